@@ -43,6 +43,7 @@ class Reason(StrEnum):
     TOO_LATE = "too_late"
     CHANGED_MEANWHILE = "changed_meanwhile"
     CANCELLED = "cancelled"
+    RESTORED = "restored"
     INTERNAL = "internal"
 
 

@@ -103,6 +103,10 @@ WORDS: dict[str, Words] = {
         "The host was silent for too long.",
         "Bring it back; the layout is taken down as soon as it answers. Then retry.",
     ),
+    Reason.RESTORED: Words(
+        "The database was restored from a backup that was made while this run was waiting or under way.",
+        "Look at what stands on the host, take its layout down, then retry.",
+    ),
     Reason.WORKER_LOST: Words(
         "The worker of this run was unreachable for too long.",
         "Retry; if it happens again, read the worker's log.",

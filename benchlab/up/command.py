@@ -37,6 +37,8 @@ HELP = """BenchLab: storage benchmark campaigns.
                               --seed, --repeat; pytest's own arguments)
   python3 manage.py lint      ruff, mypy, import-linter, djade
   python3 manage.py bench     measure what BenchLab itself costs (words of names; one name and its options; --help)
+  python3 manage.py backup    write all there is, and its keys, into a new directory; runs go on
+  python3 manage.py restore   put such a backup back into an empty state directory
   python3 manage.py practice  boot a practice host with disks to spare, and register it
   python3 manage.py help ...  Django's commands: migrate, createsuperuser, changepassword, reparse, ...
 """

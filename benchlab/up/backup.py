@@ -1,0 +1,220 @@
+"""A backup: one directory with the whole database as of one moment, the keys that open it, and what it must hold.
+
+The database is read in one snapshot, by pg_dump and by our own counts, while everything goes on. The directory has its
+name only once it is whole: a backup that did not finish cannot be taken for one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.migrations.recorder import MigrationRecorder
+from django.utils import timezone
+from psycopg import sql
+
+import benchlab
+from benchlab.hosts.models import Credential
+from benchlab.up import postgres
+from benchlab.up.state import State, read_json, write_json
+from benchlab.up.trouble import Trouble, remedy
+
+FORMAT = 1
+DUMP, MANIFEST, KEYS = "database.dump", "manifest.json", "keys.json"
+KEPT = ("SECRET_KEY", "BENCHLAB_KEY")
+CHUNK = 1 << 20
+MACHINE_ID = Path("/etc/machine-id")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a backup says of itself: when and by what it was made, and what has to be there again."""
+
+    format: int
+    made: str  # ISO 8601, UTC
+    version: str
+    machine: str  # /etc/machine-id; "" where there is none
+    size: int  # bytes of the dump
+    sha256: str
+    credentials: int  # SSH keys that only the keys open
+    rows: dict[str, int]  # by table
+    migrations: list[list[str]]  # app and name of each that was applied
+
+    @property
+    def at(self) -> str:
+        """When it was made, as people read it."""
+        return f"{datetime.fromisoformat(self.made):%Y-%m-%d %H:%M} UTC"
+
+
+def write(target: Path, state: State, with_keys: bool = True) -> Manifest:
+    """Make the backup at `target`, which must not exist. Raises Trouble; then nothing of it is left."""
+    if target.exists() or target.is_symlink():
+        raise Trouble(f"{target} is there already. A backup is never written over: name another.")
+    try:
+        with _unfinished(target) as place:
+            made = _dump(place)
+            if with_keys and (keys := own_keys(state)):
+                write_json(place / KEYS, keys)
+            write_json(place / MANIFEST, asdict(made))
+            for path in (*place.iterdir(), place):
+                _sync(path)
+            place.rename(target)
+            _sync(target.parent)
+    except OSError as error:
+        todo = remedy(error, "Name a directory that can be written to.")
+        raise Trouble(f"Cannot write the backup {target}: {error.strerror}. {todo}") from None
+    return made
+
+
+@contextmanager
+def _unfinished(target: Path) -> Iterator[Path]:
+    """A directory of our own beside the target, on the same disk: renamed in the block, or gone after it."""
+    place = Path(tempfile.mkdtemp(prefix=f"{target.name}.unfinished-", dir=target.parent))
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _dump(place: Path) -> Manifest:
+    at = timezone.now()
+    with transaction.atomic(durable=True), connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        [snapshot] = cursor.execute("SELECT pg_export_snapshot()").fetchone()
+        how = ["--format=custom", "--no-owner", "--no-acl", f"--snapshot={snapshot}"]
+        run("pg_dump", *how, f"--file={place / DUMP}")
+        rows = counted()
+        credentials = Credential.objects.count()
+        applied = sorted(MigrationRecorder(connection).applied_migrations())
+    _require_tables(place / DUMP, rows)
+    return Manifest(
+        format=FORMAT,
+        made=at.isoformat(timespec="seconds"),
+        version=benchlab.__version__,
+        machine=machine_id(),
+        size=(place / DUMP).stat().st_size,
+        sha256=digest(place / DUMP),
+        credentials=credentials,
+        rows=rows,
+        migrations=[list(one) for one in applied],
+    )
+
+
+def counted() -> dict[str, int]:
+    """Rows of every table of the database."""
+    found = {}
+    with connection.cursor() as cursor:
+        for table in sorted(connection.introspection.table_names(cursor)):
+            cursor.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table)))
+            [found[table]] = cursor.fetchone()
+    return found
+
+
+def _require_tables(dump: Path, rows: Mapping[str, int]) -> None:
+    """Look again: an exit code alone does not tell that every table is in it."""
+    listed = run("pg_restore", "--list", str(dump), connected=False).splitlines()
+    there = {line.split()[6] for line in listed if " TABLE DATA " in line}
+    if missing := sorted(rows.keys() - there):
+        raise Trouble(f"pg_dump left out {', '.join(missing)}. The backup was not made.")
+
+
+def run(name: str, *words: str, connected: bool = True) -> str:
+    """What one of PostgreSQL's programs printed. Raises Trouble with its last words."""
+    program = str(postgres.packaged_binaries() / name)
+    argv = [program, *(["--no-password"] if connected else []), *words]
+    try:
+        done = subprocess.run(
+            argv, env=_environment(connected), capture_output=True, text=True, check=False
+        )
+    except OSError as error:
+        raise Trouble(f"{program} cannot be run: {error.strerror}. Set BENCHLAB_PG_BIN.") from None
+    if done.returncode:
+        tail = "\n".join(f"  {line}" for line in done.stderr.strip().splitlines()[-6:])
+        raise Trouble(f"{name} failed (exit {done.returncode}). Its last words:\n{tail}")
+    return done.stdout
+
+
+def _environment(connected: bool) -> Mapping[str, str]:
+    """Django's own connection in libpq's words; the password is in no command line."""
+    env = {**postgres.BASE_ENV}
+    if not connected:
+        return env
+    connection.ensure_connection()
+    info = connection.connection.info
+    names = {"host": "PGHOST", "port": "PGPORT", "dbname": "PGDATABASE", "user": "PGUSER"}
+    names |= {"sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT"}
+    told = {**info.get_parameters(), "host": info.host, "port": str(info.port)}
+    env |= {names[name]: value for name, value in told.items() if name in names and value}
+    return env | ({"PGPASSWORD": info.password} if info.password else {})
+
+
+def own_keys(state: State) -> dict[str, str]:
+    """Those of the state directory, as far as it is their place: what the environment brings is kept elsewhere."""
+    kept = read_json(state.path / "secrets.json")
+    return {
+        name: kept[name] for name in KEPT if name in kept and os.environ.get(name) == kept[name]
+    }
+
+
+def read(place: Path) -> Manifest:
+    """What the backup says of itself; its dump is not looked at. Raises Trouble for what is no backup of ours."""
+    try:
+        said: dict[str, Any] = json.loads((place / MANIFEST).read_text())
+        found = Manifest(**said)
+    except (OSError, ValueError, TypeError) as error:
+        raise Trouble(
+            f"{place} is not a backup: its {MANIFEST} cannot be read ({error})."
+        ) from None
+    if found.format != FORMAT:
+        raise Trouble(
+            f"{place} has format {found.format}, this BenchLab reads {FORMAT}. "
+            f"Take the one that made it: {found.version}."
+        )
+    return found
+
+
+def require_whole(place: Path, said: Manifest) -> None:
+    """Raise Trouble when the dump is not the one that was written, to the last bit."""
+    dump = place / DUMP
+    try:
+        size = dump.stat().st_size
+        same = size == said.size and digest(dump) == said.sha256
+    except OSError as error:
+        raise Trouble(f"{dump} cannot be read: {error.strerror}.") from None
+    if not same:
+        raise Trouble(
+            f"{dump} is damaged: {size} bytes, and not those that were written ({said.size})."
+        )
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def machine_id() -> str:
+    try:
+        return MACHINE_ID.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _sync(path: Path) -> None:
+    """To the disk itself: what is renamed after this survives a power cut."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,55 @@
+"""manage.py restore DIRECTORY: a backup into an empty database, with every disk protected and campaigns paused."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from django.core.management import call_command
+from django.core.management.base import CommandError, CommandParser
+
+from benchlab import terminal
+from benchlab.up.restore import Restored, restore
+from benchlab.up.state import state_from_environment
+from benchlab.up.trouble import Trouble
+
+
+class Command(terminal.Command):
+    requires_system_checks = []  # there are no tables yet
+    requires_migrations_checks = False
+    help = "Put a backup back into an empty database. Afterwards no disk is spare, and campaigns are paused."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("directory", type=Path, help="what `backup` wrote")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        # Nobody has a page open: there is no broker that could be told.
+        logging.getLogger("benchlab.runs.events").setLevel(logging.ERROR)
+        try:
+            done = restore(options["directory"].absolute(), state_from_environment())
+        except Trouble as trouble:
+            raise CommandError(str(trouble)) from None
+        self.stdout.write(told(done))
+        call_command("doctor", stdout=self.stdout)
+
+
+def told(done: Restored) -> str:
+    """What a person has to know, and what to do next."""
+    rows = sum(done.manifest.rows.values())
+    lines = [f"Restored the backup of {done.manifest.at}: all its {rows:,} rows are back."]
+    if done.spares:
+        lines.append(
+            f"No disk is spare now ({done.spares} were): mark those spare again that still are."
+        )
+    if done.stopped:
+        lines.append(
+            f"Layouts that were at work on a host, and wait for a person now: {done.stopped}."
+        )
+    if done.paused:
+        lines.append(f"Campaigns that waited, and are paused now: {done.paused}.")
+    lines.append(
+        "Stop the installation that made it, if it still runs: two must not use the same hosts."
+    )
+    lines.append("Start this one: python3 manage.py up")
+    return "\n".join(lines)

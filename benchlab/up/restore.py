@@ -1,0 +1,183 @@
+"""A backup put back into an empty database, so that nothing that has happened since can be harmed by it.
+
+What stood on a host when the backup was made may be gone, a disk that was spare may hold somebody's data now, and the
+installation that made it may still be at work. So afterwards no disk is spare, what was built is left to a person, what
+waited is paused, and names that hosts may know are not given again.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connection, transaction
+from django.db.migrations.loader import MigrationLoader
+from django.utils import timezone
+
+from agents.contracts import Reason
+from benchlab.audit.chain import record
+from benchlab.campaigns.models import Campaign
+from benchlab.engine.phases import ending
+from benchlab.hosts.models import Device, Host
+from benchlab.runs import moves
+from benchlab.runs.models import Attempt, Layout
+from benchlab.runs.states import LayoutPhase, Outcome
+from benchlab.runs.verdict import Verdict
+from benchlab.up import backup
+from benchlab.up.backup import DUMP, KEYS, Manifest
+from benchlab.up.database import given
+from benchlab.up.state import State, read_json, write_json
+from benchlab.up.trouble import Trouble
+
+# Layouts and what their runs leave on a host are named by their ids: so many may have been given since the backup.
+GIVEN_SINCE = 100_000
+NAMED_BY_ID = (Layout, Attempt)
+AT_WORK = (LayoutPhase.PROVISIONING, LayoutPhase.READY, LayoutPhase.TEARING_DOWN)
+INTERRUPTED = (
+    "The database was restored from a backup of {at}, made while {name} was at work on {host}."
+)
+LOOK = "See what stands on {host} now; mark disks that are still spare, then tear down again, or release the host."
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What was done beside putting the rows back."""
+
+    manifest: Manifest
+    spares: int  # disks that were spare
+    stopped: int  # layouts that were at work on a host
+    paused: int  # campaigns with layouts that waited
+
+
+def restore(place: Path, state: State) -> Restored:
+    """Put it back. Raises Trouble before anything is changed: what is no whole backup of a BenchLab that this one
+    can follow, keys that are missing, a database that is not empty."""
+    said = backup.read(place)
+    _require_known(said)
+    keys = _keys(place, said, state)
+    backup.require_whole(place, said)
+    if tables := connection.introspection.table_names():
+        raise Trouble(
+            f"This database is not empty (it has {len(tables)} tables, {tables[0]} among them). A backup goes into a "
+            f"new one: name another state directory with BENCHLAB_STATE, or move {state.path} away."
+        )
+    name = str(connection.settings_dict["NAME"])
+    how = ["--single-transaction", "--exit-on-error", "--no-owner", "--no-acl", f"--dbname={name}"]
+    backup.run("pg_restore", *how, str(place / DUMP))
+    _require_rows(said)
+    _take_over(keys, state)
+    call_command("migrate", interactive=False, verbosity=0)
+    return _made_safe(said)
+
+
+def _require_known(said: Manifest) -> None:
+    """Raise Trouble for a backup of a newer BenchLab, whose tables this one would not understand."""
+    there = MigrationLoader(None).disk_migrations or {}
+    known = {*there, *(step for one in there.values() for step in one.replaces)}
+    if strange := sorted({(app, name) for app, name in said.migrations} - known):
+        names = ", ".join(".".join(one) for one in strange[:3])
+        raise Trouble(
+            f"The backup is of a newer BenchLab ({said.version}, {said.at}): this one does not know {names}. "
+            "Take that version. Nothing was changed."
+        )
+
+
+def _keys(place: Path, said: Manifest, state: State) -> Mapping[str, str]:
+    """The backup's, but for those that the environment brings. Raises Trouble where SSH keys could not be opened."""
+    kept = read_json(place / KEYS)
+    brought = {name for name in backup.KEPT if _brought(name, state)}
+    keys = {name: str(kept[name]) for name in backup.KEPT if name in kept and name not in brought}
+    if said.credentials and "BENCHLAB_KEY" not in brought | keys.keys():
+        raise Trouble(
+            f"The backup has {said.credentials} SSH keys, and not what opens them: there is no {KEYS} in {place}. Give "
+            "BENCHLAB_KEY in the environment, as it was when the backup was made. Nothing was changed."
+        )
+    return keys
+
+
+def _brought(name: str, state: State) -> bool:
+    """By the environment of whoever started us, not by the state directory."""
+    kept = read_json(state.path / "secrets.json").get(name)
+    return given(name) and os.environ.get(name) != kept
+
+
+def _require_rows(said: Manifest) -> None:
+    """Look again: what is there now is what there was."""
+    now = backup.counted()
+    if wrong := [name for name in sorted(said.rows | now) if said.rows.get(name) != now.get(name)]:
+        told = ", ".join(f"{name} {now.get(name)} of {said.rows.get(name)}" for name in wrong[:5])
+        raise Trouble(
+            f"Not all rows came back: {told}. Do not use this database; move it away and try again."
+        )
+
+
+def _take_over(keys: Mapping[str, str], state: State) -> None:
+    """For every later start, and for the rest of this one, which seals an entry of the audit log."""
+    if not keys:
+        return
+    path = state.path / "secrets.json"
+    write_json(path, read_json(path) | dict(keys))
+    os.environ.update(keys)
+    if key := keys.get("BENCHLAB_KEY"):
+        settings.BENCHLAB_KEYS = key.split(",")
+
+
+@transaction.atomic
+def _made_safe(said: Manifest) -> Restored:
+    spares = Device.objects.filter(spare=True).update(spare=False)
+    waiting = Layout.objects.filter(phase=LayoutPhase.WAITING).values("campaign")
+    paused = Campaign.objects.filter(pk__in=waiting, paused_at=None)
+    found = Restored(said, spares, _stop(said), paused.update(paused_at=timezone.now()))
+    for model in NAMED_BY_ID:
+        _skip_ids(model._meta.db_table)
+    if not said.machine or said.machine != backup.machine_id():
+        _not_this_machine()
+    counts = {"spares": found.spares, "stopped": found.stopped, "paused": found.paused}
+    details = {"made": said.made, "version": said.version, **counts}
+    record(
+        "restore",
+        actor="manage.py",
+        via="command",
+        subject=f"backup of {said.at}",
+        details=details,
+    )
+    return found
+
+
+def _stop(said: Manifest) -> int:
+    """Leave what was at work on a host to a person: its runs are interrupted, and nothing is taken down by itself."""
+    at_work = Layout.objects.filter(phase__in=AT_WORK).select_related("host", "campaign")
+    for layout in at_work:
+        text = INTERRUPTED.format(at=said.at, name=layout.name, host=layout.host)
+        verdict = Verdict(Outcome.INTERRUPTED, Reason.RESTORED, text)
+        ending.end_open(layout, verdict)
+        if layout.phase != LayoutPhase.TEARING_DOWN:
+            moves.begin_teardown(layout, verdict.outcome, verdict.reason, verdict.text)
+        trouble = f"{text} {LOOK.format(host=layout.host)}"
+        moves.layout(layout, LayoutPhase.STUCK, trouble, trouble=trouble)
+    return len(at_work)
+
+
+def _skip_ids(table: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_get_serial_sequence(%s, 'id')", [table])
+        [sequence] = cursor.fetchone()
+        cursor.execute("SELECT setval(%s, nextval(%s) + %s)", [sequence, sequence, GIVEN_SINCE])
+
+
+def _not_this_machine() -> None:
+    """Hosts that were "this machine" are another one: `up` makes a host of its own of the one it runs on now."""
+    here = socket.gethostname()
+    taken = set(Host.objects.values_list("name", flat=True))
+    for host in Host.objects.filter(is_local=True):
+        host.is_local = False
+        if host.name == here:
+            host.name = next(
+                name for n in range(1, 1000) if (name := f"{here} before {n}") not in taken
+            )
+        host.save(update_fields=["is_local", "name"])

@@ -1,0 +1,218 @@
+"""Backups by `manage.py`, of a real PostgreSQL into another: what comes back, and what is protected then."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchlab.runs.states import LayoutPhase
+from benchlab.up import backup, restore
+from benchlab.up.backup import DUMP, KEYS, MANIFEST
+from benchlab.up.bootstrap import ROOT
+from benchlab.up.state import State
+from benchlab.up.trouble import Trouble
+from tests.up.test_life import NOT_PASSED_ON
+
+pytestmark = pytest.mark.slow
+TRIED = (*NOT_PASSED_ON, "BENCHLAB_NO_BOOTSTRAP", "BENCHLAB_AUDIT_HEAD", "DJANGO_SETTINGS_MODULE")
+
+
+class Installation:
+    """A state directory, and Django's commands on it, each of which starts its PostgreSQL."""
+
+    def __init__(self, place: Path, **env: str) -> None:
+        self.state = State(place)
+        kept = {name: value for name, value in os.environ.items() if name not in TRIED}
+        self.env = {**kept, "BENCHLAB_STATE": str(place), **env}
+
+    def manage(self, *words: str, fails: bool = False) -> str:
+        argv = [sys.executable, "manage.py", *words]
+        done = subprocess.run(
+            argv, cwd=ROOT, env=self.env, capture_output=True, text=True, timeout=120
+        )
+        assert bool(done.returncode) == fails, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def call(self, function: str) -> str:
+        code = f"from tests.up import lab_to_back_up; lab_to_back_up.{function}()"
+        return self.manage("shell", "--no-imports", "-c", code)
+
+    def look(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.call("look").strip().splitlines()[-1])
+        return found
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Path]:
+    # Not pytest's own, which PostgreSQL's user may not enter.
+    with tempfile.TemporaryDirectory(prefix="benchlab-backup-", ignore_cleanup_errors=True) as name:
+        found = Path(name)
+        found.chmod(0o755)
+        yield found
+
+
+@pytest.fixture(scope="module")
+def lab(place: Path) -> Installation:
+    made = Installation(place / "lab")
+    made.manage("prepare")
+    made.call("make")
+    return made
+
+
+@pytest.fixture(scope="module")
+def kept(lab: Installation, place: Path) -> Path:
+    said = lab.manage("backup", str(place / "kept"))
+    assert "Keep it as you keep SSH keys" in said
+    return place / "kept"
+
+
+@pytest.fixture(scope="module")
+def there(kept: Path, place: Path) -> Installation:
+    return Installation(place / "there")
+
+
+@pytest.fixture(scope="module")
+def said(there: Installation, kept: Path) -> str:
+    return there.manage("restore", str(kept))
+
+
+def test_it_is_its_owners_and_says_what_is_in_it(kept):
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o700
+    assert stat.S_IMODE((kept / KEYS).stat().st_mode) == 0o600
+    assert sorted(path.name for path in kept.iterdir()) == [DUMP, KEYS, MANIFEST]
+    assert not list(kept.parent.glob("*unfinished*"))
+    made = backup.read(kept)
+    assert made.rows["runs_measurement"] > 0 and made.rows["runs_artifact"] > 0
+    assert made.credentials == 1
+    backup.require_whole(kept, made)
+
+
+def test_all_comes_back_and_nothing_is_harmed_by_it(lab, there, said):
+    before, after = lab.look(), there.look()
+    assert after["figures"] == before["figures"] and after["figures"]
+    assert after["key"] == before["key"]  # opened by the keys that came with it
+    assert (before["spares"], after["spares"]) == (1, 0)
+    at_work, waits = ["host0", "host1", "host2"], "host3"
+    assert after["phases"] == {
+        **dict.fromkeys(at_work, LayoutPhase.STUCK),
+        waits: LayoutPhase.WAITING,
+    }
+    assert after["outcomes"] == {**dict.fromkeys(at_work, "interrupted"), waits: ""}
+    assert after["paused"] == ["going on"] and before["paused"] == []
+    for text in after["troubles"]:
+        assert "restored from a backup of" in text and "See what stands on host" in text
+    assert after["log"] == [*before["log"], "restore"]
+    assert after["next"] > before["highest"] + restore.GIVEN_SINCE  # bl5 there is no bl5 here
+    for part in (
+        "No disk is spare now (1 were)",
+        "wait for a person now: 3",
+        "are paused now: 1",
+        "No damage found.",
+    ):
+        assert part in said
+
+
+def test_it_goes_into_an_empty_database_only(there, said, kept):
+    before = there.look()
+    refused = there.manage("restore", str(kept), fails=True)
+    assert "not empty" in refused and "BENCHLAB_STATE" in refused
+    after = there.look()
+    assert {**after, "next": 0} == {**before, "next": 0}
+
+
+def test_one_without_keys_wants_them(lab, place):
+    said = lab.manage("backup", "--without-keys", str(place / "keyless"))
+    assert "keep BENCHLAB_KEY" in said and not (place / "keyless" / KEYS).exists()
+    refused = Installation(place / "a").manage("restore", str(place / "keyless"), fails=True)
+    assert "BENCHLAB_KEY in the environment" in refused and "Nothing was changed" in refused
+    key = json.loads((lab.state.path / "secrets.json").read_text())["BENCHLAB_KEY"]
+    brought = Installation(place / "a", BENCHLAB_KEY=key)
+    assert "No damage found." in brought.manage("restore", str(place / "keyless"))
+    assert brought.look()["key"] == lab.look()["key"]
+
+
+def test_what_was_made_on_another_machine_is_not_this_one(kept, place):
+    other = copied(kept, place / "other", machine="0" * 32)
+    moved = Installation(place / "moved")
+    moved.manage("restore", str(other))
+    after = moved.look()
+    assert after["local"] == []
+    assert f"{socket.gethostname()} before 1" in after["hosts"]
+
+
+@pytest.mark.skipif(not backup.machine_id(), reason="this machine has no /etc/machine-id")
+def test_this_machine_stays_this_machine(lab, there, said):
+    assert there.look()["local"] == lab.look()["local"] == [socket.gethostname()]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"format": 2}, "has format 2, this BenchLab reads 1"),
+        ({"migrations": [["runs", "0099_later"]]}, "newer BenchLab.*does not know runs.0099_later"),
+        ({"size": 12}, "is damaged"),
+        ({"sha256": "0" * 64}, "is damaged"),
+        ({"rows": {"runs_run": 7}}, "Not all rows came back: .* of None"),
+    ],
+)
+def test_what_is_not_whole_is_refused(kept, place, change, told):
+    name = next(iter(change))
+    bad = copied(kept, place / f"bad {name}", **change)
+    where = Installation(place / f"into {name}")
+    refused = where.manage("restore", str(bad), fails=True)
+    assert re.search(told, refused), refused
+
+
+def test_a_directory_that_is_no_backup_is_named(place):
+    with pytest.raises(
+        Trouble, match=rf"{place} is not a backup: its manifest\.json cannot be read"
+    ):
+        backup.read(place)
+
+
+def test_nothing_is_written_over(lab, kept):
+    before = {path: path.read_bytes() for path in kept.iterdir()}
+    assert "is there already" in lab.manage("backup", str(kept), fails=True)
+    assert {path: path.read_bytes() for path in kept.iterdir()} == before
+
+
+def test_one_that_fails_leaves_nothing(lab, place):
+    missing = place / "nowhere" / "kept"
+    assert "Cannot write the backup" in lab.manage("backup", str(missing), fails=True)
+    broken = Installation(lab.state.path, BENCHLAB_PG_BIN=str(without_dump(place)))
+    assert "pg_dump" in broken.manage("backup", str(place / "failed"), fails=True)
+    assert not list(place.glob("failed*"))
+
+
+def copied(kept: Path, to: Path, **change: Any) -> Path:
+    to.mkdir()
+    for path in kept.iterdir():
+        (to / path.name).write_bytes(path.read_bytes())
+    made = json.loads((kept / MANIFEST).read_text()) | change
+    (to / MANIFEST).write_text(json.dumps(made))
+    return to
+
+
+def without_dump(place: Path) -> Path:
+    """PostgreSQL's programs, but a pg_dump that fails in its midst."""
+    from benchlab.up import postgres
+
+    bin = place / "bin"
+    bin.mkdir()
+    for path in postgres.packaged_binaries().iterdir():
+        (bin / path.name).symlink_to(path)
+    (bin / "pg_dump").unlink()
+    (bin / "pg_dump").write_text("#!/bin/sh\necho half >&2\nexit 1\n")
+    (bin / "pg_dump").chmod(0o755)
+    return bin
