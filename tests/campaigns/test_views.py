@@ -324,6 +324,7 @@ def test_a_stuck_layout_says_what_to_do_and_is_torn_down_again(web, campaign):
     layout = campaign.layouts.get()
     text = web.get(url("campaign-detail", campaign)).text
     assert "sdb still has an xfs signature" in text and "Tear down again" in text
+    assert "stuck: sdb still" in text and "retrying" not in text
     web.post(reverse("layout-teardown", args=[layout.pk]))
     layout.refresh_from_db()
     assert layout.phase == LayoutPhase.TEARING_DOWN
