@@ -33,7 +33,8 @@ from benchlab.up.trouble import Trouble, remedy
 FORMAT = 1
 DUMP, MANIFEST, KEYS = "database.dump", "manifest.json", "keys.json"
 KEPT = ("SECRET_KEY", "BENCHLAB_KEY")
-CHUNK = 1 << 20
+# What a later pg_dump writes sets parameters that servers before this one refuse.
+ANY_LATER = 17
 MACHINE_ID = Path("/etc/machine-id")
 
 
@@ -61,6 +62,7 @@ def write(target: Path, state: State, with_keys: bool = True) -> Manifest:
     """Make the backup at `target`, which must not exist. Raises Trouble; then nothing of it is left."""
     if target.exists() or target.is_symlink():
         raise Trouble(f"{target} is there already. A backup is never written over: name another.")
+    require_programs()
     try:
         with _unfinished(target) as place:
             made = _dump(place)
@@ -127,6 +129,17 @@ def _require_tables(dump: Path, rows: Mapping[str, int]) -> None:
     there = {line.split()[6] for line in listed if " TABLE DATA " in line}
     if missing := sorted(rows.keys() - there):
         raise Trouble(f"pg_dump left out {', '.join(missing)}. The backup was not made.")
+
+
+def require_programs() -> None:
+    """Raise Trouble where pg_dump and pg_restore are not of a version that this server can be read and written with."""
+    server = connection.pg_version // 10_000
+    ours = int(postgres.major_version(postgres.packaged_binaries()))
+    if server > ours or (server < ours and server < ANY_LATER):
+        raise Trouble(
+            f"The server is PostgreSQL {server}, the programs to back it up are of {ours}. Name its own in "
+            f"BENCHLAB_PG_BIN (/usr/lib/postgresql/{server}/bin on Debian). Nothing was done."
+        )
 
 
 def run(name: str, *words: str, connected: bool = True) -> str:

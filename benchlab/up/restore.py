@@ -61,6 +61,7 @@ def restore(place: Path, state: State) -> Restored:
     _require_known(said)
     keys = _keys(place, said, state)
     backup.require_whole(place, said)
+    backup.require_programs()
     if tables := connection.introspection.table_names():
         raise Trouble(
             f"This database is not empty (it has {len(tables)} tables, {tables[0]} among them). A backup goes into a "

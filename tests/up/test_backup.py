@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -193,6 +194,20 @@ def test_one_that_fails_leaves_nothing(lab, place):
     broken = Installation(lab.state.path, BENCHLAB_PG_BIN=str(without_dump(place)))
     assert "pg_dump" in broken.manage("backup", str(place / "failed"), fails=True)
     assert not list(place.glob("failed*"))
+
+
+@pytest.mark.parametrize(
+    ("server", "fits"), [(14, False), (16, False), (17, True), (18, True), (19, False)]
+)
+def test_programs_fit_the_server(monkeypatch, server, fits):
+    monkeypatch.setattr(backup, "connection", SimpleNamespace(pg_version=server * 10_000 + 4))
+    if fits:
+        backup.require_programs()
+        return
+    with pytest.raises(
+        Trouble, match=rf"PostgreSQL {server}, .* of 18.*/usr/lib/postgresql/{server}/bin"
+    ):
+        backup.require_programs()
 
 
 def copied(kept: Path, to: Path, **change: Any) -> Path:
