@@ -133,7 +133,7 @@ def _require_tables(dump: Path, rows: Mapping[str, int]) -> None:
 
 def require_programs() -> None:
     """Raise Trouble where pg_dump and pg_restore are not of a version that this server can be read and written with."""
-    server = connection.pg_version // 10_000
+    server = connection.get_database_version()[0]
     ours = int(postgres.major_version(postgres.packaged_binaries()))
     if server > ours or (server < ours and server < ANY_LATER):
         raise Trouble(

@@ -28,7 +28,7 @@ from benchlab.runs import moves
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.runs.verdict import Verdict
-from benchlab.up import backup
+from benchlab.up import backup, unfinished
 from benchlab.up.backup import DUMP, KEYS, Manifest
 from benchlab.up.database import given
 from benchlab.up.state import State, read_json, write_json
@@ -62,18 +62,29 @@ def restore(place: Path, state: State) -> Restored:
     keys = _keys(place, said, state)
     backup.require_whole(place, said)
     backup.require_programs()
-    if tables := connection.introspection.table_names():
-        raise Trouble(
-            f"This database is not empty (it has {len(tables)} tables, {tables[0]} among them). A backup goes into a "
-            f"new one: name another state directory with BENCHLAB_STATE, or move {state.path} away."
-        )
-    name = str(connection.settings_dict["NAME"])
-    how = ["--single-transaction", "--exit-on-error", "--no-owner", "--no-acl", f"--dbname={name}"]
-    backup.run("pg_restore", *how, str(place / DUMP))
+    _require_empty(state)
+    unfinished.begin()
+    _put_back(place / DUMP)
     _require_rows(said)
     _take_over(keys, state)
     call_command("migrate", interactive=False, verbosity=0)
     return _made_safe(said)
+
+
+def _require_empty(state: State) -> None:
+    tables = connection.introspection.table_names()
+    if tables and tables != [unfinished.TABLE]:
+        raise Trouble(
+            f"This database is not empty (it has {len(tables)} tables, {tables[0]} among them). A backup goes into a "
+            f"new one: name another state directory with BENCHLAB_STATE, or move {state.path} away."
+        )
+
+
+def _put_back(dump: Path) -> None:
+    """All of it or nothing."""
+    name = str(connection.settings_dict["NAME"])
+    how = ["--single-transaction", "--exit-on-error", "--no-owner", "--no-acl", f"--dbname={name}"]
+    backup.run("pg_restore", *how, str(dump))
 
 
 def _require_known(said: Manifest) -> None:
@@ -109,7 +120,7 @@ def _brought(name: str, state: State) -> bool:
 
 def _require_rows(said: Manifest) -> None:
     """Look again: what is there now is what there was."""
-    now = backup.counted()
+    now = {name: rows for name, rows in backup.counted().items() if name != unfinished.TABLE}
     if wrong := [name for name in sorted(said.rows | now) if said.rows.get(name) != now.get(name)]:
         told = ", ".join(f"{name} {now.get(name)} of {said.rows.get(name)}" for name in wrong[:5])
         raise Trouble(
@@ -147,6 +158,7 @@ def _made_safe(said: Manifest) -> Restored:
         subject=f"backup of {said.at}",
         details=details,
     )
+    unfinished.end()
     return found
 
 

@@ -175,6 +175,33 @@ def test_what_is_not_whole_is_refused(kept, place, change, told):
     assert re.search(told, refused), refused
 
 
+def test_nothing_starts_where_a_restore_was_cut_off(kept, place):
+    """It ended when the rows were back, and disks spare as they were then."""
+    where = Installation(place / "cut")
+    code = (
+        "from pathlib import Path; from benchlab.up import restore, state\n"
+        "restore._made_safe = lambda said: exit(9)\n"
+        f"restore.restore(Path({str(kept)!r}), state.state_from_environment())"
+    )
+    where.manage("shell", "--no-imports", "-c", code, fails=True)
+    assert where.look()["spares"] == 1
+    assert "did not finish" in where.manage("prepare", fails=True)
+    assert "not empty" in where.manage("restore", str(kept), fails=True)
+
+
+def test_one_that_never_put_a_row_back_is_done_again(kept, place):
+    bad = copied(kept, place / "no dump")
+    (bad / DUMP).write_bytes(b"PGDMP nothing of ours")
+    said = json.loads((bad / MANIFEST).read_text())
+    said |= {"size": (bad / DUMP).stat().st_size, "sha256": backup.digest(bad / DUMP)}
+    (bad / MANIFEST).write_text(json.dumps(said))
+    where = Installation(place / "again")
+    assert "pg_restore failed" in where.manage("restore", str(bad), fails=True)
+    assert "did not finish" in where.manage("prepare", fails=True)
+    assert "No damage found." in where.manage("restore", str(kept))
+    assert "did not finish" not in where.manage("prepare")
+
+
 def test_a_directory_that_is_no_backup_is_named(place):
     with pytest.raises(
         Trouble, match=rf"{place} is not a backup: its manifest\.json cannot be read"
@@ -200,7 +227,9 @@ def test_one_that_fails_leaves_nothing(lab, place):
     ("server", "fits"), [(14, False), (16, False), (17, True), (18, True), (19, False)]
 )
 def test_programs_fit_the_server(monkeypatch, server, fits):
-    monkeypatch.setattr(backup, "connection", SimpleNamespace(pg_version=server * 10_000 + 4))
+    monkeypatch.setattr(
+        backup, "connection", SimpleNamespace(get_database_version=lambda: (server, 4))
+    )
     if fits:
         backup.require_programs()
         return

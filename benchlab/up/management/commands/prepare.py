@@ -22,6 +22,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from benchlab import terminal
 from benchlab.team.services import join_first_team
+from benchlab.up import unfinished
 from benchlab.web import static_files
 
 Step = tuple[str, str]  # app, name of a migration
@@ -54,6 +55,8 @@ class Command(terminal.Command):
         parser.add_argument("--library", action="store_true", help="load the reference library too")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if unfinished.there():
+            raise CommandError(unfinished.SAYS)
         if between := half_applied(connection):
             raise CommandError(too_old(connection, between))
         call_command("migrate", interactive=False, verbosity=0)

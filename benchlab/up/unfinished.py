@@ -1,0 +1,31 @@
+"""The mark of a restore that did not finish: the rows may be back, and disks in them be spare that are not any more.
+
+It is a table of the database itself: made before the first row comes, gone in the transaction that protects the disks.
+Nothing starts on a database that bears it.
+"""
+
+from __future__ import annotations
+
+from django.db import connection
+
+TABLE = "restore_unfinished"
+SAYS = (
+    "A backup was being restored into this database, and that did not finish: it says of disks that they are spare, as "
+    "they were when the backup was made. Nothing is started on it. Move it away, and restore the backup again."
+)
+
+
+def begin() -> None:
+    """From here on nothing starts on this database."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE IF NOT EXISTS {TABLE} ()")
+
+
+def end() -> None:
+    """Within the transaction that makes it safe to start."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP TABLE {TABLE}")
+
+
+def there() -> bool:
+    return TABLE in connection.introspection.table_names()
