@@ -112,7 +112,7 @@ def version(told: str) -> Version | None:
 
 
 def per_second(field: str, told: str) -> float:
-    """How many of the field's unit are a second, in a document of that version; 0 where it does not tell."""
+    """Number of the field's units in a second, in a document of that version; 0 where it does not tell."""
     seen = version(told)
     if seen is None:
         return 0.0

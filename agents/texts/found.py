@@ -10,7 +10,7 @@ from agents.contracts import Histogram, Metric, Series
 
 
 class Places:
-    """Where a text's lines begin. A list of them all would take several times the text.
+    """Places of a text's lines. A list of them all would take several times the text.
 
     Lines asked for in their order cost one look through it.
     """
