@@ -139,7 +139,7 @@ def troubles(specs: Sequence[LayerSpec]) -> Iterator[Trouble]:
 
 
 def gives(kinds: Iterable[str]) -> str:
-    """Gift of a stack of these layers to its runs: a layer that only sets something passes on what is below it."""
+    """Word of GIVES for a stack of these layers: a layer that only sets something passes on what is below it."""
     found = [given for kind in kinds if (given := registry.layer(kind).GIVES) != "same"]
     return found[-1] if found else "nothing"
 

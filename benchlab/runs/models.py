@@ -315,7 +315,7 @@ class Attempt(models.Model):
 
     @property
     def raw_removed(self) -> str:
-        """Fate of its raw output and samples, in words; empty: they are there."""
+        """Removal of its raw output and samples, in words; empty: they are there."""
         if self.raw_removed_at is None:
             return ""
         return (

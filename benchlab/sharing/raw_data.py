@@ -62,7 +62,7 @@ class Told:
 
 @dataclass(slots=True)
 class Room:
-    """Room of a report's file: whole files, in the order of runs, each that still fits for sure."""
+    """Room in a report's file: whole files, in the order of runs, each that still fits for sure."""
 
     files: int = 0
     read: int = 0  # bytes

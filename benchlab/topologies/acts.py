@@ -99,7 +99,7 @@ def done(act: Act, stack: Sequence[Entry], shelf: Shelf) -> list[dict[str, Any]]
 
 
 def given(stack: Sequence[Entry]) -> str:
-    """Gift of these layers to the one on top of them."""
+    """Word of GIVES for these layers, as the one on top of them finds it."""
     found = [driver.GIVES for entry in stack if (driver := _driver(entry)).GIVES != "same"]
     return found[-1] if found else "nothing"
 
