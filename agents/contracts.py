@@ -85,7 +85,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What only a person can do, and how it is seen to be done."""
+    """Task that only a person can do, and the check that shows it is done."""
 
     says: str
     back: str = ""  # how the person takes it back once the disks are blank
@@ -103,7 +103,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a layer stands on, and what it gives to the layer above.
+    """Input of a layer (what it stands on) and output of it (what it gives to the layer above).
 
     `devices` are the disks given to this layer by use ("data", "log", "cache"); `volume` is the block node and
     `mount` the directory made by the layer below. `stripe_unit` (bytes) times `stripe_count` is the full stripe.
@@ -143,7 +143,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a layer does with the disks of one use."""
+    """Disks of one use in a layer: their purpose, and the least and greatest number of them."""
 
     says: str  # "disks of the stripe"
     least: int = 1  # 0: may be left out
@@ -194,7 +194,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a tool asks of the storage. None: this tool, with these options, does not tell."""
+    """Pattern of a tool's access to the storage. None: this tool, with these options, does not tell."""
 
     reads: bool | None = None
     writes: bool | None = None
@@ -211,7 +211,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class SameWork:
-    """What two results of a tool have equal if they did the same.
+    """Options of a tool that are equal in two results of the same work.
 
     Other options (how long, on how large a file, past the page cache or not) are told where they differ.
     """
@@ -222,7 +222,7 @@ class SameWork:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a command on the host did."""
+    """Result of a command on the host."""
 
     argv: tuple[Argument, ...]
     exit_code: int  # 128 + n for signal n
@@ -291,7 +291,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How long I/Os took, counted in bins: `counts[i]` of them from `lows[i]` on and below `highs[i]` (s).
+    """Histogram of I/O times in bins: `counts[i]` of them from `lows[i]` on and below `highs[i]` (s).
 
     Rising, and none is empty: where one does not begin at the end of the last, nothing was between.
     """
@@ -305,7 +305,7 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """When a job ran, by its host's clocks: what a tool needs to place its own times."""
+    """Start and end of a job by its host's clocks: a tool needs them to place its own times."""
 
     started: float  # seconds of the host's monotonic clock, as Frame.at
     ended: float

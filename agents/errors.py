@@ -8,7 +8,7 @@ from agents.plaintext import visible
 
 
 class Reason(StrEnum):
-    """Why something ended as it did. Pages turn it into words; `RETRYABLE` says what may simply be tried again."""
+    """Reason for an end. Pages turn it into words; `RETRYABLE` says what may simply be tried again."""
 
     CONNECTION_REFUSED = "connection_refused"
     TIMED_OUT = "timed_out"

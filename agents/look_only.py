@@ -150,7 +150,7 @@ _GREP = re.compile(r"-[qEFGiwxcvsho]+")
 
 
 def only_looks(words: Sequence[str]) -> bool:
-    """Whether this very command can change nothing, run nothing, and read nothing but what is named above."""
+    """True when this very command can change nothing, run nothing, and read nothing but what is named above."""
     if not words or any("\n" in word or "\0" in word for word in words):
         return False
     program = PurePosixPath(words[0])

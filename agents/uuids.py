@@ -23,7 +23,7 @@ def lvm_uuid_of(layout: str, *what: str) -> str:
 
 
 def is_uuid_of(uuid: str, layout: str) -> bool:
-    """Whether `uuid_of` or `lvm_uuid_of` gave it to something of this layout; md's colons may stand in it."""
+    """True when `uuid_of` or `lvm_uuid_of` gave it to something of this layout; md's colons may stand in it."""
     digits = re.sub(r"[-:]", "", uuid.lower())
     return bool(layout) and len(digits) == 2 * HALF and digits.startswith(_owner(layout))
 

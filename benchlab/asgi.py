@@ -62,7 +62,8 @@ class Application(ASGIHandler):
 
 
 def load_all() -> None:
-    """What the first request of its kind would else load while all others wait: each page's code, Celery and its tasks.
+    """Load what the first request of its kind would else load while all others wait: each page's code, Celery, its
+    tasks.
 
     The first press that gives a worker something to do took seconds when a hundred people were about.
     """

@@ -30,7 +30,7 @@ BAR = 30  # characters
 
 
 class LabError(Exception):
-    """What the lab said, or that it could not be reached. `status` 0: no answer. `errors`: parameter -> texts."""
+    """Refusal of the lab, or word that it could not be reached. `status` 0: no answer. `errors`: parameter -> texts."""
 
     def __init__(self, text: str, status: int = 0, errors: Mapping[str, Any] | None = None) -> None:
         super().__init__(text)

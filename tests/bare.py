@@ -15,7 +15,7 @@ _open = ExitStack()
 
 
 def begin() -> None:
-    """What `manage.py test` would have put into the environment, where it is not there; then Django may be used."""
+    """Put into the environment what `manage.py test` would have, where it is not there; then Django may be used."""
     if not (os.environ.get("DATABASE_URL") or os.environ.get("DATABASE_URL_FILE")):
         os.environ[leftovers.RUN] = leftovers.this_run()
         os.environ.update(_open.enter_context(stores()))

@@ -24,7 +24,7 @@ def redis_url(number: int) -> str:
 
 
 def environment(redis: str) -> dict[str, str]:
-    """What a process needs to see this test's database."""
+    """Environment in which a process sees this test's database."""
     wanted = settings.DATABASES["default"]
     name = connection.settings_dict["NAME"]
     url = f"postgresql://{wanted['USER']}:{wanted['PASSWORD']}@/{name}?host={wanted['HOST']}"

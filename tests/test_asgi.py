@@ -56,7 +56,7 @@ def pooled(monkeypatch):
 
 @pytest.fixture
 def handed_over(monkeypatch) -> list[object]:
-    """What is given to another thread."""
+    """Functions that are given to another thread."""
     found: list[object] = []
     submit = ThreadPoolExecutor.submit
 
@@ -84,7 +84,7 @@ def test_a_static_file_is_served_with_every_header(handed_over):
 
 
 def test_the_first_press_loads_nothing(tmp_path):
-    """What a worker is told goes through Celery, whose import takes long where a hundred people wait meanwhile."""
+    """Messages to a worker go through Celery, whose import takes long where a hundred people wait meanwhile."""
     code = (
         "import sys, benchlab.asgi; loaded = set(sys.modules)\n"
         "from benchlab.hosts import host_tasks; from benchlab.workers import messages\n"

@@ -72,7 +72,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Missings:
-    """What a host lacks, each once, and the command that installs all that is known; () when nothing is."""
+    """Programs that a host lacks, each once, and the command that installs all that is known; () when nothing is."""
 
     programs: tuple[Missing, ...]
     command: tuple[str, ...]
@@ -92,7 +92,7 @@ class Missings:
         return " ".join(self.command)
 
     def words(self, host: str) -> str:
-        """What `host` has not, and the cure, in one sentence; "" when nothing is missing."""
+        """One sentence with the programs that `host` lacks, and the cure; "" when nothing is missing."""
         if not self.programs:
             return ""
         named = [
@@ -130,7 +130,7 @@ def command(packages: Iterable[str], facts: HostFacts) -> tuple[str, ...]:
 
 
 def environment(facts: HostFacts) -> dict[str, str]:
-    """What the command needs so that it asks nothing, and is left to finish."""
+    """Environment in which the installer asks nothing, and is left to finish."""
     quiet = {"DEBIAN_FRONTEND": "noninteractive"} if facts.os_family == "debian" else {}
     return FINISHES | quiet
 
@@ -143,5 +143,5 @@ def _installer(facts: HostFacts) -> tuple[str, ...]:
 
 
 def why(output: str) -> str:
-    """What a failed installer meant, and what to do; "" when its own words must do."""
+    """Cause of a failed installation by its output, and the remedy; "" when the output is of no known trouble."""
     return next((words for pattern, words in TROUBLES if re.search(pattern, output, re.I)), "")

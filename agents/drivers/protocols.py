@@ -120,7 +120,7 @@ class Awaiting(Layer[OptionsT], Protocol[OptionsT]):
     """A layer in which the kernel works on after the commands have ended."""
 
     def awaits(self, options: OptionsT, target: Target, facts: HostFacts) -> Progress | None:
-        """What is still going on, by the facts; None when nothing is."""
+        """Background work that still goes on, by the facts; None when nothing does."""
         ...
 
 
@@ -129,7 +129,7 @@ class Resyncing(Layer[OptionsT], Protocol[OptionsT]):
     """An Awaiting layer that can tell beforehand whether anything is awaited when it was just built."""
 
     def resyncs(self, options: OptionsT) -> bool:
-        """Whether the kernel works on, when these options were built."""
+        """True when the kernel works on after a layer with these options was built."""
         ...
 
 
@@ -138,7 +138,7 @@ class Ailing(Layer[OptionsT], Protocol[OptionsT]):
     """A layer that serves on when something in it has failed."""
 
     def ails(self, options: OptionsT, target: Target, health: Health) -> list[str]:
-        """What is not in order any more (target: the one given to plan); [] is right.
+        """Faults of the layer at this moment (target: the one given to plan); [] is right.
 
         What verify finds too is said in the same words: who measures on all the same is not stopped by it.
         """
@@ -253,7 +253,7 @@ class Sized(Tool[OptionsT], Protocol[OptionsT]):
         ...
 
     def reads(self, options: OptionsT) -> bool:
-        """Whether it reads blocks of a volume that it has not written before."""
+        """True when it reads blocks of a volume that it has not written before."""
         ...
 
 
@@ -370,7 +370,7 @@ class Opening(Reader, Protocol):
 
     @property
     def OPENS(self) -> re.Pattern[str]:
-        """What such a text begins with."""
+        """Pattern of the beginning of such a text."""
         ...
 
 

@@ -36,7 +36,7 @@ def _alone(text: str, name: str) -> Found | None:
 
 
 def may_hold(text: str, reader: Reader) -> bool:
-    """Whether any of its words is there: most readers have nothing to do with a text, and need not split it up."""
+    """True when any of its words is there: most readers have nothing to do with a text, and need not split it up."""
     return any(
         word in text if isinstance(word, str) else word.search(text) for word in reader.WORDS
     )

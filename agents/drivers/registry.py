@@ -98,7 +98,7 @@ def awaiting(kind: str) -> protocols.Awaiting[Any] | None:
 
 
 def resyncs(kind: str, given: Mapping[str, Any]) -> bool:
-    """Whether the kernel works on when a layer with these complete options was built, as far as is known."""
+    """True when the kernel works on after a layer with these complete options was built, as far as is known."""
     driver = layer(kind)
     if isinstance(driver, protocols.Resyncing):
         return driver.resyncs(options.build(driver.Options, given))
@@ -124,7 +124,7 @@ def asking(kind: str) -> protocols.Asking[Any] | None:
 
 
 def commands(program: str) -> tuple[Form, ...]:
-    """How a program is called that one layer has for itself (protocols.Commanding)."""
+    """Forms of command of a program that one layer has for itself (protocols.Commanding)."""
     told = (getattr(driver, "COMMANDS", {}) for driver in all_layers().values())
     return tuple(form for forms in told for form in forms.get(program, ()))
 
@@ -160,7 +160,7 @@ def programs(kind: str, built: Any) -> tuple[str, ...]:
 
 
 def own_code(kind: str) -> bool:
-    """Whether the tool runs what a person wrote, as root: an owner's to say, too."""
+    """True when the tool runs what a person wrote, as root: an owner's to say, too."""
     driver = tool(kind)
     return isinstance(driver, protocols.Scripted) and driver.OWN_CODE
 
@@ -191,13 +191,13 @@ def room(kind: str, built: Any, target: Target) -> int:
 
 
 def reads(kind: str, built: Any) -> bool:
-    """Whether the tool reads what it has not written itself, on a volume."""
+    """True when the tool reads what it has not written itself, on a volume."""
     driver = tool(kind)
     return isinstance(driver, protocols.Sized) and driver.reads(built)
 
 
 def access(kind: str, built: Any, told: Collection[str] | None = None) -> Access:
-    """What the tool asks of the storage. `told`: only these options are facts, the others are nobody's word."""
+    """Access of the tool to the storage. `told`: only these options are facts, the others are nobody's word."""
     driver = tool(kind)
     if not isinstance(driver, protocols.Accessing):
         return Access()
@@ -210,7 +210,7 @@ def access(kind: str, built: Any, told: Collection[str] | None = None) -> Access
 
 
 def same_work(kind: str, told: Mapping[str, object]) -> SameWork | None:
-    """What results of the tool have equal that did the same as one with these options. None: nobody can tell."""
+    """Parts that results of the same work as one with these options have equal. None: nobody can tell."""
     driver = all_tools().get(kind)
     return driver.same_work(told) if isinstance(driver, protocols.Comparing) else None
 

@@ -27,7 +27,7 @@ class Exchange(NamedTuple):
 
 
 class Update(NamedTuple):
-    """What was done since the last update: when it was asked for, and when the results of each worker were there."""
+    """Results since the last update: the times of the question and of each worker's answer, and the figures."""
 
     sent: float
     received: Tuple[float, ...]

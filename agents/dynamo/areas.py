@@ -137,7 +137,7 @@ def _target(wanted: Wish, here: Place, area: Area, seed: int) -> Target:
 
 
 def trouble(found: Sequence[Area]) -> str:
-    """What is not as it must be before dynamo uses it; "" is right."""
+    """First file that is not as dynamo needs it, in words; "" is right."""
     for area in found:
         if not area.ready():
             return (

@@ -62,7 +62,7 @@ Script = Generator[Step, Any, Any]
 
 
 class Answer(NamedTuple):
-    """When the request was sent; what came back and when each part was complete."""
+    """Parts of an answer, each with the time when it was complete, and the time when the request was sent."""
 
     sent_at: float
     parts: Tuple[bytes, ...]

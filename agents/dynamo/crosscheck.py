@@ -57,7 +57,9 @@ def _differences(figures: Mapping[str, float | None]) -> Iterator[tuple[int, str
 
 
 def _way(figures: Mapping[str, float | None], done: str) -> tuple[str, float, float, float] | None:
-    """What was done, dynamo's bytes, the kernel's, and what may differ at the edges."""
+    """Direction, dynamo's bytes, the kernel's, and the difference (bytes) that the edges allow; None without both
+    counts.
+    """
     way = "read" if done == "read" else "write"
     said, ios = figures.get(f"{way}.bytes"), figures.get(f"{way}.ios")
     counted = figures.get(f"kernel.{way}.bytes")

@@ -58,7 +58,7 @@ def _failed(error: DynamoError, doing: str) -> int:
 
 
 class Usable(NamedTuple):
-    """What it would run with."""
+    """Binary and CPUs that it would run with."""
 
     binary: str
     sha256: str
@@ -66,7 +66,7 @@ class Usable(NamedTuple):
 
 
 def check(wanted: Wish) -> Usable:
-    """What it would use. Raises DynamoError for all that can be known before."""
+    """Binary and CPUs that it would use. Raises DynamoError for all that can be known before."""
     binary = hostfacts.program(wanted.binary)
     missing = hostfacts.missing_libraries(binary)
     if missing:
@@ -179,7 +179,7 @@ class _Run:
         return watch
 
     def _event(self, event: object, now: float) -> str:
-        """What the console tells. Returns what is wrong where it asks (Paused)."""
+        """Take an event of the console. Returns what is wrong where it asks (Paused)."""
         self._live.event(event, now)
         if isinstance(event, Phase) and event.name == "stop":
             self._count("after")
@@ -188,7 +188,7 @@ class _Run:
         return ""
 
     def _count(self, when: str) -> None:
-        """What the kernel has done so far, and the time: dynamo's count is of another span."""
+        """Note the kernel's counts so far, and the time: dynamo's count is of another span."""
         if self._here.device:
             at, counted = clock(), hostfacts.diskstats([self._here.device])
             self._writer.note(at, {f"diskstats_{when}": counted, f"counted_{when}": at})

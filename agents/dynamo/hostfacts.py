@@ -28,7 +28,7 @@ SPARE = 64 << 20  # bytes to be left free: a file system that is full to the bri
 
 
 class Place(NamedTuple):
-    """Where targets are. `sector` is the unit in which dynamo will count, `block` the device's logical block."""
+    """Place of the targets. `sector` is the unit in which dynamo will count, `block` the device's logical block."""
 
     sector: int
     block: int
@@ -81,7 +81,7 @@ def _block(number: str) -> int:
 
 
 def diskstats(devices: Sequence[str]) -> Dict[str, List[int]]:
-    """What the kernel has done so far: [reads, bytes read, writes, bytes written] of each device that it knows."""
+    """Counts of the kernel so far: [reads, bytes read, writes, bytes written] of each device that it knows."""
     return counted(_lines("/proc/diskstats"), devices)
 
 

@@ -143,7 +143,7 @@ def _check_said(one: Workload) -> None:
 
 
 def _cycle(values: list[int]) -> Cycle:
-    """How IOmeter counts through these. Raises ParseError where it cannot."""
+    """Cycle by which IOmeter counts through these values. Raises ParseError where there is none."""
     if not values:
         return Cycle()
     if len(values) == 1:

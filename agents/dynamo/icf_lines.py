@@ -17,7 +17,7 @@ SWITCHES = {"ENABLED": True, "DISABLED": False}
 
 @dataclass(frozen=True)
 class Cycle:
-    """How IOmeter counts: by sums (LINEAR) or factors (EXPONENTIAL)."""
+    """Range through which IOmeter counts, by sums (LINEAR) or factors (EXPONENTIAL)."""
 
     start: int = 1
     end: int = 1

@@ -72,7 +72,7 @@ class Opaque(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What a worker works on. `queue_depth` is the number of outstanding I/Os of this worker on this target."""
+    """Target of a worker. `queue_depth` is the number of outstanding I/Os of this worker on this target."""
 
     name: str
     type: int

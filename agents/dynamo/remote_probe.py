@@ -86,7 +86,7 @@ KEPT = 'for place in "$@"; do rm -f -- "$place/iobw.tst" || exit 1; done'
 
 
 def python_is_there(tools: Mapping[str, str]) -> bool:
-    """Whether the console can run beside dynamo. `tools`: program -> its version line (HostFacts.tools)."""
+    """True when the console can run beside dynamo. `tools`: program -> its version line (HostFacts.tools)."""
     said = NUMBER.search(tools.get("python3", ""))
     return bool(said) and (int(said[1]), int(said[2])) >= OLDEST if said else False
 
@@ -129,7 +129,7 @@ class Far:
 
 @dataclass(frozen=True)
 class Looked:
-    """What `look` found, ready to make a test of."""
+    """Findings of `look`, ready to make a test of."""
 
     binary: str
     sha256: str
@@ -217,7 +217,7 @@ def _device(said: Mapping[str, str], wanted: Wish) -> Place:
 
 
 def lay_out(far: Far, looked: Looked, pattern: int, watch: Watch) -> None:
-    """What layout.py does beside dynamo. Each command takes some seconds: between two of them it can be stopped."""
+    """Lay out the files as layout.py does beside dynamo. Between two commands, of some seconds, it can be stopped."""
     wanted, done, piece = sum(area.size for area in looked.unready), 0, FIRST_PIECE
     for area in looked.unready:
         far.do(GROUND, area.path)
@@ -241,7 +241,7 @@ def clear(far: Far, looked: Looked, found: Sequence[Area]) -> None:
 
 
 def trouble(far: Far, wanted: Wish) -> str:
-    """What is not as it must be before dynamo uses it; "" is right."""
+    """First file that is not as dynamo needs it, or the failed look, in words; "" is right."""
     try:
         found = look_again(far, wanted)
     except (AgentError, DynamoError) as error:
@@ -268,7 +268,7 @@ def look_again(far: Far, wanted: Wish) -> list[Area]:
 
 
 def counted(far: Far, device: str) -> tuple[float | None, dict[str, list[int]]]:
-    """When (seconds of the host's own clock, to 10 ms) and what its kernel has done until then."""
+    """Seconds of the host's own clock (to 10 ms; None: unknown), and its kernel's counts of the device until then."""
     ran = far.shell.run(("cat", "/proc/uptime", "/proc/diskstats"), root=far.root)
     lines = ran.stdout.decode("utf-8", "replace").splitlines()
     uptime = UPTIME.match(lines[0]) if lines else None

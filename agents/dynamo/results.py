@@ -145,7 +145,7 @@ def worker_results(raw: bytes, expected: int, ticks: float) -> WorkerResults:
 
 
 def layout(raw: bytes, count: int, ticks: float) -> int:
-    """Which of the two layouts these results have; dynamo's login does not tell them apart.
+    """Stride (bytes) of these results in one of two layouts; dynamo's login does not tell them apart.
 
     Where there are bins they count every read and write. In rc1's layout that place holds the next target's counters,
     so "all bins are zero" would not do for two targets.

@@ -53,7 +53,7 @@ class Trial(NamedTuple):
 
     @property
     def active(self) -> Tuple[int, ...]:
-        """How many targets each worker has that takes part: as many results come, in this order."""
+        """Numbers of targets of the workers that take part: as many results come, in this order."""
         if not self.access.lines:
             return ()
         return tuple(len(targets) for targets in self.workers if targets)
@@ -150,12 +150,12 @@ def file_system(name: str) -> str:
 
 
 def laid_out_short(name: str) -> bool:
-    """Whether a file that dynamo prepares itself there cannot be what it says."""
+    """True when a file that dynamo prepares itself there is smaller than it says."""
     return file_system(name) == SHORT_ON
 
 
 def doubt(name: str) -> str:
-    """What belongs to each figure of a file whose size nobody but dynamo told; "" where it is to be believed."""
+    """Note on each figure of a file whose size nobody but dynamo told; "" where it is to be believed."""
     kind = file_system(name)
     if kind == SHORT_ON:
         return f"not to be trusted: {name} is on XFS, where dynamo lays out only a sixteenth of its file"

@@ -27,7 +27,7 @@ class Row(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What one worker did on one target; both count from 1."""
+    """Figures of one worker on one target; both count from 1."""
 
     worker: int
     target: int
@@ -149,7 +149,7 @@ def _machine(test: Measured) -> List[Row]:
 
 
 class Polling(NamedTuple):
-    """What the updates of a test cost the machine that was measured."""
+    """Cost of a test's updates to the machine that was measured."""
 
     bytes: int  # that it sent
     share: float  # of the time, from each question to the end of its answer

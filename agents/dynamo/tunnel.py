@@ -184,18 +184,18 @@ class Session:
         return ""
 
     def _count(self, writer: transcript.Writer, when: str) -> None:
-        """What the kernel has done so far, and the time of that host: the question itself takes its time."""
+        """Note the kernel's counts so far by the time of that host: the question itself takes its time."""
         device = self._looked.place.device
         if device:
             at, counted = remote_probe.counted(self._far, device)
             writer.note(clock(), {f"diskstats_{when}": counted, f"counted_{when}": at})
 
     def _idle(self, now: float) -> str:
-        """Why this cannot go on."""
+        """Reason why this cannot go on; "" while it can."""
         return LOST if self._tunnel.lost else ""
 
     def _tidy(self, failed: bool) -> None:
-        """What is half made goes. Where the host does not answer any more, the layout's teardown removes it."""
+        """Remove what is half made. Where the host does not answer any more, the layout's teardown removes it."""
         with contextlib.suppress(DynamoError, AgentError):
             if not self.wanted.keep:
                 remote_probe.clear(self._far, self._looked, self._looked.found)

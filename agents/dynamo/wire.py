@@ -112,5 +112,5 @@ def field(value: str, width: int, what: str) -> bytes:
 
 
 def accepted(version: int, size: int) -> bool:
-    """Whether a login is that of a dynamo whose structures we know. 1.1.0-rc1 says the same: see results.layout."""
+    """True for the login of a dynamo whose structures are known. 1.1.0-rc1 says the same: see results.layout."""
     return (version & VERSION_MASK) == VERSION_1_1_0 and size == DATA_BYTES

@@ -72,7 +72,7 @@ def _ok(sections: Mapping[str, Section], name: str) -> bool:
 
 
 def _failures(sections: Mapping[str, Section]) -> list[str]:
-    """What could not be read and matters to the guard."""
+    """Parts that could not be read and matter to the guard."""
     asked = ("mounts", "swaps", "zpool")
     return [
         sections[name].failure for name in asked if name in sections and sections[name].exit_code
@@ -101,7 +101,7 @@ def _machine(sections: Mapping[str, Section]) -> Machine:
 
 
 def _boot_id(sections: Mapping[str, Section], said: Mapping[str, str]) -> str:
-    """What changes at a boot and only then; hostside/freebsd.sh says the same.
+    """Text that changes at a boot and only then; hostside/freebsd.sh says the same.
 
     kern.boot_id is random, from FreeBSD 13 on. Before that the time at which rc wrote dmesg.boot. kern.boottime is the
     last resort, for it moves when somebody sets the clock: then a boot is seen that was none, never the reverse.

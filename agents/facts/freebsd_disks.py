@@ -31,7 +31,7 @@ LARGEST_SECTOR = 16384  # a stripe that is larger belongs to an array
 
 @dataclass(slots=True)
 class Users:
-    """Who uses a device, by its name."""
+    """Users of the devices, by device name."""
 
     members: dict[str, str] = field(default_factory=dict)  # as in HostFacts
     mounts: dict[str, list[str]] = field(default_factory=dict)

@@ -26,12 +26,12 @@ REST = re.compile(r"(?:/.*|-(?!-)[A-Za-z0-9+_.-]*|_\d+)?", re.DOTALL)
 
 
 def carries(name: str, layout: str) -> bool:
-    """Whether a name is the layout's own: bl1, bl1-data, bl1/data, never bl17, foreign_bl1, bl1_old or bl1-data:old."""
+    """True for the layout's own names: bl1, bl1-data, bl1/data, never bl17, foreign_bl1, bl1_old or bl1-data:old."""
     return bool(layout) and name.startswith(layout) and bool(REST.fullmatch(name, len(layout)))
 
 
 def own_path(path: str, layout: str) -> bool:
-    """Whether only this layout makes nodes of that path: /dev/bl1/data, /dev/zvol/bl1/vol, never /dev/bl1/../sda."""
+    """True when only this layout makes nodes of that path: /dev/bl1/data, /dev/zvol/bl1/vol, never /dev/bl1/../sda."""
     if not layout or ".." in path.split("/"):
         return False
     return any(path.startswith(p) and carries(path.removeprefix(p), layout) for p in OWN)
@@ -100,7 +100,7 @@ class Graph:
         return self.devices.get(self.paths.get(path_or_name, path_or_name))
 
     def is_ours(self, name: str, layout: str) -> bool:
-        """Whether a stacked device was made by this layout: it has a name that we gave."""
+        """True when a stacked device was made by this layout: it has a name that we gave."""
         device = self.devices.get(name)
         if device is None or not (self.below.get(name) or name in self.hollow):
             return False  # a disk is never made by a layout
@@ -122,7 +122,7 @@ class Graph:
         ]
 
     def is_our_bcache(self, name: str, layout: str) -> bool:
-        """Whether a backing or cache device has this layout's label, or is in a set of this layout."""
+        """True when a backing or cache device has this layout's label, or is in a set of this layout."""
         owner, found = self.facts.members.get(name, ""), self.facts.bcache.get(name)
         if owner.startswith("bcache ") and carries(owner[7:], layout):
             return True

@@ -143,7 +143,7 @@ def _ok(sections: Mapping[str, Section], name: str) -> bool:
 
 
 def _failures(sections: Mapping[str, Section], devices: Mapping[str, BlockDevice]) -> list[str]:
-    """What could not be read and matters to the guard."""
+    """Parts that could not be read and matter to the guard."""
     if text(sections["uid"].stdout).strip() != "0":
         return ["signatures, LVM and device-mapper tables: they need root (passwordless sudo)"]
     unknown = stacks.openers_failure(sections)

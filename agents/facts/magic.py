@@ -97,7 +97,7 @@ TAIL: tuple[tuple[int, bytes, str], ...] = (
 
 
 def signatures(head: bytes, tail: bytes, size: int) -> tuple[Signature, ...]:
-    """What is there, each type once, at its first place. `head` and `tail`: min(KEPT, size) bytes each."""
+    """Signatures that are there, each type once, at its first place. `head` and `tail`: min(KEPT, size) bytes each."""
     found: dict[str, Signature] = {}
     for signature in (
         *_at_ends(head, tail, size),

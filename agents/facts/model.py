@@ -58,7 +58,7 @@ class BlockDevice:
 
     @property
     def identity(self) -> str:
-        """Who this device is, whatever its name: WWN, else serial, else weak (name and size)."""
+        """Identity of this device, whatever its name: WWN, else serial, else weak (name and size)."""
         if self.wwn:
             return f"wwn:{self.wwn}"
         if self.serial:

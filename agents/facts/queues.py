@@ -13,7 +13,7 @@ Queues = Mapping[str, Mapping[str, str]]  # kernel name -> attribute -> what is 
 
 
 def chosen(attribute: str, said: str) -> str:
-    """What the kernel's line means: "[none] mq-deadline" is none."""
+    """Value that the kernel's line means: "[none] mq-deadline" is none."""
     if attribute != "scheduler" or "[" not in said:
         return said.strip()
     return said.partition("[")[2].partition("]")[0]

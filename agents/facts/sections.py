@@ -33,7 +33,7 @@ class Section:
 
     @property
     def failure(self) -> str:
-        """Why it failed, in one line."""
+        """Cause of its failure, in one line."""
         last = self.stderr.strip().splitlines()
         return f"{self.name} ended with exit code {self.exit_code}" + (
             f": {last[-1].strip()[:200]}" if last else ""
@@ -89,7 +89,7 @@ def _sections(output: bytes, nonce: bytes) -> Iterator[Section]:
 
 
 def ask(shell: Shell, argv: tuple[str, ...], timeout_s: float) -> bytes:
-    """What the script printed, as root where that works. Raises AgentError of the connection."""
+    """Output of the script, run as root where that works. Raises AgentError of the connection."""
     try:
         ran = shell.run(argv, root=True, timeout_s=timeout_s)
         if b" facts\n" not in ran.stdout:  # sudo itself refused

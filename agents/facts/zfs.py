@@ -82,7 +82,7 @@ def with_properties(pools: Iterable[Zpool], section: Section | None) -> tuple[Zp
 
 
 def datasets(section: Section | None) -> tuple[Dataset, ...]:
-    """What `zfs get -Hp all` says: values, and which of them were set on the dataset itself."""
+    """Datasets by `zfs get -Hp all`: values, and which of them were set on the dataset itself."""
     return tuple(
         Dataset(
             name,

@@ -35,7 +35,7 @@ NOTES = ("begun", "running", "ended", "fetched")
 
 
 class State(StrEnum):
-    """What became of a job. After `vanished` call `stop`: the tool may have outlived its leader."""
+    """State of a job. After `vanished` call `stop`: the tool may have outlived its leader."""
 
     ABSENT = "absent"  # no spool directory: never started, or removed
     STARTING = "starting"
@@ -52,7 +52,7 @@ class State(StrEnum):
 
 
 class Did(StrEnum):
-    """What `stop` did. `survived`: it sits in the kernel and KILL did not help."""
+    """Outcome of `stop`. `survived`: it sits in the kernel and KILL did not help."""
 
     NOTHING = "nothing"
     TERMINATED = "terminated"
@@ -83,7 +83,7 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """What the runner noted. Clock times are seconds; None where the job did not get that far."""
+    """Notes of the runner on a job. Clock times are seconds; None where the job did not get that far."""
 
     state: State
     exit_code: int | None
@@ -147,7 +147,7 @@ def poll_command(
 
 
 def polled(ran: Ran, spool: Spool, offset: int, outputs: Sequence[str] | None) -> Polled:
-    """What a poll answered. Raises AgentError."""
+    """State and output by a poll's answer. Raises AgentError."""
     head, _, raw = checked(ran, spool, "poll").stdout.partition(b"\n\n")
     answer = _answer(head)
     state, code = _state(answer), _number(answer, "exit")

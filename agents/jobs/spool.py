@@ -48,7 +48,7 @@ class Spool:
         plain(self.name)
 
     def __str__(self) -> str:
-        """Where it is, for a person: of a user other than root it is not known which."""
+        """Path of the spool, for a person: of a user other than root it is not known which."""
         return f"{self.base}/benchlab-{'0' if self.root else '*'}/{self.name}"
 
 
@@ -102,7 +102,7 @@ def call(
 
 
 def checked(ran: Ran, spool: Spool, verb: str) -> Ran:
-    """What a verb of the runner answered. Raises AgentError when it failed."""
+    """Answer of a verb of the runner, unchanged. Raises AgentError when it failed."""
     if ran.exit_code:
         said = ran.stderr.decode(errors="replace").strip() or "no output"
         full = "No space left" in said or "full" in said
@@ -186,7 +186,9 @@ def unpack(raw: bytes, expected: Mapping[str, str]) -> dict[str, bytes]:
 
 
 def told_of(raw: bytes, expected: Mapping[str, str]) -> tuple[Waiting, ...]:
-    """What did not fit into the answer, as outputs.sh tells it. Only expected names."""
+    """Outputs that did not fit into the answer, as outputs.sh lists them. Raises AgentError for one that is not
+    expected.
+    """
     found: list[Waiting] = []
     for line in raw.decode(errors="replace").splitlines():
         size, _, path = line.partition(" ")

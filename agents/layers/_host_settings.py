@@ -71,7 +71,7 @@ def plan(
 
 
 def _before(name: str, facts: HostFacts) -> tuple[str, str]:
-    """What to write to have it as it was: of a pair the one that counts."""
+    """Name and value to write to have the setting as it was: of a pair the one that counts."""
     now = facts.sysctls.get(name, RAID.get(name, ""))
     if not now:
         raise PlanError(f"kernel {facts.kernel} of this host has no sysctl {name}")

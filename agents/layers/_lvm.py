@@ -127,7 +127,7 @@ def alignment(target: Target) -> int:
 
 
 def extents(piece: Part, target: Target, extent_size: int) -> int:
-    """How many the piece has behind LVM's own first MiB."""
+    """Number of extents that the piece has behind LVM's own first MiB."""
     align = alignment(target)
     return max(piece.size - -(-MIB // align) * align, 0) // extent_size
 

@@ -16,7 +16,7 @@ ROUND = 64  # a mirror has no chunk; what a superblock of any version could take
 
 
 def data_offset(nodes: Sequence[Part], chunk: int) -> int:
-    """Where the data begins on every member: whole MiB. `chunk` in bytes, 0 for a mirror.
+    """Start of the data on every member (KiB): whole MiB. `chunk` in bytes, 0 for a mirror.
 
     mdadm's own choice, said explicitly because it differs from version to version. The room before the data is what
     a reshape later moves through.

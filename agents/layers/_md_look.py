@@ -45,7 +45,7 @@ def wrong_members(
 
 
 def lost_members(array: MdArray, wished: Sequence[str], spares: int) -> list[str]:
-    """Who of these (kernel names) is not in it or has failed, and spares that were taken."""
+    """Members (kernel names) that are not in the array or have failed, and spares that were taken, in words."""
     flags = {member.device: member.flags for member in array.members}
     wrong = [f"{name} is not in {array.name}" for name in sorted(set(wished) - flags.keys())]
     wrong += [f"{name} has failed in {array.name}" for name, said in flags.items() if "F" in said]

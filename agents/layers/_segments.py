@@ -24,7 +24,7 @@ class Segment:
 
 
 class Wish(Protocol):
-    """What LVM's options say of any segment."""
+    """LVM's options that hold for any segment."""
 
     @property
     def type(self) -> str: ...

@@ -28,7 +28,7 @@ class Group:
 
 
 class Wish(Protocol):
-    """What zpool's options say of the groups."""
+    """zpool's options that say how disks are grouped."""
 
     @property
     def layout(self) -> str: ...

@@ -86,7 +86,7 @@ def pool_of(target: Target) -> tuple[str, tuple[Claim, ...]]:
 
 
 def noted(target: Target, name: str, primarycache: str) -> tuple[str, ...]:
-    """What must be known of every number: memory's part in it."""
+    """Notes of the target, with one for every figure: memory's part in it."""
     return (*target.notes, f"the ARC caches {primarycache} of {name}, also across runs")
 
 

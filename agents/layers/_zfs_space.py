@@ -20,7 +20,7 @@ POINTERS = 1024  # block pointers in an indirect block
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a group of disks stores a block. A disk alone and a mirror: width 1, no parity."""
+    """Geometry by which a group of disks stores a block. A disk alone and a mirror: width 1, no parity."""
 
     width: int = 1
     parity: int = 0
@@ -35,12 +35,12 @@ class Shape:
         return sectors * self.sector
 
     def deflated(self, space: int) -> int:
-        """What a raidz's raw space is worth, reckoned in blocks of 128 KiB."""
+        """Bytes that a raidz's raw space is worth, reckoned in blocks of 128 KiB."""
         return space // 512 * (OLD_BLOCK // (self.stored(OLD_BLOCK) // 512))
 
 
 def partition(size: int) -> int:
-    """What OpenZFS on Linux makes the first partition of a whole disk: the last 8 MiB and both tables are left out."""
+    """Bytes of the first partition that OpenZFS on Linux makes of a disk: without the last 8 MiB and both tables."""
     return max((size - 34 * 4096 - 8 * MIB - MIB) // MIB * MIB, 0)
 
 
@@ -71,7 +71,7 @@ def usable(spaces: Iterable[int], shape: Shape) -> int:
 
 
 def reservation(size: int, block: int, shape: Shape) -> int:
-    """What a volume that is not sparse takes from the pool: its data as raidz stores it, and its block pointers."""
+    """Bytes that a volume, not sparse, takes from the pool: its data as raidz stores it, and its block pointers."""
     blocks = size // block
     data = blocks * block
     if shape.parity:

@@ -159,7 +159,7 @@ def _labels(target: Target, backing: Sequence[Part]) -> list[str]:
 
 
 def _offset(target: Target) -> int:
-    """Where the data begins: on a striped volume at a full stripe, or every write above would straddle two."""
+    """Start of the data (bytes): on a striped volume at a full stripe, or every write above would straddle two."""
     stripe = target.stripe_unit * target.stripe_count
     return max(stripe, DATA_OFFSET) if target.stripe_count > 1 else DATA_OFFSET
 

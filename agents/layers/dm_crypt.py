@@ -179,7 +179,7 @@ def _name(target: Target) -> str:
 
 
 def _offset(options: Options, target: Target) -> int:
-    """Where the data begins: behind a header, and on a striped volume at a full stripe."""
+    """Start of the data (bytes): behind a header, and on a striped volume at a full stripe."""
     if options.type == "plain":
         return 0
     stripe = target.stripe_unit * target.stripe_count

@@ -147,7 +147,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
 
 
 def _kind(options: Options, meta: int) -> tuple[str, ...]:
-    """What makes the volume on the SSD that kind of cache."""
+    """Options of lvcreate that make the volume on the SSD that kind of cache."""
     if options.kind == "cache-pool":
         return (*_pool(meta, "cache-pool"), *_chunk(options))
     # A writecache takes only a volume that is not active; LVM blanks it itself.
@@ -221,7 +221,9 @@ def _convert(options: Options, target: Target, nodes: Sequence[str], facts: Host
 
 
 def ails(options: Options, target: Target, health: Health) -> list[str]:
-    """What the kernel says when metadata or disk of the cache cannot be written any more: it is then passed by."""
+    """Faults that the kernel tells when metadata or disk of the cache cannot be written: it is then passed by. [] is
+    right.
+    """
     words = health.mapped.get(f"{target.name}-data", ())
     if not words:
         return [f"{target.volume} is not active any more"]

@@ -157,6 +157,6 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
 
 
 def restored(options: Options, target: Target, facts: HostFacts) -> list[str]:
-    """What is not as it was before the plan, after teardown. [] is right."""
+    """Settings that are not as they were before the plan, after teardown. [] is right."""
     found = queues.disks(target, facts)
     return queues.not_restored(found, target.kept) + host.not_restored(target.kept, facts)

@@ -149,14 +149,14 @@ def _check_sizes(target: Target, facts: HostFacts) -> None:
 
 
 def _room(part: Part, target: Target, facts: HostFacts) -> int:
-    """What ZFS takes of it. Volumes too: it may make partitions on them as on a disk."""
+    """Bytes that ZFS takes of it. Volumes too: it may make partitions on them as on a disk."""
     if facts.os_family == "freebsd" or any(part in given for given in target.parts.values()):
         return part.size
     return _zfs_space.partition(part.size)
 
 
 def _space(options: Options, target: Target, facts: HostFacts) -> tuple[_zfs_space.Shape, int]:
-    """How a group stores a block, and what the whole pool holds at least."""
+    """Geometry by which a group stores a block, and the bytes that the whole pool holds at least."""
     sizes = {part.node: _room(part, target, facts) for part in members(target, "data", main=True)}
     graph = Graph(facts)
     found = [device.physical_sector for node in sizes if (device := graph.find(node))]

@@ -20,7 +20,7 @@ FILE_COUNT = re.compile(r"\d{1,9}(?::[\w:]{1,40})?(?:/\d{1,9})?")
 
 
 def looks(line: str) -> bool:
-    """Whether it is meant to be one."""
+    """True when the line is meant to be a CSV line."""
     if NEW.match(line):
         return True
     if line.count(",") != FIELDS_OLD - 1:

@@ -56,7 +56,7 @@ class Table:
 
 
 def cell(test: str, rate: str, cpu: str, line: int, scale: float, step: float) -> Cell | None:
-    """What two words say; None when the test did not run. Raises ValueError when they do not belong together."""
+    """Cell of two words; None when the test did not run. Raises ValueError when they do not belong together."""
     if not rate and not cpu:
         return None
     if PLUSES.fullmatch(rate) and PLUSES.fullmatch(cpu):
@@ -131,7 +131,7 @@ def _same_cell(exact: Cell, shown: Cell) -> bool:
 
 
 def _same_tests(tests: Sequence[str], said: str, exact: Table, text: Table) -> None:
-    """Where the text has a table, its tests are those of the CSV line."""
+    """Check that the text's table has the tests of the CSV line. Raises ParseError when it has others."""
     shown = [test for test in tests if test in text.cells]
     if said and shown != [test for test in tests if test in exact.cells]:
         line = text.cells[shown[0]].line if shown else 0

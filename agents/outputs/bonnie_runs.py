@@ -53,7 +53,7 @@ class Run:
 
 
 def test_of(line: str) -> str:
-    """Whose progress a line tells, one that is over; "" for any other line."""
+    """Test of whose end a line of progress tells; "" for any other line."""
     done = line.rstrip().rstrip(".").endswith("done")
     return next((test for begins, test in TESTS if done and re.match(begins, line)), "")
 

@@ -38,7 +38,7 @@ def clean(line: str) -> str:
 
 
 def begins(line: str) -> bool:
-    """Whether a line begins a result in text."""
+    """True when a line begins a result in text."""
     if "-Sequential" not in line:
         return False  # nearly every line
     words = clean(line)

@@ -89,7 +89,7 @@ def summary(line: str) -> re.Match[str] | None:
 
 
 def last_shown(line: str) -> str:
-    """What a terminal still shows of a line that status=progress overwrote by carriage returns."""
+    """Text that a terminal still shows of a line that status=progress overwrote by carriage returns."""
     return next((part for part in reversed(line.split("\r")) if part.strip()), "").strip()
 
 
@@ -138,7 +138,7 @@ def _checked(found: re.Match[str], number: int, line: str) -> Summary:
 
 
 def _agree(found: re.Match[str], moved: int, seconds: float) -> bool:
-    """Whether the rate is bytes over seconds, as far as both were rounded."""
+    """True when the rate is bytes over seconds, as far as both were rounded."""
     unit = (found.groupdict().get("unit") or " ").upper()
     scale = (1024.0 if found.re is BUSYBOX else 1000.0) ** POWERS.index(unit)
     rate, step = _decimal(found["rate"]) * scale, _step(found["rate"]) * scale

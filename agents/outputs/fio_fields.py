@@ -42,7 +42,7 @@ JOB: Mapping[str, Version] = {
     "latency_percentile": (3, 0),
     "latency_window": (3, 0),
     "latency_window_us": (3, 42),
-    "steadystate": (3, 0),  # steadystate only
+    "steadystate": (3, 0),
     # Of a client, as its port; since 3.39 also in "global options", of which each has its own.
     "hostname": (3, 0),
     "port": (3, 0),
@@ -112,7 +112,7 @@ def version(told: str) -> Version | None:
 
 
 def per_second(field: str, told: str) -> float:
-    """How many of the field's unit are a second, in a document of that version; 0 where it does not tell."""
+    """Number of the field's units in a second, in a document of that version; 0 where it does not tell."""
     seen = version(told)
     if seen is None:
         return 0.0

@@ -96,7 +96,7 @@ def middle(first: int, stride: int = 1) -> float:
 
 
 def _span(at: int) -> tuple[int, int]:
-    """Where a bin begins, and how wide it is."""
+    """Start and width of a bin, in the log's unit."""
     if at < 2 << GROUP_BITS:
         return at, 1
     bits = (at >> GROUP_BITS) - 1

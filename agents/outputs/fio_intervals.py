@@ -52,7 +52,7 @@ class Pieces:
 
 
 def clock(runs: Iterable[Run]) -> list[float]:
-    """When their job was looked at: at any sample of any of its directions."""
+    """Times at which the job was looked at: of any sample of any of its directions."""
     found: list[float] = []
     for at in sorted(at for run in runs for at in run.times):
         if not found or at - found[-1] > NEAR:
@@ -76,7 +76,7 @@ def _before(at: float, looks: Sequence[float], step: float) -> float:
 
 
 def _first(at: float, step: float) -> float:
-    """When a log begins: with its job, but one that has the time of a clock with its first sample."""
+    """Start (s) of a log whose first sample is at `at`: its job's, or `step` before the sample of one by a clock."""
     return 0.0 if at > 0 else -step
 
 
@@ -95,7 +95,7 @@ def edges(looks: Sequence[float], step: float) -> list[float]:
 
 
 def added(jobs: Sequence[Pieces], between: Sequence[float]) -> Points:
-    """What all moved in each interval; NaN where one of them is over, for then nobody knows."""
+    """Sum of the jobs' rates in each interval; NaN where one of them is over, for then nobody knows."""
     return [(b, sum(one.rate(a, b) for one in jobs)) for a, b in pairwise(between) if b > a]
 
 

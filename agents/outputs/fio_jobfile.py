@@ -222,7 +222,7 @@ _SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "m": 60.0, "h": 3600.0, "
 
 
 def seconds(sections: Sections) -> float:
-    """How long the jobs say they take, 0 where they do not; jobs behind a stonewall follow one another."""
+    """Seconds that the jobs say they take, 0 where they do not; jobs behind a stonewall follow one another."""
     shared = sections.get("global", {})
     told = [{**shared, **keys} for name, keys in sections.items() if name != "global"]
     each = [
@@ -243,7 +243,7 @@ def ramp(sections: Sections) -> float:
 
 
 def together(sections: Sections) -> bool:
-    """Whether all jobs begin at the same time."""
+    """True when all jobs begin at the same time."""
     late = {"startdelay", "stonewall", "wait_for_previous", "new_group"}
     return not any(late & told.keys() for told in sections.values())
 
@@ -281,13 +281,13 @@ def room(sections: Sections, files: bool) -> int:
 
 
 def reads(sections: Sections) -> bool:
-    """Whether a job reads: fio's own direction, where none is told, is read."""
+    """True when a job reads: fio's own direction, where none is told, is read."""
     told = [one.get("rw") or one.get("readwrite") or "read" for one in each_job(sections)]
     return any("read" in rw or rw.partition(":")[0] in ("rw", "randrw") for rw in told)
 
 
 def each_job(sections: Sections) -> list[dict[str, str | None]]:
-    """What is told of every job, with what [global] says."""
+    """Options of every job, [global]'s included."""
     shared = sections.get("global", {})
     return [{**shared, **keys} for name, keys in sections.items() if name != "global"]
 

@@ -63,7 +63,7 @@ Lines = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class _Spot:
-    """Where a job stands: the line of each path in a small document, in a large one only that of the job."""
+    """Position of a job: the line of each path in a small document, in a large one only that of the job."""
 
     lines: Lines
     begins: int
@@ -82,7 +82,7 @@ class _Spot:
 
 @dataclass(slots=True)
 class Heads:
-    """What a document says of the run beside its figures; gathered while those are read, as it may be long."""
+    """Facts of the run in a document beside its figures; gathered while those are read, as it may be long."""
 
     rest: Mapping[str, object] = field(default_factory=dict)
     jobs: list[dict[str, object]] = field(default_factory=list)

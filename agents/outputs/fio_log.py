@@ -30,7 +30,7 @@ OF_TWO = 5  # columns at most before fio 3.0: with log_offset. 3.2x writes a pri
 
 
 def kind(name: str) -> tuple[str, str]:
-    """What a file of that name holds ("bw", …, "clat_hist"; "" for no log), and the number of its job, or ""."""
+    """Kind of log by a file's name ("bw", …, "clat_hist"; "" for no log), and the number of its job, or ""."""
     found = _NAME.search(name)
     return (found[1], found[2] or "") if found else ("", "")
 

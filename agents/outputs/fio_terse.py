@@ -79,7 +79,7 @@ class _Record:
                 yield count, length
 
     def _fits(self, count: int, length: int) -> bool:
-        """Whether so many directions are followed by CPU times, three counts and the shares."""
+        """True when so many directions are followed by CPU times, three counts and the shares."""
         behind = self.fields[self.begin + count * length :][: 5 + SHARES]
         if len(behind) < 5 + SHARES:
             return False

@@ -93,7 +93,7 @@ def along(
 
 
 class _Astray(Exception):
-    """What comes next in the text is not what the object says."""
+    """Text that goes on otherwise than the object says."""
 
 
 class _Walk:

@@ -87,7 +87,7 @@ class Run:
 
     @property
     def missing(self) -> list[str]:
-        """What a whole run has and this one has not, in words."""
+        """Parts of a whole run that this one lacks, in words."""
         found = []
         for section, rows in ROWS.items():
             lacking = [words for words in rows if words not in self.sections.get(section, set())]
@@ -121,7 +121,7 @@ def clean(line: str) -> str:
 
 
 def begins(line: str) -> bool:
-    """Whether a cleaned line is one with which a run begins."""
+    """True when a run begins with the cleaned line."""
     return bool(START.fullmatch(line)) or _section(line) is not None
 
 
@@ -162,7 +162,7 @@ def _section(line: str) -> tuple[str, str] | None:
 
 
 def _comes_again(run: Run, section: str) -> bool:
-    """Whether the section is another run's: it was there, or one that follows it."""
+    """True when the section is another run's: it was there, or one that follows it."""
     order = list(ROWS)
     return any(order.index(seen) >= order.index(section) for seen in run.sections)
 
@@ -178,7 +178,7 @@ def _use_block(run: Run, kilobytes: str, index: int, line: str) -> None:
 
 
 def _line(run: Run, section: str, line: str, index: int, lines: Sequence[str]) -> bool:
-    """Whether a line that is no head is of the run; what it says is put into the run."""
+    """True when a line that is no head is of the run; what it says is put into the run."""
     if started := START.fullmatch(line):
         run.seconds = int(started[1]) if started[2] != "operations" else None
         return True

@@ -74,7 +74,7 @@ RATES = {"reads": "read", "writes": "write"}
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What was asked for, and what the printed times are: "lat" of I/Os, "event" of whatever sysbench counts."""
+    """Options asked for, and the kind of the printed times: "lat" of I/Os, "event" of whatever sysbench counts."""
 
     mode: str
     io_mode: str
@@ -148,7 +148,7 @@ def _head(rows: Iterator[tuple[int, str]], wish: Wish) -> None:
 
 
 def _before(report: Report, number: int, row: str) -> bool:
-    """What may stand before the report."""
+    """True when the row may stand before the report; what it says is put into the report."""
     if found := MEANWHILE.fullmatch(row):
         if report.bars:
             return False

@@ -10,7 +10,7 @@ from agents.plans.stack import StackPlan
 
 
 def ails(plan: StackPlan, health: Health, stage: int = 0) -> list[str]:
-    """What is not in order in any layer, hidden or not, after `stage` stages; and disks that are gone."""
+    """Faults in any layer, hidden or not, after `stage` stages; and disks that are gone. [] is right."""
     layers = plan.at(stage)
     found = [said for claim in claims_of(layers[-1].gives) for said in _disk(claim.node, health)]
     for layer in layers:

@@ -27,7 +27,7 @@ TUNING = "tuning"
 
 @dataclass(frozen=True, slots=True)
 class BeforeRun:
-    """What is done before a run that asks for `scheduler`, on the layout after so many stages.
+    """Steps before a run that asks for `scheduler`, on the layout after so many stages.
 
     `wishes`: attribute -> value that every disk must then tell. `as_before`: commands of which the values are those
     that were there before; no part of the plan's fingerprint, as what brings things back is none.
@@ -76,7 +76,7 @@ def check(schedulers: Sequence[str]) -> None:
 
 
 def conflict(schedulers: Sequence[str], specs: Sequence[LayerSpec]) -> str:
-    """Why schedulers cannot be swept on these layers; "" where they can."""
+    """Reason why schedulers cannot be swept on these layers; "" where they can."""
     if not schedulers:
         return ""
     for number, layer, tuned in _tuned(specs):
@@ -99,7 +99,7 @@ def _tuned(specs: Sequence[LayerSpec]) -> Iterator[tuple[int, str, Any]]:
 
 
 def _requests(specs: Sequence[LayerSpec]) -> dict[str, str]:
-    """What the topmost tuning layer that says anything of nr_requests asks for."""
+    """Setting of nr_requests by the topmost tuning layer that has one; {} where none has."""
     asked = [str(tuned.nr_requests) for *_, tuned in _tuned(specs) if tuned.nr_requests >= 0]
     return {"nr_requests": asked[-1]} if asked else {}
 
@@ -144,7 +144,7 @@ def _as_before(
 
 
 def lacking(wanted: BeforeRun, found: Queues) -> list[str]:
-    """What is not in force of what is to be: disk, attribute, and what is."""
+    """Wishes that are not in force: disk, attribute, and its value, in words. [] is right."""
     return [
         f"{attribute} of {name} is {values.get(attribute) or 'not there'}, not {wish}"
         for name, values in found.items()
@@ -154,7 +154,7 @@ def lacking(wanted: BeforeRun, found: Queues) -> list[str]:
 
 
 def not_as_before(wanted: BeforeRun, swept: Swept, target: Target, found: Queues) -> bool:
-    """Whether a disk that had this scheduler before has another number of requests than before."""
+    """True when a disk that had this scheduler before has another number of requests than before."""
     if not wanted.as_before:
         return False
     for claim in claims_of(target):
@@ -187,5 +187,5 @@ def put_back(swept: Swept, target: Target, facts: HostFacts) -> tuple[Step, ...]
 
 
 def not_put_back(swept: Swept, target: Target, facts: HostFacts) -> list[str]:
-    """What is not as it was, after teardown. [] is right."""
+    """Settings that are not as they were, after teardown. [] is right."""
     return queues.not_restored(queues.disks(target, facts), swept.kept) if swept.kept else []

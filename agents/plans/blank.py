@@ -11,7 +11,7 @@ from agents.facts.model import BlockDevice, HostFacts
 
 
 def not_blank(claims: Sequence[Claim], facts: HostFacts, layout: str) -> list[str]:
-    """What is left of a layout: signatures, holders, mounts, names of ours. [] is blank."""
+    """Remains of a layout: signatures, holders, mounts, names of ours. [] is blank."""
     graph = Graph(facts)
     found = [f"could not be read: {what}" for what in facts.unknown] if claims else []
     for claim in claims:
@@ -21,7 +21,7 @@ def not_blank(claims: Sequence[Claim], facts: HostFacts, layout: str) -> list[st
 
 
 def standing(claims: Sequence[Claim], facts: HostFacts, layout: str) -> list[str]:
-    """What the kernel holds of it: not what is merely written on a disk."""
+    """Devices and names that the kernel holds of it, in words: not what is merely written on a disk."""
     graph = Graph(facts)
     there = filter(None, (_device(claim, graph) for claim in claims))
     found = [said for device in there for said in _stacked(device, graph)]

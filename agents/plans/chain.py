@@ -56,7 +56,7 @@ class StageSpec:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why layers cannot stand: of which one, from 1 (0: there is none), in words."""
+    """Reason why layers cannot stand, in words, and the number of the layer from 1 (0: there is none)."""
 
     layer: int
     says: str
@@ -139,13 +139,13 @@ def troubles(specs: Sequence[LayerSpec]) -> Iterator[Trouble]:
 
 
 def gives(kinds: Iterable[str]) -> str:
-    """What a stack of these layers gives its runs: a layer that only sets something passes on what is below it."""
+    """Word of GIVES for a stack of these layers: a layer that only sets something passes on what is below it."""
     found = [given for kind in kinds if (given := registry.layer(kind).GIVES) != "same"]
     return found[-1] if found else "nothing"
 
 
 def stands_on(driver: Layer[Any], given: str) -> bool:
-    """Whether the layer can stand on one that gives this (a word of GIVES; "nothing": on no layer)."""
+    """True when the layer can stand on one that gives this (a word of GIVES; "nothing": on no layer)."""
     accepts = {
         "devices": {"nothing", "parts", *IS_VOLUME},
         "own": {"nothing", "parts"},
@@ -156,7 +156,7 @@ def stands_on(driver: Layer[Any], given: str) -> bool:
 
 
 def _wrong_uses(driver: Layer[Any], given: Sequence[Wanted], below: str) -> str:
-    """What is wrong with the layer's own disks, to be said after its name; "" where nothing is."""
+    """Fault in the layer's own disks, to be said after its name; "" where there is none."""
     counts: dict[str, int] = {}
     for wanted in given:
         if wanted.use not in driver.USES or wanted.use in counts:

@@ -12,7 +12,7 @@ from agents.plans.stack import StackPlan
 
 @dataclass(frozen=True, slots=True)
 class Destroyed:
-    """What is on a disk that a plan claims, for the page that asks whether it may go."""
+    """Content of a disk that a plan claims, for the page that asks whether it may go."""
 
     node: str
     identity: str

@@ -18,7 +18,7 @@ BLANK = "an SSD serves reads of never-written or discarded blocks without readin
 
 
 def too_large(specs: Sequence[LayerSpec], kind: str, built: Any, target: Target) -> str:
-    """Why a tool has no room on a target of a known size, with the numbers; "" where it has, or nobody can tell."""
+    """Reason why a tool has no room on a target, with the numbers; "" where it has, or the size is not known."""
     room = registry.room(kind, built, target)
     if not target.size or room <= target.size or any(map(_packs, specs)):
         return ""
@@ -36,7 +36,7 @@ def check(specs: Sequence[LayerSpec], kind: str, built: Any, target: Target) -> 
 
 
 def _packs(spec: LayerSpec) -> bool:
-    """Whether more may be written than there is room for: the layer compresses, or promises what it has not."""
+    """True when more may be written than there is room for: the layer compresses, or promises what it has not."""
     told = spec.options
     packed = any(word.startswith("compress") for word in told.get("mount_options", ()))
     return bool(told.get("compression", "off") != "off" or told.get("sparse") or packed)

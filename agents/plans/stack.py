@@ -81,7 +81,7 @@ class StackPlan:
 
     @property
     def target(self) -> Target:
-        """What the tools work on before any stage."""
+        """Target of the tools before any stage."""
         return self.layers[-1].gives
 
     @property
@@ -96,7 +96,7 @@ class StackPlan:
         return self.stages[stage - 1].layers if stage else self.layers
 
     def target_at(self, stage: int, growing: bool = False) -> Target:
-        """What the tools work on after `stage` stages; `growing`: while the last of them still goes on."""
+        """Target of the tools after `stage` stages; `growing`: while the last of them still goes on."""
         after = self.at(stage)[-1].gives
         if not (growing and stage):
             return after
@@ -195,7 +195,7 @@ def _named(where: str) -> Iterator[None]:
 
 
 def _on(placed: Sequence[Placed], name: str, devices: Mapping[str, tuple[Claim, ...]]) -> Target:
-    """What a layer is given: what the one below gives, with the layer's own disks."""
+    """Target given to a layer: what the one below gives, with the layer's own disks."""
     if not placed:
         return Target(name, devices=devices)
     below = placed[-1].gives
@@ -325,7 +325,7 @@ def verify(
 
 
 def asked(layer: Placed) -> Ask | None:
-    """What a person must do for this layer; None: the engine makes it."""
+    """Task of a person for this layer; None: the engine makes it."""
     driver = registry.asking(layer.spec.kind)
     return driver.asks(_driver(layer)[1], layer.target) if driver else None
 
@@ -359,7 +359,7 @@ def not_grown(stack: StackPlan, stage: int, before: HostFacts, after: HostFacts)
 
 
 def awaited(stack: StackPlan, facts: HostFacts, stage: int = 0) -> list[Progress]:
-    """What the kernel still does in the layers after `stage` stages: resync, reshape."""
+    """Work that the kernel still does in the layers after `stage` stages: resync, reshape."""
     found = []
     for layer in stack.at(stage):
         driver = registry.awaiting(layer.spec.kind)

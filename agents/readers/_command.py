@@ -112,7 +112,7 @@ def _named(program: str) -> re.Pattern[str]:
 
 
 def _start(line: str, at: int) -> int | None:
-    """Where the command begins that has its program there; None if what stands before makes it no command."""
+    """Start of the command that has its program at `at`; None if what stands before makes it no command."""
     ends = [found.end() for found in BEFORE.finditer(line, 0, at)]
     start = ends[-1] if ends else 0
     words = [(found.start(), found[0]) for found in re.finditer(r"\S+", line[start:at])]

@@ -110,7 +110,7 @@ def with_doubts(lines: Sequence[Found]) -> list[Found]:
 
 
 def _goes_on(before: Printed, after: Printed) -> bool:
-    """Whether the later is a later total of the same run: it began before the other was printed, and all is more."""
+    """True when the later is a later total of the same run: it began before the other was printed, and all is more."""
     if not before.run or before.run != after.run or not _grown(before.found, after.found):
         return False
     if before.at is None or after.at is None:
@@ -130,7 +130,7 @@ def _rises(before: Found, after: Found) -> bool:
 
 
 def _counts(one: Found) -> dict[tuple[str, str], float]:
-    """What only grows while a run goes on."""
+    """Counts that only grow while a run goes on, by metric and group."""
     return {
         (m.name, m.labels.get("group", "")): m.value
         for m in one.metrics

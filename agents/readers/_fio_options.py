@@ -144,7 +144,7 @@ def _whose(job: Mapping[str, object]) -> tuple[str, str, str]:
 
 
 def _depth_told(given: Mapping[str, object], job: Mapping[str, object]) -> bool:
-    """Whether what its I/Os in flight follow from is said once: clients may have been given different options."""
+    """True when the options behind its I/Os in flight are said once: clients may have been given different ones."""
     own = _options(job.get("job options"))
     return all(
         given.get(key) is not TWICE or key in own for key in ("iodepth", "ioengine", "numjobs")
@@ -152,7 +152,7 @@ def _depth_told(given: Mapping[str, object], job: Mapping[str, object]) -> bool:
 
 
 def _more_ran(job: Mapping[str, object], copies: int) -> bool:
-    """Whether more jobs than these copies were summed up, by the time (ms) that all of them took together."""
+    """True when more jobs than these copies were summed up, by the time (ms) that all of them took together."""
     parts = [part for name in DIRECTIONS if isinstance(part := job.get(name), dict)]
     times = [part.get("runtime") for part in parts]
     whole, longest = (
@@ -200,7 +200,7 @@ def _depth(engine: object, depth: object) -> int:
 
 
 def _same(told: list[dict[str, object]]) -> dict[str, object]:
-    """What all of them agree on."""
+    """Options on which all of them agree."""
     if not told:
         return {}
     return {

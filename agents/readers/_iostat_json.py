@@ -69,7 +69,7 @@ def read(lines: Sequence[str], number: int) -> Document:
 
 
 def _value(text: str, at: int) -> tuple[object, int]:
-    """What begins there and where it ends; None where it is broken."""
+    """Value that begins there and its end; None and the same place where it is broken."""
     try:
         return _decoder.raw_decode(text, at)
     except (ValueError, RecursionError):

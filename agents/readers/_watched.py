@@ -52,7 +52,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What is common to all that one reader finds."""
+    """Properties common to all that one reader finds."""
 
     name: str
     units: Mapping[str, Unit]

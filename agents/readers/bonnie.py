@@ -74,7 +74,7 @@ def _notes(run: runs.Run) -> list[str]:
 
 
 def _above(lines: list[str], first: int) -> tuple[int, str]:
-    """Where the run's own lines begin, and its command line: progress stands between that and the result."""
+    """Index of the run's first own line, and its command line: progress stands between that and the result."""
     start = first
     for index in range(first - 1, max(first - ABOVE, -1), -1):
         line = " ".join(lines[index].split()) if len(lines[index]) < runs.LONGEST else "long"

@@ -85,7 +85,7 @@ MEANS = {
 
 @dataclass(slots=True)
 class Block:
-    """What was read of a result so far."""
+    """Content of a result that was read so far."""
 
     facts: dict[str, str] = field(default_factory=dict)
     points: dict[str, str | int] = field(default_factory=dict)

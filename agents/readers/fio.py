@@ -62,7 +62,7 @@ def _apart(one: Found, taken: list[tuple[int, int]]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What a result's own text says, its lines from 1."""
+    """Content of a result's own text, its lines from 1."""
 
     told: _fio_options.Told
     metrics: Sequence[Metric] = ()
@@ -108,8 +108,9 @@ def _documents(text: str) -> Iterator[Printed]:
 
 
 def _document(text: str, start: int, limit: int) -> tuple[int, _Read]:
-    """What is in the object that begins there, and the place behind it. Nearly always its end is where the last brace
-    is, or the first in fio's own first column; whether that is so its reading tells, and it is read but once."""
+    """Content of the object that begins there, and the place behind it. Nearly always its end is where the last brace
+    is, or the first in fio's own first column; whether that is so its reading tells, and it is read but once.
+    """
     ends = (text.find("\n}", start, limit) + 2, text.rfind("}", start, limit) + 1)
     failed: dict[int, _Read] = {}
     for end in sorted({end for end in ends if end > start}):
@@ -187,7 +188,7 @@ def _said(text: str, begin: int, end: int) -> str:
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
-    """Where each result begins and ends: starting lines, jobs, then the summary of all groups."""
+    """Start and end of each result: starting lines, jobs, then the summary of all groups."""
     if "(groupid=" not in text:
         return  # nothing that ends where a result begins: START is slow to find none
     marks = [("start", found) for found in START.finditer(text)]
@@ -211,7 +212,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _name_of(text: str, at: int) -> int:
-    """Where the name of the job begins whose result is there."""
+    """Start of the name of the job whose result is there."""
     return max(text.rfind("\n", 0, at) + 1, text.rfind(" ", 0, max(at - 1, 0)) + 1)
 
 

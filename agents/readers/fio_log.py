@@ -80,6 +80,6 @@ def told(name: str, unit: str) -> str:
 
 
 def unit(version: str) -> str:
-    """What an fio of that version counts latencies in; "" for none."""
+    """Unit in which an fio of that version counts latencies; "" for none."""
     seen = fio_log.version(f"fio-{version.removeprefix('fio-')}")
     return "" if seen is None else "ns" if seen >= (3, 0) else "us"

@@ -52,7 +52,7 @@ class _Run:
 
 @dataclass
 class _Ahead:
-    """What was said above a table and belongs to it."""
+    """Facts that were said above a table and belong to it."""
 
     first: int = 0
     when: float | None = None

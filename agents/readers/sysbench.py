@@ -156,7 +156,7 @@ def _bytes(number: str, unit: str) -> int:
 
 
 def _above(lines: Sequence[str], first: int) -> tuple[int, str]:
-    """Where its command stands right above it, and that; else where the result begins."""
+    """Line and text of its command right above it; else the first line of the result, and ""."""
     for at in range(first - 1, max(first - 1 - ABOVE, -1), -1):
         if command := _command.find(lines[at], KIND):
             return at, command.text

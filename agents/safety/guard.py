@@ -32,7 +32,7 @@ AGAIN = "make the plan again"
 
 @dataclass(frozen=True, slots=True)
 class Spare:
-    """What a person confirmed about a device: it may be destroyed."""
+    """Consent of a person to destroy a device, and the device as it was then."""
 
     identity: str
     size: int
@@ -48,7 +48,7 @@ def check(step: Step, facts: HostFacts, spares: Mapping[str, Spare], layout: str
 
 
 def refusals(step: Step, facts: HostFacts, spares: Mapping[str, Spare], layout: str) -> list[str]:
-    """Why the Step may not run: each entry names the device, the cause and the cure. [] = allowed."""
+    """Reasons why the Step may not run: each names the device, the cause and the cure. [] = allowed."""
     graph = Graph(facts)
     found = _claims(step.destroys, graph, spares, layout)
     if not only_looks(step.argv):
@@ -101,7 +101,7 @@ def _plain(word: Argument) -> str:
 
 
 def only_looks(argv: Sequence[Argument]) -> bool:
-    """Whether this very command can change nothing (agents/look_only.py)."""
+    """True when this very command can change nothing (agents/look_only.py)."""
     return look_only.only_looks([_plain(word) for word in argv])
 
 

@@ -27,7 +27,7 @@ done
 
 
 def doubt(shell: Shell, path: str) -> str:
-    """Why root should not run this program, in words with a remedy; "" where only root can change it."""
+    """Reason why root should not run this program, in words with a remedy; "" where only root can change it."""
     # By root: a program below /root is one that others do not even see.
     ran = shell.run(("sh", "-c", SCRIPT, "sh", path), root=True, timeout_s=20)
     said = (ran.stdout if ran.exit_code == 0 else ran.stderr).decode("utf-8", "replace").strip()

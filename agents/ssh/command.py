@@ -28,7 +28,7 @@ class Command(asyncssh.SSHClientSession[bytes]):
 
     @property
     def sent(self) -> bool:
-        """Whether the host may have got it: asyncssh opens the channel, then sends the line."""
+        """True when the host may have got it: asyncssh opens the channel, then sends the line."""
         return hasattr(self, "channel")
 
     def connection_made(self, chan: Any) -> None:

@@ -32,7 +32,7 @@ UNREACHABLE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN)
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """How to reach a host, as whom, and which key it must show."""
+    """Address of a host: the way to reach it, the user, and the key that it must show."""
 
     host: str
     port: int
@@ -145,7 +145,7 @@ def why(error: Exception) -> str:
 
 
 def _said(error: Exception, where: str) -> AgentError:
-    """What a failed connection means, and what to do."""
+    """AgentError for a failed connection, with its meaning and a remedy."""
     if isinstance(error, socket.gaierror):
         reason, says = (
             Reason.NAME_NOT_FOUND,

@@ -70,7 +70,7 @@ class Lasting(Command):
         return True
 
     def ran(self, argv: tuple[Argument, ...], seconds: float) -> Ran:
-        """What the last command did; without `code`, what the shell itself said at its end."""
+        """Result of the last command; without `code`, what the shell itself said at its end."""
         if self.code is None:
             return super().ran(argv, seconds)
         return Ran(argv, self.code, self.said[None], self.said[ERR], seconds)

@@ -109,7 +109,7 @@ class Pool:
         raise AssertionError("unreachable")
 
     async def rest(self, address: Address, link: Link, command: Lasting) -> None:
-        """Who had this lasting shell is through with it; the next one within REST_S need not open another."""
+        """Keep a lasting shell whose user is through with it; the next one within REST_S need not open another."""
         if address in self.resting:
             release(link, command)
             return
@@ -139,7 +139,7 @@ def release(link: Link, command: Command) -> None:
 async def limited(
     address: Address, command: Command, timeout_s: float, says: str
 ) -> AsyncIterator[None]:
-    """What goes wrong in the block becomes an AgentError that tells of the command."""
+    """Limit of a block to `timeout_s`; what goes wrong in it becomes an AgentError that tells of the command."""
     try:
         async with asyncio.timeout(timeout_s):
             yield

@@ -167,7 +167,7 @@ def piece_there(node: str, claims: tuple[Claim, ...], facts: HostFacts) -> Block
 
 
 def taken(target: Target, *uses: str) -> Target:
-    """What is left for the layers above: the pieces of these uses are used up, and so is the geometry below."""
+    """Target left for the layers above: the pieces of these uses are used up, and so is the geometry below."""
     left = {use: given for use, given in target.parts.items() if use not in uses}
     return replace(target, parts=left, volume="", size=0, stripe_unit=0, stripe_count=0)
 

@@ -76,12 +76,12 @@ def bare(wishes: Mapping[str, str], found: Sequence[Disk]) -> tuple[Step, ...]:
 
 
 def as_now(found: Sequence[Disk], wishes: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
-    """How all that changes with these wishes is now."""
+    """Present values of all that changes with these wishes, by disk and attribute."""
     return {d.key(a): d.value(a) for d in found for a in touched(wishes) if d.value(a)}
 
 
 def touched(wishes: Sequence[str] | Mapping[str, str]) -> tuple[str, ...]:
-    """What changes when these are set."""
+    """Attributes that change when these are set."""
     changed = {*wishes, *(["nr_requests"] if "scheduler" in wishes else [])}
     return tuple(attribute for attribute in ATTRIBUTES if attribute in changed)
 

@@ -52,7 +52,7 @@ class Extraction:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What one line made of a text: a figure, or trouble."""
+    """Outcome of one line of extraction on a text: a figure, or trouble."""
 
     extraction: str
     name: str = ""
@@ -99,7 +99,7 @@ def salvaged(extractions: Sequence[Extraction], outputs: Mapping[str, bytes]) ->
 def try_extractions(
     sample: str, lines: Sequence[str], file: str = "stdout", seconds: float = 5.0
 ) -> list[Tried]:
-    """What each line would read in `sample`, were it the program's `file`. Raises nothing; `seconds` bounds each."""
+    """Outcomes of all lines on `sample`, were it the program's `file`. Raises nothing; `seconds` bounds each."""
     shown = text(sample.encode())
     tried: list[Tried] = []
     for number, line in enumerate(lines, 1):

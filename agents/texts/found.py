@@ -10,7 +10,7 @@ from agents.contracts import Histogram, Metric, Series
 
 
 class Places:
-    """Where a text's lines begin. A list of them all would take several times the text.
+    """Places of a text's lines. A list of them all would take several times the text.
 
     Lines asked for in their order cost one look through it.
     """
@@ -59,7 +59,7 @@ class Found:
     point: Mapping[str, Any] = field(
         default_factory=dict
     )  # what differs between results found together
-    outstanding: int | None = None  # outstanding I/Os
+    outstanding: int | None = None
     notes: tuple[str, ...] = ()
     trouble: str = ""  # why it cannot be read; then there are neither metrics nor series
     described: bool = False  # a workload of `tool` that was not run here: nothing was measured

@@ -37,7 +37,7 @@ _decoder = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What was found, as it stood there; `line` from 1, or 0 when it cannot be told; `shown` is that line."""
+    """Value as it stood in the text; `line` from 1, or 0 when it cannot be told; `shown` is that line."""
 
     said: str
     line: int
@@ -118,7 +118,7 @@ def _values_at(text: str, matches: Sequence[Any]) -> list[Value]:
 
 
 def _torn(text: str, match: Any) -> str:
-    """Why the group holds but a piece of a figure: 12.3 of 12.3k, or the last digit of 1234; "" if it does not."""
+    """Words for a group with only a piece of a figure: 12.3 of 12.3k, the last digit of 1234; "" for a whole one."""
     if match[1] is None:
         return "matches, but its first group is not part of it"
     start, end = match.span(1)
@@ -166,7 +166,7 @@ def _json_value(match: Any, text: str, told: bool) -> Value:
 
 
 def _place(text: str, parts: Sequence[int | str]) -> int:
-    """Where the value at `parts` begins; -1 when it cannot be told."""
+    """Start of the value at `parts`; -1 when it cannot be told."""
     try:
         at = _skip(text, 0)
         for part in parts:

@@ -48,7 +48,7 @@ def _by_one_name(told: Told) -> Told:
 
 
 def _all(each: Iterable[T | None]) -> T | None:
-    """What all of them are."""
+    """Value that all of them have; None where they differ or there are none."""
     found = list(each)
     return found[0] if found and all(one == found[0] for one in found) else None
 
@@ -83,7 +83,7 @@ def _mixes(told: Told) -> bool:
 
 
 def _reads(told: Told) -> bool:
-    """What it verifies it has read again."""
+    """True when the job reads: what it verifies it has read again."""
     verifies = _get(told, "verify") not in ("", "0", "null") and _get(told, "do_verify") != "0"
     if _mixes(told):
         return _share_of_reads(told) > 0 or verifies

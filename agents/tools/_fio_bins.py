@@ -58,7 +58,7 @@ def _printed(named: Mapping[str, int]) -> Bins:
 # fio has 1,856 bins, and an upload may have thousands of results.
 @lru_cache(maxsize=4096)
 def _span(middle: str) -> tuple[int, int]:
-    """Where the bin of that name begins and ends."""
+    """Start and end of the bin of that name."""
     value = int(number(middle, "bins"))
     if value < 2 * _SUBS:
         return value, value + 1
@@ -80,7 +80,7 @@ def _merged(bins: Bins, many: int) -> Bins:
 
 @lru_cache(maxsize=16384)
 def _cell(low: int, many: int) -> tuple[int, int]:
-    """Where the merged bin begins and ends that holds the one from there on."""
+    """Start and end of the merged bin that holds the one from there on."""
     if low < _SUBS:
         return low, low + 1  # fewer to a power of two than fio has elsewhere
     bits = low.bit_length() - 1
@@ -92,5 +92,5 @@ def _cell(low: int, many: int) -> tuple[int, int]:
 
 @cache
 def _cuts(many: int) -> tuple[int, ...]:
-    """Which of a power of two's 64 parts begin one, and 64 behind the last: those of a coarser cut are among them."""
+    """First of a power of two's 64 parts in each merged bin, then 64: those of a coarser cut are among them."""
     return (*(round(_SUBS * (2 ** (at / many) - 1)) for at in range(many)), _SUBS)

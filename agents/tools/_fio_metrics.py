@@ -177,7 +177,7 @@ def _rate(parts: Sequence[tuple[float, float]]) -> float:
 
 
 def _line(things: Iterable[Latencies | Traffic | FioJob], figure: str) -> int:
-    """Where the first of them says this figure."""
+    """Line where the first of them says this figure; 0 where none does."""
     for thing in things:
         if line := thing.lines.get(figure, 0) or thing.lines.get("", 0):
             return line

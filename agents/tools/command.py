@@ -122,7 +122,7 @@ def access(options: Options) -> Access:
 
 
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
-    """What the lines of `extract` find in stdout, stderr and the outputs."""
+    """Figures that the lines of `extract` find in stdout, stderr and the outputs. Raises ParseError for none."""
     found = extraction.metrics(extraction.read(options.extract), outputs)
     if not found:
         raise ParseError("no figure is read: add a line to extract")
@@ -135,7 +135,7 @@ def salvage(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
 
 
 def _environment(options: Options, target: Target) -> dict[str, str]:
-    """What the script is told; what there is none of is not set, so that ${…:?} ends it."""
+    """Environment of the script; what there is none of is not set, so that ${…:?} ends it."""
     told = {
         "BENCHLAB_MOUNT": target.mount,
         "BENCHLAB_VOLUME": "" if target.mount else target.volume,

@@ -273,7 +273,7 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
 
 
 def series(outputs: Mapping[str, bytes], options: Options) -> list[Series]:
-    """What dynamo did between one update and the next; times are seconds since recording began."""
+    """Figures of dynamo between one update and the next; times are seconds since recording began. Raises ParseError."""
     try:
         return overtime.series(_test(outputs))
     except DynamoError as error:
@@ -320,7 +320,7 @@ def access_lines(options: Options) -> tuple[AccessLine, ...]:
 
 
 def _config(options: Options, target: Target) -> bytes:
-    """What areas.Wish has."""
+    """Bytes of the JSON that dynamo's console reads: the fields of areas.Wish. Raises OptionsError."""
     if not (target.mount or target.volume):
         raise OptionsError(f"target {target.name!r} has neither a volume nor a mount point")
     if target.mount and not options.size:

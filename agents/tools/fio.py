@@ -182,7 +182,7 @@ def _told(found: list[Metric], options: Options) -> list[Metric]:
 
 
 def _untold_flushes(found: list[Metric], options: Options) -> list[Metric]:
-    """Who asked for flushes is told that this output has no latency of theirs, rather than nothing at all."""
+    """Note for whoever asked for flushes that this output has no latency of theirs, rather than nothing at all."""
     if not (options.fsync or options.fdatasync) or any(m.name == "sync.lat.mean" for m in found):
         return []
     return [Metric("sync.lat.mean", None, Unit.SECONDS, note=NO_FLUSHES)]

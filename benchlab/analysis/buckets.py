@@ -44,7 +44,7 @@ class Buckets:
 
     @property
     def middles(self) -> Floats:
-        """When a mean is drawn."""
+        """Times at which the means are drawn."""
         first = np.arange(0, len(self.times), self.every)
         last = np.minimum(first + self.every, len(self.times)) - 1
         found: Floats = (self.times[first] + self.times[last]) / 2
@@ -99,7 +99,7 @@ def of_samples(times: Floats, values: Floats) -> Buckets:
 
 
 def width(samples: int, pixels: int) -> int:
-    """How many samples a bucket is to have: 1 where each is seen, else what can be made of what is stored."""
+    """Number of samples to a bucket: 1 where each is seen, else what can be made of what is stored."""
     if samples <= 2 * pixels:
         return 1
     wanted = -(-samples // pixels)

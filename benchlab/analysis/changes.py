@@ -101,7 +101,7 @@ def _of_builds(logs: Array, builds: Sequence[object]) -> list[int]:
 
 
 def _found(logs: Array) -> list[int]:
-    """Where changes are, of steps that are worth a word."""
+    """Indices of changes whose steps are worth a word."""
     cleaned = hampel(logs)
     found = sorted(_segmented(cleaned, 0))
     while found:

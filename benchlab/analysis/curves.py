@@ -71,7 +71,7 @@ def little(outstanding: int, runs: Sequence[tuple[float, float]]) -> Little:
 
 
 def common_factor(found: Sequence[Little]) -> int | None:
-    """What whole number of I/Os was in flight for each that was told, at every one of two points or more.
+    """Whole number of I/Os in flight for each that was told, at every one of two points or more; else None.
 
     Then so many workers had that depth each; where the points differ, a depth was not reached.
     """

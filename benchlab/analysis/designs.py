@@ -54,7 +54,9 @@ class Design:
 
     @property
     def may_say_none(self) -> bool:
-        """What was built one after the other is never called equal: two lucks may have cancelled a difference."""
+        """True for builds in turn. One after the other is never called equal: two lucks may have cancelled a
+        difference.
+        """
         return self.order in (Order.INTERLEAVED, Order.ABBA)
 
     @property
@@ -63,7 +65,7 @@ class Design:
 
     @property
     def percent(self) -> str:
-        """What two builds of the same differ by, as people read it."""
+        """Percent by which two builds of the same differ, as people read it."""
         return f"{self.tau * 100:.1f} %"
 
 

@@ -23,7 +23,7 @@ NEAR = 0.02  # s: two clocks of one host, read by different programs
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a tool asks of the storage. None: this tool, with these options, does not tell."""
+    """Pattern of a tool's access to the storage. None: this tool, with these options, does not tell."""
 
     reads: bool | None = None
     writes: bool | None = None

@@ -47,17 +47,17 @@ class Knee:
 
     @property
     def drawn(self) -> bool:
-        """Whether it rests on enough to be drawn; what does not is said in words."""
+        """True when it rests on enough to be drawn; what does not is said in words."""
         return self.repeats >= ENOUGH_REPEATS
 
     @property
     def uncertain(self) -> bool:
-        """Whether all that is known is `low` to `high`."""
+        """True when all that is known is `low` to `high`."""
         return self.at is None and not self.flat and self.low is not None
 
 
 def usable(cells: Mapping[int, Sequence[float]]) -> bool:
-    """Whether {outstanding I/Os: IOPS of each repeat} can be judged at all."""
+    """True when {outstanding I/Os: IOPS of each repeat} can be judged at all."""
     return len(cells) >= ENOUGH_DEPTHS and all(cell and min(cell) > 0 for cell in cells.values())
 
 

@@ -72,7 +72,7 @@ def _cell(low: float) -> int:
 
 
 def edge(cell: int) -> float:
-    """Where a cell begins, and the one below ends (s)."""
+    """Start of a cell, and end of the one below (s)."""
     doubling, part = divmod(cell, CELLS)
     return 2.0**doubling * (1 + CUTS[part] / FINEST) / NS
 

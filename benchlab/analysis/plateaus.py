@@ -79,7 +79,7 @@ def cap(
 
 
 def _waits(low: int, high: int, latencies: Mapping[int, Sequence[float]]) -> bool:
-    """Whether latency grows with the depth; true where it is not known, for it follows from IOPS by Little's law."""
+    """True when latency grows with the depth, or is not known, for it follows from IOPS by Little's law."""
     first, last = latencies.get(low), latencies.get(high)
     if not first or not last:
         return True

@@ -22,5 +22,5 @@ def shown_unit(name: str, unit: str) -> str:
 
 
 def apart(word: str) -> bool:
-    """Whether it is a word, to which a prefix does not stick: 12.3 k IOPS, 4 k fsyncs/s, but 4 kB/s."""
+    """True for a word to which a prefix does not stick: 12.3 k IOPS, 4 k fsyncs/s, but 4 kB/s."""
     return word == IOPS or word.endswith("s/s")

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a head says; of an empty log all is empty."""
+    """Content of a head; of an empty log all is empty."""
 
     entries: int = 0
     entry: int = 0
@@ -63,7 +63,7 @@ def path() -> Path | None:
 
 
 def kept() -> Told | None:
-    """What the file says; None where there is none (yet). Raises Unreadable."""
+    """Head in the file; None where there is none (yet). Raises Unreadable."""
     place = path()
     if place is None:
         return None
@@ -77,7 +77,7 @@ def kept() -> Told | None:
 
 
 def in_log(told: Told) -> bool:
-    """Whether the entry that it tells of is there as it was."""
+    """True when the entry that it tells of is there as it was, or it tells of none."""
     there = Entry.objects.filter(pk=told.entry, digest=told.digest)
     return not told.entries or there.exists()
 

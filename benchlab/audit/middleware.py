@@ -35,7 +35,7 @@ class Recorded(MiddlewareMixin):
     """It must come after the authentication middleware."""
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> None:
-        """What the deed is about must be read before it is done: it may be gone afterwards."""
+        """Note the deed's subject before it is done: it may be gone afterwards."""
         if request.method not in SAFE:
             view_notes.about(request, *subjects.of_address(request.resolver_match, view, kwargs))
 
@@ -54,7 +54,7 @@ class Recorded(MiddlewareMixin):
 
 
 def _carried_out(request: HttpRequest) -> ResolverMatch | None:
-    """What was asked before the password was: allauth makes the request that one once it has the password."""
+    """Page asked for before the password was: allauth makes the request that one once it has the password."""
     match = request.resolver_match
     if match is not None and match.url_name in AGAIN:
         return subjects.page_of(request.path) or match

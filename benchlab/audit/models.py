@@ -68,7 +68,7 @@ class Entry(models.Model):
 
 
 class Head(models.Model):
-    """What the log's end must be: one row, moved with each entry and sealed (benchlab/audit/heads.py)."""
+    """End that the log must have: one row, moved with each entry and sealed (benchlab/audit/heads.py)."""
 
     ONLY = 1  # its id
 

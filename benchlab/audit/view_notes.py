@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def about(request: HttpRequest | Request, team_id: int | None, words: str) -> None:
-    """Whose it is and what it was done to. Viewers read it in the feed: no address of a person, no link."""
+    """Note the team and the subject of a deed. Viewers read it in the feed: no address of a person, no link."""
     _plain(request).audited = (team_id, words)
 
 
@@ -20,13 +20,13 @@ def done(request: HttpRequest) -> None:
 
 
 def told(request: HttpRequest) -> tuple[int | None, str]:
-    """What `about` was told; (None, "") for nothing."""
+    """Team and subject that `about` noted; (None, "") for nothing."""
     found: tuple[int | None, str] = getattr(request, "audited", (None, ""))
     return found
 
 
 def is_done(request: HttpRequest) -> bool:
-    """Whether `done` was said."""
+    """True when `done` was said."""
     return getattr(request, "deed", False)
 
 

@@ -60,12 +60,12 @@ def _building(topology: Topology, took: Sequence[tuple[float, float]]) -> Buildi
 
 
 def resyncs(topology: Topology) -> bool:
-    """Whether the kernel works on when it was built, as far as is known."""
+    """True when the kernel works on after it was built, as far as is known."""
     return any(registry.resyncs(layer["kind"], layer["options"]) for layer in topology.stack)
 
 
 def reshapes(topology: Topology) -> bool:
-    """Whether it may do so when it has grown."""
+    """True when the kernel may work on after it has grown."""
     awaits = any(registry.awaiting(layer["kind"]) for layer in topology.stack)
     return awaits and bool(topology.stages)
 

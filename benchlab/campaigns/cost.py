@@ -77,7 +77,7 @@ def _of_point(tool: str, built: Any, target: Target) -> Cost:
 
 
 def likely_target(topology: Topology, spares: list[Device], stage: int = 0) -> Target:
-    """What the layout will probably give its runs: the plan knows better, but it needs the host to answer.
+    """Target that the layout will probably give its runs: the plan knows better, but it needs the host to answer.
 
     The size is that of the spare devices its layers have after `stage` stages; 0 when it cannot be told.
     """

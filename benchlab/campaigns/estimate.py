@@ -156,7 +156,7 @@ def _warnings(
 
 
 def _uneven(wanted: matrix.Factors) -> Iterator[str]:
-    """Where a steady drift is left in the difference between two layouts."""
+    """Warnings of a steady drift that is left in the difference between two layouts."""
     each = [len(repeats) for repeats in matrix.divided(wanted.repeats, wanted.visits)]
     if len(set(each)) > 1:
         yield (

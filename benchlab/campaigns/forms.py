@@ -94,7 +94,7 @@ class CampaignForm(forms.Form):
             )
 
     def factors(self) -> dict[str, Any] | None:
-        """What the estimate needs, or None while something of it is missing or wrong."""
+        """Factors that the estimate needs, or None while something of them is missing or wrong."""
         found = {name: self.cleaned_data.get(name) for name in (*MANY, "repeats", "order")}
         if not all(found.values()):
             return None
@@ -108,7 +108,7 @@ class CampaignForm(forms.Form):
         }
 
     def wish(self) -> dict[str, Any]:
-        """What `create_campaign` takes, of a form that is valid, the recommended order put in.
+        """Arguments of `create_campaign`, of a form that is valid, the recommended order put in.
 
         Raises ValidationError as that does.
         """

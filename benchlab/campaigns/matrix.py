@@ -43,7 +43,7 @@ class MatrixError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """What is multiplied. Hosts, topologies and workloads by their ids; a workload with its sweep.
+    """Factors to be multiplied. Hosts, topologies and workloads by their ids; a workload with its sweep.
 
     `moments`: topology -> when in its life it is measured, in the order of time; one that is not there: as built.
     `visits`: how often each layout is built; more than once in the order ABBA only.
@@ -90,7 +90,7 @@ class Factors:
 
     @property
     def times(self) -> int:
-        """How often a block has each point of a workload."""
+        """Number of times that a block has each point of a workload."""
         return len(self.schedulers) or 1
 
     def points(self, sweep: Sweep) -> list[dict[str, Any]]:
@@ -153,7 +153,7 @@ class Cell:
 
 
 def visits_in(order: str, wanted: int | None) -> int:
-    """How often each layout is built in that order, if so many visits are asked for (None: nothing is said)."""
+    """Number of builds of each layout in that order, with so many `wanted` (None: not told). Raises MatrixError."""
     if order != ABBA:
         if wanted is not None and wanted > 1:
             raise MatrixError(f"visits: more than one visit of each layout needs the order {ABBA}")
@@ -188,7 +188,7 @@ def key(value: Any) -> str:
 
 
 def count(factors: Factors) -> int:
-    """How many runs there will be, without making them."""
+    """Number of runs that there will be, without making them."""
     per_block = sum(math.prod(map(len, sweep.values())) for _, sweep in factors.workloads)
     blocks = sum(
         len(factors.blocks(topology, visit))
@@ -223,7 +223,7 @@ def cells(factors: Factors, order: str, seed: int) -> Iterator[Cell]:
 
 
 def in_block(items: Iterable[T], block: Block, order: str, seed: int) -> list[T]:
-    """What a block measures, in the order in which it runs."""
+    """Items of a block, in the order in which they run."""
     # A generator per block: adding a host or a repeat leaves the order of the others as it was.
     where = f"{block.host}/{block.topology}/{block.repeat}"
     return _in_order(items, order, _rng(seed, "/".join(filter(None, [where, block.moment.code]))))

@@ -178,10 +178,10 @@ class Run(models.Model):
 
     @property
     def varied(self) -> list[tuple[str, str]]:
-        """What the sweep varies, in words."""
+        """Options that the sweep varies, and their values, in words."""
         return [(name, points.value(name, value)) for name, value in self.point.items()]
 
     @property
     def moment(self) -> str:
-        """When in its layout's life it measures, in words; empty as built."""
+        """Moment of its layout's life at which it measures, in words; empty as built."""
         return moments.parse(self.stage).words

@@ -26,7 +26,7 @@ class Advice:
 
 
 def design(order: str, pairs: int) -> Order:
-    """How the layouts of a campaign are compared: `pairs` of host and topology, built in that order.
+    """Order by which the layouts of a campaign are compared: `pairs` of host and topology, built in that order.
 
     Workloads on one layout are interleaved whatever the order: each block has all of them.
     """
@@ -136,7 +136,7 @@ def every_run(
 
 
 def share_disks(topologies: Sequence[Topology], spares: Sequence[Device]) -> bool:
-    """Whether any two of them would take a disk in common."""
+    """True when any two of them would take a disk in common."""
     seen: set[int] = set()
     for topology in topologies:
         taken = {device.pk for device in cost.picked(topology, list(spares)) or []}

@@ -36,7 +36,7 @@ Rank = tuple[tuple[bool, float, tuple[tuple[bool, float, str], ...]], ...]
 
 
 def words(point: Mapping[str, Any]) -> str:
-    """What a page says of it."""
+    """Words of a page for a point."""
     return ", ".join(f"{name.replace('_', ' ')} {value(name, one)}" for name, one in point.items())
 
 
@@ -57,7 +57,7 @@ def number(name: str, given: Any) -> float | None:
 
 
 def rank(point: Mapping[str, Any]) -> Rank:
-    """What points are sorted by: the option that is last by its name decides first."""
+    """Key to sort points by: the option that is last by its name decides first."""
     return tuple(_rank(name, point[name]) for name in sorted(point, reverse=True))
 
 

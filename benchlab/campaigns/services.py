@@ -80,7 +80,9 @@ def find_or_create_workload(
 
 
 def _check_owner(team: Team, user: Person, name: str, what: str) -> None:
-    """Who says what code runs as root on the team's hosts could destroy any disk: that is an owner's."""
+    """Refuse who is no owner: code that runs as root on the team's hosts could destroy any disk. Raises
+    ValidationError.
+    """
     if not has_role(user, team.pk, Role.OWNER):
         raise ValidationError(
             f"Workload {name}: it runs {what} as root on the hosts of {team}, so only an owner may make it."

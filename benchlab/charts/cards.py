@@ -74,7 +74,7 @@ class Card:
 
     @property
     def latencies(self) -> list[tuple[str, str]]:
-        """What may be asked for of the latencies that were measured: (?latency=, words), what is shown first first."""
+        """Choices of the latencies that were measured: (?latency=, words), what is shown first first."""
         found = []
         for kind, word in naming.LATENCY_KINDS.items():
             told = [c.partition(".")[2] for c in self.columns if c.startswith(f"{kind}.")]
@@ -88,7 +88,7 @@ class Card:
 
     @property
     def drawn(self) -> list[tuple[str, str]]:
-        """What its chart may be drawn over: (?against=, words); [] where there is no choice."""
+        """Choices of what its chart is drawn over: (?against=, words); [] where there is no choice."""
         first = ("", AGAINST[""] if self.swept else "as bars")
         curve = self.swept and self.latencies and "iops" in self.metrics
         others = [*([("latency", AGAINST["latency"])] if curve else []), *self.cdfs]
@@ -101,7 +101,7 @@ class Card:
 
     @property
     def workers(self) -> int | None:
-        """How many times what was told was in flight, where that is so at all points alike."""
+        """Whole multiple of the told depth that was in flight, where it is one at all points alike; else None."""
         known = [point.little for point in self.points if point.little]
         return common_factor(known) if len(known) == len(self.points) else None
 

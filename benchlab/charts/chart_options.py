@@ -23,7 +23,7 @@ FEW = ("mean", "p99")  # what is shown of several lines
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a person wants to see of the groups."""
+    """Choice of a person of what to see of the groups."""
 
     metric: str = "iops"
     operation: str = ""
@@ -51,7 +51,7 @@ class Choice:
         return next((kind for kind in kinds if any(self.known(kind, one) for one in every)), "")
 
     def known(self, kind: str, values: Mapping[str, float]) -> tuple[str, ...]:
-        """Which statistics of that latency a run told."""
+        """Statistics of that latency that a run told."""
         return tuple(name for name in LATENCIES if self.told(f"{kind}.{name}", values) is not None)
 
     def told(self, base: str, values: Mapping[str, float]) -> float | None:

@@ -82,7 +82,7 @@ class Line:
     conditions: tuple[Condition, ...]
 
     def counted(self, name: str) -> Counter[str]:
-        """What its attempts say, and how many say so."""
+        """Values that its attempts tell, and how many tell each."""
         return Counter(one.words.get(name, "") for one in self.conditions)
 
 
@@ -132,7 +132,7 @@ def _between(lines: Sequence[Line]) -> Differences:
 
 
 def _follows(lines: Sequence[Line], chosen: Sequence[str]) -> tuple[str, ...]:
-    """What differs because of what one compares."""
+    """Conditions that differ because of what one compares."""
     of_host = OF_HOST if "Host" in chosen else ()
     tuned = any(one.set_by in chosen for line in lines for one in line.conditions)
     return *of_host, *((TUNED,) if tuned else ())
@@ -161,7 +161,7 @@ def _differs(lines: Sequence[Line], name: str, chosen: Sequence[str]) -> bool:
 
 
 def _other_disks(lines: Sequence[Line], *, nested: bool) -> bool:
-    """Whether lines of one host stand on other disks; a layout that takes more of the same ones is `nested`."""
+    """True when lines of one host stand on other disks; a layout that takes more of the same ones is `nested`."""
     by_host: dict[int, list[set[str]]] = {}
     for line in lines:
         if disks := set(line.conditions[0].devices):
@@ -174,7 +174,7 @@ def _alike(sets: Sequence[set[str]], *, nested: bool) -> bool:
 
 
 def _other_kinds(lines: Sequence[Line], part: str, *, nested: bool) -> bool:
-    """Whether one disk is not what it was, or lines stand on disks of other kinds that are no subset of each other."""
+    """True when one disk is not what it was, or lines stand on disks of kinds that are no subset of each other."""
     by_disk: dict[str, set[str]] = {}
     kinds: list[set[str]] = []
     for line in lines:
@@ -347,7 +347,7 @@ def _plain(value: Any) -> Any:
 
 
 def device_words(facts: Mapping[str, Any], claim: Mapping[str, Any]) -> dict[str, str]:
-    """What the facts say of a claimed device, else the plan."""
+    """Words for a claimed device by the facts, else by the plan."""
     node = str(claim["node"])
     known: Mapping[str, Any] = next(
         (one for one in facts.get("devices", ()) if one.get("path") == node), {}

@@ -82,7 +82,7 @@ def _statistics(line: Line, choice: Choice, kind: str) -> set[str]:
 
 
 def _not_told(latency: str, lines: Sequence[str]) -> str:
-    """Whose latency is of another kind, or of none: not drawn, for one axis has one meaning."""
+    """Sentence on lines whose latency is of another kind, or of none: not drawn, for one axis has one meaning."""
     return f" No {latency.lower()} was told of: {', '.join(lines)}." if lines else ""
 
 
@@ -300,7 +300,7 @@ def _names(
 
 
 def _knees(lines: Sequence[Line], choice: Choice, high: float) -> list[dict[str, Any]]:
-    """What each line says as a whole, where IOPS are shown."""
+    """Traces of each line's knee, where IOPS are shown."""
     if choice.metric != "iops":
         return []
     return knee_marks.traces(
@@ -330,5 +330,5 @@ def _spreading(line: Line, name: str, choice: Choice) -> Spreading:
 
 
 def url(run: int) -> str:
-    """Where a click goes."""
+    """Address to which a click leads."""
     return reverse("run-detail", args=[run])

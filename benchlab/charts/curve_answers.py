@@ -51,7 +51,7 @@ def _cells(group: Group, name: str) -> Cells:
 
 
 def words_of(group: Group) -> str:
-    """What is known of a line, or why nothing is. Without a colon of their own: a label with one stands before them."""
+    """Words for what is known of a line, or why nothing is. Without a colon: a label with one stands before them."""
     if not group.over:
         return "not before the campaign is over"
     found = answer_of(group)

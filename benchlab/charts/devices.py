@@ -102,7 +102,7 @@ def build(
 
 
 def _told_by(found: Iterable[Rows]) -> str:
-    """Who told percentiles of latency; "" for nobody."""
+    """Names of those that told percentiles of latency; "" for nobody."""
     told = (name for rows in found if rows.metric in percentiles.METRICS for name in rows.devices)
     return " and ".join(dict.fromkeys(told))
 
@@ -136,7 +136,7 @@ def _subtitle(
 
 
 def cpu(title: str, found: Sequence[Rows], windows: Sequence[Window] = ()) -> Figure:
-    """Where the CPU's time went, stacked; the rest up to 100 % is idle. What holds it back is drawn over that."""
+    """Figure of the CPU's time, stacked; the rest up to 100 % is idle. What holds it back is drawn over that."""
     means = {rows.metric: _means(rows) for rows in found if "" in rows.devices}  # the whole host
     shown = [metric for metric in CPU if metric in means and any_above_zero(found, metric)]
     if not shown:

@@ -86,7 +86,7 @@ def csv_file(
 def streamed(
     request: HttpRequest, made: Callable[[], Iterator[bytes]], kind: str, name: str
 ) -> HttpResponseBase:
-    """What `made()` yields, in parts and as fast as they are taken; 429 while too many are."""
+    """Answer with what `made()` yields, in parts and as fast as they are taken; 429 while too many are."""
     try:
         return answer(request, made, kind, name)
     except Throttled as busy:

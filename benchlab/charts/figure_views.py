@@ -98,7 +98,7 @@ def attempt_devices(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def devices_of(attempt: Attempt, query: QueryDict) -> Figure:
-    """What `query` asks for, as of `attempt_devices`."""
+    """Figure that `query` asks for, as of `attempt_devices`."""
     facts = attempt.facts.facts if attempt.facts else {}
     every, single = bool(query.get("every")), bool(query.get("members"))
     wanted = (*devices.PANELS, *percentiles.METRICS)
@@ -125,13 +125,13 @@ def attempt_disks(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_GET
 def attempt_histogram(request: HttpRequest, pk: int) -> HttpResponse:
-    """How long I/Os took, and how many took less. ?percent=even has an axis that is not stretched towards 100 %."""
+    """Histogram of I/O times, with shares below each. ?percent=even has an axis that is not stretched towards 100 %."""
     attempt = _attempt(request, pk)
     return figure_response(of_attempt(histogram_of(attempt, request.GET), attempt))
 
 
 def histogram_of(attempt: Attempt, query: QueryDict) -> Figure:
-    """What `query` asks for, as of `attempt_histogram`."""
+    """Figure that `query` asks for, as of `attempt_histogram`."""
     scale = request_params.percent(query)
     return latency_shares.of_run(title_of(attempt), latency_stored.curves_of(attempt), scale)
 
@@ -162,7 +162,7 @@ def attempt_cache(request: HttpRequest, pk: int, which: str) -> HttpResponse:
 
 @require_GET
 def attempt_live(request: HttpRequest, pk: int) -> HttpResponse:
-    """What the running attempt did so far; of one that is over, the whole.
+    """Figure of the running attempt so far; of one that is over, the whole.
 
     ?since= seconds leaves out what is older, ?disks=own all but the layout's own disks and what stands on them.
     """
@@ -209,7 +209,7 @@ def _so_far(request: HttpRequest, pk: int) -> Figure:
 
 
 def tracks_so_far(attempt: Attempt) -> list[Track]:
-    """What is stored; of an attempt that runs, what was sampled lately, as far as it can be read."""
+    """Tracks that are stored; of an attempt that runs, what was sampled lately, as far as it can be read."""
     if attempt.outcome:
         return tracks_of(attempt)
     try:

@@ -42,7 +42,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Stands:
-    """What an attempt's layout stood on, by kernel names."""
+    """Devices that an attempt's layout stood on, by kernel names."""
 
     disks: tuple[str, ...]
     volume: str = ""  # the topmost; "" without one, or where nobody tells its name
@@ -73,7 +73,7 @@ def _ends(line: Group) -> tuple[list[Sample], list[Sample]] | None:
 
 
 def _reached(repeats: Sequence[Sample]) -> bool:
-    """Whether as many I/Os were in flight as was told: by Little's law, where latency is known."""
+    """True when as many I/Os were in flight as was told: by Little's law, where latency is known."""
     known = [(s.values["iops"], s.values["lat.mean"]) for s in repeats if "lat.mean" in s.values]
     return not known or little(repeats[0].outstanding or 0, known).holds
 

@@ -57,7 +57,9 @@ class History:
         return Step(change, self.runs[change.at], since, self._moved(change.at))
 
     def _moved(self, at: int) -> tuple[str, str] | None:
-        """How what was let go changed about there: by noise a change is found a run or two beside where it is."""
+        """Change of what was let go about there (before, after): by noise a change is found a run or two beside where
+        it is.
+        """
         near = range(max(1, at - SAME), min(len(self.runs), at + SAME + 1))
         for n in sorted(near, key=lambda n: abs(n - at)):
             before, after = self.runs[n - 1].part, self.runs[n].part
@@ -85,7 +87,7 @@ class Step:
 
     @property
     def missing(self) -> int:
-        """How many runs are missing at least until it can be confirmed."""
+        """Least number of runs that are missing until it can be confirmed."""
         return max(0, ENOUGH_AFTER - self.since)
 
 

@@ -128,7 +128,7 @@ def _verticals(name: str, steps: list[Step], top: float, *, confirmed: bool) -> 
 
 
 def _moved(found: History, top: float) -> list[dict[str, Any]]:
-    """Where the part that was let go becomes another, whether anything changed there or not."""
+    """Lines where the part that was let go becomes another, whether anything changed there or not."""
     at = [n for n in range(1, len(found.runs)) if found.runs[n].part != found.runs[n - 1].part]
     if not at:
         return []

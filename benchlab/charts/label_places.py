@@ -39,7 +39,7 @@ class Box:
         )
 
     def crossed(self, start: Pixel, end: Pixel) -> bool:
-        """Whether the stretch from start to end has a point inside (Liang and Barsky)."""
+        """True when the stretch from start to end has a point inside (Liang and Barsky)."""
         dx, dy = end[0] - start[0], end[1] - start[1]
         sides = (
             (-dx, start[0] - self.left),
@@ -116,7 +116,7 @@ class Plot:
         return cls(x, y, drawn, beyond, ruled)
 
     def free(self, box: Box, taken: Sequence[Box] = ()) -> bool:
-        """Whether it lies inside of the plot, on no line and on no other box."""
+        """True when it lies inside of the plot, on no line and on no other box."""
         right = self.x.pixels + self.beyond
         return (
             box.left >= 0
@@ -133,7 +133,7 @@ class Plot:
         )
 
     def between(self, start: Pixel, end: Pixel, own: int) -> bool:
-        """Whether another line than the `own` one runs between two places."""
+        """True when another line than the `own` one runs between two places."""
         return any(
             _cross(start, end, a, b)
             for at, line in enumerate(self.lines)
@@ -156,7 +156,7 @@ def _stretches(line: Sequence[Pixel]) -> Iterable[tuple[Pixel, Pixel]]:
 
 
 def _cross(a: Pixel, b: Pixel, c: Pixel, d: Pixel) -> bool:
-    """Whether the stretches a to b and c to d meet."""
+    """True when the stretches a to b and c to d meet."""
     return _side(a, b, c) * _side(a, b, d) <= 0 and _side(c, d, a) * _side(c, d, b) <= 0
 
 
@@ -265,7 +265,7 @@ def _cut(name: str) -> str:
 
 
 def _alike(words: Sequence[Sequence[str]], from_end: bool) -> bool:
-    """Whether all begin (or end) with the same word, and none consists of it alone."""
+    """True when all begin (or end) with the same word, and none consists of it alone."""
     return min(map(len, words)) > 1 and len({one[-1 if from_end else 0] for one in words}) == 1
 
 

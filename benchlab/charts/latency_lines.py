@@ -18,7 +18,7 @@ DIRECTIONS = ("read", "write", "trim")
 
 
 def ranked(names: Collection[str]) -> bool:
-    """Whether runs that told these figures have a CDF."""
+    """True when runs that told these figures have a CDF."""
     told = dict.fromkeys(names, 0.0)
     bases = [f"{op}.{kind}" if op else kind for op in ("", *DIRECTIONS) for kind in KINDS]
     return any(len(ranks_of(base, told)) >= FEWEST for base in bases)

@@ -56,12 +56,12 @@ WANTED = re.compile(r"[a-z*][a-z0-9_*]*(?:\.[a-z0-9_*-]+){0,6}")
 
 
 def is_wanted(text: str) -> bool:
-    """Whether it may be a choice at all."""
+    """True when it may be a choice at all."""
     return len(text) <= 100 and bool(WANTED.fullmatch(text)) and text.count("*") <= 1
 
 
 def word(name: str) -> str:
-    """What a choice or a metric is called; by its own name where nobody gave it another."""
+    """Name of a choice or a metric for people; its own where nobody gave it another."""
     if name in METRICS:
         return METRICS[name][0]
     for families in FAMILIES.values():
@@ -74,13 +74,13 @@ def word(name: str) -> str:
 
 
 def latency_word(name: str) -> str:
-    """What a page calls a latency: "clat.p99" -> "Completion latency, p99"."""
+    """Name of a latency on a page: "clat.p99" -> "Completion latency, p99"."""
     kind, _, statistic = name.partition(".")
     return f"{LATENCY_KINDS[kind]}, {statistic}"
 
 
 def title(name: str) -> str:
-    """What a head says of any metric: "Total latency, p99", "IOPS"."""
+    """Heading for any metric: "Total latency, p99", "IOPS"."""
     kind, _, statistic = name.partition(".")
     return latency_word(name) if kind in LATENCY_KINDS and statistic else word(name)
 
@@ -98,13 +98,13 @@ def members(choice: str, names: Iterable[str]) -> list[str]:
 
 
 def member_word(choice: str, name: str) -> str:
-    """What tells a member of a family from the others: "one.*.ops", "one.fsync.ops" -> "fsync"."""
+    """Part of the name that tells a member of a family from the others: "one.*.ops", "one.fsync.ops" -> "fsync"."""
     before, _, after = choice.partition("*")
     return name.removeprefix(before).removesuffix(after)
 
 
 def is_share(name: str, unit: str) -> bool:
-    """Whether a figure without a unit is a part of a whole, which people read in percent."""
+    """True when a figure without a unit is a part of a whole, which people read in percent."""
     return unit == "1" and not SHARES.isdisjoint(name.split("."))
 
 

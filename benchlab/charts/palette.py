@@ -87,7 +87,7 @@ class Style:
 
     @property
     def ink(self) -> str:
-        """What words about it are written in."""
+        """Colour of words about it."""
         return INKS[self.colour]
 
     def faded(self, alpha: float) -> str:
@@ -124,8 +124,9 @@ def style(index: int) -> Style:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """Where a line is among those that it is seen with: of its layout, of its host, and of what else tells lines apart
-    (the size of a block, the share of reads, a moment, a campaign), each from 0. `more`: -1 where nothing else does."""
+    """Place of a line among those that it is seen with: of its layout, of its host, and of what else tells lines apart
+    (the size of a block, the share of reads, a moment, a campaign), each from 0. `more`: -1 where nothing else does.
+    """
 
     layout: int = 0
     host: int = 0
@@ -155,7 +156,7 @@ def looks(wanted: Sequence[Place]) -> list[Style]:
 
 
 def patterns(styles: Sequence[Style]) -> list[str]:
-    """How the bars of each line are filled, in order: those of one colour differ."""
+    """Patterns that fill the bars of each line, in order: those of one colour differ."""
     seen: Counter[str] = Counter()
     found: list[str] = []
     for one in styles:

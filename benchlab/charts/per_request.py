@@ -50,7 +50,7 @@ def mean_across_gaps(track: Track, of_device: Mapping[str, Track]) -> float | No
 
 
 def _requests(track: Track, of_device: Mapping[str, Track]) -> Floats | None:
-    """How many each of its values is of; None where that is not known."""
+    """Number of requests behind each of its values; None where that is not known."""
     wanted = OF.get(track.metric, ())
     rates = [of_device[name] for name in wanted if name in of_device]
     if not rates or not all(map(track.beside, rates)):

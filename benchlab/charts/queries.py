@@ -129,7 +129,7 @@ class Group:
 
     @property
     def mixed(self) -> bool:
-        """Whether repeats of one point were measured under unlike conditions."""
+        """True when repeats of one point were measured under unlike conditions."""
         by_depth: dict[int | None, list[Sample]] = defaultdict(list)
         for one in self.samples:
             by_depth[one.outstanding].append(one)
@@ -142,7 +142,7 @@ class Group:
 
 
 def unlike(repeats: Iterable[Sample]) -> bool:
-    """Whether their fingerprints differ; one without any is not known to."""
+    """True when their fingerprints differ; one without any is not known to."""
     return len({one.fingerprint for one in repeats} - {""}) > 1
 
 
@@ -251,14 +251,14 @@ def seated(found: Sequence[Group], awaited: Iterable[tuple[int, int]] = ()) -> l
 
 
 def _awaited(found: Sequence[Group]) -> set[tuple[int, int]]:
-    """What campaigns that are not over will measure. One query, where there is such a campaign."""
+    """(topology, host) that campaigns which are not over will measure. One query, where there is such a campaign."""
     going = {line.campaign for line in found if not line.over}
     rows = Layout.objects.filter(campaign__in=going).order_by() if going else Layout.objects.none()
     return set(rows.values_list("topology", "host").distinct())
 
 
 def during(meta: Mapping[str, Any]) -> str:
-    """What the kernel did during an attempt: "reshape of bl17 12 % to 40 %"; empty when nothing was awaited."""
+    """Work of the kernel during an attempt: "reshape of bl17 12 % to 40 %"; empty when nothing was awaited."""
     noted = meta.get("during") or {}
     at_end = {one["says"]: one["done"] for one in noted.get("end", ())}
     return ", ".join(
@@ -274,7 +274,7 @@ def rest_of(point: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _load(point: Mapping[str, Any], scheduler: str) -> dict[str, Any]:
-    """What the sweep of the tool varies, beside the x axis: without a scheduler that the run asked for."""
+    """Options that the tool's sweep varies, beside the x axis: without a scheduler that the run asked for."""
     rest = rest_of(point)
     if scheduler:
         rest.pop(SCHEDULER, None)
@@ -397,6 +397,6 @@ def line_styles(found: Sequence[Group]) -> list[Style]:
 
 
 def _more(line: Group) -> tuple[Any, ...]:
-    """What else makes it another line than one of its layout and host."""
+    """Key of all else that makes it another line than one of its layout and host."""
     *_, rest, when = line.identity
     return line.campaign, line.workload, when, rest

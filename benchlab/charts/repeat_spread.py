@@ -27,7 +27,7 @@ def of_lines(groups: Sequence[Group], name: str) -> list[float | None]:
 
 
 def by_depths(lines: Sequence[Group]) -> bool:
-    """Whether a chart's table has a row for each depth of a line; else one for each metric, the lines side by side."""
+    """True for a table with a row for each depth of a line; else it has one for each metric, the lines side by side."""
     return any(line.swept or not METRICS.keys().isdisjoint(line.units) for line in lines)
 
 
@@ -46,7 +46,7 @@ def of_runs(lines: Sequence[Group], name: str) -> dict[int, float]:
 
 
 def rate_of(group: Group) -> str:
-    """What a line's points are judged by: the first rate that it has."""
+    """Rate by which a line's points are judged: the first that it has."""
     known = (name for name in RATES if _values(group.samples, name))
     return next(known, RATES[0])
 

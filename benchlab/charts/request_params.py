@@ -22,7 +22,7 @@ BUILT = "built"  # the moment "as built", whose code is empty
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which lines; an empty set is no wish."""
+    """Filter of lines; an empty set is no wish."""
 
     campaigns: tuple[int, ...] = ()
     topologies: frozenset[int] = frozenset()

@@ -178,7 +178,7 @@ def context_of(run: Run, attempt: Attempt, window: int = 0) -> dict[str, Any]:
 
 
 def _latency(attempt: Attempt, measured: list[Measurement]) -> dict[str, Any] | None:
-    """How its I/Os' latencies are distributed; None where nothing but means was told."""
+    """Distribution of its I/Os' latencies; None where nothing but means was told."""
     found = latency_stored.curves_of(attempt, measured)
     if not found:
         return None
@@ -194,7 +194,7 @@ def _latency(attempt: Attempt, measured: list[Measurement]) -> dict[str, Any] | 
 
 
 def _bundled(attempt: Attempt, tracks: Sequence[Track]) -> bool:
-    """Whether its chart draws disks as a band."""
+    """True when its chart draws disks as a band."""
     sampled = {track.device for track in tracks}
     return any(len(sampled & set(use.members)) > crowds.FEW for use in uses_of(attempt))
 

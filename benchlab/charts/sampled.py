@@ -85,7 +85,7 @@ def each_track_of(attempt: Attempt) -> Iterator[Track]:
 
 
 def _placed(attempt: Attempt) -> bool:
-    """Whether it is known how the times that a tool told stand to the host's."""
+    """True when it is known how the times that a tool told stand to the host's."""
     return sum(one.measured for one in windows_of(attempt)) == 1 or READERS in attempt.meta
 
 
@@ -97,7 +97,9 @@ def _told(sampler: str, metric: str, device: str, placed: bool) -> tuple[str, bo
 
 
 def _tool_of(sampler: str, metric: str) -> str:
-    """Whose own figures these are: without a name they would be taken for the host's. "" where they are the host's."""
+    """Label of the tool whose own figures these are, or they would be taken for the host's; "" where they are the
+    host's.
+    """
     if sampler in registry.all_samplers() or metric.startswith("cpu."):
         return ""
     drivers: dict[str, Tool[Any] | Reader] = {**registry.all_readers(), **registry.all_tools()}
@@ -106,5 +108,5 @@ def _tool_of(sampler: str, metric: str) -> str:
 
 
 def windows_of(attempt: Attempt) -> list[Window]:
-    """What its tool did when, on the clock of its tracks; [] where nobody told."""
+    """Windows of what its tool did, on the clock of its tracks; [] where nobody told."""
     return windows.told(attempt.windows)

@@ -64,7 +64,9 @@ def _succeeded(user: Person) -> QuerySet[Attempt]:
 
 
 def _doing_the_same(user: Person, reference: Attempt) -> QuerySet[Attempt]:
-    """What a fingerprint holds that is a column: the same on the same stack, at the same moment, in order."""
+    """Attempts that are equal in the columns of a fingerprint: the same on the same stack, at the same moment, in
+    order.
+    """
     run, layout = reference.run, reference.layout
     return _succeeded(user).filter(
         degraded=reference.degraded,

@@ -47,7 +47,7 @@ class Row:
 
 
 def panels_of(sides: Sequence[Side]) -> list[Panel]:
-    """What anything happened of in any of them; how busy devices were comes first."""
+    """Panels in which anything happened on any side; how busy devices were comes first."""
     names = sorted(PANELS, key=lambda name: name != FIRST)
     return [
         Panel(name, *PANELS[name], 100.0 if PANELS[name][1] == "%" else 1.0)

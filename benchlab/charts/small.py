@@ -44,7 +44,7 @@ class SetUp:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What a line looks like, for a legend of 28 x 12: class, `stroke-dasharray`, path of the marker."""
+    """Look of a line in a legend of 28 x 12: class, `stroke-dasharray`, path of the marker."""
 
     css: str
     dash: str

@@ -32,5 +32,5 @@ class Track:
         return np.diff(times, prepend=times[0] - (min(times[0], second) or second))
 
     def beside(self, other: Track) -> bool:
-        """Whether both were sampled at the same times."""
+        """True when both were sampled at the same times."""
         return self.times is other.times or np.array_equal(self.times, other.times)

@@ -23,7 +23,7 @@ TOGETHER = "all that was measured"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a table is over. `number` chooses it (?window=): 0 is all that was measured."""
+    """Stretch that a table is over. `number` chooses it (?window=): 0 is all that was measured."""
 
     number: int
     name: str
@@ -66,7 +66,7 @@ def parts(tracks: Sequence[Track], windows: Sequence[Window]) -> list[Part]:
 
 @dataclass(frozen=True, slots=True)
 class _Clock:
-    """Which samples of a track are inside, and their times and lengths: a sampler's tracks share theirs."""
+    """Samples of a track that are inside, with their times and lengths: a sampler's tracks share theirs."""
 
     of: Track
     inside: npt.NDArray[np.bool_]

@@ -40,7 +40,7 @@ def build(rows: Rows, decided: Build) -> float:
 
 
 def stop(rows: Rows, decided: Stop) -> float:
-    """Who plays sees that its attempt is over, and brings dynamo to rest."""
+    """End the layout's attempts as cancelled: the process that plays sees it, and brings dynamo to rest."""
     ending.cancelled(rows.layout)
     return 0.0
 

@@ -40,7 +40,7 @@ class Dynamo(Console):
         return Player.LATE if dynamo_player.is_late(attempt) else Player.KEPT
 
     def fit(self, work: Job, facts: HostFacts) -> Job:
-        """What the console writes is not on the host."""
+        """Job without the outputs that the console does not write on the host."""
         return replace(work, outputs=()) if self.is_played(facts) else work
 
     def filled(self, attempt: Attempt, work: Job) -> Job:

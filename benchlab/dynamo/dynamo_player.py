@@ -43,12 +43,12 @@ LOST = "The process driving dynamo (a BenchLab worker or its listener) ended dur
 
 
 def needed(facts: HostFacts) -> bool:
-    """Whether the console cannot run beside dynamo on this host."""
+    """True when the console cannot run beside dynamo on this host."""
     return not python_is_there(facts.tools)
 
 
 def check(sh: Shell, work: Job) -> str:
-    """Why it cannot work, before it is tried; "" when nothing is known."""
+    """Reason why it cannot work, before it is tried; "" when nothing is known."""
     try:
         tunnel.check(sh, work, work.inputs[CONFIG])
     except DynamoError as error:
@@ -181,7 +181,7 @@ def judge(attempt: Attempt) -> Verdict:
 
 
 def name_program(attempt: Attempt) -> None:
-    """Which dynamo it was, as far as it said: not the Python that played the console."""
+    """Store which dynamo it was, as far as it said: not the Python that played the console."""
     notes = said(attempt)
     words = [
         str(notes.get("version", "")),

@@ -56,7 +56,7 @@ def offer(layout: Layout, attempt: Attempt) -> None:
 
 
 def replay(attempt: Attempt) -> None:
-    """Who played it died with it."""
+    """End a run whose player died with it, and try it again."""
     attempt.refresh_from_db()
     if attempt.phase == AttemptPhase.RUNNING:
         conclusion.end(

@@ -62,7 +62,7 @@ def networks(allowed: Iterable[str]) -> tuple[Network, ...]:
 
 
 def team_for(name: str) -> Team:
-    """Whose hosts the dynamos become. Raises Settings."""
+    """Team whose hosts the dynamos become. Raises Settings."""
     rows = Team.objects.filter(library=False).order_by("pk")
     found = rows.filter(name=name).first() if name else rows.first()
     if found is None:

@@ -37,7 +37,7 @@ class Binary(models.Model):
 
     @property
     def option(self) -> str:
-        """What a workload's option `binary` is then."""
+        """Value of a workload's option `binary` for this program."""
         return f"{STORED}{self.sha256}"
 
 
@@ -93,7 +93,7 @@ class Reported(models.Model):
 
 
 class Told(models.Model):
-    """What the console of a running attempt says each second, where it is played by us; gone when it is over."""
+    """Lines that the console of a running attempt says each second, where it is played by us; gone when it is over."""
 
     KEPT = 12  # lines: what a page shows of the last seconds
 

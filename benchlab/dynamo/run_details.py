@@ -54,7 +54,7 @@ def _order(key: tuple[str, str]) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Polling:
-    """What it cost the host to be asked while it was measured."""
+    """Cost to the host of being asked while it was measured."""
 
     count: int
     size: float  # bytes that it sent
@@ -118,7 +118,7 @@ def _bounds(low: float, high: float) -> str:
 
 
 def now(attempt: Attempt) -> dict[str, Any]:
-    """What the console said last and before: {"phase", "iops", …, "recent"}; {} where it has said nothing."""
+    """Newest figures of the console and those before: {"phase", "iops", …, "recent"}; {} where it has said nothing."""
     lines = _lines(attempt)
     if not lines:
         return {}
@@ -151,7 +151,7 @@ def _lines(attempt: Attempt) -> list[dict[str, Any]]:
 
 
 def _sampled(attempt: Attempt) -> list[str]:
-    """What the console's own file held in the last frames."""
+    """Lines of the console's own file in the last frames."""
     raw = b""
     for chunk in LiveChunk.objects.filter(attempt=attempt).order_by("-offset")[: RECENT + 2]:
         raw = bytes(chunk.data) + raw

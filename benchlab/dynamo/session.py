@@ -52,7 +52,7 @@ Process = tuple[
 
 
 class Door(Protocol):
-    """Who lets dynamos in. `slots`: outstanding I/Os that each was given so far."""
+    """Check that lets dynamos in. `slots`: outstanding I/Os that each was given so far."""
 
     halt: Halt
     slots: Counter[Process]
@@ -242,7 +242,7 @@ class Seat:
             )
 
     def _idle(self, now: float) -> str:
-        """Why this test must not go on."""
+        """Reason why this test must not go on; "" while it may."""
         if self._host is not None:
             self._say_alive()
         if self._attempt is None or now < self._asked + ASK_S:

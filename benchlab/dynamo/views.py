@@ -69,7 +69,7 @@ class CheckForm(forms.Form):
 
 @require_http_methods(["GET", "POST"])
 def dynamo(request: HttpRequest) -> HttpResponse:
-    """Where it is got, what was uploaded, whether a host has it. POST uploads one."""
+    """Page of dynamo: its source, the uploaded programs, the hosts that have it. POST uploads one."""
     form = ProgramForm(request.POST or None, request.FILES or None)
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data["program"]
@@ -258,7 +258,7 @@ def attempt_latency(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_GET
 def attempt_now(request: HttpRequest, pk: int) -> HttpResponse:
-    """What the console says right now, as a part of the run's page."""
+    """Part of the run's page with what the console says right now."""
     attempt = _attempt(request, pk)
     return render(
         request, "dynamo/_now.html", {"attempt": attempt, "now": run_details.now(attempt)}

@@ -103,7 +103,7 @@ def _look_again(campaign: Campaign, layouts: Collection[Layout]) -> None:
 
 
 def _layouts(campaign: Campaign, points: dict[SetUp, list[Run]]) -> dict[SetUp, Layout]:
-    """What each set-up's runs go to, in the order in which that is built."""
+    """Layout for each set-up's runs, in the order in which these are built."""
     builds: dict[SetUp, list[Layout]] = defaultdict(list)
     for row in newest_first(campaign).select_for_update(of=("self",)):
         if (set_up := (row.host_id, row.topology_id)) in points:

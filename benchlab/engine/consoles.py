@@ -32,7 +32,7 @@ class Console:
     LOST = "The process driving the tool ended during the run; nothing was kept."
 
     def is_played(self, facts: HostFacts) -> bool:
-        """Whether a process of ours must play it on this host."""
+        """True when a process of ours must play it on this host."""
         return False
 
     def player(self, attempt: Attempt, facts: HostFacts) -> Player:
@@ -47,7 +47,7 @@ class Console:
         return work
 
     def refusal(self, shell: Shell, trial: Job, facts: HostFacts) -> str:
-        """Why the job's options cannot work, by a trial on the host; "" when nothing is known."""
+        """Reason why the job's options cannot work, by a trial on the host; "" when nothing is known."""
         ran = job.run_short(shell, trial)
         if ran.exit_code == 0:
             return ""
@@ -79,7 +79,7 @@ class Console:
         """Its output was read."""
 
     def is_kept(self, attempt: Attempt) -> bool:
-        """Whether the session is over and stored."""
+        """True when the session is over and stored."""
         return False
 
     def tidy(self, work: Job, shell: Shell) -> None:

@@ -73,7 +73,7 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """What the next run was to measure is over."""
+    """Decision to skip the next run: what it was to measure is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class HurryUp:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Who played the console died: the run is tried again."""
+    """Decision to try the run again: the process that played the console died."""
 
 
 @dataclass(frozen=True, slots=True)

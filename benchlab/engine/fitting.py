@@ -108,14 +108,14 @@ def _on_all(offered: Fitting, grounds: Sequence[Ground]) -> Fitting:
 
 
 def _lacking(shape: sized.Sized, grounds: Sequence[Ground]) -> str:
-    """Which host has too few disks for it."""
+    """Sentence on the hosts that have too few disks for it."""
     like = common((ground.host, ground.free) for ground in grounds)
     errors = {ground.host: _lacks(shape.slug, ground, like) for ground in grounds}
     return _said(errors) or f"In common: {shape.lacks.replace('this host has', 'each has')}"
 
 
 def _lacks(slug: str, ground: Ground, like: Mapping[str, int]) -> str:
-    """What one host lacks for a shape that they cannot have in common; "" where it could have it by itself."""
+    """Words for what a host lacks for a shape that they cannot have in common; "" where it could have it by itself."""
     alone = {one.slug: one.lacks for one in sized.sized(ground.roles)}
     theirs = {one.slug: one.lacks for one in sized.sized(ground.roles, like)}
     return alone.get(slug, theirs.get(slug, "")) and theirs.get(slug, "")
@@ -156,7 +156,7 @@ def _fitting(offered: Fitting, ground: Ground) -> Fitting:
 
 
 def _room(plan: StackPlan) -> int:
-    """Where the plan does not say it (a pool does not), half of the disks: parity takes no more."""
+    """Bytes of the target; half of the disks where the plan does not say it (a pool's): parity takes no more."""
     return plan.target.size or sum(claim.size for claim in plan.claims) // 2
 
 

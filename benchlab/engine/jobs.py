@@ -22,7 +22,7 @@ def of(attempt: Attempt, layout: Layout) -> Job:
 
 
 def is_plain(layout: Layout) -> bool:
-    """Whether its jobs run as the user who logs in, sudo or not: on this machine, where no disk is taken.
+    """True when its jobs run as the user who logs in, sudo or not: on this machine, where no disk is taken.
 
     What sudo starts here could neither be found nor ended by `down`, and would leave files in the scratch directory
     that its owner cannot remove. Raises PlanError when there is no plan.

@@ -211,7 +211,7 @@ def silent_s(layout: Layout) -> float:
 
 
 def _behind(layout: Layout) -> bool:
-    """Whether an earlier layout, or an earlier visit, of its campaign is to come first, or is not proven blank yet."""
+    """True when an earlier layout, or visit, of its campaign is to come first, or is not proven blank yet."""
     earlier = Layout.objects.filter(
         campaign=layout.campaign_id,
         host=layout.host_id,

@@ -90,7 +90,7 @@ def _why_not(layout: Layout, facts: HostFacts) -> str:
 
 
 def _by_hand(name: str, facts: HostFacts) -> Iterator[str]:
-    """What a person would type as root, top first. Each must be looked at: we know the names only."""
+    """Commands that a person would type as root, top first. Each must be looked at: we know the names only."""
     for mount in facts.mounts:
         if blocks.named([mount.target]) == name:
             yield f"umount {mount.target}"

@@ -27,7 +27,7 @@ from benchlab.topologies import planned
 
 
 def phrase(layout: Layout) -> str:
-    """What the person types to agree."""
+    """Phrase that the person types to agree."""
     return f"release {layout.host}"
 
 

@@ -11,7 +11,7 @@ from benchlab.runs.models import Attempt, Layout
 
 @dataclass(slots=True)
 class Rows:
-    """What a decision is done to."""
+    """Rows that a decision is done to."""
 
     layout: Layout
     attempt: Attempt | None

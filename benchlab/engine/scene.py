@@ -10,7 +10,7 @@ from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome, Player
 
 
 class Person(StrEnum):
-    """Whether the layout waits for somebody who does something by hand."""
+    """State of a step by hand: whether the layout waits for a person."""
 
     NOBODY = "nobody"
     ASKED = "asked"
@@ -32,7 +32,7 @@ class Current:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a field's phase does not need is left as it is here."""
+    """Facts that a decision rests on. A field that the phase does not need is left as it is here."""
 
     phase: LayoutPhase
     outcome: Outcome | str = ""

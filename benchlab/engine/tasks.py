@@ -43,7 +43,7 @@ BUSY_S = 15.0  # a look at a machine that another host's layout holds costs that
 
 
 class _Next(Enum):
-    """What follows a step."""
+    """Time of the next step."""
 
     LATER = auto()  # when to look again is stored, if there is anything left to do
     NOW = auto()
@@ -87,7 +87,7 @@ def _once(layout_id: int, until: float) -> _Next:
 
 
 def _brings(rows: Rows) -> bool:
-    """Whether it is on its way to a result itself."""
+    """True when it is on its way to a result itself."""
     on_its_way = (AttemptPhase.RUNNING, AttemptPhase.COLLECTING)
     return rows.attempt is not None and rows.attempt.phase in on_its_way
 

@@ -153,7 +153,7 @@ class Waits:
         return max(wished, len(self._pending) / RATE) if self.serves else wished
 
     def ask(self, layout_id: int, asked: Question, shell: Shell) -> bool:
-        """Whether the answer is here. Otherwise it comes, and then the layout is stepped."""
+        """True when the answer is here. Otherwise it comes, and then the layout is stepped."""
         with self._lock:
             if layout_id in self._came:
                 return True
@@ -179,14 +179,14 @@ class Waits:
         return True
 
     def take(self, layout_id: int, attempt_id: int) -> Answer | None:
-        """What a poll of this attempt brought, once."""
+        """Answer of a poll of this attempt, once; None without a fresh one."""
         with self._lock:
             found = self._came.pop(layout_id, None)
         ours = found is not None and found.question.attempt_id == attempt_id and found.fresh
         return found if ours else None
 
     def follow(self, layout_id: int) -> None:
-        """Who stepped it is through: what came meanwhile, and found it held, is taken up now."""
+        """Queue the layout that was just stepped if an answer came meanwhile, and found it held."""
         steps = self._steps
         if steps is not None and layout_id in self._came:
             steps.put(layout_id, CAME)

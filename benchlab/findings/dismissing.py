@@ -41,7 +41,7 @@ def take_back(row: Dismissible, note: str) -> None:
 
 
 def _as_it_is(row: Dismissible) -> Any:
-    """Who comes at the same moment waits here. None: it is gone, which saving it tells."""
+    """Row as it is, locked: a request at the same moment waits here. None: it is gone, which saving it tells."""
     return type(row)._default_manager.select_for_update().filter(pk=row.pk).first()
 
 

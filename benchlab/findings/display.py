@@ -88,7 +88,7 @@ def _module(kind: str) -> finding.OfRun | finding.OfLines | None:
 
 
 def not_looked_at(user: Person) -> QuerySet[Finding]:
-    """What the histories of set-ups say and nobody looked at: the newest first, as many as are shown."""
+    """Findings in the histories of set-ups that nobody looked at: the newest first, as many as are shown."""
     rows = Finding.objects.for_user(user).current()
     rows = rows.filter(kind__in=list(finding.OF_HISTORY), stands=True, dismissed_at=None)
     return rows.order_by("-found_at", "-pk")[:MOST_TO_LOOK_AT]

@@ -14,7 +14,7 @@ class LeftOut:
 
     @property
     def place(self) -> str:
-        """Where the team has them, on the page that the report is of."""
+        """Place where the team has them, on the page that the report is of."""
         return "answers" if self.answers else "findings"
 
     @property

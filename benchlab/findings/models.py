@@ -26,7 +26,7 @@ class Severities(models.TextChoices):
 
 
 class Dismissible(models.Model):
-    """What a person may say does not matter, and why. Whoever has these columns has `campaign`, too."""
+    """Row that a person may say does not matter, and why. Whoever has these columns has `campaign`, too."""
 
     dismissed_at = models.DateTimeField(null=True, editable=False)
     dismissed_by = models.ForeignKey(
@@ -45,7 +45,7 @@ class Dismissible(models.Model):
         abstract = True
 
     def same(self, now: Self) -> bool:
-        """Whether both are said of the same; who says it of something else contradicts nobody."""
+        """True when both are said of the same; one of something else contradicts nobody."""
         return True
 
 

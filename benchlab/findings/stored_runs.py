@@ -61,7 +61,7 @@ class _Built:
 
 @dataclass(frozen=True, slots=True)
 class _Host:
-    """What it told of itself before the run. `devices`: every block device, by its kernel name."""
+    """Facts that it told of itself before the run. `devices`: every block device, by its kernel name."""
 
     devices: Mapping[str, Device] = field(default_factory=dict)
     memory: int | None = None
@@ -70,7 +70,7 @@ class _Host:
 
 @dataclass(slots=True)
 class _Shared:
-    """What many attempts have in common."""
+    """Rows that many attempts have in common."""
 
     layouts: dict[int, Layout] = field(default_factory=dict)
     facts: dict[int, Mapping[str, Any]] = field(default_factory=dict)
@@ -252,14 +252,15 @@ def _tracks(row: Attempt, series: Iterable[_Series], windows: Sequence[Window]) 
 
 
 def access_of(row: Attempt) -> Access:
-    """What its tool asked of the storage, as far as that is known without its layout. Of a row with its run's campaign
-    and its layout."""
+    """Access of its tool to the storage, as far as that is known without its layout. Of a row with its run's campaign
+    and its layout.
+    """
     ours = row.run.campaign.source == Campaign.Source.MEASURED
     return _asked(row, None, row.layout, ours)[0]
 
 
 def _asked(row: Attempt, target: Target | None, layout: Layout, ours: bool) -> tuple[Access, str]:
-    """What its tool asked of the storage, and why that may have been nothing."""
+    """Access of its tool to the storage, and why it may have read what was never written."""
     run = row.run
     try:
         kind, given = run.tool, run.options

@@ -107,7 +107,7 @@ def keep_lines(campaign: Campaign, workload_id: int, lines: Sequence[Line]) -> N
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Told:
-    """What was found of one attempt, or of the lines of one workload. `runs`: those of a finding that names none."""
+    """Findings of one attempt, or of the lines of one workload. `runs`: those of a finding that names none."""
 
     found: Found
     runs: Sequence[int]
@@ -194,7 +194,7 @@ def _gone(row: Finding) -> None:
 
 
 def _say(row: Finding, one: finding.Finding, runs: Sequence[int]) -> bool:
-    """Whether the row is new, or says something else now."""
+    """Store a finding in its row. Returns true when the row is new, or says something else now."""
     said: dict[str, Any] = {
         "says": visible(one.says),
         "severity": one.severity.value,

@@ -11,5 +11,5 @@ _results = Gathered(storing.attempts)
 
 @app.task
 def find(attempt_id: int) -> None:
-    """What is to be found of a result that has just come. A lost message is made up for when its campaign is over."""
+    """Queue a result that has just come for its findings. A lost message is made up for when its campaign is over."""
     _results.add(attempt_id)

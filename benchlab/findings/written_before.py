@@ -70,7 +70,7 @@ def _upto(tool: str, told: Mapping[str, Any], moved: float) -> float:
 
 
 def all_of(row: Attempt, size: int | None, wrote: Collection[Wrote]) -> bool:
-    """Whether those first `size` B of it were written before this attempt began, and not discarded since."""
+    """True when its first `size` B were written before this attempt began, and not discarded since."""
     upto = 0.0
     for one in wrote:
         if row.started_at is not None and one.ended <= row.started_at:

@@ -50,7 +50,7 @@ def _address(host: Host) -> shell.Address:
 
 
 def key_changed(host: Host) -> bool:
-    """Whether the host showed a key other than the pinned one and nobody has decided yet."""
+    """True when the host showed a key other than the pinned one and nobody has decided yet."""
     return bool(host.host_key and host.offered_key)
 
 

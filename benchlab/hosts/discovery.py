@@ -81,7 +81,7 @@ def look(shell: Shell) -> HostFacts:
 
 
 def missing_tool(kind: str, options: Mapping[str, Any], facts: HostFacts) -> str:
-    """Which program of a tool the host lacks, and how to get it; "" when all are there. Raises OptionsError."""
+    """Program of a tool that the host lacks, and how to get it; "" when all are there. Raises OptionsError."""
     return packages.missing(registry.tool_needs(kind, options), facts).words(facts.hostname)
 
 
@@ -203,7 +203,7 @@ def _one_of(devices: list[BlockDevice]) -> BlockDevice:
 
 
 def _in_use(device: BlockDevice, facts: HostFacts, layout: str) -> str:
-    """Why the device could not be destroyed now were it spare, as the guard says it; "" when it could."""
+    """Reason why the device could not be destroyed now were it spare, as the guard says it; "" when it could."""
     claim = Claim(device.identity, device.path, device.size, device.model)
     spare = guard.Spare(device.identity, device.size, device.model, boot=facts.boot_id)
     # A command that only looks: the answer is about the device alone.

@@ -29,7 +29,7 @@ else:
 
 
 class AddressForm(HostModelForm):
-    """Where a host is. `key` is chosen among the person's own keys."""
+    """Form of a host's address. `key` is chosen among the person's own keys."""
 
     address = forms.CharField(
         max_length=255, validators=[an_address], help_text="Host name or IP address"
@@ -142,7 +142,7 @@ def in_bytes(mega: Decimal | None) -> int | None:
 
 
 class RatingForm(DeviceModelForm):
-    """What a disk is rated for. Throughput is typed in MB/s, as data sheets say it, and kept in B/s."""
+    """Form of a disk's rating. Throughput is typed in MB/s, as data sheets say it, and kept in B/s."""
 
     rated_mb = rated_throughput()
 

@@ -215,7 +215,7 @@ class Shown:
 
     @property
     def error(self) -> str:
-        """What the page does not say anyhow beside the host's trouble."""
+        """Error of the task that the page does not say anyhow beside the host's trouble."""
         return "" if self.row.error == self.row.host.trouble_text else self.row.error
 
 
@@ -245,7 +245,7 @@ def as_shown(row: HostTask) -> Shown:
 
 
 def worker_trouble() -> str:
-    """Why nothing goes on, in words; "" when a worker was seen a moment ago."""
+    """Reason why nothing goes on, in words; "" when a worker was seen a moment ago."""
     try:
         age = beats.age_s()
     except redis.RedisError:

@@ -37,7 +37,7 @@ ADVANCING = 0x6270  # leases of those that advance one
 
 
 def missing(host: Host, needs: Iterable[Need] | None = None) -> packages.Missings:
-    """What the host lacked when it was last read: of `needs`, or of all that any layer or tool uses."""
+    """Programs that the host lacked when it was last read: of `needs`, or of all that any layer or tool uses."""
     facts = discovery.last_facts(host)
     if facts is None:
         return packages.Missings((), ())
@@ -45,7 +45,7 @@ def missing(host: Host, needs: Iterable[Need] | None = None) -> packages.Missing
 
 
 def offered(host: Host) -> packages.Missings:
-    """What the host's page offers: of all that any layer or tool uses, what a known package brings."""
+    """Programs that the host's page offers: of all that any layer or tool uses, what a known package brings."""
     lacking = missing(host)
     known = tuple(one for one in lacking.programs if one.package)
     return packages.Missings(known, lacking.command)
@@ -204,6 +204,6 @@ def _end(row: PackageInstall, **fields: object) -> None:
 
 
 def busy(host: Host) -> bool:
-    """Whether packages are being installed there now. Raises AgentError when it does not answer."""
+    """True while packages are being installed there. Raises AgentError when it does not answer."""
     row = host.installs.filter(ended_at=None).first()
     return row is not None and follow(row).ended_at is None

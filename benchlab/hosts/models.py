@@ -91,7 +91,9 @@ class Host(models.Model):
 
 
 class FactSnapshot(models.Model):
-    """What agents.facts read of a host, whole. A reading that finds it the same is no new row: `seen_at` moves on."""
+    """Facts that agents.facts read of a host, whole. A reading that finds it the same is no new row: `seen_at` moves
+    on.
+    """
 
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="snapshots")
     taken_at = models.DateTimeField(auto_now_add=True)
@@ -160,7 +162,7 @@ class PackageInstall(models.Model):
 
     @property
     def packages(self) -> list[str]:
-        """What follows the installer and its options: no package is named like one."""
+        """Packages to be installed, behind the installer and its options: no package is named like one."""
         return [word for word in self.argv[2:] if not word.startswith("-") and word != "install"]
 
 
@@ -278,5 +280,5 @@ class Device(models.Model):
 
     @property
     def confirmation(self) -> str:
-        """What a person types to mark it spare: the serial, else the WWN, else name and size."""
+        """Text that a person types to mark it spare: the serial, else the WWN, else name and size."""
         return self.serial or self.wwn or f"{self.name}:{self.size}"

@@ -103,7 +103,7 @@ def _check(device: Device, typed: str) -> None:
 
 
 def _mentions(plan: Any, identity: str) -> bool:
-    """Whether a stored plan names that device anywhere."""
+    """True when a stored plan names that device anywhere."""
     if isinstance(plan, dict):
         return any(_mentions(value, identity) for value in plan.values())
     if isinstance(plan, list):

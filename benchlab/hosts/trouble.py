@@ -71,7 +71,7 @@ ADVICE: Mapping[str, Advice] = {
 
 
 def concerns_host(reason: Reason) -> bool:
-    """Whether an error tells of the host. A tool that failed there, or a plan that does not fit, does not."""
+    """True when an error tells of the host. A tool that failed there, or a plan that does not fit, does not."""
     return reason in ADVICE
 
 

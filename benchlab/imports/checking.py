@@ -29,7 +29,7 @@ NAME_MOST = 200  # of a campaign
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What a person said of one result. A `host` or the name of a new one, a `topology` or likewise."""
+    """Answers of a person for one result. A `host` or the name of a new one, a `topology` or likewise."""
 
     key: Key
     take: bool = True
@@ -194,7 +194,7 @@ def _check_one(
 def _check_disks(
     agreement: Agreement, offered: Mapping[Key, Shown], draft: Draft, wrong: Wrong
 ) -> None:
-    """What is wrong is told at the first result of which it was said."""
+    """Check the disks that were named; what is wrong is told at the first result of which it was said."""
     telling = {
         index: one
         for index, one in enumerate(agreement.chosen)
@@ -221,7 +221,7 @@ def _log_unit(shown: Shown, chosen: Chosen, offered: Mapping[Key, Shown]) -> str
 
 
 def _wrong_unit(shown: Shown, chosen: Chosen, offered: Mapping[Key, Shown]) -> str:
-    """What is wrong with the answer; "" for nothing."""
+    """Fault in the answer on the unit; "" for none."""
     if not shown.found.needs:
         return "Its unit is known." if chosen.log_unit else ""
     if chosen.log_unit and shown.log_unit not in ("", chosen.log_unit):
@@ -230,7 +230,7 @@ def _wrong_unit(shown: Shown, chosen: Chosen, offered: Mapping[Key, Shown]) -> s
 
 
 def read_as(shown: Shown, chosen: Chosen, offered: Mapping[Key, Shown]) -> str:
-    """What its reader gets as the file's name, so that nothing is open; "" for that of the file."""
+    """Name of the file for its reader, so that nothing is open; "" for that of the file."""
     found = _log_unit(shown, chosen, offered) if shown.found.needs else ""
     return fio_log.told(shown.file.name, found) if found else ""
 

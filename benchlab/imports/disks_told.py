@@ -30,7 +30,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class OfResult:
-    """What a person said of a result's disks; `topology` is the name of what stands on them."""
+    """Disks of a result as a person named them; `topology` is the name of what stands on them."""
 
     index: int
     disks: tuple[Told, ...]
@@ -86,7 +86,7 @@ def _twice(groups: Sequence[Sequence[str]], what: str) -> Iterator[tuple[int, st
 
 
 def _unfit(one: Told, stacks: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """Why these disks mean nothing to any of the topologies, by name; "" where one stands on them."""
+    """Reason why these disks mean nothing to any of the topologies, by name; "" where one stands on them."""
     counts = {name: _asked(stack)[one.role] for name, stack in stacks.items()}
     least = min(filter(None, counts.values()), default=0)
     if not least:
@@ -99,7 +99,7 @@ def _unfit(one: Told, stacks: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
 
 
 def _asked(stack: Sequence[Mapping[str, Any]]) -> Counter[str]:
-    """How many disks of each role a topology stands on."""
+    """Number of disks of each role that a topology stands on."""
     found: Counter[str] = Counter()
     for wanted in (wanted for layer in chain.specs(stack) for wanted in layer.devices):
         found[wanted.role] += wanted.count

@@ -57,7 +57,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far the reading of a draft is."""
+    """Progress of the reading of a draft."""
 
     files: int
     read: int
@@ -135,7 +135,7 @@ def read(pk: int) -> None:
 
 
 def _keep_pages(row: DraftFile, text: str) -> None:
-    """What a person will look at, so that no request needs to take the file apart."""
+    """Store the pages that a person will look at, so that no request needs to take the file apart."""
     plain = text.isascii() and "\0" not in text  # as nearly all are: no line need be looked at
     pages = enumerate(numbered_lines.pages(text))
     rows = (
@@ -206,7 +206,7 @@ def _keep(draft: Draft, position: int, files: Iterable[File]) -> list[int]:
 
 
 def _files(draft: Draft, row: DraftFile) -> Iterator[File]:
-    """What is in it; limits hold for all that was uploaded together."""
+    """Files in an upload; limits hold for all that was uploaded together."""
     others = draft.files.filter(packed=False)
     size = others.aggregate(size=Sum("size"))["size"] or 0
     unpacker = Unpacker(total=size, names=others.values_list("name", flat=True))

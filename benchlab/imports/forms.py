@@ -90,7 +90,7 @@ class DisksForm(forms.Form):
 
 
 class ResultForm(forms.Form):
-    """What differs for one result."""
+    """Form of what differs for one result."""
 
     take = forms.BooleanField(required=False, initial=True)
     host = forms.ChoiceField(required=False)
@@ -162,7 +162,7 @@ def _choose(form: forms.Form, rows: Rows, empty: str) -> None:
 
 
 def _nearest(shown: Shown, results: Choices) -> str:
-    """What was measured in the same file, before it or else after it: what it most likely watched."""
+    """Result of the same file before this one, or else after it: most likely the one it watched; "" without any."""
     file, first = shown.key
     near = [tuple(map(int, value.split("-"))) for value, _ in results]
     same = [key for key in near if key[0] == file]
@@ -203,7 +203,7 @@ class Everything:
 
     @property
     def tells_disks(self) -> bool:
-        """What was typed of them stays in sight."""
+        """True when something was typed of its disks, which stays in sight."""
         return any(form.is_bound and (form.errors or form.filled) for form in self.disks)
 
     def agreement(self) -> Agreement:
@@ -252,14 +252,14 @@ class Everything:
                     form.add_error(field, text)
 
     def _of_disks(self, name: str) -> DisksForm | None:
-        """Which row of disks is meant by "disks.1"."""
+        """Form of the row of disks that is meant by "disks.1"; None for another name."""
         what, _, number = name.partition(".")
         if what != "disks":
             return None
         return [form for form in self.disks if form.filled][int(number)]
 
     def _own(self, form: ResultForm, name: str) -> bool:
-        """Whether it was said of this result, or left to what holds for all."""
+        """True when it was said of this result, and not left to what holds for all."""
         if name.startswith("disks."):
             return False
         if name in ("host", "topology"):

@@ -47,7 +47,7 @@ def to_text(page: str) -> str:
 
 
 def _markup(page: str, start: int, lines: _Lines) -> int:
-    """What begins with "<" there; returns where it ends."""
+    """Take in what begins with "<" there; returns where it ends."""
     if page.startswith("<!--", start):
         return _after(page, "-->", start + 4)
     if page.startswith(("<!", "<?"), start):
@@ -70,7 +70,7 @@ def _markup(page: str, start: int, lines: _Lines) -> int:
 
 
 def _raw(page: str, start: int, name: str, lines: _Lines) -> int:
-    """What is inside has no tags, up to its own end."""
+    """Take in the text up to the element's own end, for there are no tags inside; returns where it ends."""
     end = RAW[name].search(page, start)
     lines.data(page[start : end.start() if end else len(page)])
     return end.start() if end else len(page)

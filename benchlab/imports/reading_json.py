@@ -83,7 +83,7 @@ def _metric(metric: Metric) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """What PostgreSQL's JSON takes: a text may have come with a NUL or half a character from inside a JSON string."""
+    """Value that PostgreSQL's JSON takes: a text may have come with a NUL or half a character from a JSON string."""
     if isinstance(value, str):
         if value.isascii() and "\0" not in value:  # nearly all of them
             return value

@@ -365,7 +365,7 @@ def _attempt(
 
 
 def _disks(result: Result) -> dict[str, Any]:
-    """What the source tells of them."""
+    """Disks by role, and their ratings, as the source tells them."""
     disks = {role: list(names) for role, names in result.disks.items()}
     rated = {role: dict(most) for role, most in result.rated.items()}
     return {
@@ -376,6 +376,6 @@ def _disks(result: Result) -> dict[str, Any]:
 
 
 def _reader(artifact: str, piece: Piece) -> list[Any]:
-    """Who reads it, and which point of the sweep that it holds."""
+    """Artifact, reader and name to read it as, and the point of the sweep that it holds, if it holds one."""
     name = piece.told or piece.name
     return [artifact, piece.found.kind, name, *([dict(piece.only)] if piece.only else [])]

@@ -30,7 +30,7 @@ FAULT = "Storing it failed because of a bug in BenchLab; see the worker's log. N
 
 
 class State(Enum):
-    """Where a draft is."""
+    """State of a draft."""
 
     READING = "reading"
     READ = "read"

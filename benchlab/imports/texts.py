@@ -31,7 +31,7 @@ MOST_DOUBLE = 10_000  # characters in which an empty line must be
 
 
 class NoText(Exception):
-    """Why it cannot be read; the text names the place."""
+    """Reason why it cannot be read; the text names the place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def _single_spaced(text: str) -> str:
 
 
 def _moved(sequence: re.Match[str]) -> str:
-    """What a sequence leaves behind: where the cursor went to another place, the words there are others."""
+    """Text in the place of a control sequence: where the cursor went to another place, the words there are others."""
     said = sequence[0]
     if said[1:2] != "[" or said[-1] not in "HfdEC":
         return ""

@@ -78,7 +78,7 @@ class Unpacker:
         self.full = ""  # why nothing more is taken
 
     def unpack(self, name: str, stream: IO[bytes], size: int) -> Iterator[File]:
-        """What is in one upload of `size` bytes: itself, or its members. Raises nothing."""
+        """Files in one upload of `size` bytes: itself, or its members. Raises nothing."""
         if self.full:
             yield self._refused(name, self.full)
             return

@@ -115,7 +115,7 @@ def _draft(request: HttpRequest, pk: int) -> Draft:
 
 @require_http_methods(["GET", "POST"])
 def import_detail(request: HttpRequest, pk: int) -> HttpResponse:
-    """What was found. POST agrees to what was chosen, and shows all that was typed again when it cannot be.
+    """Page of what was found. POST agrees to what was chosen, and shows all that was typed again when it cannot be.
 
     While it is read or stored by workers, how far that is.
     """
@@ -140,7 +140,7 @@ def import_detail(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _far(request: HttpRequest, draft: Draft, state: State) -> HttpResponse:
-    """How far the workers are."""
+    """Page of how far the workers are."""
     part = "#import-progress" if request.htmx else ""  # type: ignore[attr-defined]
     if state is State.READING:
         context: dict[str, Any] = {"draft": draft, "standing": drafts.standing(draft)}

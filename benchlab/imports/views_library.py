@@ -28,7 +28,7 @@ FINDS = ("name", "question", "origin__title", "origin__author")
 
 @dataclass(frozen=True, slots=True)
 class Article:
-    """What one publication measured."""
+    """Campaigns of one publication, by their origin."""
 
     origin: Origin
     campaigns: list[Campaign]

@@ -26,7 +26,7 @@ NAMED = 10  # of what stands in the way
 
 
 def phrase(row: Any) -> str:
-    """What a person types to agree, where results go; "": nothing has to be."""
+    """Phrase that a person types to agree, where results go; "": nothing has to be typed."""
     if not isinstance(row, Campaign):
         return ""
     tried = Attempt.objects.filter(run__campaign=row).exclude(started_at=None)
@@ -84,7 +84,7 @@ def _of_its_runs(row: Any) -> Iterator[Any]:
 
 
 def uses_of(row: Any) -> Iterator[Use]:
-    """What stands in the way of deleting it, with names and addresses."""
+    """Uses that stand in the way of deleting it, with names and addresses."""
     if isinstance(row, Campaign):
         yield from _of_campaign(row)
         return
@@ -125,7 +125,7 @@ def _not_blank(layouts: list[Layout]) -> Iterator[Use]:
 
 
 def _left_over(layouts: list[Layout]) -> Iterator[Use]:
-    """What the last look at its host found of a layout that is over."""
+    """Remains that the last look at its host found of a layout that is over."""
     own = {layout.pk for layout in layouts}
     for host in {layout.host_id: layout.host for layout in layouts}.values():
         snapshot = host.snapshots.first()

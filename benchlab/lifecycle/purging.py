@@ -30,7 +30,7 @@ BUDGET_S = 20.0  # of a sweep
 
 
 def sweep() -> int:
-    """What is due, as far as the time goes; the number of batches. Several at once take different rows."""
+    """Purge what is due, as far as the time goes; the number of batches. Several at once take different rows."""
     until, done = time.monotonic() + BUDGET_S, 0
     for noun in NOUNS.values():  # campaigns first: the others are what their runs refer to
         tried: set[int] = set()

@@ -31,7 +31,7 @@ BUDGET_S = 20.0  # of a sweep
 
 
 def sweep() -> int:
-    """What is due by the teams' rules, as far as the time goes; the number of batches."""
+    """Remove what is due by the teams' rules, as far as the time goes; returns the number of batches."""
     until, done = time.monotonic() + BUDGET_S, 0
     for team in Team.objects.exclude(keep_raw_days=None):
         for campaign in due(team):

@@ -159,7 +159,7 @@ def bring_back(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
 
 @require_GET
 def deleted_list(request: HttpRequest) -> HttpResponse:
-    """What members of the team can see of it: that it was there, who deleted it, and until when it can come back."""
+    """Page of what was deleted: that it was there, who deleted it, and until when it can come back."""
     rows: list[Lost] = [
         (noun, Gone(row))
         for noun in NOUNS.values()

@@ -24,7 +24,7 @@ class Agreeing(TypedDict):
 
 
 def agreed(request: HttpRequest, wanted: str) -> bool:
-    """Whether the form's `typed` is the phrase, or none is wanted. If not, the page that is shown next says why."""
+    """True when the form's `typed` is the phrase, or none is wanted. If not, the page that is shown next says why."""
     typed = request.POST.get("typed", "")
     if not wanted or planned.agreed(typed, wanted):
         return True
@@ -34,7 +34,7 @@ def agreed(request: HttpRequest, wanted: str) -> bool:
 
 
 def told(request: HttpRequest, wanted: str) -> Agreeing | None:
-    """What was wrong, once: of that phrase, and no other."""
+    """Fault in what was typed, once: of that phrase, and no other."""
     kept: Agreeing | None = request.session.get(KEY)
     if kept is None or kept["phrase"] != wanted:
         return None

@@ -16,7 +16,7 @@ from benchlab.practice.paths import cache_root, every_host
 
 @contextmanager
 def bound() -> Iterator[int]:
-    """What this thread starts runs on one CPU, the one that fewest running hosts are bound to."""
+    """Block in which all that this thread starts runs on one CPU, the one that fewest running hosts are bound to."""
     before = os.sched_getaffinity(0)
     with locked(
         cache_root() / "practice" / "cpus.lock"

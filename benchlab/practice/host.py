@@ -68,7 +68,7 @@ class PracticeHost(ABC):
 
     @property
     def record(self) -> HostRecord:
-        """What the host is made of; PracticeError when there is no such host."""
+        """Record of the host's parts; PracticeError when there is no such host."""
         record = HostRecord.load(self.directory)
         if record is None:
             raise PracticeError(f"there is no practice host {self.name!r}: start it first")
@@ -97,7 +97,7 @@ class PracticeHost(ABC):
 
     @property
     def console(self) -> Path:
-        """What the kernel and systemd printed."""
+        """File with what the kernel and systemd printed."""
         return self.directory / "console.log"
 
     def start(

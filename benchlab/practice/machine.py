@@ -26,7 +26,7 @@ _SHARED_TOOLS = {
 
 
 def wide_registers(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
-    """Whether the CPU has AMX, which User Mode Linux needs help with: see xstate.py."""
+    """True when the CPU has AMX, which User Mode Linux needs help with: see xstate.py."""
     try:
         lines = cpuinfo.read_text().splitlines()
     except OSError:
@@ -59,7 +59,7 @@ Progress = Callable[[str], object]
 
 
 def available(tools: Tools = UML_TOOLS) -> str | None:
-    """Why no such host can run on this machine, or None when one can (tools may be missing)."""
+    """Reason why no such host can run on this machine, or None when one can (tools may be missing)."""
     if platform.system() != "Linux":
         return f"practice hosts need Linux, this is {platform.system()}"
     if platform.machine() != "x86_64":

@@ -21,7 +21,7 @@ class ProcessId:
 
     @classmethod
     def of(cls, pid: int) -> "ProcessId | None":
-        """Who has this pid now; None when nobody does, or only a zombie."""
+        """Process that has this pid now; None when there is none, or only a zombie."""
         try:
             # The command's name may hold spaces and brackets: fields count from its end.
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -33,7 +33,7 @@ class ProcessId:
 
     @property
     def alive(self) -> bool:
-        """Whether this very process still runs."""
+        """True while this very process runs."""
         return ProcessId.of(self.pid) == self
 
     def kill(self) -> None:
@@ -67,7 +67,7 @@ class ProcessId:
 
 
 def _threads(pid: int) -> int:
-    """How many of its threads still run."""
+    """Number of its threads that still run."""
     running = 0
     for entry in Path(f"/proc/{pid}/task").glob("*/stat"):
         with contextlib.suppress(OSError):

@@ -26,7 +26,7 @@ class EntrySerializer(serializers.ModelSerializer[Entry]):
 
 
 class Log(ReadOnly[Entry]):
-    """Who did what to what, newest first. Nothing changes or deletes an entry."""
+    """Log of who did what to what, newest first. Nothing changes or deletes an entry."""
 
     queryset = Entry.objects.all()
     serializer_class = EntrySerializer
@@ -34,7 +34,9 @@ class Log(ReadOnly[Entry]):
     ordering_fields = ["id"]
 
     def get_queryset(self) -> QuerySet[Entry]:
-        """What belongs to no team a site admin sees, and a token of theirs only where it is not limited."""
+        """Entries that one may see: those of no team a site admin sees, and a token of theirs only where it is not
+        limited.
+        """
         found, user = super().get_queryset(), self.request.user
         limited: Any = most_of(user) is not Role.OWNER or only_team(user)
         return found.exclude(team_id=None) if limited else found

@@ -288,7 +288,7 @@ class Campaigns(OfCampaigns, Keeps, ReadOnly[Campaign]):
     @extend_schema(exclude=True, request=StartSerializer)
     @action(detail=True, methods=["post"])
     def start(self, request: Request, pk: str | None = None) -> Response:
-        """What `apply` was called first; scripts still say so."""
+        """Start the campaign: an older name of `apply`, which scripts still use."""
         return self._apply(request)
 
     @extend_schema(request=None, responses={200: CampaignSerializer, 409: Problem})

@@ -111,7 +111,7 @@ class PresetsSerializer(serializers.Serializer[Told]):
 
 
 class Described(OneAnswer[Any]):
-    """What every installation has, whoever asks: no team's rows."""
+    """Descriptions that every installation has, whoever asks: no team's rows."""
 
     queryset = Host.objects.none()
 
@@ -144,7 +144,7 @@ class Samplers(Described):
 
     @extend_schema(responses=SamplersSerializer)
     def list(self, request: Request) -> Response:
-        """What is watched beside every run, where a host has it."""
+        """List the samplers that are watched beside every run, where a host has them."""
         found = [_driver(kind, driver) for kind, driver in sorted(registry.all_samplers().items())]
         return Response({"results": found})
 

@@ -143,7 +143,7 @@ class ListenerSerializer(serializers.Serializer[dict[str, str]]):
 
 
 class Listener(OneAnswer[Any]):
-    """Where dynamos may log in by themselves, as they would to IOmeter."""
+    """Listener at which dynamos may log in by themselves, as they would to IOmeter."""
 
     noun = "listener"
     queryset = Host.objects.all()

@@ -50,14 +50,14 @@ class OfAttempts(GenericViewSet[Any]):
     @extend_schema(responses=CSV)
     @action(detail=True, url_path="iometer-csv")
     def iometer_csv(self, request: Request, pk: str | None = None) -> HttpResponse:
-        """What dynamo measured, as IOmeter itself writes it; without results where another tool ran."""
+        """CSV of what dynamo measured, as IOmeter itself writes it; without results where another tool ran."""
         row = self.get_object()
         return _file(results_csv.of_attempts([row], str(row.run)), f"attempt-{row.pk}-iometer.csv")
 
     @extend_schema(responses=NowSerializer)
     @action(detail=True, pagination_class=None, filter_backends=())
     def now(self, request: Request, pk: str | None = None) -> Response:
-        """What a running dynamo did in the last seconds. Not the result."""
+        """Figures of a running dynamo in the last seconds. Not the result."""
         return Response(NowSerializer({**NOTHING, **run_details.now(self.get_object())}).data)
 
 

@@ -101,7 +101,7 @@ class NotedSerializer(serializers.Serializer[Any]):
 
 
 class Findings(ReadOnly[Finding]):
-    """What the numbers of a run, or of set-ups beside each other, may not be, or what they mean."""
+    """Findings: what the numbers of a run, or of set-ups beside each other, may not be, or what they mean."""
 
     library = True
     queryset = Finding.objects.filter(stands=True).select_related("attempt", "dismissed_by")

@@ -22,7 +22,7 @@ RETRY_AFTER_S = "2"
 
 
 class HostTasks(ReadOnly[HostTask]):
-    """What a worker does with a host for somebody: reads its facts, asks for its key. Kept with how it ended."""
+    """Tasks of a worker with a host for somebody: it reads its facts, asks for its key. Kept with how they ended."""
 
     queryset = HostTask.objects.select_related("by")
     serializer_class = HostTaskSerializer
@@ -36,8 +36,9 @@ def answered(
     done: Callable[[HostTask], Response],
     failed: Callable[[HostTask], Response] | None = None,
 ) -> Response:
-    """What `done` makes of the task when it ends within seconds; else 202. One that failed is a Conflict, if not
-    what `failed` makes of it."""
+    """Answer that `done` makes of the task when it ends within seconds; else 202. One that failed is a Conflict, if not
+    what `failed` makes of it.
+    """
     # The key's lock (benchlab/idempotency) lives with the connection, so that is not given away.
     row = host_tasks.wait(row, keep_connection=view.once is not None)
     if row.ended_at is None:

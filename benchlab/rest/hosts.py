@@ -32,7 +32,7 @@ from benchlab.web.filters import Spoken, Strict
 
 
 def added(make: Any, *args: Any, **fields: Any) -> Any:
-    """What `make` gives; its refusal (the name is taken) is the request's fault."""
+    """Result of `make`; its refusal (the name is taken) is the request's fault."""
     try:
         return make(*args, **fields)
     except HostsError as error:
@@ -40,7 +40,7 @@ def added(make: Any, *args: Any, **fields: Any) -> Any:
 
 
 def or_conflict(act: Any, *args: Any) -> Any:
-    """What `act` gives; its refusal is a conflict with how things are."""
+    """Result of `act`; its refusal is a conflict with how things are."""
     try:
         return act(*args)
     except HostsError as error:
@@ -86,7 +86,9 @@ class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
 
     @extend_schema(responses={200: HostSerializer, 400: Problem})
     def partial_update(self, request: Request, pk: str | None = None) -> Response:
-        """Where it is, and with which key it is reached. Its own key stays pinned: see `offer-key`."""
+        """Change the address of a host, and the key with which it is reached. Its own key stays pinned: see
+        `offer-key`.
+        """
         host = self.get_object()
         sent = self.get_serializer(host, data=request.data, partial=True)
         sent.is_valid(raise_exception=True)
@@ -149,7 +151,7 @@ class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
     @extend_schema(responses={200: OrphansSerializer})
     @action(detail=True, methods=["get"])
     def orphans(self, request: Request, pk: str | None = None) -> Response:
-        """What our layouts left there though they do not hold the host, by its newest facts.
+        """Remains that our layouts left there though they do not hold the host, by its newest facts.
 
         POST /api/layouts/{layout}/teardown/ with that snapshot takes one down.
         """
@@ -236,7 +238,9 @@ class PackageInstalls(ReadOnly[PackageInstall]):
 
 
 class FactSnapshots(ReadOnly[FactSnapshot]):
-    """What a host was like: kernel, devices, mounts, tools. `seen_at`: when a reading found the same the last time."""
+    """Facts of a host at a time: kernel, devices, mounts, tools. `seen_at`: when a reading found the same the last
+    time.
+    """
 
     queryset = FactSnapshot.objects.all()
     serializer_class = FactSnapshotSerializer

@@ -61,7 +61,7 @@ class IcfFiles(Owned[Any]):
         request=IcfSerializer, responses={200: FoundInSerializer, 201: FoundInSerializer}
     )
     def create(self, request: Request) -> Response:
-        """What becomes of a file: 200. With `take` those workloads are made: 201."""
+        """Show what becomes of a file: 200. With `take` those workloads are made: 201."""
         sent = self.get_serializer(data=request.data)
         sent.is_valid(raise_exception=True)
         team, asked = taken(request.user, sent.validated_data), sent.validated_data

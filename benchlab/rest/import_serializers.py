@@ -80,7 +80,7 @@ class FailedSerializer(serializers.Serializer[agreement_json.Failed]):
 
 
 class StandingSerializer(serializers.Serializer[dict[str, Any]]):
-    """What becomes of an agreement."""
+    """Progress of storing what was agreed to."""
 
     id = serializers.IntegerField(help_text="of the draft")
     state = serializers.CharField(help_text=STATES)

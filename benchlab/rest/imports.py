@@ -76,7 +76,7 @@ class Imports(mixins.DestroyModelMixin, ReadOnly[Draft]):
 
     @extend_schema(responses=DraftDetailSerializer)
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """What was found, every number with its line; `read` grows while large uploads are read."""
+        """Draft with what was found, every number with its line; `read` grows while large uploads are read."""
         return Response(self._detail(self.get_object()))
 
     @extend_schema(
@@ -117,7 +117,7 @@ class Imports(mixins.DestroyModelMixin, ReadOnly[Draft]):
     @extend_schema(responses=StandingSerializer)
     @action(detail=True)
     def status(self, request: Request, pk: str | None = None) -> Response:
-        """What becomes of an agreement: how much is stored, and what could not be."""
+        """Progress after an agreement: how much is stored, and what could not be."""
         return Response(_standing(self.get_object()))
 
     def perform_destroy(self, instance: Draft) -> None:
@@ -131,7 +131,7 @@ class Imports(mixins.DestroyModelMixin, ReadOnly[Draft]):
 
 
 def _sent(request: Request, context: dict[str, Any]) -> tuple[list[drafts.Upload], Team]:
-    """What was handed in, and for whom. Raises ValidationError and PermissionDenied."""
+    """Uploads that were handed in, and their team. Raises ValidationError and PermissionDenied."""
     form = (request.content_type or "").startswith("multipart/")
     sent = (FilesSerializer if form else TextSerializer)(data=request.data, context=context)
     sent.is_valid(raise_exception=True)

@@ -79,7 +79,7 @@ class Keeps(Owned[Any]):
     @extend_schema(request=None)
     @action(detail=True, methods=["post"], url_path="bring-back")
     def bring_back(self, request: Request, pk: str | None = None) -> Response:
-        """What was deleted, as it was, while the period of grace lasts; where its name was taken, under another one."""
+        """Bring back what was deleted, as it was, in the period of grace; under a new name where its own was taken."""
         row = self.get_object()
         try:
             deleting.bring_back(row)

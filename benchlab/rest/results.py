@@ -74,7 +74,7 @@ class Table(viewsets.GenericViewSet[Any]):
         )
 
     def made(self, asked: Asked, seen: Composable, form: Form) -> Callable[[], Iterator[bytes]]:
-        """What makes the answer, anew with each call."""
+        """Function that makes the answer, anew with each call."""
         spreadsheet = form.format == "csv"
         fields = [Field(c.name, c.kind) for c in asked.columns]
         if asked.wide and sql.names_figures(asked):
@@ -129,7 +129,7 @@ class SeriesTable(Table):
 
     @extend_schema(**documented.table(columns.SERIES))
     def list(self, request: Request) -> HttpResponseBase:
-        """What samplers saw of each device, value by value; filters and formats as /api/results/ has them."""
+        """List the samples of each device, value by value; filters and formats as /api/results/ has them."""
         return self._list(request)
 
     def made(self, asked: Asked, seen: Composable, form: Form) -> Callable[[], Iterator[bytes]]:
@@ -147,6 +147,6 @@ class SeriesTable(Table):
 
 
 def _as_arrays(asked: Asked) -> bool:
-    """Whether whole series are wanted: then no value of theirs is made text on the way."""
+    """True when whole series are wanted: then no value of theirs is made text on the way."""
     about_values = {c.column.name for c in asked.conditions} & {"time", "value"}
     return not (about_values or asked.order or asked.limit)

@@ -235,7 +235,7 @@ class Measurements(ReadOnly[Measurement]):
 
 
 class AllSeries(ReadOnly[Series]):
-    """What a sampler saw of one device over an attempt, at about 1 Hz."""
+    """Samples of one device over an attempt, at about 1 Hz."""
 
     library = True
     pagination_class = FewAtOnce
@@ -246,7 +246,7 @@ class AllSeries(ReadOnly[Series]):
 
 
 class Histograms(ReadOnly[Histogram]):
-    """How many I/Os of an attempt took how long, where its tool counted: at most 200 bins of each latency."""
+    """Histograms of an attempt's I/O times, where its tool counted: at most 200 bins of each latency."""
 
     library = True
     pagination_class = FewAtOnce

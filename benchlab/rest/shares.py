@@ -166,7 +166,7 @@ class EventSerializer(serializers.ModelSerializer[Event]):
 
 
 class Activity(mixins.ListModelMixin, Owned[Event]):
-    """What happened in your teams, newest first."""
+    """Events in your teams, newest first."""
 
     queryset = Event.objects.all()
     serializer_class = EventSerializer

@@ -28,7 +28,7 @@ from benchlab.web.written_text import MOST_TEXT
 
 
 class About(serializers.Serializer[Any]):
-    """Which row: its kind and id."""
+    """Row by its kind and id."""
 
     kind = serializers.ChoiceField(choices=Kind.choices)
     object_id = serializers.IntegerField(min_value=1, max_value=targets.GREATEST)
@@ -46,7 +46,7 @@ def row_of(request: Request, about: dict[str, Any], *, library: bool = False) ->
 
 
 def audited(request: Request, team: Team, words: str) -> None:
-    """What the audit log is to say of a row that the address does not name."""
+    """Note what the audit log is to say of a row that the address does not name."""
     view_notes.about(request, team.pk, words)
 
 
@@ -72,7 +72,7 @@ class CommentTextSerializer(serializers.Serializer[Comment]):
 
 
 class Comments(ReadOnly[Comment]):
-    """What people said about hosts, topologies, workloads, campaigns and runs."""
+    """Comments of people on hosts, topologies, workloads, campaigns and runs."""
 
     queryset = Comment.objects.select_related("by")
     serializer_class = CommentSerializer
@@ -141,7 +141,7 @@ class TaggingSerializer(About, serializers.ModelSerializer[Tagging]):
 
 
 class Taggings(ReadOnly[Tagging]):
-    """Which row has which tag."""
+    """Tags of rows."""
 
     queryset = Tagging.objects.select_related("tag")
     serializer_class = TaggingSerializer

@@ -86,7 +86,7 @@ class MembershipSerializer(serializers.ModelSerializer[Membership]):
 
 
 class Memberships(ReadOnly[Membership]):
-    """Who is in your teams, as what."""
+    """Members of your teams, and their roles."""
 
     queryset = Membership.objects.select_related("user")
     serializer_class = MembershipSerializer

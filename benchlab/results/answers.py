@@ -78,7 +78,7 @@ def head(names: Sequence[str]) -> bytes:
 
 
 def answer(request: HttpRequest, make: Make, kind: str, name: str) -> HttpResponseBase:
-    """What `make()` yields. A short answer comes whole, with an ETag; a long one in parts, as they are made."""
+    """Answer of what `make()` yields. A short one comes whole, with an ETag; a long one in parts, as they are made."""
     try:
         said = _answered(request, make, kind)
     except Busy:

@@ -37,7 +37,7 @@ class Field:
 
 
 class Sink:
-    """What a writer of pyarrow's has written since it was last asked."""
+    """Sink of one of pyarrow's writers, which gives what was written since it was last asked."""
 
     def __init__(self) -> None:
         self.closed = False
@@ -140,7 +140,7 @@ def _json(column: pa.ChunkedArray) -> bytes:
 
 
 def numbers(values: np.ndarray[Any, np.dtype[np.float64]]) -> bytes:
-    """What is not known is null."""
+    """Numbers as JSON, without brackets; what is not known is null."""
     return orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY)[1:-1]
 
 

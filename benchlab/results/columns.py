@@ -17,7 +17,7 @@ from benchlab.runs.states import Outcome
 
 
 class Kind(Enum):
-    """What a column's values are; decides its operators and its type in Arrow."""
+    """Kind of a column's values; decides its operators and its type in Arrow."""
 
     TEXT = "text"
     NAME = "name or id"

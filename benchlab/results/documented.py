@@ -50,7 +50,7 @@ SAMPLES = {"topology": "lvm_cache", "metric": "read.*", "outcome": "succeeded"}
 
 
 def table(shape: Shape) -> dict[str, Any]:
-    """What extend_schema wants."""
+    """Arguments of extend_schema for a table."""
     return {
         "parameters": [*(_parameter(c) for c in shape.columns.values()), *_own(shape)],
         "responses": {

@@ -177,7 +177,7 @@ def _value(column: Column, operator: str, text: str) -> Value:
 
 
 def _unfit(text: str) -> bool:
-    """Whether PostgreSQL would not take it."""
+    """True when PostgreSQL would not take the text."""
     return "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text)
 
 

@@ -56,7 +56,7 @@ def campaigns(
 
 
 def names_campaigns(asked: Asked | None) -> bool:
-    """Whether it asks for certain campaigns, runs or attempts: then what is archived may be among them."""
+    """True when it asks for certain campaigns, runs or attempts: then what is archived may be among them."""
     conditions = asked.conditions if asked else ()
     return any(one.column.name in CERTAIN and one.operator in ("eq", "in") for one in conditions)
 

@@ -100,7 +100,7 @@ def chosen(asked: Asked, campaigns: Composable, *, spreadsheet: bool = False) ->
 
 
 def measured(asked: Asked) -> list[Composable]:
-    """What is asked of a measurement, of attempts: they have one of the whole like that."""
+    """Conditions on a measurement, asked of attempts: they have one of the whole like that."""
     rows = _row_conditions(asked)
     if not rows:
         return []
@@ -112,7 +112,7 @@ def measured(asked: Asked) -> list[Composable]:
 
 
 def names_figures(asked: Asked) -> bool:
-    """Whether the wide table's figures were chosen by `fields`."""
+    """True when the wide table's figures were chosen by `fields`."""
     return any(column.name.startswith(METRIC) for column in asked.columns)
 
 
@@ -150,7 +150,7 @@ def options(names: Sequence[str], campaigns: Composable) -> Composed:
 
 
 def words(column: str, campaigns: Composable) -> Composed:
-    """Which tools, or samplers, their runs have."""
+    """Query of the tools, or samplers, that their runs have."""
     series = " JOIN runs_attempt a ON a.run_id = r.id JOIN runs_series s ON s.attempt_id = a.id"
     what, more = ("s.sampler", series) if column == "sampler" else ("r.tool", "")
     return SQL("SELECT DISTINCT {} FROM campaigns_run r{} WHERE r.campaign_id IN ({})").format(

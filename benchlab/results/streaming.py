@@ -50,7 +50,7 @@ def _give_back(whose: Hashable) -> None:
 
 
 class _Line:
-    """What the thread and its Pump share. The thread knows no Pump, so that one whom nobody keeps ends it."""
+    """State that the thread and its Pump share. The thread knows no Pump, so that one whom nobody keeps ends it."""
 
     def __init__(self, whose: Hashable) -> None:
         self.parts: queue.Queue[bytes | BaseException | None] = queue.Queue(AHEAD)

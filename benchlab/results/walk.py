@@ -103,7 +103,7 @@ def _cut(every: bool, found: Read, size: int) -> tuple[list[int], Place | None]:
 
 
 def _many(asked: Asked, seen: Composable) -> bool:
-    """Whether more than FEW are let through."""
+    """True when more than FEW are let through."""
     statement = SQL("SELECT count(*) FROM (SELECT {} WHERE {} LIMIT {}) s")
     [(number,)] = rows(statement.format(_source(asked), _where(asked, seen), Literal(FEW + 1)))
     return bool(number > FEW)

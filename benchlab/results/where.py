@@ -18,7 +18,7 @@ def raw(text: str) -> SQL:
 
 
 def condition(asked: Condition) -> Composable:
-    """What follows AND, with the row of an attempt and, for a metric, its measurements in sight."""
+    """SQL behind AND, with the row of an attempt and, for a metric, its measurements in sight."""
     test = _test(asked)
     if not asked.metric:
         return test
@@ -63,7 +63,7 @@ def _compared(column: Column, sign: str, value: Value) -> Composable:
 
 
 def sort_key(column: Column) -> Composable:
-    """What rows are sorted by: what is not known, NaN as NULL, is then last in either direction."""
+    """SQL to sort rows by: what is not known, NaN as NULL, is then last in either direction."""
     if column.kind is not Kind.NUMBER:
         return raw(column.sql)
     return SQL("NULLIF({}, 'NaN'::float8)").format(raw(column.sql))

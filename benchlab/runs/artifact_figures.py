@@ -29,7 +29,7 @@ Told = tuple[str, Series]  # sampler, tool or reader, and what it tells
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What the artifacts of an attempt say; `errors`: what could not be read, in words.
+    """Content of an attempt's artifacts; `errors`: what could not be read, in words.
 
     `doubts` are samples that could not be read, by sampler: the tool's figures stand all the same.
     """
@@ -113,7 +113,7 @@ def _partly(attempt: Attempt, files: Outputs) -> Figures:
 def _windows(
     attempt: Attempt, files: Outputs, built: object, began: float | None
 ) -> tuple[list[Window], dict[str, str]]:
-    """What the tool did when, since `began`; without samples since the job began. And why that cannot be read."""
+    """Windows of what the tool did, since `began`; without samples since the job began. And why that cannot be read."""
     marking, timing = registry.marking(attempt.run.tool), _timing(attempt.meta)
     if marking is None or timing is None:
         return [], {}
@@ -156,7 +156,7 @@ def _too_large(files: Outputs, tool: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Sampled:
-    """What each sampler can read, and why the others cannot: one costs its own series, never the run."""
+    """Series that each sampler can read, and why the others cannot: one costs its own series, never the run."""
 
     series: list[Told]
     doubts: Mapping[str, str]

@@ -24,7 +24,7 @@ FIND = "benchlab.findings.tasks.find"
 def conclude(
     attempt: Attempt, verdict: Verdict, files: Outputs | None = None
 ) -> tuple[Verdict, Figures]:
-    """How the attempt ended and its figures, now that its output is read; nothing is stored. See `end`.
+    """Verdict and figures of the attempt, now that its output is read; nothing is stored. See `end`.
 
     Of a tool that gave up, what it had printed is kept; it ends as failed, and says so. `files`: its artifacts, where
     somebody has them.
@@ -70,7 +70,7 @@ def end_unbegun(attempts: Sequence[Attempt], verdict: Verdict) -> None:
 
 
 def _gave_up(attempt: Attempt, reason: str) -> bool:
-    """Whether the tool ended by itself and said that it failed."""
+    """True when the tool ended by itself and said that it failed."""
     return reason == Reason.TOOL_FAILED and bool(attempt.exit_code)
 
 
@@ -118,7 +118,7 @@ def _reparse_partly(attempt: Attempt) -> str:
 
 
 def _unread(attempt: Attempt) -> bool:
-    """Whether the tool did its part, and a parser of ours failed: in words, or by a crash."""
+    """True when the tool did its part, and a parser of ours failed: in words, or by a crash."""
     if attempt.reason != Reason.INTERNAL:
         return attempt.reason == Reason.PARSE_FAILED
     through = attempt.meta.get("state") == job.State.EXITED and attempt.exit_code == 0

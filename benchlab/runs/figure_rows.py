@@ -33,7 +33,7 @@ def replace(attempt: Attempt, figures: Figures) -> None:
 
 
 def note(attempt: Attempt, figures: Figures) -> None:
-    """What its own row says of them; it is not saved yet."""
+    """Note in its own row what the figures say of windows and doubts; it is not saved yet."""
     attempt.windows = [dataclasses.asdict(one) for one in figures.windows]
     attempt.meta.pop(NOT_SAMPLED, None)
     if figures.doubts:

@@ -230,7 +230,7 @@ class Layout(models.Model):
 
     @property
     def person_key(self) -> str:
-        """Which wait for a person this is: a word about another one is not for it."""
+        """Key of this wait for a person: a word about another one is not for it."""
         return f"{self.phase}-{self.asked}"
 
 
@@ -315,7 +315,7 @@ class Attempt(models.Model):
 
     @property
     def raw_removed(self) -> str:
-        """What became of its raw output and samples, in words; empty: they are there."""
+        """Removal of its raw output and samples, in words; empty: they are there."""
         if self.raw_removed_at is None:
             return ""
         return (

@@ -50,7 +50,7 @@ class Artifact(models.Model):
 
     @property
     def is_small(self) -> bool:
-        """Whether a page may have all of it in memory."""
+        """True when a page may have all of it in memory."""
         return self.size <= SMALL
 
     def read(self) -> bytes:
@@ -162,7 +162,7 @@ class Series(models.Model):
 
 
 class Histogram(models.Model):
-    """How long I/Os took, in bins (agents.contracts.Histogram). Rebuildable as figures are, and kept as long."""
+    """Histogram of I/O times, in bins (agents.contracts.Histogram). Rebuildable as figures are, and kept as long."""
 
     attempt = models.ForeignKey("runs.Attempt", on_delete=models.CASCADE, related_name="histograms")
     name = models.CharField(max_length=100)

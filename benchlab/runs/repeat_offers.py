@@ -59,7 +59,7 @@ class Offer:
 
 
 class Point(NamedTuple):
-    """What is equal in all repeats of a run. `values`: of what the sweep varies."""
+    """Point that is equal in all repeats of a run. `values`: of what the sweep varies."""
 
     host: int
     topology: int
@@ -84,7 +84,7 @@ def newest_first(campaign: Campaign) -> QuerySet[Layout]:
 
 
 def takes_more(layout: Layout) -> bool:
-    """Whether runs can be queued on it: one that grows is not gone back to."""
+    """True when runs can be queued on it: one that grows is not gone back to."""
     if layout.phase not in TAKES_RUNS or layout.cancelled_at:
         return False
     begun = layout.phase in (LayoutPhase.PROVISIONING, LayoutPhase.READY)

@@ -41,7 +41,7 @@ class AttemptPhase(models.TextChoices):
 
 
 class Player(StrEnum):
-    """Who plays the console of a tool that is played from here, and not started beside it."""
+    """Player of the console of a tool that is played from here, and not started beside it."""
 
     NONE = "none"  # nobody has to
     PLAYING = "playing"

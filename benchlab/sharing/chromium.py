@@ -131,7 +131,7 @@ class Page:
         self._ask("Page.navigate", url=ADDRESS)
 
     def run(self, script: str) -> Any:
-        """What a script of ours comes to, as JSON; a promise is waited for."""
+        """Value of a script of ours, as JSON; a promise is waited for. Raises Trouble."""
         answer = self._ask(
             "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
         )

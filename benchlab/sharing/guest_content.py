@@ -35,7 +35,7 @@ def cards_of(link: Opened, request: HttpRequest) -> list[Card]:
 
 
 def shows_anything(link: Opened) -> bool:
-    """Whether a campaign of what it is about is still there."""
+    """True when a campaign of what it is about is still there."""
     return Campaign.objects.visible_to(link.guest).exists()
 
 

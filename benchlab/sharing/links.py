@@ -30,7 +30,7 @@ WHOLE = (Share.Kind.CAMPAIGN, Share.Kind.REPORT)
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a person wants to share, looked at: theirs, and there."""
+    """Row that a person wants to share, looked at: one that is there, and that the person's team may share."""
 
     team: Team
     kind: str
@@ -161,7 +161,7 @@ def _lines(share: Share) -> request_params.Filter:
 
 
 def _runs(share: Share) -> Q:
-    """Which runs a link is about: never another team's, whatever its query says."""
+    """Filter of the runs that a link is about: never another team's, whatever its query says."""
     mine = Q(campaign__team=share.team) | Q(campaign__team__library=True)
     if share.kind == Share.Kind.RUN:
         return mine & Q(pk=share.object_id)

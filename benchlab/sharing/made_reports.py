@@ -127,7 +127,7 @@ def of(user: AbstractBaseUser | Any, subject: Subject) -> list[MadeReport]:
 
 
 def still_seen(user: AbstractBaseUser | Any, row: MadeReport) -> bool:
-    """Whether its asker sees today all that is in it."""
+    """True when its asker sees today all that is in it."""
     seen = Campaign.objects.visible_to(user).filter(pk__in=row.shown)
     views = SavedView.objects.for_user(user)
     if row.view is not None and not views.filter(pk=row.view.pk).exists():
@@ -166,7 +166,7 @@ def _due() -> QuerySet[MadeReport]:
 
 
 def _make(row: MadeReport) -> None:
-    """Who holds the lease is alone: what was begun and is not over, somebody died of."""
+    """Make the report, alone by the lease: one that was begun and is not over, somebody died of."""
     mine = MadeReport.objects.filter(pk=row.pk)
     mine.update(tries=F("tries") + 1)
     told: dict[str, Any]

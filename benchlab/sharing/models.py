@@ -22,7 +22,7 @@ M = TypeVar("M", bound=models.Model, covariant=True)
 
 
 class Kind(models.TextChoices):
-    """What can be talked about."""
+    """Kind of row that can be talked about."""
 
     HOST = "host", "Host"
     TOPOLOGY = "topology", "Topology"
@@ -32,7 +32,7 @@ class Kind(models.TextChoices):
 
 
 def of_deleted() -> Q:
-    """What is about something that is deleted, or about a run of it."""
+    """Filter of all that is about something that is deleted, or about a run of it."""
     found = Q(pk__in=[])
     for kind, model in (
         (Kind.TOPOLOGY, Topology),
@@ -136,7 +136,7 @@ class Note(About):
 
 
 class WrittenText(models.Model):
-    """What a team says in a report, at one of its places (benchlab/sharing/report_texts.py)."""
+    """Text of a team in a report, at one of its places (benchlab/sharing/report_texts.py)."""
 
     class Place(models.TextChoices):
         OPENING = "opening", "Introduction"
@@ -364,7 +364,7 @@ class Share(models.Model):
 
 
 class Event(models.Model):
-    """What happened, as the feed tells it. No table: benchlab/sharing/activity.py reads it together."""
+    """Event as the feed tells it. No table: benchlab/sharing/activity.py reads it together."""
 
     at = models.DateTimeField()
     source = models.CharField(max_length=10)

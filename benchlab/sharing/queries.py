@@ -40,12 +40,12 @@ def canonical(query: str) -> str:
 
 
 def is_explored(query: str) -> bool:
-    """Whether a canonical query says anything of axes, lines or filters, which Explore shows and no guest's page."""
+    """True when a canonical query says anything of axes, lines or filters, which Explore shows and no guest's page."""
     return wish.is_asked(QueryDict(query))
 
 
 def address(query: str) -> str:
-    """Where a canonical query is shown."""
+    """Address that shows a canonical query."""
     return f"{reverse('explore' if is_explored(query) else 'compare')}?{query}"
 
 

@@ -38,7 +38,7 @@ EARLIEST = (1980, 1, 1, 0, 0, 0)  # that a ZIP can tell
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What can be had: `files` of `size` bytes together. `removed`: how many a team's rule has taken away."""
+    """Raw data that can be had: `files` of `size` bytes together. `removed`: how many a team's rule has taken away."""
 
     files: int
     size: int
@@ -46,7 +46,7 @@ class Told:
 
     @property
     def too_much(self) -> str:
-        """Why no archive is made of it, as a sentence that goes on with addresses; empty where one is."""
+        """Reason why no archive is made of it, as a sentence that goes on with addresses; empty where one is."""
         if self.size <= MOST and self.files <= MOST_FILES:
             return ""
         return (
@@ -62,7 +62,7 @@ class Told:
 
 @dataclass(slots=True)
 class Room:
-    """What a report's file has room for: whole files, in the order of runs, each that still fits for sure."""
+    """Room in a report's file: whole files, in the order of runs, each that still fits for sure."""
 
     files: int = 0
     read: int = 0  # bytes
@@ -174,7 +174,7 @@ def _left_out(room: Room) -> str:
 
 
 class _Tail(io.RawIOBase):
-    """What was written since it was last taken. `written`: bytes of all."""
+    """Sink of what was written since it was last taken. `written`: bytes of all."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []

@@ -157,7 +157,7 @@ def letters(number: int) -> str:
 
 
 def _names(words: dict[str, str], hosts: Iterable[int], aliases: Mapping[int, str]) -> None:
-    """What hosts call themselves, whole and without their domain."""
+    """Add the names that hosts call themselves, whole and without their domain."""
     rows = FactSnapshot.objects.filter(host__in=hosts).order_by("host")
     for host, name in rows.values_list("host", "facts__hostname").distinct():
         for one in (str(name or ""), str(name or "").partition(".")[0]):

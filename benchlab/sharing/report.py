@@ -34,7 +34,7 @@ MOST_ARTIFACTS = 2000  # hashes on paper; beyond that nobody compares them by ey
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a report is about, and the addresses of it that its team has."""
+    """Subject of a report, and the addresses of it that its team has."""
 
     row: Campaign | SavedView
 
@@ -66,7 +66,7 @@ class Subject:
 
     @property
     def home(self) -> str:
-        """What it is a report of."""
+        """Address of what it is a report of."""
         if isinstance(self.row, SavedView):
             return f"{reverse('compare')}?{self.row.query}"
         return reverse("campaign-detail", args=[self.row.pk])
@@ -206,7 +206,7 @@ def _lines(request: HttpRequest, wanted: request_params.Filter) -> list[Group]:
 
 
 def asked(request: HttpRequest, view: SavedView) -> QueryDict:
-    """What the view was saved with; of the page's address only what its own forms choose."""
+    """Query that the view was saved with; of the page's address only what its own forms choose."""
     found = QueryDict(view.query, mutable=True)
     for name in ("metric", "moment", "baseline"):
         if name in request.GET:

@@ -50,7 +50,7 @@ POLICY = (
 
 @dataclass(frozen=True, slots=True)
 class Nobody:
-    """Who reads the file may do nothing there."""
+    """Reader of the file, who may do nothing there."""
 
     operator: frozenset[int] = frozenset()
 

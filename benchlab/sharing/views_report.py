@@ -77,7 +77,7 @@ def report_raw(request: HttpRequest, kind: str, pk: int) -> HttpResponseBase:
 
 @require_http_methods(["GET", "POST"])
 def report_made(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
-    """What workers make of it: POST asks for one (`format`, `numbers`), GET tells how far they are."""
+    """Files that workers make of it: POST asks for one (`format`, `numbers`), GET tells how far they are."""
     subject = _subject(request, kind, pk)
     if request.method == "GET":
         return render(request, "sharing/_made_reports.html", _files(request, subject))

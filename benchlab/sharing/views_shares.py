@@ -87,7 +87,7 @@ def share_new(request: HttpRequest) -> HttpResponse:
 def _wish(
     request: HttpRequest, form: ShareForm, first: dict[str, Any]
 ) -> tuple[links.Wish | None, str]:
-    """What is to be shared, or why it cannot be."""
+    """Wish of what is to be shared, or None and why it cannot be."""
     if not first["kind"]:
         return None, ""
     number = str(first["object"] or "")

@@ -40,7 +40,7 @@ def take_off_second_factor(user: User) -> None:
 
 
 def reset_path(user: User) -> str:
-    """Where the person sets a new password; good for a day, and until it is used."""
+    """Path on which the person sets a new password; good for a day, and until it is used."""
     return reverse(
         "account_reset_password_from_key",
         kwargs={

@@ -74,7 +74,7 @@ def pass_on(row: Any, user: AbstractBaseUser) -> None:
 
 
 def of(user: AbstractBaseUser | AnonymousUser) -> Standing:
-    """What came with the row; asked anew for a user who came some other way (a token's)."""
+    """Standing that came with the row; asked anew for a user who came some other way (a token's)."""
     if not user.is_authenticated:
         return Standing()
     if not hasattr(user, "_teams"):

@@ -136,7 +136,7 @@ def _kind(schema: Json, raw: Json) -> str:
 
 
 def _told(limit: int | None) -> bool:
-    """What only says how wide the column is would be noise."""
+    """True when a limit is worth telling: one that only says how wide the column is would be noise."""
     return (limit is not None and abs(limit) < 2**15 - 1) or limit == 65535
 
 

@@ -91,7 +91,7 @@ def refusal(request: HttpRequest) -> HttpResponseBase | None:
 
 
 def _asks_the_table(view: Any) -> bool:
-    """Whether that is its permission class, whatever the address was registered with."""
+    """True when that is its permission class, whatever the address was registered with."""
     classes = getattr(view, "initkwargs", {}).get("permission_classes", view.cls.permission_classes)
     return list(classes) == [AsTheTableSays]
 

@@ -9,7 +9,7 @@ from benchlab.team.roles import Role
 
 
 class Level(Enum):
-    """What a request needs; the words stand in the docs."""
+    """Level that a request needs; the words stand in the docs."""
 
     ANYONE = "anyone, also without an account"
     SIGNED_IN = "anyone with an account"

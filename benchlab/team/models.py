@@ -62,7 +62,7 @@ class OwnedQuerySet(models.QuerySet[M]):
         return self.filter(**soft_delete.there(self.model))
 
     def current(self) -> Self:
-        """What lists, pickers, Home and the search begin with: without what is archived, or part of such."""
+        """Rows that lists, pickers, Home and the search begin with: without what is archived, or part of such."""
         return self.filter(**soft_delete.current(self.model))
 
     def archived(self) -> Self:
@@ -189,7 +189,7 @@ def teams_of(user: AbstractBaseUser | AnonymousUser) -> models.QuerySet[Membersh
 
 
 def has_role(user: AbstractBaseUser | AnonymousUser, team_id: int, role: Role) -> bool:
-    """Whether the user is that or more in the team, and the token that they came with, if any, lets them be it."""
+    """True when the user is that or more in the team, and the token that they came with, if any, lets them be it."""
     if role not in most_of(user).and_below or only_team(user) not in (None, team_id):
         return False
     mine = Membership.objects.filter(team=team_id, user_id=user.pk or 0, user__is_active=True)

@@ -231,13 +231,13 @@ PAGES: Mapping[str, Rule] = {
 
 
 def page_level(name: str, method: str) -> Level | None:
-    """What a page needs; None: not in the table, so nobody may."""
+    """Level that a page needs; None: not in the table, so nobody may."""
     rule = PAGES.get(name, Rule())
     return rule.see if method in ("GET", "HEAD", "OPTIONS") else rule.do
 
 
 def api_level(noun: str, action: str | None) -> Level | None:
-    """What an API action needs; None: not in the table, so nobody may."""
+    """Level that an API action needs; None: not in the table, so nobody may."""
     return API.get(f"{noun}.{action}")
 
 

@@ -53,5 +53,5 @@ def asks_for(user: object, role: Role) -> None:
 
 
 def asked_of(user: object) -> Role:
-    """What asks_for said; to see is the least."""
+    """Role that asks_for said; to see is the least."""
     return getattr(user, "_least_role", Role.VIEWER)

@@ -16,7 +16,7 @@ CHOSEN = "team"  # in the session
 
 
 def person(request: HttpRequest | Request) -> User:
-    """Who is asking; the table lets nobody else come here."""
+    """User who is asking; the table lets nobody else come here."""
     assert isinstance(request.user, User)
     return request.user
 

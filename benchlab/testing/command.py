@@ -76,7 +76,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Wish:
-    """What was asked for on the command line."""
+    """Options of the command line."""
 
     profile: str
     seed: int
@@ -88,7 +88,7 @@ class Wish:
 
 
 def groups(profile: str) -> tuple[Group, ...]:
-    """What a profile runs, in this order."""
+    """Groups of tests that a profile runs, in this order."""
     cores = max(2, os.cpu_count() or 2)
     # One more than there are cores: a good part of these tests waits, for a job, a worker or a server.
     plain = Group(
@@ -289,7 +289,7 @@ def run_pytest(argv: Sequence[str], env: Mapping[str, str]) -> int:
 
 
 def install_tools() -> None:
-    """What the whole suite needs from apt. Raises Trouble where we may not install it."""
+    """Install what the whole suite needs from apt. Raises Trouble where we may not install it."""
     wanted = [*PACKAGES, *missing_packages()]
     if shutil.which("apt-get") is None or os.geteuid() != 0:
         raise Trouble(f"Only root may install, and only with apt. Needed: {' '.join(wanted)}")
@@ -324,6 +324,6 @@ def run_benchmarks(arguments: Sequence[str]) -> int:
 
 
 def _words_and_options(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """What stands before the first option, and all from there on: its value is no name of a benchmark."""
+    """Words before the first option, and all from there on: its value is no name of a benchmark."""
     at = next((n for n, one in enumerate(arguments) if one.startswith("-")), len(arguments))
     return list(arguments[:at]), list(arguments[at:])

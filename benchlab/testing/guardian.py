@@ -20,7 +20,7 @@ STORES_END_S = 3.0  # they die with their parent, PostgreSQL after a flush
 
 
 def said_file() -> Path:
-    """What guardians cleared, for the next run to say."""
+    """File of what guardians cleared, for the next run to say."""
     return cache_root() / "cleared-after-tests"
 
 
@@ -38,7 +38,7 @@ def watching(env: dict[str, str]) -> Iterator[None]:
 
 
 def take_said() -> list[str]:
-    """What was cleared since somebody asked last."""
+    """Lines on what was cleared since somebody asked last."""
     try:
         lines = said_file().read_text().splitlines()
         said_file().unlink()

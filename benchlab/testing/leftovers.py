@@ -36,7 +36,7 @@ def this_run() -> str:
 
 
 def runs(name: str) -> bool:
-    """Whether the run of that name goes on; what is no name belongs to nobody that could have ended."""
+    """True while the run of that name goes on; what is no name belongs to nobody that could have ended."""
     pid, _, started = name.partition(".")
     return not (pid.isdigit() and started.isdigit()) or start_time(int(pid)) == int(started)
 
@@ -96,7 +96,7 @@ def hosts_in(place: Path) -> Iterator[None]:
 
 
 def memory_place() -> Path:
-    """Where tests keep practice hosts if there is room in memory: always the same place, so that they are found."""
+    """Directory of tests' practice hosts if there is room in memory: always the same one, so that they are found."""
     return MEMORY / f"benchlab-hosts-{os.geteuid()}"
 
 

@@ -39,7 +39,7 @@ def seed() -> int:
 
 
 def examples(night: int) -> int:
-    """How many examples Hypothesis makes of a property that `full` tries with `night`."""
+    """Number of examples that Hypothesis makes of a property that `full` tries with `night`."""
     if profile() == FULL:
         return night
     halved = 2 if profile() == QUICK else 1

@@ -70,7 +70,9 @@ def _case(element: ET.Element) -> Case:
 
 
 def earlier(passed: Mapping[str, float]) -> Result:
-    """What had passed before a night's run went on: seconds by node id. The run's own time is none of theirs."""
+    """Result of all that had passed before a night's run went on: seconds by node id. The run's own time is none of
+    those.
+    """
     cases = tuple(_named(test, seconds) for test, seconds in passed.items())
     return Result("before it was interrupted", 0.0, Count(passed=len(passed)), cases)
 

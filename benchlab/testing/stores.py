@@ -42,7 +42,8 @@ def stores() -> Iterator[Mapping[str, str]]:
 
 
 def hosts_in_memory() -> dict[str, str]:
-    """Where practice hosts keep their disks: in memory if there is room, for a guest's every fsync is one here.
+    """Environment that has practice hosts keep their disks in memory if there is room: each fsync of a guest is one
+    here.
 
     What a guest synced outlives its power loss there too.
     """

@@ -99,7 +99,7 @@ def done(act: Act, stack: Sequence[Entry], shelf: Shelf) -> list[dict[str, Any]]
 
 
 def given(stack: Sequence[Entry]) -> str:
-    """What these layers give the one on top of them."""
+    """Word of GIVES for these layers, as the one on top of them finds it."""
     found = [driver.GIVES for entry in stack if (driver := _driver(entry)).GIVES != "same"]
     return found[-1] if found else "nothing"
 
@@ -196,7 +196,7 @@ def _lowest(stack: Sequence[Entry]) -> int | None:
 def _settled(
     before: Sequence[Entry], after: list[dict[str, Any]], shelf: Shelf
 ) -> list[dict[str, Any]]:
-    """What stands on disks has some, what stands on a volume has none for what the volume is for."""
+    """Stack in which what stands on disks has some, and what stands on a volume has none for what the volume is for."""
     at = _lowest(after)
     if at is not None and not _group(after[at], main_use(_driver(after[at]))):
         after[at] = _with_group(after[at], _bottom(before, _driver(after[at]), after[at], shelf))

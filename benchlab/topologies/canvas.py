@@ -135,7 +135,7 @@ def _css(driver: Layer[Any]) -> str:
 
 
 def _between(stack: Stack, at: int) -> str:
-    """Where a gap is, in words."""
+    """Position of a gap, in words."""
     labels = [registry.layer(entry["kind"]).LABEL for entry in stack]
     if not labels:
         return "at the bottom"
@@ -205,7 +205,7 @@ def _slots(role: str, number: int, claims: Sequence[Claim]) -> Iterator[Slot]:
 
 
 def _size(looked: Looked, number: int) -> str:
-    """What a layer (from 1) gives."""
+    """Size that a layer (from 1) gives; "" where it is not known."""
     placed = looked.reckoned.placed
     if not 0 < number <= len(placed) or (looked.wrong and looked.wrong[0].layer <= number):
         return ""

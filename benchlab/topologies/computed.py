@@ -37,7 +37,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """What files or a tool may fill, of what the disks for data have. `beside`: the others, "1 cache disk"."""
+    """Sum of what files or a tool may fill, of what the disks for data have. `beside`: the others, "1 cache disk"."""
 
     usable: str
     disks: str
@@ -124,7 +124,7 @@ def _grains(grain: int, full: int) -> Aligned:
 
 
 def notes(layer: Placed) -> tuple[str, ...]:
-    """What its driver finds worth recording."""
+    """Notes that its driver finds worth recording."""
     known = set(layer.target.notes)
     return tuple(note for note in layer.gives.notes if note not in known)
 

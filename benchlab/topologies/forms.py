@@ -97,7 +97,7 @@ class LayerForms:
         return {"kind": self.kind, "options": self.options.chosen()[0], "devices": groups}
 
     def typed(self) -> dict[str, Any]:
-        """What was typed so far as an entry, right or wrong: for drawing the form again."""
+        """Entry as typed so far, right or wrong: for drawing the form again."""
         options = {name: self.options[name].value() for name in self.options.fields}
         groups = [
             {"use": form.use, "role": form["role"].value(), "count": form["count"].value()}
@@ -119,7 +119,7 @@ def from_post(post: QueryDict) -> list[LayerForms]:
 
 
 def typed_as_data(layer: LayerForms) -> dict[str, Any]:
-    """What stands in its fields, as a browser would send it."""
+    """Content of its fields, as a browser would send it."""
     fields = [field for form in (layer.options, *layer.disks) for field in form]
     values = {field.html_name: field.value() for field in fields}
     return {name: value for name, value in values.items() if value is not None}

@@ -37,12 +37,12 @@ class Looked:
         return (2 if self.unmade else 4 * len(self.wrong)) + bool(self.missing)
 
     def at(self, layer: int) -> Trouble | None:
-        """What is wrong with one, from 1."""
+        """Trouble of one layer, from 1."""
         return next((one for one in self.wrong if one.layer == layer), None)
 
 
 def look(stack: Stack, shelf: Shelf) -> Looked:
-    """Whether they can stand on each other; and where they can, whether they can be made."""
+    """Findings on a stack: whether its layers can stand on each other; and where they can, whether they can be made."""
     specs = specs_of(stack)
     found = list(chain.troubles(specs))
     missing = next((one for one in found if one.unfinished), None)
@@ -60,7 +60,7 @@ def _said(specs: Sequence[LayerSpec], reckoned: Reckoned) -> Trouble:
 
 
 def specs_of(stack: Stack) -> list[LayerSpec]:
-    """What nobody wrote yet has a placeholder; of a use without disks nothing is said."""
+    """Layers of the stack. What nobody wrote yet has a placeholder; of a use without disks nothing is said."""
     return chain.specs(
         {
             "kind": entry["kind"],

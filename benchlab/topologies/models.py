@@ -10,7 +10,7 @@ from benchlab.team.soft_delete import THERE, Kept
 
 
 class OnDegraded(models.TextChoices):
-    """What becomes of a layout in which something fails (a member of a mirror, a cache) and which serves on."""
+    """Choice for a layout that serves on though something in it failed (a member of a mirror, a cache)."""
 
     STOP = "stop", "Stop: measure no more on it"
     MEASURE = "measure", "Measure on, and mark every run"

@@ -53,7 +53,7 @@ def parse(code: str) -> Moment:
 
 
 def words(code: str, beside: Collection[str]) -> str:
-    """What to call a moment where those of `beside` are shown too: "before growth" only where there is one."""
+    """Words for a moment where those of `beside` are shown too: "before growth" only where there is one."""
     if code != AS_BUILT:
         return parse(code).words
     others = {parse(other) for other in beside}

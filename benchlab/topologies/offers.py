@@ -60,7 +60,7 @@ def _of(stack: Stack, at: int, now: Looked, shelf: Shelf) -> Offers:
 
 
 def _place(offer: Offer) -> tuple[bool, bool, tuple[int, int, str]]:
-    """What can be measured at once first, what only sets something last."""
+    """Key to sort offers by: what can be measured at once first, what only sets something last."""
     driver = registry.layer(offer.kind)
     return bool(offer.then), driver.GIVES == "same", plainness(driver)
 
@@ -94,7 +94,7 @@ def _needs(kind: str, then: Looked) -> str:
 
 
 def says(driver: Layer[Any]) -> str:
-    """What the driver says of itself, its first sentence."""
+    """First sentence of the driver on itself."""
     text = " ".join((driver.__doc__ or "").split()).partition(". ")[0].rstrip(".")
     head, _, rest = text.partition(": ")
     return f"{rest[:1].upper()}{rest[1:]}" if head == driver.LABEL else text

@@ -62,7 +62,7 @@ class Commands:
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """What is done at one time. `title` is empty for the building itself."""
+    """Commands that are run at one time. `title` is empty for the building itself."""
 
     title: str
     parts: list[Commands]
@@ -128,7 +128,7 @@ def _before_runs(plan: StackPlan) -> str:
 
 
 def _down(plan: StackPlan, lost: Sequence[Destroyed]) -> Iterator[Command]:
-    """What was set for runs, the layers, the top one first; then what is proven."""
+    """Commands that undo what was set for runs, and the layers, the top one first; then what is proven."""
     if plan.swept.each:
         where = " ".join(claim.node for claim in plan.claims)
         yield Command("~", where, "Restore the previous I/O scheduler")
@@ -230,7 +230,7 @@ def _repeats(rows: Sequence[Command], at: int) -> tuple[int, int]:
 
 
 def _shape(row: Command) -> tuple[str, str, str]:
-    """What stays when devices, their UUIDs and numbers are taken away."""
+    """Shape of a command: what stays when devices, their UUIDs and numbers are taken away."""
     text = UUID.sub("UUID", NODE.sub("DEVICE", row.text))
     return row.mark, re.sub(r"\b\d+\b", "N", text), NODE.sub("DEVICE", row.says)
 
@@ -240,7 +240,7 @@ def _general(block: Sequence[Command]) -> tuple[Command, ...]:
 
 
 def phrase(destroyed: Iterable[tuple[str, Destroyed] | Lost]) -> str:
-    """What a person types to agree that these disks (host's name, disk) are lost; "" when none is."""
+    """Phrase that a person types to agree that these disks (host's name, disk) are lost; "" when none is."""
     lost = {(one[0], one[1].identity) for one in destroyed}
     if not lost:
         return ""
@@ -249,12 +249,12 @@ def phrase(destroyed: Iterable[tuple[str, Destroyed] | Lost]) -> str:
 
 
 def agreed(typed: str, wanted: str) -> bool:
-    """Whether the phrase was typed; how it was spaced does not matter."""
+    """True when the phrase was typed; how it was spaced does not matter."""
     return _spaced(typed) == _spaced(wanted)
 
 
 def not_agreed(typed: str, wanted: str) -> str:
-    """What is wrong with what was typed in the place of `wanted`, for the page that asks for it."""
+    """Fault in what was typed in the place of `wanted`, for the page that asks for it."""
     said, meant = PHRASE.fullmatch(_spaced(typed)), PHRASE.fullmatch(_spaced(wanted))
     if said and meant and said[1] != meant[1]:
         wrong = f"This says {_disks(said[1])}. The plan destroys {meant[1]}."

@@ -35,7 +35,7 @@ class Preset:
 
     @property
     def disks(self) -> int:
-        """How many its many disks are; 0: it does not stretch."""
+        """Number of its many disks; 0: it does not stretch."""
         many = _many(self)
         return many["count"] if many else 0
 

@@ -111,7 +111,7 @@ def blank(driver: Layer[Any]) -> dict[str, Any]:
 
 
 def good_count(kind: str) -> int:
-    """How many disks its main use is given at first: the most of GOOD_COUNTS that it can make one thing of."""
+    """Number of disks that its main use is given at first: the most of GOOD_COUNTS that it can make one thing of."""
     return _good_count(kind, (registry.layer(kind).Options,))
 
 
@@ -137,7 +137,7 @@ def _alone(driver: Layer[Any], kind: str, main: str, count: int) -> LayerSpec:
 
 
 def needs_words(kind: str) -> bool:
-    """Whether it cannot be made as it comes, on whatever it stands: a person says something first (tuning)."""
+    """True when it cannot be made as it comes, on whatever it stands: a person says something first (tuning)."""
     return _needs_words(kind, (registry.layer(kind).Options,))
 
 

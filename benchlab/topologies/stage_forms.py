@@ -18,7 +18,7 @@ from benchlab.web.driver_forms import DriverForm
 
 
 class DisksForm(forms.Form):
-    """Which disks one use of a layer takes; 0 when it has none of its own."""
+    """Form of the disks that one use of a layer takes; 0 when it has none of its own."""
 
     role = forms.CharField(
         max_length=32,
@@ -101,7 +101,7 @@ class StageForms:
         return {"layer": self.layer, "options": options, "devices": groups, "during": during}
 
     def typed(self) -> dict[str, Any]:
-        """What was typed so far as an entry, right or wrong: for drawing the form again."""
+        """Entry as typed so far, right or wrong: for drawing the form again."""
         groups = [
             {"use": form.use, "role": form["role"].value(), "count": form["count"].value()}
             for form in self.disks

@@ -74,7 +74,7 @@ def ensure(root: Path, everything: bool) -> None:
 
 
 def wanted_stamp(root: Path, everything: bool) -> dict[str, str]:
-    """What a finished environment of this lock, for this Python, has in its stamp."""
+    """Stamp of a finished environment of this lock, for this Python."""
     lock = (root / "requirements.lock").read_bytes() + (root / "pyproject.toml").read_bytes()
     return {
         "lock": hashlib.sha256(lock).hexdigest(),

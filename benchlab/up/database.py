@@ -48,7 +48,7 @@ def redis_url(state: State, port: int) -> str:
 
 
 def running(state: State) -> dict[str, object]:
-    """What the live `up` of this state directory says of itself; {} if there is none."""
+    """Facts that the live `up` of this state directory tells of itself; {} if there is none."""
     said = read_json(state.running)
     identity = identity_from_json(said)
     return said if identity and identity.alive else {}

@@ -44,7 +44,7 @@ class NotStarted(Exception):
 
 
 def owner() -> tuple[Team, User]:
-    """Whose host and campaign it will be: the first administrator's."""
+    """Team and user whose host and campaign it will be: the first administrator's. Raises NotStarted."""
     user = User.objects.filter(is_superuser=True).order_by("pk").first()
     if user is None:
         raise NotStarted("There is no administrator: run `python3 manage.py createsuperuser`.")
@@ -79,7 +79,7 @@ def nothing_was_done_yet(team: Team) -> bool:
 
 
 def install_fio(state: State, say: Say) -> None:
-    """Where apt is ours to use. Without fio the campaign is dd's alone, and its page says how to get it."""
+    """Install fio where apt is ours to use. Without it the campaign is dd's alone, and its page says how to get it."""
     if shutil.which("fio") or os.geteuid() != 0 or not shutil.which("apt-get"):
         return
     say("Installing fio with apt, for the first campaign ...")

@@ -16,7 +16,7 @@ LISTEN = "0A"  # the state's number in /proc/net/tcp
 
 
 def why_not(host: str, port: int) -> OSError | None:
-    """What keeps us from listening there; None if nothing does."""
+    """Error that keeps us from listening there; None if nothing does."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         with socket.socket(family) as probe:

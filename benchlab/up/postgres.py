@@ -41,7 +41,7 @@ FAST = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"} 
 
 @dataclass(frozen=True)
 class Postgres:
-    """Where one cluster is, and which user runs it."""
+    """Place of one cluster, and the user who runs it."""
 
     binaries: Path
     data: Path
@@ -108,7 +108,7 @@ def major_version(binaries: Path) -> str:
 
 
 def unprivileged(home: Path) -> Owner:
-    """Who owns the cluster already, else the first of USERS: a user added later changes nothing."""
+    """Owner of the cluster already, else the first of USERS: a user added later changes nothing. Raises Trouble."""
     if home.exists() and home.stat().st_uid:
         return Owner(home.stat().st_uid, home.stat().st_gid)
     for name in USERS:

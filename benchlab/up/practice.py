@@ -70,7 +70,7 @@ def status(machine: UmlHost) -> str:
 
 
 def _shared(machine: UmlHost) -> str:
-    """What to do about a host of before each installation had its own: nobody can tell whose it was."""
+    """Advice on a host of before each installation had its own: nobody can tell whose it was."""
     place = common_dir()
     if HostRecord.load(place / machine.name) is None:
         return ""

@@ -50,7 +50,7 @@ def identify(name: str, pid: int) -> Identity | None:
 
 
 def identity_from_json(value: object) -> Identity | None:
-    """What `as_json` made; None for anything else."""
+    """Identity that `as_json` wrote; None for anything else."""
     try:
         return Identity(str(value["name"]), int(value["pid"]), int(value["started"]))  # type: ignore[index]
     except (KeyError, TypeError, ValueError):

@@ -88,7 +88,7 @@ class KeyOnly(asyncssh.SSHServer):
 
 
 def environment(state: State) -> dict[str, str]:
-    """What a login gets: nothing of ours, above all no secrets."""
+    """Environment of a login: nothing of ours, above all no secrets."""
     me = pwd.getpwuid(os.geteuid())
     return {
         "HOME": me.pw_dir,

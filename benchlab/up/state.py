@@ -41,7 +41,7 @@ class State:
 
     @property
     def running(self) -> Path:
-        """What the `up` that runs now says of itself: pid, started, url."""
+        """File in which the `up` that runs now tells of itself: pid, started, url."""
         return self.path / "up.json"
 
     @property
@@ -55,7 +55,7 @@ class State:
 
     @property
     def database(self) -> Path:
-        """Where our database is when it is not in here: place."""
+        """File that names the place of our database when it is not in here."""
         return self.path / "database.json"
 
     @property
@@ -84,7 +84,7 @@ class State:
             ) from None
 
     def socket_dir(self) -> Path:
-        """Where PostgreSQL's socket goes: in the state directory unless that makes it too long."""
+        """Directory of PostgreSQL's socket: in the state directory unless that makes it too long."""
         inside = self.path / "run"
         if len(str(inside)) <= MAX_SOCKET_DIR:
             return inside

@@ -18,7 +18,7 @@ BIG_LOG = 10 * 2**20  # bytes
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to run one service."""
+    """Recipe to run one service."""
 
     name: str
     argv: tuple[str | Path, ...]

@@ -35,7 +35,7 @@ class Stop(Exception):
 
 @dataclass(frozen=True)
 class Wish:
-    """What `up` was asked for."""
+    """Options that `up` was given."""
 
     host: str
     port: int
@@ -233,7 +233,7 @@ class Supervisor:
 
 
 def http_status(wish: Wish) -> int:
-    """What the web server says to a health check; 0 while nobody listens."""
+    """Status of the web server's answer to a health check; 0 while nobody listens."""
     connection = http.client.HTTPConnection(recipes.reach(wish.host), wish.port, timeout=5)
     try:
         connection.request("GET", "/healthz", headers={"Host": "localhost"})

@@ -8,13 +8,13 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class Trouble(Exception):
-    """What happened, to what, and what to do about it; the message says all three."""
+    """Error that says what happened, to what, and what to do about it."""
 
     exit_code = 2
 
 
 def remedy(error: OSError, otherwise: str) -> str:
-    """What to do about a file that cannot be made: `otherwise`, unless there is no room for it."""
+    """Advice on a file that cannot be made: `otherwise`, unless there is no room for it."""
     if error.errno not in FULL:
         return otherwise
     return (

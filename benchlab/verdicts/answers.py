@@ -97,7 +97,7 @@ class Answer:
 
     @property
     def decided(self) -> bool:
-        """Whether there is a verdict on any of the others."""
+        """True when there is a verdict on any of the others."""
         curves = [row.against.curve for row in self.others if row.against]
         return any(curve.decided for curve in curves if curve)
 
@@ -107,7 +107,7 @@ class Answer:
 
 
 def lines_of(user: Person, wanted: request_params.Filter) -> list[Group]:
-    """What `user` may see of these campaigns. Two queries."""
+    """Lines of these campaigns that `user` may see. Two queries."""
     return wanted.keep(groups(user, wanted.campaigns))
 
 
@@ -150,7 +150,7 @@ def _styles(found: Sequence[Group]) -> Styles:
 
 
 def spread_of(lines: Iterable[Group]) -> tuple[float, ...]:
-    """What rebuilt equals differ by in the labs that these are of. A query, and two that are kept for a while."""
+    """Spread of rebuilt equals in the labs that these are of. A query, and two that are kept for a while."""
     ours = {line.campaign for line in lines if line.ours}
     teams = Campaign.objects.filter(pk__in=ours).order_by().values_list("team", flat=True)
     return builds.rebuilt(set(teams)) if ours else ()

@@ -89,7 +89,7 @@ def _repeats(line: Group) -> int:
 
 
 def _turns(first: Collection[tuple[int, int]], second: Collection[tuple[int, int]]) -> int:
-    """How often one of them stood in a row: A A B B is two, A B B A three."""
+    """Number of times that one of them stood in a row: A A B B is two, A B B A three."""
     in_order = sorted([*((one, 1) for one in first), *((one, 2) for one in second)])
     return sum(1 for _ in groupby(side for _, side in in_order))
 

@@ -33,8 +33,9 @@ class Unknown(ValidationError):
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """What was said to an answer. `key`: what names the answer in a request, and what it says; `holds`: dismissed, and
-    it says the same still; `before`: what it said then, where it says another thing."""
+    """Notes on an answer. `key`: what names the answer in a request, and what it says; `holds`: dismissed, and it says
+    the same still; `before`: what it said then, where it says another thing.
+    """
 
     key: str
     row: DismissedAnswer | None = None
@@ -47,7 +48,7 @@ class Noted:
 
 
 class Look(StrEnum):
-    """What an answer looks like by what was said to it."""
+    """Look of an answer by what was said to it."""
 
     PLAIN = "plain"
     FOLDED = "folded"  # with who, when and why, and a way back
@@ -67,7 +68,7 @@ def look(noted: Noted, *, worked_on: bool) -> Look:
 
 
 def key_of(answer: Answer) -> str:
-    """Which it is, and what it says in words: who answers a page that is older than its numbers is told."""
+    """Key of an answer and of what it says in words: who answers a page that is older than its numbers is told."""
     words = [(line, says) for line, (says, _) in sorted(said_of(answer).items())]
     return f"{identity(answer)}-{_digest(words)[:8]}"
 
@@ -99,7 +100,7 @@ def _digest(told: object) -> str:
 
 
 def of_answers(user: Person, made: Sequence[Answer]) -> list[Noted]:
-    """What was said to each, as `user` may see it. One query where there are any."""
+    """Notes on each answer, as `user` may see them. One query where there are any."""
     if not made:
         return []
     rows = DismissedAnswer.objects.visible_to(user).filter(answer__in=map(identity, made))
@@ -126,7 +127,7 @@ def mark(campaign: Campaign) -> str:
 
 
 def noted(made: Sequence[Answer], rows: Iterable[DismissedAnswer]) -> list[Noted]:
-    """What these rows say to each."""
+    """Notes of these rows on each."""
     said = {row.answer: row for row in rows}
     return [_noted(one, said.get(identity(one))) for one in made]
 

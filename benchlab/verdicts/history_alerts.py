@@ -47,7 +47,7 @@ def _is_newest(found: History, campaign: Campaign) -> bool:
 
 
 def _told_before(campaign: Campaign, fingerprint: str, *, newest: bool) -> QuerySet[Finding]:
-    """What this look replaces. That an earlier campaign's run stands out is told until somebody dismisses it."""
+    """Findings that this look replaces. An earlier campaign's run that stands out is told until it is dismissed."""
     own = Q(kind=STANDS_OUT, campaign=campaign)
     rows = Finding.objects.there().filter(
         attempt__fingerprint=fingerprint, campaign__team=campaign.team_id
@@ -56,7 +56,7 @@ def _told_before(campaign: Campaign, fingerprint: str, *, newest: bool) -> Query
 
 
 def _team(campaign: Campaign) -> Guest:
-    """Who sees what the campaign's team has, and nothing else."""
+    """Guest who sees what the campaign's team has, and nothing else."""
     return Guest({"runs.Attempt": Q(run__campaign__team=campaign.team_id)})
 
 

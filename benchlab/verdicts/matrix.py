@@ -90,7 +90,7 @@ def _all(lines: Iterable[Group], name: str) -> bool:
 
 
 def _cells(lines: Sequence[Group], names: Apart, metric: str) -> _Cells:
-    """What did nothing has no logarithm: such a cell is missing."""
+    """Values and runs of each cell. What did nothing has no logarithm: such a cell is missing."""
     found, none = _Cells(), set()
     for line in lines:
         for sample in line.samples:
@@ -127,7 +127,7 @@ def _depth(outstanding: int | None) -> str:
 
 
 def _varied(places: Iterable[Place]) -> int:
-    """How many factors have two levels or more."""
+    """Number of factors that have two levels or more."""
     return sum(len(set(levels)) > 1 for levels in zip(*places, strict=True))
 
 

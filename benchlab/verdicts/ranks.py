@@ -51,7 +51,9 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """What a card shows large: the one that is ahead, held against the other. `large`: whether it is told at all."""
+    """Verdict that a card shows large: the one that is ahead, held against the other. `large`: whether it is told at
+    all.
+    """
 
     label: str
     against: str

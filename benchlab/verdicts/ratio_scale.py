@@ -64,7 +64,7 @@ class Scale:
 
     @property
     def one(self) -> str:
-        """Where both are equal."""
+        """Text of the place where both are equal."""
         return self._text(0.0)
 
     @property

@@ -158,7 +158,7 @@ def _named(answer: Answer) -> str:
 
 
 def _what(answer: Answer) -> str:
-    """What such a sentence begins with; where it has a colon of its own, the name stands before that."""
+    """Beginning of such a sentence; where it has a colon of its own, the name stands before that."""
     return f"{_named(answer)}: " if _named(answer) else ""
 
 
@@ -232,7 +232,7 @@ def ratio(value: float) -> str:
 
 
 def needed_words(answer: Answer) -> str:
-    """How many repeats give each mean within 5 %: "9 repeats", or that no number in reason does."""
+    """Number of repeats that give each mean within 5 %, in words: "9 repeats", or that no number in reason does."""
     cells = [
         [value for value in cell.values() if value > 0]
         for row in answer.rows

@@ -87,7 +87,7 @@ def problem(error: Exception, context: dict[str, Any]) -> Response | None:
 
 
 def _deleted(context: dict[str, Any]) -> deleted_pages.Gone | None:
-    """What the address was about, where that was deleted."""
+    """Deleted row that the address was about; None where it is none."""
     queryset, pk = getattr(context["view"], "queryset", None), context["kwargs"].get("pk")
     if queryset is None or pk is None or not context["request"].user.is_authenticated:
         return None
@@ -170,7 +170,7 @@ def taken(user: AbstractBaseUser | AnonymousUser, sent: dict[str, Any]) -> Team:
 
 
 def stays(row: Any, sent: dict[str, Any]) -> dict[str, Any]:
-    """What was sent to change a row, without its team. Raises ValidationError for another one."""
+    """Values that were sent to change a row, without its team. Raises ValidationError for another one."""
     if sent.pop("team", row.team) != row.team:
         raise ValidationError({"team": ["Its team cannot be changed; create another one there."]})
     return sent
@@ -204,7 +204,7 @@ class Replayed(Exception):
 
 
 class Nowhere(APIView):
-    """What is not there is told as every other refusal is, not by a page."""
+    """View of addresses that are not there: they are told as every other refusal is, not by a page."""
 
     schema = None
 
@@ -221,7 +221,7 @@ class Owned(viewsets.GenericViewSet[M]):
     once: Once | None = None  # of a POST with an Idempotency-Key
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Who may not touch the row learns that before the request's body is looked at."""
+        """Refuse who may not touch the row before the request's body is looked at."""
         super().initial(request, *args, **kwargs)
         if self.action and self.detail and request.method not in SAFE_METHODS:
             self.get_object()
@@ -274,7 +274,7 @@ class Owned(viewsets.GenericViewSet[M]):
 
     @property
     def archives(self) -> bool:
-        """Whether its lists leave out what is archived, and take `archived`."""
+        """True when its lists leave out what is archived, and take `archived`."""
         return soft_delete.owner(cast(Any, self).queryset.model) is not None
 
     def _in_lists(self, queryset: OwnedQuerySet[M]) -> OwnedQuerySet[M]:
@@ -287,7 +287,7 @@ class Owned(viewsets.GenericViewSet[M]):
 
 
 class OneAnswer(Owned[M]):
-    """What comes whole: no pages, no order, and no filters but its own parameters."""
+    """View whose answer comes whole: no pages, no order, and no filters but its own parameters."""
 
     archives = False  # a property of the others
 

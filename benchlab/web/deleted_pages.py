@@ -27,7 +27,7 @@ class Gone:
 
     @property
     def until(self) -> datetime:
-        """When it may be removed for good."""
+        """Time from which it may be removed for good."""
         return until(self.row)
 
     @property
@@ -54,7 +54,7 @@ def until(row: soft_delete.Kept) -> datetime:
 
 
 def of(user: AbstractBaseUser | AnonymousUser, model: type[Model], pk: Any) -> Gone | None:
-    """What a row that was asked for, and not found, was part of. None: there never was one, or it is not theirs."""
+    """Deleted row that was asked for, or that it was part of. None: there never was one, or `user` may not see it."""
     path = soft_delete.owner(model)
     if path is None or not str(pk).isascii() or not str(pk).isdigit() or len(str(pk)) > 18:
         return None

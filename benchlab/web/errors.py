@@ -74,7 +74,7 @@ def not_understood(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def without_database(error: BaseException | None) -> bool:
-    """Whether no connection was to be had: all of the pool are taken, or PostgreSQL takes no more, or is away."""
+    """True when no connection was to be had: all of the pool are taken, or PostgreSQL takes no more, or is away."""
     return any(
         isinstance(one, PoolTimeout)
         or (isinstance(one, OperationalError | InterfaceError) and _never_connected(one))

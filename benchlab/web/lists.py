@@ -143,7 +143,7 @@ def understood(request: HttpRequest, *known: str) -> None:
 
 
 def sorted_by(request: HttpRequest, columns: Mapping[str, By], parameter: str = SORT) -> str:
-    """What ?sort= asks for, "-" before it for the other way round. Raises BadRequest: no column sorts so."""
+    """Column of ?sort=, "-" before it for the other way round. Raises BadRequest: no column sorts so."""
     sort = request.GET.get(parameter, "")
     word = sort.removeprefix("-")
     known = [name for name, column in columns.items() if column.sorts]
@@ -153,7 +153,7 @@ def sorted_by(request: HttpRequest, columns: Mapping[str, By], parameter: str = 
 
 
 def found_text(request: HttpRequest, parameter: str = FIND) -> str:
-    """What ?q= looks for. Raises BadRequest: too long."""
+    """Text that ?q= looks for. Raises BadRequest: too long."""
     text = " ".join(request.GET.get(parameter, "").replace("\0", "").split())
     if len(text) > LONGEST:
         raise BadRequest(f"{parameter}: {len(text)} characters; {LONGEST} are looked for at most.")
@@ -175,7 +175,7 @@ def matching(fields: Iterable[str], text: str) -> Q:
 
 
 def pattern(text: str) -> re.Pattern[str] | None:
-    """What `matching` found, in a text that is shown; None where nothing was looked for."""
+    """Pattern of what `matching` found, in a text that is shown; None where nothing was looked for."""
     found = sorted(words(text), key=len, reverse=True)
     return re.compile("|".join(map(re.escape, found)), re.IGNORECASE) if found else None
 
@@ -268,7 +268,7 @@ def _has(texts: Iterable[str], text: str) -> bool:
 
 
 def _sorted(rows: Sequence[T], key: Callable[[T], Any], *, down: bool) -> list[T]:
-    """What is not known is last, either way; what is equal stays in its order."""
+    """Rows in order. What is not known is last, either way; what is equal stays in its order."""
     told = [(key(row), row) for row in rows]
     known = [(_comparable(value), row) for value, row in told if value not in (None, "")]
     known.sort(key=lambda one: one[0], reverse=down)

@@ -12,7 +12,7 @@ TEMPLATE = f"regexp_replace({FILLED}, '0*(\\d{{{{{DIGITS}}}}})(?!\\d)', '\\1', '
 
 
 def sql(expression: str) -> str:
-    """What to order by, for a text in SQL."""
+    """SQL to order by, for a text in SQL."""
     return TEMPLATE.format(expression)
 
 

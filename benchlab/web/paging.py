@@ -50,7 +50,7 @@ class Pages(PageNumberPagination):
         return self.rows(queryset, found[: self.size])
 
     def read(self, queryset: Any, start: int, end: int) -> list[Any]:
-        """What finds a page's rows: here the rows themselves."""
+        """Rows of a page from the queryset: here the rows themselves."""
         return list(queryset[start:end])
 
     def place(self, one: Any) -> list[Any]:
@@ -85,7 +85,7 @@ class Pages(PageNumberPagination):
         return number
 
     def _count(self, queryset: Any, seen: int, more: bool) -> int | None:
-        """How many rows there are; None: more than COUNTED."""
+        """Number of rows; None: more than COUNTED."""
         if not more:
             return seen
         found: int = queryset.order_by()[: COUNTED + 1].count()

@@ -27,7 +27,7 @@ class Schema(AutoSchema):
         return bodies
 
     def get_override_parameters(self) -> list[Any]:
-        """What every operation of its kind takes, beside what its view says."""
+        """Parameters that every operation of its kind takes, beside what its view says."""
         if self.method == "POST":
             return [
                 _header(
@@ -60,7 +60,7 @@ class Schema(AutoSchema):
         return bool(getattr(self.view, "takes_fields", False)) and sparse(self.view)
 
     def _archives(self) -> bool:
-        """Whether a row may be deleted and brought back, or be part of what may."""
+        """True when a row may be deleted and brought back, or be part of what may."""
         return bool(getattr(self.view, "archives", False))
 
     def _is_list_view(self, serializer: Any = None) -> bool:
@@ -119,7 +119,7 @@ def _header(name: str, about: str, most: int) -> OpenApiParameter:
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """How a token is sent."""
+    """Scheme by which a token is sent."""
 
     target_class = "benchlab.team.tokens.TokenAuthentication"
     name = ["token", "basic"]

@@ -75,7 +75,7 @@ class Answers(Generic[Told]):
             return one
 
     def _trim(self) -> None:
-        """Who waits for one that goes here is told it all the same."""
+        """Remove the oldest until the rest fits: who waits for one that goes here is told it all the same."""
         with self._lock:
             size = sum(one.size for one in self._kept.values())
             while self._kept and (size > self._most or len(self._kept) > MANY):

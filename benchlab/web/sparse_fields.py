@@ -11,7 +11,7 @@ FIELDS = "fields"
 
 
 def sparse(view: Any) -> bool:
-    """Whether `fields` chooses what the answer has: in lists, and in details that are the serializer's own."""
+    """True when `fields` chooses what the answer has: in lists, and in details that are the serializer's own."""
     if view.action == "retrieve":
         return getattr(type(view), "retrieve", None) is mixins.RetrieveModelMixin.retrieve
     return bool(view.action == "list")

@@ -63,7 +63,7 @@ class Exports(PerMinute):
 
 
 def counted(key: str) -> int:
-    """How often this was called with the key in two minutes; 0 when nobody can tell."""
+    """Number of calls with the key in two minutes; 0 when nobody can tell."""
     try:
         cache.add(key, 0, 2 * MINUTE)
         return int(cache.incr(key))

@@ -29,6 +29,6 @@ def beat() -> None:
 
 
 def age_s() -> float | None:
-    """How long ago the last one was, in seconds; None for never. Raises redis.RedisError when nobody answers."""
+    """Age of the last one, in seconds; None for never. Raises redis.RedisError when nobody answers."""
     said = _client().get(KEY)
     return max(0.0, time.time() - float(said)) if isinstance(said, bytes) else None

@@ -155,7 +155,7 @@ class Sim:
             handler(request)
 
     def crash_of(self, why: str) -> None:
-        """What no console may do, for the test to see."""
+        """Crash as dynamo does at what no console may do, and log `why` for the test to see."""
         self.log.write(f"CRASH {why}\n")
         rules.crash(signal.SIGSEGV)
 
@@ -212,7 +212,7 @@ class Sim:
         self.reply(self.prepared(request.purpose), 1)
 
     def prepared(self, purpose: int) -> int:
-        """When it is, or was stopped: looks at neither but each few seconds. The purpose of the reply."""
+        """Purpose of the reply, once it is prepared, or was stopped: looks at neither but each few seconds."""
         forever = "prepares_for_ever" in self.ways
         self.stream.setblocking(False)
         while True:

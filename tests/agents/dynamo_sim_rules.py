@@ -71,7 +71,7 @@ class Memory:
 
 
 def wrong(request: Message, state: str, workers: int) -> str:
-    """Why the real one would crash, hang or be out of step at this request; "" where it would not."""
+    """Reason why the real one would crash, hang or be out of step at this request; "" where it would not."""
     if state not in STATES.get(request.name, (state,)):
         return f"{request.name} while {state}"
     if request.name in MANAGERS and request.data != wire.MANAGER:
@@ -83,13 +83,13 @@ def wrong(request: Message, state: str, workers: int) -> str:
 
 
 def file_of(target: Target) -> Path:
-    """Where it really goes: a name without " [" has an empty path, and a long one is cut."""
+    """File to which it really goes: a name without " [" has an empty path, and a long one is cut."""
     path = target.name.partition(" [")[0] if " [" in target.name else ""
     return Path(os.fsdecode(f"{path}/iobw.tst".encode("latin-1")[:PATH_BYTES]))
 
 
 def bytes_of(target: Target) -> int:
-    """How far a file is laid out: in sectors as dynamo itself counts them, whatever the console says."""
+    """Bytes of a file that are laid out: in sectors as dynamo itself counts them, whatever the console says."""
     disk = target.details
     assert isinstance(disk, Disk)
     sector = os.statvfs(file_of(target).parent).f_bsize

@@ -86,7 +86,7 @@ class Replay:
         self._turn(self.console.closed(self.now))
 
     def play(self, vectors: Sequence[Vector], piece: int = 1 << 20) -> Replay:
-        """What dynamo said, when it said it."""
+        """Say what dynamo said, at the time when it said it."""
         for vector in vectors:
             self.until(vector.t)
             if vector.direction == "d2c":
@@ -95,7 +95,7 @@ class Replay:
 
 
 def spoken(vectors: Sequence[Vector]) -> list[bytes]:
-    """What the console said in the recording."""
+    """Messages of the console in the recording."""
     return [vector.whole for vector in vectors if vector.direction == "c2d"]
 
 

@@ -37,7 +37,7 @@ SETTINGS = {"queue_write", "sysctl_set", "sysctl_back", "govern", "zvol_wait"}
 
 
 class Refused(Exception):
-    """What the host says to a command that it cannot do."""
+    """Refusal of the host of a command that it cannot run."""
 
 
 @dataclass

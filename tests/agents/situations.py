@@ -276,7 +276,7 @@ HARMFUL: tuple[Situation, ...] = (
 
 
 def see(device: BlockDevice, *situations: Situation) -> Seen:
-    """What is somebody's comes last, for the kernel's lists name one owner of a disk."""
+    """Disk as seen in these situations. Somebody's come last, for the kernel's lists name one owner of a disk."""
     seen = Seen(device)
     for situation in sorted(situations, key=lambda one: one not in HARMLESS):
         situation(seen)

@@ -16,7 +16,7 @@ ABOVE = {"parts": "raw", "pool": "zfs"}
 
 
 def takes_disks(kind: str) -> bool:
-    """Whether a stack of it has disks: all but those that stand on nothing and use none."""
+    """True when a stack of it has disks: all but those that stand on nothing and use none."""
     driver = registry.layer(kind)
     return bool(driver.USES) or driver.WANTS != "nothing"
 

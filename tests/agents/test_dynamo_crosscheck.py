@@ -10,7 +10,7 @@ from tests.agents.test_dynamo_tool import FULL, values, written
 
 
 def finding(figures: dict) -> str:
-    """What is said against the figures."""
+    """Words against the figures; "" for none."""
     begins, _, said = crosscheck.remark(figures).partition(": ")
     return said if begins in ("not to be trusted", "disturbed") else ""
 
@@ -89,7 +89,7 @@ def test_the_time_between_the_two_counts_is_kept() -> None:
 
 
 def iops_note(*notes: dict) -> str:
-    """What stands beside the IOPS wherever they are shown, exported or asked for."""
+    """Note beside the IOPS wherever they are shown, exported or asked for."""
     found = dynamo.parse({"messages.bin": written("full", *notes)}, dynamo.Options())
     (whole,) = (metric for metric in found if metric.name == "iops" and not metric.labels)
     return whole.note

@@ -40,7 +40,7 @@ def test_recording_begins_when_the_owner_has_counted() -> None:
 
 
 def asked_at(took: float, test: Trial) -> list[float]:
-    """When updates are asked for, seconds since recording began, where each answer takes so long."""
+    """Times at which updates are asked for, seconds since recording began, where each answer takes so long."""
     made, now = script.record(test, [False]), 0.0
     said: Any = None
     found: list[float] = []

@@ -67,7 +67,7 @@ def test_without_root_the_cure_is_told(
 
 
 def private() -> bool:
-    """Whether name spaces can be made here."""
+    """True when name spaces can be made here."""
     return not subprocess.run(
         ["unshare", "--mount", "--uts", "true"], capture_output=True, check=False
     ).returncode

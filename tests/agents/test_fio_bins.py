@@ -29,7 +29,7 @@ def kept(path: Path) -> list[Histogram]:
 
 
 def printed(path: Path, direction: str, kind: str = "clat_ns") -> dict[str, Any]:
-    """What fio itself says of the one job of a run."""
+    """Figures of fio itself for the one job of a run."""
     (job,) = json.loads(path.read_text())["jobs"]
     found: dict[str, Any] = job[direction][kind]
     return found

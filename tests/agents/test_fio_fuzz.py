@@ -97,7 +97,8 @@ def jobs_of(text: str) -> list[FioJob]:
 
 
 def sums_are_right(text: str, of_ios: float, of_bytes: float) -> None:
-    """What was done in all is the rate times the longest time, whatever each job did: of reads, of writes, of both.
+    """Check that what was done in all is the rate times the longest time, whatever each job did: of reads, writes,
+    both.
 
     `of_ios`, `of_bytes`: by how much (a share) rate and count may disagree, for a reader lets them be rounded.
     """

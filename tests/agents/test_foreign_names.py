@@ -141,7 +141,7 @@ def test_a_volume_made_by_hand_in_our_group_stays_in_the_kernel(volume):
 
 @pytest.fixture
 def removed(tmp_path: Path):
-    """What DM_REMOVE would remove on a host where dmsetup lists these names."""
+    """Function that tells what DM_REMOVE would remove on a host where dmsetup lists these names."""
 
     def run(there: list[str], *names: str) -> list[str]:
         listed, log = tmp_path / "listed", tmp_path / "log"

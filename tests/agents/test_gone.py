@@ -173,7 +173,7 @@ STRANGERS = replace(BOTH, links=("/dev/md/archive",))
 def downs(
     on_it: BlockDevice, *here: BlockDevice, **facts: Any
 ) -> tuple[list[Step], HostFacts, tuple[Claim, ...]]:
-    """What is done where no disk of the layout is left."""
+    """Steps where no disk of the layout is left, the facts, and the lost disks."""
     made, now = plan("md", level=0), host(on_it, *here, tools=TOOLS, **facts)
     lost = gone(made.claims, now)
     now = as_now(now, made.claims, LAYOUT)
@@ -195,7 +195,7 @@ def test_an_array_none_of_whose_disks_came_back_is_stopped(on_it, said):
 
 
 def bcache(*links: str) -> tuple[list[Step], HostFacts]:
-    """What is done where both disks of a bcache were pulled out, and its volume stands."""
+    """Steps where both disks of a bcache were pulled out, and its volume stands; and the facts."""
     specs = (LayerSpec("bcache", {}, (Wanted("backing", "ssd", 1), Wanted("cache", "ssd", 1))),)
     made = stack.plan(specs, LAYOUT, host(SDB, SDC, tools=TOOLS), POOL.values())
     volume = disk("bcache0", 7, path="/dev/bcache0", links=links, serial="", parents=["sdb"])
@@ -218,7 +218,7 @@ def test_a_strangers_bcache_without_disks_is_left_alone(links):
 
 
 def test_a_nameless_one_whose_disks_were_all_put_back_is_stopped_and_they_are_erased():
-    """Whose it is nothing says: its superblocks went with the disks, which have other names now. They were refused as
+    """Nothing says whose it is: its superblocks went with the disks, which have other names now. They were refused as
     members of something that is not ours.
     """
     again = [replace(one, name=f"sd{n}", path=f"/dev/sd{n}", majmin=f"65:{ord(n)}", signatures=(MD,))

@@ -147,7 +147,7 @@ class Case:
 
 
 class Names:
-    """What a command would have to say to name a disk, itself or by what is on it or what it belongs to."""
+    """Words that a command would need to name a disk, itself or by what is on it or what it belongs to."""
 
     def __init__(self, seen: Seen) -> None:
         self.seen = seen

@@ -92,7 +92,7 @@ def test_an_object_too_deep_is_left_to_the_other():
 
 @pytest.mark.parametrize("around", ["{}", "\n\n{}\n\n", " {}"])
 def test_a_result_that_is_all_of_a_text_is_found_as_beside_others(around):
-    """Who knows by its beginning whose a text is asks nobody else; what is found is the same."""
+    """A reader that knows a text by its beginning is asked alone; what is found is the same."""
     text = TEXTS["tools/fio/3.33-randrw.json"].decode()
     alone = reading.read(around.replace("{}", text), "a.json")
     beside = reading.read("x\n" + text, "a.json")

@@ -31,7 +31,7 @@ def address(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def nothing_rests(address, monkeypatch):
-    """What one test left to rest is not the next one's."""
+    """Wait until nothing rests: a shell that one test left is not the next one's."""
     monkeypatch.setattr(pool, "REST_S", 0.1)
     yield
     wait_until(lambda: address not in loop.pool.resting)

@@ -167,7 +167,7 @@ def test_our_own_name_changed_for_a_strangers_is_found(argv):
 
 
 def takes(flag: str) -> bool:
-    """Whether a flag of one of our commands takes the word behind it for something that is no name."""
+    """True when a flag of one of our commands takes the word behind it for something that is no name."""
     own = [getattr(driver, "COMMANDS", {}) for driver in registry.all_layers().values()]
     every = [form for told in (FORMS, *own) for forms in told.values() for form in forms]
     return any(flag in form.taking for form in every)

@@ -87,7 +87,7 @@ def test_a_document_ends_with_its_own_brace(shown: str) -> None:
 
 
 def test_a_long_document_says_its_options_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whose end is not looked for brace by brace."""
+    """Its end is not looked for brace by brace."""
     (alone,) = reading.read(CASE.read_text()).found
     assert alone.title and alone.version and alone.options and alone.outstanding
     monkeypatch.setattr(fio, "BIG", 1000)

@@ -167,7 +167,7 @@ def told_windows(done: jobs.Fetched, options: sysbench.Options):
 
 @pytest.mark.skipif(shutil.which("sysbench") is None, reason="sysbench is not installed")
 def test_a_mount_that_is_full_fails_and_says_why(base, tmp_path):
-    """What cannot be laid out, here because a file is in the place of the directory's."""
+    """Files cannot be laid out, here because a file is in the place of the directory."""
     place = tmp_path / "mnt"
     place.write_text("no directory")
     job = sysbench.job(

@@ -80,7 +80,7 @@ def built(plan: stack.StackPlan, done: int) -> Machine:
 
 
 def removes(step: Step, plan: stack.StackPlan) -> bool:
-    """Whether it takes something away, other than what is on the layout's own disks."""
+    """True when it takes something away, other than what is on the layout's own disks."""
     words = [str(word) for word in step.argv]
     name = NAMES.get(words[2], "sh") if words[0] == "sh" else words[0]
     if words == SETTLE or only_looks(step.argv) or name in LOOK_THEMSELVES:

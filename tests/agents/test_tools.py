@@ -58,7 +58,7 @@ def measured(path: Path) -> list[Metric]:
 
 
 def answered(path: Path) -> dict[str, Any]:
-    """What the driver says now to a case that only asks."""
+    """Present answer of the driver to a case that only asks."""
     expected = expectation(path)
     try:
         return {**expected, "metrics": rows(measured(path))}
@@ -140,7 +140,7 @@ def facts_of(job: Job) -> dict[str, Any]:
 
 
 def planned(tool: Tool[Any], case: dict[str, Any]) -> dict[str, Any]:
-    """What the driver says now to a case that only asks: the job without its inputs, or the error."""
+    """Present answer of the driver to a case that only asks: the job without its inputs, or the error."""
     try:
         built = driver_options.build(tool.Options, case["options"])
         job = tool.job(built, target(case))

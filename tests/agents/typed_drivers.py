@@ -39,7 +39,7 @@ def _protocols() -> dict[str, type[Any]]:
 
 
 def _template(package: ModuleType) -> list[str]:
-    """What is copied must be right, too."""
+    """Template among the drivers, where there is one: what is copied must be right, too."""
     return ["_template"] if (Path(package.__path__[0]) / "_template.py").exists() else []
 
 

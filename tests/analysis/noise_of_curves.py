@@ -129,11 +129,11 @@ def dice(what: str) -> Dice:
 
 
 def many(night: int) -> int:
-    """How many curves or histories are simulated: by day a seventh of what `full` takes."""
+    """Number of curves or histories that are simulated: by day a seventh of what `full` takes."""
     return night if profiles.profile() == profiles.FULL else max(1, night // 7)
 
 
 def allowed(share: float, of: int, sds: int = 3) -> float:
-    """How many of so many may err: the share, and what chance may add to it: 1 sd in `full`, so many by day."""
+    """Number of so many that may err: the share, and what chance may add to it: 1 sd in `full`, so many by day."""
     sds = 1 if profiles.profile() == profiles.FULL else sds
     return float(share * of + sds * np.sqrt(of * share * (1 - share)))

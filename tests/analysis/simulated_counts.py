@@ -61,8 +61,9 @@ def unwritten(truth, size):
 
 
 def _before(dice, size, filled):
-    """When the run began, and runs before it: one wrote `filled` of all in order, the others some of it, or here and
-    there. Some come after it."""
+    """Start of the run, and runs before it: one wrote `filled` of all in order, the others some of it, or here and
+    there. Some come after it.
+    """
     whole = [
         ("fio", {"rw": "write", "size": size}, size * filled),
         ("fio", {"rw": "write", "size": 0, "runtime_s": 0}, size * filled),
@@ -86,6 +87,6 @@ def _before(dice, size, filled):
 
 
 def _wrote(ended, tool, told, moved):
-    """What wrote here and there is no row, as there."""
+    """Rows as the product has them: what wrote here and there is none."""
     upto = written_before._upto(tool, told, moved)
     return [Wrote(ended, upto)] if upto else []

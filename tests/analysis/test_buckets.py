@@ -24,7 +24,7 @@ def made(rows: list[list[float]], times: list[float] | None = None) -> Buckets:
 
 
 def by_hand(row: list[float], every: int) -> list[list[float]]:
-    """What is known in each bucket."""
+    """Known values in each bucket."""
     return [
         [one for one in row[at : at + every] if not math.isnan(one)]
         for at in range(0, len(row), every)

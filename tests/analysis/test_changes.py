@@ -121,7 +121,7 @@ def test_steps_are_found(step, noise, least):
 
 
 def alarms(values, layouts):
-    """Whether looking again after each second run, from the 20th on, ever confirms a change."""
+    """True when looking again after each second run, from the 20th on, ever confirms a change."""
     looks = range(20, len(values) + 1, 2)
     return any(any(one.confirmed for one in changes(values[:n], layouts[:n])) for n in looks)
 

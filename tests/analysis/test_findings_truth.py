@@ -28,7 +28,7 @@ SLACK = 3 * np.sqrt(MOST * (1 - MOST) / RUNS)  # what chance allows so few runs
 
 @pytest.fixture(scope="module")
 def told():
-    """How many clean runs each finding was told of."""
+    """Number of clean runs that each finding was told of."""
     dice = np.random.default_rng(SEED)
     found: Counter[str] = Counter()
     for _ in range(RUNS):
@@ -148,7 +148,7 @@ def test_what_is_due_is_found(what):
 
 @pytest.fixture(scope="module")
 def evidence():
-    """What clean runs carry, by the name of the simulation that makes them."""
+    """Evidence that clean runs carry, by the name of the simulation that makes them."""
     dice = np.random.default_rng(SEED)
     own = [carried(run(clean(dice))) for _ in range(150)]
     other = [carried(devices.clean(dice)) for _ in range(150)]

@@ -81,7 +81,7 @@ def told(one, host, dice):
 
 
 def said(kind, first, second, truth=1.0, grown="", allowed=()):
-    """Which share of pairs is told a thing, and is not told that it is open or one of those `allowed`."""
+    """Share of pairs that are told a thing, and are not told that it is open or one of those `allowed`."""
     compares = finding.of_lines()[kind].compares
     wrong, dice = 0, np.random.default_rng(SEED)
     for logs, order in simulated(truth):
@@ -139,7 +139,7 @@ def test_disks_that_scale_are_not_said_not_to():
 
 
 def by_depth(ratios, kind, first, second, **more):
-    """What is said of the second, which does so many times as much at 1, 2, 4, ... outstanding; three quiet repeats."""
+    """Words on the second, which does so many times as much at 1, 2, 4, ... outstanding; three quiet repeats."""
     logs = np.random.default_rng(SEED).normal(0, 0.01, (2, len(ratios), 3))
     logs[1] += np.log(ratios)[:, None]
     both = [

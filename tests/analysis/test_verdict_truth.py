@@ -36,7 +36,7 @@ FEWER = (0, 5.01, 20)
 
 
 class Said:
-    """What a cell of a table says, in %."""
+    """Shares of verdicts in a cell of a table, in %."""
 
     def __init__(self, truth, repeats, order=Order.INTERLEAVED, change=None, design=None, **more):
         dice = np.random.default_rng(SEED)
@@ -167,7 +167,7 @@ def test_unlike_numbers_of_repeats(change):
 
 @pytest.mark.parametrize("depths", drawn("depths", [1, 2, 3, 4, 5, 12], quick=2, more=4))
 def test_other_numbers_of_depths(depths):
-    """What is left to compare where set-ups have only some depths in common."""
+    """Set-ups may have only some depths in common: those are left to compare."""
     for repeats in (3, 5):
         table(repeats, truths=FEWER, depths=depths)
     table(3, Order.ABBA, FEWER, depths=depths)

@@ -106,7 +106,7 @@ def everything(team) -> SimpleNamespace:
 
 
 def said(team, campaign, run) -> dict[str, Any]:
-    """What nobody in particular says of the campaign, and two links."""
+    """Words on the campaign (comment, tag, note, view), and two links, by name."""
     about = {"kind": "campaign", "object_id": campaign.pk}
     tag = Tag.objects.create(team=team, name="odd")
 

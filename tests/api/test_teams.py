@@ -26,7 +26,7 @@ def second(user) -> Team:
 
 
 def body(noun: str, team: Team) -> dict[str, Any]:
-    """What makes one of a team's."""
+    """Body that makes one of a team's."""
     if noun == "hosts":
         key, _ = Credential.objects.get_or_create(
             team=team, name="k", defaults={"public_key": "x", "private_key": b"x"}

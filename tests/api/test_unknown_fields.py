@@ -53,7 +53,7 @@ def test_it_is_refused_within_objects_too(api, ours):
 
 
 def test_every_body_is_told_by_the_schema():
-    """What is refused is what the schema does not name: an operation without one would refuse everything."""
+    """Requests are refused for what the schema does not name: an operation without one would refuse everything."""
     paths = SchemaGenerator().get_schema(request=None, public=True)["paths"]
     bodies = {path for path, found in paths.items() if "requestBody" in found.get("post", {})}
     assert {

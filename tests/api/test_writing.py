@@ -18,7 +18,7 @@ FIO = {"rw": "randread", "size": 2**20, "runtime_s": 5}
 
 @pytest.fixture
 def wish(api, ours) -> dict:
-    """What makes a campaign of two runs."""
+    """Body that makes a campaign of two runs."""
     topology = api.post("/api/topologies/", {"name": "dir", "stack": DIRECTORY}).json()
     load = {"name": "w", "tool": "fio", "options": FIO, "sweep": {"iodepth": [1, 8]}}
     workload = api.post("/api/workloads/", load).json()

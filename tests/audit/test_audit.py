@@ -146,7 +146,9 @@ def test_an_entry_put_in_behind_the_end_shows(five):
 
 
 def computed_anew() -> None:
-    """What somebody does who has the database and this program, but no key: every digest fits, the head, too."""
+    """Forge the log as somebody may who has the database and this program, but no key: every digest fits, the head,
+    too.
+    """
     previous = ""
     for row in Entry.objects.order_by("pk"):
         row.previous = previous

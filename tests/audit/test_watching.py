@@ -97,7 +97,7 @@ def test_who_lacks_the_second_factor_did_nothing(web, team, disk):
 
 
 def test_whose_password_is_asked_for_first_did_nothing_yet(user):
-    """What was asked is done with the password, and told then."""
+    """The deed is done with the password, and told then."""
     web = Client()
     web.post("/login/", {"login": "alice", "password": "alice-password"})
     session = web.session
@@ -218,7 +218,7 @@ def test_another_teams_rows_are_not_named_in_ones_own_log(other_user, other_web,
     ("proxies", "seen"), [(0, "127.0.0.1"), (1, "203.0.113.7"), (2, "6.6.6.6"), (9, "127.0.0.1")]
 )
 def test_behind_a_proxy_the_address_is_the_persons(web, team, disk, settings, proxies, seen):
-    """What a client itself writes into the header is not believed; a count that is wrong hides no deed."""
+    """A client's own word in the header is not believed; a count that is wrong hides no deed."""
     settings.ALLAUTH_TRUSTED_PROXY_COUNT = proxies
     headers = {"X-Forwarded-For": "6.6.6.6, 203.0.113.7"}
     web.post(f"/hosts/{disk.host_id}/delete/", headers=headers)

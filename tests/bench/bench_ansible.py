@@ -71,7 +71,7 @@ def install() -> Path:
 
 
 def ansible(rig: UmlHost, playbook: Path, place: Path) -> Callable[[], None]:
-    """What runs both playbooks against the host; CalledProcessError when one fails."""
+    """Function that runs both playbooks against the host; CalledProcessError when one fails."""
     reach = {
         "ansible_host": "127.0.0.1",
         "ansible_port": rig.port,

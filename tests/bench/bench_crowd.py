@@ -128,7 +128,7 @@ def make_campaign(owner: Any, host: Any, directory: Path, seconds: float) -> Any
 
 
 def addresses(owner: Any, campaigns: list[int]) -> list[str]:
-    """What people look at; those of the lab's results more often."""
+    """Addresses that people look at; those of the lab's results more often."""
     from benchlab.campaigns.models import Run
     from benchlab.hosts.models import Host
 

@@ -44,7 +44,7 @@ def main() -> int:
 
 
 def fork_ms(rig: UmlHost) -> float:
-    """What it costs on the host to start a program."""
+    """Cost of starting a program on the host, in ms."""
     loop = f"TIMEFORMAT=%R; time for n in $(seq {FORKS}); do /bin/true; done"
     return float(rig.ssh("bash", "-c", loop).stderr.split()[-1]) / FORKS * 1000
 

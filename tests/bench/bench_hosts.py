@@ -72,7 +72,7 @@ def measured(directory: Path, hosts: int, runs: int, seconds: int) -> tuple[Figu
 
 
 def leave_others() -> None:
-    """What a benchmark before this one left unfinished in its database is not for our worker."""
+    """Put off what a benchmark before this one left unfinished in its database: it is not for our worker."""
     from benchlab.runs.models import Layout
 
     Layout.objects.update(next_step_at=timezone.now() + timedelta(days=1))
@@ -131,7 +131,7 @@ class Lab:
 
 @dataclass(frozen=True)
 class Figures:
-    """What one campaign took, on so many hosts. The clock of the machines is ours."""
+    """Figures of one campaign on so many hosts. The clock of the machines is ours."""
 
     hosts: int
     wall_s: float

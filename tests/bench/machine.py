@@ -135,7 +135,7 @@ class Machine:
         return Answer(b"", 127, f"machine {self.number} was never asked {line[:300]}".encode())
 
     def own(self, raw: bytes) -> bytes:
-        """What was recorded, as of this machine."""
+        """Recorded bytes, as of this machine."""
         told = raw.replace(BOOT_ID, self.boot_id.encode())
         return told.replace(SERIAL, b"M%07d" % self.number).replace(NAME, b"m%d" % self.number)
 

@@ -95,7 +95,7 @@ class Camera:
             self.keep(png, self.out / f"{name}-{look}.webp", STEPS)
 
     def _show_all(self, width: int) -> None:
-        """What sticks below is below."""
+        """Make the window as high as the page, so that what sticks below is below."""
         high = self.page.evaluate("document.documentElement.scrollHeight")
         self.page.set_viewport_size({"width": width, "height": high})
         self.page.wait_for_timeout(300)

@@ -47,7 +47,7 @@ def cards(page):
 
 
 def settled(page) -> None:
-    """What htmx has under way is done: it gives the focus last."""
+    """Wait until htmx has nothing under way: it gives the focus last."""
     page.wait_for_load_state("networkidle")
     busy = ".htmx-request, .htmx-swapping, .htmx-settling, .htmx-added"
     expect(page.locator(busy)).to_have_count(0)

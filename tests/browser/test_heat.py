@@ -108,7 +108,7 @@ def test_latency_stands_beside_iops_where_there_is_room(person, campaign):
       .map(({ xaxis, yaxis }) => [xaxis._offset, yaxis._offset])"""
 
     def places() -> tuple[float, float]:
-        """How far the second panel is to the right of the first one, and below it, in px."""
+        """Offsets of the second panel to the right of the first one, and below it, in px."""
         page.wait_for_timeout(800)
         (x1, y1), (x2, y2) = page.evaluate(panels)
         return x2 - x1, y2 - y1

@@ -56,7 +56,7 @@ def person(chromium, web, tmp_path) -> Iterator[Person]:
 
 
 def lost(person: Person, address: str, part: str) -> tuple[int, list[str]]:
-    """How many things were drawn anew under the focus, and those that lost it."""
+    """Number of things that were drawn anew under the focus, and those that lost it."""
     person.page.goto(address)
     person.drawn()
     found: dict[str, Any] = person.page.evaluate(LOST, part)

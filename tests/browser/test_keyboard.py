@@ -49,7 +49,7 @@ class Keys:
         self.page, self.keys = person.page, person.page.keyboard
 
     def stop(self) -> dict[str, Any] | None:
-        """Where the keys go now; None: nowhere on the page. AssertionError where one does not see it."""
+        """Element that has the focus; None: nothing on the page. AssertionError where one does not see it."""
         found = self.page.evaluate(STOP)
         assert found is None or (found["ring"] and found["seen"]), found
         return found
@@ -63,7 +63,7 @@ class Keys:
         raise AssertionError(f"{target} is not reached by {key}")
 
     def into(self, label: str, text: str) -> None:
-        """What was in the field is replaced."""
+        """Type a text into a field, in the place of what was there."""
         self.to(self.page.get_by_label(label))
         self.keys.press("Control+A")
         self.keys.type(text)

@@ -89,7 +89,7 @@ def test_alice_invites_carol_and_bob_sees_nothing(somebody, lab, user, other_use
 
 
 def actions(person: Person) -> set[str]:
-    """What its buttons and links that look like buttons say, of the page's own part."""
+    """Words of its buttons and links that look like buttons, of the page's own part."""
     main = person.page.get_by_role("main")
     found = [*main.get_by_role("button").all(), *main.locator("a[role=button]").all()]
     return {one.inner_text().strip() for one in found}

@@ -28,7 +28,7 @@ def ours_alone(monkeypatch):
 
 
 async def publish(campaign: int) -> int:
-    """How many subscribers heard it."""
+    """Publish a change; returns the number of subscribers that heard it."""
     async with redis.asyncio.Redis.from_url(settings.REDIS_URL) as client:
         return int(await client.publish(events.channel(campaign), b"changed"))
 

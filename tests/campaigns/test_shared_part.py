@@ -38,7 +38,7 @@ def ear(monkeypatch) -> Ear:
 
 @pytest.fixture
 def made(monkeypatch) -> list[str]:
-    """Whom the part was made for."""
+    """Names of those for whom the part was made."""
     found: list[str] = []
     shown = views._shown
 

@@ -23,7 +23,7 @@ def url(name: str, campaign: Campaign) -> str:
 
 
 def now(client, campaign, query: str = ""):
-    """What a live page asks for at a change."""
+    """Answer to a live page that asks at a change."""
     return client.get(
         url("campaign-detail", campaign) + query, headers={"HX-Target": "campaign-now"}
     )
@@ -333,7 +333,9 @@ def test_a_stuck_layout_says_what_to_do_and_is_torn_down_again(web, campaign):
 
 
 def test_the_page_is_in_the_order_of_what_one_asks_for(web, campaign, attempts):
-    """What goes on, what came of it so far, the run that is measured now; what may be done stands in the title row."""
+    """First what goes on, then what came of it, then the run that is measured; what may be done stands in the title
+    row.
+    """
     end(attempts[0], Outcome.SUCCEEDED)
     Measurement.objects.create(attempt=attempts[0], name="iops", value=9.0, unit="op/s")
     Attempt.objects.filter(pk=attempts[1].pk).update(phase=AttemptPhase.RUNNING)

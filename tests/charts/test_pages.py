@@ -232,7 +232,7 @@ def test_the_live_figure_shows_what_was_sampled_so_far(web, lab):
 
 
 def test_the_live_figure_shows_the_layouts_own_disks_when_asked(web, lab):
-    """What the system's disk does beside it is left out, and so is a disk of another layout."""
+    """The system's disk is left out, whatever it does beside it, and so is a disk of another layout."""
     load = made.workload(lab.team, "other")
     attempt = made_live.running(lab.campaign, lab.host, lab.stacks[0], load, frames=0)
     busy = "# /proc/diskstats\n" + "".join(

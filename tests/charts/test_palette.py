@@ -35,7 +35,7 @@ places = st.lists(
 
 
 def look(found: Place) -> tuple[str, str]:
-    """What its place alone asks for."""
+    """Colour and dash that its place alone asks for."""
     return COLOURS[found.layout % len(COLOURS)], LINE_DASHES[found.host % len(LINE_DASHES)]
 
 

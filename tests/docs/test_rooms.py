@@ -80,7 +80,8 @@ SPREAD = re.compile(r"[=:] \(\n\s+\S[^\n]*\S  # [^\n]*\n\s*\)\n")
 
 
 # A docstring's first sentence names what is inside ("Facts of a host"), for who has never seen the module.
-QUESTION = re.compile(r"(What|How|Who|Whose|Where|When|Which|Whether|Why)\b")
+QUESTION = re.compile(r"(What|How|Who|Whom|Whose|Where|When|Which|Whether|Why)\b")
+DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def test_no_module_is_called_by_a_participle_or_a_metaphor():
@@ -91,6 +92,20 @@ def test_a_docstring_begins_with_what_the_module_is():
     paths = [*modules().values(), *(ROOT / "tests").rglob("*.py")]
     begins = {str(path): ast.get_docstring(ast.parse(path.read_text())) or "" for path in paths}
     assert [path for path, says in begins.items() if QUESTION.match(says)] == []
+
+
+def test_a_docstring_begins_with_what_the_function_or_class_is():
+    public = (
+        (module, node)
+        for module in modules()
+        for node in nodes(module)
+        if isinstance(node, DEFINED) and not node.name.startswith("_")
+    )
+    assert [
+        f"{module}.{node.name}"
+        for module, node in public
+        if QUESTION.match(ast.get_docstring(node) or "")
+    ] == []
 
 
 def ours() -> list[Path]:

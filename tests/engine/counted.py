@@ -69,13 +69,13 @@ class Counted:
 
     @property
     def numbers(self) -> list[tuple[str, int]]:
-        """How many statements each event makes, in order."""
+        """Number of statements of each event, in order."""
         return [(event.what, len(event.said)) for event in self.events]
 
 
 @contextmanager
 def counting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
-    """What this thread asks of the database meanwhile."""
+    """Statements that this thread makes meanwhile."""
     counted = Counted()
     with monkeypatch.context() as patched, connection.execute_wrapper(counted):
         for where, name, what, within in (

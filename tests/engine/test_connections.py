@@ -35,7 +35,7 @@ class Connections(TransactionTestCase):
         connection.close()
 
     def task(self) -> int:
-        """What is around each task, and a query in it."""
+        """Number of the connection of a query, with all that is around a task."""
         self.worker.close_database()
         refresh_connections()
         used = number()

@@ -23,7 +23,7 @@ __all__ = ["campaign", "host", "make_layout"]
 
 @pytest.fixture
 def asked(monkeypatch) -> list[tuple[str, int]]:
-    """What a dead broker was asked to take."""
+    """Messages that a dead broker was asked to take."""
     found: list[tuple[str, int]] = []
 
     def refuse(name: str, args: tuple[int], **_: object) -> None:

@@ -173,7 +173,7 @@ def test_reading_a_volume_tells_nothing_of_what_is_on_it(lab):
     ],
 )
 def test_what_a_run_before_it_wrote_is_no_unwritten_block(lab, tool, options, moved, doubted):
-    """Where the advice was followed: write all of it first, by a workload before this one."""
+    """The advice was followed: write all of it first, by a workload before this one."""
     filled, reads = lab.attempts[:2]
     layout = reads.layout
     layout.plan = {**layout.plan, "layers": layout.plan["layers"][:1]}

@@ -156,7 +156,7 @@ def test_many_runs_are_kept_in_as_many_queries_as_one(
 
 @pytest.fixture
 def asked(monkeypatch) -> list[tuple[str, int]]:
-    """What a worker would have been asked."""
+    """Messages that a worker would have had."""
     found: list[tuple[str, int]] = []
     monkeypatch.setattr(messages, "send", lambda task, pk: found.append((task, pk)))
     return found

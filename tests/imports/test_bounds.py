@@ -48,7 +48,7 @@ def peak(work: Callable[[], Any]) -> int:
 
 @pytest.fixture
 def looked(monkeypatch) -> list[str]:
-    """What was unpacked or read."""
+    """Names of what was unpacked or read."""
     seen: list[str] = []
     unpack, read = Unpacker.unpack, texts.read
 

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("shelved")
 
 
 def figure(web, name: str, workload: str, **query: str) -> dict[str, Any]:
-    """What the campaign's page draws for that workload."""
+    """Figure on the campaign's page for that workload."""
     campaign = Campaign.objects.get(name__startswith=name)
     page = web.get(reverse("campaign-detail", args=[campaign.pk]), query)
     assert page.status_code == 200

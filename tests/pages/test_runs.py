@@ -92,7 +92,7 @@ ORDERS = (
 
 @pytest.mark.parametrize("few", [0, 5000])
 def test_pages_follow_each_other_in_every_order(web, lab, few, monkeypatch):
-    """Whether they are walked along an index, or all sorted."""
+    """Rows may be walked along an index, or all sorted."""
     monkeypatch.setattr(walk, "FEW", few)
     for name in ORDERS:
         for sign in ("", "-"):

@@ -32,7 +32,7 @@ COUNT = re.compile(r'<span id="nav-needed" class="count">(\d*)')
 
 
 def bar(client, url: str = "/hosts/") -> tuple[str, str, str]:
-    """Where the pill leads, how many run, how many things need a person; "" for what is not told."""
+    """Address of the pill, number of what runs, number of what needs a person; "" for what is not told."""
     text = client.get(url).text
     [(leads, runs)], [needed] = PILL.findall(text), COUNT.findall(text)
     return leads, runs, needed

@@ -37,7 +37,7 @@ def nudges(monkeypatch, hosts_at_once) -> None:
 
 
 class Machine:
-    """What stands where the host's SSH would be: its facts, as a test sets them."""
+    """Host in the place of SSH: its facts, as a test sets them."""
 
     def __init__(self) -> None:
         self.facts: HostFacts = HOST

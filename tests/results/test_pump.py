@@ -41,7 +41,7 @@ def until(true: Callable[[], bool]) -> None:
 
 
 def test_one_that_is_dropped_before_it_was_begun_gives_its_slot_back():
-    """Who asked has hung up while the first parts were made: Django drops the answer without closing it."""
+    """The client hung up while the first parts were made: Django drops the answer without closing it."""
     free = slots()
     made = streaming.Pump(endless)
     assert slots() == free - 1

@@ -55,7 +55,7 @@ def ends(bench: Bench, *names: str) -> str:
 
 
 def refused(bench: Bench, made: stack.StackPlan) -> str:
-    """Why the plan's first step may not run: by the executor, and the disks are as they were."""
+    """Refusal of the plan's first step by the executor; the disks are as they were."""
     before = ends(bench)
     with pytest.raises(GuardError) as raised:
         bench.apply(made.steps)

@@ -16,7 +16,7 @@ OVER = (LayoutPhase.DONE, LayoutPhase.STUCK)
 
 
 def plan_and_start(campaign: Campaign) -> None:
-    """What a person does: look at the plans, agree to them."""
+    """Do what a person does: look at the plans, agree to them."""
     for layout in campaign.layouts.filter(phase=LayoutPhase.DRAFT):
         previews.preview(layout.pk)
     drafts = campaign.layouts.filter(phase=LayoutPhase.DRAFT)

@@ -129,7 +129,7 @@ def test_a_degraded_run_has_a_fingerprint_of_its_own(ready):
 
 
 def test_firmware_counts_where_a_disk_tells_it():
-    """What was measured on a disk that tells none stays equal to what was measured before it was asked."""
+    """A disk that tells none stays equal to what was measured before it was asked."""
 
     def part(firmware: str) -> dict[str, Any]:
         disk = BlockDevice("sdb", "/dev/sdb", "disk", 1, "8:16", serial="S1", firmware=firmware)

@@ -28,7 +28,7 @@ THREADS = 4  # of the worker that tests start
 
 @pytest.fixture
 def sent(monkeypatch) -> list[tuple[str, int]]:
-    """What would have gone to a worker: the task's name and the layout."""
+    """Messages that would have gone to a worker: the task's name and the layout."""
     found: list[tuple[str, int]] = []
 
     def note(task, layout_id: int) -> None:

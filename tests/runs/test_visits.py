@@ -343,7 +343,7 @@ def designs(user, campaign) -> set[str]:
 
 
 def drive_plan(campaign) -> int:
-    """How many drafts were planned and started."""
+    """Plan and start all drafts; returns their number."""
     drafts = campaign.layouts.filter(phase=P.DRAFT).count()
     drive.plan_and_start(campaign)
     return drafts

@@ -13,7 +13,7 @@ from agents.layers import directory
 
 @dataclass
 class Kernel:
-    """What the layer's kernel does: `looks` more looks find it at work, by stage; how often it was asked."""
+    """Kernel of the layer: `looks` more looks find it at work, by stage; how often it was asked."""
 
     looks: dict[int, int] = field(default_factory=dict)
     asked: list[tuple[int, int]] = field(default_factory=list)  # (stage, looks left)

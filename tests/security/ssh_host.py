@@ -31,7 +31,7 @@ class _Anybody(asyncssh.SSHServer):
 
 @contextmanager
 def hostile(answer: Answer, *, version: str = "x", banner: str = "") -> Iterator[shell.Address]:
-    """Where it listens; its key is the pinned one."""
+    """Address on which it listens; its key is the pinned one."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()

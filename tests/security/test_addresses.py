@@ -123,7 +123,7 @@ def test_a_wrong_environment_is_said(monkeypatch):
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR])
 def test_only_owners_may_say_where_to_knock(team, user, web, role):
-    """What a connection says (refused, timed out) would map a network for whoever may choose the address."""
+    """A connection's answer (refused, timed out) would map a network for whoever may choose the address."""
     Membership.objects.filter(user=user).update(role=role)
     given = {"name": "x", "address": "10.0.0.1", "port": 22, "user": "root"}
     assert web.post("/hosts/add/", given).status_code == 403

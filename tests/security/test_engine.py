@@ -55,7 +55,7 @@ def lying(monkeypatch, attempt):
 
 
 def told(attempt: Attempt, seconds: float, polled: job.Polled) -> Decision:
-    """What is decided, and done unless it is to ask again, when the host tells this so long after the start."""
+    """Decision, carried out unless it is to ask again, when the host tells this so long after the start."""
     Attempt.objects.filter(pk=attempt.pk).update(
         started_at=timezone.now() - timedelta(seconds=seconds)
     )

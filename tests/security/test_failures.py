@@ -58,7 +58,7 @@ def visitor(settings) -> Client:
 
 @pytest.fixture
 def parts(monkeypatch) -> dict[str, str]:
-    """What each part says; the test may change it."""
+    """Answers of each part; the test may change them."""
     told = {"database": "ok", "broker": "ok", "worker": "ok"}
     for name in told:
         monkeypatch.setattr(readiness, name, lambda name=name: told[name])

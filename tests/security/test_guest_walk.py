@@ -109,7 +109,7 @@ def told_of(attempt: Attempt, campaign: Any, load: Any) -> None:
 
 @pytest.fixture
 def others(rows, user, other_user) -> list[SimpleNamespace]:
-    """What no link is about: of the same team, of another team; and in the shared campaign itself a second set-up,
+    """Rows that no link is about: of the same team, of another team; and in the shared campaign itself a second set-up,
     which only the links to the whole of it show.
     """
     other = other_user.teams.get()

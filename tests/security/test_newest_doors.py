@@ -46,7 +46,7 @@ def fields() -> list[Any]:
     ("driver", "name"), fields(), ids=lambda one: one if isinstance(one, str) else one.LABEL
 )
 def test_no_option_of_the_newest_drivers_takes_a_word_of_ones_own(driver, name):
-    """What passes is one of the choices, a number in its bounds, or a switch; never a text that was not listed."""
+    """Only one of the choices passes, a number in its bounds, or a switch; never a text that was not listed."""
     plain = getattr(driver.Options(), name)
     for value in HOSTILE:
         try:

@@ -69,7 +69,7 @@ def body_of(answer: Any) -> bytes:
 
 
 def _look(web, address: str, headers) -> bool:
-    """Whether hostile words are shown there. AssertionError for whatever is wrong."""
+    """True when hostile words are shown there. AssertionError for whatever is wrong."""
     began = time.monotonic()
     answer = web.get(address, headers=headers)
     body = body_of(answer)

@@ -31,7 +31,7 @@ TOTP = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 
 @pytest.fixture
 def secrets(rows, owner, team) -> dict[str, str]:
-    """What must be seen nowhere, by what it is."""
+    """Secrets that must be seen nowhere, by what they are."""
     person = User.objects.get(username="root")
     person.set_password(PASSWORD)
     person.save()

@@ -155,7 +155,7 @@ def test_views_are_counted_and_figures_are_not(lab, guest):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_page_and_no_api_opens_to_a_guest(lab, guest, kind):
-    """Who has a link, and sends its token in every way, is still a stranger everywhere else."""
+    """A guest with a link, whose token is sent in every way, is still a stranger everywhere else."""
     _, token = link_of(lab, kind)
     guest.get(f"/s/{token}/")
     for name, route in PAGES.items():

@@ -39,7 +39,7 @@ def log_in(
 
 
 def confirmed(web: Client) -> Client:
-    """What touches the account's safety asks for the password once more."""
+    """Client that gave the password once more, as all that touches the account's safety asks for."""
     assert web.post("/account/again/", {"password": "alice-password"}).status_code == 302
     return web
 

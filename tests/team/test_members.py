@@ -33,7 +33,7 @@ def web(user) -> Client:
 
 @pytest.fixture
 def log():
-    """What goes to stderr in an installation."""
+    """Stream of what goes to stderr in an installation."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.addFilter(log_filter.Links())

@@ -202,7 +202,7 @@ def may_see(role: Role | None, name: str, method: str) -> bool:
 
 
 def test_pages_of_strangers(rows):
-    """Who has no account is sent to log in."""
+    """Strangers are sent to log in."""
     for name, method in METHODS:
         level = permissions.page_level(name, method.upper())
         with rolled_back(f"{method} {name}"):
@@ -237,7 +237,7 @@ def test_pages_of_another_team(rows, other_user):
 
 @contextmanager
 def rolled_back(asked: str) -> Iterator[None]:
-    """What one role may delete is there for the next one; an exception says what was asked."""
+    """Block whose changes are undone: the next role finds what one may delete. An exception says what was asked."""
     try:
         with transaction.atomic():
             yield

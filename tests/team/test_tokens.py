@@ -63,7 +63,7 @@ def test_a_viewers_token_of_an_owner_changes_nothing(user):
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR])
 def test_a_limited_token_does_not_leave_the_team(user, other_user, team, role):
-    """What its person is there is more than it may give up."""
+    """A limited token is refused: its person's place in the team is more than it may give up."""
     Membership.objects.create(team=team, user=other_user, role=Role.OWNER)
     _, key = tokens.make(user, "reader", role)
     said = is_problem(client(key).post(f"/api/teams/{team.pk}/leave/"), 403)

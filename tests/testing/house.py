@@ -59,7 +59,7 @@ def nodes(name: str) -> tuple[ast.AST, ...]:
 
 
 def names(node: ast.AST) -> list[str]:
-    """What this statement imports, in full: module, or module.name."""
+    """Names that this statement imports, in full: module, or module.name."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom) and node.module:
@@ -167,7 +167,7 @@ def tools() -> set[str]:
 
 
 def tool_names() -> list[str]:
-    """Where a tool is named as itself outside of the rooms that may, as "module:line kind", templates included."""
+    """Places that name a tool as itself outside of the rooms that may, as "module:line kind", templates included."""
     return [*_named_in_modules(), *_named_in_templates()]
 
 
@@ -231,7 +231,7 @@ def _has_shell(name: str) -> bool:
 
 
 def _used_of(name: str, others: tuple[str, ...]) -> Iterator[ast.Attribute]:
-    """Where it uses something of one of these modules, by whatever name it imports that."""
+    """Uses of anything in one of these modules, by whatever name it is imported."""
     imports_from = [node for node in nodes(name) if isinstance(node, ast.ImportFrom)]
     called = {
         alias.asname or alias.name

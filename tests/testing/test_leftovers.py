@@ -50,7 +50,7 @@ def test_it():
 
 @pytest.fixture(autouse=True)
 def nobody_else_clears(tmp_path_factory, monkeypatch) -> Iterator[None]:
-    """What a test here leaves on purpose would be found, and told, by any run of tests on this machine.
+    """Keep other runs away: what a test here leaves on purpose, any run of tests on this machine would find and tell.
 
     Those wait for the machine's lock; what this test starts has a cache, and thereby a lock, of its own.
     """

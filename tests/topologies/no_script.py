@@ -60,7 +60,7 @@ class Form(HTMLParser):
 
 
 class Visitor:
-    """Who presses buttons of one form, and types."""
+    """Person who presses buttons of one form, and types."""
 
     def __init__(self, web: Client, url: str, name: str = "topology-form") -> None:
         self.web, self.url, self.name = web, url, name

@@ -10,7 +10,7 @@ from tests.topologies.drafts import EXAMPLE, built, disks, kinds, of_host
 
 
 def test_raw_first_is_no_dead_end():
-    """What comes to lie under it takes its disks; nothing has to be typed again."""
+    """A layer that comes to lie under it takes its disks; nothing has to be typed again."""
     stack = built("add 0 raw", "disks 0 data 1", "add 0 lvm", "disks 0 data 4", "add 2 filesystem")
     assert kinds(stack) == ["lvm", "raw", "filesystem"]
     assert [disks(entry) for entry in stack] == [{"data": ("hdd", 4)}, {}, {}]

@@ -27,7 +27,7 @@ NEEDED = ("sudo", "unshare", "setpriv", "mount")
 
 
 def lacking() -> str:
-    """Why it cannot be here; "" where it can."""
+    """Reason why it cannot be here; "" where it can."""
     if os.geteuid() != 0:
         return "only root can make a user for a test"
     missing = [program for program in NEEDED if not shutil.which(program)]
@@ -104,7 +104,7 @@ class Eve:
 
 
 def mount_space(pid: int) -> str:
-    """Which mount namespace a process is in; "" for none that we may know."""
+    """Mount namespace of a process; "" for none that we may know."""
     with suppress(OSError):
         return str(Path(f"/proc/{pid}/ns/mnt").readlink())
     return ""

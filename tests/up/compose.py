@@ -38,7 +38,7 @@ def substituted(text: str, env: Mapping[str, str]) -> str:
 
 
 def to_the_brace(text: str) -> tuple[str, str]:
-    """What is before the brace that closes, and what is after it."""
+    """Text before the brace that closes, and text after it. ValueError without one."""
     depth = 1
     for at, char in enumerate(text):
         depth += {"{": 1, "}": -1}.get(char, 0)

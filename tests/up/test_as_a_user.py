@@ -72,7 +72,7 @@ class Lab:
         return said
 
     def layouts(self) -> list[Path]:
-        """What layouts made in the scratch directory."""
+        """Directories that layouts made in the scratch directory."""
         return sorted((self.state.path / "scratch").glob("*"))
 
     def tools(self) -> list[tuple[int, str]]:

@@ -56,7 +56,7 @@ def words(instruction: str) -> list[list[str]]:
 
 
 def command(service: str) -> list[str]:
-    """What it runs: its own, or the image's."""
+    """Command that it runs: its own, or the image's."""
     (image,) = (one for one in DOCKERFILE if one.startswith("CMD "))
     told = SERVICES[service].get("command") or yaml.safe_load(image.removeprefix("CMD "))
     return [str(word) for word in told]

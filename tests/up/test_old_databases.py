@@ -123,7 +123,7 @@ def test_the_command_finds_the_last_commit_that_has_all_steps(runs):
 
 
 def git(*argv: str) -> str:
-    """What it prints; "" where it fails."""
+    """Output of git; "" where it fails."""
     done = subprocess.run(["git", *argv], cwd=ROOT, capture_output=True, text=True, check=False)
     return done.stdout.strip()
 

@@ -61,7 +61,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """What is said of a swept line."""
+    """Words of the product on a swept line."""
 
     line: str
     workload: str
@@ -79,7 +79,7 @@ class Finds:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """How the disks of that name shared what was written (benchlab.analysis.devices.balance)."""
+    """Words on how the disks of that name shared what was written (benchlab.analysis.devices.balance)."""
 
     line: str
     workload: str
@@ -100,7 +100,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Lacks:
-    """What the article does not print."""
+    """Gap: what the article does not print."""
 
     what: str
 

@@ -48,7 +48,7 @@ def run_under(line: str, workload: str):
 
 
 class Answers:
-    """What the product says, in the words of the page; fails where that is not what the claim's row wants."""
+    """Answers of the product, in the words of the page; fails where they are not what the claim's row wants."""
 
     def __init__(self, api):
         self.api = api
@@ -185,7 +185,7 @@ def test_the_page_has_no_claim_that_is_not_asked():
 
 
 def test_nothing_is_decided_by_what_is_not_there_nor_by_one_repeat_of_each():
-    """Where an article is right, or wrong, it is by counters, or within one curve."""
+    """An article is right, or wrong, by counters, or within one curve."""
     for one in CLAIMS:
         kinds = {type(answer) for answer in one.answers}
         assert kinds and (one.holds == Holds.OPEN or not kinds & {Ratio, Lacks})

@@ -43,7 +43,7 @@ def two(bench) -> Bench:
 
 
 def words(page: str) -> str:
-    """What is read of it."""
+    """Words that are read of it."""
     read = re.sub(r"<(style|script)\b.*?</\1>", "", page, flags=re.S)
     return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", read)))
 

@@ -47,7 +47,7 @@ class Balance:
 
     @property
     def told(self) -> bool:
-        """Whether so many windows tell it. That few do the work, few windows tell; how even the members are, not."""
+        """True when so many windows tell it. That few do the work, few windows tell; how even the members are, not."""
         return self.spread == Spread.FEW or self.windows >= TELLS
 
 

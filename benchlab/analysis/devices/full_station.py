@@ -34,7 +34,9 @@ class Full(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Deepest:
-    """What was seen at one depth; of repeats the medians. `queues`: requests in flight (aqu-sz) of each bottom device.
+    """Medians over the repeats at one depth. `queues`: requests in flight (aqu-sz) of each bottom device. `cpu`: share
+    of time that the busiest core, or the tool's own thread, was busy; None where nobody looked. `entered`: requests in
+    flight at the volume on top, likewise.
 
     `cpu`: share of time that the busiest core, or the tool's own thread, was busy; None where nobody looked. `entered`:
     requests in flight at the volume on top, likewise.

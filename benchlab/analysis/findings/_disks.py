@@ -111,13 +111,13 @@ def asked(part: Run, window: str, run: Run) -> dict[str, float | None]:
 
 
 def only_writes(run: Run) -> bool:
-    """Whether the tool is known to read nothing."""
+    """True when the tool is known to read nothing."""
     reads = run.access.reads
     return run.access.writes is True and reads is False and not run.figures.get("read.bandwidth")
 
 
 def multiple(run: Run) -> float:
-    """How many bytes of its disks the layout itself makes of one: copies, the parity of small writes, a cache."""
+    """Bytes on the disks for each byte written, by the layout itself: copies, the parity of small writes, a cache."""
     found = 1.0
     for one in run.layers:
         found *= copies_of(one) or UNTOLD
@@ -137,6 +137,6 @@ def md_parity(layer: Layer) -> int:
 
 
 def resyncs(run: Run) -> bool:
-    """Whether an array was read for its own sake meanwhile."""
+    """True when an array was read for its own sake meanwhile."""
     going = (value > 0 for one in run.measured("sync.bandwidth") for value in one.values)
     return bool(run.meta.get("during")) or any(going)

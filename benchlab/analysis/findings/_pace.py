@@ -83,7 +83,7 @@ def _of_disks(run: Run) -> tuple[str, str, Sequence[Track]] | None:
 
 
 def _ways(run: Run) -> tuple[bool, bool]:
-    """Whether it reads and writes; both where nobody told."""
+    """(reads, writes), each true when it does so or nobody told."""
     return run.access.reads is not False, run.access.writes is not False
 
 

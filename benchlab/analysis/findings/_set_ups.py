@@ -61,7 +61,7 @@ class Pair:
 
     @property
     def single(self) -> bool:
-        """Whether one of its points rests on one repeat, which decides nothing."""
+        """True when one of its points rests on one repeat, which decides nothing."""
         return self.over.repeats[0] < 2
 
     def differs(self) -> Verdict | None:
@@ -75,12 +75,12 @@ class Pair:
 
     @property
     def decided(self) -> bool:
-        """Whether one of several depths is called faster or slower; then nothing is equal."""
+        """True when one of several depths is called faster or slower; then nothing is equal."""
         return any(one.says in (Says.FASTER, Says.SLOWER) for one in self.held.points.values())
 
     @property
     def everywhere(self) -> bool:
-        """Whether no depth tells against what is said of all of them: it rests on several repeats, and is not equal."""
+        """True when no depth tells against what is said of all: it rests on several repeats, and is not equal."""
         return not self.single and all(one.says != Says.NONE for one in self.held.points.values())
 
     def surely(self, says: Says) -> list[int]:
@@ -287,7 +287,7 @@ def stack(
     *,
     counted: bool = True,
 ) -> Stack:
-    """What a layout is, without the disks of the `spare` uses and what is there for them, and `ignore`d options.
+    """Layers of a layout, without the disks of the `spare` uses and what is there for them, and `ignore`d options.
 
     Not `counted`: however many disks it has.
     """
@@ -319,7 +319,7 @@ def _options(
 
 
 def has(line: Line, use: str) -> bool:
-    """Whether its layout gives disks, or a piece of one, to that use; a layer that caches counts for "cache"."""
+    """True when its layout gives disks, or a piece of one, to that use; a layer that caches counts for "cache"."""
     return any(
         bool(layer.uses.get(use))
         or (layer.kind == "partition" and layer.options.get("use") == use)

@@ -26,17 +26,17 @@ def held_back(run: Run) -> str:
 
 
 def straight(run: Run) -> bool:
-    """Whether each byte asked for is one byte of one disk, and no layer does anything by itself."""
+    """True when each byte asked for is one byte of one disk, and no layer does anything by itself."""
     return bool(run.layers) and all(_straight(one) for one in run.layers)
 
 
 def quiet(run: Run) -> bool:
-    """Whether no layer reads while it only writes, nor writes while it only reads, but for strays of metadata."""
+    """True when no layer reads while it only writes, nor writes while it only reads, but for strays of metadata."""
     return bool(run.layers) and all(_straight(one) or _quiet(one) for one in run.layers)
 
 
 def cached(run: Run) -> bool:
-    """Whether a layer keeps data on its own account; unknown layers may."""
+    """True when a layer keeps data on its own account; unknown layers may."""
     return not run.layers or any(one.kind in CACHES for one in run.layers)
 
 
@@ -64,12 +64,12 @@ def packing(run: Run) -> str:
 
 
 def copies(run: Run) -> int:
-    """How often each byte written is on the disks at least: 1 where nobody can tell."""
+    """Least number of copies of each byte written on the disks: 1 where nobody can tell."""
     return max((copies_of(one) or 1 for one in run.layers), default=1)
 
 
 def copies_of(one: Layer) -> int | None:
-    """How often a layer writes each byte; None of a mirror of which nobody told how many sides it has."""
+    """Number of times that a layer writes each byte; None of a mirror of which nobody told how many sides it has."""
     level, layout = one.options.get("level", 5), str(one.options.get("layout", ""))
     if (one.kind, one.options.get("type")) == ("lvm", "mirror") or (one.kind, level) == ("md", 1):
         return len(one.uses.get("data", ())) or None

@@ -89,7 +89,7 @@ def _is(figures: Mapping[str, float], name: str) -> bool:
 
 
 def _why(run: Run, figure: str, unit: str, needed: float) -> tuple[str, dict[str, Number]]:
-    """What explains it, as far as it is known."""
+    """Explanation of such a figure, as far as one is known, and its numbers."""
     given = _given(run, figure, unit)
     if given is None:
         direct = run.access.direct and not _stacks.cached(run) and not _stacks.packing(run)
@@ -108,7 +108,7 @@ def _why(run: Run, figure: str, unit: str, needed: float) -> tuple[str, dict[str
 
 
 def _given(run: Run, figure: str, unit: str) -> float | None:
-    """What the kernel counted on the disks of the same."""
+    """Rate of the same that the kernel counted on the disks; None where it is not known."""
     if figure not in OF_ALL:
         return None
     metric = "iops" if unit == "op/s" else "bandwidth"

@@ -79,6 +79,6 @@ def _in_memory(run: Run, said: float) -> list[Finding]:
 
 
 def _flushes(run: Run) -> bool:
-    """Whether the tool makes it durable now and then, or at the end of what it measures."""
+    """True when the tool makes it durable now and then, or at the end of what it measures."""
     told = run.options.get("conv") or ()
     return any(run.options.get(name) for name in FLUSHES) or any(name in told for name in FLUSHES)

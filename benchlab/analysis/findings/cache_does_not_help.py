@@ -17,7 +17,7 @@ HELPS = 1.05  # single repeats: from here on there is nothing to say
 
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
-    """Where nothing but the cache differs (bcache, flashcache, LVM's, a pool's second level)."""
+    """Findings where nothing but the cache differs (bcache, flashcache, LVM's, a pool's second level)."""
     return [found for one in pairs(lines, _adds) if (found := _told(one))]
 
 
@@ -28,7 +28,7 @@ def _adds(without: Line, with_: Line) -> bool:
 
 
 def _told(one: Pair) -> Finding | None:
-    """What a depth says by itself comes before what all of them say together: their mean may hide it."""
+    """Finding of one pair. A depth by itself comes before all of them together: their mean may hide it."""
     severity = Severity.LIMIT
     slower = one.surely(Says.SLOWER)
     if one.everywhere and (verdict := one.differs()) and verdict.says == Says.SLOWER:

@@ -36,7 +36,7 @@ def applies(run: Run) -> list[Finding]:
 
 
 def _packs(run: Run) -> bool:
-    """Whether a layer compresses what can be: fewer bytes on disk are then no cache."""
+    """True when a layer compresses what can be: fewer bytes on disk are then no cache."""
     if run.access.compressible is False:
         return False
     return any(layer.options.get("compression", "off") != "off" for layer in run.layers)

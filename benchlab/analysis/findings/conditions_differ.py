@@ -25,8 +25,10 @@ WORDS = {"write_cache": "write cache", "logical_block": "logical block"}
 
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
-    """What nobody told is neither equal nor different; disks that spin and NVMe disks are held against such only,
-    and lines of a host against its others. Runs of one line may differ, too: it was built anew, or began again."""
+    """Findings of conditions that differ; one that nobody told is neither equal nor different. Disks that spin and NVMe
+    disks are held against such only, and lines of a host against its others. Runs of one line may differ, too: it was
+    built anew, or began again.
+    """
     return [
         found for host in dict.fromkeys(line.host for line in lines) for found in _of(host, lines)
     ]
@@ -65,7 +67,7 @@ def _sides(lines: Sequence[Line], what: str) -> dict[str, Sides]:
 
 
 def _of_run(run: Run, what: str) -> dict[str, Values]:
-    """What it tells."""
+    """Values of one condition in a run, by kind of disk, or by disk; under "" where it is none of the disks'."""
     if what not in OF_DISKS:
         return {"": (told,)} if (told := run.conditions.get(what)) else {}
     wanted, groups = set(run.disks()), dict[str, set[str]]()

@@ -32,7 +32,7 @@ def _adds(fewer: Line, more: Line) -> bool:
 
 
 def _kind(line: Line) -> object:
-    """What it is; the disks that hold nothing of their own are as many."""
+    """Kind of a line: its stack, with any number of disks, and how many of these hold nothing of their own."""
     spare = len(line.runs[0].disks()) - len(holding(line))
     return stack(line.layers, ignore=SIZES, counted=False), spare
 

@@ -32,7 +32,7 @@ def applies(run: Run) -> list[Finding]:
 
 
 def _new(group: Group, one: Balance) -> int:
-    """How many of the last carry less than half of what each before them carries; 0: none."""
+    """Number of the last disks that carry less than half of what each before them carries; 0: none."""
     if one.spread not in (Spread.FEW, Spread.UNEVEN):
         return 0
     shares = one.shares

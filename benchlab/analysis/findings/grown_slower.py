@@ -30,7 +30,7 @@ def _grew(other: Line, grown: Line) -> bool:
 
 
 def _size(line: Line) -> object:
-    """What it is, and of how many disks: the options that say how it was made that large may differ."""
+    """Stack and number of disks: the options that say how it was made that large may differ."""
     return stack(line.layers, ignore=SIZES), len(line.runs[0].disks())
 
 

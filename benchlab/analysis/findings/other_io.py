@@ -37,7 +37,7 @@ def applies(run: Run) -> list[Finding]:
 
 
 def _way(run: Run) -> str | None:
-    """What a tool does that does but one thing, past the page cache."""
+    """Direction of a tool that does but one thing, past the page cache; None of others."""
     reads, writes = run.access.reads, run.access.writes
     if not run.access.direct or None in (reads, writes) or reads == writes:
         return None

@@ -18,12 +18,12 @@ LEAST = 1 << 20  # B/s
 
 
 def applies(run: Run) -> list[Finding]:
-    """What was to be measured (a moment of a growing layout, a discard that a layer was told to do) is worth a note."""
+    """Findings of work meanwhile. What was to be measured (a growing layout, a discard asked for) is worth a note."""
     return [*_recorded(run), *_arrays(run), *_discards(run)]
 
 
 def _recorded(run: Run) -> list[Finding]:
-    """What the engine saw at the run's two ends: it measured during that on purpose."""
+    """Findings of what the engine saw at the run's two ends: it measured during that on purpose."""
     during = run.meta.get("during") or {}
     started = during.get("start") or ()
     ended = {one.get("says"): one.get("done") for one in during.get("end") or ()}
@@ -110,7 +110,7 @@ def _discards(run: Run) -> list[Finding]:
 
 
 def _wanted(run: Run) -> bool:
-    """Whether a layer was told to discard as it goes."""
+    """True when a layer was told to discard as it goes."""
     return any(_told_to_discard(one) for one in run.layers)
 
 

@@ -53,7 +53,7 @@ def _begin(pace: Pace) -> Begin | None:
 
 
 def _edge(values: Array) -> int:
-    """Where two levels fit best, by least squares: the lengths that are tried for a proof are coarse."""
+    """Length of the first level where two fit best, by least squares: those tried for a proof are coarse."""
     ends = np.arange(FIRST, values.size // 2 + 1)
     sums = np.cumsum(values)
     means, rests = sums[ends - 1] / ends, (sums[-1] - sums[ends - 1]) / (values.size - ends)

@@ -16,7 +16,7 @@ LOG = ("log",)
 
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
-    """Where nothing but the log device differs. Of one repeat each only the ratio is told."""
+    """Findings where nothing but the log device differs. Of one repeat each only the ratio is told."""
     return [found for one in pairs(lines, _adds) if (found := _told(one))]
 
 
@@ -27,7 +27,7 @@ def _adds(without: Line, with_: Line) -> bool:
 
 
 def _told(one: Pair) -> Finding | None:
-    """What a depth says by itself comes before what all of them say together: their mean may hide it."""
+    """Finding of one pair. A depth by itself comes before all of them together: their mean may hide it."""
     costs, gains = one.surely(Says.SLOWER), one.surely(Says.FASTER)
     severity = Severity.NOTE
     if one.everywhere and (verdict := one.differs()):

@@ -30,7 +30,7 @@ def applies(run: Run) -> list[Finding]:
 
 
 def _measured(run: Run) -> list[Finding]:
-    """What pg_test_fsync shows: a write of 2 kB, and of 1 kB, takes longer than one of 4 kB."""
+    """Finding by pg_test_fsync: a write of 2 kB, and of 1 kB, takes longer than one of 4 kB."""
     needed = {FOUR_KB[0], *(name for name, _ in BELOW.values())}
     rates = {name: run.figures.get(f"{name}.ops", 0.0) for name in needed}
     if not all(rate > 0 for rate in rates.values()):

@@ -75,7 +75,7 @@ def _mounted(layer: Layer) -> tuple[str, ...]:
 
 
 def _caches(line: Line) -> set[str]:
-    """How the disks' write caches were set; of one that nobody told, ""."""
+    """Settings of the disks' write caches; "" for one that nobody told."""
     return {device.write_cache for run in line.runs for device in run.devices.values()}
 
 

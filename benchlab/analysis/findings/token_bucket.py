@@ -73,7 +73,7 @@ def _levels(pace: Pace) -> Levels | None:
 
 
 def _edge(logs: Array) -> float:
-    """Where two classes differ most (Otsu)."""
+    """Border between the two classes that differ most (Otsu)."""
     ordered = np.sort(logs)
     n = np.arange(1, ordered.size)
     sums = np.cumsum(ordered)
@@ -102,7 +102,7 @@ def _spells(pace: Pace, high: NDArray[np.bool_], low_at: float, high_at: float) 
 
 
 def _rated(run: Run, pace: Pace, found: Levels) -> bool:
-    """Whether it fell once, to what the disks are rated for."""
+    """True when it fell once, to what the disks are rated for."""
     ways = {"op/s": "rated_iops", "B/s": "rated_bandwidth"}
     names = _stacks.disks(run)
     if found.spells != (True, False) or pace.unit not in ways or not set(names) <= set(run.devices):

@@ -14,7 +14,7 @@ from benchlab.charts.palette import Style
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What is drawn: `lines` those that are shown, `x`, `y`, `colour` None where the axis is a factor (or nothing)."""
+    """Content of a chart: `lines` are shown; `x`, `y`, `colour` are None where the axis is a factor (or nothing)."""
 
     title: str
     axes: Axes
@@ -34,7 +34,7 @@ class Chart:
 
     @property
     def words(self) -> tuple[str, str]:
-        """What the axes are called."""
+        """Names of the axes, x and y."""
         x, y = (
             quantity.word if quantity else factors.word(name)
             for quantity, name in ((self.x, self.axes.x), (self.y, self.axes.y))

@@ -252,7 +252,7 @@ def _subtitle(chart: Chart) -> str:
 
 
 def _steps(chart: Chart) -> bool:
-    """Whether it is a CDF of percentiles: between two of them nobody knows."""
+    """True for a CDF of percentiles: between two of them nobody knows."""
     return chart.axes.y == factors.RANK and bool(chart.x)
 
 
@@ -305,7 +305,7 @@ def _is_number(levels: Sequence[Level]) -> bool:
 
 
 def _places(chart: Chart, points: Sequence[Point], place: int) -> list[Any]:
-    """Where points are on x (0) or y (1)."""
+    """Values of points on x (0) or y (1)."""
     if chart.y if place else chart.x:
         return [point.y if place else point.x for point in points]
     name = chart.axes.y if place else chart.axes.x

@@ -68,7 +68,7 @@ def rank(percentile: str) -> Level:
 
 
 def is_factor(name: str) -> bool:
-    """Whether it may be one at all."""
+    """True when it may be a factor at all."""
     return name in WORDS or (
         name.startswith(PARAM) and bool(OPTION_NAME.fullmatch(name.removeprefix(PARAM)))
     )

@@ -76,7 +76,7 @@ class Scene:
 
 
 def read(user: Person, wish: Wish) -> Scene:
-    """What `user` may see of it, in three queries; two more for conditions, one where a sweep may have begun."""
+    """Scene that `user` may see, in three queries; two more for conditions, one where a sweep may have begun."""
     every = groups(user, wish.lines.campaigns, names=())
     kept, errors = wish.lines.seated(every), {}
     seats = _seats(kept)

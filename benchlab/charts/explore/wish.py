@@ -66,11 +66,13 @@ class Wish:
     sort: str = ""
 
     def shows(self, line: str) -> bool:
-        """Whether the line of that id is drawn: isolated ones alone, else all that are not hidden."""
+        """True when the line of that id is drawn: isolated ones alone, else all that are not hidden."""
         return line in self.only if self.only else line not in self.hide
 
     def resolved(self, measured: Iterable[str]) -> Axes:
-        """What is drawn: IOPS over the depth, colour by topology, dash by host, unless the address says otherwise."""
+        """Axes of the drawing: IOPS over the depth, colour by topology, dash by host, unless the address says
+        otherwise.
+        """
         names = set(measured)
         y = self.axes.get("y") or _first(FIRST_UP, names) or (min(names) if names else FIRST_UP[0])
         named = {one: self.axes.get(one, "").replace(NONE, "") for one in LOOKS}
@@ -88,7 +90,7 @@ class Wish:
         return made
 
     def log(self, axes: Axes) -> tuple[bool, bool]:
-        """Whether x and y are logarithmic; unless told, depth, sizes and latency against a rate are."""
+        """(x, y), each true when logarithmic; unless told, depth, sizes and latency against a rate are."""
         if self.logs is not None:
             return self.logs
         both = not factors.is_factor(axes.x) and not factors.is_factor(axes.y)
@@ -116,7 +118,7 @@ def _first(wanted: Sequence[str], names: set[str]) -> str:
 
 
 def is_asked(query: QueryDict) -> bool:
-    """Whether an address says anything that only Explore knows."""
+    """True when an address says anything that only Explore knows."""
     return any(name in query for name in OWN)
 
 

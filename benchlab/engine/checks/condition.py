@@ -38,7 +38,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What was seen right after a run, while that step goes on: nothing ailed, of a layout as it stood then."""
+    """Findings right after a run, while that step goes on: nothing ailed, of a layout as it stood then."""
 
     began: float  # time.monotonic() before the host was asked
     stands: tuple[int | None, int]  # since which reading it is ready, and its stage
@@ -133,7 +133,7 @@ def _stands(layout: Layout) -> tuple[int | None, int]:
 
 
 def _remember(layout: Layout, found: Condition) -> None:
-    """Where nothing ails, nothing was found in what was read: it may be read again, and is stored by and by."""
+    """Store the condition: at once where something ails, else by and by, for the log may be read again."""
     if list(found.ails) == layout.degraded and found.log_end == layout.log_end:
         return
     at_once = found.ails or layout.degraded or layout.log_end is None

@@ -24,7 +24,7 @@ def context(
     ails: Sequence[str] = (),
     queues: Queues = NOTHING,
 ) -> dict[str, Any]:
-    """What the fingerprint is made of, so that a page can say in which of these two results differ.
+    """Parts of the fingerprint, so that a page can say in which of these two results differ.
 
     `ails`: what was not in order when the run began. `queues`: what was set for it, of disks whose facts are of before.
     """

@@ -95,7 +95,7 @@ def at_ready(layout: Layout) -> HostFacts:
 
 
 def target_of(layout: Layout, run: Run) -> Target:
-    """What `run` works on at its moment in the life of `layout`. Raises PlanError when there is no plan."""
+    """Target of `run` at its moment in the life of `layout`. Raises PlanError when there is no plan."""
     moment = moments.parse(run.stage)
     return stored(layout).target_at(moment.stage, moment.growing)
 

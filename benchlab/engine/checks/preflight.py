@@ -44,7 +44,7 @@ class Works(Exception):
 
 
 class Passed(Exception):
-    """What the run was to measure is over."""
+    """Moment that the run was to measure, and that is over."""
 
 
 def check(

@@ -90,7 +90,7 @@ def no_more(scene: Scene) -> Decision:
 
 
 def not_to_start(scene: Scene, current: Current) -> Decision | None:
-    """What is done with an attempt that is neither running nor to be started now."""
+    """Decision on an attempt that is neither running nor to be started now; None of others."""
     if current.phase is AttemptPhase.COLLECTING:
         return Collect()
     if current.phase is AttemptPhase.QUEUED and scene.paused:
@@ -99,7 +99,7 @@ def not_to_start(scene: Scene, current: Current) -> Decision | None:
 
 
 def _passed(scene: Scene, wanted: Current) -> bool:
-    """Whether the moment at which the run measures is over for this layout."""
+    """True when the moment at which the run measures is over for this layout."""
     over = scene.stage == wanted.stage and wanted.growing and scene.settled
     return over or scene.stage > wanted.stage
 

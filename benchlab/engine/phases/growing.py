@@ -45,7 +45,7 @@ def begin(layout: Layout) -> float:
 
 
 def _known(layout: Layout) -> list[str]:
-    """What was not in order at the last look, where that is measured all the same."""
+    """Faults at the last look, where that is measured all the same."""
     return layout.degraded if condition.measures_on(layout) else []
 
 

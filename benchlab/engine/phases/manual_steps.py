@@ -35,7 +35,7 @@ def _need(layout: Layout, says: str, trouble: str = "", **fields: Any) -> None:
 
 
 def accepted(layout: Layout, shell: Shell) -> bool:
-    """Whether the check agrees with the person. If not, it is said why, and the layout waits on."""
+    """True when the check agrees with the person. If not, it is said why, and the layout waits on."""
     placed = planning.stored(layout).layers[layout.asked - 1]
     wish = stack.asked(placed)
     if wish and (why := _differs(layout, wish, shell)):
@@ -46,7 +46,7 @@ def accepted(layout: Layout, shell: Shell) -> bool:
 
 
 def _differs(layout: Layout, wish: Ask, shell: Shell) -> str:
-    """Why the check says no; "" when it says yes. Raises AgentError when the host does not answer."""
+    """Reason why the check says no; "" when it says yes. Raises AgentError when the host does not answer."""
     if wish.check is None:
         return ""
     try:

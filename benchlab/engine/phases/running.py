@@ -94,7 +94,7 @@ def start(layout: Layout, attempt: Attempt) -> None:
 def put_in_force(
     layout: Layout, attempt: Attempt, shell: Shell, gone: Collection[str] = ()
 ) -> Queues:
-    """What the layout's disks have in force now, with the scheduler that the run asks for; {} where it asks for none.
+    """Queues in force on the layout's disks, with the scheduler that the run asks for; {} where it asks for none.
 
     `gone`: nodes of disks that are not there, and measured without. Nothing is written where all is as asked. Raises
     AgentError, COMMAND_FAILED where the kernel refuses.
@@ -134,7 +134,7 @@ def _set(layout: Layout, steps: Sequence[Step], lost: Sequence[Claim], shell: Sh
 
 
 def poll_s(attempt: Attempt) -> float:
-    """How long one poll of it waits on the host for its end."""
+    """Seconds that one poll of it waits on the host for its end."""
     wait_s: float = settings.BENCHLAB_POLL_S
     return min(LIVE_S, wait_s) if registry.live(attempt.run.tool) else wait_s
 
@@ -146,7 +146,7 @@ def sampled(attempt: Attempt) -> int:
 
 
 def keep(layout: Layout, attempt: Attempt, offset: int, polled: job.Polled) -> int:
-    """What a poll brought of a job that goes on; from where the next one is to go on."""
+    """Store what a poll brought of a job that goes on. Returns the offset at which the next one is to go on."""
     moves.seen(layout)
     if not polled.state.over and attempt.seen_at != layout.seen_at:
         Attempt.objects.filter(pk=attempt.pk).update(seen_at=layout.seen_at)
@@ -214,7 +214,9 @@ def _conclude(layout: Layout, attempt: Attempt, shell: Shell) -> None:
 
 
 def replay(layout: Layout, attempt: Attempt) -> None:
-    """Who played its console died. The tool ends, what it laid out half is removed, and the run is tried again."""
+    """End a run whose console's player died. The tool ends, what it laid out half is removed, and the run is tried
+    again.
+    """
     attempt.refresh_from_db()
     console = consoles.of(attempt)
     if attempt.phase != AttemptPhase.RUNNING or console.is_kept(attempt):

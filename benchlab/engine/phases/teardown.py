@@ -60,7 +60,7 @@ def clear(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapshot]:
 
 
 def _take_down(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapshot]:
-    """What was there to take down, and how the host is afterwards."""
+    """Take down what is there. Returns the plan of that, and the facts of the host afterwards."""
     began = time.monotonic()
     facts = _look(layout, shell)
     moves.seen(layout)

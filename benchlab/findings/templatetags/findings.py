@@ -22,7 +22,7 @@ class Sample(Protocol):
 
 
 class Line(Protocol):
-    """What is known here of charts.queries.Group."""
+    """Part of charts.queries.Group that is known here."""
 
     @property
     def campaign(self) -> int: ...
@@ -48,7 +48,7 @@ def findings_of_campaign(context: Mapping[str, Any], campaign: Campaign) -> dict
 
 
 def may_add(context: Mapping[str, Any], campaign: Campaign) -> bool:
-    """Whether who sees the page may add repeats to it."""
+    """True when whoever sees the page may add repeats to it."""
     if context.get("link") or campaign.source:
         return False
     return campaign.team_id in context["may"].operator
@@ -68,7 +68,7 @@ def findings_compared(context: Mapping[str, Any], lines: Iterable[Line]) -> dict
 
 
 def _person(context: Mapping[str, Any]) -> Person:
-    """Who sees a share link sees what it is about."""
+    """Person who sees the page; on a share link its guest, who sees what it is about."""
     link, request = context.get("link"), context["request"]
     found: Person = link.guest if link else request.user
     return found

@@ -92,7 +92,7 @@ class Chosen:
 
     @property
     def spares(self) -> str:
-        """What each of them has."""
+        """Spare disks that each of them has, in words."""
         return _counted(fitting.common(one.place for one in self.every))
 
 
@@ -122,7 +122,7 @@ def _in_short(driver: Layer[Any], options: Mapping[str, Any]) -> str:
 
 
 class CompareForm(forms.Form):
-    """What is chosen beside the host; the layouts' names are those of `fittings`."""
+    """Form of all that is chosen beside the host; the layouts' names are those of `fittings`."""
 
     layouts = forms.MultipleChoiceField(
         error_messages={"required": f"Tick {LEAST} to {MOST} layouts."}
@@ -174,7 +174,7 @@ class CompareForm(forms.Form):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the form asks for: nothing of it is stored yet. The hosts are of one team."""
+    """Wish of the form: nothing of it is stored yet. The hosts are of one team."""
 
     hosts: list[Host]
     fittings: list[Fitting]
@@ -251,8 +251,9 @@ def _chosen(choices: Sequence[Choice], asked: str, also: Sequence[str]) -> Chose
 
 
 def _lost(choices: Sequence[Choice], chosen: Chosen | None, given: QueryDict) -> str:
-    """What is said of hosts that were chosen and are not now, as one that does not answer any more: never are others
-    taken for them. Empty: all of them are. One that the person does not see is left out."""
+    """Sentence on hosts that were chosen and are not now, as one that does not answer any more: never are others taken
+    for them. Empty: all of them are. One that the person does not see is left out.
+    """
     now = {str(host.pk) for host in chosen.hosts} if chosen else set()
     asked = {given.get("host", ""), *given.getlist("also")}
     lost = [one for one in choices if str(one.host.pk) in asked - now]

@@ -72,7 +72,7 @@ class Hub:
 
     @property
     def apart_s(self) -> float:
-        """How far apart two wake-ups of one page are."""
+        """Seconds between two wake-ups of one page."""
         return max(APART_S, PER_PAGE_S * self.listeners)
 
     def wake(self, name: str) -> None:

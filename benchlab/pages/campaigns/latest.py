@@ -134,6 +134,6 @@ def _chart(
 
 
 def _knee(line: Group, name: str) -> int | None:
-    """Where the campaign's chart rings it."""
+    """Depth that the campaign's chart rings; None without one."""
     knee = curve_answers.answer_of(line).knee if name == "iops" else None
     return knee.at if knee and knee.drawn else None

@@ -72,7 +72,7 @@ class Work:
 
     @property
     def says(self) -> str:
-        """What is done between commands, in words; empty while one runs."""
+        """Words for what is done between commands; empty while one runs."""
         if self.step_began:
             return ""
         if not self.done:
@@ -144,14 +144,14 @@ def annotated(rows: QuerySet[Layout]) -> QuerySet[Layout]:
 
 
 def _logged(**of: object) -> Subquery:
-    """How many commands began and ended."""
+    """Numbers of commands that began and ended."""
     rows = StepLog.objects.filter(layout=OuterRef("pk"), **of).order_by().values("layout")
     told = JSONObject(begun=Count("pk"), ended=Count("ended_at"))
     return Subquery(rows.annotate(told=told).values("told"), output_field=JSONField())
 
 
 def _of_plan(path: str) -> Case:
-    """What of the plan's JSON lies at a path: of the commands that build it, in their order."""
+    """Values at a path in the plan's JSON: of the commands that build it, in their order."""
     words = Func(
         F("plan"),
         template=f"jsonb_path_query_array(%(expressions)s, '{path}')",
@@ -166,7 +166,7 @@ def _count(rows: QuerySet[Layout]) -> Subquery:
 
 
 def _last_time(start: str, end: str) -> Subquery:
-    """How long it took when that stack was built on that host before."""
+    """Time that it took when that stack was built on that host before."""
     earlier = Layout.objects.filter(
         host=OuterRef("host"),
         topology=OuterRef("topology"),

@@ -30,7 +30,7 @@ MOST_POINTS = 60
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What one point will run."""
+    """Command and files of one point that will run."""
 
     workload: str
     point: str
@@ -58,7 +58,7 @@ class View:
 
     @property
     def shape(self) -> tuple[int, int, list[str]]:
-        """What earlier visits of the same set-up have in common with it: without names, and the UUIDs made of them."""
+        """Key of visits that have the same to do: without names, and the UUIDs made of them."""
         texts = [
             planned.UUID.sub("", one.text.replace(self.layout.name, ""))
             for one in self.plan.commands
@@ -77,7 +77,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What is expected of one host: seconds, and bytes; `unknown` runs of it cannot tell what they will write."""
+    """Expected cost of one host: seconds, and bytes; `unknown` runs of it cannot tell what they will write."""
 
     building: float = 0.0
     measuring: float = 0.0
@@ -107,7 +107,7 @@ class Plans:
 
     @property
     def made_at(self) -> datetime | None:
-        """When the last of them was made."""
+        """Time when the last of them was made; None without any."""
         made = [view.layout.planned_at for view in self.views if view.layout.planned_at]
         return max(made, default=None)
 
@@ -127,7 +127,7 @@ class Plans:
 
     @property
     def again(self) -> float:
-        """What of it the visits after the first cost."""
+        """Seconds of it that the visits after the first cost."""
         return _busiest(view.layout for view in self.views if view.layout.visit > 1)
 
     @property
@@ -146,7 +146,7 @@ class Plans:
 
     @property
     def layers_down(self) -> int:
-        """What is taken down afterwards: the lines before those about disks."""
+        """Number of layers that are taken down afterwards: the lines before those about disks."""
         return sum(not row.of_disks for view in self.views for row in view.plan.down)
 
     @property
@@ -178,7 +178,7 @@ class Plans:
 
     @property
     def phrase(self) -> str:
-        """What a person must type before all this may start; "" when no disk is touched."""
+        """Phrase that a person must type before all this may start; "" when no disk is touched."""
         return planned.phrase(self.lost)
 
 

@@ -82,7 +82,7 @@ def _counted(user: AbstractBaseUser | AnonymousUser) -> dict[str, Any]:
 
 
 def _layouts(user: AbstractBaseUser | AnonymousUser) -> Any:
-    """What is not over of each campaign, by host, phase and, where its disks are to come, by what it wants."""
+    """Numbers of layouts not over, by campaign, host, phase and, where their disks are to come, by what they want."""
     told = ("campaign", "host", "phase", "comes", "wants", "archived", "paused", "cancelled")
     rows = Layout.objects.for_user(user).filter(~Q(phase=LayoutPhase.DONE) | action_needed.ASKS)
     rows = rows.annotate(

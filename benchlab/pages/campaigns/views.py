@@ -185,7 +185,7 @@ def _now_url(request: HttpRequest, context: Mapping[str, Any]) -> str:
 
 
 def _live(campaign: Campaign, found: progress.Progress) -> dict[str, Any]:
-    """What most campaigns have none of is not looked for there."""
+    """Context of the live part. What most campaigns have none of is not looked for there."""
     layouts = troubles.layouts(campaign) if found.busy else []
     attempts = troubles.attempts(campaign) if found.flawed else []
     return {
@@ -225,7 +225,7 @@ def _attempts_that_run(campaign: Campaign) -> list[Attempt]:
 
 
 def _disks(request: HttpRequest) -> dict[str, Any]:
-    """Whose disks the running point shows: the layout's own, or with ?disks=all the system's too."""
+    """Choice of the disks that the running point shows: the layout's own, or with ?disks=all the system's too."""
     own = lists.without(request.GET, "disks", *heat.LIVE)
     every = own.copy()
     every["disks"] = "all"

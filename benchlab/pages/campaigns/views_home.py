@@ -61,7 +61,7 @@ def home(request: HttpRequest) -> HttpResponse:
 
 
 def _now(request: HttpRequest) -> dict[str, Any]:
-    """What is not over: what runs and at which step, what waits for its turn, what needs a person."""
+    """Campaigns that are not over: what runs and at which step, what waits for its turn, what needs a person."""
     still_open = list(_mine(request).filter(_is_open()))
     rows = _with_progress(still_open, progress.of(still_open))
 
@@ -79,7 +79,7 @@ def _now(request: HttpRequest) -> dict[str, Any]:
 
 
 def _needed(request: HttpRequest, still_open: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What a person must do or look at, and how much that is. A layout that asks for a person stands for itself."""
+    """Tasks that a person must do or look at, and how many. A layout that asks for a person stands for itself."""
     waiting = action_needed.of(request.user)
     rows = [row | {"plan": waiting.plans.get(row["campaign"].pk)} for row in still_open]
     context = {
@@ -153,7 +153,7 @@ def _with_progress(
 
 
 def _measured_on_disks(request: HttpRequest) -> bool:
-    """Whether a layout of the person's teams was measured on disks: in a directory it is no layout yet."""
+    """True when a layout of the person's teams was measured on disks: in a directory it is no layout yet."""
     succeeded = Attempt.objects.filter(layout=OuterRef("pk"), outcome=Outcome.SUCCEEDED)
     built = Layout.objects.for_user(request.user).filter(
         ON_DISKS, campaign__source=Campaign.Source.MEASURED

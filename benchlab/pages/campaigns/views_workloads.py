@@ -104,7 +104,7 @@ def workload_new(request: HttpRequest) -> HttpResponse:
 
 
 def _source(request: HttpRequest) -> Preset | Workload | None:
-    """What fills the form in: a preset, or a workload that one sees."""
+    """Source that fills the form in: a preset, or a workload that one sees."""
     copied = request.GET.get("copy", "")
     if not copied:
         return PRESETS.get(request.GET.get("preset", ""))

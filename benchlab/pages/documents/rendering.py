@@ -37,7 +37,7 @@ def document(text: str, addresses: dict[str, str]) -> Document:
 
 
 def _scrolled(html: str) -> str:
-    """What may be wider than a phone scrolls by itself, also by keys. In text there is no such tag: it is escaped."""
+    """HTML in which tables and code scroll by themselves, also by keys. In text there is no such tag: it is escaped."""
     frame = '<div class="wide" tabindex="0" role="group" aria-label="Table"><table>'
     html = html.replace("<table>", frame).replace("</table>", "</table></div>")
     return html.replace("<pre>", '<pre tabindex="0">')

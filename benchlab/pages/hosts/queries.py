@@ -21,7 +21,7 @@ from benchlab.web.natural import natural
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How a host stands: `css` is the badge's class, `words` what it says."""
+    """State of a host: `css` is the badge's class, `words` what it says."""
 
     css: str
     words: str
@@ -108,7 +108,7 @@ def disks(host: Host, seen: Mapping[str, BlockDevice]) -> list[Disk]:
 
 
 def disk_texts(one: Disk) -> tuple[str, ...]:
-    """What of it is looked into, as the page shows it."""
+    """Texts of a disk that are searched, as the page shows them."""
     device, seen = one
     told = (device.name, device.model, device.serial, device.wwn, device.role, device.in_use)
     return *told, *_kind(device, seen), seen.scheduler if seen else "", STATES[_use(device)[0]]
@@ -138,7 +138,7 @@ def shown(hosts: Iterable[Any]) -> list[HostRow]:
 
 
 def state(host: Host, sudo: bool | None, busy: str | None) -> State:
-    """What to say of a host in two or three words; the worst first."""
+    """State of a host in two or three words; the worst first."""
     if host.access != Host.Access.SSH:
         return State("badge-queued", host.get_access_display())
     if host.trouble:
@@ -155,7 +155,7 @@ def state(host: Host, sudo: bool | None, busy: str | None) -> State:
 
 
 def tool_rows(facts: HostFacts) -> list[ToolRow]:
-    """What our drivers want on a host, and what of it is there; missing ones last."""
+    """Programs that our drivers want on a host, and whether they are there; missing ones last."""
     rows = [
         ToolRow(
             program=need.program,

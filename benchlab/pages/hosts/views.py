@@ -69,7 +69,7 @@ def add(request: HttpRequest) -> HttpResponse:
 
 
 def _copied(request: HttpRequest, pk: int | None) -> dict[str, object]:
-    """What a further machine like `pk` has in common with it: not its address, and of its key only which one it is."""
+    """Values that a further machine like `pk` has in common with it: not its address, and of its key only the id."""
     like = get_object_or_404(Host.objects.for_user(request.user), pk=pk, access=Host.Access.SSH)
     kept = {name: getattr(like, name) for name in ("port", "user", "credential", "notes")}
     return kept | {"name": copy_name(like.name)}
@@ -224,7 +224,7 @@ def snapshot(request: HttpRequest, pk: int, snapshot_pk: int) -> HttpResponse:
 
 
 def _facts(request: HttpRequest, host: Host, snapshot: FactSnapshot | None) -> dict[str, object]:
-    """What the facts show: the stacks, the tools, and each disk with what is known of it."""
+    """Context of the facts: the stacks, the tools, and each disk with what is known of it."""
     if snapshot is None:
         return {}
     facts = services.facts_of(snapshot)

@@ -50,7 +50,7 @@ def keep(request: HttpRequest, pk: int, device_pk: int) -> HttpResponse:
 
 @require_POST
 def rate(request: HttpRequest, pk: int, device_pk: int) -> HttpResponse:
-    """What a disk is rated for."""
+    """Store what a disk is rated for."""
     host, found = _device_of(request, pk, device_pk)
     form = RatingForm(request.POST, instance=found)
     if form.is_valid():
@@ -87,7 +87,7 @@ def _likely_role(device: Device) -> str:
 
 
 def _on_it(host: Host, device: Device) -> dict[str, object]:
-    """What is on the disk by the latest facts: itself and everything stacked on it."""
+    """Devices on the disk by the latest facts: itself and everything stacked on it."""
     latest = host.snapshots.first()
     if latest is None:
         return {}

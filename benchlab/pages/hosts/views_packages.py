@@ -32,7 +32,7 @@ def install(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_GET
 def installing(request: HttpRequest, pk: int, install_pk: int) -> HttpResponse:
-    """How far it is, as a worker saw it last: see benchlab.hosts.installing."""
+    """Page of how far it is, as a worker saw it last: see benchlab.hosts.installing."""
     found = host_of(request, pk)
     row = get_object_or_404(found.installs.select_related("by"), pk=install_pk)
     worker = "" if row.ended_at else host_tasks.worker_trouble()

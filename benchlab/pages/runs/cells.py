@@ -53,7 +53,7 @@ class Row:
 
 
 def label(name: str) -> str:
-    """What the head of a column says."""
+    """Heading of a column."""
     if name.startswith(METRIC):
         return naming.title(name.removeprefix(METRIC))
     if name.startswith(PARAM):

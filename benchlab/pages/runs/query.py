@@ -85,7 +85,7 @@ class Wish:
 
     @property
     def shared(self) -> Mapping[str, str]:
-        """What is wrong with what is no condition."""
+        """Errors of all that is no condition."""
         own = (*OWN, GROUP, GROUP_ORDER, CURSOR)
         return {name: said for name, said in self.errors.items() if name in own}
 

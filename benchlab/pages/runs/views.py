@@ -213,7 +213,7 @@ def _its_rows(request: HttpRequest, by: Sequence[Column], one: grouped.Group) ->
 
 
 def _choices(wish: Wish, seen: Composable) -> dict[str, Any]:
-    """What the form offers."""
+    """Choices that the form offers."""
     figures, options = spoken.figures(seen), spoken.options(seen)
     plain = [c for c in RESULTS.columns.values() if not c.every_row and c.name not in query.ROW]
     params = [PARAM + name for name in options]
@@ -239,7 +239,7 @@ def _offered(chosen: Sequence[str], known: Sequence[str]) -> list[tuple[str, str
 
 @require_GET
 def run_words(request: HttpRequest) -> HttpResponse:
-    """What may be typed as the value of ?field=, as options of a list: those that contain ?value=."""
+    """Values that may be typed for ?field=, as options of a list: those that contain ?value=."""
     seen = reading.campaigns(request.user, False, few_rows=True)
     name, typed = request.GET.get("field", "")[:100], request.GET.get("value", "")[:100]
     return render(request, "runs/_words.html", {"words": spoken.values(name, typed, seen)})

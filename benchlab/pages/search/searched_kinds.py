@@ -41,7 +41,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What was found of a noun; `rest`: the list that has the others, `cut`: whether there are any."""
+    """Rows found of a noun; `rest`: the list that has the others, `cut`: whether there are any."""
 
     noun: str
     rows: list[Found]

@@ -27,7 +27,6 @@ urlpatterns = [
     path("login/", account.login, name="account_login"),  # allauth's word for it
     path("logout/", account.logout, name="logout"),
     path("logout/", account.logout, name="account_logout"),
-    # /account/
     path("account/", views_account.account, name="account"),
     path("account/email/", views_account.change_email, name="account-email"),
     path("account/inactive/", account.account_inactive, name="account_inactive"),
@@ -47,7 +46,6 @@ urlpatterns = [
         name="account_reset_password_from_key_done",
     ),
     path("account/sessions/", views_account.sessions, name="usersessions_list"),
-    # /account/second-factor/
     path("account/second-factor/", mfa.index, name="mfa_index"),
     path("account/second-factor/code/", mfa.authenticate, name="mfa_authenticate"),
     path("account/second-factor/again/", mfa.reauthenticate, name="mfa_reauthenticate"),
@@ -80,7 +78,6 @@ urlpatterns = [
     path(
         "account/<slug:provider_id>/login/callback/", oidc.callback, name="openid_connect_callback"
     ),
-    # /team/
     path("team/", views_teams.teams, name="team-list"),
     path("team/choose/", views_teams.choose, name="team-choose"),
     path("team/<int:pk>/", views_teams.detail, name="team-detail"),
@@ -103,7 +100,6 @@ urlpatterns = [
         name="team-member-remove",
     ),
     path("join/<str:token>/", views_join.join, name="join"),
-    # /site/
     path("site/users/", views_site.users, name="site-users"),
     path("site/users/<int:user_pk>/active/", views_site.set_active, name="site-user-active"),
     path("site/users/<int:user_pk>/reset/", views_site.reset_link, name="site-user-reset"),

@@ -83,7 +83,7 @@ def from_post(post: QueryDict) -> Draft:
 
 
 def pressed(text: str, post: QueryDict, draft: Draft, shelf: Shelf) -> Draft:
-    """What a button makes of what was typed, which is kept for Undo; pressed twice, Undo changes nothing."""
+    """Draft that a button makes of what was typed, which is kept for Undo; pressed twice, Undo changes nothing."""
     found = _undone(draft.before) if text == UNDO else acted(text, draft, shelf)
     if found is None:
         return draft
@@ -102,7 +102,7 @@ def _undone(before: str) -> Draft | None:
 
 
 def acted(text: str, draft: Draft, shelf: Shelf) -> Draft | None:
-    """What a button makes of it: nothing that was typed is lost. None for what is no button's word."""
+    """Draft that a button makes of it: nothing that was typed is lost. None for what is no button's word."""
     entries = [layer.typed() for layer in draft.layers]
     growths = [stage.typed() for stage in draft.stages]
     if stages := _grown(text, growths, len(entries)):

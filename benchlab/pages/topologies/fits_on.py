@@ -44,8 +44,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What a person could build on: the hosts with how many disks of which role are spare, those that a layout holds,
-    and the one that is chosen, with its last facts and its disks. Without one, `shelf` has example disks."""
+    """Hosts and disks that a person could build on: the hosts with how many disks of which role are spare, those that a
+    layout holds, and the one that is chosen, with its last facts and its disks. Without one, `shelf` has example disks.
+    """
 
     counts: Mapping[Host, Mapping[str, int]]
     held: frozenset[int]
@@ -124,7 +125,7 @@ def _spare(wanted: int, there: int) -> str:
 
 
 def _refused(host: Host, layers: Stack, facts: HostFacts) -> str:
-    """Why it cannot be planned there by the host's own last facts: its kernel, its settings, its disks' sizes."""
+    """Reason why it cannot be planned there by the host's facts (kernel, settings, sizes of disks); "" if it can."""
     try:
         stack.plan(specs_of(layers), NAME, facts, hosts.spares(host).values())
     except AgentError as error:

@@ -117,7 +117,7 @@ def answers_shared(context: dict[str, Any], lines: Sequence[Group]) -> dict[str,
 
 
 def _alone(lines: Sequence[Group]) -> dict[str, Any]:
-    """What is said where nothing can be compared."""
+    """Context where nothing can be compared."""
     return {"alone": by_itself.of_workloads(lines), "why_alone": by_itself.why_alone(lines)}
 
 

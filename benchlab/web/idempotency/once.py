@@ -78,7 +78,7 @@ class Once:
         return Response(said, known.status, headers=headers, content_type=kind)
 
     def keep(self, response: Response) -> None:
-        """What a refusal said is kept, too: the same request gets the same answer. But nothing that opens doors."""
+        """Keep the answer, a refusal's too: the same request gets the same one. But nothing that opens doors."""
         if self.row is None or response.status_code >= 500:
             return
         told = response.data

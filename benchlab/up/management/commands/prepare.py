@@ -82,7 +82,7 @@ def half_applied(database: BaseDatabaseWrapper) -> list[str]:
 
 
 def too_old(database: BaseDatabaseWrapper, apps: Sequence[str]) -> str:
-    """What is told of such a database, with the way out that there is."""
+    """Text that is told of such a database, with the way out that there is."""
     applied = MigrationRecorder(database).applied_migrations()
     if any(some_but_not_all(first_steps(one), applied) for one in squashed()):
         return TOO_OLD.format(day=FIRST_DAY, apps=", ".join(apps), way=BEGIN_ANEW)
