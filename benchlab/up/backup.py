@@ -40,7 +40,7 @@ MACHINE_ID = Path("/etc/machine-id")
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a backup says of itself: when and by what it was made, and what has to be there again."""
+    """Account of a backup by itself: when and by what it was made, and what has to be there again."""
 
     format: int
     made: str  # ISO 8601, UTC
@@ -54,7 +54,7 @@ class Manifest:
 
     @property
     def at(self) -> str:
-        """When it was made, as people read it."""
+        """Time at which it was made, as people read it."""
         return f"{datetime.fromisoformat(self.made):%Y-%m-%d %H:%M} UTC"
 
 
@@ -143,7 +143,7 @@ def require_programs() -> None:
 
 
 def run(name: str, *words: str, connected: bool = True) -> str:
-    """What one of PostgreSQL's programs printed. Raises Trouble with its last words."""
+    """Output of one of PostgreSQL's programs. Raises Trouble with its last words."""
     program = str(postgres.packaged_binaries() / name)
     argv = [program, *(["--no-password"] if connected else []), *words]
     try:
@@ -181,7 +181,7 @@ def own_keys(state: State) -> dict[str, str]:
 
 
 def read(place: Path) -> Manifest:
-    """What the backup says of itself; its dump is not looked at. Raises Trouble for what is no backup of ours."""
+    """Manifest of the backup there; its dump is not looked at. Raises Trouble for what is no backup of ours."""
     try:
         said: dict[str, Any] = json.loads((place / MANIFEST).read_text())
         found = Manifest(**said)

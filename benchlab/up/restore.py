@@ -46,7 +46,7 @@ LOOK = "See what stands on {host} now; mark disks that are still spare, then tea
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What was done beside putting the rows back."""
+    """Account of what was done beside putting the rows back."""
 
     manifest: Manifest
     spares: int  # disks that were spare

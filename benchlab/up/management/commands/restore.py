@@ -35,7 +35,7 @@ class Command(terminal.Command):
 
 
 def told(done: Restored) -> str:
-    """What a person has to know, and what to do next."""
+    """Words for what a person has to know, and what to do next."""
     rows = sum(done.manifest.rows.values())
     lines = [f"Restored the backup of {done.manifest.at}: all its {rows:,} rows are back."]
     if done.spares:
