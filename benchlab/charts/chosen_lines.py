@@ -15,7 +15,6 @@ from benchlab.topologies import moments
 from benchlab.web import lists
 
 PICK = "pick"  # the parameter with words that campaigns are found by
-FEW = 12  # campaigns that one sees at a glance
 
 
 def offered(
@@ -35,7 +34,7 @@ def offered(
     library = [row for row in campaigns if row.source == Campaign.Source.LIBRARY]
     return {
         "pick": text,
-        "picks": bool(text) or len(campaigns) > FEW,
+        "picks": bool(text) or len(campaigns) > lists.FEW,
         "campaigns": [row for row in campaigns if row.source != Campaign.Source.LIBRARY],
         "library": library,
         "topologies": _choices((group.topology, group.topology_name) for group in every),

@@ -23,6 +23,7 @@ R = TypeVar("R")  # what a list has of its rows
 T = TypeVar("T")
 LONGEST = 200  # characters of what is looked for
 MOST_WORDS = 8
+FEW = 12  # rows to tick that one sees at a glance; more are found by words
 SORT, FIND, PAGE = "sort", "q", "page"
 AWAY = (PAGE, "cursor")  # of another order, or of other rows
 

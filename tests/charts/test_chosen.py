@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from benchlab.charts.chosen_lines import FEW
+from benchlab.web.lists import FEW
 from tests.charts import made
 
 pytestmark = [pytest.mark.django_db, pytest.mark.parametrize("where", ["explore", "compare"])]

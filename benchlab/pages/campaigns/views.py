@@ -128,6 +128,7 @@ def _wizard(request: HttpRequest, form: CampaignForm, found: Estimate | str | No
         "estimate": None if isinstance(found, str) else found,
         "refused": found if isinstance(found, str) else "",
         "presets": campaign_presets.ALL,
+        "few": lists.FEW,
     }
     part = "#campaign-estimate" if request.htmx else ""  # type: ignore[attr-defined]
     return render(request, "campaigns/new.html" + part, context)
