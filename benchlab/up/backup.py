@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from django.db import connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
@@ -25,6 +24,8 @@ from django.utils import timezone
 from psycopg import sql
 
 import benchlab
+from agents import options
+from agents.contracts import OptionsError
 from benchlab.hosts.models import Credential
 from benchlab.up import postgres
 from benchlab.up.state import State, read_json, write_json
@@ -50,7 +51,7 @@ class Manifest:
     sha256: str
     credentials: int  # SSH keys that only the keys open
     rows: dict[str, int]  # by table
-    migrations: list[list[str]]  # app and name of each that was applied
+    migrations: list[tuple[str, str]]  # app and name of each that was applied
 
     @property
     def at(self) -> str:
@@ -99,6 +100,7 @@ def _dump(place: Path) -> Manifest:
         rows = counted()
         credentials = Credential.objects.count()
         applied = sorted(MigrationRecorder(connection).applied_migrations())
+    (place / DUMP).chmod(0o600)  # a copy of the directory may be open to others
     _require_tables(place / DUMP, rows)
     return Manifest(
         format=FORMAT,
@@ -109,7 +111,7 @@ def _dump(place: Path) -> Manifest:
         sha256=digest(place / DUMP),
         credentials=credentials,
         rows=rows,
-        migrations=[list(one) for one in applied],
+        migrations=applied,
     )
 
 
@@ -183,9 +185,9 @@ def own_keys(state: State) -> dict[str, str]:
 def read(place: Path) -> Manifest:
     """Manifest of the backup there; its dump is not looked at. Raises Trouble for what is no backup of ours."""
     try:
-        said: dict[str, Any] = json.loads((place / MANIFEST).read_text())
-        found = Manifest(**said)
-    except (OSError, ValueError, TypeError) as error:
+        found: Manifest = options.build(Manifest, json.loads((place / MANIFEST).read_text()))
+        datetime.fromisoformat(found.made)
+    except (OSError, ValueError, TypeError, OptionsError) as error:
         raise Trouble(
             f"{place} is not a backup: its {MANIFEST} cannot be read ({error})."
         ) from None

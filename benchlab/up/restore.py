@@ -91,7 +91,7 @@ def _require_known(said: Manifest) -> None:
     """Raise Trouble for a backup of a newer BenchLab, whose tables this one would not understand."""
     there = MigrationLoader(None).disk_migrations or {}
     known = {*there, *(step for one in there.values() for step in one.replaces)}
-    if strange := sorted({(app, name) for app, name in said.migrations} - known):
+    if strange := sorted(set(said.migrations) - known):
         names = ", ".join(".".join(one) for one in strange[:3])
         raise Trouble(
             f"The backup is of a newer BenchLab ({said.version}, {said.at}): this one does not know {names}. "

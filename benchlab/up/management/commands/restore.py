@@ -49,6 +49,9 @@ def told(done: Restored) -> str:
     if done.paused:
         lines.append(f"Campaigns that waited, and are paused now: {done.paused}.")
     lines.append(
+        "Who was removed from a team since, and what was revoked since, works again: look at Team."
+    )
+    lines.append(
         "Stop the installation that made it, if it still runs: two must not use the same hosts."
     )
     lines.append("Start this one: python3 manage.py up")
