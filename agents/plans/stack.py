@@ -28,6 +28,7 @@ from agents.plans import before_runs, plan_fingerprint
 from agents.plans.before_runs import Swept
 from agents.plans.chain import LayerSpec, StageSpec, Wanted, check_chain, check_stages
 from agents.safety.guard import Spare
+from agents.steps import scripts
 from agents.steps.common import settle
 
 BELOW = "below"  # the use under which a layer is told all disks of the layers beneath it
@@ -284,17 +285,38 @@ def teardown(stack: StackPlan, facts: HostFacts) -> list[Step]:
     steps = [*before_runs.put_back(stack.swept, stack.at(len(stack.stages))[-1].gives, facts)]
     for layer in reversed(stack.at(len(stack.stages))):
         driver, built = _driver(layer)
-        steps += driver.teardown(built, layer.target, _uncut(facts, steps))
-    return steps
+        steps += driver.teardown(built, layer.target, _left(facts, steps))
+    return [step if "--rereadpt" in step.argv else _unheld(step) for step in steps]
 
 
-def _uncut(facts: HostFacts, steps: Iterable[Step]) -> HostFacts:
-    """Without the partitions that the kernel will have forgotten by then: the layers above have seen to them."""
-    graph = Graph(facts)
-    words = [str(word) for step in steps if "--rereadpt" in step.argv for word in step.argv]
-    disks = {disk.name for word in words if (disk := graph.find(word))}
-    kept = (d for d in facts.devices if not (d.type == "part" and disks & set(d.parents)))
-    return replace(facts, devices=tuple(kept)) if disks else facts
+def _unheld(step: Step) -> Step:
+    """One after which udev may read the disks at once: a blank one takes it 20 ms, and kept from one it comes back after
+    up to half a second only. Where something is built it would read each disk after every command instead.
+    """
+    return replace(step, quiet=False)
+
+
+def _left(facts: HostFacts, steps: Iterable[Step]) -> HostFacts:
+    """Without what will be gone by then, for the layers above have seen to it: partitions that the kernel has forgotten,
+    and mapped volumes.
+    """
+    graph, cut, removed = Graph(facts), set[str](), set[str]()
+    for step in steps:
+        words = [str(word) for word in step.argv]
+        if "--rereadpt" in words:
+            cut |= {disk.name for word in words if (disk := graph.find(word))}
+        if scripts.DM_REMOVE in words:
+            removed |= set(words[words.index(scripts.DM_REMOVE) + 2 :])
+    if not cut and not removed:
+        return facts
+    kept = (
+        device
+        for device in facts.devices
+        if not (device.type == "part" and cut & set(device.parents))
+        and device.path.removeprefix("/dev/mapper/") not in removed
+    )
+    tables = (t for t in facts.dm_tables if t.split()[0].removesuffix(":") not in removed)
+    return replace(facts, devices=tuple(kept), dm_tables=tuple(tables))
 
 
 def verify(

@@ -139,18 +139,34 @@ def test_a_volume_made_by_hand_in_our_group_stays_in_the_kernel(volume):
     assert taken == [(DATA,)]
 
 
+# As the real one: a device that udev reads (busy says how often it will) is "busy", and --retry waits for it.
+DMSETUP = """#!/bin/sh
+cd "${0%/*}" || exit
+[ "$1" = info ] && exec cat listed
+shift 2
+if [ "$1" = --retry ]; then shift; else
+    read -r busy <busy
+    [ "$busy" = 0 ] || { echo $((busy - 1)) >busy; echo "Device or resource busy" >&2; exit 1; }
+fi
+printf "%s\\n" "$@" >>log
+for name; do
+    grep -vxF -e "$name" listed >left
+    mv left listed
+done
+"""
+
+
 @pytest.fixture
 def removed(tmp_path: Path):
     """Function that tells what DM_REMOVE would remove on a host where dmsetup lists these names."""
 
-    def run(there: list[str], *names: str) -> list[str]:
+    def run(there: list[str], *names: str, busy: int = 0) -> list[str]:
         listed, log = tmp_path / "listed", tmp_path / "log"
         listed.write_text("".join(f"{name}\n" for name in there))
         log.write_text("")
+        (tmp_path / "busy").write_text(f"{busy}\n")
         fake = tmp_path / "dmsetup"
-        fake.write_text(
-            f'#!/bin/sh\n[ "$1" = info ] && exec cat {listed}\nshift 2\nprintf "%s\\n" "$@" >>{log}\n'
-        )
+        fake.write_text(DMSETUP)
         fake.chmod(0o755)
         env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
         argv = ["sh", "-c", scripts.DM_REMOVE, "remove", *names]
@@ -167,6 +183,11 @@ def test_those_that_are_there_are_removed_in_their_order(removed):
     ]
     assert removed(["bl17-a"], "bl17-a") == ["bl17-a"]
     assert removed([], "bl17-a") == []
+
+
+@pytest.mark.parametrize("times", [1, 3, 10**6])
+def test_one_that_is_read_for_a_moment_is_tried_again(removed, times):
+    assert removed(["bl17-a", "bl17-b"], "bl17-a", "bl17-b", busy=times) == ["bl17-a", "bl17-b"]
 
 
 @pytest.mark.parametrize(

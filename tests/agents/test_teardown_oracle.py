@@ -18,6 +18,7 @@ from agents.facts.model import BlockDevice
 from agents.plans import chain, stack
 from agents.plans.chain import LayerSpec, StageSpec
 from agents.safety.guard import only_looks, refusals
+from agents.steps import scripts
 from benchlab.topologies.presets import PRESETS
 from tests.agents import made_up, stacks_of_layers
 from tests.agents.machine import Machine, Refused
@@ -129,6 +130,15 @@ def test_what_is_removed_already_is_not_removed_again(plan):
     assert [step.argv for step in again if removes(step, plan)] == []
     take_down(host, plan)
     assert vars(host) == before
+
+
+@pytest.mark.parametrize("plan", EVERY)
+def test_each_volume_is_removed_once_and_udev_is_kept_from_no_disk(plan):
+    """But where the kernel is to read a disk's partitions again: it says "busy" while udev reads one of them."""
+    steps = stack.teardown(plan, built(plan, len(plan.steps)).facts(**HOST))
+    removed = [n for step in steps if scripts.DM_REMOVE in step.argv for n in step.argv[4:]]
+    assert len(removed) == len(set(removed))
+    assert all("--rereadpt" in step.argv for step in steps if step.quiet)
 
 
 @pytest.mark.parametrize(
