@@ -76,7 +76,7 @@ def parse(output: bytes) -> HostFacts:
     unknown = _failures(sections, devices)
     mounts = stacks.mounts(sections["mountinfo"])
     swaps = stacks.swaps(sections["swaps"]) if "swaps" in sections else []
-    used = _mounted(mounts + _elsewhere(sections), blocks.tree.btrfs, devices, owned)
+    used = _mounted(mounts + _elsewhere(sections["picked"]), blocks.tree.btrfs, devices, owned)
     writers = stacks.openers(sections)
     swapping = {names.get(path) for path in swaps}
     unknown += [f"swap on {p}, which is not a device of this host" for p in swaps if p not in names]
@@ -163,8 +163,11 @@ def _failures(sections: Mapping[str, Section], devices: Mapping[str, BlockDevice
     return unknown
 
 
-def _elsewhere(sections: Mapping[str, Section]) -> list[Mount]:
-    return stacks.mounts(sections["namespaces"]) if "namespaces" in sections else []
+def _elsewhere(picked: Section) -> list[Mount]:
+    """Mounts that another mount namespace shows."""
+    found = (re.match(rb"/proc/\d+/mountinfo:(.*)", line, re.S) for _, line in picked.lines())
+    lines = b"\n".join(match[1] for match in found if match)
+    return stacks.mounts(Section("mounts of other namespaces", 0, lines, ""))
 
 
 def _mounted(

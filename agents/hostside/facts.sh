@@ -33,8 +33,16 @@ section files grep -aHs '' \
     /proc/sys/dev/raid/speed_limit_* /proc/sys/fs/aio-max-nr /proc/sys/fs/file-max \
     /proc/sys/fs/xfs/*_centisecs /sys/devices/system/cpu/cpufreq/policy*/scaling_governor \
     /sys/devices/system/cpu/cpufreq/policy*/scaling_available_governors
-section picked grep -aHsE '^(S:|E:MD_DEVNAME=|processor|model name|cpu model|Hardware|MemTotal)' \
-    /proc/cpuinfo /proc/meminfo /run/udev/data/b*
+# Another mount namespace (a container's) may hold a disk that this one does not show.
+elsewhere=
+if [ "$uid" = 0 ]; then
+    for space in /proc/[0-9]*/ns/mnt; do
+        [ "$space" -ef /proc/self/ns/mnt ] || elsewhere="$elsewhere ${space%/ns/mnt}/mountinfo"
+    done
+fi
+# shellcheck disable=SC2086  # a list of paths without spaces
+section picked grep -aHsE '^(S:|E:MD_DEVNAME=|processor|model name|cpu model|Hardware|MemTotal|[0-9]+ [0-9]+ [1-9][0-9]*:)| - (btrfs|bcachefs) ' \
+    /proc/cpuinfo /proc/meminfo /run/udev/data/b* $elsewhere
 read -r release </proc/sys/kernel/osrelease
 note schedulers "/lib/modules/$release/kernel/block"/*.ko*
 note tree $b/*/holders/* $b/*/slaves/* /sys/block/*/*/partition $b/*/bcache \
@@ -42,8 +50,7 @@ note tree $b/*/holders/* $b/*/slaves/* /sys/block/*/*/partition $b/*/bcache \
 [ -e /proc/sys/kernel/arch ] || section arch uname -m
 
 # Every column here is known to util-linux 2.23. --pairs is the one format that every version has.
-full=LOG-SEC,PHY-SEC,ROTA,SCHED,MODEL,VENDOR,SERIAL,WWN,TRAN
-section lsblk lsblk -abPo "NAME,KNAME,MAJ:MIN,TYPE,SIZE,RO,RM,$full"
+section lsblk lsblk -abPo NAME,KNAME,MAJ:MIN,TYPE,RO,RM,ROTA,SCHED,MODEL,VENDOR,SERIAL,WWN,TRAN
 [ "$code" = 0 ] || section lsblk lsblk -abPo NAME,KNAME,MAJ:MIN,TYPE,SIZE
 
 each_node() { # COMMAND ARG...: called as COMMAND ARG... KERNEL-NAME NODE
@@ -174,14 +181,6 @@ serves() { # /proc/PID DESCRIPTOR: what serves an nbd has it open, and does not 
     return 1
 }
 root_only() {
-    # Another mount namespace (a container's) may hold a disk that this one does not show.
-    elsewhere=
-    for space in /proc/[0-9]*/ns/mnt; do
-        [ "$space" -ef /proc/self/ns/mnt ] || elsewhere="$elsewhere ${space%/ns/mnt}/mountinfo"
-    done
-    # shellcheck disable=SC2086  # a list of paths without spaces
-    [ -z "$elsewhere" ] ||
-        section namespaces grep -ahsE '^[0-9]+ [0-9]+ [1-9][0-9]*:| - (btrfs|bcachefs) ' $elsewhere
     openers
     nodes= mapped= raid= volume=
     each_node collect

@@ -31,11 +31,13 @@ if [ -e "$1" ] && there dmsetup; then # without --noflush a cache or thin pool w
     section dmstatus dmsetup status --noflush
 fi
 if [ -n "$pool" ] && there zpool; then section zpool zpool status -xP "$pool"; fi
-if [ -n "$mount" ] && [ -e /sys/fs/btrfs ] && there btrfs; then
+set -- /sys/fs/btrfs/*-*-* # those that are mounted
+if [ -n "$mount" ] && [ -e "$1" ] && there btrfs; then
     section btrfs btrfs device stats "$mount" # fails on another file system
 fi
 complaints() {
-    dmesg 2>/dev/null | grep -aE 'I/O [Ee]rror|medium error|nexus error|rejecting I/O to|[Rr]emounting filesystem read-only|[Ss]hut ?down|EXT4-fs error|forced readonly|bdev .* errs:' | tail -n 200
+    found=$(dmesg 2>/dev/null | grep -aE 'I/O [Ee]rror|medium error|nexus error|rejecting I/O to|[Rr]emounting filesystem read-only|[Ss]hut ?down|EXT4-fs error|forced readonly|bdev .* errs:') || return 0
+    printf '%s\n' "$found" | tail -n 200
 }
 section log complaints
 printf '=%s complete\n' "$nonce"

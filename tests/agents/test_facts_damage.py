@@ -50,6 +50,7 @@ def test_no_zfs_module_is_no_pool():
         ({"files": "+/proc/swaps:what is this"}, "swaps, line 1"),
         ({"files": "+/proc/mdstat:md0 is strange"}, "mdstat, line 1"),
         ({"picked": "+what"}, "picked, line 3"),
+        ({"picked": "+/proc/77/mountinfo:what"}, "mounts of other namespaces, line 1"),
         ({"pvs": "no bar"}, "pvs, line 1"),
         ({"dmsetup": "no colon"}, "dmsetup, line 1"),
         ({"uid": None}, "no section 'uid'"),

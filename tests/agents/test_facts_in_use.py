@@ -37,7 +37,8 @@ def test_a_loop_over_a_disk_stands_on_it():
 
 
 def test_a_mount_in_a_container_counts():
-    assert device("sda", namespaces="9 1 8:0 / /data rw - ext4 /dev/sda rw").mounts == ("/data",)
+    line = "/proc/77/mountinfo:9 1 8:0 / /data rw - ext4 /dev/sda rw"
+    assert device("sda", picked="+" + line).mounts == ("/data",)
 
 
 def test_all_members_of_a_mounted_btrfs_are_mounted():
