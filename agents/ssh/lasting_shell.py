@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -67,7 +68,7 @@ class LastingShell:
         began = time.monotonic()
         # A subshell, or `exit` and `cd` would be the shell's own; what runs on for ever holds no disk.
         free = f"{FREE}; " if self._quiet else ""
-        text = f"({free}{command_line(argv)} </dev/null)"
+        text = f"({free}{_line(argv)} </dev/null)"
         if self._first:
             text = f"{{ {'; '.join(self._first)}; }} </dev/null >/dev/null 2>&1; {text}"
             timeout_s += HOLD_S
@@ -145,6 +146,16 @@ class LastingShell:
         held, self._held, self._quiet, self._first = self._held, None, (), ()
         if held is not None:
             loop.run(_release(*held))
+
+
+def _line(argv: Sequence[Argument]) -> str:
+    """The command for a `sh` that is there; a script for `sh -c` is run by that one itself, for starting another takes
+    6 ms on a slow host. Not one that asks for its name or process, which would be another's.
+    """
+    match tuple(argv):
+        case ("sh", "-c", str(script), _, *arguments) if not re.search(r"[$]\{?[0$]", script):
+            return f"{{ {command_line(('set', '--', *arguments))}; {command_line(('eval', script))}; }}"
+    return command_line(argv)
 
 
 async def _release(link: Link, command: Lasting) -> None:

@@ -211,6 +211,42 @@ def test_a_shell_that_died_while_it_rested_is_replaced(address, monkeypatch):
         assert run(remote, "echo", "on").stdout == b"on\n"
 
 
+SCRIPTS = [
+    'printf "%s|" "$#" "$@"',
+    "exit 7",
+    "false",
+    "cd /tmp; pwd; export A=1; B=2; set -f; echo *; shift 9 2>/dev/null; echo on",
+    "exec echo gone; echo not",
+    "cat; echo nothing came in",
+    "if then",
+    "echo ${unset-unset} ${A-unset} ${B-unset}; echo *",
+    "cat <<EOF\n$1\nEOF\nf() { return 3; }; f",
+    "# only words",
+    "",
+    "set -e; false; echo not",
+    'case $0 in own) echo "as $0" ;; esac; [ "$PPID" != "$$" ] && echo "${0}"',
+]
+
+
+def test_a_script_is_run_as_by_a_shell_of_its_own(address):
+    """Whatever the one before it did to its own."""
+    plain = shell.connect(address)
+    with lasting(plain) as remote:
+        for script in SCRIPTS:
+            for words in ((), ("a b", "it's", "", "*", "two\nlines", "-e", "--")):
+                argv = ("sh", "-c", script, "own", *words)
+                alone, beside = run(plain, *argv), run(remote, *argv)
+                assert (beside.exit_code, beside.stdout) == (alone.exit_code, alone.stdout), argv
+                assert bool(beside.stderr) == bool(alone.stderr), argv
+
+
+def test_a_script_starts_no_shell_but_where_it_asks_who_it_is(remote):
+    starting = ("echo $$", "echo ${$}", "echo $0", 'echo "${0##*/}"')
+    shells = [lasting_module._line(("sh", "-c", script, "own")) for script in starting]
+    assert all(line.startswith("sh -c") for line in shells)
+    assert lasting_module._line(("sh", "-c", "echo ${1#0} $?", "own", "x")).startswith("{ set --")
+
+
 def test_another_shell_stays_as_it_is(tmp_path):
     plain = LocalShell()
     with lasting(plain) as same:
