@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
+from django.db.models import Case, Value, When
+from django.db.models.expressions import Combinable
 
 from benchlab.campaigns.models import Campaign
 from benchlab.team.models import OwnedQuerySet, Team
@@ -61,6 +63,33 @@ class Draft(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def storing(self) -> Storing:
+        if self.stored_at:
+            return Storing.STORED
+        if self.agreed_at:
+            return Storing.UNDER_WAY
+        return Storing.FAILED if self.trouble else Storing.OPEN
+
+
+class Storing(models.IntegerChoices):
+    """How far a draft is stored; first what needs a person."""
+
+    FAILED = 0, "could not be stored"
+    OPEN = 1, "not agreed to yet"
+    UNDER_WAY = 2, "being stored"
+    STORED = 3, "stored"
+
+    @classmethod
+    def rank(cls) -> Combinable:
+        """`Draft.storing` of a row, in the database."""
+        return Case(
+            When(stored_at__isnull=False, then=Value(cls.STORED)),
+            When(agreed_at__isnull=False, then=Value(cls.UNDER_WAY)),
+            When(trouble="", then=Value(cls.OPEN)),
+            default=Value(cls.FAILED),
+        )
 
 
 class DraftFile(models.Model):

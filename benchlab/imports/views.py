@@ -32,7 +32,7 @@ from benchlab.imports import (
 from benchlab.imports.checking import Refused
 from benchlab.imports.draft_results import Shown
 from benchlab.imports.forms import Everything, ResultForm
-from benchlab.imports.models import Draft, DraftFile
+from benchlab.imports.models import Draft, DraftFile, Storing
 from benchlab.imports.storing_drafts import State
 from benchlab.team.services import team_of
 from benchlab.web import lists
@@ -43,7 +43,7 @@ COLUMNS = {
     "name": lists.by_name("Upload"),
     "by": lists.by_name("By", "created_by__username"),
     "made": lists.by("Uploaded (UTC)", "created_at"),
-    "state": lists.By("State"),
+    "state": lists.By("State", Storing.rank()),
 }
 INLINE_MOST = 3000  # numbers on one page; more are one click away
 

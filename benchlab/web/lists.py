@@ -111,9 +111,16 @@ def listed(
     sort = sorted_by(request, columns, before + SORT)
     if text:
         rows = rows.filter(matching(names, text))
-    if sort:
-        rows = rows.order_by(*_order(rows, columns[sort.removeprefix("-")], sort))
+    if sort and (column := columns[sort.removeprefix("-")]).term is not None:
+        rows = rows.order_by(*_order(rows, column, sort))
     return _shown(request, rows, columns, text, sort, place, before)
+
+
+def in_order(request: HttpRequest, rows: Iterable[T], columns: Mapping[str, By]) -> list[T]:
+    """All rows that `listed` found, where its ?sort= is a column that no database sorts by: its `key` is theirs."""
+    sort = sorted_by(request, columns)
+    key = columns[sort.removeprefix("-")].key if sort else None
+    return _sorted(list(rows), key, down=sort.startswith("-")) if key else list(rows)
 
 
 def listed_here(

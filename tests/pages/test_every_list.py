@@ -22,6 +22,7 @@ from benchlab.dynamo.models import Binary
 from benchlab.hosts import discovery, services
 from benchlab.hosts.models import FactSnapshot, Host
 from benchlab.imports import drafts
+from benchlab.imports.models import Storing
 from benchlab.pages.audit.views import PER_PAGE
 from benchlab.sharing.models import SavedView, Share
 from benchlab.team import tokens
@@ -266,6 +267,27 @@ def test_a_digit_that_is_no_number_is_a_letter():
     """A superscript two: Python calls it a digit, and cannot read it."""
     assert sorted(["sd²", "sd10", "sd2"], key=natural)[:2] == ["sd2", "sd10"]
     assert natural("²") == [(-1, "²")]
+
+
+def test_workloads_are_sorted_by_their_points(web, lab, team):
+    for name, many in (("sd 10", 1), ("sd 2", 2), ("sd 1", 10)):
+        team.workloads.filter(name=name).update(sweep={"iodepth": [*range(1, many + 1)], "x": [1]})
+    found = rows(web.get("/workloads/?sort=points&q=sd"), "workloads/list.html")
+    assert found == ["sd 10", "sd 2", "sd 1"]
+
+
+def test_imports_are_sorted_by_what_needs_a_person(web, lab, team):
+    """As each row says it."""
+    now = timezone.now()
+    team.drafts.filter(name="sd 1").update(trouble="no")
+    team.drafts.filter(name="sd 2").update(stored_at=now, agreed_at=now, trouble="at first")
+    found = web.get("/import/?sort=state")
+    assert rows(found, "imports/new.html") == ["sd 1", "sd 10", "sd 2"]
+    said = [found.text.index(f"<td>{one.label}<") for one in Storing if one is not Storing.UNDER_WAY]
+    assert said == sorted(said)
+    team.drafts.filter(name="sd 10").update(agreed_at=now, trouble="once")
+    ranked = team.drafts.annotate(rank=Storing.rank())
+    assert {row.rank == row.storing for row in ranked} == {True}
 
 
 def test_roles_are_sorted_by_what_they_may(web, lab):

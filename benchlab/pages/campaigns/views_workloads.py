@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 from django.contrib import messages
@@ -33,7 +34,7 @@ COLUMNS = {
     "name": lists.by_name(),
     "tool": lists.by_name("Tool", "tool"),
     "sweep": lists.By("Sweep"),
-    "points": lists.By("Points", css="num"),
+    "points": lists.by_key("Points", itemgetter("points"), "num"),
 }
 
 
@@ -48,7 +49,7 @@ def workload_list(request: HttpRequest) -> HttpResponse:
         for row in mine.filter(imported=False)
     ]
     context = {
-        "rows": rows,
+        "rows": lists.in_order(request, rows, COLUMNS),
         "listed": listed,
         "imported": mine.filter(imported=True),
         "presets": grouped(registry.all_tools()),
