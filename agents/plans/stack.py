@@ -290,15 +290,15 @@ def teardown(stack: StackPlan, facts: HostFacts) -> list[Step]:
 
 
 def _unheld(step: Step) -> Step:
-    """One after which udev may read the disks at once: a blank one takes it 20 ms, and kept from one it comes back after
-    up to half a second only. Where something is built it would read each disk after every command instead.
+    """One after which udev may read the disks at once: a blank one takes it 20 ms, and kept from one it comes back up
+    to half a second later. Where something is built it would read each disk after every command instead.
     """
     return replace(step, quiet=False)
 
 
 def _left(facts: HostFacts, steps: Iterable[Step]) -> HostFacts:
-    """Without what will be gone by then, for the layers above have seen to it: partitions that the kernel has forgotten,
-    and mapped volumes.
+    """Without what will be gone by then, for the layers above have seen to it: partitions that the kernel has
+    forgotten, and mapped volumes.
     """
     graph, cut, removed = Graph(facts), set[str](), set[str]()
     for step in steps:

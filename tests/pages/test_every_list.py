@@ -283,7 +283,9 @@ def test_imports_are_sorted_by_what_needs_a_person(web, lab, team):
     team.drafts.filter(name="sd 2").update(stored_at=now, agreed_at=now, trouble="at first")
     found = web.get("/import/?sort=state")
     assert rows(found, "imports/new.html") == ["sd 1", "sd 10", "sd 2"]
-    said = [found.text.index(f"<td>{one.label}<") for one in Storing if one is not Storing.UNDER_WAY]
+    said = [
+        found.text.index(f"<td>{one.label}<") for one in Storing if one is not Storing.UNDER_WAY
+    ]
     assert said == sorted(said)
     team.drafts.filter(name="sd 10").update(agreed_at=now, trouble="once")
     ranked = team.drafts.annotate(rank=Storing.rank())
