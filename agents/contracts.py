@@ -40,9 +40,8 @@ class Metric:
     unit: Unit
     labels: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
-    line: int = field(
-        default=0, compare=False
-    )  # where the output says so, from 1; 0: nowhere in particular
+    # Where the output says so, from 1; 0: nowhere in particular
+    line: int = field(default=0, compare=False)
     output: str = field(default="", compare=False)  # whose line: "stdout", "stderr", "fio.json"
 
 
@@ -164,15 +163,13 @@ class Need:
     """A program that a driver uses on the host, and where it comes from."""
 
     program: str
-    packages: Mapping[str, str] = field(
-        default_factory=dict
-    )  # OS family ("debian", "rhel", "freebsd") -> package
+    # OS family ("debian", "rhel", "freebsd") -> package
+    packages: Mapping[str, str] = field(default_factory=dict)
     version_argv: tuple[str, ...] = ()  # empty: program --version
     minimum: str = ""
     places: tuple[str, ...] = ()  # directories beside PATH where it may be; shell patterns
-    instead: Mapping[str, str] = field(
-        default_factory=dict
-    )  # OS family -> the program that does it there; "": one that is always there
+    # OS family -> the program that does it there; "": one that is always there
+    instead: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +178,8 @@ class Job:
 
     argv: tuple[str, ...]
     outputs: tuple[str, ...] = ()  # files it writes into the cwd, fetched beside stdout and stderr
-    inputs: Mapping[str, bytes] = field(
-        default_factory=dict
-    )  # files laid into the cwd before it starts
+    # Files laid into the cwd before it starts
+    inputs: Mapping[str, bytes] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     expected_s: float = 0.0
     timeout_s: float = 3600.0
@@ -260,9 +256,8 @@ class Watch:
     # costs nothing on Linux and three forks on FreeBSD: name the first line of a report where it has one.
     begins: str = "*"
     families: tuple[str, ...] = ()  # OS families on which it is run; empty: on all
-    where: tuple[
-        str, ...
-    ] = ()  # run only where a file of any of these patterns is, when the job starts
+    # Run only where a file of any of these patterns is, when the job starts
+    where: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:

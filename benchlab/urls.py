@@ -36,8 +36,7 @@ urlpatterns = [
     path("", include("benchlab.pages.documents.urls")),  # /docs/
     path("audit/", include("benchlab.pages.audit.urls")),
     path("", include("benchlab.sharing.urls")),  # /talk/, /views/, /shares/, /activity/, /s/
-    path(
-        "", include("benchlab.lifecycle.urls")
-    ),  # …/rename/, /archive/, /delete/ of three nouns, /deleted/
+    # …/rename/, /archive/, /delete/ of three nouns, /deleted/
+    path("", include("benchlab.lifecycle.urls")),
     path("api/", include("benchlab.rest.urls")),
 ]

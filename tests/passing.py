@@ -14,9 +14,8 @@ from benchlab.testing import journal
 def register(config: pytest.Config) -> None:
     if place := os.environ.get(journal.JOURNAL):
         before = frozenset(Path(os.environ[journal.BEFORE]).read_text().splitlines())
-        writes = not hasattr(
-            config, "workerinput"
-        )  # the controller of pytest-xdist hears of every test
+        # The controller of pytest-xdist hears of every test
+        writes = not hasattr(config, "workerinput")
         config.pluginmanager.register(Passing(Path(place), before, writes), "benchlab-passing")
 
 

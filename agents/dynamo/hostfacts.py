@@ -54,9 +54,8 @@ def device(path: str) -> Place:
         found = Path(path).stat()
         if not stat.S_ISBLK(found.st_mode):
             raise DynamoError("host", f"{path} is not a block device")
-        handle = os.open(
-            path, os.O_RDONLY | os.O_EXCL
-        )  # fails where it is mounted or part of something
+        # Fails where it is mounted or part of something
+        handle = os.open(path, os.O_RDONLY | os.O_EXCL)
     except OSError as error:
         raise DynamoError(
             "host", f"{path} cannot be opened exclusively: {error.strerror}"

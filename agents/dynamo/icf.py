@@ -16,10 +16,11 @@ from agents.dynamo.icf_lines import Config, Cycle, Manager, Worker
 from agents.dynamo.messages import AccessLine, AccessSpec
 from agents.dynamo.wire import DynamoError
 
+# bytes of a sector: of a disk or a Windows volume; of a file system that Linux's dynamo reports
 SECTOR, BLOCK = (
     512,
     4096,
-)  # bytes of a sector: of a disk or a Windows volume; of a file system that Linux's dynamo reports
+)
 MOST_POINTS = 64
 VERSION = re.compile(r"\s*Version (\d{1,8})\.(\d{1,4})\.(\d{1,4})\s*$")
 SECTION = re.compile(

@@ -17,9 +17,8 @@ from agents.dynamo.areas import Area
 from agents.dynamo.wire import DynamoError
 
 PIECE = 4 << 20  # bytes of a write: a slow disk's second, so that nobody waits long who stops us
-Watch = Callable[
-    [int, int], None
-]  # bytes that are there, and all that are to be; raises DynamoError to end it
+# bytes that are there, and all that are to be; raises DynamoError to end it
+Watch = Callable[[int, int], None]
 
 
 def lay_out(unready: Sequence[Area], pattern: int, watch: Watch) -> None:

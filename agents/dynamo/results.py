@@ -8,10 +8,11 @@ from agents.dynamo.wire import DynamoError, padded
 
 BINS = 21
 MAX_CPUS, MAX_INTERFACES = 64, 64
+# bytes of one target's result: 1.1.0, and 1.1.0-rc1, which has no bins
 STRIDE, STRIDE_RC1 = (
     296,
     128,
-)  # bytes of one target's result: 1.1.0, and 1.1.0-rc1, which has no bins
+)
 MAX_TARGETS = 2048
 _COUNTERS = struct.Struct("<6Q2I9Q")  # the last one, counter_time, is always 0
 _BINS = struct.Struct("<21q")

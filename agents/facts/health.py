@@ -34,17 +34,14 @@ class Complaint:
 @dataclass(frozen=True, slots=True)
 class Health:
     boot_id: str = ""  # "": this system has none (FreeBSD)
-    names: Mapping[str, str] = field(
-        default_factory=dict
-    )  # node -> kernel name; absent: it is gone
-    values: Mapping[str, Mapping[str, str]] = field(
-        default_factory=dict
-    )  # kernel name -> "size", "ro", "device/state", "bcache/state", …
+    # Node -> kernel name; absent: it is gone
+    names: Mapping[str, str] = field(default_factory=dict)
+    # Kernel name -> "size", "ro", "device/state", "bcache/state", …
+    values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     holders: Mapping[str, frozenset[str]] = field(default_factory=dict)
     arrays: tuple[MdArray, ...] = ()
-    mapped: Mapping[str, tuple[str, ...]] = field(
-        default_factory=dict
-    )  # name in /dev/mapper -> words of its status, of all its segments in a row
+    # Name in /dev/mapper -> words of its status, of all its segments in a row
+    mapped: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     pools: Mapping[str, Zpool] = field(default_factory=dict)  # with what ails them
     sound: frozenset[str] = frozenset()  # pools that are healthy
     said: str = ""  # of a pool that is not: in its own words

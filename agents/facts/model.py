@@ -39,13 +39,11 @@ class BlockDevice:
     logical_sector: int = 512
     physical_sector: int = 512
     scheduler: str = ""
-    queue: Mapping[str, str] = field(
-        default_factory=dict, hash=False
-    )  # /sys/block/X/queue: "scheduler", "read_ahead_kb", …, as the kernel prints them
+    # /sys/block/X/queue: "scheduler", "read_ahead_kb", …, as the kernel prints them
+    queue: Mapping[str, str] = field(default_factory=dict, hash=False)
     parents: tuple[str, ...] = ()  # kernel names this one stands on
-    holders: tuple[
-        str, ...
-    ] = ()  # kernel names standing on this one (/sys/block/*/holders), partitions too
+    # Kernel names standing on this one (/sys/block/*/holders), partitions too
+    holders: tuple[str, ...] = ()
     mounts: tuple[str, ...] = ()  # mount points, those of other mount namespaces too
     links: tuple[str, ...] = ()  # its other paths: "/dev/dm-0", "/dev/disk/by-id/…", "/dev/md/bl17"
     swap: bool = False
@@ -188,21 +186,17 @@ class HostFacts:
     zpools: tuple[Zpool, ...] = ()
     datasets: tuple[Dataset, ...] = ()
     zfs_module: str = ""  # version of the kernel's ZFS, loaded or not; "" when there is none
-    members: Mapping[str, str] = field(
-        default_factory=dict
-    )  # kernel name -> what it belongs to: "lvm VG", "md NAME", "zpool POOL", "bcache LABEL"
-    tools: Mapping[str, str] = field(
-        default_factory=dict
-    )  # program -> version line; absent: not there
+    # Kernel name -> what it belongs to: "lvm VG", "md NAME", "zpool POOL", "bcache LABEL"
+    members: Mapping[str, str] = field(default_factory=dict)
+    # Program -> version line; absent: not there
+    tools: Mapping[str, str] = field(default_factory=dict)
     sysctls: Mapping[str, str] = field(default_factory=dict)  # "vm.dirty_ratio" -> "20"
-    governors: Mapping[str, str] = field(
-        default_factory=dict
-    )  # cpufreq policy -> governor; empty: this kernel cannot change the frequency
+    # cpufreq policy -> governor; empty: this kernel cannot change the frequency
+    governors: Mapping[str, str] = field(default_factory=dict)
     governor_choices: tuple[str, ...] = ()
     scheduler_modules: tuple[str, ...] = ()  # I/O schedulers that would be loaded when asked for
-    unknown: tuple[
-        str, ...
-    ] = ()  # what could not be read, in words; the guard refuses because of it
+    # What could not be read, in words; the guard refuses because of it
+    unknown: tuple[str, ...] = ()
 
     def mappings(self) -> Iterator[tuple[str, list[str]]]:
         """Of each segment of a device-mapper table: the mapping's whole name, and start, length, type, …"""

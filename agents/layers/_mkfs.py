@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from agents.contracts import Target
 
 EXT4_BLOCK = 4096
+# Leave old blocks as they are; ext4: see _ext4
 KEEP = {
     "xfs": ("-K",),
     "btrfs": ("-K",),
     "ext4": (),
-}  # leave old blocks as they are; ext4: see _ext4
+}
 
 
 def command(

@@ -25,6 +25,8 @@ MODULES = {
 }
 ZPOOL = Need("zpool", PACKAGES, ("zpool", "version"))
 ZFS = Need("zfs", PACKAGES, ("zfs", "version"))
+# Properties whose source ZFS does not tell: set when the volume was made.
+NO_SOURCE = ("volsize", "volblocksize")
 
 
 def compression() -> str:
@@ -113,10 +115,6 @@ def differences(name: str, wanted: Mapping[str, str], facts: HostFacts) -> list[
         now = found.properties.get(key, "unknown")
         if now != value:
             wrong.append(f"{name}: {key} is {now}, not {value}")
-        elif key not in (
-            *found.local,
-            "volsize",
-            "volblocksize",
-        ):  # the source of these tells nothing
+        elif key not in (*found.local, *NO_SOURCE):
             wrong.append(f"{name}: {key} is {value} by default, the setting was not applied")
     return wrong

@@ -47,9 +47,8 @@ class Latencies:
     bins: Mapping[str, int] = field(default_factory=dict)
     bins_per_second: float = 1.0
     percentiles: Mapping[float, float] = field(default_factory=dict)
-    lines: Lines = field(
-        default_factory=dict, compare=False
-    )  # of "mean", "p99", …; "" of all others
+    # Of "mean", "p99", …; "" of all others
+    lines: Lines = field(default_factory=dict, compare=False)
 
     def with_bins(self, bins: Mapping[str, int]) -> Latencies:
         """The same with others. dataclasses.replace takes longer, and this is done for each direction."""
@@ -78,9 +77,8 @@ class Traffic:
     slat: Latencies | None = None
     clat: Latencies | None = None
     lat: Latencies | None = None
-    lines: Lines = field(
-        default_factory=dict, compare=False
-    )  # of "iops", "bandwidth", "bytes", "ios", "runtime"; "" of all others
+    # Of "iops", "bandwidth", "bytes", "ios", "runtime"; "" of all others
+    lines: Lines = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +91,8 @@ class Steady:
     iops: float
     bandwidth: float
     latency: float | None  # s; None where it is not the criterion
-    deviation: (
-        float | None
-    )  # a share, a slope without its sign; None where the criterion is no percentage
+    # A share, a slope without its sign; None where the criterion is no percentage
+    deviation: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +120,8 @@ class FioJob:
     cpu_system: float | None = None
     steady: Steady | None = None
     goal: Goal | None = None
-    lines: Lines = field(
-        default_factory=dict, compare=False
-    )  # of "errors", "cpu.user", "cpu.system", "depth.reached", those of fio_aims; "" of all others
+    # Of "errors", "cpu.user", "cpu.system", "depth.reached", those of fio_aims; "" of all others
+    lines: Lines = field(default_factory=dict, compare=False)
 
 
 class Pool:

@@ -56,9 +56,8 @@ FAILED = re.compile(r"errors\s*: total=(\d{1,18}), first_error=")
 STARTED = re.compile(
     r"(?<!\S)(\S{1,200}): \(g=\d+\): rw=[^;]{0,200}?ioengine=[\w-]+,\s+iodepth=(\d+)"
 )
-RUNS = re.compile(
-    r"(?<!> )\bStarting \d+ (?:process|thread)"
-)  # "<host> Starting": one of several clients
+# "<host> Starting": one of several clients
+RUNS = re.compile(r"(?<!> )\bStarting \d+ (?:process|thread)")
 VERSION = re.compile(r"(?<!\S)fio-\d{1,3}\.\d{1,3}(?![^\s.-])\S{0,40}")
 STEADY_BEGINS = re.compile(r"\bsteadystate\s*: attained=")
 PER_SECOND = {"nsec": 1e9, "usec": 1e6, "msec": 1e3, "sec": 1.0}

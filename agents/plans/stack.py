@@ -50,9 +50,8 @@ class Stage:
 
     spec: StageSpec
     grow: tuple[Step, ...]
-    follow: tuple[
-        Step, ...
-    ]  # a reshape gives its space when it is over: earlier there is nothing to follow
+    # A reshape gives its space when it is over: earlier there is nothing to follow
+    follow: tuple[Step, ...]
     layers: tuple[Placed, ...]
 
     @property

@@ -12,9 +12,8 @@ from functools import cache
 LONGEST = 2000  # characters of a line that may be a command
 # What ends a prompt, or another command of the same line: nothing before it is a part of the command.
 BEFORE = re.compile(r"[#$%>❯➜λ»✗›;&|(`]|\bthen\b|\bdo\b")
-ARROW = re.compile(
-    r"^\s*[➜❯λ»›]"
-)  # such prompts go on behind their sign: "➜  ~ git:(main) iostat -x 1"
+# Such prompts go on behind their sign: "➜  ~ git:(main) iostat -x 1"
+ARROW = re.compile(r"^\s*[➜❯λ»›]")
 PLACE = re.compile(r"~\S*|/\S*|git:\S*|\S+\)|[\w.-]+")
 SET = re.compile(r"[A-Za-z_]\w*=\S*")
 NOTHING = re.compile(r"\+{1,9}|-|!|\d+[smhd]?|\{|-{2}")  # set -x, `time -p`'s kin, a duration
@@ -56,9 +55,8 @@ WRAPPERS = {
 # Up to a pipe, a redirection, the next command; none of these within quotes.
 ENDS = re.compile(r"""(?:"[^"\n]*"|'[^'\n]*'|\\.|[^\\"'|;&<>`\n)]|(?<=\w)\)(?=\w))*""")
 DESCRIPTOR = re.compile(r"\s[012&]$")  # of "2> file"
-WATCH = re.compile(
-    r"Every [\d.,]{1,8}s: (.*?)(?:\s{2,}\S.*)?$"
-)  # `watch`: its host and date behind
+# `watch`: its host and date behind
+WATCH = re.compile(r"Every [\d.,]{1,8}s: (.*?)(?:\s{2,}\S.*)?$")
 COMMENT = re.compile(r"\s#\s.*$")
 
 

@@ -19,9 +19,8 @@ STARTED = re.compile(
 )
 SIZE = re.compile(r"(\d{1,9}(?:\.\d+)?)([KMG]?)i?B?(?=[-/,\s]|\Z)", re.IGNORECASE)
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-COPIES = re.compile(
-    r"\s*\.\.\.\s"
-)  # below the line of a job with numjobs, which does not say how many
+# Below the line of a job with numjobs, which does not say how many
+COPIES = re.compile(r"\s*\.\.\.\s")
 GROUPED = (
     "fio summed up sections of different depth (group_reporting): the outstanding I/Os are unknown"
 )

@@ -53,12 +53,10 @@ class Found:
     metrics: tuple[Metric, ...] = ()  # each with its line in the whole text
     series: tuple[Series, ...] = ()  # those of a watcher (iostat), or of a log
     histograms: tuple[Histogram, ...] = ()
-    options: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # of the tool, as far as the text tells
-    point: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # what differs between results found together
+    # Of the tool, as far as the text tells
+    options: Mapping[str, Any] = field(default_factory=dict)
+    # What differs between results found together
+    point: Mapping[str, Any] = field(default_factory=dict)
     outstanding: int | None = None
     notes: tuple[str, ...] = ()
     trouble: str = ""  # why it cannot be read; then there are neither metrics nor series

@@ -20,9 +20,8 @@ MOST = 200
 PER_DOUBLING = (32, 16, 8, 4, 2, 1)  # tried in this order, until there are few enough
 _SUBS = 1 << GROUP_BITS
 
-Bins = dict[
-    int, tuple[int, int]
-]  # where it begins -> (where it ends, I/Os), in the units that fio printed
+# Where it begins -> (where it ends, I/Os), in the units that fio printed
+Bins = dict[int, tuple[int, int]]
 
 
 def histogram(name: str, found: Latencies, labels: Mapping[str, str] | None = None) -> Histogram:

@@ -37,9 +37,8 @@ SAME = 2  # runs by which two looks may differ in where a change is
 WINDOW, FAR, ALONE = 9, 3.5, 2.5  # Hampel: runs, and robust standard deviations
 # Robust z from which a run is unusual, by how many runs are behind it: false in 0.9 % of clean runs at most.
 LIMITS = ((20, 3.6), (12, 4.5), (10, 5.0))
-FLOOR = log(
-    1.002
-)  # the least noise that is believed: a capped disk repeats itself to a tenth of a percent
+# The least noise that is believed: a capped disk repeats itself to a tenth of a percent
+FLOOR = log(1.002)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ ALWAYS = log(2)  # repeats that far apart are told whatever the others do
 LEAST = log(1.10)  # repeats closer than that never are
 # Studentised range, 0.999, by degrees of freedom (a row each, from 1) and number of repeats (scipy is slow to load).
 REPEATS = (2, 3, 4, 5, 6, 8, 10, 20, 50)
+# Of at most ten degrees of freedom: points differ in their noise
 QUANTILES = (
     (900.3, 1350, 1643, 1856, 2022, 2272, 2455, 2980, 3589),
     (44.69, 60.42, 70.77, 78.43, 84.48, 93.66, 100.5, 120.3, 143.7),
@@ -29,7 +30,7 @@ QUANTILES = (
     (7.129, 8.250, 8.977, 9.522, 9.958, 10.63, 11.15, 12.69, 14.64),
     (6.761, 7.768, 8.419, 8.906, 9.295, 9.896, 10.35, 11.74, 13.48),
     (6.487, 7.411, 8.006, 8.449, 8.804, 9.352, 9.769, 11.03, 12.63),
-)  # of at most ten degrees of freedom: points differ in their noise
+)
 CLIP, ROUNDS = 2.5, 12  # robust means: Huber's pseudo-values
 
 

@@ -25,10 +25,11 @@ SAFE = ("GET", "HEAD", "OPTIONS", "TRACE")
 REFUSED = (401, 403, 404, 409)
 # Told by signals, also with the name that was tried, and of whom a link to a new password was.
 SILENT = {"login", "logout", "account_reset_password_from_key"}
+# The password first; then what was asked is done
 AGAIN = {
     "account_reauthenticate",
     "mfa_reauthenticate",
-}  # the password first; then what was asked is done
+}
 
 
 class Recorded(MiddlewareMixin):

@@ -119,9 +119,8 @@ def renamed(before: str, now: str) -> str:
 def _row(model: type[Model], pk: Any) -> Model | None:
     if pk is None or not str(pk).isdigit() or len(str(pk)) > 18:
         return None
-    return model._base_manager.filter(
-        pk=pk
-    ).first()  # also what was deleted, and can be brought back
+    # Also what was deleted, and can be brought back
+    return model._base_manager.filter(pk=pk).first()
 
 
 def _team(row: Any) -> int | None:

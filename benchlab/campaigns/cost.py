@@ -67,9 +67,8 @@ def _of_point(tool: str, built: Any, target: Target) -> Cost:
     driver = registry.tool(tool)
     job = driver.job(built, target)
     dumped, outstanding = driver_options.dump(built), driver.outstanding(built)
-    if (
-        outstanding and outstanding > driver_options.MOST_OUTSTANDING
-    ):  # a product of several options
+    # A product of several options
+    if outstanding and outstanding > driver_options.MOST_OUTSTANDING:
         raise OptionsError(
             f"{outstanding} outstanding I/Os: more than {driver_options.MOST_OUTSTANDING}"
         )

@@ -27,9 +27,8 @@ def offered(
     seen = Campaign.objects.visible_to(request.user)
     if text := lists.found_text(request, PICK):
         seen = seen.filter(lists.matching(("name",), text) | Q(pk__in=wanted.campaigns))
-    seen = seen.filter(
-        Q(archived_at=None) | Q(pk__in=wanted.campaigns)
-    )  # what the address names, too
+    # What the address names, too
+    seen = seen.filter(Q(archived_at=None) | Q(pk__in=wanted.campaigns))
     campaigns = list(seen.only("name", "created_at", "source"))
     library = [row for row in campaigns if row.source == Campaign.Source.LIBRARY]
     return {

@@ -202,9 +202,8 @@ def apart(wanted: Numbers, gap: float, low: float, high: float) -> list[float]:
     Those that are too near to each other are moved together, around their middle; their order stays.
     """
     order = sorted(range(len(wanted)), key=lambda at: wanted[at])
-    blocks: list[
-        tuple[float, int]
-    ] = []  # sum of where each block's first one would be, and how many
+    # Sum of where each block's first one would be, and how many
+    blocks: list[tuple[float, int]] = []
     for at in order:
         blocks.append((wanted[at], 1))
         while len(blocks) > 1 and _end(blocks[-2], gap) > _start(blocks[-1], gap):

@@ -44,9 +44,8 @@ class Point:
     little: Little | None
     knee: bool
     unlike: bool  # whether those repeats were measured under unlike conditions
-    differ: (
-        float | None
-    )  # largest over smallest repeat of the rate, where they differ more than noise explains
+    # Largest over smallest repeat of the rate, where they differ more than noise explains
+    differ: float | None
     runs: tuple[int, ...]
 
 

@@ -46,9 +46,8 @@ log = logging.getLogger(__name__)
 ASK_S = 1.0  # between two looks whether there is work
 ALIVE_S = 5.0
 clock = time.monotonic
-Process = tuple[
-    str, str, int
-]  # a dynamo from its start to its end: where from, its name, its own port
+# A dynamo from its start to its end: where from, its name, its own port
+Process = tuple[str, str, int]
 
 
 class Door(Protocol):

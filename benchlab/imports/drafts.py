@@ -41,9 +41,8 @@ AT_MOST = 200  # nudges per sweep
 TOGETHER = 256 << 10
 FILLED = ("name", "trouble", "packed", "size", "sha256")
 UNREAD = Q(reading__isnull=True, trouble="")
-WAITS = Exists(
-    DraftFile.objects.filter(UNREAD, draft=OuterRef("pk"))
-)  # whether a draft has such files
+# Whether a draft has such files
+WAITS = Exists(DraftFile.objects.filter(UNREAD, draft=OuterRef("pk")))
 
 
 @dataclass(frozen=True, slots=True)

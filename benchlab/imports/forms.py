@@ -180,9 +180,8 @@ class Everything:
         self.rows = Rows.of(draft)
         self.shown = [one for one in shown if not one.found.trouble]
         self.each = len(self.shown) <= EACH_MOST
-        self.runs = any(
-            not one.found.described for one in self.shown
-        )  # else there are workloads only
+        # Else there are workloads only
+        self.runs = any(not one.found.described for one in self.shown)
         self.asks = any(one.asks for one in self.shown)
         self.same = SameForm(self.rows, self.asks, data, initial={"campaign": draft.name})
         numbered = {one.key: number for number, one in enumerate(shown, 1)}

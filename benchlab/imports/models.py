@@ -74,7 +74,7 @@ class Draft(models.Model):
 
 
 class Storing(models.IntegerChoices):
-    """How far a draft is stored; first what needs a person."""
+    """Stages of storing a draft; first what needs a person."""
 
     FAILED = 0, "could not be stored"
     OPEN = 1, "not agreed to yet"

@@ -77,12 +77,10 @@ class Result:
     point: Mapping[str, Any] = field(default_factory=dict)  # what it varies: {"iodepth": 4}
     outstanding: int | None = None
     beside: tuple[Piece, ...] = ()  # what watched meanwhile: iostat
-    disks: Mapping[str, Sequence[str]] = field(
-        default_factory=dict
-    )  # role -> names, as the source tells
-    rated: Mapping[str, Mapping[str, float]] = field(
-        default_factory=dict
-    )  # role -> "iops" (op/s) and "bandwidth" (B/s) of each of its disks, likewise
+    # Role -> names, as the source tells
+    disks: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    # Role -> "iops" (op/s) and "bandwidth" (B/s) of each of its disks, likewise
+    rated: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 @transaction.atomic

@@ -18,9 +18,8 @@ from benchlab.practice.paths import cache_root, every_host
 def bound() -> Iterator[int]:
     """Block in which all that this thread starts runs on one CPU, the one that fewest running hosts are bound to."""
     before = os.sched_getaffinity(0)
-    with locked(
-        cache_root() / "practice" / "cpus.lock"
-    ):  # two hosts that boot at once would choose the same
+    # Two hosts that boot at once would choose the same
+    with locked(cache_root() / "practice" / "cpus.lock"):
         cpu = quietest(before, _running())
         os.sched_setaffinity(0, {cpu})
         try:

@@ -194,9 +194,8 @@ class Devices(ReadOnly[Device]):
         device = self.get_object()
         sent = self.get_serializer(device, data=request.data, partial=True)
         sent.is_valid(raise_exception=True)
-        if (
-            sent.validated_data
-        ):  # these alone: whether it is spare may be changed at the same moment
+        # These alone: whether it is spare may be changed at the same moment
+        if sent.validated_data:
             Device.objects.filter(pk=device.pk).update(**sent.validated_data)
         return Response(self.get_serializer(self.get_object()).data)
 

@@ -84,7 +84,6 @@ urlpatterns = [
     path("token/", team_views.api_tokens, name="api-token"),
     path("token/end/", team_views.end_tokens, name="api-tokens-end"),
     path("token/<int:pk>/revoke/", team_views.revoke_token, name="api-token-revoke"),
-    re_path(
-        r"^.*/$", Nowhere.as_view(), name="api-nowhere"
-    ),  # with its slash: one that was left off is still redirected
+    # With its slash: one that was left off is still redirected
+    re_path(r"^.*/$", Nowhere.as_view(), name="api-nowhere"),
 ]

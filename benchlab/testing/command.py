@@ -104,9 +104,8 @@ def groups(profile: str) -> tuple[Group, ...]:
         Group("browser", _by_day(OF_PAGES, profile), cores, FILE_BY_FILE, places=(BROWSER,)),
         Group("alone", _by_day("alone", profile), places=(RIG, DRIVERS)),
     )
-    return (
-        (*others, plain) if profile == FULL else (plain, *others)
-    )  # a night begins with the longest
+    # A night begins with the longest
+    return (*others, plain) if profile == FULL else (plain, *others)
 
 
 def _by_day(marks: str, profile: str) -> str:

@@ -53,9 +53,8 @@ def _sentence(said: str) -> str:
 def _remedies(stack: Stack, trouble: Trouble, now: Looked, shelf: Shelf) -> tuple[Remedy, ...]:
     """Those that help most first; of equal ones in the order in which a person would try them."""
     tried: list[tuple[int, int, Remedy]] = []
-    enough = Counter[
-        str
-    ]()  # by word, of those after which nothing is wrong: more of them need not be tried
+    # By word, of those after which nothing is wrong: more of them need not be tried
+    enough = Counter[str]()
     for place, remedy in enumerate(_candidates(stack, trouble)):
         if enough[remedy.act.word] == ALIKE:
             continue

@@ -67,9 +67,8 @@ def change_topology(
         raise ValidationError("No layer of this topology has a first resync to measure.")
     topology.measure_resync, topology.on_degraded = measure_resync, on_degraded
     topology.full_clean(exclude=["created_by"])
-    topology.save(
-        force_update=topology.pk is not None
-    )  # one that was removed meanwhile does not come back
+    # One that was removed meanwhile does not come back
+    topology.save(force_update=topology.pk is not None)
     return topology
 
 
@@ -146,9 +145,8 @@ def _driver(number: int, entry: Mapping[str, Any]) -> Layer[Any]:
 
 def _checked_layer(number: int, driver: Layer[Any], entry: Mapping[str, Any]) -> dict[str, Any]:
     where = f"Layer {number} ({driver.LABEL})"
-    if (
-        unknown := set(entry) - LAYER_KEYS
-    ):  # passed over, the layer would be measured as it is by default
+    # Passed over, the layer would be measured as it is by default
+    if unknown := set(entry) - LAYER_KEYS:
         raise ValidationError(
             f"{where} has no {', '.join(sorted(map(repr, unknown)))}: a layer is {', '.join(sorted(LAYER_KEYS))}."
         )

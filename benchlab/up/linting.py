@@ -127,8 +127,7 @@ def check(name: str, argv: Sequence[str]) -> bool:
     )
     clean = done.returncode == 0
     said = f"{name:15} {'clean' if clean else 'FAILED'}  ({time.monotonic() - begun:.1f} s)\n"
-    sys.stdout.write(
-        said if clean else f"{said}{done.stdout.rstrip()}\n"
-    )  # in one piece: others write beside it
+    # In one piece: others write beside it
+    sys.stdout.write(said if clean else f"{said}{done.stdout.rstrip()}\n")
     sys.stdout.flush()
     return clean

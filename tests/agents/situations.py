@@ -46,9 +46,8 @@ class Seen:
         return made
 
     def signed(self, kind: str, label: str = "", uuid: str = "") -> None:
-        kept = [
-            s for s in self.disk.signatures if (s.type, kind) != ("LVM2_member",) * 2
-        ]  # one place
+        # One place
+        kept = [s for s in self.disk.signatures if (s.type, kind) != ("LVM2_member",) * 2]
         self.disk = replace(self.disk, signatures=(*kept, Signature(kind, 0, label, uuid)))
 
     def change(self, **given: Any) -> None:

@@ -46,20 +46,22 @@ SAID = {
     ("counted", "seconds", "begins"),
     [
         (1.00, 6.0, ""),
+        # Through a tunnel: asked a little before and a little after, in as much longer a time
         (
             1.07,
             6.42,
             "",
-        ),  # through a tunnel: asked a little before and a little after, in as much longer a time
+        ),
         (1.03, 6.0, ""),  # with many in flight
         (1.20, 6.0, "disturbed: the kernel counted 58982400 bytes read"),
         (1.20, None, ""),  # of before: nobody knows in how long a time
         (0.93, 6.0, "not to be trusted: dynamo counted 49152000 bytes read"),
+        # Seen with the real one: asking takes all of the only CPU, nothing is done meanwhile
         (
             1.004,
             6.6,
             "",
-        ),  # seen with the real one: asking takes all of the only CPU, nothing is done meanwhile
+        ),
     ],
 )
 def test_it_looks_both_ways_and_at_as_long_a_time(

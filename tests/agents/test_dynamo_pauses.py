@@ -34,9 +34,8 @@ def test_recording_begins_when_the_owner_has_counted() -> None:
     assert turn.events[-2] == script.Phase("record")
     later = began + 1000.0  # the counters of a far host may take their time
     assert console.resume(later).send == asked.whole
-    assert (
-        console.deadline is not None and console.deadline >= later
-    )  # all of the recording is still to come
+    # All of the recording is still to come
+    assert console.deadline is not None and console.deadline >= later
 
 
 def asked_at(took: float, test: Trial) -> list[float]:

@@ -239,9 +239,8 @@ def test_log(data: st.DataObject) -> None:
         for time, value in zip(run.times, run.values, strict=True)
         if run.direction in ("read", "write")
     }
-    assert len(got - rows) <= 1, (
-        got - rows
-    )  # the damaged line may say something else; no other does
+    # The damaged line may say something else; no other does
+    assert len(got - rows) <= 1, got - rows
 
 
 HIST = "\n".join(

@@ -63,12 +63,13 @@ def test_a_size_that_nobody_knows_and_a_layer_that_packs_refuse_nothing():
     [
         (RAW, "fio", {"rw": "randread"}, "never-written or discarded blocks"),
         (RAW, "fio", {"rw": "randrw"}, "nothing was written"),
+        # fio reads unless told
         (
             RAW,
             "fio",
             {"job_file": "[a]\nsize=1g\n"},
             "nothing was written",
-        ),  # fio reads unless told
+        ),
         (RAW, "fio", {"rw": "randwrite"}, ""),
         (RAW, "dd", {"direction": "read"}, "nothing was written"),
         (RAW, "dd", {}, ""),

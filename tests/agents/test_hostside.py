@@ -74,9 +74,8 @@ def test_orphans_of_a_killed_tool_are_stopped(shell, here):
     eventually(lambda: len(in_group(pids["tool"])) == 3)
     os.kill(pids["leader"], signal.SIGKILL)
     os.kill(pids["tool"], signal.SIGKILL)
-    eventually(
-        lambda: job.poll(shell, here).state is State.VANISHED
-    )  # the leader's death takes its time, too
+    # The leader's death takes its time, too
+    eventually(lambda: job.poll(shell, here).state is State.VANISHED)
     assert not lives(pids["tool"])
     with pytest.raises(AgentError, match="stop it before"):
         job.remove(shell, here)

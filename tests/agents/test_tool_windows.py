@@ -63,9 +63,8 @@ def test_pg_test_fsync_tells_each_test(ran):
     rates = [m.name.removesuffix(".ops") for m in pg_test_fsync.parse(done.files, options)
              if m.name.endswith(".ops") and m.value is not None]  # fmt: skip
     assert [one.name for one in found] == rates and len(rates) > 12
-    assert all(one.end - one.start >= 0.99 for one in found), (
-        found
-    )  # how much more says how busy the machine is
+    # How much more says how busy the machine is
+    assert all(one.end - one.start >= 0.99 for one in found), found
     assert all(a.end <= b.start + 0.01 for a, b in pairwise(found))
 
 

@@ -17,9 +17,8 @@ from tests.analysis.noise_of_curves import allowed, dice, many
 from tests.analysis.noise_of_histories import builds, history
 
 TABLE = json.loads(maker.FILE.read_text())
-RUNS, SDS = (
-    (2_000, 3) if profiles.profile() == profiles.QUICK else (40_000, 2)
-)  # and what chance may add
+# And what chance may add
+RUNS, SDS = (2_000, 3) if profiles.profile() == profiles.QUICK else (40_000, 2)
 
 
 def test_the_largest_t_is_the_largest_of_all_splits():

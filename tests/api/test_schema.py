@@ -45,9 +45,8 @@ def rows(api, ours) -> dict[str, int]:
     """The id of one row of each noun."""
     nouns = [noun for noun, view, _ in router.registry if getattr(view, "pagination_class", None)]
     found = {noun: api.get(f"/api/{noun}/").json()["results"][0]["id"] for noun in nouns}
-    return found | {
-        "verdicts": ours.campaign.pk
-    }  # they are no rows: what is done to one is its campaign's
+    # They are no rows: what is done to one is its campaign's
+    return found | {"verdicts": ours.campaign.pk}
 
 
 @pytest.fixture
@@ -81,9 +80,8 @@ def try_out(operation, headers, rows, data) -> None:
     if "id" in case.path_parameters and data.draw(strategies.booleans()):
         case.path_parameters["id"] = rows[operation.path.split("/")[2]]  # one that is there
     if isinstance(case.body, dict) and data.draw(strategies.booleans()):
-        known = named(
-            operation
-        )  # a field that nobody knows is all that would be told of most bodies
+        # A field that nobody knows is all that would be told of most bodies
+        known = named(operation)
         case.body = {name: value for name, value in case.body.items() if name in known}
     with transaction.atomic():
         # A tool's options and a layer's are checked by its driver; the schema only knows that they are objects.

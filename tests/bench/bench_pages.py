@@ -26,10 +26,11 @@ from tests.bench import lab_services, options
 from tests.bench.bench_api import verdict
 
 RUNS, HOUR, DAY = 540, (12, 3600), (16, 86_400)
+# Requests in a row, whose CPU is told together: the kernel counts it in hundredths
 ROUNDS, AT_ONCE = (
     7,
     5,
-)  # requests in a row, whose CPU is told together: the kernel counts it in hundredths
+)
 IDLE_S = 12.0
 KB, READY_MS, CPU_MS, DRAWN_MS, ZOOMED_MS, ANSWER_MS = 150, 1500, 150, 300, 300, 300  # targets
 # When a chart was asked for, and when Plotly had drawn it; zooming is timed from the turn of the wheel.

@@ -20,10 +20,11 @@ CHROMIUM = os.environ.get("BENCHLAB_CHROMIUM") or shutil.which("chromium")
 QUIET = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 
 
+# Begun last, they are what the other process waits for
 LONGEST = (
     "test_end_to_end.py",
     "test_csp.py",
-)  # begun last, they are what the other process waits for
+)
 
 
 @pytest.hookimpl(trylast=True)

@@ -41,10 +41,11 @@ LOOKS = {"light": (1440, 900), "dark": (1440, 900), "phone": (390, 844)}
 REDIS = 11
 LONGEST_S = 1800
 MOST_BYTES = 120_000
+# Times its width: of a page on a desk, on a phone; what is below says nothing more of its look
 TALLEST = (
     2.0,
     9.0,
-)  # times its width: of a page on a desk, on a phone; what is below says nothing more of its look
+)
 # As sharp as so many bytes allow: (width in px, quality); a phone's picture keeps its width.
 STEPS = ((1200, 0.8), (1200, 0.6), (1080, 0.5), (960, 0.45), (840, 0.4))
 DRAWN = ((600, 0.7),)

@@ -14,10 +14,11 @@ from tests.browser.axe import violations
 PICTURES = Path(os.environ.get("BENCHLAB_SHOTS") or Path(__file__).parent / "screenshots")
 PATIENCE_MS = 30_000  # a busy machine
 SETTLED_MS = 600  # charts are drawn anew a moment after the last change of width
+# Chromium now and then draws no frame at all after a change of width
 PICTURE_MS, PICTURE_TRIES = (
     10_000,
     4,
-)  # Chromium now and then draws no frame at all after a change of width
+)
 THEMES = ["dark", "light"]
 DESK, PHONE = {"width": 1400, "height": 900}, {"width": 390, "height": 844}
 # A violation of the content security policy is reported to the page, not always to the console.

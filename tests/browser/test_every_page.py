@@ -82,13 +82,11 @@ CAREFUL = (
     "mfa_generate_recovery_codes",
     "mfa_reauthenticate",
 )
-ASKS_AGAIN = {"account-email", "mfa_activate_totp", *CAREFUL} - {
-    "mfa_reauthenticate"
-}  # for the password
+# For the password
+ASKS_AGAIN = {"account-email", "mfa_activate_totp", *CAREFUL} - {"mfa_reauthenticate"}
 TOOLS = ("fio", "dd", "command")
-REFUSED = {
-    "socialaccount_login_error": 401
-}  # and the browser notes that in its console, as it should
+# And the browser notes that in its console, as it should
+REFUSED = {"socialaccount_login_error": 401}
 
 
 def test_every_address_is_walked_or_named_with_a_why():

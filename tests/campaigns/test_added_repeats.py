@@ -187,10 +187,11 @@ def test_what_is_queued_is_not_offered_again(pair):
     added_repeats.add(pair, runs, 3)
     assert repeat_offers.offers(pair, [Wanted(runs, 5)]) == [None]
     [more] = repeat_offers.offers(pair, [Wanted(runs, 6)])
+    # The drafts are built anyway
     assert more is not None and (more.repeats, more.seconds) == (
         1,
         6 * 10,
-    )  # the drafts are built anyway
+    )
 
 
 def test_a_layout_that_stands_costs_no_building(campaign):

@@ -23,10 +23,11 @@ from benchlab.campaigns.matrix import (
 )
 from benchlab.topologies.moments import Moment
 
+# Orders in which each layout is built once; test_abba.py has the other
 ONCE = (
     RANDOM_BLOCKS,
     AS_WRITTEN,
-)  # orders in which each layout is built once; test_abba.py has the other
+)
 ids = st.lists(st.integers(1, 50), min_size=1, max_size=3, unique=True).map(tuple)
 sweeps = st.dictionaries(
     st.sampled_from(["iodepth", "bs", "rw"]),

@@ -75,10 +75,11 @@ def test_an_idle_disk_of_the_layout_is_there_and_strangers_and_volumes_are_not()
     assert figure["layout"]["coloraxis"]["cmax"] == 100
     idle = of_tracks([Track("sdb", "read.iops", "1", times, [0.0, 0.0, 0.0])])
     assert disk_heat.build("a run", idle, own, "read.iops")["layout"]["coloraxis"]["cmax"] == 1
+    # No plan known
     assert [one.name for one in disk_heat.disks(found, FACTS, ())] == [
         "sda",
         "sdb",
-    ]  # no plan known
+    ]
     assert disk_heat.build("a run", found, own, "await")["data"] == []
 
 

@@ -74,10 +74,11 @@ def test_one_line_shows_all_latencies_and_its_knee():
     assert medians[1]["y"] == [depth / iops for depth, iops in ARTICLE.items()]
     (ring,) = rings_of(figure)
     assert (ring["x"], ring["y"]) == ([4], [5095.0])
+    # Repeats are equal here
     assert (ring["error_x"]["array"], ring["error_x"]["arrayminus"]) == (
         [0],
         [0],
-    )  # repeats are equal here
+    )
     assert figure["layout"]["xaxis"]["tickvals"] == [1, 2, 4, 8, 16]
     assert "IOPS" in figure["layout"]["title"]["text"]
     assert figure["layout"]["yaxis2"]["title"]["text"] == "Total latency (s)"

@@ -29,10 +29,11 @@ def track(*values: float, times: tuple[float, ...] = (), apart: bool = False) ->
 def test_a_mean_is_of_samples_that_lie_wholly_in_what_was_measured():
     seen = track(900, 900, 900, 5, 5, 5, 10, 20, 5, 900)  # its seconds end at 1, 2, …
     found = part([seen], RAMP)
+    # 5 to 6 began in the ramp
     assert (found.name, list(found.tracks[0].times)) == (
         "measured",
         [7.0, 8.0],
-    )  # 5 to 6 began in the ramp
+    )
     [row] = device_rows(found.tracks, {})
     assert (row.summary.n, row.summary.mean) == (2, 15.0)
 

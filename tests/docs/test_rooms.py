@@ -75,8 +75,13 @@ NO_NAMES = frozenset(
         "words",
     ]
 )
-# A comment behind a value has the formatter spread it over three lines: it stands above.
-SPREAD = re.compile(r"[=:] \(\n\s+\S[^\n]*\S  # [^\n]*\n\s*\)\n")
+# A comment behind a value, or behind a closing bracket, has the formatter spread it over three lines: it stands above.
+# What is said to a tool must stand where it does.
+SPREAD = re.compile(
+    r"[=:] \(\n\s+\S[^\n]*\S  # [^\n]*\n\s*\)\n"
+    r"|^ *[\])}][^\n#\"']*  # (?!type:|noqa|fmt:|nosec|pragma)",
+    re.MULTILINE,
+)
 
 
 # A docstring's first sentence names what is inside ("Facts of a host"), for who has never seen the module.

@@ -130,9 +130,8 @@ def test_each_update_reaches_the_page_before_the_next(here, folder, user):
     told = [line["t"] for line in said if "iops" in line]
     assert 3 <= len(told) <= 6
     seen = sorted(shown_at)
-    assert (
-        seen[: len(told) - 1] == told[:-1]
-    )  # none is passed over; the last may come with the end of the job
+    # None is passed over; the last may come with the end of the job
+    assert seen[: len(told) - 1] == told[:-1]
     # Most of them: a busy machine may be late with one.
     gaps = [shown_at[b] - shown_at[a] for a, b in itertools.pairwise(seen)]
     assert statistics.median(gaps) < 4.5, gaps

@@ -40,9 +40,8 @@ TOOLS = {"dd": "dd (coreutils) 9.1", "mkfs.xfs": "mkfs.xfs version 6.1.0"}
 @pytest.fixture(autouse=True)
 def grown(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A toy array is on paper: what would be looked for in the kernel is there, and larger."""
-    told = (
-        heads.Told()
-    )  # of the audit log: as a migration leaves it, whose rows the last test took away
+    # Of the audit log: as a migration leaves it, whose rows the last test took away
+    told = heads.Told()
     Head.objects.update_or_create(pk=Head.ONLY, defaults=asdict(told) | {"seal": heads.seal(told)})
     monkeypatch.setattr(messages, "send", lambda task, pk: None)
     monkeypatch.setattr(stack, "verify", lambda *given, **more: [])

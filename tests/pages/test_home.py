@@ -381,9 +381,8 @@ def test_a_wall_screen_is_cut_to_what_it_holds(web, known):
         building(known, host=made.host(known.team, f"vm-1{n}"))
     text = wall(web)
     assert "8 running" in text and text.count('<article class="running">') == 3
-    assert (
-        "and 5 more</p>" in text and "8 need a person" in text
-    )  # hosts whose keys nobody confirmed
+    # Hosts whose keys nobody confirmed
+    assert "and 5 more</p>" in text and "8 need a person" in text
     assert text.count('<span class="badge is-bad">Host</span>') == 6
     assert "0 spare disks, of more hosts than these" in text
 

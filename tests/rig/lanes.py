@@ -31,9 +31,8 @@ class Lane:
     name: str
     spares: dict[str, Spare]
     plan: stack.StackPlan
-    touched: set[str] = field(
-        default_factory=set
-    )  # identities of disks, as the engine's log of commands has them
+    # Identities of disks, as the engine's log of commands has them
+    touched: set[str] = field(default_factory=set)
 
     def run(self, shell: Shell, steps: Sequence[Step], facts: HostFacts) -> None:
         """Each guarded by these facts, then all in one go: that is faster than one by one.

@@ -128,9 +128,8 @@ def test_a_disk_that_was_mounted_between_two_runs_is_not_written_to(
     make_campaign, rig_host, monkeypatch
 ):
     """The glance between runs sees it; the whole look that follows refuses."""
-    monkeypatch.setattr(
-        engine, "BUDGET_S", 0.0
-    )  # one thing per step, so that the mount comes in between
+    # One thing per step, so that the mount comes in between
+    monkeypatch.setattr(engine, "BUDGET_S", 0.0)
     campaign = make_campaign([RAW], [("dd", DD)], repeats=3)
     drive.plan_and_start(campaign)
     drive.until(campaign, lambda: Attempt.objects.filter(phase="done").count() == 2)

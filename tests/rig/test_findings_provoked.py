@@ -226,11 +226,12 @@ def test_a_stripe_that_few_of_its_disks_carry_and_one_that_is_uneven(measure, ri
     """Article 000's stripe of 4 KiB: 8 kB, written and fsynced again and again, are two of its disks."""
     host = lab(rig, team, user, stripe=STRIPE)
     stripe = layer("lvm", {"type": "striped", "stripe_size": 4 * KIB}, data=("stripe", 4))
+    # Ten samples tell, if some are late
     writes = {
         "rw": "randwrite",
         "iodepth": 4,
         "runtime_s": 14,
-    }  # ten samples tell, if some are late
+    }
     synced = {"rw": "write", "block_size": 8 * KIB, "size": 8 * KIB, "ioengine": "sync", "fsync": 1}
     campaign = measure(
         host,

@@ -174,9 +174,8 @@ def test_stop_leaves_nothing_behind(make_rig_host):
     assert not host.directory.exists()
     assert record.kernel
     assert record.forward
-    until = (
-        time.monotonic() + 10
-    )  # the kernel reaps the killed processes of the group in its own time
+    # The kernel reaps the killed processes of the group in its own time
+    until = time.monotonic() + 10
     while (left := _alive_in_group(record.kernel)) and time.monotonic() < until:
         time.sleep(0.1)
     assert not left

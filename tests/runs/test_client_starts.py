@@ -25,9 +25,8 @@ SMALL = {"block_size": 65536, "count": 16}
 
 @pytest.fixture
 def make_campaign(team, user, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        messages, "send", lambda task, pk: None
-    )  # only the server's own wishes count
+    # Only the server's own wishes count
+    monkeypatch.setattr(messages, "send", lambda task, pk: None)
     tmp_path.chmod(0o755)
     with local_host.served(tmp_path / "state") as server:
         here = local_host.register(team, *server)

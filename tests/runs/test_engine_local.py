@@ -160,9 +160,8 @@ def test_cancel_stops_the_running_tool_and_takes_the_layout_down(make_campaign, 
 
 
 def test_pause_lets_the_running_one_end_and_starts_no_other(make_campaign, monkeypatch):
-    monkeypatch.setattr(
-        engine, "BUDGET_S", 0.0
-    )  # one thing per step, so that the pause comes in between
+    # One thing per step, so that the pause comes in between
+    monkeypatch.setattr(engine, "BUDGET_S", 0.0)
     campaign = make_campaign(options=SMALL, repeats=2)
     drive.plan_and_start(campaign)
     drive.until(campaign, lambda: Attempt.objects.filter(phase="running").exists())

@@ -82,9 +82,8 @@ def _look(web, address: str, headers) -> bool:
         return MARK.encode() in body
     page = Page(body.decode())
     ours = 0
-    if answer.has_header(
-        "Content-Disposition"
-    ):  # the report as one file: its policy names each of its scripts
+    # The report as one file: its policy names each of its scripts
+    if answer.has_header("Content-Disposition"):
         assert "sandbox" in answer["Content-Security-Policy"]
         ours = body.count(b"&#x27;sha256-")
         assert ours == 5

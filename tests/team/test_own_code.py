@@ -66,9 +66,8 @@ def test_nor_does_an_owners_operator_token(team, user, operators_token):
     harmless = made.workload(team)
     address = f"/api/workloads/{harmless.pk}/"
     assert operators_token.put(address, evil).status_code == 405
-    said = is_problem(
-        operators_token.patch(address, evil), 400
-    )  # another name is all that it may have
+    # Another name is all that it may have
+    said = is_problem(operators_token.patch(address, evil), 400)
     assert {"tool", "options"} <= said["errors"].keys()
     harmless.refresh_from_db()
     assert harmless.tool == "fio"

@@ -118,9 +118,8 @@ def test_down_in_the_middle_of_the_first_campaign_leaves_nothing(lab):
     wait_for(lab.tools, 90, lambda: list(lab.eve.processes()))
     files = [file for layout in lab.layouts() for file in (layout, *layout.rglob("*"))]
     assert {file.stat().st_uid for file in files} == {another_user.UID}
-    told = lab.django(
-        "shell", "-c", OUTCOMES
-    )  # of the run that `down` ended: its tool did not fail
+    # Of the run that `down` ended: its tool did not fail
+    told = lab.django("shell", "-c", OUTCOMES)
     assert "('interrupted', 'job_vanished')" in told and "failed" not in told, told
     lab.django("shell", "-c", CANCEL)
     wait_for(lambda: not lab.layouts(), 60, lab.layouts)

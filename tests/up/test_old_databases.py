@@ -42,10 +42,11 @@ def runs() -> Migration:
 
 def forget(app: str) -> Migration:
     [one] = [one for one in squashed() if one.app_label == app]
+    # Django notes with it all that it replaces
     names = [
         one.name,
         *(name for _, name in one.replaces),
-    ]  # Django notes with it all that it replaces
+    ]
     MigrationRecorder(connection).migration_qs.filter(app=app, name__in=names).delete()
     return one
 

@@ -14,6 +14,7 @@ METHOD = "Findings"
 # Writes in each operation of pg_test_fsync's open_sync sizes; each operation is 16 kB.
 FOUR_KB, BELOW = ("open_sync.4x4", 4), {2: ("open_sync.8x2", 8), 1: ("open_sync.16x1", 16)}
 SLOWER = 1.75  # times a write of 4 kB: a smaller one should be no slower, and figures of one run may be 20 % off
+# Blocks as they are asked
 PASSES_ON = {
     "raw",
     "partition",
@@ -22,7 +23,7 @@ PASSES_ON = {
     "dm_crypt",
     "directory",
     "filesystem",
-}  # blocks as they are asked
+}
 
 
 def applies(run: Run) -> list[Finding]:

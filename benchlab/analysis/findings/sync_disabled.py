@@ -17,6 +17,7 @@ METHOD = "Findings"
 NO_BARRIERS = ("nobarrier", "barrier=0", "barrier=none")
 NO_FLUSHES = "write through"  # queue/write_cache: the kernel then sends no flushes
 FLUSHES = "write back"
+# What a tool calls it
 SYNCS = (
     "fsync",
     "fdatasync",
@@ -26,7 +27,7 @@ SYNCS = (
     "conv",
     "method",
     "extra",
-)  # what a tool calls it
+)
 LEAST = 1.5  # single repeats: below it nothing is told
 
 

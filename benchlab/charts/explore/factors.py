@@ -33,6 +33,7 @@ WORDS = {
 }
 # What makes two runs be of different lines, whatever is drawn; the options that a sweep varies and the depth join them.
 IDENTITY = ("topology", "stage", "host", "workload", "campaign", "condition")
+# No options, which only some lines have
 ALWAYS = (
     *IDENTITY,
     OUTSTANDING,
@@ -40,7 +41,7 @@ ALWAYS = (
     "visit",
     "date",
     "tool",
-)  # no options, which only some lines have
+)
 LIST_MOST = 20  # values of a list-like option that a text shows
 Told = Mapping[str, Any]
 

@@ -10,10 +10,11 @@ from benchlab.charts.explore.lines import Line
 from benchlab.charts.explore.wish import Axes
 from benchlab.charts.palette import Place, Style, looks, ranked
 
+# Keys that rise as they were made, the order of their looks on all other pages
 MADE = (
     "topology",
     "host",
-)  # keys that rise as they were made, the order of their looks on all other pages
+)
 
 
 def styles(

@@ -41,9 +41,8 @@ def context(
         "tool_version": tool_version(attempt.run.tool, facts),
         "options": attempt.run.options,
     }
-    if (
-        moment != moments.Moment()
-    ):  # without a key of its own, what was measured before there were stages stays equal
+    # Without a key of its own, what was measured before there were stages stays equal
+    if moment != moments.Moment():
         found |= {"stage": attempt.run.stage, "stages": layout.stages[: moment.stage]}
     if ails:  # as above
         found["degraded"] = sorted(ails)

@@ -29,9 +29,8 @@ def begin(layout: Layout) -> float:
     """The next stage: the layer takes its new disks. What the kernel does then goes on by itself."""
     number = layout.stage + 1
     plan, shell = planning.stored(layout), hosts.connect(layout.host)
-    known = condition.before(
-        layout, shell
-    ).ails  # what is not in order would be spread to more disks
+    # What is not in order would be spread to more disks
+    known = condition.before(layout, shell).ails
     planning.as_confirmed(layout, new(plan, number), preflight.whole(layout, shell, known=known))
     if list(known) != layout.degraded:
         moves.note(layout, degraded=list(known))

@@ -49,9 +49,8 @@ OF_RUN = (
 )
 Key = tuple[int, str]  # of a column: workload and point
 Columns = Mapping[int, Mapping[Key, Any]]  # workload -> its columns, each with one of its runs
-Shown = list[
-    tuple[Spot | None, int]
-]  # of a row: what a column shows, of how many points it is the best
+# Of a row: what a column shows, of how many points it is the best
+Shown = list[tuple[Spot | None, int]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,9 +33,8 @@ class Figures:
     name: str
     unit: str
     values: Mapping[int, float]
-    differ: Mapping[
-        int, float
-    ]  # largest over smallest repeat, of runs whose point's repeats differ
+    # Largest over smallest repeat, of runs whose point's repeats differ
+    differ: Mapping[int, float]
     measured: frozenset[int]  # runs that succeeded
     degraded: frozenset[int]  # of those, on a layout that was not in order
 

@@ -49,9 +49,8 @@ PER_PAGE = 25
 PAGE = "campaigns/detail.html"
 NOW = "campaign-now"  # the page's element that asks for what is live
 PENDING = "pending"
-STRIPS = (
-    3  # attempts that run at once whose disks stand beside the page; each has its chart over time
-)
+# Attempts that run at once whose disks stand beside the page; each has its chart over time
+STRIPS = 3
 # By the word that the list's address has for each column.
 COLUMNS = {
     "name": lists.by_name("Campaign"),

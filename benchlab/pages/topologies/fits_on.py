@@ -95,9 +95,8 @@ def _shelf(host: Host | None, facts: HostFacts | None) -> Shelf:
 
 def table(layers: Stack, wants: Mapping[str, int], looked: Looked, on: Ground) -> Table:
     """The chosen host first, then those that fit."""
-    hosts_there = [
-        host for host in on.counts if host.access == Host.Access.SSH or not wants
-    ]  # of others it is not known what they have
+    # Of others it is not known what they have
+    hosts_there = [host for host in on.counts if host.access == Host.Access.SSH or not wants]
     rows = [_row(host, layers, wants, looked, on) for host in hosts_there]
     rows.sort(key=lambda row: (row.host != on.host, row.css == SHORT, row.host.name))
     return Table(tuple(wants), tuple(rows[:MOST]), max(0, len(rows) - MOST))

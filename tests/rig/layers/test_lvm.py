@@ -68,10 +68,11 @@ STACKS = {
     "a cached mirror": (lvm(2, type="mirror"), cache(), filesystem("ext4")),
 }
 
+# The facts are read anew before every step
 GUARDED = (
     "a stripe over partitions",
     "a cached mirror",
-)  # the facts are read anew before every step
+)
 
 
 def kinds(name: str) -> set[tuple[str, str]]:
