@@ -17,6 +17,8 @@ from tests.runs.test_engine_local import SLOW, here, make_campaign, server  # no
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 TO_THE_HOST, UP = 20, 3
+# On the way itself: each calls the next one, until a command is run on the host.
+ON_THE_WAY = 13
 # With the parsers of facts, of which each machine needs others, and contracts, which has `claims_of`.
 TO_THE_FIRST_STEP = 58
 DESIGN = ROOT / "docs" / "design.md"
@@ -37,9 +39,12 @@ def layout(make_campaign):  # noqa: F811
 def test_few_files_lie_before_the_host(layout, monkeypatch):
     """One message: first the host is looked at, then the plan's first command is run."""
     monkeypatch.setattr(tasks, "BUDGET_S", 0.0)  # else the same message starts the tool
-    calls = way.follow(lambda: tasks.step_layout(layout.pk))
+    commands = ("LastingShell.run", "SshShell.run")
+    calls = way.follow(lambda: tasks.step_layout(layout.pk), commands)
     layout.refresh_from_db()
     assert layout.phase == "ready"
+    passed = {file for call in calls for file in call.stack}
+    assert len(passed) <= ON_THE_WAY, "\n".join([f"{len(passed)}:", *sorted(passed)])
     for part, most in (
         (way.first_command(calls), TO_THE_HOST),
         (way.first_step(calls), TO_THE_FIRST_STEP),
