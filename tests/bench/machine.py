@@ -109,6 +109,9 @@ class Work:
             b"@ %d\n%b" % (tick, bodies[min(n, len(bodies) - 1)]) for n, tick in enumerate(due)
         )
 
+# A script that a lasting shell runs by itself: its words, the script.
+INLINE = re.compile(r"\{ set --(.*?); eval (.*); \} ?", re.DOTALL)
+
 
 @dataclass
 class Machine:
@@ -126,7 +129,7 @@ class Machine:
         """A command as `agents.ssh.shell` sends it."""
         if self.latency_s:
             await asyncio.sleep(self.latency_s)
-        line = line.removeprefix("env LC_ALL=C ")
+        line = INLINE.sub(r"sh -c \2 sh\1", line.removeprefix("env LC_ALL=C "))
         for script, answer in SCRIPTS.items():
             if line.startswith(script):
                 return await answer(self, shlex.split(line[len(script) :]), stdin)
