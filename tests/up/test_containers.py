@@ -191,6 +191,17 @@ def test_all_that_a_service_is_given_is_read_by_somebody():
             assert f'"{name.removesuffix("_FILE")}"' in code, f"{service}: {name}"
 
 
+def test_what_the_image_is_made_of_is_sent_to_the_builder():
+    """All is left out but what .dockerignore names: docs/ once was not, and no image could be built."""
+    first, *rest = (ROOT / ".dockerignore").read_text().split()
+    assert first == "*"
+    sent = {one.removeprefix("!") for one in rest if one.startswith("!")}
+    copied = {
+        source for copy in words("COPY") if not copy[0].startswith("--from") for source in copy[:-1]
+    }
+    assert copied == sent
+
+
 def test_services_volumes_and_files_that_are_named_are_there():
     for name, service in SERVICES.items():
         assert set(service.get("depends_on", ())) <= set(SERVICES), name
