@@ -224,6 +224,7 @@ PAGES: Mapping[str, Rule] = {
     "schema": Rule(SIGNED_IN),
     "api-docs": Rule(SIGNED_IN),
     "document": Rule(SIGNED_IN),
+    "document-picture": Rule(SIGNED_IN),
     "api-token": Rule(SIGNED_IN, SIGNED_IN),
     "api-token-revoke": Rule(do=SIGNED_IN),
     "api-tokens-end": Rule(do=SIGNED_IN),

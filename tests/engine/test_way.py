@@ -43,8 +43,8 @@ def test_few_files_lie_before_the_host(layout, monkeypatch):
     calls = way.follow(lambda: tasks.step_layout(layout.pk), commands)
     layout.refresh_from_db()
     assert layout.phase == "ready"
-    passed = {file for call in calls for file in call.stack}
-    assert len(passed) <= ON_THE_WAY, "\n".join([f"{len(passed)}:", *sorted(passed)])
+    on_the_way = {file for call in calls for file in call.stack}
+    assert len(on_the_way) <= ON_THE_WAY, "\n".join([f"{len(on_the_way)}:", *sorted(on_the_way)])
     for part, most in (
         (way.first_command(calls), TO_THE_HOST),
         (way.first_step(calls), TO_THE_FIRST_STEP),

@@ -152,6 +152,7 @@ def url(name: str, rows: Any) -> str:
         "<int:file_pk>": rows.draft.files.first().pk,
         "<slug:which>": "caches",
         "<slug:name>": "method",
+        "<str:name>": "home-light.webp",
         "<int:task_pk>": rows.host.tasks.get().pk,
         "<int:install_pk>": rows.host.installs.get().pk,
         "<int:snapshot_pk>": getattr(rows.host.snapshots.first(), "pk", 1),

@@ -5,7 +5,7 @@ Ids: of a heading; of what a paragraph's bold words, or the code that a list's i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -24,13 +24,15 @@ class Document(NamedTuple):
     anchors: frozenset[str]
 
 
-def document(text: str, addresses: dict[str, str]) -> Document:
-    """`addresses`: {as it is written, "method.md" or "../static/": where that is served}; links of other files go."""
+def document(text: str, served: Callable[[str], str]) -> Document:
+    """`served`: the address of a file as it is written, "method.md" or "../static/a.png"; "": it has none, the link
+    goes.
+    """
     tokens = PARSER.parse(text)
     anchors: set[str] = set()
     _with_ids(tokens, anchors)
     for one in _within(tokens):
-        _lead(one, addresses)
+        _lead(one, served)
     title = next((tokens[at + 1].content for at, one in enumerate(tokens) if one.type == HEAD), "")
     html = _scrolled(PARSER.renderer.render(tokens, PARSER.options, {}))
     return Document(title, mark_safe(html), frozenset(anchors))  # nosec B308 B703
@@ -79,19 +81,15 @@ def _within(tokens: Sequence[Token]) -> Iterator[Token]:
         yield from one.children or ()
 
 
-def _lead(one: Token, addresses: dict[str, str]) -> None:
+def _lead(one: Token, served: Callable[[str], str]) -> None:
     """Links and pictures to where they are served."""
     name = {"link_open": "href", "image": "src"}.get(one.type)
     if name is None:
         return
-    there = str(one.attrGet(name) or "")
-    path, fragment = urlsplit(there).path, urlsplit(there).fragment
-    if urlsplit(there).scheme or not path:
+    there = urlsplit(str(one.attrGet(name) or ""))
+    if there.scheme or not there.path:
         return
-    served = next(
-        (url + path[len(key) :] for key, url in addresses.items() if path.startswith(key)), ""
-    )
-    if served:
-        one.attrSet(name, f"{served}#{fragment}" if fragment else served)
+    if address := served(there.path):
+        one.attrSet(name, f"{address}#{there.fragment}" if there.fragment else address)
     else:
         del one.attrs[name]

@@ -6,4 +6,7 @@ from django.urls import path
 
 from benchlab.pages.documents import views
 
-urlpatterns = [path("docs/<slug:name>/", views.page, name="document")]
+urlpatterns = [
+    path("docs/<slug:name>/", views.page, name="document"),
+    path("docs/pictures/<str:name>", views.picture, name="document-picture"),
+]

@@ -9,11 +9,13 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.templatetags.static import static
 from django.urls import reverse
+from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_GET
 
 from benchlab.pages.documents.rendering import Document, document
 
 FOLDER = settings.BASE_DIR / "docs"
+STATIC, PICTURES = "../static/", "look/"
 
 
 @cache
@@ -22,11 +24,25 @@ def names() -> tuple[str, ...]:
 
 
 @cache
+def pictures() -> frozenset[str]:
+    return frozenset(path.name for path in (FOLDER / PICTURES).glob("*.webp"))
+
+
+@cache
 def of(name: str) -> Document:
     """One of `names`."""
-    served = {f"{one}.md": reverse("document", args=[one]) for one in names()}
-    text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
-    return document(text, served | {"../static/": static("")})
+    return document((FOLDER / f"{name}.md").read_text(encoding="utf-8"), _served)
+
+
+def _served(path: str) -> str:
+    """The address of a file that a document names: of another one, a picture of the program's, or one of the pages'."""
+    if path.startswith(STATIC):
+        return static(path.removeprefix(STATIC))  # each by itself: its name has its hash
+    if path.removesuffix(".md") in names():
+        return reverse("document", args=[path.removesuffix(".md")])
+    if path.removeprefix(PICTURES) in pictures():
+        return reverse("document-picture", args=[path.removeprefix(PICTURES)])
+    return ""
 
 
 @require_GET
@@ -38,3 +54,12 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
     return render(
         request, "documents/page.html", {"document": of(name), "name": name, "all": others}
     )
+
+
+@require_GET
+@cache_control(private=True, max_age=3600)
+def picture(request: HttpRequest, name: str) -> HttpResponse:
+    """One of `pictures`; 404 for others."""
+    if name not in pictures():
+        raise Http404("No such picture.")
+    return HttpResponse((FOLDER / PICTURES / name).read_bytes(), content_type="image/webp")
