@@ -109,6 +109,7 @@ class Work:
             b"@ %d\n%b" % (tick, bodies[min(n, len(bodies) - 1)]) for n, tick in enumerate(due)
         )
 
+
 # A script that a lasting shell runs by itself: its words, the script.
 INLINE = re.compile(r"\{ set --(.*?); eval (.*); \} ?", re.DOTALL)
 
