@@ -22,6 +22,7 @@ from benchlab.up.leftovers import recorded
 from benchlab.up.ports import free_port
 from benchlab.up.procs import Identity, identity_from_json
 from benchlab.up.state import State
+from tests.up.walked import Walk
 
 # Ours to start here, not the test run's own.
 NOT_PASSED_ON = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "BENCHLAB_KEY", "ALLOWED_HOSTS")
@@ -96,12 +97,24 @@ def static_files_are_kept_by_browsers(url: str) -> None:
         assert "immutable" in answer.headers["Cache-Control"]
 
 
+def every_link_leads_somewhere(url: str, said: str) -> None:
+    """The documents once did not, and no test saw it."""
+    walk = Walk(url)
+    [password] = re.findall(r"admin  with password  (\S+)", said)
+    walk.log_in("admin", password)
+    seen, wrong = walk.everywhere()
+    assert wrong == []
+    pictures = {one for one in seen if one.startswith("/docs/pictures/")}
+    assert len(seen) > 100 and "/docs/method/" in seen and pictures
+
+
 def test_from_the_first_start_to_down(lab):
     process, said = lab.up()
     assert "Log in as  admin  with password" in said
     url = f"http://127.0.0.1:{lab.port}/"
     assert urllib.request.urlopen(f"{url}healthz").read() == b"ok\n"
     static_files_are_kept_by_browsers(url)
+    every_link_leads_somewhere(url, said)
     assert lab.say("up") == (0, f"BenchLab is already running: {url} (process {process.pid})\n")
 
     before = lab.children()
