@@ -281,11 +281,19 @@ def teardown(stack: StackPlan, facts: HostFacts) -> list[Step]:
     """
     if not stack.layers:
         return []
-    steps = [*before_runs.put_back(stack.swept, stack.at(len(stack.stages))[-1].gives, facts)]
+    back = before_runs.put_back(stack.swept, stack.at(len(stack.stages))[-1].gives, facts)
+    steps = [*back, *(step for _, steps in by_layer(stack, facts) for step in steps)]
+    return [step if "--rereadpt" in step.argv else _unheld(step) for step in steps]
+
+
+def by_layer(stack: StackPlan, facts: HostFacts) -> list[tuple[Placed, list[Step]]]:
+    """The layers, top down, with what takes each of them down."""
+    found, done = list[tuple[Placed, list[Step]]](), list[Step]()
     for layer in reversed(stack.at(len(stack.stages))):
         driver, built = _driver(layer)
-        steps += driver.teardown(built, layer.target, _left(facts, steps))
-    return [step if "--rereadpt" in step.argv else _unheld(step) for step in steps]
+        found.append((layer, driver.teardown(built, layer.target, _left(facts, done))))
+        done += found[-1][1]
+    return found
 
 
 def _unheld(step: Step) -> Step:

@@ -11,9 +11,8 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from agents import options, quote
+from agents import quote
 from agents.contracts import Shell, Step
-from agents.drivers import registry
 from agents.facts import linux
 from agents.facts.model import HostFacts
 from agents.plans import stack
@@ -184,12 +183,9 @@ def up_kinds(plan: stack.StackPlan) -> list[tuple[str, str]]:
 
 def down_kinds(plan: stack.StackPlan, facts: HostFacts) -> list[tuple[str, str]]:
     """The same for the steps of its teardown."""
-    kinds = []
-    for layer in reversed(plan.at(len(plan.stages))):
-        driver = registry.layer(layer.spec.kind)
-        built = options.build(driver.Options, layer.spec.options)
-        kinds += [(layer.spec.kind, "down") for _ in driver.teardown(built, layer.target, facts)]
-    return kinds
+    return [
+        (layer.spec.kind, "down") for layer, steps in stack.by_layer(plan, facts) for _ in steps
+    ]
 
 
 def _line(step: Step) -> str:
