@@ -62,6 +62,7 @@ NOT_WALKED = {
     "shared-artifact": "a file",
     "source-download": "a file",
     "made-report": "a file",
+    "document-picture": "a file",
     "campaign-events": "a stream",
     "attempt-strips": "a part of a campaign's page, asked for by itself",
     "attempt-now": "a part of a run's page, asked for by itself",
