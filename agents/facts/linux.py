@@ -36,6 +36,8 @@ def command(programs: Iterable[Need], nonce: str) -> tuple[str, ...]:
 
 
 LOOKS = 4
+# Grep's exit codes: 1, no line fits; 2, a process was gone by then. Above them it did not run.
+GREP_FAILS = 2
 
 
 def read(shell: Shell, programs: Iterable[Need] = (), timeout_s: float = 60.0) -> HostFacts:
@@ -147,6 +149,8 @@ def _failures(sections: Mapping[str, Section], devices: Mapping[str, BlockDevice
     if text(sections["uid"].stdout).strip() != "0":
         return ["signatures, LVM and device-mapper tables: they need root (passwordless sudo)"]
     unknown = stacks.openers_failure(sections)
+    if sections["picked"].exit_code > GREP_FAILS:  # nobody knows what containers have mounted
+        unknown.append(sections["picked"].failure)
     for name in ("lsblk", "pvs", "dmsetup", "zpool"):
         section = sections.get(name)
         if section is None or section.exit_code == 0:

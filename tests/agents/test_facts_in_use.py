@@ -41,6 +41,16 @@ def test_a_mount_in_a_container_counts():
     assert device("sda", picked="+" + line).mounts == ("/data",)
 
 
+@pytest.mark.parametrize(
+    ("code", "known"), [(0, True), (1, True), (2, True), (126, False), (137, False)]
+)
+def test_where_nobody_read_what_containers_mounted_it_is_unknown(code, known):
+    """So many processes that their files are no command line any more; one that is gone meanwhile is no failure."""
+    said = ("/proc/meminfo:MemTotal: 1 kB", code, "sh: 1: grep: Argument list too long")
+    unknown = linux.parse(output(picked=said)).unknown
+    assert unknown == (() if known else (f"picked ended with exit code {code}: {said[2]}",))
+
+
 def test_all_members_of_a_mounted_btrfs_are_mounted():
     tree = "+/sys/fs/btrfs/u-1/devices/sda\n/sys/fs/btrfs/u-1/devices/sda2"
     assert device("sda", tree=tree).mounts == ("/",)
