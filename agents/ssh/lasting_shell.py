@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from agents.contracts import AgentError, Argument, Ran, Reason, Shell
 from agents.quote import command_line, shown
 from agents.ssh import loop
-from agents.ssh.lasting import Lasting
+from agents.ssh.command import Lasting
 from agents.ssh.pool import Link, limited, release
 from agents.ssh.shell import SshShell, check_sudo
 

@@ -11,9 +11,8 @@ from typing import Any
 import asyncssh
 
 from agents.contracts import AgentError, Reason
-from agents.ssh.command import Command
+from agents.ssh.command import Command, Lasting
 from agents.ssh.dial import Address, dial, why
-from agents.ssh.lasting import Lasting
 
 IDLE_S = 60.0  # an unused connection is closed after this
 REST_S = 2.0  # and a lasting shell that nobody uses after this: runs that follow each other find it again

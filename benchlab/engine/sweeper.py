@@ -1,4 +1,5 @@
-"""The worker's own thread that looks for what is due and sends it to the workers, the broker's queue or not.
+"""The worker's own thread that looks every second for what is due and sends it to the workers: a lost message costs
+seconds, nothing else.
 
 It is no task: in the steps' queue a sweep would wait behind the very layouts that it must repair. Every worker has one;
 of several each layout is claimed by one.
@@ -9,11 +10,17 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Iterable
+from datetime import timedelta
 
-from django.db import Error, close_old_connections, connection
+from django.db import Error, close_old_connections, connection, transaction
+from django.db.models import Exists, OuterRef, Q
+from django.utils import timezone
 
-from benchlab.engine import sweep, wishes
+from benchlab.engine import wishes
 from benchlab.hosts import host_tasks, installing
+from benchlab.runs.models import Layout
+from benchlab.runs.states import HOLDING, LayoutPhase
 from benchlab.workers import beats, messages
 
 log = logging.getLogger(__name__)
@@ -21,6 +28,7 @@ log = logging.getLogger(__name__)
 PERIOD_S = 1.0
 STEP_AGAIN_S = 10.0  # a message that was not taken by then is sent again
 PLANS_EVERY = 10  # sweeps: their query has no index, and nobody waits for a lost one by the second
+AT_MOST = 200  # per sweep, so that a long outage ends in a queue and not in a flood
 
 
 class Sweeper(threading.Thread):
@@ -56,14 +64,56 @@ def sweep_once(*, plans: bool = True) -> list[int]:
     A broker that fails once is asked no more in this round: what is left is due again by itself.
     """
     beats.beat()
-    sent = sweep.claim(sweep.due(), STEP_AGAIN_S)
+    sent = claim(due(), STEP_AGAIN_S)
     lost = (
         messages.send_each(wishes.STEP, sent)
         or messages.send_each(host_tasks.PERFORM, host_tasks.due())
         or messages.send_each(installing.ADVANCE, installing.due())
     )
     if plans and not lost:
-        late = sweep.claim(sweep.unplanned(), wishes.PLAN_AGAIN_S)
+        late = claim(unplanned(), wishes.PLAN_AGAIN_S)
         messages.send_each(wishes.PLAN, late)
         sent += late
     return sent
+
+
+def due() -> list[int]:
+    """Layouts to step now: those whose time has come, and per host the first that waits for a free host."""
+    active = Layout.objects.filter(
+        _time_has_come(),
+        phase__in=[LayoutPhase.PROVISIONING, LayoutPhase.READY, LayoutPhase.TEARING_DOWN],
+    )
+    held = Layout.objects.filter(host=OuterRef("host"), phase__in=HOLDING)
+    waiting = Layout.objects.filter(_time_has_come(), phase=LayoutPhase.WAITING).filter(
+        Q(cancelled_at__isnull=False) | ~Exists(held)
+    )
+    ids = list(active.order_by("next_step_at").values_list("pk", flat=True)[:AT_MOST])
+    return ids + list(waiting.order_by("pk").values_list("pk", flat=True)[:AT_MOST])
+
+
+def unplanned() -> list[int]:
+    """Drafts whose plan was asked for (commands.plan) and has not come: the message, or its worker, was lost."""
+    late = Layout.objects.filter(
+        phase=LayoutPhase.DRAFT, planned_at=None, next_step_at__lte=timezone.now()
+    )
+    return list(late.order_by("next_step_at").values_list("pk", flat=True)[:AT_MOST])
+
+
+def claim(ids: Iterable[int], seconds: float) -> list[int]:
+    """Those of them that are still due, in their order; they are due again so long from now.
+
+    Of two sweepers one gets each, and a worker that is behind is not sent the same layout again every second.
+    """
+    with transaction.atomic():
+        wanted = list(ids)
+        # Ordered by its campaign, as it is by itself, a row of that would be locked too, or keep us away by its lock.
+        rows = Layout.objects.filter(_time_has_come(), pk__in=wanted).order_by("pk")
+        locked = rows.select_for_update(skip_locked=True, of=("self",))
+        free = set(locked.values_list("pk", flat=True))
+        again = timezone.now() + timedelta(seconds=seconds)
+        Layout.objects.filter(pk__in=free).update(next_step_at=again)
+    return [pk for pk in wanted if pk in free]
+
+
+def _time_has_come() -> Q:
+    return Q(next_step_at__isnull=True) | Q(next_step_at__lte=timezone.now())

@@ -13,8 +13,7 @@ from agents.facts.model import BlockDevice, HostFacts, Signature
 from agents.plans import stack
 from agents.plans.blank import not_blank
 from agents.plans.chain import LayerSpec, Wanted
-from agents.plans.lost_disks import as_now, gone, without
-from agents.plans.relocated import relocated
+from agents.plans.lost_disks import as_now, gone, relocated, without
 from agents.safety.guard import refusals
 from agents.steps import scripts
 from agents.uuids import lvm_uuid_of, uuid_of

@@ -11,7 +11,7 @@ from agents.contracts import OptionsError, PlanError
 from agents.plans import as_json, stack
 from agents.plans.chain import LayerSpec, Wanted, given
 from agents.plans.destroyed import what_is_destroyed
-from agents.plans.relocated import relocated
+from agents.plans.lost_disks import relocated
 from agents.safety.guard import refusals
 from tests.agents.made_up import disk, host, mounted, spare
 

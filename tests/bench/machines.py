@@ -27,7 +27,7 @@ from agents.ssh.lasting_shell import ENV
 from tests.bench.machine import Answer, Machine
 
 LASTING = command_line(("env", *ENV, "sh"))  # what opens a shell that stays
-# What agents.ssh.lasting writes to a shell that stays: a line, then two marks, the first with its exit code.
+# What agents.ssh.command writes to a shell that stays: a line, then two marks, the first with its exit code.
 MARKED = re.compile(
     rb"\A(.*?)\nprintf '\\n=%s %s\\n' ([0-9a-f]{32}) \$\? >&2; printf [^\n]* 0\n", re.DOTALL
 )

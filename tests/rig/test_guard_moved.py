@@ -11,7 +11,7 @@ from agents.contracts import AgentError, GuardError, PlanError
 from agents.plans import stack
 from agents.plans.blank import not_blank
 from agents.plans.chain import LayerSpec, Wanted
-from agents.plans.relocated import relocated
+from agents.plans.lost_disks import relocated
 from agents.safety.guard import Spare, refusals
 from benchlab.practice import DiskSpec
 from benchlab.testing import profiles

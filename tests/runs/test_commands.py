@@ -11,7 +11,7 @@ from benchlab.engine import load, wishes
 from benchlab.engine import tasks as engine
 from benchlab.engine.decide import built
 from benchlab.engine.decisions import Take
-from benchlab.engine.sweep import due
+from benchlab.engine.sweeper import due
 from benchlab.hosts.models import Host
 from benchlab.runs.models import Layout
 from benchlab.workers import messages

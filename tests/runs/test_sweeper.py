@@ -13,7 +13,7 @@ from django.db import OperationalError, connections, transaction
 from django.utils import timezone
 
 from benchlab.celery import app
-from benchlab.engine import sweep, sweeper, wishes
+from benchlab.engine import sweeper, wishes
 from benchlab.engine.tasks import step_layout
 from benchlab.hosts import host_tasks, installing
 from benchlab.hosts.models import Host
@@ -82,7 +82,7 @@ def test_two_sweepers_never_send_the_same(make_layout, sent):
         with other.cursor() as cursor:
             cursor.execute("BEGIN")
             cursor.execute("SELECT 1 FROM runs_layout WHERE id = %s FOR UPDATE", [layout.pk])
-            assert sweep.due() == [layout.pk]
+            assert sweeper.due() == [layout.pk]
             assert sweeper.sweep_once() == []
             cursor.execute("ROLLBACK")
     finally:

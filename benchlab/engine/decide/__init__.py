@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from benchlab.engine.decide import built, tearing_down
+from benchlab.engine.decide import built
 from benchlab.engine.decisions import Decision
 from benchlab.engine.scene import Scene
 from benchlab.runs.states import LayoutPhase
@@ -15,5 +15,5 @@ BUILT: Rules = {
     LayoutPhase.WAITING: built.waiting,
     LayoutPhase.PROVISIONING: built.provisioning,
     LayoutPhase.READY: built.ready,
-    LayoutPhase.TEARING_DOWN: tearing_down.decide,
+    LayoutPhase.TEARING_DOWN: built.tearing_down,
 }

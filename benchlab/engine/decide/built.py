@@ -1,7 +1,4 @@
-"""On a host where layers are built: from a host that another layout may hold, to a verified layout, to its last run.
-
-The way down is in tearing_down.py.
-"""
+"""On a host where layers are built: from a host that others may hold, to a verified layout, its runs, and down."""
 
 from __future__ import annotations
 
@@ -26,6 +23,7 @@ from benchlab.engine.decisions import (
     Stop,
     Take,
     TakeBack,
+    TakeDown,
     Wait,
     Watch,
 )
@@ -131,3 +129,10 @@ def _running(scene: Scene, current: Current) -> Decision:
         said = f"The host still reports the job as running, well past its limit of {current.timeout_s:g} s."
         return End(Outcome.FAILED, Reason.JOB_TIMEOUT, said, stop=True)
     return HurryUp() if current.player is Player.LATE else again
+
+
+def tearing_down(scene: Scene) -> Decision:
+    """The way down. A try that was cut off anywhere is done once more: what is left to do, it does."""
+    if scene.person is Person.ASKED:
+        return Wait(WAITS_S)
+    return TakeDown(nothing=not scene.begun)

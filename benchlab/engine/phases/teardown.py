@@ -9,8 +9,7 @@ from typing import Any
 from agents.contracts import RETRYABLE, AgentError, Reason, Shell
 from agents.facts.model import HostFacts
 from agents.plans import stack
-from agents.plans.lost_disks import as_now, gone, without
-from agents.plans.relocated import relocated
+from agents.plans.lost_disks import as_now, gone, relocated, without
 from agents.safety import apply
 from agents.ssh.lasting_shell import lasting
 from benchlab.engine.checks import left_over, planning
