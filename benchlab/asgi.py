@@ -13,6 +13,7 @@ from django.core.handlers.asgi import ASGIHandler
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import get_resolver
 
+from benchlab import garbage
 from benchlab.celery import app
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchlab.settings")
@@ -76,4 +77,5 @@ def load_all() -> None:
 
 django.setup(set_prefix=False)
 load_all()
+garbage.leave_what_is_loaded(garbage.OF_PAGES)
 application = Application()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from typing import Any
@@ -11,10 +10,9 @@ from celery import Celery
 from celery.signals import task_postrun, task_prerun, worker_ready
 from django.db import close_old_connections
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchlab.settings")
+from benchlab import garbage
 
-# Objects more than before, then rounds: of the thousands that a step makes nearly all go by themselves.
-COLLECT = 7_000, 20, 20
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchlab.settings")
 
 app = Celery("benchlab")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -33,8 +31,5 @@ def refresh_connections(**_: Any) -> None:
 
 
 @worker_ready.connect
-def leave_what_is_loaded(**_: Any) -> None:
-    """Modules and models stay as long as the worker: the collector looks through what came since, and less often."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*COLLECT)
+def settle(**_: Any) -> None:
+    garbage.leave_what_is_loaded(garbage.OF_STEPS)

@@ -6,13 +6,17 @@ And what it has loaded is not looked through for garbage, which would be found a
 from __future__ import annotations
 
 import gc
+import importlib
 import weakref
+from collections.abc import Iterator
 
+import pytest
 from celery.fixups.django import DjangoWorkerFixup  # type: ignore[attr-defined]
 from django.db import connection
 from django.test import TransactionTestCase
 
-from benchlab.celery import app, leave_what_is_loaded, refresh_connections
+from benchlab import asgi, garbage
+from benchlab.celery import app, refresh_connections, settle
 
 
 def number() -> int:
@@ -62,15 +66,23 @@ class Knot:
         self.itself = self
 
 
-def test_what_is_loaded_is_left_and_new_knots_are_let_go():
+@pytest.fixture(autouse=True)
+def as_often_as_before() -> Iterator[None]:
     before = gc.get_threshold()
-    try:
-        leave_what_is_loaded()
-        assert gc.get_freeze_count() > 10_000
-        gone = weakref.ref(Knot())
-        for _ in range(200_000):
-            Knot()  # the collector comes by itself
-        assert gone() is None
-    finally:
-        gc.unfreeze()
-        gc.set_threshold(*before)
+    yield
+    gc.set_threshold(*before)
+
+
+def test_what_is_loaded_is_left_and_new_knots_are_let_go():
+    settle()
+    assert gc.get_threshold() == garbage.OF_STEPS and gc.get_freeze_count() > 10_000
+    gone = weakref.ref(Knot())
+    for _ in range(200_000):
+        Knot()  # the collector comes by itself
+    assert gone() is None
+
+
+def test_a_web_server_leaves_it_as_well():
+    gc.set_threshold(700, 10, 10)
+    importlib.reload(asgi)
+    assert gc.get_threshold() == garbage.OF_PAGES
