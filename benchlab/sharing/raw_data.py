@@ -20,6 +20,7 @@ from django.db.models import Count, Q, QuerySet, Sum
 from benchlab.runs.models import Artifact
 from benchlab.runs.outputs import RawRemoved
 from benchlab.sharing.packed_names import Names
+from benchlab.team.models import OwnedQuerySet
 from benchlab.web.units import size as in_words
 
 MOST = 2 << 30  # bytes that an archive holds, before they are compressed
@@ -94,18 +95,18 @@ class Room:
 
 
 def readable(
-    user: AbstractBaseUser | AnonymousUser, rows: QuerySet[Artifact]
+    user: AbstractBaseUser | AnonymousUser, rows: OwnedQuerySet[Artifact]
 ) -> QuerySet[Artifact]:
     """Those of `rows` that this person may read and that are there, in the order of runs."""
-    found = _seen(user, rows).filter(attempt__raw_removed_at=None).select_related("attempt")
+    found = rows.visible_to(user).filter(attempt__raw_removed_at=None).select_related("attempt")
     return found.order_by("attempt__run_id", "attempt_id", "name")
 
 
-def told(user: AbstractBaseUser | AnonymousUser, rows: QuerySet[Artifact]) -> Told:
+def told(user: AbstractBaseUser | AnonymousUser, rows: OwnedQuerySet[Artifact]) -> Told:
     """By one query, of sizes alone."""
     there = Q(attempt__raw_removed_at=None)
     found: dict[str, Any] = (
-        _seen(user, rows)
+        rows.visible_to(user)
         .order_by()
         .aggregate(
             files=Count("pk", filter=there),
@@ -114,10 +115,6 @@ def told(user: AbstractBaseUser | AnonymousUser, rows: QuerySet[Artifact]) -> To
         )
     )
     return Told(**found)
-
-
-def _seen(user: AbstractBaseUser | AnonymousUser, rows: QuerySet[Artifact]) -> QuerySet[Artifact]:
-    return Artifact.objects.visible_to(user).filter(pk__in=rows.order_by().values("pk"))
 
 
 def embedded(rows: QuerySet[Artifact], room: Room) -> Iterator[bytes]:

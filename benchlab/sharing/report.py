@@ -25,6 +25,7 @@ from benchlab.runs.models import Artifact, Attempt, Layout, StepLog
 from benchlab.runs.states import Outcome
 from benchlab.sharing import report_texts
 from benchlab.sharing.models import SavedView
+from benchlab.team.models import OwnedQuerySet
 from benchlab.topologies import picture
 from benchlab.topologies.picture import Box, Growth
 
@@ -150,7 +151,7 @@ def for_member(request: HttpRequest, subject: Subject) -> dict[str, Any]:
 
 def raw_of(
     request: HttpRequest, subject: Subject, lines: Iterable[Group] | None = None
-) -> QuerySet[Artifact]:
+) -> OwnedQuerySet[Artifact]:
     """Of the attempts that its numbers come from, whoever may read it: raw_data.readable looks. `lines`: of a
     comparison, as for_member gives them; without, they are asked for."""
     runs = Q(campaign=subject.row.pk)
@@ -307,7 +308,7 @@ def _commands(runs: QuerySet[Run]) -> dict[int, str]:
     }
 
 
-def _artifacts(runs: QuerySet[Run]) -> QuerySet[Artifact]:
+def _artifacts(runs: QuerySet[Run]) -> OwnedQuerySet[Artifact]:
     """Of the attempts that the numbers come from."""
     rows = Artifact.objects.filter(attempt__run__in=runs, attempt__outcome=Outcome.SUCCEEDED)
     return (

@@ -36,7 +36,14 @@ USERS = ("benchlab", "postgres", "nobody")
 # For a state directory that this user may not enter, such as one below /root.
 ELSEWHERE = Path("/var/lib/benchlab")
 BASE_ENV = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
-FAST = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}  # throw-away only
+# Throw-away only. Vacuum would cut a table to nothing whose rows were all rolled back, and the next test's queries were
+# planned for none: a minute for a report.
+FAST = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "off",
+    "autovacuum": "off",
+}
 
 
 @dataclass(frozen=True)

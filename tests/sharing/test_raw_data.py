@@ -14,13 +14,16 @@ import zlib
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from benchlab.campaigns.models import Run
 from benchlab.results import streaming
 from benchlab.runs.models import Artifact, ArtifactPiece, Attempt
 from benchlab.runs.outputs import RawRemoved
-from benchlab.sharing import links, raw_data
+from benchlab.sharing import links, raw_data, report
 from benchlab.sharing.models import SavedView
 from benchlab.team.models import Team
 from benchlab.web.units import size as in_words
@@ -54,6 +57,15 @@ def large(campaign) -> Artifact:
     return Artifact.objects.create(
         attempt=attempt, name="log", content=b"", size=len(content), sha256=digest
     )
+
+
+def test_what_there_is_is_counted_by_one_look_at_each_file(campaign, user):
+    """Where PostgreSQL knows nothing of a table's rows it would go through all of them for each of them."""
+    with CaptureQueriesContext(connection) as asked_for:
+        found = raw_data.told(user, report._artifacts(Run.objects.filter(campaign=campaign)))
+    assert found.files == Artifact.objects.count()
+    [said] = [one["sql"] for one in asked_for]
+    assert len(re.findall(r'(?:FROM|JOIN) "runs_artifact"', said)) == 1
 
 
 def url(campaign, part: str) -> str:
