@@ -31,6 +31,11 @@ PILL = re.compile(
 COUNT = re.compile(r'<span id="nav-needed" class="count">(\d*)')
 
 
+@pytest.fixture(autouse=True)
+def told_as_it_is(settings):
+    settings.TOP_BAR_S = 0.0
+
+
 def bar(client, url: str = "/hosts/") -> tuple[str, str, str]:
     """Address of the pill, number of what runs, number of what needs a person; "" for what is not told."""
     text = client.get(url).text
