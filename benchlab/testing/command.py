@@ -149,7 +149,7 @@ def parse(arguments: Sequence[str]) -> Wish:
     which = parser.add_mutually_exclusive_group()
     for profile, says in (
         (QUICK, "every kind of proof, large products sampled (this is what runs by itself)"),
-        (CI, "quick, every page in a browser, each layer interrupted in each way"),
+        (CI, "quick, every page in a browser, each layer interrupted"),
         (FULL, "everything, for a night; goes on where it was interrupted"),
     ):
         which.add_argument(

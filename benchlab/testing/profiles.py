@@ -74,6 +74,18 @@ def drawn(
     return [case for case in cases if case in wanted]
 
 
+def dealt(what: str, cases: Iterable[Case], hands: Sequence[str]) -> dict[str, set[Case]]:
+    """Hand -> its cases: all of them in `full`, else each case is one hand's, which the seed draws.
+
+    For what may be proven in several ways, each of them alike: over some days every way has met every case.
+    """
+    every = sorted(cases, key=repr)
+    if profile() == FULL:
+        return {hand: set(every) for hand in hands}
+    random_for(what).shuffle(every)
+    return {hand: set(every[at :: len(hands)]) for at, hand in enumerate(hands)}
+
+
 def covering(cases: Sequence[Case], proves: Callable[[Case], Iterable[Hashable]]) -> list[Case]:
     """Few cases that together prove all that any of them does: each time one that proves most of what is left."""
     left = {thing for case in cases for thing in proves(case)}

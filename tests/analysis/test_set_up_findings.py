@@ -20,7 +20,7 @@ from tests.analysis import simulated_hosts
 from tests.analysis.simulated import pairs
 
 SEED = 14
-PAIRS = {QUICK: 5, CI: 60, FULL: 600}[profile()]  # of each order, number of depths and of repeats
+PAIRS = {QUICK: 5, CI: 30, FULL: 600}[profile()]  # of each order, number of depths and of repeats
 CELLS = [
     (o, d, r)
     for o in (Order.INTERLEAVED, Order.ABBA, Order.ONE_AFTER_OTHER)

@@ -22,8 +22,10 @@ QUIET = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-backgro
 
 # Begun last, they are what the other process waits for
 LONGEST = (
+    "test_compare_layouts.py",
     "test_end_to_end.py",
-    "test_csp.py",
+    "test_every_page.py",
+    "test_live_page.py",
 )
 
 

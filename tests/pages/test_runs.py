@@ -23,6 +23,7 @@ from benchlab.pages.runs import query, views
 from benchlab.results import grouped, walk
 from benchlab.runs.models import Attempt, Measurement
 from benchlab.team.models import Team
+from benchlab.testing import profiles
 from benchlab.web.natural import natural
 from benchlab.web.units import si
 from tests.charts import made
@@ -94,7 +95,7 @@ ORDERS = (
 def test_pages_follow_each_other_in_every_order(web, lab, few, monkeypatch):
     """Rows may be walked along an index, or all sorted."""
     monkeypatch.setattr(walk, "FEW", few)
-    for name in ORDERS:
+    for name in profiles.drawn(f"orders of {few}", ORDERS, quick=5, more=9):
         for sign in ("", "-"):
             url = f"{URL}?ordering={sign}{name}&fields=host,{name}"
             monkeypatch.setattr(views, "SIZE", 50)

@@ -11,7 +11,7 @@ from tests.rig.bench import Bench
 from tests.rig.every_stack import live
 
 STACKS = stacks.every(zfs=True)
-NAMES = profiles.drawn("stacks with ZFS", list(STACKS), quick=2, more=2)
+NAMES = profiles.drawn("stacks with ZFS", list(STACKS), quick=2, more=1)
 
 
 @pytest.fixture(scope="module")

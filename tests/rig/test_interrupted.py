@@ -6,7 +6,7 @@ round interrupts all lanes (tests/rig/lanes.py) after the same number of command
 among the tests of this module: several processes take some each, and a night that is interrupted loses little. In `ci`
 they are drawn so that each kind of layer is interrupted while it is built, grown or taken down. Power is lost at
 moments of one life (tests/rig/moments.py); for a killed worker the host lives on, so each round lives anew up to its
-command.
+command. Which of the two meets a kind while it is built, and which while it is taken down, is dealt by day.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ def more(layer: int) -> StageSpec:
     return StageSpec(layer, {}, (Wanted("data", "data", 1),))
 
 
+Proof = tuple[str, str]  # kind of a layer, phase of its life
+
 STACKS = (
     Grows((layer("lvm", {"type": "striped", "stripe_size": 4096}, data=2), layer("lvm_cache", cache=1),
            filesystem("xfs", nodiscard=True))),
@@ -48,6 +50,7 @@ STACKS = (
     Grows((layer("raw", data=1), filesystem("ext4", nodiscard=True), layer("tuning", {"read_ahead_kb": 64}))),
 )  # fmt: skip
 DISKS = tuple(f"ubd{letter}" for letter in "bcdefghijklmnop")
+WAYS = POWER_LOSS, KILLED_WORKER = "power loss", "killed worker"
 PARTS = 6 if profiles.profile() == profiles.FULL else 1
 
 
@@ -81,27 +84,28 @@ def moments(host, lanes, blank) -> Moments:
 @pytest.mark.quick
 @pytest.mark.parametrize("part", range(PARTS))
 def test_power_loss(host, lanes, blank, moments, part):
-    lose_power(host, lanes, blank, moments, rounds("power loss", lanes, part))
+    lose_power(host, lanes, blank, moments, rounds(POWER_LOSS, lanes, part))
 
 
 @pytest.mark.covering
 @pytest.mark.quick
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_killed_worker_and_a_cut_network(host, lanes, blank, moments, part):
-    kill_worker(host, lanes, blank, moments, rounds("killed worker", lanes, part))
+    kill_worker(host, lanes, blank, moments, rounds(KILLED_WORKER, lanes, part))
 
 
-def rounds(what: str, lanes: Lanes, part: int) -> list[int]:
+def rounds(way: str, lanes: Lanes, part: int) -> list[int]:
     """After how many commands to interrupt; by day each kind of layer while it is built, grown and taken down."""
-    return drawn(what, lanes, 1, lanes.proves.__getitem__)[part::PARTS]
+    return drawn(way, lanes, 1, lanes.proves.__getitem__)[part::PARTS]
 
 
-def drawn(
-    what: str, lanes: Lanes, more: int, proves: Callable[[int], set[tuple[str, str]]]
-) -> list[int]:
+def drawn(way: str, lanes: Lanes, more: int, proves: Callable[[int], set[Proof]]) -> list[int]:
+    """Those of this way. `proves`: kind and phase of each layer that a command changes."""
     counts = sorted(lanes.proves)
     assert counts == list(range(1, len(counts) + 1)), "not every command was seen"
-    return profiles.drawn(what, counts, quick=1, more=more, proves=proves)
+    every = {proof for count in counts for proof in proves(count)}
+    own = profiles.dealt("ways to interrupt", every, WAYS)[way]
+    return profiles.drawn(way, counts, quick=1, more=more, proves=lambda count: proves(count) & own)
 
 
 def lived(host: PracticeHost, lanes: Lanes) -> Moments:

@@ -13,7 +13,17 @@ from tests.rig.bench import filesystem, shell_on
 from tests.rig.blank import storage_state
 from tests.rig.lanes import Grows, Lanes
 from tests.rig.moments import Moments
-from tests.rig.test_interrupted import PARTS, drawn, kill_worker, layer, lived, lose_power
+from tests.rig.test_interrupted import (
+    KILLED_WORKER,
+    PARTS,
+    POWER_LOSS,
+    Proof,
+    drawn,
+    kill_worker,
+    layer,
+    lived,
+    lose_power,
+)
 
 STACKS = (
     Grows((layer("partition", {"use": "log", "size": 64 << 20}, data=1), layer("zpool", data=2), layer("zfs"))),
@@ -43,20 +53,20 @@ def moments(host, lanes, blank) -> Moments:
     return lived(host, lanes)
 
 
-def rounds(what: str, lanes: Lanes, part: int) -> list[int]:
-    def kinds(count: int) -> set[tuple[str, str]]:
+def rounds(way: str, lanes: Lanes, part: int) -> list[int]:
+    def kinds(count: int) -> set[Proof]:
         return {(kind, "") for kind, _ in lanes.proves[count]}
 
-    return drawn(what, lanes, 0, kinds)[part::PARTS]
+    return drawn(way, lanes, 0, kinds)[part::PARTS]
 
 
 @pytest.mark.covering
 @pytest.mark.parametrize("part", range(PARTS))
 def test_power_loss(host, lanes, blank, moments, part):
-    lose_power(host, lanes, blank, moments, rounds("power loss, ZFS", lanes, part))
+    lose_power(host, lanes, blank, moments, rounds(POWER_LOSS, lanes, part))
 
 
 @pytest.mark.covering
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_killed_worker_and_a_cut_network(host, lanes, blank, moments, part):
-    kill_worker(host, lanes, blank, moments, rounds("killed worker, ZFS", lanes, part))
+    kill_worker(host, lanes, blank, moments, rounds(KILLED_WORKER, lanes, part))

@@ -53,6 +53,21 @@ def test_over_some_seeds_every_case_is_tried(monkeypatch):
         assert {case for seed in range(60) for case in draw(seed, monkeypatch)} == set(CASES)
 
 
+def test_each_case_is_dealt_to_one_hand_and_by_night_to_all(profile, monkeypatch):
+    met: dict[str, set[str]] = {"one": set(), "other": set()}
+    for seed in range(20):
+        monkeypatch.setenv(profiles.SEED, str(seed))
+        hands = profiles.dealt("ways", set(CASES), ("one", "other"))
+        assert hands["one"] | hands["other"] == set(CASES)
+        if profile == profiles.FULL:
+            assert hands["one"] == hands["other"]
+        else:
+            assert not hands["one"] & hands["other"] and min(map(len, hands.values())) == 3
+        for hand, cases in hands.items():
+            met[hand] |= cases
+    assert met == {"one": set(CASES), "other": set(CASES)}
+
+
 def test_the_same_seed_draws_the_same_whatever_else_is_drawn(monkeypatch):
     monkeypatch.setenv(profiles.PROFILE, profiles.QUICK)
     one = draw(3, monkeypatch)
