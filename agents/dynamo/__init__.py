@@ -4,7 +4,7 @@ Modules named in bundle.HOSTSIDE also run on the host, as one file, under Python
 import only each other and the standard library, and are written without what 3.6 has not (dataclasses, `X | None`
 at run time, the walrus, `from __future__ import annotations`).
 
-    wire, messages, results, codec   bytes to typed messages and back
+    wire, messages, results          bytes to typed messages and back
     specs                            what is to be measured, and every rule it must keep
     console, script                  one dynamo's session: a state machine without socket or clock, and what it does
     transcript                       all messages of a session as one file: the artifact

@@ -12,7 +12,6 @@ HOSTSIDE = (
     "account",
     "areas",
     "calibrate",
-    "codec",
     "console",
     "driver",
     "figures",

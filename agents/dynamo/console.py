@@ -20,8 +20,7 @@ console of its own. After a failure only close the stream: dynamo ends cleanly b
 
 from typing import Any, Generator, List, NamedTuple, Optional, Tuple, Union
 
-from agents.dynamo.codec import SIZES, Inbox
-from agents.dynamo.wire import DynamoError
+from agents.dynamo.wire import SIZES, DynamoError, Inbox
 
 CANCELLING = 20.0  # s; dynamo looks at its preparation every 3 s, and was seen to take 5.5 s
 KINDS = {"M": "message", "D": "data"}

@@ -1,11 +1,12 @@
 """Frames of the protocol: 8-byte messages and data messages of one fixed size, little-endian. Runs on the host."""
 
 import struct
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 DATA_BYTES = 888840  # every data message, whatever its payload
 MESSAGE = struct.Struct("<Ii")
 DATA_HEADER = struct.Struct("<ii")
+SIZES = {"message": MESSAGE.size, "data": DATA_BYTES}
 VERSION_1_1_0 = 0x01000100  # major << 24 | minor << 8 | sub-minor
 VERSION_MASK = 0xFFFFFF00
 
@@ -82,6 +83,32 @@ def message(raw: bytes) -> Message:
     if len(raw) != MESSAGE.size:
         raise DynamoError("protocol", f"a message has 8 bytes, not {len(raw)}")
     return Message(*MESSAGE.unpack(raw))
+
+
+class Inbox:
+    """Bytes that came, in pieces of any length, and belong to no whole message yet.
+
+    The stream has no lengths and no tags: what comes next follows from what was asked, so the caller says which kind it
+    waits for. Typed contents are in messages.py and results.py.
+    """
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def feed(self, data: bytes) -> None:
+        self._held += data
+
+    def take(self, kind: str) -> Optional[bytes]:
+        """The next message of this kind ("message" or "data"), or None while it is not whole."""
+        size = SIZES[kind]
+        if len(self._held) < size:
+            return None
+        whole = bytes(self._held[:size])
+        del self._held[:size]
+        return whole
 
 
 def padded(payload: bytes, count: int = 0) -> bytes:

@@ -5,13 +5,13 @@ Sources: mkfs.xfs(8), mke2fs(8), mkfs.btrfs(8). The smallest sizes are what thos
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from agents.contracts import Claim, Need, OptionsError, Plan, PlanError, Step, Target, Use
 from agents.facts.graph import Graph
 from agents.facts.health import Health
 from agents.facts.model import HostFacts
-from agents.layers import _mkfs
 from agents.steps import fs_words, scripts
 from agents.steps.common import below, mount_point, settle, wipe
 
@@ -25,7 +25,14 @@ USES: dict[str, Use] = {}
 GIVES = "mount"
 WANTS = "volume"
 MIB = 1 << 20
+EXT4_BLOCK = 4096
 SMALLEST = {"xfs": 300 * MIB, "ext4": 16 * MIB, "btrfs": 114_294_784}
+# Leave old blocks as they are; ext4: see _ext4
+KEEP = {
+    "xfs": ("-K",),
+    "btrfs": ("-K",),
+    "ext4": (),
+}
 # The kernel refuses an option it does not know, but shows only those that differ from its defaults.
 ALWAYS_SHOWN = {"noatime", "nodiratime", "nodev", "nosuid", "noexec", "sync", "dirsync", "lazytime"}
 
@@ -67,7 +74,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
             f"{options.type} needs at least {SMALLEST[options.type] // MIB} MiB,"
             f" {target.volume} has {target.size // MIB} MiB"
         )
-    argv, notes = _mkfs.command(options.type, target, options.mkfs_options, options.nodiscard)
+    argv, notes = _mkfs(options.type, target, options.mkfs_options, options.nodiscard)
     steps = (
         Step(
             argv,
@@ -90,6 +97,50 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
         ),
     )
     return Plan(steps, replace(target, mount=mount, notes=(*target.notes, *notes)))
+
+
+def _mkfs(
+    kind: str, target: Target, more: Sequence[str], nodiscard: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """argv with the layout's name as label, and notes worth recording."""
+    geometry, notes = _aligned(kind, target)
+    start = {"xfs": ("-q", "-f"), "ext4": ("-q", "-F"), "btrfs": ("-f",)}[kind]
+    keep = KEEP[kind] if nodiscard else ()
+    if kind == "ext4":
+        geometry, more = _ext4(geometry, more, nodiscard)
+    argv = (f"mkfs.{kind}", *start, "-L", target.name, *geometry, *keep, *more, target.volume)
+    return argv, notes
+
+
+def _aligned(kind: str, target: Target) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Align to the stripe below, and say so. btrfs has no such option."""
+    unit, count = target.stripe_unit, target.stripe_count
+    if count < 2 or unit <= 0 or kind == "btrfs":
+        return (), ()
+    if unit % EXT4_BLOCK:
+        return (), (f"a stripe unit of {unit} B is not a multiple of {EXT4_BLOCK} B: not aligned",)
+    blocks = unit // EXT4_BLOCK
+    words = {
+        "xfs": ("-d", f"su={unit},sw={count}"),
+        "ext4": ("-E", f"stride={blocks},stripe_width={blocks * count}"),
+    }[kind]
+    return words, (f"{kind} aligned to the layer below: {count} stripes of {unit} B ({words[1]})",)
+
+
+def _ext4(
+    geometry: tuple[str, ...], more: Sequence[str], nodiscard: bool
+) -> tuple[tuple[str, ...], Sequence[str]]:
+    """All extended options in one -E: of several mke2fs takes only the last, and the alignment would be lost."""
+    extended, rest = list(geometry[1:]), []
+    words = iter(more)
+    for word in words:
+        if word.startswith("-E"):
+            extended.append(word[2:] or next(words, ""))
+        else:
+            rest.append(word)
+    if nodiscard:
+        extended.append("nodiscard")
+    return (("-E", ",".join(filter(None, extended))) if extended else ()), rest
 
 
 def _mount_words(options: Options) -> tuple[str, ...]:

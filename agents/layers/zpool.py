@@ -27,9 +27,8 @@ from agents.facts.graph import Graph
 from agents.facts.health import Health
 from agents.facts.model import HostFacts, Zpool
 from agents.layers import _zfs, _zfs_space
-from agents.layers._pieces import erase_all, still_there
 from agents.layers._vdevs import PARITY, Group, differences, groups, out_of_order
-from agents.steps.common import MIB, members, settle, taken, zeros
+from agents.steps.common import MIB, erase_all, members, settle, still_there, taken, zeros
 
 LABEL = "zpool"
 NEEDS = (_zfs.ZPOOL,)

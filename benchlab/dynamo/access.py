@@ -5,8 +5,14 @@ The engine only says which attempt is next, sees that somebody plays it, and rea
 
 from __future__ import annotations
 
-from benchlab.dynamo import listened_layouts
-from benchlab.engine import act
+from datetime import timedelta
+
+from django.utils import timezone
+
+from agents.contracts import AgentError, Reason
+from benchlab.dynamo import dynamo_player
+from benchlab.engine import act, jobs
+from benchlab.engine.checks import planning
 from benchlab.engine.decide import built, dialled_in
 from benchlab.engine.decide.dialled_in import LOOK_S
 from benchlab.engine.decisions import (
@@ -19,12 +25,16 @@ from benchlab.engine.decisions import (
     TakeDown,
     Watch,
 )
-from benchlab.engine.phases import ending
+from benchlab.engine.phases import ending, growing
 from benchlab.engine.rows import Rows
+from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Host
-from benchlab.runs import moves
-from benchlab.runs.states import AttemptPhase, LayoutPhase
+from benchlab.runs import conclusion, moves
+from benchlab.runs.models import Attempt, Layout
+from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
+from benchlab.runs.verdict import Verdict
 
+SILENT = timedelta(seconds=20)  # the listener says each few seconds that dynamo is there
 KIND = Host.Access.DYNAMO.value
 RULES = {
     LayoutPhase.WAITING: built.waiting,
@@ -35,7 +45,17 @@ RULES = {
 
 
 def build(rows: Rows, decided: Build) -> float:
-    listened_layouts.build(rows.layout)
+    """Plan anew, from what dynamo reported last."""
+    layout = rows.layout
+    _connected(layout)
+    snapshot = hosts.read_facts(layout.host)
+    plan = planning.make(layout, hosts.facts_of(snapshot))
+    if plan.fingerprint != layout.confirmed_fingerprint:
+        raise AgentError(
+            "What dynamo reports changed since the plan was confirmed.", Reason.PLAN_STALE
+        )
+    growing.tell(layout, (), settled=True)
+    moves.layout(layout, LayoutPhase.READY, "dynamo is there", facts_ready=snapshot)
     return 0.0
 
 
@@ -48,8 +68,27 @@ def stop(rows: Rows, decided: Stop) -> float:
 def start(rows: Rows, decided: Start) -> float:
     """Offer it; one that was offered waits to be taken."""
     assert rows.attempt is not None
-    listened_layouts.offer(rows.layout, rows.attempt)
+    _offer(rows.layout, rows.attempt)
     return LOOK_S if rows.attempt.phase == AttemptPhase.STARTING else 0.0
+
+
+def _offer(layout: Layout, attempt: Attempt) -> None:
+    """To the dynamo that is there. Whoever listens takes an attempt that is starting."""
+    _connected(layout)
+    if attempt.phase != AttemptPhase.QUEUED:
+        return
+    try:
+        work = jobs.of(attempt, layout)
+    except AgentError as error:
+        conclusion.end(attempt, Verdict(Outcome.FAILED, error.reason, str(error)))
+        return
+    moves.attempt(
+        attempt,
+        AttemptPhase.STARTING,
+        started_at=timezone.now(),
+        timeout_s=work.timeout_s,
+        facts_id=layout.facts_ready_id,
+    )
 
 
 def watch(rows: Rows, decided: Watch) -> float:
@@ -62,19 +101,53 @@ def poll(rows: Rows, decided: Poll) -> float:
 
 
 def replay(rows: Rows, decided: Replay) -> float:
-    assert rows.attempt is not None
-    listened_layouts.replay(rows.attempt)
+    """End a run whose player died with it, and try it again."""
+    attempt = rows.attempt
+    assert attempt is not None
+    attempt.refresh_from_db()
+    if attempt.phase == AttemptPhase.RUNNING:
+        conclusion.end(
+            attempt, Verdict(Outcome.INTERRUPTED, Reason.WORKER_LOST, dynamo_player.LOST)
+        )
+        dynamo_player.again(attempt)
     return 0.0
 
 
 def collect(rows: Rows, decided: Collect) -> float:
-    assert rows.attempt is not None
-    listened_layouts.collect_from(rows.attempt)
+    attempt = rows.attempt
+    assert attempt is not None
+    verdict, figures = conclusion.conclude(attempt, dynamo_player.judge(attempt))
+    dynamo_player.name_program(attempt)
+    conclusion.end(attempt, verdict, figures)
+    if verdict.reason == Reason.WORKER_LOST:
+        dynamo_player.again(attempt)
     return 0.0
 
 
 def take_down(rows: Rows, decided: TakeDown) -> float | None:
-    return None if listened_layouts.take_down(rows.layout) else LOOK_S
+    """Once nobody plays any more."""
+    layout = rows.layout
+    verdict = Verdict(Outcome(layout.outcome), layout.reason, layout.reason_text)
+    played = [
+        a for a in layout.attempts.filter(phase=AttemptPhase.RUNNING) if dynamo_player.is_played(a)
+    ]
+    ending.end_open(layout, verdict)
+    if played:
+        return LOOK_S
+    said = "nothing was built; dynamo's own file stays where it is"
+    moves.layout(layout, LayoutPhase.DONE, said, trouble="", needs_person="")
+    return None
+
+
+def _connected(layout: Layout) -> None:
+    """Raises AgentError, which is waited for as for a host that is silent."""
+    seen = layout.host.seen_at
+    if seen is None or timezone.now() - seen > SILENT:
+        raise AgentError(
+            f"dynamo on {layout.host} is not connected: start it there, with -i and the address of BenchLab's listener",
+            Reason.CONNECTION_LOST,
+        )
+    moves.seen(layout)
 
 
 ACTS: act.Acts = {

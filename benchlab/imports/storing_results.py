@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from django.db import connection
+
+from agents.texts.found import Found, Places
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.dynamo import icf_workloads
 from benchlab.hosts.models import Host
-from benchlab.imports import disks_told, lazy_files
+from benchlab.imports import disks_told, drafts
 from benchlab.imports.agreement_json import Failed, Outcome
 from benchlab.imports.checking import Agreement, Chosen, read_as
 from benchlab.imports.draft_results import Key, Shown
-from benchlab.imports.models import Draft
+from benchlab.imports.models import Draft, DraftFile
 from benchlab.imports.services import Person, Piece, Result, store
 from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
+
+SOURCES = """
+INSERT INTO imports_source (campaign_id, name, content, size, sha256, created_at)
+SELECT %s, name, content, size, sha256, now() FROM imports_draftfile WHERE id = ANY(%s) ORDER BY position
+"""
 
 
 def keep(
@@ -43,7 +51,7 @@ def keep(
         name=agreement.name,
         question=agreement.question,
         results=results,
-        sources=partial(lazy_files.keep_as_sources, [one.key[0] for one in measured]),
+        sources=partial(_keep_as_sources, [one.key[0] for one in measured]),
         origin=agreement.origin,
         failed=failed,
         told=lambda done: told(len(workloads) + done * results_agreed // len(results)),
@@ -76,7 +84,7 @@ def _workload(team: Team, user: Person | None, one: Chosen, shown: Shown) -> Wor
 def _results(
     team: Team, user: Person | None, taken: list[Chosen], offered: Mapping[Key, Shown]
 ) -> list[Result]:
-    pieces = lazy_files.pieces(
+    pieces = _pieces(
         [
             (shown.file, shown.found, read_as(shown, one, offered))
             for one in taken
@@ -118,6 +126,36 @@ def _points(result: Result) -> Iterator[Result]:
             point={**result.point, **point},
             outstanding=outstanding if isinstance(outstanding, int) else None,
         )
+
+
+def _keep_as_sources(ids: Iterable[int], campaign: Campaign) -> None:
+    """The files as they came, copied by PostgreSQL itself: none of them comes here."""
+    with connection.cursor() as cursor:
+        cursor.execute(SOURCES, [campaign.pk, list(set(ids))])
+
+
+def _pieces(found: Sequence[tuple[DraftFile, Found, str]]) -> dict[tuple[int, int], Piece]:
+    """(file id, first line) -> its lines, to be read late; by the name that tells what they do not."""
+    texts = _Texts()
+    return {
+        (file.pk, one.first): Piece(one, file.name, partial(texts.between, file, one), told=told)
+        for file, one, told in found
+    }
+
+
+class _Texts:
+    """The text of the file that was asked for last: results come in the order of their files."""
+
+    def __init__(self) -> None:
+        self.pk = 0
+        self.text = Places("")
+
+    def between(self, file: DraftFile, found: Found) -> str:
+        if file.pk != self.pk:
+            self.text = Places("")  # the one goes before the other comes
+            self.text = Places(drafts.text_of(file))
+            self.pk = file.pk
+        return found.alone(self.text)
 
 
 class Named:

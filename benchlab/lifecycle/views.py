@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import ValidationError
@@ -13,12 +14,12 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from benchlab.audit import view_notes
 from benchlab.lifecycle import archiving, deleting, losses, renaming
-from benchlab.lifecycle.forms import WAS, RenameForm
-from benchlab.lifecycle.kinds import NOUNS, Noun, Refused
+from benchlab.lifecycle.kinds import NOUNS, Noun, Refused, noun_of
 from benchlab.topologies import planned
 from benchlab.web import lists
 from benchlab.web.deleted_pages import Gone
 
+WAS = "was-"  # what a field showed when the page was made
 MOST = 100  # of each noun on the page of what is deleted
 Lost = tuple[Noun, Gone]
 # By the word that the list's address has for each column.
@@ -36,6 +37,33 @@ COLUMNS = {
 def _row(request: HttpRequest, kind: str, pk: int) -> tuple[Noun, Any]:
     noun = NOUNS[kind]
     return noun, get_object_or_404(noun.model.objects.for_user(request.user), pk=pk)
+
+
+class RenameForm(forms.Form):
+    """A name, and what else is said of the row; each with what the person saw, so that nothing is lost unseen."""
+
+    def __init__(self, row: Any, data: Any = None) -> None:
+        self.noun: Noun = noun_of(row)
+        super().__init__(data, initial={name: getattr(row, name) for name in self.noun.fields})
+        for name in self.noun.fields:
+            of_model = row._meta.get_field(name)
+            self.fields[name] = (
+                forms.CharField(max_length=of_model.max_length)
+                if name == "name"
+                else forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 3}))
+            )
+
+    @property
+    def before(self) -> dict[str, str]:
+        """As a browser sends it back: with its own ends of lines."""
+        return {
+            name: self.data.get(f"{WAS}{name}", "").replace("\r\n", "\n")
+            for name in self.noun.fields
+        }
+
+    @property
+    def wanted(self) -> dict[str, str]:
+        return {name: self.cleaned_data[name].replace("\r\n", "\n") for name in self.noun.fields}
 
 
 @require_http_methods(["GET", "POST"])

@@ -16,8 +16,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Self
 
-from benchlab.practice import cpus, slow
-from benchlab.practice.disks import MOST_DISKS, MOST_SLOW_DISKS, DiskSpec, SlowDisk
+from benchlab.practice import cpus
+from benchlab.practice.disks import (
+    MOST_DISKS,
+    MOST_SLOW_DISKS,
+    DiskSpec,
+    SlowDisk,
+    make_slow,
+    wait_for_slow,
+)
 from benchlab.practice.errors import PracticeError
 from benchlab.practice.lock import locked
 from benchlab.practice.machine import Progress
@@ -128,7 +135,7 @@ class PracticeHost(ABC):
                 self._create(image, tuple(disks), tuple(slow_disks), memory_mb, port, owned)
                 progress(f"booting {self.name}")
                 self._boot()
-                slow.make(self.ssh, self.record.slow_disks)
+                make_slow(self.ssh, self.record.slow_disks)
             except BaseException as error:
                 self._explain(error)
                 self._clear()
@@ -142,7 +149,7 @@ class PracticeHost(ABC):
         with locked(self._lock_file):
             self._power_off()
             self._boot()
-            slow.wait_for(self.ssh, self.record.slow_disks)
+            wait_for_slow(self.ssh, self.record.slow_disks)
 
     def kill(self) -> None:
         """Power loss: disks keep what was synced, the network falls silent."""

@@ -26,7 +26,7 @@ _SHARED_TOOLS = {
 
 
 def wide_registers(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
-    """True when the CPU has AMX, which User Mode Linux needs help with: see xstate.py."""
+    """True when the CPU has AMX, which User Mode Linux needs help with: see uml.py."""
     try:
         lines = cpuinfo.read_text().splitlines()
     except OSError:

@@ -1,15 +1,19 @@
 """A real Linux host in one process: Debian's User Mode Linux kernel on a copy-on-write root."""
 
+import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 
-from benchlab.practice import xstate
 from benchlab.practice.disks import DiskSpec
-from benchlab.practice.errors import PracticeError
+from benchlab.practice.errors import PracticeError, run
 from benchlab.practice.host import PracticeHost
 from benchlab.practice.image import ensure_image
-from benchlab.practice.machine import KERNEL, Progress, cpu_mhz
+from benchlab.practice.machine import COMPILER, KERNEL, Progress, cpu_mhz, wide_registers
 from benchlab.practice.network import TAP
-from benchlab.practice.store import Image
+from benchlab.practice.store import Image, ensure
+
+_SHIM = Path(__file__).with_name("uml-shim") / "xstate.c"
+_SHIM_MB = 1
 
 
 class UmlHost(PracticeHost):
@@ -36,7 +40,7 @@ class UmlHost(PracticeHost):
         record, image = self.record, self._image()
         disks = (self._disk_argument(index, disk) for index, disk in enumerate(record.disks, 1))
         return (
-            *("nsenter", f"--net={self.network.path}", *xstate.preloaded(), KERNEL),
+            *("nsenter", f"--net={self.network.path}", *preloaded(), KERNEL),
             *(f"mem={record.memory_mb}M", f"uml_dir={self.directory}/", "umid=uml"),
             f"ubd0={self.directory}/root.cow,{image.root}",
             *disks,
@@ -53,3 +57,20 @@ class UmlHost(PracticeHost):
         # `d` says it is data, whatever its first bytes.
         file = self._disk_file(index)
         return f"ubd{index}d={file}" + (f",,{disk.serial}" if disk.serial else "")
+
+
+def preloaded(progress: Progress = lambda _: None) -> tuple[str, ...]:
+    """Words before the kernel's: () on a CPU that needs none, else `env` with the shim, compiled now if need be.
+
+    A CPU with AMX has more registers than the kernel 6.1 of User Mode Linux can hold: see uml-shim/xstate.c.
+    """
+    if not wide_registers():
+        return ()
+
+    def fill(work: Path) -> None:
+        # Without libc6-dev: what it calls is in every process of the C library.
+        how = ("-O2", "-shared", "-fPIC", "-nostdlib", "-fno-builtin")
+        run((COMPILER, *how, "-o", str(work / "xstate.so"), str(_SHIM)))
+
+    name = f"xstate-{hashlib.sha256(_SHIM.read_bytes()).hexdigest()[:12]}"
+    return ("env", f"LD_PRELOAD={ensure(name, _SHIM_MB, fill, progress) / 'xstate.so'}")

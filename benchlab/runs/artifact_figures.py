@@ -14,7 +14,7 @@ from agents.drivers import registry
 from agents.jobs import job
 from agents.texts.found import Found
 from benchlab.analysis.findings.clock_jumped import STEP
-from benchlab.runs import joined_texts, storable
+from benchlab.runs import storable
 from benchlab.runs.artifact_reader import Outputs
 from benchlab.runs.artifact_writer import SAMPLES
 from benchlab.runs.attempt_meta import READERS
@@ -179,7 +179,10 @@ def _sampled(files: Outputs) -> _Sampled:
 
 
 def elsewhere(files: Mapping[str, bytes], readers: Sequence[Sequence[Any]]) -> Figures:
-    """Of results measured elsewhere: the first artifact has the metrics, each has its series."""
+    """Of results measured elsewhere: the first artifact has the metrics, each has its series.
+
+    `readers` as in the meta of an attempt.
+    """
     metrics: list[Metric] = []
     series: list[Told] = []
     histograms: list[Histogram] = []
@@ -202,8 +205,30 @@ def elsewhere(files: Mapping[str, bytes], readers: Sequence[Sequence[Any]]) -> F
             series += storable.series((kind, one) for one in found[0].series)
         except ParseError as error:
             errors.append(f"{artifact}: {error}")
-    together, unread = joined_texts.read(files, readers)
+    together, unread = _joined(files, readers)
     return Figures(metrics, series + together, errors + unread, histograms=histograms)
+
+
+def _joined(
+    files: Mapping[str, bytes], readers: Sequence[Sequence[Any]]
+) -> tuple[list[Told], list[str]]:
+    """Texts of which several are of one result, such as the log of each job, read together; and what could not be."""
+    found: dict[str, dict[str, str]] = {}  # reader -> file's name -> artifact
+    for number, (artifact, kind, name, *_) in enumerate(readers):
+        if registry.joining(kind) is not None:
+            found.setdefault(kind, {})[f"{number}/{name}"] = artifact
+    series: list[Told] = []
+    errors: list[str] = []
+    for kind, artifacts in found.items():
+        reader, result = registry.joining(kind), readers[0][0]
+        assert reader is not None
+        texts = {name: files[artifact].decode() for name, artifact in artifacts.items()}
+        beside = b"" if result in artifacts.values() else files[result]
+        try:
+            series += storable.series((kind, one) for one in reader.joined(texts, beside))
+        except ParseError as error:
+            errors.append(f"{', '.join(list(artifacts.values())[:3])}: {error}")
+    return series, errors
 
 
 def _of_point(found: Found, artifact: str, only: Mapping[str, str]) -> list[Metric]:

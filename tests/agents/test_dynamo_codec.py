@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.dynamo import messages, results, wire
-from agents.dynamo.codec import Inbox
-from agents.dynamo.wire import DATA_BYTES, DynamoError, Message
+from agents.dynamo.wire import DATA_BYTES, DynamoError, Inbox, Message
 from benchlab.testing.profiles import examples
 from tests.agents.dynamo_vectors import Vector, everything
 

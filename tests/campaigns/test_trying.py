@@ -8,7 +8,7 @@ from django.urls import reverse
 from agents import tools
 from agents.drivers import registry
 from benchlab.campaigns.models import Workload
-from benchlab.pages.campaigns.views_try_extract import trial
+from benchlab.pages.campaigns.views_workloads import trial
 
 pytestmark = pytest.mark.django_db
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from benchlab.analysis.curves import Little, Spread
-from benchlab.charts.curve_rows import html
 from benchlab.charts.tables import Point
+from benchlab.charts.templatetags.curve_rows import html
 
 POINT = Point(
     label="<b>raw</b> & more", outstanding=8, repeats=3, iops=Spread(3, 12_300.0, 11_000.0, 13_000.0),

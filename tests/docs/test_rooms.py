@@ -24,9 +24,9 @@ NAMED = 14
 # Who has a host at hand and the database, too: what is done to a host, and what it answers is kept by. New code that
 # needs both belongs into one of these.
 BOTH = {
+    "benchlab.dynamo.access",
     "benchlab.dynamo.console",
     "benchlab.dynamo.dynamo_player",
-    "benchlab.dynamo.listened_layouts",
     "benchlab.engine.access.ssh",
     "benchlab.engine.checks.condition",
     "benchlab.engine.checks.preflight",

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from benchlab.practice import machine, xstate
+from benchlab.practice import machine, uml
 
 CPUINFO = "processor\t: 0\nflags\t\t: fpu sse avx512f {}\n\nprocessor\t: 1\nflags\t\t: fpu sse avx512f {}\n"
 # A child is stopped, its registers are read and written back in 2696 bytes, as User Mode Linux does. Printed first is
@@ -46,16 +46,16 @@ def test_the_cpu_is_asked(tmp_path, flag, wide):
 
 
 def test_nothing_is_preloaded_where_nothing_is_needed(monkeypatch):
-    monkeypatch.setattr(xstate, "wide_registers", lambda: False)
-    assert xstate.preloaded() == ()
+    monkeypatch.setattr(uml, "wide_registers", lambda: False)
+    assert uml.preloaded() == ()
 
 
 @pytest.mark.skipif(not shutil.which("gcc"), reason="no gcc here")
 def test_registers_can_be_written_back_as_user_mode_linux_does_it(tmp_path, monkeypatch):
     """On every CPU: where the whole is no larger, the shim hands on what it got."""
     monkeypatch.setenv("BENCHLAB_CACHE", str(tmp_path))
-    monkeypatch.setattr(xstate, "wide_registers", lambda: True)
-    env = xstate.preloaded()
+    monkeypatch.setattr(uml, "wide_registers", lambda: True)
+    env = uml.preloaded()
     asked = subprocess.run(
         [*env, sys.executable, "-c", ASK], capture_output=True, text=True, check=True
     )

@@ -11,8 +11,6 @@ from benchlab.pages.campaigns import (
     views_actions,
     views_campaign_presets,
     views_home,
-    views_release,
-    views_try_extract,
     views_workloads,
 )
 
@@ -39,9 +37,9 @@ urlpatterns = [
     path("runs/<int:pk>/retry/", views_actions.run_retry, name="run-retry"),
     path("layouts/<int:pk>/done/", views_actions.layout_person_done, name="layout-person-done"),
     path("layouts/<int:pk>/teardown/", views_actions.layout_teardown, name="layout-teardown"),
-    path("layouts/<int:pk>/release/", views_release.layout_release, name="layout-release"),
+    path("layouts/<int:pk>/release/", views_actions.layout_release, name="layout-release"),
     path("workloads/", views_workloads.workload_list, name="workload-list"),
     path("workloads/new/", views_workloads.workload_new, name="workload-new"),
-    path("workloads/try/", views_try_extract.workload_try, name="workload-try"),
+    path("workloads/try/", views_workloads.workload_try, name="workload-try"),
     path("workloads/<int:pk>/", views_workloads.workload_detail, name="workload-detail"),
 ]

@@ -1,4 +1,4 @@
-"""Actions of a person on a campaign: each a POST, carried out by benchlab.engine.wishes, then back to its page."""
+"""Actions of a person on a campaign: each a POST, carried out by benchlab.engine, then back to its page."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from benchlab.campaigns.models import Campaign, Run
-from benchlab.engine import added_repeats, wishes
+from benchlab.engine import added_repeats, release, wishes
+from benchlab.hosts import host_tasks
 from benchlab.pages import confirmation
 from benchlab.pages.campaigns import planview
 from benchlab.pages.campaigns.views import say
 from benchlab.runs import progress
 from benchlab.runs.models import Layout
 from benchlab.runs.moves import Moved
+from benchlab.runs.states import LayoutPhase
 
 
 def _campaign(request: HttpRequest, pk: int) -> Campaign:
@@ -142,6 +144,50 @@ def layout_teardown(request: HttpRequest, pk: int) -> HttpResponse:
     layout = get_object_or_404(Layout.objects.for_user(request.user), pk=pk)
     done = f"Tearing {layout.name} down again."
     return _do(request, layout.campaign_id, lambda: wishes.teardown_again(layout), done)
+
+
+@require_http_methods(["GET", "POST"])
+def layout_release(request: HttpRequest, pk: int) -> HttpResponse:
+    """A host whose layout is stuck. GET says what it means and asks, then how it goes on; POST has it done.
+
+    `typed`: the phrase.
+    """
+    rows = Layout.objects.for_user(request.user).select_related("host", "topology", "campaign")
+    layout = get_object_or_404(rows, pk=pk)
+    if request.method == "POST":
+        return _release(request, layout)
+    found = host_tasks.named(request.user, request.GET.get("task"), "release")
+    if found and found.over:
+        return _over(request, layout, found)
+    if layout.phase != LayoutPhase.STUCK:
+        say(request, f"{layout.name} is not stuck.")
+        return redirect("campaign-detail", layout.campaign_id)
+    context = {
+        "layout": layout,
+        "disks": release.disks(layout),
+        "phrase": release.phrase(layout),
+        "host_task": found,
+    }
+    return render(request, "campaigns/release.html", context)
+
+
+def _release(request: HttpRequest, layout: Layout) -> HttpResponse:
+    try:
+        row = release.ask(layout, str(request.POST.get("typed", "")), request.user)
+    except wishes.CommandError as error:
+        say(request, str(error), error=True)
+        return redirect("campaign-detail", layout.campaign_id)
+    return redirect(f"{request.path}?task={row.pk}")
+
+
+def _over(request: HttpRequest, layout: Layout, found: host_tasks.Shown) -> HttpResponse:
+    if found.row.error or not found.row.result:
+        say(request, found.row.error, error=True)
+    else:
+        names = ", ".join(found.row.result["taken"])
+        lost = f" No longer spare: {names}." if names else " All disks of it are proven blank."
+        say(request, f"{layout.host} is free.{lost}")
+    return redirect("campaign-detail", layout.campaign_id)
 
 
 @require_POST

@@ -1,4 +1,4 @@
-"""Pages of workloads: list, one of them, make one."""
+"""Pages of workloads: list, one of them, make one; and the box that tries what a command's `extract` would read."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
+from django.forms import BooleanField
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from agents import options as driver_options
 from agents.contracts import AgentError
 from agents.drivers import registry
+from agents.texts import extraction
+from agents.texts.extraction import Tried
 from benchlab.campaigns import cost, matrix, points
 from benchlab.campaigns.forms import WorkloadForm
 from benchlab.campaigns.models import Campaign, Workload
@@ -29,6 +32,9 @@ from benchlab.web.filters import ARCHIVED
 from benchlab.web.free_names import copy_name
 from benchlab.web.row_ids import row_id
 
+EXTRACTING = "command"  # the tool whose option `extract` is tried
+LONGEST = 1_000_000  # characters of a sample
+SECONDS = 2.0  # for all lines together, beside the sample's own size
 # By the word that the list's address has for each column.
 COLUMNS = {
     "name": lists.by_name(),
@@ -145,6 +151,56 @@ def _page(
     driver = registry.tool(tool)
     context = {"tool": tool, "label": driver.LABEL, "name_form": name_form, "form": form}
     return render(request, "workloads/new.html", context)
+
+
+@require_POST
+def workload_try(request: HttpRequest) -> HttpResponse:
+    """The whole page with what was typed, or for htmx the result alone."""
+    context = {"trial": trial(request)}
+    if request.htmx:  # type: ignore[attr-defined]
+        return render(request, "workloads/_try.html#try-result", context)
+    options = registry.tool(EXTRACTING).Options
+    form = DriverForm(options, prefix="option", sweep=True)
+    for name, field in form.fields.items():
+        typed = request.POST.get(f"option-{name}", "")
+        form.initial[name] = bool(typed) if isinstance(field, BooleanField) else typed
+    name_form = WorkloadForm(initial={"name": request.POST.get("name", "")})
+    label = registry.tool(EXTRACTING).LABEL
+    page = {"tool": EXTRACTING, "label": label, "name_form": name_form, "form": form, **context}
+    return render(request, "workloads/new.html", page)
+
+
+def trial(request: HttpRequest) -> dict[str, Any]:
+    """The rows of each line, the sample's lines with those marked that were read, or `trouble`."""
+    sample = request.POST.get("sample", "").replace("\r\n", "\n")
+    file = request.POST.get("sample_of", "").strip() or "stdout"
+    typed = request.POST.get("option-extract", "").splitlines()
+    lines = [line.strip() for line in typed if line.strip()]
+    found: dict[str, Any] = {"sample": sample, "file": file}
+    if not sample.strip():
+        return {**found, "trouble": "Paste what the command prints, then try again."}
+    if not lines:
+        return {**found, "trouble": "There is no line in extract to try."}
+    if len(sample) > LONGEST or len(lines) > extraction.MOST:
+        too_much = f"That is more than {LONGEST:,} characters or {extraction.MOST} lines."
+        return {**found, "trouble": too_much}
+    rows = extraction.try_extractions(sample, lines, file, SECONDS / len(lines))
+    return {**found, "rows": rows, "shown": _read_lines(sample, rows)}
+
+
+def _read_lines(sample: str, rows: list[Tried]) -> list[tuple[int, str, str]]:
+    """(number, line, what was read there) of each line that a row speaks of, and its neighbours."""
+    names: dict[int, list[str]] = {}
+    for row in rows:
+        if row.line:
+            names.setdefault(row.line, []).append(row.name)
+    lines = sample.rstrip("\n").split("\n")
+    near = {number + step for number in names for step in (-1, 0, 1)}
+    return [
+        (number, lines[number - 1][:200], ", ".join(dict.fromkeys(names.get(number, ()))))
+        for number in sorted(near)
+        if 1 <= number <= len(lines)
+    ]
 
 
 def _words(row: Workload, values: dict[str, Any]) -> list[tuple[str, str]]:
