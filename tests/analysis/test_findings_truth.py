@@ -20,7 +20,7 @@ from tests.analysis import test_device_findings as devices
 from tests.analysis.simulated_runs import STACKS, Truth, carried, clean, compress, run
 
 SEED = 14
-RUNS = {QUICK: 150, CI: 2_000, FULL: 20_000}[profile()]
+RUNS = {QUICK: 150, CI: 1_000, FULL: 20_000}[profile()]
 EACH = {QUICK: 12, CI: 200, FULL: 1_000}[profile()]
 MOST = 0.01
 SLACK = 3 * np.sqrt(MOST * (1 - MOST) / RUNS)  # what chance allows so few runs
