@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import base64
 import io
-import re
-import unicodedata
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,6 +19,7 @@ from django.db.models import Count, Q, QuerySet, Sum
 
 from benchlab.runs.models import Artifact
 from benchlab.runs.outputs import RawRemoved
+from benchlab.sharing.packed_names import Names
 from benchlab.team.models import OwnedQuerySet
 from benchlab.web.units import size as in_words
 
@@ -36,9 +35,6 @@ OF_LEFT = LISTED << 10  # bytes of the ZIP that their names take at most
 SUMS = "SHA256SUMS"  # as sha256sum -c reads it
 LEFT_OUT = "LEFT_OUT.txt"
 EARLIEST = (1980, 1, 1, 0, 0, 0)  # that a ZIP can tell
-ODD = set('<>:"|?*')  # which Windows takes in no name
-DEVICES = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)  # of Windows
-LONGEST = 200  # bytes of a part; file systems take 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,62 +189,3 @@ class _Tail(io.RawIOBase):
         found = b"".join(self._parts)
         self._parts.clear()
         return found
-
-
-class Names:
-    """Paths of files in an archive that somebody unpacks somewhere: they stay in their folder, on every system.
-
-    What a host or an upload calls a file may be anything: `../../etc/passwd`, `C:\\x`, two names that differ in case
-    alone. Each path once. Those of a folder are asked for one after the other: only the last folder's are remembered.
-    """
-
-    def __init__(self) -> None:
-        self._folder = ""
-        self._files: set[str] = set()
-        self._folders: set[str] = set()
-
-    def of(self, folder: str, name: str) -> str:
-        """A path below `folder`, which is ours, for a file that is called `name`."""
-        if folder != self._folder:
-            self._folder, self._files, self._folders = folder, set(), set()
-        wanted = plain(name)
-        path, number = wanted, 1
-        while self._taken(path):
-            number += 1
-            path = f"{number}-{wanted}"
-        key = _key(path)
-        self._files.add(key)
-        self._folders.update(_above(key))
-        return f"{folder}/{path}"
-
-    def _taken(self, path: str) -> bool:
-        """Also where a file would have to be a folder."""
-        key = _key(path)
-        return key in self._files | self._folders or not self._files.isdisjoint(_above(key))
-
-
-def plain(name: str) -> str:
-    """A relative path without ".." and without what no file system takes; "output" where nothing is left."""
-    parts = (_part(part) for part in name.replace("\\", "/").split("/"))
-    return "/".join(part for part in parts if part) or "output"
-
-
-def _part(part: str) -> str:
-    kept = "".join(" " if one.isspace() else "_" if _is_odd(one) else one for one in part)
-    kept = kept.encode()[:LONGEST].decode(errors="ignore").strip().rstrip(". ")
-    return f"_{kept}" if DEVICES.fullmatch(kept) else kept
-
-
-def _is_odd(one: str) -> bool:
-    """Also what is not seen, or turns around what follows."""
-    return one in ODD or unicodedata.category(one)[0] == "C"
-
-
-def _key(path: str) -> str:
-    """The same for what a file system may take for the same."""
-    return unicodedata.normalize("NFKC", path.casefold()).casefold()
-
-
-def _above(path: str) -> list[str]:
-    parts = path.split("/")
-    return ["/".join(parts[:count]) for count in range(1, len(parts))]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from benchlab.campaigns.models import Campaign
 from benchlab.runs.models import Artifact, Attempt
 from benchlab.sharing import raw_data
-from benchlab.sharing.raw_data import Names, plain
+from benchlab.sharing.packed_names import Names, plain
 from tests.charts import made
 
 HOSTILE = (

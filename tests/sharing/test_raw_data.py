@@ -19,11 +19,10 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from benchlab.campaigns.models import Run
 from benchlab.results import streaming
 from benchlab.runs.models import Artifact, ArtifactPiece, Attempt
 from benchlab.runs.outputs import RawRemoved
-from benchlab.sharing import links, raw_data, report
+from benchlab.sharing import links, raw_data
 from benchlab.sharing.models import SavedView
 from benchlab.team.models import Team
 from benchlab.web.units import size as in_words
@@ -62,7 +61,7 @@ def large(campaign) -> Artifact:
 def test_what_there_is_is_counted_by_one_look_at_each_file(campaign, user):
     """Where PostgreSQL knows nothing of a table's rows it would go through all of them for each of them."""
     with CaptureQueriesContext(connection) as asked_for:
-        found = raw_data.told(user, report._artifacts(Run.objects.filter(campaign=campaign)))
+        found = raw_data.told(user, Artifact.objects.filter(attempt__run__campaign=campaign))
     assert found.files == Artifact.objects.count()
     [said] = [one["sql"] for one in asked_for]
     assert len(re.findall(r'(?:FROM|JOIN) "runs_artifact"', said)) == 1

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from psycopg.sql import SQL
-
-from benchlab.charts.explore import factors, lines, looks
+from benchlab.charts.explore import conditions_typed, factors, lines, looks
 from benchlab.charts.explore.chart import Chart
 from benchlab.charts.explore.lines import Line, Quantity
 from benchlab.charts.explore.wish import BESIDE, Axes, Wish
 from benchlab.charts.palette import Style
 from benchlab.charts.queries import Group, Person, filled, groups, measured
-from benchlab.results import reading, sql
-from benchlab.results.columns import RESULTS
-from benchlab.results.language import Refused, understand
-from benchlab.results.where import raw
-
-# Of a condition that a person types: what the API's own filters have for it
-SIGNS = {"=": "", "!=": "ne", "<=": "lte", ">=": "gte", "<": "lt", ">": "gt", "~": "contains"}
-CONDITION = re.compile(r"([^\s=<>!~]+)\s*(!=|<=|>=|=|<|>|~)\s*(.*\S)\s*")
+from benchlab.results.language import Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,35 +108,9 @@ def _narrowed(user: Person, wish: Wish, kept: list[Group]) -> list[Group]:
     """Runs that meet the typed conditions. Raises Refused."""
     if not wish.where:
         return kept
-    met = _meeting(user, wish.lines.campaigns, wish.where)
+    met = conditions_typed.attempts(user, wish.lines.campaigns, wish.where)
     found = (
         replace(group, samples=tuple(one for one in group.samples if one.attempt in met))
         for group in kept
     )
     return [group for group in found if group.samples]
-
-
-def _parsed(conditions: Sequence[str]) -> dict[str, list[str]]:
-    """As a query string of the API has them, of "oio <= 16" or "param.bs = 4k". Raises Refused: one that is none."""
-    found: dict[str, list[str]] = {}
-    for text in conditions:
-        match = CONDITION.fullmatch(text)
-        if match is None:
-            signs = ", ".join(SIGNS)
-            raise Refused({text: f"Write a column, one of {signs}, and a value: oio <= 16."})
-        name, sign, value = match.groups()
-        found.setdefault(name + (f"__{SIGNS[sign]}" if SIGNS[sign] else ""), []).append(value)
-    return found
-
-
-def _meeting(user: Person, campaigns: Sequence[int], conditions: Sequence[str]) -> set[int]:
-    """The attempts of these campaigns that meet all of them. Two queries at most. Raises Refused."""
-    query = _parsed(conditions)
-    seen = reading.campaigns(user, True, archived=True)
-    asked = reading.resolved(understand(RESULTS, query), seen)
-    statement = SQL("SELECT a.id {} WHERE r.campaign_id = ANY({}) AND {}").format(
-        raw(sql.FROM),
-        list(campaigns),
-        SQL(" AND ").join([sql.of_attempts(asked, seen), *sql.measured(asked)]),
-    )
-    return {pk for (pk,) in reading.rows(statement)}

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agents.contracts import RETRYABLE, AgentError, Claim, Reason, Shell
+from agents.contracts import RETRYABLE, AgentError, Reason, Shell
 from agents.facts.model import HostFacts
-from agents.plans import blank, stack
-from agents.plans.lost_disks import as_now, gone, now_at, pulled, relocated, without
+from agents.plans import stack
+from agents.plans.lost_disks import as_now, gone, relocated, without
 from agents.safety import apply
 from agents.ssh.lasting_shell import lasting
-from benchlab.engine.checks import planning
+from benchlab.engine.checks import left_over, planning
 from benchlab.engine.phases import ending, manual_steps, step_log
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import FactSnapshot
@@ -21,8 +20,6 @@ from benchlab.runs import moves
 from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.runs.verdict import Verdict
-
-AGAIN = "press “Tear down again”"
 
 
 def nothing_built(layout: Layout) -> bool:
@@ -54,7 +51,7 @@ def clear(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapshot]:
     with lasting(shell) as quick:
         plan, after = _take_down(layout, quick)
     found = hosts.facts_of(after)
-    if error := _left_over(layout, plan, found):
+    if error := left_over.error(layout, plan, found):
         raise error
     if left := stack.not_restored(plan, found):
         raise AgentError("Not as it was before: " + "; ".join(left), Reason.NOT_BLANK)
@@ -83,7 +80,7 @@ def _take_down(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnaps
 
 def _of_a_lost_disk(layout: Layout, plan: stack.StackPlan, shell: Shell, error: AgentError) -> None:
     """Raises AgentError in the place of one that a disk is the cause of which was pulled out."""
-    if told := _stands(layout, plan, hosts.look(shell)):
+    if told := left_over.stands(layout, plan, hosts.look(shell)):
         raise AgentError(
             f"{told} The last command that failed: {error}", Reason.NEEDS_REBOOT
         ) from error
@@ -103,68 +100,3 @@ def _end(layout: Layout, said: str, **fields: Any) -> bool:
         return False
     moves.layout(layout, LayoutPhase.DONE, said, trouble="", needs_person="", **fields)
     return True
-
-
-def _left_over(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> AgentError | None:
-    """Error that says in plain words what is left, on which disk, and what to do. None: every disk is proven blank."""
-    if told := _stands(layout, plan, facts):
-        return AgentError(told, Reason.NEEDS_REBOOT)
-    lost = gone(plan.claims, facts)
-    left = blank.not_blank([c for c in plan.claims if c not in lost], facts, layout.name)
-    said = ["Not blank: " + "; ".join(left)] if left else []
-    if lost:
-        said.append(_not_there(layout, lost))
-    if not said:
-        return None
-    return AgentError(". ".join(said), Reason.NOT_BLANK if left else Reason.DISK_GONE)
-
-
-def _stands(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> str:
-    """Of a layout that still stands in the kernel after a disk of it was pulled out, in this boot. "": it does not."""
-    out = pulled(plan.claims, facts)
-    left = blank.standing(plan.claims, facts, layout.name)
-    if not (out and left and _same_boot(layout, facts)):
-        return ""
-    disks = ", ".join(_pulled(layout, out, facts))
-    lost = gone(out, facts)
-    put_back = f"put {_them(lost)} back in, " if lost else ""
-    return (
-        f"Pulled out of {layout.host} while {layout.name} used it: {disks}. The kernel still holds what was built"
-        f" there: {'; '.join(left)}. No command can remove that: {put_back}reboot {layout.host}, then {AGAIN}."
-    )
-
-
-def _same_boot(layout: Layout, facts: HostFacts) -> bool:
-    planned = planning.at_planned(layout)
-    return planned is not None and planned.boot_id == facts.boot_id
-
-
-def _not_there(layout: Layout, lost: Sequence[Claim]) -> str:
-    disks = ", ".join(_words(layout, lost))
-    is_, they, them = ("is", "it", "it") if len(lost) == 1 else ("are", "they", "them")
-    return (
-        f"{disks} {is_} not on {layout.host} any more, so {they} cannot be proven blank. Put {them} back in and"
-        f" {AGAIN}; where that cannot be, an owner may release the host."
-    )
-
-
-def _pulled(layout: Layout, disks: Sequence[Claim], facts: HostFacts) -> Iterator[str]:
-    for claim, words in zip(disks, _words(layout, disks), strict=True):
-        now = now_at(claim, facts)
-        yield words + (f", which is {now} now" if now else ", which is not back")
-
-
-def _them(disks: Sequence[Claim]) -> str:
-    return "it" if len(disks) == 1 else "them"
-
-
-def _words(layout: Layout, disks: Sequence[Claim]) -> list[str]:
-    """Each disk by what stands on its label."""
-    rows = layout.host.devices.filter(identity__in=[claim.identity for claim in disks])
-    serials = dict(rows.values_list("identity", "serial"))
-    return [_label(claim, serials.get(claim.identity, "")) for claim in disks]
-
-
-def _label(claim: Claim, serial: str) -> str:
-    known = f"serial {serial}" if serial else claim.identity
-    return f"{claim.node} ({claim.model or 'model unknown'}, {known})"
