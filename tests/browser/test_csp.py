@@ -29,7 +29,8 @@ EVERY = sorted(
     for name in set(SEEN) - (NOT_HERE - {"api-docs"}) - LEAVES | {"api-docs"}
     if is_a_page(name) and permissions.PAGES[name].see is not None
 )
-PAGES = profiles.drawn("pages under the policy", EVERY, quick=1, more=len(EVERY) // 2)
+HALF = len(EVERY) // 2
+PAGES = profiles.drawn("pages under the policy", EVERY, quick=HALF, more=HALF)
 
 
 def test_no_page_violates_the_policy(chromium, live_server, user, rows):  # noqa: F811
