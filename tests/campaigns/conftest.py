@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import pytest
+from django.utils import timezone
 
 from agents.contracts import Job, Need, OptionsError, Use
 from agents.drivers import registry
@@ -135,3 +136,10 @@ def campaign(team, user, host, directory, workload):
         team=team, user=user, name="How deep?", question="Where is the knee?", hosts=[host],
         topologies=[directory], workloads=[workload], repeats=2, order="as_written", seed=7,
     )  # fmt: skip
+
+
+@pytest.fixture
+def still(monkeypatch) -> None:
+    """A clock that stands still: a page that takes a second tells the same duration as one that takes none."""
+    moment = timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: moment)
