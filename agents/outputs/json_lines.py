@@ -20,8 +20,12 @@ _STRING = r'"([^"\\\n]*(?:\\.[^"\\\n]*)*)"'  # nearly none has a backslash
 _MEMBER = rf'{_STRING}[ \t]*:[ \t]*(?:[-+.\w]+|"[^"\\\n]*"),?\n|'
 BINS_ALONE = frozenset({"bins"})
 Some = Mapping[str, Callable[[tuple[str, ...]], Iterable[str]]]
+_NO_BINS = "(?!)(bins)|"  # for who wants them: that group never matches
 # With the blanks before it: a search that begins at each of them would be most of the work.
-_TOKEN = re.compile(rf"[ \t]*(?:{_BINS}{_MEMBER}{_STRING}(\s*:)?|([{{}}\[\],\n]))")
+_TOKEN, _TOKEN_OF_ALL = (
+    re.compile(rf"[ \t]*(?:{bins}{_MEMBER}{_STRING}(\s*:)?|([{{}}\[\],\n]))")
+    for bins in (_BINS, _NO_BINS)
+)
 BINS, MEMBER, STRING, COLON, MARK = range(1, 6)  # groups of that
 
 
@@ -32,7 +36,8 @@ def lines(text: str, skip: frozenset[str] = BINS_ALONE) -> dict[str, int]:
     places: list[_Place] = []
     place: _Place | None = None  # the last of them
     path, line = "", 1
-    for token in _TOKEN.finditer(text):
+    tokens = _TOKEN if "bins" in skip else _TOKEN_OF_ALL
+    for token in tokens.finditer(text):
         last = token.lastindex
         if last == MEMBER:
             if place is not None and not place.skipped:

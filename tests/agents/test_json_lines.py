@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from agents.contracts import AgentError
@@ -68,7 +68,8 @@ values = st.recursive(
 
 
 @FUZZ
-@given(st.dictionaries(keys.filter(lambda key: key != "bins"), values, max_size=4), st.booleans())
+@given(st.dictionaries(keys, values, max_size=4), st.booleans())
+@example({"a": {"bins": {"a": None}}}, False)
 def test_of_any_object_laid_out_as_fio_does_they_are_the_same_or_none(said, narrow):
     text = json.dumps(
         said, indent=None if narrow else 2, separators=(",", " : "), ensure_ascii=False
