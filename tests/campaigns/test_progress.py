@@ -115,13 +115,14 @@ def test_the_eta_is_calibrated_by_what_runs_really_took(campaign):
     assert progress.of_one(campaign).eta_s == pytest.approx(5 * 20 + 10)
 
 
-def test_a_running_attempt_counts_down_and_never_below_nothing(campaign, still):
+def test_a_running_attempt_counts_down_and_never_below_nothing(campaign):
     open_layout(campaign)
     first = Attempt.objects.order_by("run__position")[0]
     Attempt.objects.filter(pk=first.pk).update(
         phase=AttemptPhase.RUNNING, started_at=timezone.now() - timedelta(seconds=4)
     )
-    assert progress.of_one(campaign).eta_s == pytest.approx(50 + 6 + 10)
+    # By the database's clock, which goes on.
+    assert progress.of_one(campaign).eta_s == pytest.approx(50 + 6 + 10, abs=3)
     Attempt.objects.filter(pk=first.pk).update(started_at=timezone.now() - timedelta(hours=1))
     assert progress.of_one(campaign).eta_s == pytest.approx(50 + 10)
 
