@@ -11,7 +11,7 @@ from hypothesis import settings as hypothesis_settings
 
 from benchlab import garbage
 from benchlab.testing import profiles
-from tests import bare, failures, passing
+from tests import bare, failures, passing, shares
 
 bare.begin()  # before anything of Django is loaded: people.py is, as a plugin
 pytest_plugins = ["tests.people", "tests.programs"]
@@ -40,7 +40,9 @@ LONG = ("tests/chaos/", "tests/dynamo/", "tests/runs/", "tests/testing/", "tests
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if os.environ.get(profiles.WHOLE_GROUP):
+        shares.draw(config, items)
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if processes > 1:
         items[:] = long_first(items, processes)

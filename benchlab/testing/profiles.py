@@ -74,6 +74,19 @@ def drawn(
     return [case for case in cases if case in wanted]
 
 
+def share(what: str, cases: Sequence[Case], one_in: int) -> list[Case]:
+    """One in so many of the cases, in their order, drawn by the seed; all of them in `full`.
+
+    Where there are fewer than that: one now and then, so that over as many runs each is tried about once.
+    """
+    if profile() == FULL:
+        return list(cases)
+    draws = random_for(what)
+    whole, rest = divmod(len(cases), one_in)
+    chosen = set(draws.sample(range(len(cases)), whole + (draws.randrange(one_in) < rest)))
+    return [case for number, case in enumerate(cases) if number in chosen]
+
+
 def dealt(what: str, cases: Iterable[Case], hands: Sequence[str]) -> dict[str, set[Case]]:
     """Hand -> its cases: all of them in `full`, else each case is one hand's, which the seed draws.
 

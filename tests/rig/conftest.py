@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from benchlab.testing import profiles
+from tests import shares
 from tests.rig.fixtures import (
     kept_hosts,
     kept_zfs_hosts,
@@ -50,15 +51,13 @@ def pytest_collection_modifyitems(
 
 def _draw(config: pytest.Config, items: list[pytest.Item]) -> None:
     """CI's share: all that is of the covering sample or of quick; of the others one in ONE_IN, by the seed."""
-    kept: list[pytest.Item] = []
-    left_out: list[pytest.Item] = []
-    for item in items:
-        here = "/tests/rig/" in item.path.as_posix()
-        always = any(item.get_closest_marker(name) for name in ("covering", "quick"))
-        drawn = always or not here or profiles.random_for(item.nodeid).randrange(ONE_IN) == 0
-        (kept if drawn else left_out).append(item)
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = kept
+    others = [
+        item
+        for item in items
+        if "/tests/rig/" in item.path.as_posix()
+        and not any(item.get_closest_marker(name) for name in ("covering", "quick"))
+    ]
+    shares.leave_out(config, items, {*others} - {*profiles.share("rig", others, ONE_IN)})
 
 
 def _move(items: list[pytest.Item], name: str, place: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
@@ -51,6 +52,29 @@ def test_over_some_seeds_every_case_is_tried(monkeypatch):
     for profile in (profiles.QUICK, profiles.CI):
         monkeypatch.setenv(profiles.PROFILE, profile)
         assert {case for seed in range(60) for case in draw(seed, monkeypatch)} == set(CASES)
+
+
+def test_a_share_is_one_in_so_many_and_by_night_all(profile, monkeypatch):
+    tried: Counter[str] = Counter()
+    sizes = set()
+    for seed in range(300):
+        monkeypatch.setenv(profiles.SEED, str(seed))
+        found = profiles.share("pages", CASES, 3)
+        assert found == [case for case in CASES if case in found]
+        sizes.add(len(found))
+        tried.update(found)
+    every = 300 if profile == profiles.FULL else 100
+    assert sizes == ({len(CASES)} if profile == profiles.FULL else {2, 3})
+    assert set(tried) == set(CASES) and all(abs(n - every) < 35 for n in tried.values())
+
+
+def test_of_a_single_one_a_share_is_all_of_it_now_and_then(monkeypatch):
+    monkeypatch.setenv(profiles.PROFILE, profiles.CI)
+    times = 0
+    for seed in range(300):
+        monkeypatch.setenv(profiles.SEED, str(seed))
+        times += len(profiles.share("the page", ["one"], 3))
+    assert 65 < times < 135
 
 
 def test_each_case_is_dealt_to_one_hand_and_by_night_to_all(profile, monkeypatch):
