@@ -43,8 +43,8 @@ FLAGS = (
     "--proxy-server=http://127.0.0.1:9",  # discard: where nobody listens
 )
 NEEDED = (
-    "Chromium is not installed: install it where the worker runs (apt install chromium), or name it in "
-    "BENCHLAB_CHROMIUM."
+    "Chromium is not installed: install it where the worker runs (apt install chromium-headless-shell, or chromium), "
+    "or name it in BENCHLAB_CHROMIUM."
 )
 
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from tests.browser.person import PATIENCE_MS
 from tests.rig.fixtures import kept_hosts, make_rig_host, refuse, rig_host, uml_image
 
 __all__ = ["kept_hosts", "make_rig_host", "rig_host", "uml_image"]
 
-CHROMIUM = os.environ.get("BENCHLAB_CHROMIUM") or shutil.which("chromium")
+CHROMIUM = settings.CHROMIUM
 # Keeps Chromium from looking for the outside world.
 QUIET = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 
@@ -38,10 +37,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         items[n] = item
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Any]:
+    """One for all tests of a process, for it takes a second or two to start. Each test has a context of its own."""
     if not CHROMIUM:
-        refuse("no Chromium here; apt install chromium, or set BENCHLAB_CHROMIUM")
+        refuse("no Chromium here; apt install chromium-headless-shell, or set BENCHLAB_CHROMIUM")
     api = pytest.importorskip("playwright.sync_api")
     api.expect.set_options(timeout=PATIENCE_MS)  # its own 5 s are less than the pages' polls apart
     # Playwright's own event loop runs in this thread, and Django would refuse the ORM beside it.

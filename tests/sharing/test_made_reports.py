@@ -77,7 +77,7 @@ def view(team, user, campaign):
 @pytest.fixture
 def printer() -> None:
     if not configured.CHROMIUM:
-        refuse("no Chromium here; apt install chromium, or set BENCHLAB_CHROMIUM")
+        refuse("no Chromium here; apt install chromium-headless-shell, or set BENCHLAB_CHROMIUM")
 
 
 @pytest.fixture
