@@ -1,4 +1,4 @@
-"""Tests of which a run by day takes a share: those marked `one_in(n)`, and most of the rig's in CI.
+"""Tests of which a run by day takes a share: those marked `one_in(n)`, the slow ones, and most of the rig's in CI.
 
 Drawn by the run's seed, which is the commit's in CI: over some days all are tried, and a run can be had again. Whom a
 person names by a path or a word runs always.
@@ -13,19 +13,28 @@ import pytest
 from benchlab.testing import profiles
 
 MARK = "one_in"
+SLOW_ONE_IN = (
+    2  # of what is marked `slow`, which quick leaves out, unless its own mark says another
+)
 
 
 def draw(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of each marked test's cases, one in so many as its mark says."""
+    """Of each such test's cases, one in so many."""
     tests: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if mark := item.get_closest_marker(MARK):
-            tests[item.nodeid.partition("[")[0], mark.args[0]].append(item)
-    drawn = {
-        item for (name, n), cases in tests.items() for item in profiles.share(name, cases, n)
-    }
+        if (n := one_in(item)) > 1:
+            tests[item.nodeid.partition("[")[0], n].append(item)
+    drawn = {item for (name, n), cases in tests.items() for item in profiles.share(name, cases, n)}
     left_out = {item for cases in tests.values() for item in cases} - drawn
     leave_out(config, items, left_out)
+
+
+def one_in(item: pytest.Item) -> int:
+    """By its nearest mark; of the slow ones that need neither a host nor a browser, SLOW_ONE_IN."""
+    if mark := item.get_closest_marker(MARK):
+        return int(mark.args[0])
+    plain = not any(item.get_closest_marker(name) for name in ("rig", "browser", "alone"))
+    return SLOW_ONE_IN if plain and item.get_closest_marker("slow") else 1
 
 
 def leave_out(config: pytest.Config, items: list[pytest.Item], some: set[pytest.Item]) -> None:

@@ -56,6 +56,7 @@ def named_pg_test_fsync(place: Path, version: str, exit_code: int = 0) -> Path:
     return program
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.slow
 def test_pg_test_fsync_of_the_embedded_server(mount: Target, tmp_path: Path) -> None:
     options = pg_test_fsync.Options(seconds=1, program=embedded())
@@ -174,6 +175,7 @@ needs_bonnie = pytest.mark.skipif(
 )
 
 
+@pytest.mark.one_in(2)
 @needs_bonnie
 @pytest.mark.parametrize("fast", [True, False])
 def test_bonnie(fast: bool, mount: Target, tmp_path: Path) -> None:

@@ -141,6 +141,7 @@ def test_what_is_no_command(line: str) -> None:
     assert _dd_command.read(line) is None
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "unit",
     ["1+0 records in\n", "1 bytes copied, 1 s, 0.0 kB/s\n", "dd: x\n", "1+1 ab\n1+1 cd\n", "dd if=" * 9,

@@ -228,6 +228,7 @@ SCRIPTS = [
 ]
 
 
+@pytest.mark.one_in(2)
 def test_a_script_is_run_as_by_a_shell_of_its_own(address):
     """Whatever the one before it did to its own."""
     plain = shell.connect(address)

@@ -151,6 +151,7 @@ def test_what_is_removed_the_first_time_is_seen(kind):
         assert any(removes(step, plan) for step in stack.teardown(plan, host.facts(**HOST)))
 
 
+@pytest.mark.one_in(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("plan", EVERY)
 def test_nothing_survives_wherever_it_was_broken_off(plan):

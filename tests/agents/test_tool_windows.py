@@ -90,6 +90,7 @@ def test_bonnie_tells_each_test(ran):
     assert all(a.end == b.start for a, b in pairwise(found))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 def test_fio_tells_its_ramp_and_what_it_measured(ran):
     """Its own log and the window are of the same clock: what it moved by its log, it moved in there."""

@@ -42,6 +42,7 @@ def told():
     return found
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", list(finding.of_runs()))
 def test_clean_runs_are_told_nothing(told, kind):
     assert told[kind] / RUNS <= MOST + SLACK
@@ -129,6 +130,7 @@ DUE: dict[str, tuple[str, Callable[[Truth], None], float, dict]] = {
 }  # fmt: skip
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("what", DUE)
 def test_what_is_due_is_found(what):
     kind, change, least, given = DUE[what]

@@ -80,6 +80,7 @@ def test_one_bad_run_moves_no_knee():
     assert knee(cells).at == 4
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("repeats", "noise"), [(3, 0.03), (3, 0.05), (3, 0.10), (1, 0.03), (1, 0.10)]
 )

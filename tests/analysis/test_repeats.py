@@ -17,6 +17,7 @@ from benchlab.analysis.repeats import (
 )
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.slow
 def test_the_table_is_the_studentised_range():
     for freedom, row in enumerate(QUANTILES, 1):

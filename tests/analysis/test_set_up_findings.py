@@ -94,6 +94,7 @@ def said(kind, first, second, truth=1.0, grown="", allowed=()):
     return wrong / COUNT
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("kind", "first", "second", "grown", "allowed"),
     [
@@ -111,6 +112,7 @@ def test_equals_are_seldom_told_apart(kind, first, second, grown, allowed):
     assert said(kind, first, second, 1.0, grown, allowed) <= MOST
 
 
+@pytest.mark.one_in(2)
 def test_what_differs_is_found():
     """A third of the work; with two repeats that differ it may be left open."""
     assert said("slog_costs", POOL, LOGGED, 1 / 3) >= 0.75
@@ -132,6 +134,7 @@ def test_what_a_lab_differs_by_is_in_the_error(order):
         assert len(finding.of_lines()["slog_costs"].compares(both)) == told
 
 
+@pytest.mark.one_in(2)
 def test_disks_that_scale_are_not_said_not_to():
     assert said("disks_do_not_scale", TWO, FOUR, 2.0) <= MOST
     assert said("disks_do_not_scale", TWO, FOUR, 1.5) <= MOST
@@ -190,6 +193,7 @@ def test_a_rating_is_not_reached_before_it_is():
     assert wrong / (COUNT // 2) <= MOST + 0.01 * (profile() != FULL) and found / (COUNT // 2) >= 0.7
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("repeats", [2, 3, 5])
 @pytest.mark.parametrize("noise", [0.02, 0.05, 0.1])
 @pytest.mark.parametrize("tilt", [1.0, 1.6])

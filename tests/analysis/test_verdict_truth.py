@@ -15,6 +15,8 @@ from benchlab.analysis.differences import LEAST, compare
 from benchlab.testing.profiles import CI, FULL, QUICK, drawn, profile
 from tests.analysis.simulated import NOISES, pairs
 
+pytestmark = pytest.mark.one_in(2)
+
 SEED = 14
 PAIRS = {QUICK: 800, CI: 2_000, FULL: 20_000}[profile()]
 # % of curves, and of sweeps: 5, and by day what two standard deviations of fewer pairs allow.

@@ -70,6 +70,7 @@ def test_a_cursor_is_ours_and_of_this_order(api, ours):
         assert "cursor" in is_problem(api.get(f"/api/measurements/?{bad}"), 400)["errors"]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("prefix", LISTS)
 def test_fields_that_were_asked_for(api, ours, prefix):
     row = api.get(f"/api/{prefix}/?fields=id").json()["results"][0]
@@ -81,6 +82,7 @@ def test_fields_that_were_asked_for(api, ours, prefix):
             is_problem(api.get(f"{url}?fields="), 400)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("prefix", LISTS)
 def test_what_is_unchanged_is_not_sent_again(api, ours, prefix):
     first = api.get(f"/api/{prefix}/")

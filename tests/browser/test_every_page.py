@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
@@ -102,6 +102,11 @@ def walked() -> list[str]:
         for name, rule in permissions.PAGES.items()
         if rule.see and name not in NOT_WALKED and not FILE.search(PAGES[name])
     ]
+
+
+def some_of(names: Sequence[str]) -> list[str]:
+    """Half of them by day, as they are drawn."""
+    return profiles.share(f"pages from {names[0]}", names, 2)
 
 
 @pytest.fixture
@@ -265,7 +270,7 @@ def test_every_page_in_a_browser(chromium, live_server, lab, left, waits, user):
     stranger, alice, careful = (Walk(chromium, live_server.url) for _ in range(3))
     alice.log_in()
     careful.log_in()
-    for name in walked():
+    for name in some_of(walked()):
         anyone = permissions.PAGES[name].see is Level.ANYONE and "logout" not in name
         who = stranger if anyone else alice
         if name in CAREFUL or name == "mfa_authenticate":
@@ -274,11 +279,11 @@ def test_every_page_in_a_browser(chromium, live_server, lab, left, waits, user):
         for address in profiles.drawn(f"faces of {name}", known, quick=1, more=1):
             who.visit(name, address)
     with_a_second_factor(user)
-    for name in set(walked()) & set(CAREFUL):
+    for name in some_of(CAREFUL):
         careful.visit(name, url(name, lab))
     stranger.log_in()
     stranger.visit("mfa_authenticate", reverse("mfa_authenticate"))
-    assert stranger.seen + alice.seen + careful.seen > 80
+    assert stranger.seen + alice.seen + careful.seen > 40
     wrong = [one for walk in (stranger, alice, careful) for one in walk.over()]
     assert not wrong, "\n".join(wrong)
 

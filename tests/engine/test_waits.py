@@ -163,6 +163,7 @@ def serving(monkeypatch) -> Iterator[list[str]]:
 SLOW = {"block_size": 4096, "count": 5000, "oflag": ["dsync"]}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.django_db(transaction=True)
 def test_a_host_that_works_holds_no_thread(make_campaign, serving):  # noqa: F811
     campaign = make_campaign(options=SLOW, repeats=2)

@@ -243,6 +243,7 @@ def many(lab) -> None:
         )  # fmt: skip
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("what", PAGES)
 def test_the_queries_do_not_grow_with_the_findings(
     web, lab, found, what, django_assert_max_num_queries

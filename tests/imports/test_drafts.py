@@ -112,6 +112,7 @@ def test_nothing_at_all(team):
         drafts.make(team=team, user=None, uploads=[])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.slow
 def test_a_hundred_megabytes_of_text(
     team, nobody_reads, nudges, django_capture_on_commit_callbacks

@@ -199,6 +199,7 @@ def test_there_are_pages_that_change_something():
     assert len(urls()) > 15
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("path", "kind"), urls())
 def test_nobody_changes_it(web, path, kind):
     model = ROWS[kind]

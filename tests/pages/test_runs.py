@@ -206,6 +206,7 @@ HOSTILE = (
 )  # fmt: skip
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "name", ["host", "param.bs", "metric.iops__gt", "ordering", "fields", "group", "cursor"]
 )

@@ -158,6 +158,7 @@ EXPECTED = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("what", EXPECTED, ids=lambda what: what.__name__)
 def test_every_page_tells_what_home_tells(web, other_web, user, known, what):
     what(known)

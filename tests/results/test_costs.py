@@ -50,6 +50,7 @@ PAGES = {
 }  # fmt: skip
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("address", PAGES)
 def test_a_page_costs_the_same_for_many_runs(web, team, campaigns, address):
     found, host = campaigns

@@ -50,6 +50,7 @@ def test_one_that_is_dropped_before_it_was_begun_gives_its_slot_back():
     until(lambda: slots() == free)
 
 
+@pytest.mark.one_in(2)
 def test_one_that_is_cancelled_while_it_waits_leaves_no_thread_waiting():
     """asyncio has six threads on two cores: six people who hang up must not hold them for two minutes."""
     free = slots()
@@ -98,6 +99,7 @@ def test_who_takes_a_part_now_and_then_does_not_hold_a_place_for_days(monkeypatc
     until(lambda: slots() == free)
 
 
+@pytest.mark.one_in(2)
 def test_who_comes_back_too_late_is_told_so_at_once(monkeypatch):
     """No thread of asyncio's waits for a part that nobody makes any more."""
     monkeypatch.setattr(streaming, "PATIENCE_S", 1.0)
@@ -110,6 +112,7 @@ def test_who_comes_back_too_late_is_told_so_at_once(monkeypatch):
         asyncio.run(asyncio.wait_for(late(), 20))
 
 
+@pytest.mark.one_in(2)
 def test_who_takes_as_fast_as_a_slow_line_allows_gets_it_whole(monkeypatch):
     monkeypatch.setattr(streaming, "PATIENCE_S", 1.0)
 
@@ -163,6 +166,7 @@ def sessions() -> int:
         return int(cursor.fetchone()[0])
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("ends", ["whole", "fails", "hangs up", "is cancelled", "is too slow"])
 def test_however_it_ends_no_connection_is_left(monkeypatch, ends):

@@ -106,6 +106,7 @@ def test_a_live_page_holds_no_connection(tmp_path, team, user, web, redis):
         assert connections() <= 2
 
 
+@pytest.mark.one_in(2)
 def test_who_finds_no_connection_is_told_when_to_come_again(tmp_path, team, key, redis):
     """The only one is held by a request that waits for a lock."""
     made.host(team, "one")

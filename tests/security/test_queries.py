@@ -39,7 +39,7 @@ LANGUAGE = (
 ALWAYS = ("page", "q", "sort", "task", "format")
 NOT_HERE = {"campaign-events", "openid_connect_login", "openid_connect_callback", "logout"}
 ASKED_BY: tuple[dict[str, str], ...] = ({}, {"HX-Request": "true", "HX-Target": "campaign-now"})
-SAMPLE = {profiles.QUICK: 250, profiles.CI: 400, profiles.FULL: 6_000}  # of some hundred thousand
+SAMPLE = {profiles.QUICK: 150, profiles.CI: 200, profiles.FULL: 6_000}  # of some hundred thousand
 SLOW_S = 20.0  # a busy machine; what hangs takes for ever
 
 

@@ -55,6 +55,7 @@ def test_help_without_a_name_tells_the_names(started, capsys):
     assert all(name in said for name in SCRIPTS) and not started
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_every_benchmark_knows_its_options_and_refuses_others(name):
     for option, code, says in (("--no-such", 2, "unrecognized"), ("--help", 0, "usage:")):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -21,7 +22,7 @@ MARKS = [
 ]
 
 
-def chosen(group: Group, marks: set[str]) -> bool:
+def chosen(group: Group, marks: Set[str]) -> bool:
     """Does it run a test with these marks?"""
 
     def has(name: str, /, **_: str | int | bool | None) -> bool:
@@ -62,7 +63,15 @@ def test_what_measures_has_the_machine_for_itself(profile):
             assert group.processes == 1 or not chosen(group, marks)
 
 
-def marked(file: Path) -> Iterator[set[str]]:
+@cache
+def every_test() -> tuple[tuple[str, frozenset[str]], ...]:
+    """Place of a file and marks of a test in it, each pair once."""
+    files = (ROOT / "tests").rglob("test_*.py")
+    found = ((str(file.relative_to(ROOT)), marks) for file in files for marks in marked(file))
+    return tuple(dict.fromkeys(found))
+
+
+def marked(file: Path) -> Iterator[frozenset[str]]:
     """The marks of its tests: those of all of them, with those of each."""
     tree = ast.parse(file.read_text())
     whole = [
@@ -73,7 +82,7 @@ def marked(file: Path) -> Iterator[set[str]]:
     for_all = set().union(*map(named, whole))
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            yield for_all.union(*map(named, node.decorator_list))
+            yield frozenset(for_all.union(*map(named, node.decorator_list)))
 
 
 def named(node: ast.AST) -> set[str]:
@@ -82,9 +91,7 @@ def named(node: ast.AST) -> set[str]:
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_every_test_stands_where_its_group_looks(profile):
-    for file in (ROOT / "tests").rglob("test_*.py"):
-        place = str(file.relative_to(ROOT))
-        for marks in marked(file):
-            for group in groups(profile):
-                if group.places and chosen(group, marks):
-                    assert place.startswith(group.places), f"{place}: {marks} is in {group.title}"
+    for place, marks in every_test():
+        for group in groups(profile):
+            if group.places and chosen(group, marks):
+                assert place.startswith(group.places), f"{place}: {marks} is in {group.title}"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -27,6 +30,19 @@ def test_of_many(n): pass
 
 @pytest.mark.parametrize("n", range(5))
 def test_of_all(n): pass
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", range(6))
+def test_of_slow(n): pass
+
+@pytest.mark.one_in(1)
+@pytest.mark.slow
+def test_of_disks(): pass
+
+@pytest.mark.slow
+@pytest.mark.rig
+@pytest.mark.parametrize("n", range(2))
+def test_of_hosts(n): pass
 """
 
 
@@ -34,7 +50,8 @@ def test_of_all(n): pass
 def place(tmp_path: Path) -> Path:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_some.py").write_text(TESTS)
-    (tmp_path / "pytest.toml").write_text('[pytest]\nmarkers = ["one_in(n): a share"]\n')
+    names = ("one_in", "slow", "rig")
+    (tmp_path / "pytest.toml").write_text(f"[pytest]\nmarkers = {json.dumps(names)}\n")
     return tmp_path
 
 
@@ -54,8 +71,8 @@ def told(place: Path, profile: str, seed: int) -> list[str]:
 
 def test_a_run_takes_a_share_of_the_cases_by_its_seed(place):
     first = told(place, profiles.CI, 1)
-    assert len([name for name in first if "of_many" in name]) == 4
-    assert len([name for name in first if "of_all" in name]) == 5
+    counts = Counter(re.findall(r"of_\w+", "\n".join(first)))
+    assert counts == {"of_many": 4, "of_all": 5, "of_slow": 3, "of_disks": 1, "of_hosts": 2}
     assert told(place, profiles.CI, 1) == first
     assert any(told(place, profiles.QUICK, seed) != first for seed in range(2, 5))
-    assert len(told(place, profiles.FULL, 1)) == 17
+    assert len(told(place, profiles.FULL, 1)) == 26

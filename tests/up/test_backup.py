@@ -99,6 +99,7 @@ def test_it_is_its_owners_and_says_what_is_in_it(kept):
     backup.require_whole(kept, made)
 
 
+@pytest.mark.one_in(1)
 def test_all_comes_back_and_nothing_is_harmed_by_it(lab, there, said):
     before, after = lab.look(), there.look()
     assert after["figures"] == before["figures"] and after["figures"]
@@ -157,6 +158,7 @@ def test_this_machine_stays_this_machine(lab, there, said):
     assert there.look()["local"] == lab.look()["local"] == [socket.gethostname()]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("change", "told"),
     [

@@ -45,6 +45,7 @@ FAILURES = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("sim", FAILURES)
 def test_misbehaving(work: Path, sim: str) -> None:
     config(work)

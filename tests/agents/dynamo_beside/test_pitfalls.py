@@ -18,6 +18,7 @@ from tests.agents.dynamo_beside.beside import (
 )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("true", ["2.16", "0.5"])
 def test_a_wrong_tick_rate_is_measured_and_both_are_kept(work: Path, true: str) -> None:
     config(work, duration=2.0)
@@ -65,6 +66,7 @@ def test_a_dynamo_without_address_is_connected_to_all_the_same(work: Path) -> No
     assert console(work, "no_address").returncode == 0
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
