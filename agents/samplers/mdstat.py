@@ -58,7 +58,10 @@ def _arrays(text: str) -> Iterator[tuple[str, dict[str, float]]]:
         elif not name:
             raise ParseError("a line of no array in /proc/mdstat", number, line)
         elif disks := DISKS.search(line):
-            row["degraded"] = float(int(disks[1]) - int(disks[2]))
+            slots, there = int(disks[1]), int(disks[2])
+            if there > slots:
+                raise ParseError("more disks than the array has places", number, line)
+            row["degraded"] = float(slots - there)
         elif sync := SYNC.search(line):
             row |= _sync(line[sync.end() :], number, line)
     if name:

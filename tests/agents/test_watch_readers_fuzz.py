@@ -171,6 +171,13 @@ def test_broken_frames(kind: str, dice: random.Random) -> None:
             assert all(math.isnan(v) or (math.isfinite(v) and v >= 0) for v in one.values), one
 
 
+def test_an_array_of_more_disks_than_places_is_no_number():
+    """Found by a drawn example: it was told to lack fewer disks than none."""
+    said = "md1 : active raid1 sdc[1] sdb[0]\n      511936 blocks super 1.2 [1/20] [UU]\n"
+    with pytest.raises(ParseError, match="more disks than the array has places"):
+        registry.all_samplers()["mdstat"].series([Frame(1.0, {"/proc/mdstat": said})])
+
+
 @pytest.mark.parametrize("said", ["", "\n", " \n\n", ":\n", "0\n"])
 @pytest.mark.parametrize("kind", registry.all_samplers())
 def test_a_blank_line_is_no_crash(kind: str, said: str) -> None:
