@@ -13,9 +13,8 @@ import pytest
 from benchlab.testing import profiles
 
 MARK = "one_in"
-SLOW_ONE_IN = (
-    2  # of what is marked `slow`, which quick leaves out, unless its own mark says another
-)
+# Of what is marked `slow`, which quick leaves out, unless its own mark says another
+SLOW_ONE_IN = 2
 
 
 def draw(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -170,7 +170,6 @@ def test_every_driver_is_tried():
     assert {kind for what, kind in DRIVERS if what == "layer"} <= set(SPECS)
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", registry.all_layers())
 @settings(max_examples=examples(4_000), deadline=None)
 @given(data=st.data())

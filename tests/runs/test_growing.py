@@ -151,6 +151,7 @@ def test_a_run_that_outlasts_the_reshape_has_no_figures(make_campaign, kernel):
     assert late.meta["during"]["end"] == []
 
 
+@pytest.mark.one_in(1)
 @pytest.mark.slow
 def test_a_growth_that_was_cut_off_is_taken_down(make_campaign, kernel, monkeypatch):
     campaign = make_campaign(during=False)
@@ -254,6 +255,7 @@ def test_a_retry_of_a_late_moment_grows_its_new_layout_again(make_campaign, kern
     assert planning.stored(again.layout).stages
 
 
+@pytest.mark.one_in(1)
 @pytest.mark.slow
 def test_a_moved_layout_is_left_to_who_moved_it(make_campaign, kernel, monkeypatch):
     monkeypatch.setattr(engine, "BUDGET_S", 0.0)  # so that it is looked at between

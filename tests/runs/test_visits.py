@@ -177,6 +177,7 @@ def test_a_pause_between_two_visits_holds_the_next_one(make_campaign):
     assert [one.position for one in in_order(campaign)] == [0, 1, 2, 3]
 
 
+@pytest.mark.one_in(1)
 @pytest.mark.slow
 def test_a_cancel_in_the_first_visit_builds_no_second_one(make_campaign, monkeypatch):
     monkeypatch.setattr(engine, "BUDGET_S", 0.0)  # one thing per step

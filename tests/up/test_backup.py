@@ -179,6 +179,7 @@ def test_what_is_not_whole_is_refused(kept, place, change, told):
     assert re.search(told, refused), refused
 
 
+@pytest.mark.one_in(1)
 def test_nothing_starts_where_a_restore_was_cut_off(kept, place):
     """It ended when the rows were back, and disks spare as they were then."""
     where = Installation(place / "cut")
