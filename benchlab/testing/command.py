@@ -101,7 +101,7 @@ def groups(profile: str) -> tuple[Group, ...]:
         return (part, Group("hosts and pages", QUICK_REST, cores, places=(RIG, BROWSER)))
     others = (
         Group("rig", _by_day(OF_HOSTS, profile), hosts_at_once(), places=(RIG,)),
-        Group("browser", _by_day(OF_PAGES, profile), cores + 1, FILE_BY_FILE, places=(BROWSER,)),
+        Group("browser", _by_day(OF_PAGES, profile), cores, FILE_BY_FILE, places=(BROWSER,)),
         Group("alone", _by_day("alone", profile), places=(RIG, DRIVERS)),
     )
     # A night begins with the longest
