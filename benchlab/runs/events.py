@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import logging
+import re
 from functools import cache
 
 import redis
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 
 log = logging.getLogger(__name__)
 
-PATTERN = "benchlab:campaign:*"  # every campaign's channel, for the one subscriber of a web process
-
 
 def channel(campaign_id: int) -> str:
-    return f"benchlab:campaign:{campaign_id}"
+    """Named by the database, too: a channel is heard in all numbered databases of a Redis, whoever shares it."""
+    return f"benchlab:{_database()}:campaign:{campaign_id}"
+
+
+def pattern() -> str:
+    """Every campaign's channel of this database, for the one subscriber of a web process."""
+    name = re.sub(r"[\\*?\[\]]", r"\\\g<0>", _database())
+    return f"benchlab:{name}:campaign:*"
+
+
+def _database() -> str:
+    return str(connection.settings_dict["NAME"])
 
 
 @cache

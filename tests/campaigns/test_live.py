@@ -21,10 +21,8 @@ from benchlab.runs.hearing import Ear
 
 @pytest.fixture(autouse=True)
 def ours_alone(monkeypatch):
-    """Channels know no database: another process of the tests must neither be heard nor counted."""
-    prefix = f"benchlab:test-{os.getpid()}:"
-    monkeypatch.setattr(events, "PATTERN", f"{prefix}*")
-    monkeypatch.setattr(events, "channel", lambda campaign: f"{prefix}{campaign}")
+    """What needs no database has none of its own: another process must neither be heard nor counted."""
+    monkeypatch.setattr(events, "_database", lambda: f"test-{os.getpid()}")
 
 
 async def publish(campaign: int) -> int:
@@ -47,6 +45,24 @@ def test_only_the_pages_of_a_campaign_wake():
             await publish(1)
             await asyncio.wait_for(asyncio.gather(mine.get(), also_mine.get()), 5)
             assert other.empty()
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("other", ["lab?", "lab*", "[lab]", "lab\\", "lab2"])
+def test_another_database_of_the_same_redis_is_not_heard(monkeypatch, other):
+    """A numbered database is no fence: whoever publishes in one is heard in all."""
+
+    async def check() -> None:
+        monkeypatch.setattr(events, "_database", lambda: other)
+        hub = event_stream.Hub()
+        async with hub.listen(1) as queue:
+            await drained(queue)
+            monkeypatch.setattr(events, "_database", lambda: "labx")
+            assert await publish(1) == 0
+            monkeypatch.setattr(events, "_database", lambda: other)
+            assert await publish(1) == 1
+            await asyncio.wait_for(queue.get(), 5)
 
     asyncio.run(check())
 

@@ -101,7 +101,7 @@ class Hub:
     async def _subscribe(self) -> None:
         client = redis.asyncio.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=2)
         async with client, client.pubsub() as pubsub:
-            await pubsub.psubscribe(events.PATTERN)
+            await pubsub.psubscribe(events.pattern())
             # What happened while nobody was subscribed is unknown: everybody looks once.
             for name in list(self._queues):
                 self.wake(name)
