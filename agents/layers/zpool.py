@@ -26,6 +26,7 @@ from agents.contracts import (
 from agents.facts.graph import Graph
 from agents.facts.health import Health
 from agents.facts.model import HostFacts, Zpool
+from agents.facts.zfs import no_device
 from agents.layers import _zfs, _zfs_space
 from agents.layers._vdevs import PARITY, Group, differences, groups, out_of_order
 from agents.steps.common import MIB, erase_all, members, settle, still_there, taken, zeros
@@ -173,13 +174,23 @@ def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     steps: list[Step] = []
     pool = _zfs.imported(target.name, facts)
     if pool is not None:
-        if pool.state in CANNOT_WRITE:
-            raise AgentError(f"{pool.name} cannot be destroyed, {LOST}", Reason.NOT_BLANK)
+        _refuse_to_wait(pool, facts)
         steps.append(_destroy(pool.name, claims))
     there = still_there(target, _nodes(target), facts)
     if labelled := _labelled(there, facts):
         steps.append(_unlabel(labelled, claims, facts))
     return list(_zfs.settled([*steps, *erase_all(target, there, facts)], facts))
+
+
+def _refuse_to_wait(pool: Zpool, facts: HostFacts) -> None:
+    """A pulled disk counts as open until the pool writes to it, and umount and destroy do: raises AgentError before
+    any step of any layer.
+    """
+    if pool.state in CANNOT_WRITE:
+        raise AgentError(f"{pool.name} cannot be destroyed, {LOST}", Reason.NOT_BLANK)
+    told = (no_device(pool.name, vdev.path) for vdev in pool.vdevs)
+    if missing := [says for says in told if says in facts.unknown]:
+        raise AgentError(f"{'; '.join(missing)}: fix that, then retry", Reason.DISK_GONE)
 
 
 def _nodes(target: Target) -> list[Part]:

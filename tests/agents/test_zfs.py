@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents import options
-from agents.contracts import AgentError, Target
+from agents.contracts import AgentError, Reason, Target
 from agents.drivers import registry
 from agents.facts import zfs
 from agents.facts.graph import Graph
@@ -140,6 +140,21 @@ def test_a_pool_that_lost_a_disk_says_what_to_do(state):
     target = Target("bl17", {"data": (claim(vdb),)})
     with pytest.raises(AgentError, match="reboot the host, then retry"):
         zpool.teardown(options.build(zpool.Options, {}), target, facts)
+
+
+def test_a_pool_whose_disk_was_pulled_is_not_written_to():
+    vdb = disk("vdb", signatures=[{"type": "gpt"}])
+    path = "/dev/vdc1"
+    vdevs = [{"path": path, "use": "data", "group": "", "state": "ONLINE"}]
+    pools = [{"name": "bl17", "state": "ONLINE", "vdevs": vdevs}]
+    target = Target("bl17", {"data": (claim(vdb),)})
+    zpool = registry.layer("zpool")
+    of_another = host(vdb, zpools=pools, unknown=[zfs.no_device("tank", path)])
+    assert zpool.teardown(options.build(zpool.Options, {}), target, of_another)
+    facts = host(vdb, zpools=pools, unknown=[zfs.no_device("bl17", path)])
+    with pytest.raises(AgentError, match=r"pulled: zpool reopen bl17\): fix that") as caught:
+        zpool.teardown(options.build(zpool.Options, {}), target, facts)
+    assert caught.value.reason is Reason.DISK_GONE
 
 
 def test_freebsd_names_devices_without_their_directory():

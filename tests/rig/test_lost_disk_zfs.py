@@ -8,7 +8,7 @@ from benchlab.engine import release, wishes
 from benchlab.engine import tasks as engine
 from benchlab.hosts.models import Device
 from benchlab.practice import DiskSpec, QemuHost
-from benchlab.runs.models import Layout
+from benchlab.runs.models import Layout, StepLog
 from tests.rig.blank import assert_blank
 from tests.rig.test_lost_disk import standing
 from tests.runs import drive
@@ -36,14 +36,21 @@ def pulled(team, user, host: QemuHost, layout: str) -> Layout:
     """OpenZFS takes the disk for open until it is told to look again, and nothing is done meanwhile."""
     stack = [layer("zpool", {"layout": layout}, data=("ssd", 2)), layer("zfs", {})]
     row = standing(team, user, host, DISKS, stack)
+    host.ssh("zpool", "sync", row.name)
+    row = cancelled_without(row, host)
+    assert f"(if it was pulled: zpool reopen {row.name})" in row.trouble, row.trouble
+    host.ssh("zpool", "reopen", row.name, check=False)
+    return again(row)
+
+
+def cancelled_without(row: Layout, host: QemuHost) -> Layout:
+    """The layout as it is stuck after its disk was pulled out."""
     host.ssh("sh", "-c", PULL)
     wishes.cancel(row.campaign)
     drive.to_the_end(row.campaign)
     row.refresh_from_db()
     assert row.phase == "stuck"
-    assert f"(if it was pulled: zpool reopen {row.name})" in row.trouble, row.trouble
-    host.ssh("zpool", "reopen", row.name, check=False)
-    return again(row)
+    return row
 
 
 def again(row: Layout) -> Layout:
@@ -57,6 +64,18 @@ def test_a_stripe_without_a_disk_waits_for_a_reboot(team, user, host):
     row = pulled(team, user, host, "stripe")
     assert row.phase == "stuck"
     assert "reboot the host, then retry" in row.trouble
+    host.restart()
+    assert again(row).phase == "done", row.trouble
+    assert_blank(host, *DISKS)
+
+
+def test_what_a_stripe_had_yet_to_write_holds_nobody_up(team, user, host):
+    """To unmount is to write it: umount waited for ever, and its layout with it for five minutes."""
+    stack = [layer("zpool", {}, data=("ssd", 2)), layer("zfs", {})]
+    row = standing(team, user, host, DISKS, stack)
+    host.ssh("sh", "-c", f"head -c 8M /dev/urandom >/mnt/benchlab/{row.name}/unwritten")
+    row = cancelled_without(row, host)
+    assert not StepLog.objects.filter(layout=row, kind=StepLog.Kind.TEARDOWN).exists()
     host.restart()
     assert again(row).phase == "done", row.trouble
     assert_blank(host, *DISKS)
