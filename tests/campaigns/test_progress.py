@@ -11,7 +11,7 @@ from benchlab.campaigns.models import Campaign
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Credential
-from benchlab.runs import progress, state_order
+from benchlab.runs import campaign_order, progress
 from benchlab.runs.models import Attempt
 from benchlab.runs.progress import State
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
@@ -53,15 +53,39 @@ def test_the_database_orders_by_the_same_state(phases, wishes, expected, campaig
         layout.outcome = OUTCOMES.get(phase, "")
         layout.save()
     Campaign.objects.filter(pk=campaign.pk).update(**{name: timezone.now() for name in wishes})
-    found = Campaign.objects.annotate(place=state_order.rank()).get(pk=campaign.pk)
-    assert state_order.ORDER[found.place] == expected == progress.of_one(found).state
+    found = Campaign.objects.annotate(place=campaign_order.state_rank()).get(pk=campaign.pk)
+    assert campaign_order.ORDER[found.place] == expected == progress.of_one(found).state
     campaign.layouts.exclude(phase=P.DONE).update(needs_person="Look at it.")
-    found = Campaign.objects.annotate(place=state_order.rank()).get(pk=campaign.pk)
-    assert state_order.ORDER[found.place] == progress.of_one(found).state
+    found = Campaign.objects.annotate(place=campaign_order.state_rank()).get(pk=campaign.pk)
+    assert campaign_order.ORDER[found.place] == progress.of_one(found).state
 
 
 def test_every_state_has_a_place():
-    assert set(state_order.ORDER) == set(State)
+    assert set(campaign_order.ORDER) == set(State)
+
+
+def share_ended(campaign: Campaign) -> float | None:
+    rows = Campaign.objects.annotate(share=campaign_order.share_ended())
+    return rows.values_list("share", flat=True).get(pk=campaign.pk)
+
+
+def test_the_database_orders_by_the_share_of_runs_that_ended(campaign):
+    attempts = Attempt.objects.filter(run__campaign=campaign).order_by("pk")
+    runs = attempts.count()
+    assert runs > 2 and share_ended(campaign) == 0.0
+    first = attempts.first()
+    done = {"phase": AttemptPhase.DONE, "outcome": Outcome.FAILED, "ended_at": timezone.now()}
+    Attempt.objects.filter(pk=first.pk).update(**done)
+    assert share_ended(campaign) == progress.of_one(campaign).ended / runs == 1 / runs
+    Attempt.objects.create(run=first.run, layout=first.layout, number=first.number + 1)
+    assert share_ended(campaign) == progress.of_one(campaign).ended / runs == 0.0
+    attempts.update(**done)
+    campaign.layouts.update(phase=P.DONE, outcome=Outcome.FAILED)
+    assert share_ended(campaign) == progress.of_one(campaign).ended / runs == 1.0
+
+
+def test_without_runs_no_share_of_them_has_ended(team):
+    assert share_ended(Campaign.objects.create(team=team, name="empty", seed=1)) is None
 
 
 def test_a_host_that_is_cut_off_leaves_no_time_to_tell(campaign):

@@ -34,7 +34,7 @@ from benchlab.pages.campaigns import (
     planview,
     troubles,
 )
-from benchlab.runs import progress, state_order
+from benchlab.runs import campaign_order, progress
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase
 from benchlab.sharing.models import Kind
@@ -54,8 +54,8 @@ STRIPS = 3
 # By the word that the list's address has for each column.
 COLUMNS = {
     "name": lists.by_name("Campaign"),
-    "state": lists.By("State", state_order.rank()),
-    "progress": lists.By("Progress"),
+    "state": lists.By("State", campaign_order.state_rank()),
+    "progress": lists.By("Progress", campaign_order.share_ended()),
     "made": lists.by("Made", "created_at"),
 }
 

@@ -1,13 +1,13 @@
-"""Campaigns in the order of their states, in the database: what needs a person is first, then what runs."""
+"""Orders of campaigns, in the database: by state, what needs a person first, then what runs; and by progress."""
 
 from __future__ import annotations
 
-from django.db.models import Case, Exists, OuterRef, Q, Value, When
+from django.db.models import Avg, Case, Exists, FloatField, OuterRef, Q, Subquery, Value, When
 from django.db.models.expressions import Combinable
 
 from benchlab.runs.models import Layout
-from benchlab.runs.progress import State
-from benchlab.runs.states import HOLDING, LayoutPhase
+from benchlab.runs.progress import State, latest_attempts
+from benchlab.runs.states import HOLDING, AttemptPhase, LayoutPhase
 
 ORDER = (
     State.STUCK,
@@ -22,7 +22,7 @@ ORDER = (
 )
 
 
-def rank() -> Combinable:
+def state_rank() -> Combinable:
     """Place in ORDER of a Campaign's row: what `progress.state` says of it."""
     own = Layout.objects.filter(campaign=OuterRef("pk")).order_by()
     still_open = Q(Exists(own.exclude(phase__in=(LayoutPhase.DRAFT, LayoutPhase.DONE))))
@@ -39,3 +39,14 @@ def rank() -> Combinable:
     )
     places = [When(so, then=Value(ORDER.index(state))) for state, so in found]
     return Case(*places, default=Value(ORDER.index(State.DONE)))
+
+
+def share_ended() -> Combinable:
+    """Share of a Campaign's runs that ended, 0 to 1, as `progress` counts them; null without runs."""
+    own = latest_attempts().filter(run__campaign=OuterRef("pk")).order_by()
+    ended = Case(When(phase=AttemptPhase.DONE, then=1.0), default=0.0, output_field=FloatField())
+    counted = own.values("run__campaign").annotate(share=Avg(ended)).values("share")
+    # Most campaigns of a lab are over, some with thousands of runs: theirs need not be counted.
+    layouts = Layout.objects.filter(campaign=OuterRef("pk"))
+    over = Q(Exists(layouts)) & ~Q(Exists(layouts.exclude(phase=LayoutPhase.DONE)))
+    return Case(When(over, then=1.0), default=Subquery(counted), output_field=FloatField())
