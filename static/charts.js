@@ -4,6 +4,7 @@
    data-live          fetch again upon every server-sent event only
    data-zooms         fetch again what somebody zooms to: only so much of it, and as finely as it is wide
    data-instant       a name: charts with the same one show the instant that one points at in any of them (crosshair.js)
+   data-asks          a form whose field `at` becomes the instant that one clicks at, and that is sent then
    data-fullscreen    a button shows it as large as the screen, as where data-zooms is
    data-titled        "no": a heading of the page says what it shows; "short": the page says what it is of
    data-figures-in    the id of a script that holds the figures, by metric: in a report that is one file
@@ -222,6 +223,7 @@
       await draw(chart);
       if (!first) return;
       chart.on("plotly_click", open);
+      if (chart.dataset.asks) chart.on("plotly_click", (event) => ask(chart, event));
       chart.on("plotly_restyle", () => named(chart));
       chart.on("plotly_relayout", (event) => reticked(chart, event));
       chart.on("plotly_relayout", (event) => follow(chart, event));
@@ -326,6 +328,13 @@
   function open(event) {
     const target = event.points.find((point) => point.customdata)?.customdata[0];
     if (target) location.assign(target);
+  }
+
+  function ask(chart, event) {
+    const form = document.querySelector(chart.dataset.asks);
+    if (!form) return;
+    form.elements.at.value = event.points[0].x;
+    form.requestSubmit();
   }
 
   function button(chart, format) {

@@ -138,7 +138,7 @@ def seconds(query: QueryDict, name: str) -> float:
     try:
         return float(query.get(name) or 0)
     except ValueError:
-        raise BadRequest(f"{name}: {query[name]!r} is no number of seconds") from None
+        raise _no_seconds(query, name) from None
 
 
 def span(query: QueryDict) -> Span:
@@ -156,8 +156,19 @@ def span(query: QueryDict) -> Span:
 def _bound(query: QueryDict, name: str, default: float) -> float:
     found = seconds(query, name) if query.get(name) else default
     if math.isnan(found):
-        raise BadRequest(f"{name}: {query[name]!r} is no number of seconds")
+        raise _no_seconds(query, name)
     return found
+
+
+def finite_seconds(query: QueryDict, name: str) -> float:
+    found = seconds(query, name)
+    if not math.isfinite(found):
+        raise _no_seconds(query, name)
+    return found
+
+
+def _no_seconds(query: QueryDict, name: str) -> BadRequest:
+    return BadRequest(f"{name}: {query[name]!r} is no number of seconds")
 
 
 def number(query: QueryDict, name: str) -> int | None:

@@ -23,6 +23,7 @@ from benchlab.charts import (
     crowds,
     device_work,
     devices,
+    instant_part,
     latency_stored,
     latency_tables,
     naming,
@@ -86,7 +87,7 @@ class Tried:
 
 @require_GET
 def run_detail(request: HttpRequest, pk: int) -> HttpResponse:
-    """?attempt= shows another attempt than the last."""
+    """?attempt= shows another attempt than the last, ?at= every device at one instant."""
     run = get_object_or_404(
         Run.objects.visible_to(request.user).select_related(
             "campaign__team", "host", "topology", "workload"
@@ -97,6 +98,9 @@ def run_detail(request: HttpRequest, pk: int) -> HttpResponse:
     shown = _shown(request, tried)
     context: dict[str, Any] = {"run": run, "tried": tried, "shown": shown}
     if shown is not None:
+        context |= instant_part.context_of(request, shown.attempt)
+        if cast(HtmxRequest, request).htmx.target == instant_part.ID:
+            return render(request, instant_part.TEMPLATE, context)
         context |= context_of(run, shown.attempt, _window(request))
     return _answer(request, context)
 

@@ -102,6 +102,38 @@ def test_a_chart_can_be_saved_and_a_point_opens_its_run(chromium, live_server, c
     page.context.close()
 
 
+def test_a_click_in_a_chart_tells_every_device_at_that_instant(chromium, live_server, campaign):
+    page, said = log_in(chromium, live_server, "light")
+    page.goto(f"{live_server.url}/runs/{campaign.runs.first().pk}/")
+    drawn(page)
+    page.evaluate("() => { globalThis.stays = true; }")
+    plot = page.locator("#devices .chart-tall .nsewdrag").first
+    plot.scroll_into_view_if_needed()
+    plot.click()
+    part, caption = page.locator("#instant"), page.locator("#instant caption")
+    expect(caption).to_contain_text("The sample from ")
+    end = float(re.search(r"to (\d+) s", caption.inner_text()).group(1))
+    assert float(page.input_value("#instant-at")) == end and 20 < end < 40
+    assert part.locator("tbody tr").count() == 5  # four disks and the volume on them
+    part.get_by_role("button", name="Sample after").click()
+    expect(caption).to_contain_text(f"to {end + 1:g} s")
+    for order in ("ascending", "descending"):
+        part.get_by_role("link", name="Time busy, util").click()
+        expect(part.locator(f"th[aria-sort={order}]")).to_have_count(1)
+    shares = [float(text[:-2]) for text in part.locator("td:last-child").all_inner_texts()]
+    assert shares == sorted(shares, reverse=True) and len(shares) == 5
+    assert f"at={end + 1:g}" in page.url and "sort=-util" in page.url
+    page.fill("#instant-at", "7.5")
+    page.keyboard.press("Enter")
+    expect(caption).to_contain_text("from 7 to 8 s")
+    expect(part.locator("th[aria-sort=descending]")).to_have_count(1)
+    assert page.evaluate("globalThis.stays") and violations(page) == []
+    page.reload()
+    expect(caption).to_contain_text("from 7 to 8 s")
+    assert said == []
+    page.context.close()
+
+
 REPEAT = """() => {
   const chart = document.querySelector(".chart");
   const curveNumber = chart.data.findIndex((one) => one.mode === "markers");
