@@ -151,6 +151,7 @@ def _all_signatures(
             for name, section in alone.items()
             if section is not None and section.exit_code == 0
         }
+    names = [name for name in names if f"wipefs {name}" not in sections]  # it would not end there
     # wipefs prints the last part of the node's path: c0d0 for cciss!c0d0.
     by_node: dict[str, list[str]] = {}
     for name in names:

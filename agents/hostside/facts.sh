@@ -60,12 +60,31 @@ each_node() { # COMMAND ARG...: called as COMMAND ARG... KERNEL-NAME NODE
         size=0
         read -r size 2>/dev/null <"$device/size"
         case $size:$name in 0:* | *:ram* | *:'*') continue ;; esac
+        case $stalled:$name in yes:zd[0-9]*) continue ;; esac
         node=$name # the kernel writes cciss!c0d0 for /dev/cciss/c0d0
         while :; do
             case $node in *!*) node=${node%%!*}/${node#*!} ;; *) break ;; esac
         done
         "$@" "$name" "/dev/$node"
     done
+}
+waits_for_disk() { # a pool does, so whoever reads a zvol would: for ever, and nothing ends that
+    [ -e "$1" ] || return 1
+    there zpool || return 1
+    told=$(zpool status -P 2>/dev/null </dev/null)
+    while read -r word state _; do
+        case $word:$state in
+            state::SUSPENDED | state::UNAVAIL | state::FAULTED) return 0 ;;
+            /dev/*:ONLINE | /dev/*:DEGRADED) [ -b "$word" ] || return 0 ;; # open still, and pulled out
+        esac
+    done <<EOF
+$told
+EOF
+    return 1
+}
+unread() { # NAME
+    printf '=%s begin wipefs %s\n\n=%s end 1\n%s\n=%s done\n' "$nonce" "$1" "$nonce" \
+        "its pool waits for a disk, and so would whoever reads it" "$nonce"
 }
 collect() {
     nodes="$nodes $2"
@@ -182,7 +201,11 @@ serves() { # /proc/PID DESCRIPTOR: what serves an nbd has it open, and does not 
 }
 root_only() {
     openers
-    nodes= mapped= raid= volume=
+    nodes= mapped= raid= volume= stalled=
+    if waits_for_disk $b/zd[0-9]*; then
+        stalled=yes
+        for zvol in $b/zd[0-9]*; do unread "${zvol##*/}"; done
+    fi
     each_node collect
     # One fork for all of them where wipefs can (2.31 on) and every device answers; else one each.
     # shellcheck disable=SC2086

@@ -105,6 +105,12 @@ def test_util_linux_2_23_reads_each_device_alone():
     assert found.device("sda2").signatures_known and found.members == {"sda": "lvm vg0"}
 
 
+def test_a_zvol_that_nobody_reads_is_not_known_beside_what_was_read_together():
+    """Its pool waits for a disk that was pulled out, and wipefs would wait with it."""
+    found = linux.parse(output(signatures="", wipefs__sda2=("", 1, "its pool waits for a disk")))
+    assert not found.device("sda2").signatures_known and found.device("sda").signatures_known
+
+
 def test_a_device_that_wipefs_cannot_open_is_not_known():
     found = device("sda", signatures=None, wipefs__sda=("", 1, "wipefs: No medium found"))
     assert not found.signatures_known

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -55,6 +56,52 @@ def test_the_script_runs_under(shell):
     facts = linux.parse(done.stdout)
     assert facts.kernel and facts.cpus and facts.memory and facts.boot_id and facts.mounts
     assert facts.tools == {"sh": "1.2 *"}
+
+
+POOL = """  pool: bl1
+ state: {state}
+config:
+
+\tNAME           STATE     READ WRITE CKSUM
+\tbl1            {state}       0     0     0
+\t  mirror-0     {state}       0     0     0
+\t    {disk}  ONLINE       0     0     0
+\t    {other}  {of_other}       0 92.2K     0
+"""
+
+
+@pytest.mark.parametrize(
+    ("state", "other", "of_other", "waits"),
+    [
+        ("ONLINE", "", "ONLINE", False),
+        ("ONLINE", "/dev/null", "ONLINE", True),  # no block device: pulled out, and nobody noticed
+        ("DEGRADED", "/dev/null", "UNAVAIL", False),
+        ("DEGRADED", "/dev/null", "REMOVED", False),
+        ("SUSPENDED", "", "ONLINE", True),
+        ("UNAVAIL", "/dev/null", "UNAVAIL", True),
+    ],
+)
+@pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
+def test_zvols_of_a_pool_that_waits_for_a_disk_are_not_read(
+    shell, state, other, of_other, waits, tmp_path
+):
+    if shutil.which(shell[0]) is None:
+        pytest.skip(f"{shell[0]} is not installed")
+    disk = next((str(path) for path in Path("/dev").iterdir() if path.is_block_device()), "")
+    if not disk:
+        pytest.skip("there is no block device here")
+    said = POOL.format(state=state, disk=disk, other=other or disk, of_other=of_other)
+    (tmp_path / "zpool").write_text(f"#!/bin/sh\ncat <<'EOF'\n{said}EOF\n")
+    (tmp_path / "zpool").chmod(0o755)
+    functions = re.findall(r"^(?:there|waits_for_disk)\(\) \{.*?\}$", linux.SCRIPT, re.S | re.M)
+    asked = "\n".join([*functions, 'if waits_for_disk "$1"; then echo yes; else echo no; fi'])
+    for place, expected in ((tmp_path, "yes" if waits else "no"), (tmp_path / "zd*", "no")):
+        done = subprocess.run(
+            [*shell, "-c", asked, "facts", str(place)],
+            capture_output=True, text=True, check=True,
+            env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        )  # fmt: skip
+        assert (done.stdout, done.stderr) == (expected + "\n", "")
 
 
 def test_the_script_only_looks():
