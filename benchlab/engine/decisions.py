@@ -103,6 +103,11 @@ class Poll:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckOverdue:
+    """It takes longer than expected: is its layout still in order? It goes on either way."""
+
+
+@dataclass(frozen=True, slots=True)
 class HurryUp:
     """The session is over and the tool hangs: stop its processes, and go on as ever."""
 
@@ -165,6 +170,7 @@ Decision = (
     | Settle
     | Start
     | Poll
+    | CheckOverdue
     | HurryUp
     | Replay
     | Collect

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from agents.contracts import AgentError
 from benchlab.engine import consoles
-from benchlab.engine.checks import planning
+from benchlab.engine.checks import condition, planning
 from benchlab.engine.phases import running
 from benchlab.engine.rows import Rows
 from benchlab.engine.scene import Current, Person, Scene
@@ -238,6 +238,8 @@ def _current(layout: Layout, attempt: Attempt) -> Current:
         growing=moment.growing,
         running_s=(timezone.now() - started).total_seconds() if started else 0.0,
         timeout_s=attempt.timeout_s,
+        expected_s=attempt.run.expected_s,
+        looked_s=condition.looked_s(attempt) if runs else 0.0,
         player=consoles.of(attempt).player(attempt, planning.at_ready(layout))
         if runs
         else Player.NONE,

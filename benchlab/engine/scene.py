@@ -27,6 +27,8 @@ class Current:
     growing: bool = False
     running_s: float = 0.0  # since it was started
     timeout_s: float = 0.0
+    expected_s: float = 0.0  # 0: nobody knows
+    looked_s: float = 0.0  # since its layout was looked at while it runs, or since it was started
     player: Player = Player.NONE
 
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from benchlab.engine import release, wishes
 from benchlab.engine import tasks as engine
+from benchlab.engine.decide import built
 from benchlab.hosts.models import Device
 from benchlab.practice import DiskSpec, QemuHost
-from benchlab.runs.models import Layout, StepLog
+from benchlab.runs.models import Attempt, Layout, StepLog
 from tests.rig.blank import assert_blank
+from tests.rig.test_degraded import campaign_on, until_first_is
 from tests.rig.test_lost_disk import standing
 from tests.runs import drive
 from tests.topologies.plans import layer
 
 pytestmark = [pytest.mark.rig, pytest.mark.django_db(transaction=True)]
+
+__all__ = ["campaign_on"]
 
 DISKS = ("vdb", "vdc")
 PULL = 'echo 1 >"$(readlink -f /sys/block/vdc/device/..)/remove"'
@@ -79,6 +85,35 @@ def test_what_a_stripe_had_yet_to_write_holds_nobody_up(team, user, host):
     host.restart()
     assert again(row).phase == "done", row.trouble
     assert_blank(host, *DISKS)
+
+
+@pytest.mark.parametrize("kind", ["zfs", "zvol"])
+def test_a_disk_pulled_during_a_run_is_told_while_the_tool_hangs(
+    kind, campaign_on, pool_host, monkeypatch
+):
+    """Its pool says ONLINE for ever. What reads a zvol of it, does so too: a look at the host among others."""
+    monkeypatch.setattr(built, "OVERDUE_S", 8.0)
+    volume = [layer("zvol", {"size": 64 << 20}), layer("filesystem", {"type": "ext4"})]
+    top = {"zfs": [layer("zfs", {})], "zvol": volume}[kind]
+    campaign = campaign_on(
+        pool_host, DISKS, [layer("zpool", {}, data=("ssd", 2)), *top], tool="fio"
+    )
+    until_first_is("running", campaign)
+    time.sleep(1.5)  # it writes
+    pool_host.ssh("sh", "-c", PULL)
+    [first, *_] = Attempt.objects.order_by("run__position")
+    drive.until(campaign, lambda: Attempt.objects.get(pk=first.pk).degraded, 60.0)
+    first.refresh_from_db()
+    assert first.phase == "running"
+    assert {"says": "/dev/vdc is gone", "seen": "during"} in first.degraded
+    wishes.cancel(campaign)
+    drive.to_the_end(campaign, 120.0)
+    row = campaign.layouts.get()
+    assert row.phase == "stuck"
+    assert f"(if it was pulled: zpool reopen {row.name})" in row.trouble, row.trouble
+    pool_host.restart()
+    assert again(row).phase == "done", row.trouble
+    assert_blank(pool_host, *DISKS)
 
 
 def test_a_mirror_without_a_disk_is_taken_down(team, user, host):

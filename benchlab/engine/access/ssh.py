@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from agents.jobs import job
+from agents.ssh.lasting_shell import lasting
 from benchlab.engine import act, jobs
+from benchlab.engine.checks import condition
 from benchlab.engine.decide import BUILT
 from benchlab.engine.decide.built import WAITS_S
 from benchlab.engine.decisions import (
     Build,
+    CheckOverdue,
     CheckPerson,
     Collect,
     End,
@@ -81,6 +84,13 @@ def poll(rows: Rows, decided: Poll) -> float:
     return 0.0 if here else asked.wait_s + REPAIR_S
 
 
+def check_overdue(rows: Rows, decided: CheckOverdue) -> float:
+    layout, attempt = _both(rows)
+    with lasting(hosts.connect(layout.host)) as quick:
+        condition.overdue(layout, attempt, quick)
+    return 0.0
+
+
 def hurry_up(rows: Rows, decided: HurryUp) -> float:
     layout, attempt = _both(rows)
     work = ending.work_of(layout, attempt)
@@ -131,6 +141,7 @@ ACTS: act.Acts = {
     Settle: settle,
     Start: start,
     Poll: poll,
+    CheckOverdue: check_overdue,
     HurryUp: hurry_up,
     Replay: replay,
     Collect: collect,

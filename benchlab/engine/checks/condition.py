@@ -6,11 +6,13 @@ it goes unmarked. One command a look.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from django.db import transaction
+from django.utils import timezone
 
 from agents.contracts import AgentError, Reason, Shell, claims_of
 from agents.facts import health
@@ -21,8 +23,11 @@ from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import LAYOUT_IS_LOST
 from benchlab.topologies.models import OnDegraded
 
+log = logging.getLogger(__name__)
+
 BEFORE, DURING = "before", "during"
 SAME_S = 1.0  # so old may the look after a run be, to be the one before the next run too
+FORGET_S = 3600.0  # an attempt whose layout was not looked at for so long is over
 LINES = 3  # of the kernel's log are told, and how many more there are
 
 
@@ -49,6 +54,7 @@ class _Seen:
         return time.monotonic() - self.began < SAME_S
 
 
+_looked: dict[int, float] = {}  # by attempt, when `overdue` looked: of this process, too
 _seen: dict[int, _Seen] = {}  # by layout; of this process, whose lease lets one thread step it
 
 
@@ -114,6 +120,34 @@ def after(layout: Layout, attempt: Attempt, shell: Shell) -> None:
         _mark(attempt, found.ails, DURING)
         _remember(layout, found)
     _keep(layout, began, found)
+
+
+def looked_s(attempt: Attempt) -> float:
+    """Seconds since `overdue` looked, or since it was started. Another process's looks are not known."""
+    looked = _looked.get(attempt.pk)
+    if looked is not None:
+        return time.monotonic() - looked
+    started = attempt.started_at
+    return (timezone.now() - started).total_seconds() if started else 0.0
+
+
+def overdue(layout: Layout, attempt: Attempt, shell: Shell) -> None:
+    """Mark an attempt that takes too long, while it runs, with what is not in order by now. It may end by itself, or
+    never; what could not be looked at is told after it.
+    """
+    for pk in [pk for pk, at in _looked.items() if time.monotonic() - at > FORGET_S]:
+        _looked.pop(pk, None)
+    _looked[attempt.pk] = time.monotonic()
+    try:
+        found = look(layout, shell)
+    except AgentError as error:
+        log.info("attempt %s: its layout could not be looked at: %s", attempt.pk, error)
+        return
+    if found.rebooted:
+        return
+    with transaction.atomic():
+        _mark(attempt, found.ails, DURING)
+        _remember(layout, found)
 
 
 def _keep(layout: Layout, began: float, found: Condition) -> None:

@@ -7,6 +7,7 @@ from agents.jobs.job import State
 from benchlab.engine.checks.cut_off import cut_off
 from benchlab.engine.decisions import (
     Build,
+    CheckOverdue,
     CheckPerson,
     Collect,
     Decision,
@@ -34,6 +35,10 @@ BUSY_S = 3.0
 WAITS_S = 60.0  # a word from a person wakes the layout at once; this is for a word that got lost
 REBUILDS = 3  # a host that cuts off every build is not one to measure on
 PAUSED_S = 3.0
+# Beyond what is expected of a run; and so often from then on. What a pool or a cache wrote to a disk that is gone may
+# never end, and the tool with it: its limit is half an hour and more.
+OVERDUE = 1.5
+OVERDUE_S = 60.0
 STORING_S = 0.2  # the console of a job that is over is about to store what it has
 
 
@@ -128,7 +133,16 @@ def _running(scene: Scene, current: Current) -> Decision:
     if current.running_s > current.timeout_s + scene.lost_after_s:
         said = f"The host still reports the job as running, well past its limit of {current.timeout_s:g} s."
         return End(Outcome.FAILED, Reason.JOB_TIMEOUT, said, stop=True)
-    return HurryUp() if current.player is Player.LATE else again
+    if current.player is Player.LATE:
+        return HurryUp()
+    return CheckOverdue() if _overdue(current) else again
+
+
+def _overdue(current: Current) -> bool:
+    """True when it is time to look whether a run that takes long has a layout that is in order."""
+    patience_s = OVERDUE * current.expected_s + OVERDUE_S
+    known = current.expected_s > 0
+    return known and current.running_s > patience_s and current.looked_s > OVERDUE_S
 
 
 def tearing_down(scene: Scene) -> Decision:
