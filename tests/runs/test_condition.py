@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from agents.contracts import AgentError, Reason
@@ -116,6 +118,42 @@ def test_a_host_that_is_silent_is_asked_again(ready, paper, monkeypatch):
     monkeypatch.setattr(condition, "look", silent)
     with pytest.raises(AgentError, match="no answer"):
         condition.after(ready, attempt_of(ready), paper)
+
+
+@pytest.fixture
+def overdue(ready, monkeypatch) -> Attempt:
+    """It was started five minutes ago."""
+    monkeypatch.setattr(condition, "_looked", {})
+    attempt = attempt_of(ready)
+    began = timezone.now() - timedelta(seconds=300)
+    Attempt.objects.filter(pk=attempt.pk).update(phase="running", started_at=began)
+    attempt.refresh_from_db()
+    return attempt
+
+
+def test_a_run_that_takes_long_is_marked_while_it_runs(ready, overdue, paper, web):
+    assert 300 <= condition.looked_s(overdue) < 360
+    condition.overdue(ready, overdue, paper)
+    assert overdue.degraded == [] and condition.looked_s(overdue) < 60
+    paper.condition = Condition((FAILED,), frozenset(), 9.0)
+    condition.overdue(ready, overdue, paper)
+    run = web.get(reverse("run-detail", args=[overdue.run_id])).text
+    assert f"During the run: {FAILED}" in run and "Running" in run
+    campaign = web.get(reverse("campaign-detail", args=[overdue.run.campaign_id])).text
+    assert "was degraded" in campaign and FAILED in campaign
+    condition.after(ready, overdue, paper)
+    assert overdue.degraded == [{"says": FAILED, "seen": "during"}]
+
+
+def test_a_look_that_fails_while_a_run_takes_long_costs_it_nothing(
+    ready, overdue, paper, monkeypatch
+):
+    def silent(layout: object, shell: object) -> Any:
+        raise AgentError("no answer", Reason.TIMED_OUT)
+
+    monkeypatch.setattr(condition, "look", silent)
+    condition.overdue(ready, overdue, paper)
+    assert overdue.degraded == [] and condition.looked_s(overdue) < 60
 
 
 def test_a_degraded_run_has_a_fingerprint_of_its_own(ready):
