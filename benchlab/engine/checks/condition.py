@@ -27,7 +27,6 @@ log = logging.getLogger(__name__)
 
 BEFORE, DURING = "before", "during"
 SAME_S = 1.0  # so old may the look after a run be, to be the one before the next run too
-FORGET_S = 3600.0  # an attempt whose layout was not looked at for so long is over
 LINES = 3  # of the kernel's log are told, and how many more there are
 
 
@@ -54,7 +53,8 @@ class _Seen:
         return time.monotonic() - self.began < SAME_S
 
 
-_looked: dict[int, float] = {}  # by attempt, when `overdue` looked: of this process, too
+# By layout, its attempt and when `overdue` looked: of this process, too. Never iterated: other threads add to it.
+_looked: dict[int, tuple[int, float]] = {}
 _seen: dict[int, _Seen] = {}  # by layout; of this process, whose lease lets one thread step it
 
 
@@ -114,18 +114,15 @@ def after(layout: Layout, attempt: Attempt, shell: Shell) -> None:
             raise
         _mark(attempt, [f"the layout could not be checked after the run: {error}"], DURING)
         return
-    if found.rebooted:
-        return
-    with transaction.atomic():
-        _mark(attempt, found.ails, DURING)
-        _remember(layout, found)
-    _keep(layout, began, found)
+    if not found.rebooted:
+        _during(layout, attempt, found)
+        _keep(layout, began, found)
 
 
 def looked_s(attempt: Attempt) -> float:
     """Seconds since `overdue` looked, or since it was started. Another process's looks are not known."""
-    looked = _looked.get(attempt.pk)
-    if looked is not None:
+    of, looked = _looked.get(attempt.layout_id, (0, 0.0))
+    if of == attempt.pk:
         return time.monotonic() - looked
     started = attempt.started_at
     return (timezone.now() - started).total_seconds() if started else 0.0
@@ -135,16 +132,17 @@ def overdue(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     """Mark an attempt that takes too long, while it runs, with what is not in order by now. It may end by itself, or
     never; what could not be looked at is told after it.
     """
-    for pk in [pk for pk, at in _looked.items() if time.monotonic() - at > FORGET_S]:
-        _looked.pop(pk, None)
-    _looked[attempt.pk] = time.monotonic()
+    _looked[layout.pk] = (attempt.pk, time.monotonic())
     try:
         found = look(layout, shell)
     except AgentError as error:
         log.info("attempt %s: its layout could not be looked at: %s", attempt.pk, error)
         return
-    if found.rebooted:
-        return
+    if not found.rebooted:
+        _during(layout, attempt, found)
+
+
+def _during(layout: Layout, attempt: Attempt, found: Condition) -> None:
     with transaction.atomic():
         _mark(attempt, found.ails, DURING)
         _remember(layout, found)
