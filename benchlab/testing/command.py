@@ -212,6 +212,7 @@ def run_round(wish: Wish, number: int, required: bool) -> bool:
     if wish.table:
         wish.table.write_text(report.table(results))
     print(f"\nAll tests: {time.monotonic() - begun:.0f} s, profile {wish.profile}, seed {seed}")
+    report.tell_failed(results)
     print(total, flush=True)
     if required and any(one.count.skipped for one in results if one.title in NEVER_SKIPPED):
         print(f"{REQUIRED}=required, but browser or rig tests were skipped; the reasons are above")

@@ -12,6 +12,7 @@ from pathlib import Path
 from benchlab.up.bootstrap import ROOT
 
 SLOWEST = 10
+LONGEST_REASON = 300  # characters
 
 
 @dataclass(frozen=True)
@@ -31,12 +32,13 @@ class Count:
 
 @dataclass(frozen=True)
 class Case:
-    """One test: its file ("tests/agents/test_guard.py"), its name with parameters, and how long it took with its
-    set-up and tear-down."""
+    """One test: its file ("tests/agents/test_guard.py"), its name with parameters, how long it took with its set-up
+    and tear-down, and why it failed ("" where it did not)."""
 
     file: str
     name: str
     seconds: float
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,15 @@ def read(path: Path) -> tuple[Count, tuple[Case, ...]]:
 
 def _case(element: ET.Element) -> Case:
     file = element.get("classname", "").replace(".", "/") + ".py"
-    return Case(file, element.get("name", ""), float(element.get("time", 0)))
+    broken = [one for one in element if one.tag in ("failure", "error")]
+    reason = "; ".join(_reason(one) for one in broken)
+    return Case(file, element.get("name", ""), float(element.get("time", 0)), reason)
+
+
+def _reason(element: ET.Element) -> str:
+    """One line of it, never empty."""
+    words = " ".join((element.get("message") or element.tag).split())
+    return words[:LONGEST_REASON]
 
 
 def earlier(passed: Mapping[str, float]) -> Result:
@@ -90,6 +100,12 @@ def tell(results: Sequence[Result]) -> None:
         print(f"\n{result.title}: {result.seconds:.0f} s ({share:.0%}), {result.count}")
         for case in sorted(result.cases, key=lambda case: -case.seconds)[:SLOWEST]:
             print(f"  {case.seconds:6.1f} s  {case.file}::{case.name}")
+
+
+def tell_failed(results: Sequence[Result]) -> None:
+    """Each test that failed, and why: told last, for of a long output the end is what is kept and read."""
+    for case in (case for result in results for case in result.cases if case.reason):
+        print(f"FAILED {case.file}::{case.name}: {case.reason}")
 
 
 def table(results: Iterable[Result]) -> str:

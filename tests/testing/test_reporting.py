@@ -11,8 +11,9 @@ from tests import failures
 
 XML = """<?xml version="1.0"?><testsuites><testsuite tests="4" failures="1" errors="1" skipped="1">
 <testcase classname="tests.agents.test_guard" name="test_a[x]" time="2.5"/>
-<testcase classname="tests.agents.test_guard" name="test_b" time="0.5"/>
-<testcase classname="tests.testing.test_reporting" name="test_c" time="40.0"/>
+<testcase classname="tests.agents.test_guard" name="test_b" time="0.5"><failure message="AssertionError:
+  1 == 2">def test_b(): ...</failure></testcase>
+<testcase classname="tests.testing.test_reporting" name="test_c" time="40.0"><error/></testcase>
 </testsuite></testsuites>"""
 
 
@@ -25,6 +26,15 @@ def test_counts_and_times_of_a_report(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "one: 30 s (75%), 1 passed, 2 failed, 1 skipped" in said
     assert said.index("40.0 s  tests/testing/test_reporting.py::test_c") < said.index("2.5 s  ")
+
+
+def test_what_failed_is_told_with_its_reason(tmp_path, capsys):
+    (tmp_path / "report.xml").write_text(XML)
+    report.tell_failed([report.Result("one", 30, *report.read(tmp_path / "report.xml"))])
+    assert capsys.readouterr().out.splitlines() == [
+        "FAILED tests/agents/test_guard.py::test_b: AssertionError: 1 == 2",
+        "FAILED tests/testing/test_reporting.py::test_c: error",
+    ]
 
 
 def test_a_report_that_is_not_there_is_a_failure(tmp_path):
