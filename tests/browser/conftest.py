@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
+from tests.browser.answering import answering_of
 from tests.browser.person import PATIENCE_MS
 from tests.rig.fixtures import kept_hosts, make_rig_host, refuse, rig_host, uml_image
 
@@ -38,8 +39,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="package")
-def chromium() -> Iterator[Any]:
-    """One for all tests of a process, for it takes a second or two to start. Each test has a context of its own."""
+def _browser() -> Iterator[Any]:
+    """One for all tests of a process, for it takes a second or two to start."""
     if not CHROMIUM:
         refuse("no Chromium here; apt install chromium-headless-shell, or set BENCHLAB_CHROMIUM")
     api = pytest.importorskip("playwright.sync_api")
@@ -50,3 +51,21 @@ def chromium() -> Iterator[Any]:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def chromium(_browser: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """The process's browser. Each test has contexts of its own, and leaves none: an open page goes on asking.
+
+    What a page has asked for is answered before the database is emptied; a request that is still under way then
+    would lock it out, or write into the next test's.
+    """
+    answering = None
+    if "live_server" in request.fixturenames:
+        request.getfixturevalue("transactional_db")  # which ends after this one, then
+        answering = answering_of(request.getfixturevalue("live_server").thread.httpd)
+    yield _browser
+    for context in _browser.contexts:
+        context.close()
+    if answering:
+        answering.end()
