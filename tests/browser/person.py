@@ -9,6 +9,7 @@ from typing import Any
 from playwright.sync_api import TimeoutError
 
 from benchlab.testing import profiles
+from tests.browser import console
 from tests.browser.axe import violations
 
 PICTURES = Path(os.environ.get("BENCHLAB_SHOTS") or Path(__file__).parent / "screenshots")
@@ -45,15 +46,10 @@ class Person:
         context.add_init_script(TELL)
         context.set_default_timeout(PATIENCE_MS)
         self.page = context.new_page()
-        self.page.on("console", self._heard)
-        self.page.on("pageerror", lambda error: self._complain(str(error)))
+        console.listen(self.page, self._complain)
 
     def close(self) -> None:
         self.page.context.close()
-
-    def _heard(self, message: Any) -> None:
-        if message.type == "error":
-            self._complain(message.text)
 
     def _complain(self, text: str) -> None:
         self.complaints.append(f"{self.page.url}: {text}")

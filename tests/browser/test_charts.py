@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from benchlab.runs.models import LiveChunk
+from tests.browser import console
 from tests.browser.axe import violations
 from tests.browser.person import PHONE
 from tests.charts import made, made_live
@@ -34,10 +35,7 @@ def log_in(chromium, live_server, scheme: str) -> tuple[Any, list[str]]:
     """A page of alice's, and what its console complains of from now on."""
     page = chromium.new_context(color_scheme=scheme, accept_downloads=True).new_page()
     said: list[str] = []
-    page.on(
-        "console", lambda message: said.append(message.text) if message.type == "error" else None
-    )
-    page.on("pageerror", lambda error: said.append(str(error)))
+    console.listen(page, said.append)
     page.goto(f"{live_server.url}/login/")
     assert violations(page) == []
     page.fill("#id_username", "alice")

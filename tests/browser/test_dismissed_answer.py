@@ -39,11 +39,6 @@ def person(live_server, two, chromium):
     one.close()
 
 
-def complaints(person: Person) -> list[str]:
-    """But for those of the stream of events, which the test's server ends at once."""
-    return [one for one in person.complaints if not one.endswith("[object Event]")]
-
-
 def looked_at(person: Person, name: str) -> None:
     """In both themes, whatever the profile, and on a phone."""
     for scheme in THEMES:
@@ -98,7 +93,7 @@ def test_by_keys_alone(person, two, address):
     expect(in_sight(card)).to_be_visible()
     expect(card).to_contain_text("It was dismissed, and taken back: It was warm.")
     looked_at(person, f"{name}-taken-back")
-    assert complaints(person) == []
+    assert person.complaints == []
 
 
 def test_the_second_of_two_is_told_on_the_page(person, two):
@@ -115,7 +110,7 @@ def test_the_second_of_two_is_told_on_the_page(person, two):
     card.get_by_role("button", name="Dismiss", exact=True).click()
     expect(page.get_by_text("carol dismissed it before you")).to_be_in_viewport()
     looked_at(person, "answer-second")
-    assert complaints(person) == []
+    assert person.complaints == []
 
 
 def test_a_report_says_how_many(person, two):
@@ -134,7 +129,7 @@ def test_a_report_says_how_many(person, two):
     page.get_by_role("link", name="dismissed by the team").click()
     expect(card).to_contain_text("by alice: The cache was cold")
     expect(in_sight(card)).to_be_hidden()
-    assert complaints(person) == []
+    assert person.complaints == []
 
 
 def test_without_javascript(chromium, live_server, two):
@@ -153,5 +148,5 @@ def test_without_javascript(chromium, live_server, two):
             expect(in_sight(card)).to_be_hidden()
     expect(in_sight(card)).to_be_visible()
     expect(card).to_contain_text("taken back: It was warm.")
-    assert DismissedAnswer.objects.get().dismissed_at is None and complaints(person) == []
+    assert DismissedAnswer.objects.get().dismissed_at is None and person.complaints == []
     person.close()

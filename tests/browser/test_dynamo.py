@@ -17,7 +17,7 @@ from benchlab.topologies.models import Topology
 from benchlab.workers import messages
 from tests.browser.axe import violations
 from tests.browser.test_charts import drawn, log_in
-from tests.browser.test_library import complaints, shoot
+from tests.browser.test_library import shoot
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 FULL = Path(__file__).parents[1] / "cases" / "tools" / "dynamo" / "full.bin"
@@ -68,5 +68,5 @@ def test_its_pages_are_drawn_and_clean(chromium, live_server, run, scheme):
         drawn(page)
         shoot(page, f"dynamo{path.replace('/', '-')}{scheme}")
         assert violations(page) == [], path
-    assert complaints(said) == []
+    assert said == []
     page.context.close()

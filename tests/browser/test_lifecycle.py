@@ -41,8 +41,8 @@ def main(person: Person):
 
 
 def wrong(person: Person) -> list[str]:
-    """Without what an answer that is meant to refuse says in the console, and without the events."""
-    meant = ("status of 410", "status of 400", "Event]")
+    """Without what an answer that is meant to refuse says in the console."""
+    meant = ("status of 410", "status of 400")
     return [one for one in person.complaints if not any(words in one for words in meant)]
 
 

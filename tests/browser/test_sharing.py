@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser import console
 from tests.browser.axe import violations
 from tests.browser.test_charts import INSTANT, drawn, log_in
 from tests.sharing.conftest import HOST, SERIAL, lab, link_of
@@ -23,8 +24,7 @@ def stranger(chromium: Any, scheme: str = "light", width: int = 1280) -> tuple[A
     context = chromium.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
     page = context.new_page()
     said: list[str] = []
-    page.on("console", lambda m: said.append(m.text) if m.type == "error" else None)
-    page.on("pageerror", lambda error: said.append(str(error)))
+    console.listen(page, said.append)
     return page, said
 
 
