@@ -28,7 +28,7 @@ from benchlab.runs import moves
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.runs.verdict import Verdict
-from benchlab.up import backup, unfinished
+from benchlab.up import backup, old_databases, unfinished
 from benchlab.up.backup import DUMP, KEYS, Manifest
 from benchlab.up.database import given
 from benchlab.up.state import State, read_json, write_json
@@ -88,7 +88,7 @@ def _put_back(dump: Path) -> None:
 
 
 def _require_known(said: Manifest) -> None:
-    """Raise Trouble for a backup of a newer BenchLab, whose tables this one would not understand."""
+    """Raise Trouble for a backup whose tables this BenchLab would not understand, for one of the two is too old."""
     there = MigrationLoader(None).disk_migrations or {}
     known = {*there, *(step for one in there.values() for step in one.replaces)}
     if strange := sorted(set(said.migrations) - known):
@@ -97,6 +97,8 @@ def _require_known(said: Manifest) -> None:
             f"The backup is of a newer BenchLab ({said.version}, {said.at}): this one does not know {names}. "
             "Take that version. Nothing was changed."
         )
+    if refused := old_databases.refusal("The backup", set(said.migrations)):
+        raise Trouble(refused)
 
 
 def _keys(place: Path, said: Manifest, state: State) -> Mapping[str, str]:

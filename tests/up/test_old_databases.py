@@ -14,15 +14,12 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from benchlab.team.models import Team
 from benchlab.up.bootstrap import ROOT
-from benchlab.up.management.commands.prepare import (
-    LAST_STEP,
-    half_applied,
-    squashed,
-    too_old,
-)
+from benchlab.up.old_databases import LAST_STEP, half_applied, refusal, squashed
 
 pytestmark = pytest.mark.django_db
-FINISH = r"before 2026-11-24 \(%s\).*Nothing was changed.*0005_strips.py\)\^.*then from this commit"
+FINISH = (
+    r"before 2026-11-27 \(%s\).*Nothing was changed.*0003_histograms.py\)\^.*then from this commit"
+)
 ANEW = r"before 2026-11-22 \(%s\).*Nothing was changed.*begin anew"
 SCHEMA = (
     """SELECT table_name, ordinal_position, column_name, data_type, is_nullable FROM information_schema.columns
@@ -84,6 +81,7 @@ def test_a_database_of_the_last_steps_is_taken_over_as_it_is(team):
         pytest.param("0015_on_degraded", FINISH, id="at the first squash, by its steps"),
         pytest.param("0001_squashed", FINISH, id="at the first squash"),
         pytest.param("0004_schedulers", FINISH, id="since then"),
+        pytest.param("0001_squashed_2", FINISH, id="at the second squash"),
     ],
 )
 def test_some_of_them_are_refused_with_the_way_out(runs, stopped_after, told):
@@ -101,12 +99,15 @@ def test_some_of_them_are_refused_with_the_way_out(runs, stopped_after, told):
     [
         pytest.param("sharing", FINISH, id="only the second squash was of it"),
         pytest.param("imports", ANEW, id="only the first one was"),
+        pytest.param("audit", FINISH, id="the first and the last were"),
     ],
 )
 def test_an_app_of_one_squash_tells_which_it_was(app, told):
     note(*forget(app).replaces[:2])
-    assert half_applied(connection) == [app]
-    assert re.search(told % app, too_old(connection, [app]))
+    applied = MigrationRecorder(connection).applied_migrations()
+    assert half_applied(applied) == [app]
+    assert re.search(told % app, refusal("This database", applied))
+    assert "restore" in refusal("The backup", applied)
 
 
 def test_the_command_finds_the_last_commit_that_has_all_steps(runs):
@@ -130,4 +131,4 @@ def git(*argv: str) -> str:
 
 
 def test_a_new_database_is_not_old(runs):
-    assert half_applied(connection) == []
+    assert half_applied(MigrationRecorder(connection).applied_migrations()) == []

@@ -11,7 +11,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('hosts', '0001_squashed_2'),
-        ('runs', '0001_squashed_2'),
+        ('runs', '0001_squashed_3'),
         ('team', '0001_squashed_2'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]

@@ -12,7 +12,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('campaigns', '0001_squashed_2'),
-        ('runs', '0001_squashed_2'),
+        ('runs', '0001_squashed_3'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -1,4 +1,4 @@
-# One file of what were 19, before anything was released.
+# One file of what were 20, before anything was released.
 
 import benchlab.runs.models
 import django.contrib.postgres.fields
@@ -32,6 +32,8 @@ class Migration(migrations.Migration):
         ("runs", "0003_raw_removed"),
         ("runs", "0004_schedulers"),
         ("runs", "0005_strips"),
+        ("runs", "0001_squashed_2"),
+        ("runs", "0003_histograms"),
     ]
 
     dependencies = [
@@ -379,6 +381,23 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='transition',
             index=models.Index(fields=['at', 'id'], name='transition_by_time'),
+        ),
+        migrations.CreateModel(
+            name='Histogram',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=100)),
+                ('labels', models.JSONField(blank=True, default=dict)),
+                ('lows', django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(), help_text='Lower bounds of the bins in seconds, ascending', size=None)),
+                ('highs', django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(), help_text='Upper bounds of the bins in seconds, exclusive', size=None)),
+                ('counts', django.contrib.postgres.fields.ArrayField(base_field=models.BigIntegerField(), help_text='Number of I/Os in each bin', size=None)),
+                ('attempt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='histograms', to='runs.attempt')),
+            ],
+            options={
+                'ordering': ['attempt', 'pk'],
+                'indexes': [models.Index(fields=['name', 'id'], name='histogram_by_name')],
+                'constraints': [models.UniqueConstraint(fields=('attempt', 'name', 'labels'), name='histogram_once')],
+            },
         ),
         # Numbers that jump are not compressed, so they need not be tried to be.
         migrations.RunSQL("ALTER TABLE runs_strip ALTER COLUMN data SET STORAGE EXTERNAL", migrations.RunSQL.noop),

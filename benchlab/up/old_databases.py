@@ -1,0 +1,73 @@
+"""Databases and backups from before steps of migrations became one: which cannot be followed, and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Sequence
+
+from django.db.migrations import Migration
+from django.db.migrations.loader import MigrationLoader
+
+Step = tuple[str, str]  # app, name of a migration
+
+TOO_OLD = (
+    "{what} is from before {day} ({apps}): its tables were made by steps that have become one since. "
+    "Nothing was changed. {way}"
+)
+FIRST_SQUASH, FIRST_DAY = "0001_squashed", "2026-11-22"
+LAST_DAY = "2026-11-27"
+# Names of commits may change; a file that went with the steps finds the one that removed them. What lacks steps of an
+# earlier squash, too, is told there how to go on: each squash knows the way to the one before it.
+LAST_STEP = "benchlab/runs/migrations/0003_histograms.py"
+CHECKOUT = f"git checkout $(git log --all -1 --diff-filter=D --format=%h -- {LAST_STEP})^"
+FINISH = {
+    "This database": f"Run `{CHECKOUT}` and `python3 manage.py up` once there, then from this commit; "
+    "or begin anew with another --state.",
+    "The backup": f"Run `{CHECKOUT}`, restore it there and make a backup of that.",
+}
+# Not all of the steps before the first squash are in the history: one of `hosts` was never committed.
+BEGIN_ANEW = {
+    "This database": "No commit has all of those steps, so begin anew with another --state; "
+    "the commit that made this one still reads it.",
+    "The backup": "No commit has all of those steps; the commit that made it still restores it.",
+}
+
+
+def refusal(what: str, applied: Collection[Step]) -> str:
+    """Words for one that has some of a squash's steps, but not all, over which Django could only fail; "" for any
+    other. `what`: a key of FINISH; `applied`: the steps that it has.
+    """
+    apps = half_applied(applied)
+    if not apps:
+        return ""
+    told = {"what": what, "apps": ", ".join(apps)}
+    if any(_some_but_not_all(_first_steps(one), applied) for one in squashed()):
+        return TOO_OLD.format(**told, day=FIRST_DAY, way=BEGIN_ANEW[what])
+    return TOO_OLD.format(**told, day=LAST_DAY, way=FINISH[what])
+
+
+def half_applied(applied: Container[Step]) -> list[str]:
+    """Apps of whose squashed steps there are some, but not all."""
+    return [
+        one.app_label
+        for one in squashed()
+        if (one.app_label, one.name) not in applied and _some_but_not_all(one.replaces, applied)
+    ]
+
+
+def squashed() -> list[Migration]:
+    """The migrations that stand for others, by app."""
+    found = sorted((MigrationLoader(None).disk_migrations or {}).items())
+    return [one for _, one in found if one.replaces]
+
+
+def _first_steps(one: Migration) -> Sequence[Step]:
+    """Those of its steps that an app's first squash made one; none of an app that had no part in it."""
+    names = [name for _, name in one.replaces]
+    if one.name == FIRST_SQUASH:
+        return one.replaces
+    return one.replaces[: names.index(FIRST_SQUASH)] if FIRST_SQUASH in names else []
+
+
+def _some_but_not_all(steps: Sequence[Step], applied: Container[Step]) -> bool:
+    has = [step in applied for step in steps]
+    return any(has) and not all(has)
