@@ -21,12 +21,12 @@ LAST_STEP = "benchlab/runs/migrations/0003_histograms.py"
 CHECKOUT = f"git checkout $(git log --all -1 --diff-filter=D --format=%h -- {LAST_STEP})^"
 FINISH = {
     "This database": f"Run `{CHECKOUT}` and `python3 manage.py up` once there, then from this commit; "
-    "or begin anew with another --state.",
+    "or begin anew with another BENCHLAB_STATE.",
     "The backup": f"Run `{CHECKOUT}`, restore it there and make a backup of that.",
 }
 # Not all of the steps before the first squash are in the history: one of `hosts` was never committed.
 BEGIN_ANEW = {
-    "This database": "No commit has all of those steps, so begin anew with another --state; "
+    "This database": "No commit has all of those steps, so begin anew with another BENCHLAB_STATE; "
     "the commit that made this one still reads it.",
     "The backup": "No commit has all of those steps; the commit that made it still restores it.",
 }

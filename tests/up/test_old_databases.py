@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 FINISH = (
     r"before 2026-11-27 \(%s\).*Nothing was changed.*0003_histograms.py\)\^.*then from this commit"
 )
-ANEW = r"before 2026-11-22 \(%s\).*Nothing was changed.*begin anew"
+ANEW = r"before 2026-11-22 \(%s\).*Nothing was changed.*begin anew with another BENCHLAB_STATE"
 SCHEMA = (
     """SELECT table_name, ordinal_position, column_name, data_type, is_nullable FROM information_schema.columns
         WHERE table_schema = 'public'""",
