@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -11,7 +12,7 @@ import pytest
 from django.core.management import get_commands, load_command_class
 
 from agents.drivers import registry
-from benchlab.testing.command import run_tests
+from benchlab.testing.command import BENCH, run_tests
 from benchlab.up.bootstrap import ROOT
 from benchlab.up.command import up
 from benchlab.up.linting import run_lint
@@ -19,6 +20,7 @@ from benchlab.up.linting import run_lint
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 GUIDE, OPERATING = ROOT / "docs" / "guide.md", ROOT / "docs" / "operating.md"
 OWN = {"up", "down", "test", "lint", "bench"}
+DJANGOS = {"help"}  # in none of its lists
 HELPS: dict[str, Callable[[list[str]], int]] = {"up": up, "test": run_tests, "lint": run_lint}
 OPTION = r"(?<![\w-])--[a-z][a-z-]*"
 # Of tests/agents/conftest.py.
@@ -89,7 +91,7 @@ def options(command: str, capsys: pytest.CaptureFixture[str]) -> set[str]:
             HELPS[command](["--help"])
         help_text = capsys.readouterr().out
     elif command in OWN:
-        help_text = ""
+        help_text = BENCH if command == "bench" else ""
     else:
         parser = load_command_class(get_commands()[command], command).create_parser("", command)
         help_text = parser.format_help()
@@ -107,6 +109,32 @@ def unknown_options(text: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_options_of_commands_exist(document, capsys):
     assert unknown_options(document.read_text(), capsys) == []
+
+
+def test_what_the_program_tells_people_to_run_is_there(capsys):
+    """In messages, helps and pages."""
+    told = [path for path in sources() if not path.is_relative_to(ROOT / "tests")]
+    told += [path for top in ("templates", "static") for path in (ROOT / top).rglob("*.[hj][ts]*")]
+    wrong = []
+    for path in told:
+        text = "\n".join(texts_of(path)) if path.suffix == ".py" else path.read_text()
+        named = set(re.findall(r"(?:python3 |`)manage\.py ([a-z_]+)", text))
+        wrong += [f"{path}: {one}" for one in sorted(named - OWN - DJANGOS - set(get_commands()))]
+        wrong += [f"{path}: {one}" for one in unknown_options(text, capsys)]
+    assert wrong == []
+
+
+def texts_of(path: Path) -> list[str]:
+    """A module's strings, each on a line of its own: of a formatted one what does not change."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    parts = {id(part) for one in nodes if isinstance(one, ast.JoinedStr) for part in one.values}
+    whole = [one for one in nodes if isinstance(one, ast.Constant) and id(one) not in parts]
+    found = [one.value for one in whole if isinstance(one.value, str)]
+    for one in nodes:
+        if isinstance(one, ast.JoinedStr):
+            kept = [part.value for part in one.values if isinstance(part, ast.Constant)]
+            found.append("...".join(str(part) for part in kept))
+    return [" ".join(text.split()) for text in found]
 
 
 def test_an_option_that_is_none_is_found(capsys):
