@@ -83,7 +83,7 @@ INSTEAD: Mapping[str, str] = {
     "job_start": "the measured window is taken from timestamp_ms",
     "latency_target_ns": "latency_target, in the unit of that version",
     "latency_window_us": "latency_window, in the unit of that version",
-    "bw_bytes": "bw, in whole KiB/s",
+    "bw_bytes": "io_bytes over the runtime, else bw, in whole KiB/s",
     "N": "the bins' sum, else the I/Os of the direction",
     "data.lat_mean": "no criterion of that kind before",
 }

@@ -247,7 +247,8 @@ def _traffic(data: dict[str, object], where: str, spot: _Spot) -> Traffic:
         raise ParseError(f"{where}: {iops} iops in {runtime} s do not make {ios:.0f} I/Os")
     weight = ios if ios is not None else iops * runtime
     return Traffic(
-        iops=iops,
+        # up to 2.14 cut to a whole number, of which 9 means up to 10
+        iops=ios / runtime if ios and runtime and iops.is_integer() else iops,
         bandwidth=bandwidth,
         bytes=moved,
         ios=ios,
@@ -270,7 +271,8 @@ def _moved(data: dict[str, object], runtime: float, where: str) -> tuple[float, 
         fits = [unit for unit in fits if unit == 1]
     if not fits:
         raise ParseError(f"{where}: {bandwidth:.0f} B/s in {runtime} s do not make {moved:.0f}")
-    return moved * fits[-1], bandwidth
+    moved *= fits[-1]
+    return moved, max(bandwidth, moved / runtime) if step > 1 and runtime else bandwidth
 
 
 def _close(got: float, wanted: float, slack: float) -> bool:

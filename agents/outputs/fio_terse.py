@@ -1,12 +1,14 @@
 """fio's terse output (`--minimal`), versions 2 to 5, of fio 1.5x to 3.4x, as FioJobs. Raises ParseError, nothing else.
 
-One line a job, fields between semicolons, latencies in whole microseconds in all versions of fio, rates cut to whole
-KiB/s and I/Os a second. The number of directions is not told (2, with trim 3, unified 1, both 4): it is the only one
-with which all the fields behind them are in their places.
+One line a job, fields between semicolons, latencies in whole microseconds in all versions of fio. Rates are cut to
+whole KiB/s and I/Os a second: both are computed again, the latter where the block size can be told. The depth is not
+told, so neither is what share of the I/Os reached it. The number of directions is not told (2, with trim 3, unified 1,
+both 4): it is the only one with which all the fields behind them are in their places.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 
@@ -18,8 +20,9 @@ RATES_OF = re.compile(r";\d+;\d+;\d+;\d+;\d+;")  # of any such line, fast to be 
 RANKS = 20  # fio always prints so many
 SHORT, LONG = 21, 21 + RANKS  # fields of a direction, before 1.58 without percentiles
 RATES = 6  # more fields of a direction in version 5
-DEPTHS = (1, 2, 4, 8, 16, 32, 64)
-SHARES = len(DEPTHS) + 10 + 12  # of depths, and of latencies in usec and msec
+SHARES = 7 + 10 + 12  # of depths, and of latencies in usec and msec
+SECTOR = 9  # the power of two of the smallest block
+NEARLY_ONE = 1 + 1e-9  # lets a size that is just as large be found
 NAMES = {1: ("mixed",), 2: ("read", "write"), 3: ("read", "write", "trim")}
 _WHOLE = re.compile(r"\d{1,20}\Z")
 _REAL = re.compile(r"\d{1,20}(?:\.\d{1,10})?\Z")
@@ -89,7 +92,6 @@ class _Record:
     def job(self) -> FioJob:
         behind = self.begin + self.count * self.length
         cpu = [self.real(at, "%") / 100 for at in (behind, behind + 1)]
-        shares = [self.real(behind + 5 + at, "%") / 100 for at in range(len(DEPTHS))]
         # with two directions unified_rw_reporting=both cannot be told from reads and writes: then there are 3 or 4
         names = self._names()
         traffic = {}
@@ -103,7 +105,6 @@ class _Record:
             group=int(self.real(self.begin - 2)),
             errors=self.errors(behind + 5 + SHARES),
             traffic=traffic,
-            levels=dict(zip(DEPTHS, shares, strict=True)),
             cpu_user=cpu[0],
             cpu_system=cpu[1],
             lines={"": self.number},
@@ -130,12 +131,13 @@ class _Record:
         runtime = msec / 1000
         if not abs(rate * runtime - kib) <= 1 + runtime + 1e-3 * kib:
             raise self.error(f"{rate:.0f} KiB/s in {runtime} s do not make {kib:.0f} KiB")
+        iops = _iops(iops, kib, runtime)
         weight = iops * runtime
         with_ranks = self.length >= LONG
         ranks = self.ranks(at + 12) if with_ranks else {}
         return Traffic(
             iops=iops,
-            bandwidth=rate * 1024,
+            bandwidth=max(rate, kib / runtime if runtime else 0.0) * 1024,
             bytes=kib * 1024,
             ios=None,
             runtime=runtime,
@@ -169,3 +171,18 @@ class _Record:
         if not text.endswith(unit) or not _REAL.match(text.removesuffix(unit)):
             raise self.error(f"{text[:40]!r} is not a number")
         return float(text.removesuffix(unit))
+
+
+def _iops(printed: float, kib: float, runtime: float) -> float:
+    """I/Os a second that fio cut to `printed`: with the roundest block size of those that make so many.
+
+    Whatever the blocks were, it lies between `printed` and one more.
+    """
+    if not (printed and kib and runtime):
+        return printed
+    most, least = (kib * 1024 / (rate * runtime) for rate in (printed, printed + 1))
+    for power in range(int(math.log2(most * NEARLY_ONE)), SECTOR - 1, -1):
+        size = most * NEARLY_ONE // 2**power * 2**power
+        if size > least:
+            return kib * 1024 / size / runtime
+    return printed

@@ -1,10 +1,11 @@
 """fio's normal (text) output, 1.1x to 3.4x, as FioJobs, for imports. Raises ParseError, nothing else.
 
-Up to 2.x `bw=47666KB/s` means KiB/s and `io=8192.3MB` means MiB; from 3.0 the units say so (`BW=56.3MiB/s (59.1MB/s)`).
+Up to 2.x `bw=47666KB/s` means KiB/s and `io=8192.3MB` means MiB; from 3.0 the units say so (`BW=56.3MiB/s (59.1MB/s)`,
+with kb_base=1000 the other way round, with unit_base=1 in bits).
 Commas come from a locale: up to 1.1x between thousands of whole numbers (`iops=5,134`), later as the decimal sign of
 what fio prints with two decimals (`avg=340,90`); a point is always decimal.
-Rates are printed with three digits from 3.0 on (`IOPS=25.3k`): IOPS are computed again from the count, the bandwidth is
-only as exact as that. Read the JSON where there is one.
+Rates are cut to whole numbers (8.97 I/Os a second are `IOPS=8`), from 3.0 on to three digits (`IOPS=25.3k`): IOPS are
+computed again from the count, the bandwidth is only as exact as that. Read the JSON where there is one.
 Matching does not depend on line ends: results pasted into a page often lost them.
 """
 
@@ -32,8 +33,8 @@ OLD = re.compile(
 )
 NEW = re.compile(
     r"\b(?P<name>read|write|trim|mixed): IOPS=(?P<iops>[\d.]+)(?P<k>[kKMG]?), "
-    r"BW=(?P<bw>[\d.]+)(?P<bw_unit>[KMGTP]?)i?(?:B/s)? \([\d.]+[kMGTP]?(?:B/s)?\)"
-    r"\((?P<io>[\d.]+)(?P<io_unit>[KMGTP]?)i?B/(?P<ms>\d+)msec\)"
+    r"BW=(?P<bw>[\d.]+)(?P<bw_unit>[kKMGTP]?)i?(?P<per>B/s|bit/s|) \([\d.]+[kKMGTP]?(?P<decimal>i?)(?:B/s|bit/s|)\)"
+    r"\((?P<io>[\d.]+)(?P<io_unit>[kKMGTP]?)i?B/(?P<ms>\d+)msec\)"
 )
 RATES = re.compile(f"{OLD.pattern}|{re.sub(r'P<', 'P<new_', NEW.pattern)}")
 LATENCY = re.compile(
@@ -60,9 +61,13 @@ STARTED = re.compile(
 RUNS = re.compile(r"(?<!> )\bStarting \d+ (?:process|thread)")
 VERSION = re.compile(r"(?<!\S)fio-\d{1,3}\.\d{1,3}(?![^\s.-])\S{0,40}")
 STEADY_BEGINS = re.compile(r"\bsteadystate\s*: attained=")
+NAMES = ("read", "write", "trim")
 PER_SECOND = {"nsec": 1e9, "usec": 1e6, "msec": 1e3, "sec": 1.0}
-BINARY = {unit: 1024.0**power for power, unit in enumerate(("", "K", "M", "G", "T", "P"))}
-DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
+# "k" is decimal wherever it stands
+BINARY = {unit: 1024.0**power for power, unit in enumerate(("", "K", "M", "G", "T", "P"))} | {
+    "k": 1e3
+}
+DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 
 
 def jobs(text: str) -> tuple[list[FioJob], str]:
@@ -130,10 +135,11 @@ class _Text:
 
 def _job(head: re.Match[str], body: _Text, depths: dict[str, int], version: str) -> FioJob:
     rates = list(body.all(RATES))
+    names = {found["name"] or found["new_name"] for found in rates}
     error = int(head[3][:9])
     if not rates and not error:
         raise ParseError("a job without any I/O figures", body.line(head), head[0])
-    ios = _issued(body)
+    ios = _issued(body, mixed=names == {"mixed"})
     _all_latencies(body)
     starts = [found.start() for found in rates] + [body.end]
     sections = [body.part(a, b) for a, b in pairwise(starts)]
@@ -141,13 +147,14 @@ def _job(head: re.Match[str], body: _Text, depths: dict[str, int], version: str)
     if len(traffic) != len(rates):
         raise ParseError("a direction appears twice in one job", 0, head[0])
     lost = [name for name, (count, _) in ios.items() if count and name not in traffic]
-    if lost and rates and set(traffic) != {"mixed"}:
+    if lost and rates:
         says = f"{lost[0]} I/Os were issued, but their figures are missing"
         raise ParseError(says, body.line(head), head[0])
     traffic = {name: part for name, part in traffic.items() if part.bytes or part.ios}
     if set(traffic) > {"mixed"}:
         del traffic["mixed"]  # unified_rw_reporting=both: the sum of the others
     cpu, levels, failed = body.search(CPU), body.search(LEVELS), body.search(FAILED)
+    depth = _depth(depths, name(body.text, head))
     steady, goal = body.search(fio_aims.STEADY_TEXT), body.search(fio_aims.GOAL_TEXT)
     if steady is None and (begins := body.search(STEADY_BEGINS)):
         raise ParseError("a steady state that cannot be read", body.line(begins), begins[0])
@@ -164,10 +171,11 @@ def _job(head: re.Match[str], body: _Text, depths: dict[str, int], version: str)
         errors=int(failed[1]) if failed else int(error != 0),
         traffic=traffic,
         sync=_latency(body, "sync", 0.0),
+        # What share reached the depth that was asked for is not known where the depth is not
         levels={int(at[:4]): _share(share) / 100 for at, share in LEVEL.findall(levels[1])}
-        if levels
+        if levels and depth is not None
         else {},
-        depth=_depth(depths, name(body.text, head)),
+        depth=depth,
         cpu_user=_share(cpu[1]) / 100 if cpu else None,
         cpu_system=_share(cpu[2]) / 100 if cpu else None,
         steady=fio_aims.steady_of_text(steady) if steady else None,
@@ -190,15 +198,15 @@ def _depth(depths: dict[str, int], job: str) -> int | None:
     return depths.get(job) or (same.pop() if len(same) == 1 else None)
 
 
-def _issued(body: _Text) -> dict[str, tuple[float, int]]:
-    """I/Os by direction, and the line that says so."""
+def _issued(body: _Text, *, mixed: bool) -> dict[str, tuple[float, int]]:
+    """I/Os by direction, and the line that says so. `mixed`: unified_rw_reporting=1, all are of that one direction."""
     found = body.search(ISSUED)
     if found is None:
         return {}
-    names, line = ("read", "write", "trim"), body.line(found)
-    return {
-        name: (_float(count), line) for name, count in zip(names, found.groups("0"), strict=True)
-    }
+    counts, line = [_float(count) for count in found.groups("0")], body.line(found)
+    if mixed:
+        return {"mixed": (sum(counts), line)}
+    return {name: (count, line) for name, count in zip(NAMES, counts, strict=True)}
 
 
 def _traffic(
@@ -210,10 +218,13 @@ def _traffic(
     count, counted = ios.get(name, (None, 0))
     iops = _iops(found[f"{prefix}iops"], found[f"{prefix}k"], count, runtime)
     weight = count if count is not None else iops * runtime
+    # kb_base=1000: what stands in brackets behind it is in powers of 1024 then
+    factors = DECIMAL if found["new_decimal"] else BINARY
+    per_byte = 8 if found["new_per"] == "bit/s" else 1
     return name, Traffic(
         iops=iops,
-        bandwidth=_whole(found[f"{prefix}bw"]) * BINARY[found[f"{prefix}bw_unit"]],
-        bytes=_whole(found[f"{prefix}io"]) * BINARY[found[f"{prefix}io_unit"]],
+        bandwidth=_whole(found[f"{prefix}bw"]) * factors[found[f"{prefix}bw_unit"]] / per_byte,
+        bytes=_whole(found[f"{prefix}io"]) * factors[found[f"{prefix}io_unit"]],
         ios=count,
         runtime=runtime,
         slat=_latency(body, "slat", weight),
@@ -224,13 +235,13 @@ def _traffic(
 
 
 def _iops(printed: str, prefix: str, count: float | None, runtime: float) -> float:
-    """As printed; where fio cut it to three digits (25.3k), from the count of I/Os and the time, as fio does."""
+    """From the count of I/Os and the time, as fio computes it before it cuts it; as printed where there is no count."""
     iops = _whole(printed) * DECIMAL[prefix]
-    if count is None or not runtime:
+    if not count or not runtime:
         return iops
     if abs(count / runtime - iops) > 1 + 0.02 * iops:
         raise ParseError(f"{printed}{prefix} iops in {runtime} s do not make {count:.0f} I/Os")
-    return count / runtime if prefix else iops
+    return count / runtime
 
 
 def _latency(body: _Text, kind: str, weight: float) -> Latencies | None:

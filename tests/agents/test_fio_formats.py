@@ -1,0 +1,58 @@
+"""One run of the real fio in all of its formats: its figures are the same, whichever of them is read."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from agents.readers import fio
+from tests.agents.test_tools_real import needs_fio
+
+# An engine that moves nothing: what differs is what is printed.
+RUN = (
+    "fio", "--name=one", "--rw=randrw", "--ioengine=null", "--size=1g", "--time_based", "--runtime=1",
+    "--output-format=normal,json,terse",
+)  # fmt: skip
+RATES = {
+    "iops": 1e-3,
+    "bandwidth": 0.01,
+}  # relative: of the text's bandwidth there are three digits
+PAIRS = [(f"{way}{name}", near) for way in ("read.", "write.", "") for name, near in RATES.items()]
+
+
+@needs_fio
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--rate_iops=7", "--bs=4k"),  # 6.99 I/Os a second are printed as 6
+        ("--rate_iops=9", "--bs=12k", "--group_reporting", "--numjobs=3"),
+        ("--rate_iops=2000", "--bs=64k", "--kb_base=1000"),
+        ("--rate_iops=50", "--bs=4k", "--kb_base=1000"),
+        ("--rate_iops=2000", "--bs=64k", "--unit_base=1"),
+        ("--rate_iops=30", "--bs=512", "--kb_base=1000", "--unit_base=1"),
+        ("--rate_iops=30", "--bs=4k", "--unified_rw_reporting=1"),
+        ("--rate_iops=30", "--bs=4k", "--unified_rw_reporting=both", "--lat_percentiles=1"),
+        ("--rate_iops=30", "--bs=4k", "--disable_clat=1", "--disable_slat=1"),
+    ],
+    ids=" ".join,
+)
+def test_all_formats_tell_the_same(options):
+    text = subprocess.run([*RUN, *options], capture_output=True, text=True, check=True).stdout
+    begin, end = text.index("{\n"), text.rindex("\n}\n") + 3
+    others = (text[:begin] + text[end:]).split("\n")
+    lines = [line for line in others if line.startswith("3;")]
+    normal = "\n".join(line for line in others if not line.startswith("3;"))
+    wanted = figures(text[begin:end])
+    for form in [normal, *(lines if len(lines) == 1 else [])]:  # terse tells each job alone
+        told = figures(form)
+        for name, near in PAIRS:
+            assert (name in told) == (name in wanted), name
+            if name in told:
+                assert told[name] == pytest.approx(wanted[name], rel=near), (name, form)
+
+
+def figures(text: str) -> dict[str, float | None]:
+    (found,) = fio.find(text, "")
+    assert not found.trouble
+    return {metric.name: metric.value for metric in found.metrics}
