@@ -8,12 +8,12 @@ both 4): it is the only one with which all the fields behind them are in their p
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 
 from agents.contracts import ParseError
 from agents.outputs.fio_model import ALL_CLIENTS, FioJob, Latencies, Traffic
+from agents.outputs.fio_started import roundest
 
 HEAD = re.compile(r"^\s*(?:2;[^;\n]*|[345];fio[- ][^;\n]*;[^;\n]*);\d+;\d+;\d+;\d+;\d+;", re.M)
 RATES_OF = re.compile(r";\d+;\d+;\d+;\d+;\d+;")  # of any such line, fast to be found missing
@@ -21,8 +21,6 @@ RANKS = 20  # fio always prints so many
 SHORT, LONG = 21, 21 + RANKS  # fields of a direction, before 1.58 without percentiles
 RATES = 6  # more fields of a direction in version 5
 SHARES = 7 + 10 + 12  # of depths, and of latencies in usec and msec
-SECTOR = 9  # the power of two of the smallest block
-NEARLY_ONE = 1 + 1e-9  # lets a size that is just as large be found
 NAMES = {1: ("mixed",), 2: ("read", "write"), 3: ("read", "write", "trim")}
 _WHOLE = re.compile(r"\d{1,20}\Z")
 _REAL = re.compile(r"\d{1,20}(?:\.\d{1,10})?\Z")
@@ -181,8 +179,5 @@ def _iops(printed: float, kib: float, runtime: float) -> float:
     if not (printed and kib and runtime):
         return printed
     most, least = (kib * 1024 / (rate * runtime) for rate in (printed, printed + 1))
-    for power in range(int(math.log2(most * NEARLY_ONE)), SECTOR - 1, -1):
-        size = most * NEARLY_ONE // 2**power * 2**power
-        if size > least:
-            return kib * 1024 / size / runtime
-    return printed
+    size = roundest(least, most)
+    return kib * 1024 / size / runtime if size else printed

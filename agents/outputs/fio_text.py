@@ -1,7 +1,7 @@
 """fio's normal (text) output, 1.1x to 3.4x, as FioJobs, for imports. Raises ParseError, nothing else.
 
-Up to 2.x `bw=47666KB/s` means KiB/s and `io=8192.3MB` means MiB; from 3.0 the units say so (`BW=56.3MiB/s (59.1MB/s)`,
-with kb_base=1000 the other way round, with unit_base=1 in bits).
+Up to 2.x `bw=47666KB/s` means KiB/s and `io=8192.3MB` means MiB, but with kb_base=1000, which only the count of blocks
+tells; from 3.0 the units say so (`BW=56.3MiB/s (59.1MB/s)`, then the other way round). With unit_base=1 rates are bits.
 Commas come from a locale: up to 1.1x between thousands of whole numbers (`iops=5,134`), later as the decimal sign of
 what fio prints with two decimals (`avg=340,90`); a point is always decimal.
 Rates are cut to whole numbers (8.97 I/Os a second are `IOPS=8`), from 3.0 on to three digits (`IOPS=25.3k`): IOPS are
@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from agents.contracts import ParseError
-from agents.outputs import fio_aims
+from agents.outputs import fio_aims, fio_started
 from agents.outputs.fio_model import ALL_CLIENTS, PERCENTILES, FioJob, Latencies, Traffic
+from agents.outputs.fio_started import WAYS, Started
 
 HEAD = re.compile(r"\(groupid=(\d+), jobs=(\d+)\): err=\s*(\d+)")
 END = re.compile(r"Run status group|Disk stats \(read/write\)")
@@ -28,7 +29,7 @@ DECIMALS = re.compile(r"\d+,\d{1,2}")
 SHARE = r"\d[\d.]*(?:,\d+)?"  # with a decimal sign
 OLD = re.compile(
     rf"\b(?P<name>read|write|trim|mixed)\s*: io=\s*(?P<io>{WHOLE})(?P<io_unit>[KMGTP]?)i?B?, "
-    rf"bw=\s*(?P<bw>{WHOLE})(?P<bw_unit>[KMGTP]?)i?B?/s, iops=\s*(?P<iops>{WHOLE})(?P<k>[kKMG]?)\s*, "
+    rf"bw=\s*(?P<bw>{WHOLE})(?P<bw_unit>[KMGTP]?)i?(?P<per>bit|B?)/s, iops=\s*(?P<iops>{WHOLE})(?P<k>[kKMG]?)\s*, "
     rf"runt=\s*(?P<ms>{WHOLE})msec"
 )
 NEW = re.compile(
@@ -54,14 +55,10 @@ ISSUED = re.compile(
     r"issued(?: r/w(?:/d)?| rwts?)?\s*: total=(?:r=)?(\d+)[/,](?:w=)?(\d+)(?:[/,](?:d=)?(\d+))?"
 )
 FAILED = re.compile(r"errors\s*: total=(\d{1,18}), first_error=")
-STARTED = re.compile(
-    r"(?<!\S)(\S{1,200}): \(g=\d+\): rw=[^;]{0,200}?ioengine=[\w-]+,\s+iodepth=(\d+)"
-)
 # "<host> Starting": one of several clients
 RUNS = re.compile(r"(?<!> )\bStarting \d+ (?:process|thread)")
 VERSION = re.compile(r"(?<!\S)fio-\d{1,3}\.\d{1,3}(?![^\s.-])\S{0,40}")
 STEADY_BEGINS = re.compile(r"\bsteadystate\s*: attained=")
-NAMES = ("read", "write", "trim")
 PER_SECOND = {"nsec": 1e9, "usec": 1e6, "msec": 1e3, "sec": 1.0}
 # "k" is decimal wherever it stands
 BINARY = {unit: 1024.0**power for power, unit in enumerate(("", "K", "M", "G", "T", "P"))} | {
@@ -79,12 +76,12 @@ def jobs(text: str) -> tuple[list[FioJob], str]:
         raise ParseError("more than one run of fio in one text; import them one by one")
     # what --client adds up is left out: we add up by ourselves
     heads = heads[:1] + [head for head in heads[1:] if name(text, head) != ALL_CLIENTS]
-    depths = {found[1]: int(found[2][:9]) for found in STARTED.finditer(text)}
+    started = {one.name: one for one in fio_started.lines(text)}
     ends = [head.start() for head in heads[1:]] + [_end(text, heads[-1].end())]
     read, versions = _Text(text), set(VERSION.findall(text))
     version = versions.pop() if len(versions) == 1 else ""
     found = [
-        _job(head, read.part(head.end(), end), depths, version)
+        _job(head, read.part(head.end(), end), started, version)
         for head, end in zip(heads, ends, strict=True)
     ]
     notes = (line.strip() for line in text.splitlines() if line.startswith(("fio: ", "note: ")))
@@ -133,7 +130,12 @@ class _Text:
         return bisect.bisect_left(self.ends, found.start(group)) + 1 if found else 0
 
 
-def _job(head: re.Match[str], body: _Text, depths: dict[str, int], version: str) -> FioJob:
+def _job(
+    head: re.Match[str],
+    body: _Text,
+    started: Mapping[str, Started],
+    version: str,
+) -> FioJob:
     rates = list(body.all(RATES))
     names = {found["name"] or found["new_name"] for found in rates}
     error = int(head[3][:9])
@@ -143,7 +145,11 @@ def _job(head: re.Match[str], body: _Text, depths: dict[str, int], version: str)
     _all_latencies(body)
     starts = [found.start() for found in rates] + [body.end]
     sections = [body.part(a, b) for a, b in pairwise(starts)]
-    traffic = dict(_traffic(found, part, ios) for found, part in zip(rates, sections, strict=True))
+    own = started.get(name(body.text, head))
+    sizes = own.fixed() if own else {}
+    traffic = dict(
+        _traffic(found, part, ios, sizes) for found, part in zip(rates, sections, strict=True)
+    )
     if len(traffic) != len(rates):
         raise ParseError("a direction appears twice in one job", 0, head[0])
     lost = [name for name, (count, _) in ios.items() if count and name not in traffic]
@@ -154,7 +160,7 @@ def _job(head: re.Match[str], body: _Text, depths: dict[str, int], version: str)
     if set(traffic) > {"mixed"}:
         del traffic["mixed"]  # unified_rw_reporting=both: the sum of the others
     cpu, levels, failed = body.search(CPU), body.search(LEVELS), body.search(FAILED)
-    depth = _depth(depths, name(body.text, head))
+    depth = own.iodepth if own else _same_depth(started.values())
     steady, goal = body.search(fio_aims.STEADY_TEXT), body.search(fio_aims.GOAL_TEXT)
     if steady is None and (begins := body.search(STEADY_BEGINS)):
         raise ParseError("a steady state that cannot be read", body.line(begins), begins[0])
@@ -192,10 +198,10 @@ def _all_latencies(body: _Text) -> None:
             raise ParseError("a latency whose figures cannot be read", body.line(begins), line)
 
 
-def _depth(depths: dict[str, int], job: str) -> int | None:
+def _same_depth(started: Iterable[Started]) -> int | None:
     """fio names jobs without the number of a copy; a page may have lost the name."""
-    same = set(depths.values())
-    return depths.get(job) or (same.pop() if len(same) == 1 else None)
+    same = {one.iodepth for one in started}
+    return same.pop() if len(same) == 1 else None
 
 
 def _issued(body: _Text, *, mixed: bool) -> dict[str, tuple[float, int]]:
@@ -206,11 +212,14 @@ def _issued(body: _Text, *, mixed: bool) -> dict[str, tuple[float, int]]:
     counts, line = [_float(count) for count in found.groups("0")], body.line(found)
     if mixed:
         return {"mixed": (sum(counts), line)}
-    return {name: (count, line) for name, count in zip(NAMES, counts, strict=True)}
+    return {name: (count, line) for name, count in zip(WAYS, counts, strict=True)}
 
 
 def _traffic(
-    found: re.Match[str], body: _Text, ios: dict[str, tuple[float, int]]
+    found: re.Match[str],
+    body: _Text,
+    ios: dict[str, tuple[float, int]],
+    sizes: Mapping[str, int],
 ) -> tuple[str, Traffic]:
     prefix = "" if found["name"] else "new_"
     name = found[f"{prefix}name"]
@@ -219,8 +228,9 @@ def _traffic(
     iops = _iops(found[f"{prefix}iops"], found[f"{prefix}k"], count, runtime)
     weight = count if count is not None else iops * runtime
     # kb_base=1000: what stands in brackets behind it is in powers of 1024 then
-    factors = DECIMAL if found["new_decimal"] else BINARY
-    per_byte = 8 if found["new_per"] == "bit/s" else 1
+    decimal = found["new_decimal"] or (found["name"] and _in_thousands(found, count, sizes))
+    factors = DECIMAL if decimal else BINARY
+    per_byte = 8 if (found["per"] or found["new_per"] or "").startswith("bit") else 1
     return name, Traffic(
         iops=iops,
         bandwidth=_whole(found[f"{prefix}bw"]) * factors[found[f"{prefix}bw_unit"]] / per_byte,
@@ -232,6 +242,15 @@ def _traffic(
         lat=_latency(body, "lat", weight),
         lines={"": body.line(found), "ios": counted},
     )
+
+
+def _in_thousands(found: re.Match[str], count: float | None, sizes: Mapping[str, int]) -> bool:
+    """Up to 2.x: True where the blocks make what was moved with a KB of 1000 bytes, and not with one of 1024."""
+    if not count or found["name"] not in sizes:
+        return False
+    moved, printed = count * sizes[found["name"]], _whole(found["io"])
+    off = [abs(printed * factors[found["io_unit"]] - moved) for factors in (DECIMAL, BINARY)]
+    return off[0] < 0.005 * moved and 3 * off[0] < off[1]
 
 
 def _iops(printed: str, prefix: str, count: float | None, runtime: float) -> float:

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import orjson
 
 from agents.outputs import fio_jobfile as jobfile
-from agents.outputs import fio_text
+from agents.outputs import fio_started, fio_text
 from agents.outputs.fio_json import DIRECTIONS, Heads, shared
 from agents.outputs.fio_load import TWICE
+from agents.outputs.fio_started import Started
 
-STARTED = re.compile(
-    r"(?<!\S)(?P<name>\S{1,200}):\s+\(g=(?P<group>\d{1,6})\):\s+rw=(?P<rw>[a-z]+),\s+(?P<sizes>[^;]{1,200}?),\s+"
-    r"ioengine=(?P<ioengine>[\w-]+),\s+iodepth=(?P<iodepth>\d{1,6})"
-)
-SIZE = re.compile(r"(\d{1,9}(?:\.\d+)?)([KMG]?)i?B?(?=[-/,\s]|\Z)", re.IGNORECASE)
-UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-# Below the line of a job with numjobs, which does not say how many
-COPIES = re.compile(r"\s*\.\.\.\s")
 GROUPED = (
     "fio summed up sections of different depth (group_reporting): the outstanding I/Os are unknown"
 )
@@ -41,7 +33,7 @@ class Told:
 
 def of_text(block: str) -> Told:
     """`name: (g=0): rw=randread, bs=4K-4K/4K-4K, ioengine=libaio, iodepth=64` of each job, `jobs=2` of each result."""
-    started = {found["name"]: found for found in STARTED.finditer(block)}
+    started = {one.name: one for one in fio_started.lines(block)}
     names: dict[str, int] = {}
     groups = set()
     for head in fio_text.HEAD.finditer(block):
@@ -49,9 +41,9 @@ def of_text(block: str) -> Told:
         if name != fio_text.ALL_CLIENTS:
             names[name] = names.get(name, 0) + int(head[2][:9])
             groups.add(head[1])
-    same = [found for found in started.values() if found["group"] in groups]
+    same = [one for one in started.values() if one.group in groups]
     if len(names) == 1 and 1 < len(same) <= sum(names.values()):
-        return _grouped(block, same, sum(names.values()))
+        return _grouped(same, sum(names.values()))
     told = [_of_line(started[name]) for name in names if name in started]
     shared = _same(told) if len(told) == len(names) else {}
     depths = [
@@ -63,12 +55,12 @@ def of_text(block: str) -> Told:
     return Told(", ".join(names)[:200], "", "", options, sum(depths) if certain else None)
 
 
-def _grouped(block: str, started: list[re.Match[str]], jobs: int) -> Told:
+def _grouped(started: Sequence[Started], jobs: int) -> Told:
     """Sections that fio summed up as so many jobs, in the name of the first."""
-    each = [_of_line(found) for found in started]
-    depths = [_depth(one["ioengine"], one["iodepth"]) for one in each]
-    several = [bool(COPIES.match(block, found.end())) for found in started]
-    title = ", ".join(found["name"] for found in started)[:200]
+    each = [_of_line(one) for one in started]
+    depths = [_depth(one.ioengine, one.iodepth) for one in started]
+    several = [one.several for one in started]
+    title = ", ".join(one.name for one in started)[:200]
     if len(set(depths)) == 1:
         return Told(title, options=_same(each), outstanding=depths[0] * jobs)
     if several.count(True) == 1 and jobs > len(each):
@@ -79,14 +71,11 @@ def _grouped(block: str, started: list[re.Match[str]], jobs: int) -> Told:
     return Told(title, options=_same(each), note=GROUPED)
 
 
-def _of_line(found: re.Match[str]) -> dict[str, object]:
-    sizes = {
-        _bytes(number, unit) for number, unit in SIZE.findall(found["sizes"].replace("bs=", ""))
-    }
-    known: dict[str, object] = {"ioengine": found["ioengine"], "iodepth": int(found["iodepth"])}
-    if found["rw"] in jobfile.DIRECTIONS:
-        known["rw"] = found["rw"]
-    if len(sizes) == 1:
+def _of_line(started: Started) -> dict[str, object]:
+    known: dict[str, object] = {"ioengine": started.ioengine, "iodepth": started.iodepth}
+    if started.rw in jobfile.DIRECTIONS:
+        known["rw"] = started.rw
+    if len(sizes := set(started.sizes)) == 1:
         known["block_size"] = sizes.pop()
     return known
 
@@ -173,9 +162,8 @@ def _known(told: Mapping[str, str]) -> dict[str, object]:
         if told.get(key) in jobfile.DIRECTIONS:
             known["rw"] = told[key]
     for key in ("bs", "blocksize"):
-        size = SIZE.fullmatch(told.get(key, ""))
-        if size:
-            known["block_size"] = _bytes(size[1], size[2])
+        if key in told and (size := _bytes(told, key)):
+            known["block_size"] = size
     if "ioengine" in told:
         known["ioengine"] = told["ioengine"][:40]
     for key in ("iodepth", "rwmixread", "fsync", "fdatasync"):
@@ -207,5 +195,12 @@ def _same(told: list[dict[str, object]]) -> dict[str, object]:
     }
 
 
-def _bytes(number: str, unit: str) -> int:
-    return int(float(number) * UNITS[unit.lower()])
+def _bytes(told: Mapping[str, str], key: str) -> int | None:
+    """Size as fio reads it: k is 1024 bytes and kib 1000, the other way round behind kb_base=1000."""
+    size = fio_started.SIZE.fullmatch(told[key])
+    if not size:
+        return None
+    names = list(told)
+    thousands = told.get("kb_base") == "1000" and names.index("kb_base") < names.index(key)
+    base = 1000 if thousands != bool(size[4] and size[5]) else 1024
+    return int(float(size[1] + (size[2] or "")) * base ** fio_started.POWERS[size[3].lower()])

@@ -113,8 +113,15 @@ def _blocks(told: Told) -> list[int]:
     words = _get(told, "bssplit", "bsrange", "blocksize_range", "blocksize")
     sizes = [part.partition("/")[0] or str(BLOCK) for part in re.split("[,:-]", words)]
     found = [SIZE.fullmatch(size.strip()) for size in sizes]
-    known = [int(one[1]) << 10 * " kmgtp".find(one[2].lower() or " ") for one in found if one]
+    known = [_bytes(one) for one in found if one]
     return known or ([] if words else [BLOCK])
+
+
+def _bytes(size: re.Match[str]) -> int:
+    """k is 1024 bytes to fio, and kib 1000."""
+    base = 1000 if size[0].lower().endswith("ib") else 1024
+    power = " kmgtp".find(size[2].lower() or " ")
+    return int(size[1]) * int(base**power)
 
 
 def _synced(told: Told) -> bool:

@@ -80,6 +80,7 @@ def test_fio_by_a_job_file():
         ("bsrange=1k-1m", "block", 1024),
         ("bs=,8k", "block", 4096),  # reads have the default
         ("bs=weird", "block", None),
+        ("bs=4kib", "block", 4000),  # k alone is 1024
         ("rw=randread:8", "random", None),
         ("rw=randread:1", "random", True),
         ("rw=write\nsync=dsync", "synced", True),

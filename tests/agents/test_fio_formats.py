@@ -14,10 +14,8 @@ RUN = (
     "fio", "--name=one", "--rw=randrw", "--ioengine=null", "--size=1g", "--time_based", "--runtime=1",
     "--output-format=normal,json,terse",
 )  # fmt: skip
-RATES = {
-    "iops": 1e-3,
-    "bandwidth": 0.01,
-}  # relative: of the text's bandwidth there are three digits
+# Relative: of the text's bandwidth there are three digits
+RATES = {"iops": 1e-3, "bandwidth": 0.01}
 PAIRS = [(f"{way}{name}", near) for way in ("read.", "write.", "") for name, near in RATES.items()]
 
 
@@ -50,6 +48,34 @@ def test_all_formats_tell_the_same(options):
             assert (name in told) == (name in wanted), name
             if name in told:
                 assert told[name] == pytest.approx(wanted[name], rel=near), (name, form)
+
+
+@needs_fio
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--bs=4k",),
+        ("--bs=4kb",),
+        ("--bs=4kib",),  # 4000 bytes
+        ("--bs=64k", "--kb_base=1000"),  # printed as 65.5 kB
+        ("--kb_base=1000", "--bs=64k"),
+        ("--kb_base=1000", "--bs=4kib"),
+        ("--bs=12k", "--kb_base=1000"),
+        ("--bs=1m", "--kb_base=1000"),
+        ("--bs=1536", "--kb_base=1000"),
+    ],
+    ids=" ".join,
+)
+def test_blocks_are_as_large_as_fio_made_them(options):
+    run = ["fio", "--name=one", "--rw=read", "--ioengine=null", "--size=100m", *options]
+    for form in ("normal", "json"):
+        done = subprocess.run(
+            [*run, f"--output-format={form}"], capture_output=True, text=True, check=True
+        )
+        (found,) = fio.find(done.stdout, "")
+        told = {metric.name: metric.value for metric in found.metrics}
+        made = (told["read.bytes"] or 0) / (told["read.ios"] or 1)
+        assert found.options["block_size"] == pytest.approx(made, rel=0.003)
 
 
 def figures(text: str) -> dict[str, float | None]:
