@@ -50,6 +50,11 @@ def drawn(page: Any) -> None:
         chart.locator(".main-svg").first.wait_for(state="attached")
 
 
+def settled(page: Any) -> None:
+    """What htmx put there is wired, too: a link that is clicked before leads to a new page, as without script."""
+    expect(page.locator(".htmx-added, .htmx-swapping, .htmx-settling")).to_have_count(0)
+
+
 def si(told: str) -> float:
     """Of "7.45k r/s sdb"."""
     number, prefix = re.match(r"([-\d.]+)([kMm]?)", told).groups()
@@ -110,14 +115,17 @@ def test_a_click_in_a_chart_tells_every_device_at_that_instant(chromium, live_se
     plot.click()
     part, caption = page.locator("#instant"), page.locator("#instant caption")
     expect(caption).to_contain_text("The sample from ")
+    settled(page)
     end = float(re.search(r"to (\d+) s", caption.inner_text()).group(1))
     assert float(page.input_value("#instant-at")) == end and 20 < end < 40
     assert part.locator("tbody tr").count() == 5  # four disks and the volume on them
     part.get_by_role("button", name="Sample after").click()
     expect(caption).to_contain_text(f"to {end + 1:g} s")
+    settled(page)
     for order in ("ascending", "descending"):
         part.get_by_role("link", name="Time busy, util").click()
         expect(part.locator(f"th[aria-sort={order}]")).to_have_count(1)
+        settled(page)
     shares = [float(text[:-2]) for text in part.locator("td:last-child").all_inner_texts()]
     assert shares == sorted(shares, reverse=True) and len(shares) == 5
     assert f"at={end + 1:g}" in page.url and "sort=-util" in page.url
