@@ -1,4 +1,4 @@
-"""Shared by all tests: the stores, the run's profile and seed, and what is told of a test that failed."""
+"""Shared by all tests: the stores, the run's profile and seed, and the report of a test that failed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import itertools
 import os
 
 import pytest
-from hypothesis import HealthCheck
-from hypothesis import settings as hypothesis_settings
 
 from benchlab import garbage
 from benchlab.testing import profiles
-from tests import bare, failures, passing, shares
+from tests import bare, failures, passing, seeding, shares
 
 bare.begin()  # before anything of Django is loaded: people.py is, as a plugin
 pytest_plugins = ["tests.people", "tests.programs"]
@@ -19,18 +17,10 @@ pytest_plugins = ["tests.people", "tests.programs"]
 # What proves disks blank asserts in helpers: say what was there instead. Before anything imports them.
 pytest.register_assert_rewrite("tests.rig.blank", "tests.rig.bench", "tests.rig.lanes")
 
-# How long an example takes says how busy the machine is, and nothing of the code.
-hypothesis_settings.register_profile(
-    "untimed",
-    deadline=None,
-    max_examples=profiles.examples(100),
-    suppress_health_check=[HealthCheck.too_slow],
-)
-hypothesis_settings.load_profile("untimed")
-
 
 def pytest_configure(config: pytest.Config) -> None:
     profiles.seed()  # drawn before any process of pytest-xdist is started: all draw the same
+    seeding.register(config)
     failures.register(config)
     passing.register(config)
 

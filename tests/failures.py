@@ -6,13 +6,15 @@ import functools
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchlab.testing import profiles
+from benchlab.testing import profiles, report
 
 LINES = 25  # of a console
+BLANK = Path(__file__).parent / "rig" / "blank.py"
 _commands: deque[str] = deque(maxlen=25)
 _file = ""
 
@@ -33,10 +35,23 @@ class Failures:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        report = yield
-        if report.failed:
-            report.sections += [("to have it again", again(item.nodeid)), *of_hosts()]
-        return report
+        outcome = yield
+        if outcome.failed:
+            outcome.sections += [("to have it again", again(item.nodeid)), *of_hosts()]
+            if call.excinfo and may_run_again(item, call.excinfo):
+                # The JUnit report has those of the item, or of its last phase
+                item.user_properties.append((report.SECOND_CHANCE, "yes"))
+                outcome.user_properties.append((report.SECOND_CHANCE, "yes"))
+        return outcome
+
+
+def may_run_again(item: pytest.Item, error: pytest.ExceptionInfo[BaseException]) -> bool:
+    """Timing is part of what hosts and pages do. What keeps disks or rights safe is right every time, or wrong."""
+    if item.get_closest_marker("no_second_chance"):
+        return False
+    if any(Path(entry.path) == BLANK for entry in error.traceback):
+        return False  # a disk that is not blank
+    return any(item.get_closest_marker(name) for name in ("rig", "browser"))
 
 
 def again(nodeid: str) -> str:

@@ -1,7 +1,7 @@
-"""Tests of which a run by day takes a share: those marked `one_in(n)`, the slow ones, and most of the rig's in CI.
+"""Tests of which quick and ci run a share: those marked `one_in(n)`, the slow ones, and most of the rig's in ci.
 
-Drawn by the run's seed, which is the commit's in CI: over some days all are tried, and a run can be had again. Whom a
-person names by a path or a word runs always.
+The run's seed draws them: the stored one always the same, exploration others. A test named on the command line always
+runs.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 """`manage.py test` and `bench`: throw-away PostgreSQL and Valkey, then one pytest call for each group of tests.
 
-First what needs no host and no browser; then what boots hosts, for hosts wait now and then; then what measures or
-waits for a page. Which tests of a group a profile takes is said by marks, and by profiles.py for what is drawn.
+Failed tests of hosts and pages run once more, alone. `--explore` runs rounds with new seeds until its time is over.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import secrets
 import shutil
 import signal
 import subprocess
@@ -19,18 +17,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import psutil
-
 from benchlab.practice.machine import missing_packages
 from benchlab.testing import guardian, journal, leftovers, report
-from benchlab.testing.profiles import CI, FULL, PROFILE, PROFILES, QUICK, SEED, WHOLE_GROUP
+from benchlab.testing.groups import DRIVERS, NEVER_SKIPPED, Group, exploring, groups
+from benchlab.testing.profiles import (
+    CI,
+    FULL,
+    PROFILE,
+    PROFILES,
+    QUICK,
+    SEED,
+    WHOLE_GROUP,
+    new_seed,
+    seed_of,
+)
 from benchlab.testing.report import Count, Result
 from benchlab.testing.stores import stores
 from benchlab.up.bootstrap import ROOT, apt_install
 from benchlab.up.procs import before_exec
 from benchlab.up.trouble import Trouble
 
-NEVER_SKIPPED = {"rig", "alone", "browser", "hosts and pages"}  # where BENCHLAB_RIG=required
 PACKAGES = (
     "chromium-headless-shell",
     "fonts-liberation",
@@ -46,100 +52,44 @@ PACKAGES = (
 )
 NO_TESTS = 5  # pytest's exit code for an empty selection
 REQUIRED = "BENCHLAB_RIG"
-HOST_MEMORY = 3 << 30  # bytes: a host under QEMU, and the process that tests it
-DRIVERS, RIG, BROWSER = "tests/agents", "tests/rig", "tests/browser"
-QUICK_REST = "quick and (rig or browser)"
-OF_HOSTS, OF_PAGES = "rig and not browser and not alone", "browser and not alone"
-# A file's tests share a browser, and the number of a Valkey database; in the order of tests/browser/conftest.py.
-FILE_BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
 BENCH = """manage.py bench [NAME ...]        those whose names hold a word; all, without words
 manage.py bench NAME [OPTION ...]  one, with options of its own; NAME --help tells them"""
+EXPLORE_MINUTES = 60.0
 PATIENCE_S = 60.0  # for an interrupted pytest to stop what it started
 
 
 @dataclass(frozen=True)
-class Group:
-    """One pytest call."""
-
-    title: str
-    marks: str
-    processes: int = 1
-    # A process that has nothing left takes over from the others: long tests are told apart from short ones late.
-    spread: tuple[str, ...] = ("--dist", "worksteal")
-    # Where such tests stand: to collect all others too takes each process half a minute. () for everywhere.
-    places: tuple[str, ...] = ()
-
-    def arguments(self) -> tuple[str, ...]:
-        several = ("-n", str(self.processes), *self.spread) if self.processes > 1 else ()
-        return ("-m", self.marks, *several, *self.places)
-
-
-@dataclass(frozen=True)
-class Wish:
-    """Options of the command line."""
+class Options:
+    """Options of the command line. `minutes`: of exploration, 0 for one run of the profile."""
 
     profile: str
     seed: int
-    repeat: int
+    minutes: float
     install: bool
     anew: bool
     table: Path | None
     words: tuple[str, ...]
 
 
-def groups(profile: str) -> tuple[Group, ...]:
-    """Groups of tests that a profile runs, in this order."""
-    cores = max(2, os.cpu_count() or 2)
-    # One more than there are cores: a good part of these tests waits, for a job, a worker or a server.
-    plain = Group(
-        "without host or browser",
-        _by_day("not rig and not browser and not alone", profile),
-        cores + 1,
-    )
-    if profile == QUICK:
-        part = replace(plain, marks=f"({plain.marks}) and not slow")
-        return (part, Group("hosts and pages", QUICK_REST, cores, places=(RIG, BROWSER)))
-    others = (
-        Group("rig", _by_day(OF_HOSTS, profile), hosts_at_once(), places=(RIG,)),
-        Group("browser", _by_day(OF_PAGES, profile), cores, FILE_BY_FILE, places=(BROWSER,)),
-        Group("alone", _by_day("alone", profile), places=(RIG, DRIVERS)),
-    )
-    # A night begins with the longest
-    return (*others, plain) if profile == FULL else (plain, *others)
-
-
-def _by_day(marks: str, profile: str) -> str:
-    return marks if profile == FULL else f"({marks}) and not night"
-
-
-def hosts_at_once() -> int:
-    """As many as the machine bears: a host waits now and then, so one more than there are cores."""
-    return max(1, min((os.cpu_count() or 1) + 1, psutil.virtual_memory().available // HOST_MEMORY))
-
-
 def run_tests(arguments: Sequence[str]) -> int:
     """A profile, or what pytest's own arguments choose; 0 when nothing failed and something ran."""
-    wish = parse(arguments)
+    options = parse(arguments)
     required = os.environ.get(REQUIRED) == "required"
-    if required or wish.install:
+    if required or options.install:
         install_tools()
     run = os.environ[leftovers.RUN] = leftovers.this_run()
-    say_what_was_left()
-    if any(word.startswith(DRIVERS) for word in wish.words) and all(
-        word.startswith((DRIVERS, "-")) for word in wish.words
-    ):
-        return run_drivers(wish)
+    report_killed_runs()
+    if not options.minutes and only_drivers(options.words):
+        return run_drivers(options)
     try:
-        rounds = [run_round(wish, number, required) for number in range(wish.repeat)]
+        green = explore(options) if options.minutes else run_profile(options, required)
     finally:
         for line in leftovers.clear(ended=run):
             print(f"Left by a test, and cleared away: {line}", flush=True)
-    if wish.repeat > 1:
-        print(f"\n{rounds.count(True)} of {wish.repeat} rounds are green", flush=True)
-    return 0 if all(rounds) else 1
+    return 0 if green else 1
 
 
-def parse(arguments: Sequence[str]) -> Wish:
+def parse(arguments: Sequence[str]) -> Options:
     """The command line; what is not ours is pytest's."""
     parser = argparse.ArgumentParser(
         "manage.py test",
@@ -147,98 +97,169 @@ def parse(arguments: Sequence[str]) -> Wish:
         allow_abbrev=False,
     )
     which = parser.add_mutually_exclusive_group()
-    for profile, says in (
-        (QUICK, "every kind of proof, large products sampled (this is what runs by itself)"),
+    for profile, text in (
+        (QUICK, "every kind of proof, large products sampled (the default)"),
         (CI, "quick, every page in a browser, each layer interrupted"),
         (FULL, "everything, for a night; goes on where it was interrupted"),
     ):
         which.add_argument(
-            f"--{profile}", dest="profile", action="store_const", const=profile, help=says
+            f"--{profile}", dest="profile", action="store_const", const=profile, help=text
         )
-    parser.add_argument("--seed", type=int, help="draw what an earlier run drew")
-    parser.add_argument("--repeat", type=int, default=1, help="so many rounds, each of a new seed")
+    which.add_argument(
+        "--explore", action="store_true", help="what ci draws, with new seeds until time is over"
+    )
+    parser.add_argument("--minutes", type=float, help=f"time to explore ({EXPLORE_MINUTES:g})")
+    parser.add_argument("--seed", type=int, help="draw what the run that printed this seed drew")
     parser.add_argument("--install", action="store_true", help="get what is needed by apt first")
     parser.add_argument("--anew", action="store_true", help="--full from its beginning")
     parser.add_argument("--table", type=Path, help="write file, seconds and what it proves there")
     own, words = parser.parse_known_args(arguments)
-    if own.repeat < 1:
-        parser.error("--repeat takes 1 or more")
-    profile = own.profile or os.environ.get(PROFILE) or QUICK
+    if own.minutes is not None and not (own.explore and own.minutes > 0):
+        parser.error("--minutes takes a positive number, and belongs to --explore")
+    if own.explore and own.seed is not None:
+        parser.error("--explore draws its seeds; repeat a failure with the command that it prints")
+    profile = CI if own.explore else own.profile or os.environ.get(PROFILE) or QUICK
     if profile not in PROFILES:
         parser.error(f"{PROFILE}={profile}: there are {', '.join(PROFILES)}")
     seed = own.seed if own.seed is not None else first_seed(profile)
-    return Wish(profile, seed, own.repeat, own.install, own.anew, own.table, tuple(words))
+    minutes = (own.minutes or EXPLORE_MINUTES) if own.explore else 0.0
+    return Options(profile, seed, minutes, own.install, own.anew, own.table, tuple(words))
 
 
 def first_seed(profile: str) -> int:
-    """Drawn now, or the environment's; in CI the commit's, so that a run can be had again by its commit alone."""
-    if kept := os.environ.get(SEED):
-        return int(kept)
-    if profile == CI and (commit := journal.commit()):
-        return int(commit[:7], 16)
-    return secrets.randbelow(2**31)
+    """The environment's, else the profile's."""
+    return int(os.environ.get(SEED) or seed_of(profile))
 
 
-def say_what_was_left() -> None:
-    """Clear away what killed runs left, and say what that was."""
+def only_drivers(words: Sequence[str]) -> bool:
+    """Every path that is named lies in tests/agents, whose tests need no store. Other words are options' values."""
+    places = [word for word in words if (ROOT / word.partition("::")[0]).exists()]
+    return bool(places) and all(f"{place}/".startswith(f"{DRIVERS}/") for place in places)
+
+
+def report_killed_runs() -> None:
+    """Clear away what killed runs left, and print what that was."""
     for line in (*guardian.take_said(), *leftovers.clear()):
         print(f"An earlier run was killed and had left: {line}. It is gone.", flush=True)
 
 
-def run_drivers(wish: Wish) -> int:
+def run_drivers(options: Options) -> int:
     """tests/agents alone: no store is started for it, and its own pytest.toml holds."""
-    env = {**os.environ, PROFILE: wish.profile, SEED: str(wish.seed)}
-    argv = [sys.executable, "-m", "pytest", "-q", f"--hypothesis-seed={wish.seed}", *wish.words]
+    env = os.environ | seeded(options.profile, options.seed)
+    argv = [sys.executable, "-m", "pytest", "-q", *options.words]
     return subprocess.run(argv, cwd=ROOT, env=env, stdin=subprocess.DEVNULL).returncode
 
 
-def run_round(wish: Wish, number: int, required: bool) -> bool:
+def seeded(profile: str, seed: int) -> dict[str, str]:
+    """Environment of a run's processes. The order of Python's sets comes from the seed, too."""
+    return {PROFILE: profile, SEED: str(seed), "PYTHONHASHSEED": str(seed)}
+
+
+def run_profile(options: Options, required: bool) -> bool:
     """Everything chosen, once; whether nothing failed and something ran."""
-    seed = (wish.seed + number) % 2**31
-    print(f"Profile {wish.profile}, seed {seed}", flush=True)
+    print(f"Profile {options.profile}, seed {options.seed}", flush=True)
     begun = time.monotonic()
+    results = run_round(options, groups(options.profile))
+    total = sum((result.count for result in results), Count())
+    flaky = sum(case.flaky for result in results for case in result.cases)
+    report.tell(results)
+    if options.table:
+        options.table.write_text(report.table(results))
+    seconds = time.monotonic() - begun
+    print(f"\nAll tests: {seconds:.0f} s, profile {options.profile}, seed {options.seed}")
+    print_closing_lines(results, options)
+    skipped = any(result.count.skipped for result in results if result.title in NEVER_SKIPPED)
+    if required and skipped:
+        print(f"{REQUIRED}=required, but browser or rig tests were skipped; the reasons are above")
+    print(total, flush=True)
+    green = bool(total.passed and not total.failed) and flaky <= report.MOST_FLAKY
+    return green and not (required and skipped)
+
+
+def print_closing_lines(results: Sequence[Result], options: Options) -> None:
+    command = f"python3 manage.py test --{options.profile} --seed {options.seed}"
+    for line in report.closing_lines(results, command):
+        print(line)
+
+
+def explore(options: Options) -> bool:
+    """Rounds with new seeds until the time is over; whether nothing failed. The last round is cut short."""
+    deadline = time.monotonic() + options.minutes * 60
+    failed: list[tuple[Options, Result]] = []
+    rounds = 0
+    while time.monotonic() < deadline:
+        drawn = replace(options, seed=new_seed())
+        print(f"\nRound {rounds + 1}, profile {drawn.profile}, seed {drawn.seed}", flush=True)
+        results = run_round(drawn, exploring(drawn.profile), deadline)
+        print_closing_lines(results, drawn)
+        failed += [(drawn, result) for result in results if result.count.failed]
+        rounds += 1
+    print(
+        f"\n{rounds} seeds in {options.minutes:g} min; every failure, with the command that repeats it:"
+    )
+    for drawn, result in failed:
+        print_closing_lines([result], drawn)
+    total = sum((result.count.failed for _, result in failed), 0)
+    print(f"{total} failures", flush=True)
+    return not failed
+
+
+def run_round(
+    options: Options, chosen: Sequence[Group], deadline: float | None = None
+) -> list[Result]:
+    """The results of these groups, or of what pytest's own arguments choose, with second chances given."""
     results = []
     with stores() as stored, guardian.watching(dict(stored)):
-        env = {**stored, PROFILE: wish.profile, SEED: str(seed)}
-        if not wish.words:
-            env[WHOLE_GROUP] = "1"
-        with remembering(wish, env) as before:
-            for title, arguments in calls(wish):
-                results.append(run_group(title, arguments, env, seed))
+        named = {**stored, **seeded(options.profile, options.seed)}
+        env = named if options.words else {**named, WHOLE_GROUP: "1"}
+        with remembering(options, env) as before:
+            for title, arguments in calls(options, chosen):
+                if deadline is None or time.monotonic() < deadline:
+                    results.append(run_group(title, arguments, env, deadline))
             if before:
                 results.append(report.earlier(before))
-    total = sum((one.count for one in results), Count())
-    report.tell(results)
-    if wish.table:
-        wish.table.write_text(report.table(results))
-    print(f"\nAll tests: {time.monotonic() - begun:.0f} s, profile {wish.profile}, seed {seed}")
-    report.tell_failed(results)
-    print(total, flush=True)
-    if required and any(one.count.skipped for one in results if one.title in NEVER_SKIPPED):
-        print(f"{REQUIRED}=required, but browser or rig tests were skipped; the reasons are above")
-        return False
-    return bool(total.passed and not total.failed)
+        # Named: what a group would have drawn of its tests must not leave these out.
+        return report.excused(results, passing_again(results, named, deadline))
 
 
-def calls(wish: Wish) -> Iterator[tuple[str, tuple[str, ...]]]:
+def passing_again(
+    results: Sequence[Result], env: Mapping[str, str], deadline: float | None
+) -> set[str]:
+    """Node ids of the failed tests of hosts and pages that pass when they run once more, alone.
+
+    More of them than a green run may have are not tried again.
+    """
+    failed = [case for result in results for case in result.cases if case.failed]
+    again = list(dict.fromkeys(case.nodeid for case in failed if case.second_chance))
+    if not again:
+        return set()
+    if len(again) > report.MOST_FLAKY:
+        print(f"\n{len(again)} tests of hosts and pages failed: too many for a second chance.")
+        return set()
+    second = run_group("second chance", again, env, deadline)
+    bad = {case.nodeid for case in second.cases if case.failed}
+    return {case.nodeid for case in second.cases if not case.skipped} - bad
+
+
+def calls(options: Options, chosen: Sequence[Group]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Title and pytest's arguments of each call."""
-    if wish.words:
-        yield "chosen", wish.words
+    if options.words:
+        yield "chosen", options.words
         return
-    for group in groups(wish.profile):
+    for group in chosen:
         yield group.title, group.arguments()
 
 
 @contextmanager
-def remembering(wish: Wish, env: dict[str, str]) -> Iterator[Mapping[str, float]]:
-    """A night's run notes what has passed; the next one of the same sources goes on behind it.
+def remembering(options: Options, env: dict[str, str]) -> Iterator[Mapping[str, float]]:
+    """A run of `full` notes what has passed; the next one of the same sources goes on behind it.
 
     Yields what had passed: seconds by test.
     """
-    if wish.profile != FULL or wish.words or wish.repeat > 1:
+    if options.profile != FULL or options.words:
         yield {}
         return
-    place = journal.open_for(ROOT, anew=wish.anew)
+    place = journal.open_for(ROOT, anew=options.anew)
     if passed := journal.passed(place):
         print(
             f"Going on: {len(passed)} tests of these sources have passed before (--anew runs all)"
@@ -250,24 +271,33 @@ def remembering(wish: Wish, env: dict[str, str]) -> Iterator[Mapping[str, float]
     yield passed
 
 
-def run_group(title: str, arguments: Sequence[str], env: Mapping[str, str], seed: int) -> Result:
-    """One pytest call. A crash that left no report counts as one failure."""
+def run_group(
+    title: str, arguments: Sequence[str], env: Mapping[str, str], deadline: float | None = None
+) -> Result:
+    """One pytest call, stopped at the deadline. A crash in no test's name counts as one failure."""
     print(f"\n=== {title}", flush=True)
     xml = Path(env["BENCHLAB_STATE"]) / "report.xml"
     xml.unlink(missing_ok=True)
-    argv = [sys.executable, "-m", "pytest", "-q", f"--junitxml={xml}", f"--hypothesis-seed={seed}"]
     begun = time.monotonic()
-    code = run_pytest([*argv, *arguments], env)
+    argv = [sys.executable, "-m", "pytest", "-q", f"--junitxml={xml}", *arguments]
+    code = run_pytest(argv, env, deadline)
     seconds = time.monotonic() - begun
     if code == NO_TESTS:
         return Result(title, seconds, Count(), ())
-    count, cases = report.read(xml)
-    broke = code != 0 and not count.failed
-    return Result(title, seconds, count + Count(failed=1) if broke else count, cases)
+    count, cases = report.read(xml) if xml.exists() else (Count(), ())
+    if code and not count.failed:
+        crash = report.Case("", title, 0.0, f"pytest ended with exit code {code}, see above")
+        return Result(title, seconds, count + Count(failed=1), (*cases, crash))
+    return Result(title, seconds, count, cases)
 
 
-def run_pytest(argv: Sequence[str], env: Mapping[str, str]) -> int:
-    """Its exit code. It dies with us; where we are told to end it is told once, and stops its hosts before we go on."""
+def run_pytest(
+    argv: Sequence[str], env: Mapping[str, str], deadline: float | None = None
+) -> int | None:
+    """Its exit code, or None where the deadline ended it. It dies with us.
+
+    Where we are told to end it is told once, and stops its hosts before we go on.
+    """
     process = subprocess.Popen(
         argv,
         cwd=ROOT,
@@ -277,15 +307,23 @@ def run_pytest(argv: Sequence[str], env: Mapping[str, str]) -> int:
         preexec_fn=before_exec(signal.SIGTERM),
     )
     try:
-        return process.wait()
+        return process.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        interrupt(process)
+        return None
     except KeyboardInterrupt:
-        process.send_signal(signal.SIGINT)
-        try:
-            process.wait(PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        interrupt(process)
         raise
+
+
+def interrupt(process: subprocess.Popen[bytes]) -> None:
+    """As Ctrl-C does; killed where it does not end in time."""
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def install_tools() -> None:

@@ -1,6 +1,6 @@
-"""Profiles of a test run (quick, ci or full), and the one seed from which all that is drawn comes.
+"""Profiles of a test run (quick, ci or full), and the one seed from which everything random comes.
 
-`manage.py test` says both by environment variables, which every process of a run inherits. Standard library only:
+`manage.py test` passes both in environment variables, which every process of a run inherits. Standard library only:
 tests/agents runs without anything else.
 """
 
@@ -16,6 +16,8 @@ PROFILE, SEED = "BENCHLAB_TESTS", "BENCHLAB_TEST_SEED"
 WHOLE_GROUP = "BENCHLAB_TEST_GROUP"  # set where a profile chooses the tests, not a person by name
 QUICK, CI, FULL = "quick", "ci", "full"
 PROFILES = (QUICK, CI, FULL)
+# Two runs of one tree try the same inputs: quick and ci have this seed. `full` and `--explore` draw new ones.
+STORED_SEED = 20261127
 # Of what a property is tried with in a night, ci tries one in so many, and quick half as many; never fewer than these.
 ONE_IN = 25
 FEWEST = 20
@@ -32,10 +34,19 @@ def profile() -> str:
 
 
 def seed() -> int:
-    """The run's seed: the environment's, else drawn now and left there for the processes that follow."""
+    """The run's seed: the environment's, else the profile's, left there for the processes that follow."""
     if not os.environ.get(SEED):
-        os.environ[SEED] = str(secrets.randbelow(2**31))
+        os.environ[SEED] = str(seed_of(profile()))
     return int(os.environ[SEED])
+
+
+def seed_of(profile: str) -> int:
+    """The stored seed, and for `full` a new one."""
+    return new_seed() if profile == FULL else STORED_SEED
+
+
+def new_seed() -> int:
+    return secrets.randbelow(2**31)
 
 
 def examples(night: int) -> int:
@@ -62,7 +73,7 @@ def drawn(
     """Some of the cases, in their order; all of them in `full`.
 
     `quick` takes so many. `ci` takes, for each thing that a case `proves`, one that does, and so many `more`. The seed
-    draws among equals, so that over some days every case is tried. `what` names the purpose.
+    draws among equals, so that exploration tries every case in time. `what` names the purpose.
     """
     if profile() == FULL:
         return list(cases)
@@ -77,7 +88,7 @@ def drawn(
 def share(what: str, cases: Sequence[Case], one_in: int) -> list[Case]:
     """One in so many of the cases, in their order, drawn by the seed; all of them in `full`.
 
-    Where there are fewer than that: one now and then, so that over as many runs each is tried about once.
+    Where there are fewer than that, whether there is one depends on the seed: over as many seeds each is tried once.
     """
     if profile() == FULL:
         return list(cases)
@@ -90,7 +101,7 @@ def share(what: str, cases: Sequence[Case], one_in: int) -> list[Case]:
 def dealt(what: str, cases: Iterable[Case], hands: Sequence[str]) -> dict[str, set[Case]]:
     """Hand -> its cases: all of them in `full`, else each case is one hand's, which the seed draws.
 
-    For what may be proven in several ways, each of them alike: over some days every way has met every case.
+    For what may be proven in several ways, each of them alike: over some seeds every way has met every case.
     """
     every = sorted(cases, key=repr)
     if profile() == FULL:

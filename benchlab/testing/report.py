@@ -1,18 +1,25 @@
-"""Counts and times of a run's tests, from pytest's JUnit reports; and the table of what each file proves."""
+"""Counts, times and failures of a run's tests, from pytest's JUnit reports; and the table of what each file proves."""
 
 from __future__ import annotations
 
 import ast
+import shlex
 import xml.etree.ElementTree as ET  # nosec B405  # pytest's own report
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchlab.up.bootstrap import ROOT
 
 SLOWEST = 10
 LONGEST_REASON = 300  # characters
+# A long output is cut to its end: failures, reasons and commands fit into the last 40 lines.
+MOST_LINES = 36
+# A run with more flaky tests than that is red: something is wrong with the tests, or with what they test.
+MOST_FLAKY = 3
+# Property of a failed test in the JUnit report (tests/failures.py): timing is part of it, so it may run once more.
+SECOND_CHANCE = "second chance"
 
 
 @dataclass(frozen=True)
@@ -33,12 +40,26 @@ class Count:
 @dataclass(frozen=True)
 class Case:
     """One test: its file ("tests/agents/test_guard.py"), its name with parameters, how long it took with its set-up
-    and tear-down, and why it failed ("" where it did not)."""
+    and tear-down, and why it failed at first ("" where it did not).
+
+    `flaky`: it passed when it ran once more. A group that crashed is a case without a file.
+    """
 
     file: str
     name: str
     seconds: float
     reason: str = ""
+    skipped: bool = False
+    second_chance: bool = False
+    flaky: bool = False
+
+    @property
+    def nodeid(self) -> str:
+        return f"{self.file}::{self.name}" if self.file else self.name
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.reason) and not self.flaky
 
 
 @dataclass(frozen=True)
@@ -68,9 +89,17 @@ def read(path: Path) -> tuple[Count, tuple[Case, ...]]:
 
 def _case(element: ET.Element) -> Case:
     file = element.get("classname", "").replace(".", "/") + ".py"
-    broken = [one for one in element if one.tag in ("failure", "error")]
-    reason = "; ".join(_reason(one) for one in broken)
-    return Case(file, element.get("name", ""), float(element.get("time", 0)), reason)
+    broken = [child for child in element if child.tag in ("failure", "error")]
+    reason = "; ".join(_reason(child) for child in broken)
+    properties = {prop.get("name") for prop in element.iter("property")}
+    return Case(
+        file,
+        element.get("name", ""),
+        float(element.get("time", 0)),
+        reason,
+        skipped=element.find("skipped") is not None,
+        second_chance=SECOND_CHANCE in properties,
+    )
 
 
 def _reason(element: ET.Element) -> str:
@@ -102,10 +131,66 @@ def tell(results: Sequence[Result]) -> None:
             print(f"  {case.seconds:6.1f} s  {case.file}::{case.name}")
 
 
-def tell_failed(results: Sequence[Result]) -> None:
-    """Each test that failed, and why: told last, for of a long output the end is what is kept and read."""
-    for case in (case for result in results for case in result.cases if case.reason):
-        print(f"FAILED {case.file}::{case.name}: {case.reason}")
+def excused(results: Sequence[Result], passed_again: Set[str]) -> list[Result]:
+    """The same results, in which the tests with these node ids are flaky and have passed."""
+    return [_excused(result, passed_again) for result in results]
+
+
+def _excused(result: Result, passed_again: Set[str]) -> Result:
+    cases = tuple(
+        replace(case, flaky=True) if case.failed and case.nodeid in passed_again else case
+        for case in result.cases
+    )
+    flaky = sum(case.flaky for case in cases)
+    return replace(result, cases=cases, count=result.count + Count(passed=flaky, failed=-flaky))
+
+
+def closing_lines(results: Sequence[Result], command: str) -> list[str]:
+    """The last lines of a run: each flaky and each failed test, why it failed, and the command that repeats it.
+
+    `command` is the beginning of it, with profile and seed.
+    """
+    cases = [case for result in results for case in result.cases]
+    lines = [f"FLAKY {case.nodeid}: {case.reason}" for case in cases if case.flaky]
+    if len(lines) > MOST_FLAKY:
+        lines.append(f"More than {MOST_FLAKY} tests are flaky, so this run is red.")
+    return [*lines, *_failures([case for case in cases if case.failed], command, len(lines))]
+
+
+def _failures(failed: Sequence[Case], command: str, used: int) -> list[str]:
+    """Three lines a test; where these are too many, three a file; where those are, one a file."""
+    lines = [line for case in failed for line in _failure(case, command)]
+    if len(lines) + used <= MOST_LINES:
+        return lines
+    by_file: dict[str, list[Case]] = defaultdict(list)
+    for case in failed:
+        by_file[case.file].append(case)
+    lines = [line for file in by_file.items() for line in _failures_of(*file, command)]
+    if len(lines) + used <= MOST_LINES:
+        return lines
+    lines = [f"FAILED {file}: {_names(cases)}" for file, cases in by_file.items()]
+    return [*lines[: MOST_LINES - used], f"  {command} {' '.join(by_file)}"]
+
+
+def _failure(case: Case, command: str) -> tuple[str, ...]:
+    again = f"{command} {shlex.quote(case.nodeid)}" if case.file else command
+    return f"FAILED {case.nodeid}", f"  {case.reason}", f"  {again}"
+
+
+def _failures_of(file: str, cases: Sequence[Case], command: str) -> tuple[str, ...]:
+    if len(cases) == 1:
+        return _failure(cases[0], command)
+    return (
+        f"FAILED {file}: {_names(cases)}",
+        f"  {cases[0].name}: {cases[0].reason}",
+        f"  {command} {file}",
+    )
+
+
+def _names(cases: Sequence[Case]) -> str:
+    """Functions with how many of their cases failed: "test_a, test_b (12)"."""
+    counts = Counter(case.name.partition("[")[0] for case in cases)
+    return ", ".join(name if n == 1 else f"{name} ({n})" for name, n in counts.items())
 
 
 def table(results: Iterable[Result]) -> str:

@@ -34,7 +34,7 @@ HELP = """BenchLab: storage benchmark campaigns.
   python3 manage.py up        start everything, print the address (--port, --host, --detach, --no-campaign)
   python3 manage.py down      stop what `up` started
   python3 manage.py test      run the tests (--ci, --full: more of them; --install: get what they need by apt;
-                              --seed, --repeat; pytest's own arguments)
+                              --explore: new seeds; --seed; pytest's own arguments)
   python3 manage.py lint      ruff, mypy, import-linter, djade
   python3 manage.py bench     measure what BenchLab itself costs (words of names; one name and its options; --help)
   python3 manage.py backup    write all there is, and its keys, into a new directory; runs go on

@@ -12,6 +12,7 @@ import pytest
 
 from agents.contracts import Job
 from agents.jobs import job, spool
+from tests import seeding
 from tests.agents.local_shell import LocalShell
 from tests.programs import ssh_keygen
 
@@ -20,6 +21,11 @@ __all__ = ["ssh_keygen"]
 SHELLS = ("dash", "busybox", "bash")
 # What runs in the foreground is checked under more; mksh counts in 32 bits and cannot do it.
 MORE_SHELLS = (*SHELLS, "ksh93", "posh", "yash", "zsh")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """For this folder alone; in a run of all tests tests/conftest.py was first."""
+    seeding.register(config)
 
 
 @pytest.fixture

@@ -67,6 +67,7 @@ def words_of(job: Job) -> set[str]:
     return {word for word in found if word.isidentifier() or word.isdecimal()}
 
 
+@pytest.mark.draws
 @pytest.mark.parametrize(
     ("kind", "job", "target"), OWN, ids=lambda one: one if isinstance(one, str) else ""
 )

@@ -21,6 +21,7 @@ TABLE = json.loads(maker.FILE.read_text())
 RUNS, SDS = (2_000, 3) if profiles.profile() == profiles.QUICK else (40_000, 2)
 
 
+@pytest.mark.draws
 def test_the_largest_t_is_the_largest_of_all_splits():
     rows = dice("largest t").normal(size=(20, 17))
     found = zip(*largest_t(rows), strict=True)
@@ -51,6 +52,7 @@ def test_the_table_is_what_its_script_makes():
         assert TABLE["critical"][str(length)] == maker.critical(length)
 
 
+@pytest.mark.draws
 @pytest.mark.parametrize("length", [6, 22, 60, 200])
 def test_critical_values_are_passed_by_chance_as_seldom_as_they_say(length):
     """Normal series, none of them those of the table; also of a length between two of the table's."""
@@ -96,6 +98,7 @@ def test_no_change(values):
     assert changes(values) == []
 
 
+@pytest.mark.draws
 @pytest.mark.parametrize("noise", [0.02, 0.05, 0.10])
 def test_clean_histories_seldom_change(noise):
     """docs/analysis.md: 0.01, 0.05 and 0.01 per 100 runs."""
@@ -105,6 +108,7 @@ def test_clean_histories_seldom_change(noise):
     assert false <= allowed(0.03, histories)
 
 
+@pytest.mark.draws
 @pytest.mark.parametrize(
     ("step", "noise", "least"), [(0.05, 0.02, 0.85), (0.05, 0.05, 0.15), (0.10, 0.02, 0.92), (0.10, 0.05, 0.82)]
 )  # fmt: skip
@@ -125,6 +129,7 @@ def alarms(values, layouts):
     return any(any(one.confirmed for one in changes(values[:n], layouts[:n])) for n in looks)
 
 
+@pytest.mark.draws
 @pytest.mark.parametrize(
     ("noise", "luck", "build", "most"), [(0.05, 0.0, 1, 0.12), (0.02, 0.02, 3, 0.05), (0.02, 0.02, 10, 0.05)]
 )  # fmt: skip
@@ -142,6 +147,7 @@ def test_looking_again_and_again_seldom_alarms(noise, luck, build, most):
     assert found <= allowed(most, histories)
 
 
+@pytest.mark.draws
 def test_a_step_of_lucky_builds_is_confirmed_soon():
     """10 %, three runs a build that differ by 2 %: most within 15 runs."""
     drawn, histories = dice("delay"), many(140)
@@ -153,6 +159,7 @@ def test_a_step_of_lucky_builds_is_confirmed_soon():
     assert histories - soon <= allowed(0.25, histories)
 
 
+@pytest.mark.draws
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("past", [10, 11, 12, 19, 20, 50])
 def test_a_clean_run_is_seldom_unusual(past):
@@ -165,6 +172,7 @@ def test_a_clean_run_is_seldom_unusual(past):
     assert false <= most * runs + SDS * np.sqrt(runs * most)
 
 
+@pytest.mark.draws
 def test_a_run_that_lost_a_fifth_stands_out():
     """docs/analysis.md: 75 % at noise 5 %."""
     drawn = dice("fifth")

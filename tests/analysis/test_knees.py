@@ -80,6 +80,7 @@ def test_one_bad_run_moves_no_knee():
     assert knee(cells).at == 4
 
 
+@pytest.mark.draws
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("repeats", "noise"), [(3, 0.03), (3, 0.05), (3, 0.10), (1, 0.03), (1, 0.10)]
@@ -123,6 +124,7 @@ def test_one_repeat_says_and_does_not_draw(values, at):
     assert found.low <= at <= found.high
 
 
+@pytest.mark.draws
 def test_labels_are_those_of_the_definition():
     """The library's labels against the simulation's own, which are written without it."""
     dice = noise_of_curves.dice("labels")

@@ -64,6 +64,7 @@ def test_a_slump_of_4_percent_is_no_fall():
     assert collapse(cells(values, noise=0.002)) is None
 
 
+@pytest.mark.draws
 @pytest.mark.parametrize("noise", [0.03, 0.10])
 def test_simulated_falls_and_caps(noise):
     """At most one false fall and one false cap in 100; more than a third of large falls are found."""

@@ -167,6 +167,7 @@ def test_unlike_numbers_of_repeats(change):
         table(5, order, FEWER, change=change)
 
 
+@pytest.mark.draws
 @pytest.mark.parametrize("depths", drawn("depths", [1, 2, 3, 4, 5, 12], quick=2, more=4))
 def test_other_numbers_of_depths(depths):
     """Set-ups may have only some depths in common: those are left to compare."""

@@ -39,6 +39,7 @@ def walked(api, url: str) -> list[int]:
     return found
 
 
+@pytest.mark.draws
 def test_a_cursor_walks_every_list_in_every_order(api, ours):
     orders = [
         (prefix, sign + field)

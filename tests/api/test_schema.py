@@ -69,8 +69,6 @@ def served(rows, headers, monkeypatch):
 @settings(
     max_examples=10,
     deadline=None,
-    derandomize=True,
-    database=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
@@ -94,6 +92,7 @@ def named(operation) -> set[str]:
     return {name for body in operation.body for name in body.optimized_schema.get("properties", {})}
 
 
+@pytest.mark.draws
 def test_schemathesis_finds_nothing(served, rows, headers):
     """Ten made-up requests to each operation drawn: no server error, no answer that the schema does not know."""
     operations = {

@@ -33,6 +33,7 @@ HALF = len(EVERY) // 2
 PAGES = profiles.drawn("pages under the policy", EVERY, quick=HALF, more=HALF)
 
 
+@pytest.mark.draws
 def test_no_page_violates_the_policy(chromium, live_server, user, rows):  # noqa: F811
     user.is_superuser = True
     user.save()

@@ -264,6 +264,7 @@ class Walk:
         return self.wrong + [one for one in said if not re.search(r"status of 40[14]", one)]
 
 
+@pytest.mark.draws
 def test_every_page_in_a_browser(chromium, live_server, lab, left, waits, user):
     stranger, alice, careful = (Walk(chromium, live_server.url) for _ in range(3))
     alice.log_in()

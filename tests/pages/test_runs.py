@@ -91,6 +91,7 @@ ORDERS = (
 )  # fmt: skip
 
 
+@pytest.mark.draws
 @pytest.mark.parametrize("few", [0, 5000])
 def test_pages_follow_each_other_in_every_order(web, lab, few, monkeypatch):
     """Rows may be walked along an index, or all sorted."""

@@ -33,6 +33,11 @@ def assert_blank(host: PracticeHost, *names: str) -> None:
     assert "bl" not in mapped
 
 
+def assert_unchanged(host: PracticeHost, before: str) -> None:
+    """Compare with an earlier `storage_state`."""
+    assert storage_state(host) == before, "the module left something on the host"
+
+
 def storage_state(host: PracticeHost) -> str:
     """Every block device, what is on it, where it is mounted: equal as long as nothing was left behind."""
     return host.ssh("sh", "-c", STATE).stdout

@@ -25,7 +25,7 @@ from benchlab.practice import (
     sweep_leftovers,
 )
 from tests import failures
-from tests.rig.blank import storage_state
+from tests.rig.blank import assert_unchanged, storage_state
 
 failures.listen()
 
@@ -71,7 +71,7 @@ def lend(kept: list[KeptHost[Host]], boot: Callable[[], KeptHost[Host]]) -> Iter
     lent = kept.pop() if kept else boot()
     try:
         yield lent.host
-        assert storage_state(lent.host) == lent.state, "the module left something on the host"
+        assert_unchanged(lent.host, lent.state)
     except BaseException:
         lent.host.stop()
         raise

@@ -203,6 +203,7 @@ HOLD_AGAINST = (
 )
 
 
+@pytest.mark.draws
 @pytest.mark.one_in(2)
 @pytest.mark.django_db
 @pytest.mark.parametrize("place", HOLD_AGAINST)

@@ -108,6 +108,7 @@ def body(answer: Any) -> bytes:
     return b"".join(answer.streaming_content) if answer.streaming else answer.content
 
 
+@pytest.mark.draws
 def test_no_query_is_a_failure(rows, owner, looked_for, settings):
     settings.BENCHLAB_API_RATES = dict.fromkeys(settings.BENCHLAB_API_RATES, 0)
     draw = profiles.random_for("odd queries")

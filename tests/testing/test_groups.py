@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 from _pytest.mark.expression import Expression
 
-from benchlab.testing.command import NEVER_SKIPPED, Group, groups
+from benchlab.testing.groups import NEVER_SKIPPED, Group, exploring, groups
 from benchlab.testing.profiles import CI, FULL, PROFILES, QUICK
 from benchlab.up.bootstrap import ROOT
 
 NAMES = ("rig", "browser", "alone", "quick", "slow", "night")
+DRAWS = {"drawn", "dice", "random_for", "share"}
+MODULES = ("profiles", "noise_of_curves")
 MARKS = [
     {name for name, yes in zip(NAMES, has, strict=True) if yes}
     for has in product((False, True), repeat=len(NAMES))
@@ -95,3 +97,43 @@ def test_every_test_stands_where_its_group_looks(profile):
         for group in groups(profile):
             if group.places and chosen(group, marks):
                 assert place.startswith(group.places), f"{place}: {marks} is in {group.title}"
+
+
+@pytest.mark.parametrize("name", ["hypothesis", "draws", "one_in", "slow"])
+@pytest.mark.parametrize("needs", ["", "rig", "browser"])
+def test_exploration_runs_what_a_new_seed_changes(name, needs):
+    titles = [group.title for group in exploring(CI) if chosen(group, {name, needs})]
+    assert titles == [needs or "without host or browser"]
+
+
+def test_exploration_leaves_out_what_no_seed_changes():
+    unseeded: set[str] = set()
+    for marks in (unseeded, {"browser"}, {"alone"}, {"rig", "alone", "slow"}, {"draws", "night"}):
+        assert not any(chosen(group, marks) for group in exploring(CI))
+
+
+def test_every_test_that_draws_is_marked_for_exploration():
+    files = (
+        file
+        for file in (ROOT / "tests").rglob("test_*.py")
+        if not {"testing", "rig"} & set(file.parts)
+    )
+    assert [f"{file.name}::{name}" for file in files for name in unmarked(file)] == []
+
+
+def unmarked(file: Path) -> Iterator[str]:
+    """Names of tests that call what draws, without the mark."""
+    tree = ast.parse(file.read_text())
+    sources = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    imported = [node for node in sources if (node.module or "").endswith(MODULES)]
+    drawing = {f"{module}.{name}" for module in MODULES for name in DRAWS}
+    drawing |= {alias.name for node in imported for alias in node.names} & DRAWS
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            marks = {ast.unparse(decorator) for decorator in node.decorator_list}
+            if called(node) & drawing and "pytest.mark.draws" not in marks:
+                yield node.name
+
+
+def called(node: ast.AST) -> set[str]:
+    return {ast.unparse(call.func) for call in ast.walk(node) if isinstance(call, ast.Call)}

@@ -105,11 +105,19 @@ def test_a_profile_that_there_is_not_is_named(monkeypatch):
         profiles.profile()
 
 
-def test_processes_that_follow_get_the_seed_that_was_drawn(monkeypatch):
+@pytest.mark.parametrize("profile", [profiles.QUICK, profiles.CI])
+def test_quick_and_ci_have_the_stored_seed(monkeypatch, profile):
+    monkeypatch.setenv(profiles.PROFILE, profile)
+    monkeypatch.delenv(profiles.SEED)
+    assert profiles.seed() == profiles.STORED_SEED
+
+
+def test_full_draws_a_seed_that_its_processes_inherit(monkeypatch):
+    monkeypatch.setenv(profiles.PROFILE, profiles.FULL)
     monkeypatch.delenv(profiles.SEED)
     drawn = profiles.seed()
     script = "from benchlab.testing import profiles; print(profiles.seed())"
-    said = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", script], env=os.environ, capture_output=True, text=True
     )
-    assert said.stdout.strip() == str(drawn)
+    assert done.stdout.strip() == str(drawn) != str(profiles.STORED_SEED)

@@ -1,4 +1,4 @@
-"""The report of a run: counts, shares and the slowest; of a failure, how to have it again and what a host said."""
+"""The report of a run: counts, shares and the slowest; each failure with its reason, its command and its hosts."""
 
 from __future__ import annotations
 
@@ -28,12 +28,64 @@ def test_counts_and_times_of_a_report(tmp_path, capsys):
     assert said.index("40.0 s  tests/testing/test_reporting.py::test_c") < said.index("2.5 s  ")
 
 
-def test_what_failed_is_told_with_its_reason(tmp_path, capsys):
+COMMAND = "python3 manage.py test --ci --seed 7"
+
+
+def closing_lines(*cases: report.Case) -> list[str]:
+    return report.closing_lines([report.Result("one", 1.0, report.Count(), cases)], COMMAND)
+
+
+def failed(file: str, name: str) -> report.Case:
+    return report.Case(file, name, 0.1, "AssertionError: 1 == 2")
+
+
+def test_the_last_lines_name_each_failure_its_reason_and_its_command(tmp_path):
     (tmp_path / "report.xml").write_text(XML)
-    report.tell_failed([report.Result("one", 30, *report.read(tmp_path / "report.xml"))])
-    assert capsys.readouterr().out.splitlines() == [
-        "FAILED tests/agents/test_guard.py::test_b: AssertionError: 1 == 2",
-        "FAILED tests/testing/test_reporting.py::test_c: error",
+    assert closing_lines(*report.read(tmp_path / "report.xml")[1]) == [
+        "FAILED tests/agents/test_guard.py::test_b",
+        "  AssertionError: 1 == 2",
+        f"  {COMMAND} tests/agents/test_guard.py::test_b",
+        "FAILED tests/testing/test_reporting.py::test_c",
+        "  error",
+        f"  {COMMAND} tests/testing/test_reporting.py::test_c",
+    ]
+
+
+def test_a_command_quotes_what_a_shell_would_read():
+    assert (
+        closing_lines(failed("a.py", "test_a[it's]"))[-1]
+        == f"""  {COMMAND} 'a.py::test_a[it'"'"'s]'"""
+    )
+
+
+def test_a_group_that_crashed_is_named():
+    crash = report.Case("", "rig", 0.0, "pytest ended with exit code 3, see above")
+    assert closing_lines(crash) == [
+        "FAILED rig",
+        "  pytest ended with exit code 3, see above",
+        f"  {COMMAND}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("files", "tests"), [(1, 12), (1, 13), (1, 400), (12, 40), (13, 40), (30, 31), (90, 90)]
+)
+def test_however_many_fail_the_last_lines_are_few_and_lead_to_all(files, tests):
+    cases = [failed(f"tests/test_{n % files}.py", f"test_a[{n}]") for n in range(tests)]
+    lines = closing_lines(*cases)
+    assert len(lines) <= report.MOST_LINES + 1
+    commands = " ".join(line for line in lines if COMMAND in line)
+    assert all(f"tests/test_{n}.py" in commands for n in range(files))
+
+
+def test_of_one_file_the_functions_are_counted():
+    lines = closing_lines(
+        *(failed("a.py", f"test_a[{n}]") for n in range(40)), failed("a.py", "test_b")
+    )
+    assert lines == [
+        "FAILED a.py: test_a (40), test_b",
+        "  test_a[0]: AssertionError: 1 == 2",
+        f"  {COMMAND} a.py",
     ]
 
 
@@ -92,7 +144,7 @@ def test_another_file_begins_with_no_commands(monkeypatch):
     assert not noted
 
 
-def test_a_failure_says_how_to_have_it_again():
-    said = failures.again("tests/a.py::test_b[c]")
+def test_a_failure_says_how_to_repeat_it():
+    section = failures.again("tests/a.py::test_b[c]")
     profile, seed = profiles.profile(), profiles.seed()
-    assert said == f"python3 manage.py test --{profile} --seed {seed} 'tests/a.py::test_b[c]'"
+    assert section == f"python3 manage.py test --{profile} --seed {seed} 'tests/a.py::test_b[c]'"

@@ -99,6 +99,7 @@ def pairs() -> list[tuple[str, str]]:
     )
 
 
+@pytest.mark.draws
 @pytest.mark.parametrize(("slug", "name"), pairs())
 def test_what_the_wizard_takes_the_host_does(slug, name):
     """The three scheduler presets of article 003 were refused to bonnie++: "no mount point"."""
