@@ -190,8 +190,8 @@ ACCOUNT_EMAIL_SUBJECT_PREFIX = "[BenchLab] "
 ACCOUNT_SESSION_REMEMBER = None  # the person says so: else the session ends with the browser
 ACCOUNT_LOGOUT_REDIRECT_URL = "login"
 ACCOUNT_FORMS = {
-    "change_password": "benchlab.pages.team.passwords.ChangePassword",  # nosec B105
-    "set_password": "benchlab.pages.team.passwords.SetPassword",  # nosec B105
+    "change_password": "benchlab.pages.team.passwords.ChangePassword",
+    "set_password": "benchlab.pages.team.passwords.SetPassword",
 }
 ACCOUNT_RATE_LIMITS = {
     "login": "60/m/ip",

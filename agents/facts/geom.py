@@ -7,7 +7,7 @@ what it lies on. Every node in /dev is itself a consumer (class DEV), opened whe
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ET  # nosec B405  # see _geoms
+import xml.etree.ElementTree as ET  # see _geoms
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -130,7 +130,7 @@ def _geoms(section: Section) -> Iterator[_Geom]:
     if b"<!" in raw:  # the kernel writes no such thing, and entities could fill the memory
         raise bad_facts("geom: a declaration in kern.geom.confxml")
     try:
-        mesh = ET.fromstring(raw)  # nosec B314  # without declarations, so without entities
+        mesh = ET.fromstring(raw)  # noqa: S314  # without declarations, so without entities
     except ET.ParseError as error:
         raise bad_facts(f"geom: kern.geom.confxml is not XML: {error}") from None
     for kind in mesh.findall("class"):

@@ -19,7 +19,7 @@ from agents.quote import command_line, exports
 HOSTSIDE = files("agents.hostside")
 PIECE = 16 << 20  # bytes of a file that is too large for one answer; outputs.sh
 GRACE_S = 5  # between TERM and KILL
-BASE = "/var/tmp"  # nosec B108  # spool.sh refuses a directory in it that is not our own
+BASE = "/var/tmp"  # noqa: S108  # spool.sh refuses a directory in it that is not our own
 PLAIN = re.compile(r"[A-Za-z0-9_+=@%][A-Za-z0-9_.+=@%,-]{0,199}")
 PROGRAMS = (b"\x7fELF", b"#!/")
 OWN_FILES = (

@@ -21,7 +21,7 @@ NOT_HERE = ("/dev", "/proc", "/sys", "/boot", "/etc", "/usr", "/bin", "/sbin", "
 @dataclass(frozen=True, slots=True)
 class Options:
     path: str = field(
-        default="/var/tmp/benchlab",  # nosec B108  # a person chooses it; tools make their files in it
+        default="/var/tmp/benchlab",  # noqa: S108  # a person chooses it; tools make their files in it
         metadata={"help": "An absolute path; the layout creates its own directory in it"},
     )
 

@@ -239,7 +239,7 @@ def _in_order(items: Iterable[T], order: str, rng: Random) -> list[T]:
 
 
 def _rng(seed: int, block: str) -> Random:
-    return Random(f"{seed}:{block}")  # nosec B311  # an order of runs, repeatable on purpose
+    return Random(f"{seed}:{block}")  # noqa: S311  # an order of runs, repeatable on purpose
 
 
 def _check_sweep(workload: int, sweep: Sweep) -> None:

@@ -104,7 +104,7 @@ def _page(request: HttpRequest, shown: dict[str, Any], *, attached: bool, mark: 
         {
             "subject": subject,
             "about": origins.words(lines),
-            "body": mark_safe(_absolute(body, origin)),  # nosec B308 B703  # ours, escaped already
+            "body": mark_safe(_absolute(body, origin)),  # noqa: S308  # ours, escaped already
             "style": _style(),
             "scripts": scripts,
             "policy": POLICY.format(scripts=" ".join(map(_hashed, scripts))),
@@ -143,7 +143,7 @@ def _figures(card: Card, lines: Iterable[Group]) -> SafeString:
 def _embedded(made: Mapping[str, bytes]) -> SafeString:
     pairs = b",".join(orjson.dumps(name) + b":" + figure for name, figure in made.items())
     text = (b"{" + pairs + b"}").decode().replace("<", "\\u003c")
-    return mark_safe(text)  # nosec B308 B703  # JSON without a tag
+    return mark_safe(text)  # noqa: S308  # JSON without a tag
 
 
 def _numbers(lines: Iterable[Group]) -> str:
@@ -158,7 +158,7 @@ def _script(name: str) -> SafeString:
     text = _source(name).decode()
     if "</script" in text.lower():
         raise ValueError(f"{name}: holds the end of a script element")
-    return mark_safe(text)  # nosec B308 B703  # a file of this repository
+    return mark_safe(text)  # noqa: S308  # a file of this repository
 
 
 def _hashed(script: str) -> str:
@@ -170,7 +170,7 @@ def _style() -> SafeString:
     """The stylesheet, with its font in it."""
     text = _source("benchlab.css").decode()
     text = FONT.sub(lambda found: f'url("{_data(found[1])}")', text)
-    return mark_safe(text)  # nosec B308 B703  # a file of this repository
+    return mark_safe(text)  # noqa: S308  # a file of this repository
 
 
 def _data(name: str) -> str:

@@ -27,7 +27,7 @@ RUN = "BENCHLAB_TEST_RUN"
 PLACES = "benchlab-test-"
 OWNER = "run.json"
 NAMESPACES = Path("/run/netns")
-MEMORY = Path("/dev/shm")  # nosec B108  # only a directory with a name of our own goes there
+MEMORY = Path("/dev/shm")  # noqa: S108  # only a directory with a name of our own goes there
 
 
 def this_run() -> str:

@@ -59,7 +59,7 @@ def examples(night: int) -> int:
 
 def random_for(what: str) -> random.Random:
     """Random numbers of this run for one purpose: the same for the same seed, whatever else is drawn."""
-    return random.Random(f"{seed()} {what}")  # nosec B311  # nothing is kept secret with it
+    return random.Random(f"{seed()} {what}")  # noqa: S311  # nothing is kept secret with it
 
 
 def drawn(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import shlex
-import xml.etree.ElementTree as ET  # nosec B405  # pytest's own report
+import xml.etree.ElementTree as ET  # pytest's own report
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -75,7 +75,7 @@ class Result:
 def read(path: Path) -> tuple[Count, tuple[Case, ...]]:
     """Counts and times of a JUnit report; an error (a fixture that broke) is a failure, no report is one too."""
     try:
-        suites = list(ET.parse(path).getroot().iter("testsuite"))  # nosec B314  # pytest's own report
+        suites = list(ET.parse(path).getroot().iter("testsuite"))  # noqa: S314  # pytest's own report
     except (OSError, ET.ParseError):
         return Count(failed=1), ()
     total = Count()

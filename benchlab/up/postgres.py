@@ -266,7 +266,7 @@ def settings(postgres: Postgres, throw_away: bool = False) -> list[str]:
         "timezone": "UTC",
         "log_timezone": "UTC",
     }
-    if not os.access("/dev/shm", os.W_OK):  # nosec B108  # a chroot may have none
+    if not os.access("/dev/shm", os.W_OK):  # noqa: S108  # a chroot may have none
         chosen["dynamic_shared_memory_type"] = "mmap"
     if throw_away:
         chosen |= FAST

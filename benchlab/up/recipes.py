@@ -16,7 +16,7 @@ from benchlab.up.state import State
 from benchlab.up.supervised import Recipe
 
 Argv = tuple[str, ...]
-EVERYWHERE = ("0.0.0.0", "::")  # nosec B104  # what a person asks for by --host
+EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # what a person asks for by --host
 DJANGO: Argv = (sys.executable, "-m", "django")
 CELERY: Argv = (sys.executable, "-m", "celery", "-A", "benchlab.celery")
 
@@ -47,7 +47,7 @@ def is_v4(address: object) -> bool:
 
 def reach(host: str) -> str:
     """The address under which we reach ourselves when we listen on `host`."""
-    return {"0.0.0.0": ports.LOOPBACK, "::": "::1"}.get(host, host)  # nosec B104  # the other way round
+    return {"0.0.0.0": ports.LOOPBACK, "::": "::1"}.get(host, host)  # noqa: S104  # the other way round
 
 
 def page_url(host: str, port: int) -> str:

@@ -223,5 +223,5 @@ def test_a_server_that_cannot_stream_answers_at_once(live_server, web, campaign)
         live_server.url + reverse("campaign-events", args=[campaign.pk]),
         headers={"Cookie": f"sessionid={web.cookies['sessionid'].value}"},
     )
-    with urllib.request.urlopen(asked, timeout=10) as answer:  # nosec B310  # our own server
+    with urllib.request.urlopen(asked, timeout=10) as answer:  # our own server
         assert (answer.status, answer.read()) == (204, b"")

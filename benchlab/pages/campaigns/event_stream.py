@@ -136,7 +136,7 @@ def campaign_events(request: HttpRequest, pk: int) -> HttpResponseBase:
 async def _stream(pk: int) -> AsyncIterator[bytes]:
     # Here the middleware is through with the answer. What it opened would stay ours as long as the page is open.
     await sync_to_async(connections.close_all)()
-    draw = random.Random()  # nosec B311  # when to be told is no secret
+    draw = random.Random()  # noqa: S311  # when to be told is no secret
     async with hub().listen(pk) as queue:
         yield PING  # so that the browser sees the stream open at once
         while True:
