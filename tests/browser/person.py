@@ -12,7 +12,12 @@ from benchlab.testing import profiles
 from tests.browser import console
 from tests.browser.axe import violations
 
-PICTURES = Path(os.environ.get("BENCHLAB_SHOTS") or Path(__file__).parent / "screenshots")
+SHOTS = os.environ.get("BENCHLAB_SHOTS")
+PICTURES = Path(SHOTS or Path(__file__).parent / "screenshots")
+# Nobody looks at those of quick and ci, which would be a tenth of the time of pages.
+TAKES_PICTURES = (
+    bool(SHOTS) or profiles.WHOLE_GROUP not in os.environ or profiles.profile() == profiles.FULL
+)
 PATIENCE_MS = 30_000  # a busy machine
 SETTLED_MS = 600  # charts are drawn anew a moment after the last change of width
 # Chromium now and then draws no frame at all after a change of width
@@ -112,6 +117,8 @@ class Person:
 
     def picture(self, name: str) -> None:
         """Taken again where Chromium stalled: what is proven is the page, not that the first picture came."""
+        if not TAKES_PICTURES:
+            return
         PICTURES.mkdir(parents=True, exist_ok=True)
         for left in reversed(range(PICTURE_TRIES)):
             try:

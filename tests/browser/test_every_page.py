@@ -1,7 +1,7 @@
 """Every page there is, found by walking the addresses, in a browser: on a phone, a desk and a wall, in both themes.
 
 Each has one heading, a title, is no wider than the screen, and axe, the policy and the console have no word to say.
-The pictures are left in tests/browser/screenshots, or where BENCHLAB_SHOTS says, for a person to look at.
+Where the test is named, or BENCHLAB_SHOTS names a folder, pictures are left for a person to look at (person.py).
 """
 
 from __future__ import annotations

@@ -105,7 +105,8 @@ def every_link_leads_somewhere(url: str, said: str) -> None:
     seen, wrong = walk.everywhere()
     assert wrong == []
     pictures = {one for one in seen if one.startswith("/docs/pictures/")}
-    assert len(seen) > 100 and "/docs/method/" in seen and pictures
+    # How many links there are depends on how far the first campaign is.
+    assert {"/", "/campaigns/", "/hosts/", "/docs/method/"} <= set(seen) and pictures
 
 
 def test_from_the_first_start_to_down(lab):
