@@ -46,7 +46,11 @@ class Person:
         self.url = url
         self.complaints: list[str] = []
         context = chromium.new_context(
-            viewport=DESK, java_script_enabled=javascript, accept_downloads=True, base_url=url
+            viewport=DESK,
+            java_script_enabled=javascript,
+            accept_downloads=True,
+            base_url=url,
+            reduced_motion="reduce",  # a badge that pulses is painted again and again, without a graphics card
         )
         context.add_init_script(TELL)
         context.set_default_timeout(PATIENCE_MS)

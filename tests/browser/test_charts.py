@@ -33,7 +33,9 @@ def campaign(team, user):
 
 def log_in(chromium, live_server, scheme: str) -> tuple[Any, list[str]]:
     """A page of alice's, and what its console complains of from now on."""
-    page = chromium.new_context(color_scheme=scheme, accept_downloads=True).new_page()
+    page = chromium.new_context(
+        color_scheme=scheme, accept_downloads=True, reduced_motion="reduce"
+    ).new_page()
     said: list[str] = []
     console.listen(page, said.append)
     page.goto(f"{live_server.url}/login/")

@@ -35,7 +35,7 @@ def live_page(
 ) -> Iterator[tuple[Any, list[str]]]:
     """The campaign's page once its stream is open, and the scripts' errors. `clock`: its timers can be wound on."""
     with stack.web(tmp_path, stack.redis_url(9)) as url:
-        context = chromium.new_context(base_url=url)
+        context = chromium.new_context(base_url=url, reduced_motion="reduce")
         session = {"name": "sessionid", "value": web.cookies["sessionid"].value, "url": url}
         context.add_cookies([session])
         page = context.new_page()
