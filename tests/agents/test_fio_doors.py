@@ -21,6 +21,7 @@ from agents.outputs import fio_jobfile as jobfile
 from agents.tools import fio
 from agents.tools._fio_options import Options
 from tests.agents.made_up import LAYOUT
+from tests.each_case import check_each
 
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 
@@ -124,9 +125,12 @@ def test_whatever_of_this_fio_takes_words_was_looked_at():
     assert [o for o in known - allowed if not (refused(o, None) and refused(o, "1"))] == []
 
 
-@pytest.mark.parametrize("engine", engines_of_fio() if shutil.which("fio") else [])
-def test_every_engine_of_this_fio_was_looked_at(engine):
+def test_every_engine_of_this_fio_was_looked_at():
     """Its own options too: none that may be set takes words."""
+    check_each(check_engine, engines_of_fio())
+
+
+def check_engine(engine: str) -> None:
     assert (engine in STAYING) != (engine in jobfile.HARMFUL_ENGINES), engine
     assert refused("ioengine", engine) == (engine in jobfile.HARMFUL_ENGINES)
     for word in (f"{engine}:/tmp/zqx.so", f"external:/tmp/{engine}.so", f"/tmp/{engine}"):
@@ -143,12 +147,15 @@ TRIED = sorted(WORDS | {"bsrange", "rate", "cpus_allowed", "ss", "iomem", "block
 
 
 @pytest.mark.parametrize("value", ["{out}", "x:{out}"])
-@pytest.mark.parametrize("key", TRIED)
-def test_a_path_in_whatever_may_be_set_opens_no_file(tmp_path: Path, key, value):
+def test_a_path_in_whatever_may_be_set_opens_no_file(tmp_path: Path, value):
     """The real fio runs it: nothing but its own file in the target and its result in its own directory."""
-    mount, cwd, outside = tmp_path / "mount", tmp_path / "cwd", tmp_path / "outside"
-    for place in (mount, cwd, outside):
-        place.mkdir()
+    check_each(lambda key: opens_no_file(tmp_path / key, key, value), TRIED)
+
+
+def opens_no_file(place: Path, key: str, value: str) -> None:
+    mount, cwd, outside = place / "mount", place / "cwd", place / "outside"
+    for folder in (mount, cwd, outside):
+        folder.mkdir(parents=True)
     given = value.format(out=outside / "zqx")
     target = Target(LAYOUT, mount=str(mount), size=1 << 20)
     try:
@@ -164,5 +171,5 @@ def test_a_path_in_whatever_may_be_set_opens_no_file(tmp_path: Path, key, value)
     with suppress(subprocess.TimeoutExpired):  # one that waits opens nothing either
         subprocess.run(made.argv, cwd=cwd, capture_output=True, timeout=5, check=False)
     assert list(outside.iterdir()) == []
-    assert {one.name for one in tmp_path.iterdir()} == {"mount", "cwd", "outside"}
+    assert {one.name for one in place.iterdir()} == {"mount", "cwd", "outside"}
     assert {one.name for one in cwd.iterdir()} <= {"job.fio", *made.outputs}

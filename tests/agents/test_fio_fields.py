@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from agents.contracts import Metric, ParseError
 from agents.outputs import fio_fields as fields
 from agents.outputs import fio_json
 from agents.tools import fio
-from tests.agents.test_fio_versions import PATHS, REAL, document
+from tests.agents.test_fio_versions import PATHS, document
 from tests.agents.test_tools import CASES
+from tests.each_case import check_each
 
 DIRECTIONS = ("read", "write", "trim", "mixed")
 LATENCIES = ("slat_ns", "clat_ns", "lat_ns")
@@ -65,9 +67,12 @@ class Watched(dict[str, Any]):
         return super().__contains__(key)
 
 
-@pytest.mark.parametrize("path", REAL)
-def test_every_field_that_is_read_is_named(path: Any) -> None:
+def test_every_field_that_is_read_is_named() -> None:
     """2.x names of latencies, without their unit, are the exception: they are looked for where the others are not."""
+    check_each(check_fields, PATHS, name=attrgetter("stem"))
+
+
+def check_fields(path: Any) -> None:
     old = {"slat", "clat", "lat"}
     for raw in document(path)["jobs"]:
         job = Watched(raw, set())
@@ -113,9 +118,12 @@ def test_flushes_that_were_asked_for_and_not_told_are_named() -> None:
 
 
 @pytest.mark.parametrize("version", LATER, ids=lambda version: f"before-{version[0]}.{version[1]}")
-@pytest.mark.parametrize("path", REAL)
-def test_a_result_of_an_older_fio_is_read(path: Any, version: fields.Version) -> None:
+def test_a_result_of_an_older_fio_is_read(version: fields.Version) -> None:
     """All that this version and later ones brought is taken away: what is left tells the same, or does not tell it."""
+    check_each(lambda path: check_older(path, version), PATHS, name=attrgetter("stem"))
+
+
+def check_older(path: Any, version: fields.Version) -> None:
     data = document(path)
     whole = {(m.name, *m.labels.values()): m.value for m in parsed(data)}
     for one, table in places(data):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from agents.drivers import reading
 from agents.outputs import fio_json
 from agents.tools import fio
 from tests.agents.test_tools import CASES, SUFFIX, expectation
+from tests.each_case import check_each
 
 # Not whole, several results, or clients, whose sum fio itself prints: test_fio_numbers.py.
 OTHERS = (
@@ -31,7 +33,6 @@ PATHS = [
     and not any(word in path.name for word in OTHERS)
     and "error" not in expectation(path.with_suffix(SUFFIX))
 ]
-REAL = [pytest.param(path, id=path.stem) for path in PATHS]
 
 
 def document(path: Path) -> dict[str, Any]:
@@ -40,8 +41,11 @@ def document(path: Path) -> dict[str, Any]:
     return json.JSONDecoder().raw_decode(text[text.index("{\n") :])[0]
 
 
-@pytest.mark.parametrize("path", REAL)
-def test_figures_are_sums_over_the_jobs(path: Path) -> None:
+def test_figures_are_sums_over_the_jobs() -> None:
+    check_each(check_sums, PATHS, name=attrgetter("stem"))
+
+
+def check_sums(path: Path) -> None:
     metrics = fio.parse({"stdout": path.read_bytes()}, fio.Options())
     groups: dict[int, list[dict[str, Any]]] = {}
     for job in document(path)["jobs"]:

@@ -14,13 +14,10 @@ from agents.contracts import AgentError
 from agents.drivers import reading
 from agents.outputs import fio_json, fio_load, json_lines
 from benchlab.testing.profiles import examples
+from tests.each_case import check_each
 
 CASES = Path(__file__).parents[1] / "cases"
-TEXTS = {
-    str(path.relative_to(CASES)): path.read_bytes()
-    for path in sorted(CASES.rglob("*"))
-    if path.is_file() and b'"jobname"' in path.read_bytes()
-}
+RANDRW = CASES / "tools" / "fio" / "3.33-randrw.json"
 
 
 def whole(raw: bytes) -> dict[str, Any] | None:
@@ -30,7 +27,16 @@ def whole(raw: bytes) -> dict[str, Any] | None:
         return None
 
 
-PLAIN = {name: raw for name, raw in TEXTS.items() if whole(raw) is not None}
+def outputs() -> dict[str, bytes]:
+    """Those of fio's among all cases that can be read."""
+    texts = {
+        str(path.relative_to(CASES)): path.read_bytes()
+        for path in sorted(CASES.rglob("*"))
+        if path.is_file()
+    }
+    return {
+        name: raw for name, raw in texts.items() if b'"jobname"' in raw and whole(raw) is not None
+    }
 
 
 def asked(line_of: dict[str, int]) -> dict[str, int]:
@@ -43,9 +49,13 @@ def asked(line_of: dict[str, int]) -> dict[str, int]:
     }
 
 
-@pytest.mark.parametrize("name", PLAIN)
-def test_of_every_output_of_fios_they_are_the_same(name):
-    raw = PLAIN[name]
+def test_of_every_output_of_fios_they_are_the_same():
+    every = outputs()
+    assert len(every) > 40
+    check_each(check_lines, every.values(), name={raw: name for name, raw in every.items()}.get)
+
+
+def check_lines(raw):
     text, said = raw.decode(), whole(raw)
     assert said is not None
     known = json_lines.along(text, said)
@@ -53,10 +63,6 @@ def test_of_every_output_of_fios_they_are_the_same(name):
     assert (known is None) == (b'" : ' not in raw)  # written anew by another program
     few = json_lines.along(text, said, fio_json.UNASKED, fio_json.SOME)
     assert few is None or few == asked(json_lines.lines(text, fio_json.UNASKED))
-
-
-def test_most_of_them_are_read_so():
-    assert len(PLAIN) > 40
 
 
 FUZZ = settings(max_examples=examples(300), deadline=None, suppress_health_check=list(HealthCheck))
@@ -94,7 +100,7 @@ def test_an_object_too_deep_is_left_to_the_other():
 @pytest.mark.parametrize("around", ["{}", "\n\n{}\n\n", " {}"])
 def test_a_result_that_is_all_of_a_text_is_found_as_beside_others(around):
     """A reader that knows a text by its beginning is asked alone; what is found is the same."""
-    text = TEXTS["tools/fio/3.33-randrw.json"].decode()
+    text = RANDRW.read_text()
     alone = reading.read(around.replace("{}", text), "a.json")
     beside = reading.read("x\n" + text, "a.json")
     assert len(alone.found) == len(beside.found) == 1 and alone.unread == ()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from operator import attrgetter
 
 import pytest
 
 from agents import options
 from agents.drivers import registry
 from tests.agents import made_up
-from tests.agents.layer_cases import CASES, FILES, as_now, target_of, written
+from tests.agents.layer_cases import CASES, as_now, target_of, written
+from tests.each_case import check_each
 
 ALL = registry.all_layers()
 
@@ -19,8 +21,13 @@ def test_every_layer_has_a_case(kind):
     assert list((CASES / kind).glob("*.json")), f"add tests/cases/layers/{kind}/<case>.json"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_case(path, accepted):
+@pytest.mark.parametrize("kind", ALL)
+def test_case(kind, accepted):
+    cases = sorted((CASES / kind).glob("*.json"))
+    check_each(lambda path: check_case(path, accepted), cases, name=attrgetter("stem"))
+
+
+def check_case(path, accepted):
     case = json.loads(path.read_text())
     now = as_now(path.parent.name, case)
     if now != case:

@@ -189,16 +189,13 @@ def commands(text: str) -> list[list[str]]:
     return found
 
 
-@pytest.mark.parametrize("words", commands(LOOKS), ids=" ".join)
-def test_what_looks_is_known(words):
-    assert only_looks(words)
+def test_what_looks_is_known():
+    assert [words for words in commands(LOOKS) if not only_looks(words)] == []
 
 
-@pytest.mark.parametrize(
-    "words", [*commands(ACTS), [""], [], ["stat", "-c", "a\0b", "/dev/sda"]], ids=repr
-)
-def test_what_could_do_more_is_not(words):
-    assert not only_looks(words)
+def test_what_could_do_more_is_not():
+    every = [*commands(ACTS), [""], [], ["stat", "-c", "a\0b", "/dev/sda"]]
+    assert [words for words in every if only_looks(words)] == []
 
 
 def test_every_program_has_a_command_that_looks():

@@ -14,6 +14,7 @@ from agents.drivers import reading, registry
 from agents.texts import pasting
 from agents.texts.found import Places
 from benchlab.imports import texts
+from tests.each_case import check_each
 
 CASES = Path(__file__).parents[1] / "cases"
 OUTPUTS = {
@@ -103,13 +104,16 @@ def found(text: str) -> list[Any]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("paste", PASTES)
 @pytest.mark.parametrize("name", OUTPUTS)
-def test_the_same_results_in_every_dress(name: str, paste: str) -> None:
+def test_the_same_results_in_every_dress(name: str) -> None:
     command, lines = output(name)
     plain = found("\n".join([f"$ {command}", *lines]))
     assert plain and not plain[0][1]
-    assert found(PASTES[paste](command, lines)) == plain
+
+    def check_dress(paste: str) -> None:
+        assert found(PASTES[paste](command, lines)) == plain
+
+    check_each(check_dress, PASTES)
 
 
 def test_a_command_over_several_lines_has_its_marks_off() -> None:

@@ -23,6 +23,7 @@ from tests.agents import situations
 from tests.agents.layer_cases import FILES, commands
 from tests.agents.made_up import LAYOUT, disk, host, spare
 from tests.agents.test_guard_plans import ABLE, DISKS, STACKS, able_disk
+from tests.each_case import check_each
 
 # The layers whose commands are all written down: these, and who says forms of its own. One that is new may do without:
 # then each of its words can be a name, and a host is refused on which a stranger's group is called like one of them.
@@ -57,8 +58,11 @@ def test_there_are_many_commands():
     assert used >= set(scripts.ARGUMENTS) and used <= {*scripts.ARGUMENTS, *own}
 
 
-@pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
-def test_only_our_own_names_and_paths_stand_where_a_name_can(argv):
+def test_only_our_own_names_and_paths_stand_where_a_name_can():
+    check_each(names_nothing_but_ours, COMMANDS)
+
+
+def names_nothing_but_ours(argv):
     stdin = "y\n" if argv[0] == "flashcache_create" else ""
     for text in names_in(argv, stdin):
         several = "--devices" in argv or not text.startswith("/")
@@ -76,19 +80,20 @@ def strange(name: str):
     return host(*disks, mapped, members=members)
 
 
-@pytest.mark.parametrize("name", STRANGERS)
 @pytest.mark.parametrize("kind", ["lvm", "md", "zpool", "mapped"])
 @pytest.mark.parametrize("of", OF_THEM)
-def test_a_stranger_with_a_common_name_refuses_no_plan(name, kind, of):
-    """An installer's /dev/md0 is the array `0`; no plan of that host was allowed."""
+def test_strangers_with_common_names_refuse_no_plan(kind, of):
+    """An installer's /dev/md0 is the array `0`; no plan of that host was allowed. Here are all such names at once."""
     disks = [able_disk(n, i) for i, n in enumerate(DISKS, 1)]
-    theirs = able_disk("sdx", 20)
     spares = spare(*disks, role="ssd")
-    seen = [situations.see(d, situations.blank) for d in (*disks, theirs)]
-    if kind == "mapped":
-        seen[-1].stacked(f"/dev/mapper/{name}", "crypt")
-    else:
-        seen[-1].members["sdx"] = f"{kind} {name}"
+    seen = [situations.see(d, situations.blank) for d in disks]
+    for number, name in enumerate(STRANGERS, 20):
+        theirs = situations.see(able_disk(f"sdx{number}", number), situations.blank)
+        if kind == "mapped":
+            theirs.stacked(f"/dev/mapper/{name}", "crypt")
+        else:
+            theirs.members[theirs.disk.name] = f"{kind} {name}"
+        seen.append(theirs)
     facts = situations.host_with(seen, **ABLE)
     plan = stack.plan(STACKS[of], LAYOUT, facts, spares.values())
     steps = [one for step in plan.steps for one in (step, *step.undo)]
@@ -155,9 +160,12 @@ NAMED = [argv for argv in COMMANDS
          if argv[0] in ("mdadm", "zpool", "zfs") or argv[0].startswith(("vg", "lv"))]  # fmt: skip
 
 
-@pytest.mark.parametrize("argv", NAMED, ids=lambda argv: argv[0])
-def test_our_own_name_changed_for_a_strangers_is_found(argv):
+def test_our_own_name_changed_for_a_strangers_is_found():
     """Word by word, wherever the group, array or pool is named by itself."""
+    check_each(stranger_is_found, NAMED)
+
+
+def stranger_is_found(argv):
     for at, word in enumerate(argv):
         if not re.fullmatch(rf"{LAYOUT}(?:/.*)?|--name={LAYOUT}", word) or argv[at - 1] == "--name":
             continue

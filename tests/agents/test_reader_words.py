@@ -9,11 +9,16 @@ import pytest
 
 from agents.drivers import reading, registry
 from agents.texts.found import Found
-from tests.agents.test_readers import cases, text_of
+from tests.agents.test_readers import cases, name_of, text_of
+from tests.each_case import check_each
 
 
-@pytest.mark.parametrize("path", cases())
-def test_a_text_with_a_result_has_one_of_its_readers_words(path: Path) -> None:
+@pytest.mark.parametrize("kind", registry.all_readers())
+def test_a_text_with_a_result_has_one_of_its_readers_words(kind: str) -> None:
+    check_each(check_words, cases(kind), name_of)
+
+
+def check_words(path: Path) -> None:
     text, name = text_of(path)
     for kind, reader in registry.all_readers().items():
         if reader.find(text, name):

@@ -17,16 +17,18 @@ import pytest
 from agents.drivers import reading, registry
 from agents.texts import pasting
 from agents.texts.found import Found, Places
+from tests.each_case import check_each
 
 CASES = Path(__file__).parents[1] / "cases" / "readers"
 SUFFIX = ".expected.json"
 
 
-def cases() -> list[Any]:
-    return [
-        pytest.param(path, id=f"{path.parent.name}/{path.name.removesuffix(SUFFIX)}")
-        for path in sorted(CASES.glob(f"*/*{SUFFIX}"))
-    ]
+def cases(kind: str) -> list[Path]:
+    return sorted((CASES / kind).glob(f"*{SUFFIX}"))
+
+
+def name_of(path: Path) -> str:
+    return f"{path.parent.name}/{path.name.removesuffix(SUFFIX)}"
 
 
 def text_of(path: Path) -> tuple[str, str]:
@@ -59,9 +61,13 @@ def same(got: Any, wanted: Any) -> bool:
     return bool(got == wanted)
 
 
-@pytest.mark.parametrize("path", cases())
-def test_a_result_is_found_again_in_its_own_lines(path: Path) -> None:
+@pytest.mark.parametrize("kind", registry.all_readers())
+def test_a_result_is_found_again_in_its_own_lines(kind: str) -> None:
     """So it is kept: each result with the lines that it says are its own, and reparsed from them."""
+    check_each(check_own_lines, cases(kind), name_of)
+
+
+def check_own_lines(path: Path) -> None:
     text, name = text_of(path)
     places = Places(text)
     for one in reading.read(text, json.loads(path.read_text()).get("name", name)).found:
@@ -77,14 +83,17 @@ def figures(one: Found) -> list[Any]:
     return [(m.name, m.value, m.unit, m.labels, m.note) for m in one.metrics]
 
 
-@pytest.mark.parametrize("path", cases())
-def test_text(path: Path) -> None:
+@pytest.mark.parametrize("kind", registry.all_readers())
+def test_text(kind: str) -> None:
+    check_each(check_text, cases(kind), name_of)
+
+
+def check_text(path: Path) -> None:
     expected = json.loads(path.read_text())
     text, name = text_of(path)
     kind = path.parent.name
-    found = [
-        one for one in reading.read(text, expected.get("name", name)).found if one.kind == kind
-    ]
+    told = reading.read(text, expected.get("name", name))
+    found = [one for one in told.found if one.kind == kind]
     assert len(found) == len(expected["found"]), [one.title for one in found]
     for one, wanted in zip(found, expected["found"], strict=True):
         if trouble := wanted.pop("trouble", ""):
@@ -95,12 +104,15 @@ def test_text(path: Path) -> None:
         for key, value in plain(one, wanted).items():
             assert same(value, wanted[key]), f"{key}: {value} is not {wanted[key]}"
     if "unread" in expected:
-        unread = reading.read(text, expected.get("name", name)).unread
-        assert [[u.first, u.last] for u in unread] == expected["unread"]
+        assert [[u.first, u.last] for u in told.unread] == expected["unread"]
 
 
-@pytest.mark.parametrize("path", cases())
-def test_every_figure_stands_in_its_line_or_follows_from_the_block(path: Path) -> None:
+@pytest.mark.parametrize("kind", registry.all_readers())
+def test_every_figure_stands_in_its_line_or_follows_from_the_block(kind: str) -> None:
+    check_each(check_places, cases(kind), name_of)
+
+
+def check_places(path: Path) -> None:
     text, name = text_of(path)
     for one in reading.read(text, name).found:
         assert 1 <= one.first <= one.last <= text.count("\n") + 1

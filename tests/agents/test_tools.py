@@ -20,6 +20,7 @@ from agents.contracts import Claim, Job, Metric, OptionsError, ParseError, Targe
 from agents.drivers import registry
 from agents.drivers.protocols import Tool
 from tests.agents import layer_cases
+from tests.each_case import check_each
 
 CASES = Path(__file__).parents[1] / "cases" / "tools"
 SUFFIX = ".expected.json"
@@ -27,12 +28,12 @@ Accepted = Callable[[Path, str], None]
 MANDATORY = ("empty", "truncated", "failed")
 
 
-def cases(suffix: str) -> list[Any]:
-    found = sorted(CASES.glob(f"*/*{suffix}"))
-    return [
-        pytest.param(path, id=f"{path.parent.name}/{path.name.removesuffix(suffix)}")
-        for path in found
-    ]
+def cases(kind: str, suffix: str = SUFFIX) -> list[Path]:
+    return sorted((CASES / kind).glob(f"*{suffix}"))
+
+
+def name_of(path: Path) -> str:
+    return f"{path.parent.name}/{path.name}"
 
 
 def expectation(path: Path) -> dict[str, Any]:
@@ -72,8 +73,12 @@ def rows(metrics: list[Metric]) -> list[list[Any]]:
     ]
 
 
-@pytest.mark.parametrize("path", cases(SUFFIX))
-def test_output(path: Path, accepted: Accepted) -> None:
+@pytest.mark.parametrize("kind", registry.all_tools())
+def test_output(kind: str, accepted: Accepted) -> None:
+    check_each(lambda path: check_output(path, accepted), cases(kind), name_of)
+
+
+def check_output(path: Path, accepted: Accepted) -> None:
     expected = expectation(path)
     if not {"metrics", "error"} & expected.keys():
         accepted(path, layer_cases.written(answered(path)))
@@ -90,9 +95,13 @@ def test_output(path: Path, accepted: Accepted) -> None:
         assert got == [wanted[0], value, *wanted[2:]], got[0]
 
 
-@pytest.mark.parametrize("path", cases(SUFFIX))
-def test_every_line_is_one_of_the_output_that_it_is_said_of(path: Path) -> None:
+@pytest.mark.parametrize("kind", registry.all_tools())
+def test_every_line_is_one_of_the_output_that_it_is_said_of(kind: str) -> None:
     """Also where the other output is not empty: dd prints to stderr, whatever stands in stdout."""
+    check_each(check_lines, cases(kind), name_of)
+
+
+def check_lines(path: Path) -> None:
     expected = expectation(path)
     if "error" in expected:
         return
@@ -110,8 +119,12 @@ def test_every_line_is_one_of_the_output_that_it_is_said_of(path: Path) -> None:
             assert not metric.output
 
 
-@pytest.mark.parametrize("path", cases(".job.json"))
-def test_job(path: Path, accepted: Accepted) -> None:
+@pytest.mark.parametrize("kind", registry.all_tools())
+def test_job(kind: str, accepted: Accepted) -> None:
+    check_each(lambda path: check_job(path, accepted), cases(kind, ".job.json"), name_of)
+
+
+def check_job(path: Path, accepted: Accepted) -> None:
     case = json.loads(path.read_text())
     tool = registry.tool(path.parent.name)
     if not {"job", "error"} & case.keys():
@@ -176,14 +189,19 @@ def test_options_make_a_form(kind: str) -> None:
     assert driver_options.build(tool.Options, data) == built
 
 
-@pytest.mark.parametrize("path", cases(SUFFIX))
-def test_metrics_are_in_base_units(path: Path) -> None:
+@pytest.mark.parametrize("kind", registry.all_tools())
+def test_metrics_are_in_base_units(kind: str) -> None:
+    check_each(check_units, cases(kind), name_of)
+
+
+def check_units(path: Path) -> None:
     if "error" in expectation(path):
         return
-    for metric in measured(path):
+    metrics = measured(path)
+    for metric in metrics:
         assert isinstance(metric.unit, Unit)
         assert metric.value is None or (metric.value >= 0 and metric.value == metric.value)
-    keys = [(m.name, tuple(sorted(m.labels.items()))) for m in measured(path)]
+    keys = [(m.name, tuple(sorted(m.labels.items()))) for m in metrics]
     assert len(keys) == len(set(keys))
 
 

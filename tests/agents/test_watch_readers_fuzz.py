@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import random
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -178,17 +179,15 @@ def test_an_array_of_more_disks_than_places_is_no_number():
         registry.all_samplers()["mdstat"].series([Frame(1.0, {"/proc/mdstat": said})])
 
 
-@pytest.mark.parametrize("said", ["", "\n", " \n\n", ":\n", "0\n"])
 @pytest.mark.parametrize("kind", registry.all_samplers())
-def test_a_blank_line_is_no_crash(kind: str, said: str) -> None:
+def test_a_blank_line_is_no_crash(kind: str) -> None:
     sampler = registry.all_samplers()[kind]
     names = [*sampler.FILES, *(watch.key for watch in sampler.WATCHES)]
-    frames = [Frame(at, dict.fromkeys(names, said)) for at in (1.0, 2.0)]
-    try:
-        found = sampler.series(frames)
-    except ParseError:
-        return
-    assert all(math.isnan(value) for one in found for value in one.values), found
+    for said in ("", "\n", " \n\n", ":\n", "0\n"):
+        frames = [Frame(at, dict.fromkeys(names, said)) for at in (1.0, 2.0)]
+        with suppress(ParseError):
+            found = sampler.series(frames)
+            assert all(math.isnan(value) for one in found for value in one.values), found
 
 
 DOCUMENT = (CASES / "readers" / "iostat" / "sysstat-12.6.1-json.txt").read_text()
