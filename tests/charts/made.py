@@ -6,7 +6,7 @@ import hashlib
 import math
 import random
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.utils import timezone
 
@@ -112,11 +112,12 @@ def swept(
     """One line: every depth and repeat succeeded; IOPS saturate at `top`."""
     dice = random.Random(seed)
     layout = done_layout(made, where, stack)
-    return [
-        finished(made, layout, load, depth, repeat, rate(top, depth, dice))
+    points = [
+        Point(depth, repeat, rate(top, depth, dice))
         for repeat in range(1, repeats + 1)
         for depth in depths
     ]
+    return finish_all(made, layout, load, points)
 
 
 def rate(top: float, depth: int, dice: random.Random) -> float:
@@ -147,6 +148,15 @@ def done_layout(made: Campaign, where: Host, stack: Topology) -> Layout:
     return layout
 
 
+class Point(NamedTuple):
+    """One measured point of a line."""
+
+    depth: int | None
+    repeat: int
+    iops: float = 0.0
+    scheduler: str = ""
+
+
 def run(
     made: Campaign,
     layout: Layout,
@@ -155,19 +165,34 @@ def run(
     repeat: int,
     scheduler: str = "",
 ) -> Run:
-    swept = {"iodepth": depth} if depth else {}
-    return Run.objects.create(
+    (planned,) = plan_all(made, layout, load, [Point(depth, repeat, scheduler=scheduler)])
+    return planned
+
+
+def plan_all(made: Campaign, layout: Layout, load: Workload, points: Sequence[Point]) -> list[Run]:
+    """A run for each point, behind those that the campaign has."""
+    position = made.runs.count()
+    return Run.objects.bulk_create(
+        _run(made, layout, load, point, number)
+        for number, point in enumerate(points, start=position + 1)
+    )
+
+
+def _run(made: Campaign, layout: Layout, load: Workload, point: Point, position: int) -> Run:
+    swept = {"iodepth": point.depth} if point.depth else {}
+    asked = {"scheduler": point.scheduler} if point.scheduler else {}
+    return Run(
         campaign=made,
         host=layout.host,
         topology=layout.topology,
         workload=load,
         tool=load.tool,
         options={**load.options, **swept},
-        point={**({"scheduler": scheduler} if scheduler else {}), **swept},
-        scheduler=scheduler,
-        outstanding=depth,
-        repeat=repeat,
-        position=made.runs.count() + 1,
+        point={**asked, **swept},
+        scheduler=point.scheduler,
+        outstanding=point.depth,
+        repeat=point.repeat,
+        position=position,
         expected_s=60,
     )
 
@@ -181,33 +206,63 @@ def finished(
     iops: float,
     scheduler: str = "",
 ) -> Attempt:
+    (attempt,) = finish_all(made, layout, load, [Point(depth, repeat, iops, scheduler)])
+    return attempt
+
+
+def finish_all(
+    made: Campaign, layout: Layout, load: Workload, points: Sequence[Point]
+) -> list[Attempt]:
+    """An attempt for each point, with all that belongs to it, by one statement a table."""
+    runs = plan_all(made, layout, load, points)
+    attempts = Attempt.objects.bulk_create(
+        _attempt(run, layout, point) for run, point in zip(runs, points, strict=True)
+    )
+    Measurement.objects.bulk_create(
+        Measurement(attempt=attempt, name=name, value=value, unit=unit)
+        for attempt, point in zip(attempts, points, strict=True)
+        for name, (value, unit) in _figures(point).items()
+    )
+    Artifact.objects.bulk_create(_artifact(attempt) for attempt in attempts)
+    Transition.objects.bulk_create(
+        Transition(layout=layout, attempt=attempt, old=old, new=new)
+        for attempt in attempts
+        for old, new in WAY
+    )
+    return attempts
+
+
+WAY = (("queued", "starting"), ("starting", "running"), ("running", "collecting"))
+
+
+def _attempt(run: Run, layout: Layout, point: Point) -> Attempt:
     now = timezone.now()
-    attempt = Attempt.objects.create(
-        run=run(made, layout, load, depth, repeat, scheduler),
+    facts = f"{layout.pk} {point.depth} {point.scheduler}".strip()
+    return Attempt(
+        run=run,
         layout=layout,
         phase=AttemptPhase.DONE,
         outcome=Outcome.SUCCEEDED,
         facts=layout.facts_ready,
-        fingerprint=hashlib.sha256(f"{layout.pk} {depth} {scheduler}".strip().encode()).hexdigest(),
+        fingerprint=hashlib.sha256(facts.encode()).hexdigest(),
         tool_version="fio-3.33",
         argv=["fio", "--output-format=json+", "--output=fio.json", "job.fio"],
         exit_code=0,
-        meta={**_in_force(scheduler), "state": "exited", "caches": "yes", **CLOCKS},
+        meta={**_in_force(point.scheduler), "state": "exited", "caches": "yes", **CLOCKS},
         started_at=now,
         ended_at=now,
     )
-    _measure(attempt, iops, depth)
+
+
+def _artifact(attempt: Attempt) -> Artifact:
     raw = b'{"fio version": "fio-3.33"}\n'
-    Artifact.objects.create(
+    return Artifact(
         attempt=attempt,
         name="fio.json",
         content=raw,
         size=len(raw),
         sha256=hashlib.sha256(raw).hexdigest(),
     )
-    for old, new in (("queued", "starting"), ("starting", "running"), ("running", "collecting")):
-        Transition.objects.create(layout=layout, attempt=attempt, old=old, new=new)
-    return attempt
 
 
 CLOCKS = {"clock_step": 0.0, "sample_bytes": 81234}
@@ -218,21 +273,20 @@ def _in_force(scheduler: str) -> dict[str, Any]:
     return {QUEUES: {"sdb": {"scheduler": scheduler, "nr_requests": "64"}}} if scheduler else {}
 
 
-def _measure(attempt: Attempt, iops: float, depth: int | None) -> None:
-    found = {"iops": (iops, "op/s"), "bandwidth": (iops * 4096, "B/s")}
-    if depth:
-        total = depth / iops
-        found |= {
-            "lat.mean": (total, "s"),
-            "clat.mean": (total * 0.98, "s"),
-            "clat.p50": (total * 0.9, "s"),
-            "clat.p99": (total * 3.1, "s"),
-            "clat.p99.9": (total * 7.9, "s"),
-        }
-    Measurement.objects.bulk_create(
-        Measurement(attempt=attempt, name=name, value=value, unit=unit)
-        for name, (value, unit) in found.items()
-    )
+def _figures(point: Point) -> dict[str, tuple[float, str]]:
+    """Value and unit by name."""
+    iops, depth = point.iops, point.depth
+    figures = {"iops": (iops, "op/s"), "bandwidth": (iops * 4096, "B/s")}
+    if not depth:
+        return figures
+    total = depth / iops
+    return figures | {
+        "lat.mean": (total, "s"),
+        "clat.mean": (total * 0.98, "s"),
+        "clat.p50": (total * 0.9, "s"),
+        "clat.p99": (total * 3.1, "s"),
+        "clat.p99.9": (total * 7.9, "s"),
+    }
 
 
 def sampled(attempt: Attempt, disks: int = 4, seconds: int = 60, iops: float = 30000.0) -> None:
