@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.cookies import SimpleCookie
 from typing import Any
@@ -127,42 +127,48 @@ def person(role: Role | None, team: Team) -> User:
 
 def url(name: str, rows: Any) -> str:
     """With ids of these rows in it: <int:pk> is the one that the name begins with."""
+    if name == "api-nowhere":
+        return "/api/nothing/"
     route = PAGES[name]
+    for part, value in ids(name, rows).items():
+        if part in route:
+            route = route.replace(part, str(value()))
+    assert "<" not in route, f"{name}: say what {route} means"
+    return f"/{route}"
+
+
+def ids(name: str, rows: Any) -> dict[str, Callable[[], int | str]]:
+    """What each part of an address may stand for. A value is a call, for most addresses have one part."""
     first = PK_OF.get(name.partition("-")[0], "")
     attempt = rows.attempts[0]
     its = {
-        "attempt": attempt,
-        "artifact": attempt.artifacts.first(),
-        "shared": attempt.artifacts.first(),
-        "source": rows.campaign.sources.first(),
+        "attempt": lambda: attempt,
+        "artifact": lambda: attempt.artifacts.first(),
+        "shared": lambda: attempt.artifacts.first(),
+        "source": lambda: rows.campaign.sources.first(),
     }
-    ids = {
-        "<int:pk>": getattr(its.get(first) or getattr(rows, first, None), "pk", 1),
-        "<int:device_pk>": rows.device.pk,
-        "<int:member_pk>": rows.member.pk,
-        "<int:invitation_pk>": rows.invitation.pk,
-        "<int:user_pk>": rows.person.pk,
-        "<int:team_pk>": rows.team.pk,
-        "<str:token>": RUNS_LINK if name in OF_A_RUN else TOKEN,
-        "<slug:kind>": "campaign",
-        "<slug:place>": "opening",
-        "<base36:uidb36>-<str:key>": "1-no-such-key",
-        "<slug:provider_id>": "oidc",
-        "<int:layout_pk>": rows.layout.pk,
-        "<int:file_pk>": rows.draft.files.first().pk,
-        "<slug:which>": "caches",
-        "<slug:name>": "method",
-        "<str:name>": "home-light.webp",
-        "<int:task_pk>": rows.host.tasks.get().pk,
-        "<int:install_pk>": rows.host.installs.get().pk,
-        "<int:snapshot_pk>": getattr(rows.host.snapshots.first(), "pk", 1),
+    row = its.get(first, lambda: getattr(rows, first, None))
+    return {
+        "<int:pk>": lambda: getattr(row(), "pk", 1),
+        "<int:device_pk>": lambda: rows.device.pk,
+        "<int:member_pk>": lambda: rows.member.pk,
+        "<int:invitation_pk>": lambda: rows.invitation.pk,
+        "<int:user_pk>": lambda: rows.person.pk,
+        "<int:team_pk>": lambda: rows.team.pk,
+        "<str:token>": lambda: RUNS_LINK if name in OF_A_RUN else TOKEN,
+        "<slug:kind>": lambda: "campaign",
+        "<slug:place>": lambda: "opening",
+        "<base36:uidb36>-<str:key>": lambda: "1-no-such-key",
+        "<slug:provider_id>": lambda: "oidc",
+        "<int:layout_pk>": lambda: rows.layout.pk,
+        "<int:file_pk>": lambda: rows.draft.files.first().pk,
+        "<slug:which>": lambda: "caches",
+        "<slug:name>": lambda: "method",
+        "<str:name>": lambda: "home-light.webp",
+        "<int:task_pk>": lambda: rows.host.tasks.get().pk,
+        "<int:install_pk>": lambda: rows.host.installs.get().pk,
+        "<int:snapshot_pk>": lambda: getattr(rows.host.snapshots.first(), "pk", 1),
     }
-    if name == "api-nowhere":
-        return "/api/nothing/"
-    for part, value in ids.items():
-        route = route.replace(part, str(value))
-    assert "<" not in route, f"{name}: say what {route} means"
-    return f"/{route}"
 
 
 def of_a_row(name: str) -> bool:
