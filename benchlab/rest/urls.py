@@ -26,6 +26,7 @@ from benchlab.rest import (
     topologies,
     verdicts,
 )
+from benchlab.team.docs import SharedGenerator
 from benchlab.web.api import Nowhere
 
 router = DefaultRouter()
@@ -79,7 +80,7 @@ router.register("verdicts", verdicts.Verdicts, "verdict")
 
 urlpatterns = [
     path("", include((router.urls, "api"))),  # pages have the plain names: campaign-list
-    path("schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("schema/", SpectacularAPIView.as_view(generator_class=SharedGenerator), name="schema"),
     path("docs/", team_views.api_docs, name="api-docs"),
     path("token/", team_views.api_tokens, name="api-token"),
     path("token/end/", team_views.end_tokens, name="api-tokens-end"),
