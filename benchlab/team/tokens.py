@@ -71,7 +71,7 @@ class TokenAuthentication(BaseAuthentication):
             raise AuthenticationFailed("That token is not valid.") from None
         token = (
             ApiToken.objects.select_related("user")
-            .annotate(**current_roles.columns("user_id"))
+            .annotate(**current_roles.columns(current_roles.TOKENS_USER))
             .filter(digest=digest(key), user__is_active=True)
             .first()
         )
