@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
+from collections.abc import Generator
 
 import pytest
 
@@ -48,6 +50,16 @@ def long_first(items: list[pytest.Item], processes: int) -> list[pytest.Item]:
     for file in (file for file in files if not file[0].nodeid.startswith(LONG)):
         min(parts, key=len).extend(file)
     return [item for part in parts for item in part]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Without Python's garbage collector: nearly all that is made here stays, and it took a quarter of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_finish() -> None:
