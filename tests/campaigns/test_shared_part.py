@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterator
 
 import pytest
 from django.contrib.auth.models import User
@@ -100,6 +101,14 @@ def plain(text: str) -> str:
     return TOKEN.sub(r"\1", text)
 
 
+def orders(names: list[str]) -> Iterator[list[str]]:
+    """Each name first once with the others behind it, and once the other way round."""
+    for at in range(len(names)):
+        order = [*names[at:], *names[:at]]
+        yield order
+        yield order[::-1]
+
+
 DEEDS = ("/retry/", "/teardown/", "/release/", "/dismiss/")
 
 
@@ -114,7 +123,7 @@ def test_whoever_asks_first_each_gets_what_they_may(troubled, ear):
         "viewer": [], "operator": ["/retry/", "/teardown/", "/dismiss/"], "owner": list(DEEDS),
         "a viewer, owner elsewhere": [],
     }  # fmt: skip
-    for order in itertools.permutations(people):
+    for order in orders([*people]):
         ear.heard(events.channel(troubled.pk))
         for name in order:
             assert plain(part(people[name], troubled)) == alone[name], (name, order)

@@ -95,8 +95,13 @@ def test_no_module_is_called_by_a_participle_or_a_metaphor():
 
 def test_a_docstring_begins_with_what_the_module_is():
     paths = [*modules().values(), *(ROOT / "tests").rglob("*.py")]
-    begins = {str(path): ast.get_docstring(ast.parse(path.read_text())) or "" for path in paths}
-    assert [path for path, says in begins.items() if QUESTION.match(says)] == []
+    assert [str(path) for path in paths if QUESTION.match(first_word(path))] == []
+
+
+def first_word(path: Path) -> str:
+    """First word of the module's docstring, which is all that its file begins with."""
+    begins = re.match(r'(?:#.*\n|\s)*"""\s*(\w+)', path.read_text())
+    return begins[1] if begins else ""
 
 
 def test_a_docstring_begins_with_what_the_function_or_class_is():
