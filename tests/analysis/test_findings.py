@@ -6,23 +6,36 @@
 from __future__ import annotations
 
 import json
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchlab.analysis import evidence, finding
+from tests.each_case import check_each
 
 CASES = Path(__file__).parents[1] / "cases" / "findings"
 
 
-def cases() -> list:
-    paths = sorted(CASES.glob("*/*.json"))
-    told = [(path.parent.name, one) for path in paths for one in json.loads(path.read_text())]
-    return [pytest.param(kind, one, id=f"{kind}: {one['case']}") for kind, one in told]
+KINDS = [*finding.of_runs(), *finding.of_lines()]
 
 
-@pytest.mark.parametrize(("kind", "case"), cases())
-def test_a_finding_says_what_its_case_shows(kind, case):
+def cases(kind: str) -> list[dict[str, Any]]:
+    paths = sorted((CASES / kind).glob("*.json"))
+    return [case for path in paths for case in json.loads(path.read_text())]
+
+
+def test_every_case_is_of_a_finding():
+    assert {path.parent.name for path in CASES.glob("*/*.json")} == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_finding_says_what_its_cases_show(kind):
+    check_each(lambda case: check_case(kind, case), cases(kind), name=itemgetter("case"))
+
+
+def check_case(kind, case):
     if "run" in case:
         found = finding.of_runs()[kind].applies(evidence.run_from_json(case["run"]))
     else:
@@ -33,13 +46,13 @@ def test_a_finding_says_what_its_case_shows(kind, case):
         assert len({(each.about) for each in found}) == len(found), "`about` tells them apart"
 
 
-@pytest.mark.parametrize("kind", [*finding.of_runs(), *finding.of_lines()])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_finding_has_a_case_that_finds_and_one_that_does_not(kind):
-    known = [one for path in (CASES / kind).glob("*.json") for one in json.loads(path.read_text())]
+    known = cases(kind)
     assert any(one["finds"] for one in known) and any(not one["finds"] for one in known)
 
 
-@pytest.mark.parametrize("kind", [*finding.of_runs(), *finding.of_lines()])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_run_of_which_nothing_is_known_is_found_nothing_of(kind):
     nothing = evidence.Run(tool="fio")
     if kind in finding.of_runs():

@@ -6,6 +6,7 @@ A case is an event in words, a scene (what differs from the default), perhaps wh
 from __future__ import annotations
 
 import json
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from benchlab.engine.access import all_accesses
 from benchlab.engine.decide import failed
 from benchlab.engine.decisions import Decision
 from benchlab.engine.scene import Scene
+from tests.each_case import check_each
 
 CASES = Path(__file__).parents[1] / "cases" / "engine"
 FILES = {path.stem: json.loads(path.read_text()) for path in sorted(CASES.glob("*.json"))}
@@ -62,10 +64,6 @@ DIALLED_IN = tuple(f"dialled_in_{name}" for name in BUILT)
 ALL = [(name, case) for name, cases in FILES.items() for case in cases]
 
 
-def named(pair: tuple[str, dict[str, Any]]) -> str:
-    return f"{pair[0]}: {pair[1]['event']}"
-
-
 def decided(name: str, case: dict[str, Any]) -> Decision:
     scene = converter.structure(case["scene"], Scene)
     access = all_accesses()["dynamo" if name.startswith("dialled_in") else "ssh"]
@@ -83,9 +81,12 @@ def told(decision: Decision) -> dict[str, Any]:
     return {"do": type(decision).__name__, **fields}
 
 
-@pytest.mark.parametrize("pair", ALL, ids=named)
-def test_case(pair):
-    name, case = pair
+@pytest.mark.parametrize("name", FILES)
+def test_case(name):
+    check_each(lambda case: check_decision(name, case), FILES[name], name=itemgetter("event"))
+
+
+def check_decision(name, case):
     assert told(decided(name, case)) == case["decides"]
 
 

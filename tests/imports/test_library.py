@@ -16,6 +16,7 @@ from benchlab.imports.articles import ArticleError, articles
 from benchlab.runs import attempt_meta
 from benchlab.runs.models import Attempt, Measurement, Series
 from benchlab.team.models import Team
+from tests.each_case import check_each
 
 ALL = {article.slug: article for article in articles()}
 PG = "pg_test_fsync, 8 kB"
@@ -103,8 +104,12 @@ FIGURES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("topology", "workload", "depth", "name", "value"), FIGURES)
-def test_figures_are_as_the_articles_print_them(shelved, db, topology, workload, depth, name, value):  # fmt: skip
+def test_figures_are_as_the_articles_print_them(shelved, db):
+    check_each(is_stored, FIGURES)
+
+
+def is_stored(figure):
+    topology, workload, depth, name, value = figure
     rows = Measurement.objects.filter(
         attempt__run__topology__name=topology, attempt__run__workload__name=workload, name=name
     )

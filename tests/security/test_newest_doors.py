@@ -104,8 +104,12 @@ def both(team, other_user):
         layouts = [
             made.done_layout(campaign, host, made.topology(one, f"{n}-{name}")) for n in ("A", "B")
         ]
-        runs = [made.finished(campaign, layout, load, depth, repeat, 1000.0 * depth)
-                for layout in layouts for depth in (1, 2) for repeat in (1, 2, 3)]  # fmt: skip
+        points = [
+            made.Point(depth, repeat, 1000.0 * depth) for depth in (1, 2) for repeat in (1, 2, 3)
+        ]
+        runs = [
+            run for layout in layouts for run in made.finish_all(campaign, layout, load, points)
+        ]
         Attempt.objects.filter(pk__in=[run.pk for run in runs]).update(fingerprint="f" * 64)
         found[name] = campaign, runs, layouts
     return found

@@ -14,6 +14,7 @@ from _pytest.mark.expression import Expression
 from benchlab.testing.groups import NEVER_SKIPPED, Group, exploring, groups
 from benchlab.testing.profiles import CI, FULL, PROFILES, QUICK
 from benchlab.up.bootstrap import ROOT
+from tests.each_case import check_each
 
 NAMES = ("rig", "browser", "alone", "quick", "slow", "night")
 DRAWS = {"drawn", "dice", "random_for", "share"}
@@ -37,18 +38,21 @@ def titles(profile: str, marks: set[str]) -> list[str]:
     return [group.title for group in groups(profile) if chosen(group, marks)]
 
 
-@pytest.mark.parametrize("marks", MARKS, ids=lambda marks: "-".join(sorted(marks)) or "none")
-def test_every_test_is_in_one_group(marks):
+def test_every_test_is_in_one_group():
+    check_each(in_one_group, MARKS)
+
+
+def in_one_group(marks):
     assert len(titles(FULL, marks)) == 1
     assert titles(CI, marks) == ([] if "night" in marks else titles(FULL, marks))
     assert len(titles(QUICK, marks)) <= 1
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-@pytest.mark.parametrize("marks", MARKS, ids=lambda marks: "-".join(sorted(marks)) or "none")
-def test_what_needs_a_host_or_a_browser_may_not_be_skipped_where_it_is_required(profile, marks):
-    if marks & {"rig", "browser"}:
-        assert set(titles(profile, marks)) <= NEVER_SKIPPED
+def test_what_needs_a_host_or_a_browser_may_not_be_skipped_where_it_is_required(profile):
+    for marks in MARKS:
+        if marks & {"rig", "browser"}:
+            assert set(titles(profile, marks)) <= NEVER_SKIPPED, marks
 
 
 def test_quick_runs_what_needs_nothing_and_a_part_of_the_rest():

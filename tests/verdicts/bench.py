@@ -35,19 +35,14 @@ class Bench:
     def measure(
         self, layout, top, repeats=(1, 2, 3), depths=(1, 8, 16), noise=0.01, load=None, scheduler=""
     ):
-        return [
-            made.finished(
-                self.campaign,
-                layout,
-                load or self.load,
-                depth,
-                repeat,
-                top * depth / (depth + 8) * self.dice.gauss(1, noise),
-                scheduler,
+        points = [
+            made.Point(
+                depth, repeat, top * depth / (depth + 8) * self.dice.gauss(1, noise), scheduler
             )
             for repeat in repeats
             for depth in depths
         ]
+        return made.finish_all(self.campaign, layout, load or self.load, points)
 
     def answer(self, api, **query):
         [found] = self.answers(api, **query)
