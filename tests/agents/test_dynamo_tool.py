@@ -293,3 +293,14 @@ def test_no_limit_is_shorter_than_the_slowest_preparation() -> None:
     chosen = dynamo.Options(size=1 << 40, workers=2, own_targets=True, runtime_s=60)
     made = dynamo.job(chosen, MOUNTED)
     assert made.timeout_s > (2 << 40) / 5e6 + chosen.ramp_s + chosen.runtime_s
+
+
+@pytest.mark.parametrize("writes", [30, 30.0, "30"])
+def test_a_share_of_writes_is_read_as_a_share_of_reads(writes) -> None:
+    renamed = dynamo.renamed({"write_percent": writes, "workers": 2})
+    assert renamed == {"read_percent": 70, "workers": 2}
+
+
+@pytest.mark.parametrize("told", [{"read_percent": 40}, {"write_percent": None}])
+def test_other_options_keep_their_names(told) -> None:
+    assert dynamo.renamed(told) == told

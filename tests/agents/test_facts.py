@@ -200,3 +200,26 @@ def test_a_hidden_path_of_nvme_multipath_is_no_second_disk():
     assert [d.name for d in found.devices] == ["nvme0n1", "sda", "sda2"]
     disk = found.device("nvme0n1")
     assert refusals(wiping(disk), replace(found, unknown=()), spare(disk), LAYOUT) == []
+
+
+def test_tunables_are_read_by_name():
+    cpus = "/sys/devices/system/cpu/cpufreq"
+    files = [
+        f"{cpus}/policy0/scaling_governor:powersave",
+        f"{cpus}/policy0/scaling_available_governors:performance powersave",
+        f"{cpus}/policy4/scaling_governor:schedutil",
+        f"{cpus}/policy4/scaling_available_governors:schedutil performance",
+        "/proc/sys/vm/dirty_ratio:20",
+        "/proc/sys/fs/xfs/xfssyncd_centisecs:3000",
+        "/proc/sys/dev/raid/speed_limit_max:200000",
+    ]
+    modules = "/m/block/bfq.ko.xz\n/m/block/kyber-iosched.ko\n/m/block/null_blk.ko"
+    facts = linux.parse(output(files="+" + "\n".join(files), schedulers=modules))
+    assert facts.governors == {"policy0": "powersave", "policy4": "schedutil"}
+    assert facts.governor_choices == ("performance", "powersave", "schedutil")
+    assert facts.sysctls == {
+        "vm.dirty_ratio": "20",
+        "fs.xfs.xfssyncd_centisecs": "3000",
+        "dev.raid.speed_limit_max": "200000",
+    }
+    assert facts.scheduler_modules == ("bfq", "kyber")

@@ -98,6 +98,8 @@ def test_paths(text: str) -> None:
         ("[a]\niodepth=8\n", 1),  # fio's default engine is synchronous
         ("[global]\nioengine=io_uring\niodepth=8\n[a]\n[b]\niodepth=2\n", 10),
         ("[a]\n[b]\nstonewall\n", None),
+        ("[a]\n[b]\nwait_for_previous\n", None),
+        ("[global]\nwait_for_previous=1\n[a]\n[b]\n", None),
     ],
 )
 def test_outstanding(text: str, told: int | None) -> None:

@@ -47,6 +47,8 @@ def test_labels_of_an_axis_are_told_apart():
         (0.86, 0.9972, "0.86 to 0.997"),
         (1.00001, 1.2, "1.00001 to 1.20"),
         (0.998, 1.002, "1.00 to 1.00"),
+        (1, 1.002, "1.00 to 1.00"),  # a bound of exactly 1 does not leave it out
+        (0.998, 1, "1.00 to 1.00"),
         (1.001, 1.004, "1.001 to 1.004"),  # nor does the other one, which would be the smaller then
         (0.996, 0.9991, "0.996 to 0.999"),
         (9.08, 11.99, "9.1 to 12.0"),
