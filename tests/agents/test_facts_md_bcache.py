@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from agents.contracts import AgentError, Need
@@ -11,6 +13,7 @@ from agents.facts.in_use import uses
 from agents.facts.model import BlockDevice, MdArray, MdMember, Signature
 from agents.facts.sections import Section
 from agents.uuids import uuid_of
+from tests.agents import made_up
 from tests.agents.linux_host import output
 
 RESHAPE = """Personalities : [raid6] [raid5] [raid4]
@@ -96,6 +99,17 @@ def test_an_array_that_could_not_start_is_named_by_its_superblocks():
         said for name in graph.stack_on("sdb") for said in uses(disk, name, graph, "bl17")
     ] == []
     assert [said for name in graph.stack_on("sdb") for said in uses(disk, name, graph, "bl2")]
+
+
+@pytest.mark.parametrize(
+    ("members", "hollow"), [((), False), (("sdb", "gone"), False), (("gone", "lost"), True)]
+)
+def test_an_array_is_hollow_when_all_of_its_members_are_gone(members, hollow):
+    """Only then may it be stopped without a claim on a disk."""
+    parts = tuple(MdMember(name, number) for number, name in enumerate(members))
+    arrays = (MdArray("md3", "inactive", members=parts),)
+    facts = replace(made_up.host(made_up.disk("sdb"), made_up.disk("md3", 2)), md_arrays=arrays)
+    assert ("md3" in Graph(facts).hollow) is hollow
 
 
 def superblock(uuid: str, label: str = "") -> str:

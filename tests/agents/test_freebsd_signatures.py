@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from agents.facts import magic
 from agents.facts.model import Signature
 from tests.agents import freebsd_host as fb
 from tests.agents.freebsd_host import disk, ends, read, why
@@ -90,3 +91,82 @@ def test_an_end_that_was_not_read_whole_is_not_known(end, damage):
 def test_a_small_device_is_read_whole():
     both = dict(zip(("head__da1", "tail__da1"), ends(size=65536), strict=True))
     assert read(fb.article_001(0).disk("da1", 65536), **both).device("da1").signatures_known
+
+
+# As libblkid has them: type, offsets (from the end where they are negative), bytes.
+FORMATS = [
+    ("xfs", (0,), b"XFSB"),
+    ("ext4", (0x438,), b"\x53\xef"),
+    ("btrfs", (0x10040,), b"_BHRfS_M"),
+    *[
+        ("ufs", (1372, 9564, 66908, 263516), m)
+        for m in (b"T\x19\x01\0", b"\0\x01\x19T", b"\x19\x01T\x19")
+    ],
+    ("LVM2_member", (0, 512, 1024, 1536), b"LABELONE"),
+    *[("linux_raid_member", (0, 4096), m) for m in (b"\xfc\x4e\x2b\xa9", b"\xa9\x2b\x4e\xfc")],
+    ("bcache", (4120,), bytes.fromhex("c68573f64e1a45ca8265f57f48ba6d81")),
+    ("bcachefs", (4120,), bytes.fromhex("c68573f666ce90a9d96a60cf803df7ef")),
+    ("crypto_LUKS", (0,), b"LUKS\xba\xbe"),
+    ("crypto_LUKS", (16384, 32768, 65536, 131072, 262144), b"SKUL\xba\xbe"),
+    *[
+        ("swap", (4086, 8182, 16374, 32758, 65526), m)
+        for m in (b"SWAPSPACE2", b"SWAP-SPACE", b"S1SUSPEND", b"S2SUSPEND", b"ULSUSPEND")
+    ],
+    ("iso9660", (32769, 34817), b"CD001"),
+    ("udf", (32769, 34817), b"BEA01"),
+    ("udf", (32769, 34817), b"NSR0"),
+    ("ntfs", (3,), b"NTFS    "),
+    ("exfat", (3,), b"EXFAT   "),
+    ("vfat", (54,), b"FAT16"),
+    ("vfat", (82,), b"FAT32"),
+    ("hfs", (1024,), b"BD"),
+    ("hfsplus", (1024,), b"H+\0"),
+    ("hfsplus", (1024,), b"HX\0"),
+    ("f2fs", (1024,), b"\x10\x20\xf5\xf2"),
+    ("erofs", (1024,), b"\xe2\xe1\xf5\xe0"),
+    ("nilfs2", (1030,), b"\x34\x34"),
+    ("jfs", (32768,), b"JFS1"),
+    ("reiserfs", (8244, 65588), b"ReIsErFs"),
+    ("reiser4", (65536,), b"ReIsEr4"),
+    ("gfs2", (65536,), b"\x01\x16\x19\x70"),
+    ("ocfs2", (1024, 2048, 4096, 8192), b"OCFSV2"),
+    ("ceph_bluestore", (0,), b"bluestore block device"),
+    ("stratis", (516,), b"!Stra0tis\x86\xff\x02^Arh"),
+    ("vdo", (0,), b"dmvdo001"),
+    ("apfs", (32,), b"NXSB"),
+    ("oracleasm", (32,), b"ORCLDISK"),
+    ("squashfs", (0,), b"hsqs"),
+    ("gpt", (512, 4096), b"EFI PART"),
+    ("bsd", (64, 512), b"\x57\x45\x56\x82"),
+    ("sun", (508,), b"\xda\xbe"),
+    ("sgi", (0,), b"\x0b\xe5\xa9\x41"),
+    ("mac", (0,), b"ER\x02\0"),
+    ("mac", (512,), b"PM\0\0"),
+    *[("hpt_raid_member", (4608,), m) for m in (b"\xf0\x16\x78\x5a", b"\xfd\x16\x78\x5a")],
+    ("gpt", (-512, -4096), b"EFI PART"),
+    ("geom", (-512, -1024, -2048, -4096, -8192), b"GEOM::"),
+    ("isw_raid_member", (-1024,), b"Intel Raid ISM Cfg Sig. "),
+    *[("ddf_raid_member", (-512, -131584), m) for m in (b"\xde\x11\xde\x11", b"\x11\xde\x11\xde")],
+    ("nvidia_raid_member", (-1024,), b"NVIDIA"),
+    ("adaptec_raid_member", (-512,), b"DPTM"),
+    ("silicon_medley_raid_member", (-416,), b"\0\0\0\x2f"),
+    (
+        "promise_fasttrack_raid_member",
+        tuple(-512 * sector for sector in (16, 63, 255, 256, 399, 591, 675, 735, 911, 974, 991)),
+        b"Promise Technology, Inc.",
+    ),
+    *[("drbd", (-4036,), m) for m in (b"\x83\x74\x02\x6b", b"\x83\x74\x02\x6d")],
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "offset", "mark"),
+    [(kind, at, mark) for kind, offsets, mark in FORMATS for at in offsets],
+)
+def test_each_format_is_recognized_at_each_of_its_places(kind, offset, mark):
+    size, blank = 1 << 30, b"\0" * magic.KEPT
+    place = offset % magic.KEPT
+    marked = blank[:place] + mark + blank[place + len(mark) :]
+    head, tail = (marked, blank) if offset >= 0 else (blank, marked)
+    expected = (kind, offset if offset >= 0 else size + offset)
+    assert [(s.type, s.offset) for s in magic.signatures(head, tail, size)] == [expected]

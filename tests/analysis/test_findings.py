@@ -1,6 +1,8 @@
 """Each finding on its cases: a run, or the lines of a workload, and the sentences that are to be said of it.
 
-`--accept` is not for these: a sentence is written by hand, and then shown to be said.
+`--accept` is not for these: a sentence is written by hand, and then shown to be said. It is for the rest of a finding,
+its severity and where its numbers come from, in numbers.txt beside the cases (`pytest tests/agents/test_uuids.py
+tests/analysis/test_findings.py --accept`).
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ from typing import Any
 import pytest
 
 from benchlab.analysis import evidence, finding
+from benchlab.analysis.finding import Finding, Number
+from tests.agents.conftest import accepted
 from tests.each_case import check_each
 
+__all__ = ["accepted"]
+
 CASES = Path(__file__).parents[1] / "cases" / "findings"
-
-
 KINDS = [*finding.of_runs(), *finding.of_lines()]
 
 
@@ -26,8 +30,40 @@ def cases(kind: str) -> list[dict[str, Any]]:
     return [case for path in paths for case in json.loads(path.read_text())]
 
 
+def findings_of(kind: str, case: dict[str, Any]) -> list[Finding]:
+    if "run" in case:
+        return finding.of_runs()[kind].applies(evidence.run_from_json(case["run"]))
+    return finding.of_lines()[kind].compares(evidence.lines_from_json(case["lines"]))
+
+
+def described(case: dict[str, Any], findings: list[Finding]) -> str:
+    """All of its findings but their sentences."""
+    lines = [case["case"]]
+    for one in findings:
+        lines.append(f"  {one.severity}, about {one.about!r}, runs {one.runs}")
+        lines += [f"    {name}: {source(number)}" for name, number in one.numbers.items()]
+    return "\n".join(lines) + "\n"
+
+
+def source(number: Number) -> str:
+    places = (
+        ("run", number.run),
+        ("figure", number.figure),
+        ("device", number.device),
+        ("metric", number.metric),
+    )
+    known = "".join(f", {name} {value}" for name, value in places if value)
+    return f"{number.value:.4g} {number.unit}, {number.of}{known}"
+
+
 def test_every_case_is_of_a_finding():
     assert {path.parent.name for path in CASES.glob("*/*.json")} == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_finding_names_where_its_numbers_come_from(kind, accepted):
+    parts = [described(case, findings_of(kind, case)) for case in cases(kind) if case["finds"]]
+    accepted(CASES / kind / "numbers.txt", "\n".join(parts))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -35,11 +71,8 @@ def test_a_finding_says_what_its_cases_show(kind):
     check_each(lambda case: check_case(kind, case), cases(kind), name=itemgetter("case"))
 
 
-def check_case(kind, case):
-    if "run" in case:
-        found = finding.of_runs()[kind].applies(evidence.run_from_json(case["run"]))
-    else:
-        found = finding.of_lines()[kind].compares(evidence.lines_from_json(case["lines"]))
+def check_case(kind: str, case: dict[str, Any]) -> None:
+    found = findings_of(kind, case)
     assert [one.says for one in found] == case["finds"]
     for one in found:
         assert not one.says.endswith(".") and one.numbers

@@ -87,3 +87,11 @@ def test_a_robust_mean_is_not_drawn_away():
     assert means[-1] == pytest.approx(log(100), abs=0.05)
     plain = robust([[100.0], [50.0]], 3)
     assert plain.within == 0 and plain.means[1] == pytest.approx(log(50))
+
+
+@pytest.mark.parametrize(("last", "told"), [(115.0, None), (125.0, 1.25)])
+def test_two_repeats_tell_the_noise_too(last, told):
+    """Four cells of (99, 101): noise 0.0141, 4 degrees of freedom, q = 12.18 for two, so it begins at 1.19."""
+    *rest, found = disagreeing([[99.0, 101.0]] * 4 + [[100.0, last]])
+    assert rest == [None] * 4
+    assert found == (told and pytest.approx(told))

@@ -52,7 +52,7 @@ GENERICS = {"dict", "list", "set", "tuple", "frozenset", "type"}
 TEXT_NAMES = {"help", "help_text", "label", "title", "verbose_name", "description"}
 INERT_FIELDS = {"annotation", "returns", "decorator_list", "bases"}
 # How long something waits, how much a cache keeps, and where a warning points: no result depends on it.
-IMPLEMENTATION_KEYWORDS = {"timeout", "maxsize", "stacklevel", "strict"}
+IMPLEMENTATION_KEYWORDS = {"timeout", "timeout_s", "maxsize", "stacklevel", "strict"}
 
 Node = TypeVar("Node", bound=ast.AST)
 
@@ -115,10 +115,12 @@ class Scope:
 def places_of(path: str, source: bytes) -> list[Place]:
     """All places of a module; its own syntax may still refuse a few of the mutants."""
     tree = ast.parse(source)
-    starts = _line_starts(source)
+    starts, measures = _line_starts(source), _measures(tree)
     ordinals: Counter[tuple[str, str]] = Counter()
     places = []
     for scope, change in _walk(tree, Scope()):
+        if change.operator == "boundary" and _is_measured(change.node, measures):
+            continue
         key = (scope.function, change.operator)
         ordinals[key] += 1
         if place := _place(path, scope, change, ordinals[key], starts):
@@ -161,6 +163,28 @@ def _place(
         starts[container.lineno - 1] + container.col_offset,
         starts[container.end_lineno - 1] + container.end_col_offset,
         replacement,
+    )
+
+
+def _measures(tree: ast.Module) -> set[str]:
+    """Names of a module's constants that are numbers with a fraction."""
+    return {
+        name
+        for statement in tree.body
+        if isinstance(statement, ast.Assign) and _is_fraction(statement.value)
+        for name in _bound_names(statement)
+    }
+
+
+def _is_fraction(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, float)
+
+
+def _is_measured(node: ast.AST, measures: set[str]) -> bool:
+    """Whether a bound is one of measured values, which never lie on it exactly."""
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    return bool(names & measures) or any(
+        _is_fraction(part) for part in ast.walk(node) if isinstance(part, ast.expr)
     )
 
 
