@@ -29,7 +29,7 @@ def pytest_configure() -> None:
     )
     setattr(DatabaseOperations, "sql_flush", sql_flush)  # noqa: B010  # mypy: a method is not assigned to
     # What is created after each migration stays, see STAYING.
-    flush.emit_post_migrate_signal = lambda *args, **more: None
+    setattr(flush, "emit_post_migrate_signal", lambda *args, **more: None)  # noqa: B010
     # Attempts to log in are counted there: one test's must not shut out the next.
     settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
     # What a page tells beside its own is read once a team, which no other test has: else it was a quarter of each page.

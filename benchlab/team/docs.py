@@ -51,7 +51,7 @@ WORDS = {
 }
 
 
-class SharedGenerator(SchemaGenerator):  # type: ignore[no-untyped-call]
+class SharedGenerator(SchemaGenerator):
     """Generates the public schema once per process: it describes code alone, and takes half a second."""
 
     _schemas: ClassVar[dict[str | None, Any]] = {}
@@ -68,7 +68,7 @@ class SharedGenerator(SchemaGenerator):  # type: ignore[no-untyped-call]
 
 def groups() -> dict[str, list[Operation]]:
     """Noun -> operations, in the order of the addresses."""
-    schema = SharedGenerator().get_schema(public=True)
+    schema = SharedGenerator().get_schema(public=True)  # type: ignore[no-untyped-call]
     found: dict[str, list[Operation]] = {}
     for path, methods in schema["paths"].items():
         for method, raw in methods.items():
