@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -11,6 +12,7 @@ from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_K
 from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
 from django.core.management.commands import flush
+from django.db import connection
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django.test import Client
 from servestatic.middleware import ServeStaticMiddleware
@@ -18,6 +20,7 @@ from servestatic.middleware import ServeStaticMiddleware
 from benchlab import readiness
 from benchlab.hosts import host_tasks
 from benchlab.team.models import Membership, Team
+from benchlab.testing.stores import TEMPLATE
 from benchlab.workers import beats
 
 
@@ -28,6 +31,7 @@ def pytest_configure() -> None:
         ServeStaticMiddleware.add_files_from_finders
     )
     setattr(DatabaseOperations, "sql_flush", sql_flush)  # noqa: B010  # mypy: a method is not assigned to
+    connection.settings_dict["TEST"]["TEMPLATE"] = os.environ.get(TEMPLATE)
     # What is created after each migration stays, see STAYING.
     setattr(flush, "emit_post_migrate_signal", lambda *args, **more: None)  # noqa: B010
     # Attempts to log in are counted there: one test's must not shut out the next.

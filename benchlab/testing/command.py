@@ -32,7 +32,7 @@ from benchlab.testing.profiles import (
     seed_of,
 )
 from benchlab.testing.report import Count, Result
-from benchlab.testing.stores import stores
+from benchlab.testing.stores import migrated_template, stores
 from benchlab.up.bootstrap import ROOT, apt_install
 from benchlab.up.procs import before_exec
 from benchlab.up.trouble import Trouble
@@ -211,7 +211,7 @@ def run_round(
     results = []
     with stores() as stored, guardian.watching(dict(stored)):
         named = {**stored, **seeded(options.profile, options.seed)}
-        env = named if options.words else {**named, WHOLE_GROUP: "1"}
+        env = named if options.words else {**migrated_template(named), WHOLE_GROUP: "1"}
         with remembering(options, env) as before:
             for title, arguments in calls(options, chosen):
                 if deadline is None or time.monotonic() < deadline:
