@@ -6,6 +6,7 @@ import hashlib
 import math
 import random
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from django.utils import timezone
@@ -372,21 +373,30 @@ def sampled_caches(attempt: Attempt, seconds: int = 60) -> None:
 
 def binned(attempt: Attempt, names: Sequence[str] = ("read.clat",), many: int = 5000) -> None:
     """Histograms as fio's bins give them: most I/Os near a quarter of a millisecond, some on a second hill, a tail."""
-    dice = random.Random(3)
     rows = []
-    for name in names:
-        found: dict[int, int] = {}
-        for _ in range(many):
-            slow = dice.random() < 0.05
-            at = dice.lognormvariate(math.log(4e-3 if slow else 250e-6), 0.6 if slow else 0.25)
-            cell = math.floor(8 * math.log2(at))
-            found[cell] = found.get(cell, 0) + 1
+    for name, found in zip(names, _cells(len(names), many), strict=True):
         edges = sorted(found)
         lows, highs = [2 ** (at / 8) for at in edges], [2 ** ((at + 1) / 8) for at in edges]
         rows.append(
             Histogram(attempt=attempt, name=name, lows=lows, highs=highs, counts=[found[at] for at in edges])
         )  # fmt: skip
     Histogram.objects.bulk_create(rows)
+
+
+@cache
+def _cells(histograms: int, many: int) -> list[dict[int, int]]:
+    """Number of I/Os by eighth of an octave, for each histogram: the same for all tests, and 25 ms to draw."""
+    dice = random.Random(3)
+    drawn = []
+    for _ in range(histograms):
+        found: dict[int, int] = {}
+        for _ in range(many):
+            slow = dice.random() < 0.05
+            at = dice.lognormvariate(math.log(4e-3 if slow else 250e-6), 0.6 if slow else 0.25)
+            cell = math.floor(8 * math.log2(at))
+            found[cell] = found.get(cell, 0) + 1
+        drawn.append(found)
+    return drawn
 
 
 def with_percentiles(
