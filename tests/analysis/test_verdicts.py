@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from math import exp, inf, log, nan, sqrt
 
 import numpy as np
@@ -400,23 +401,29 @@ def drifting(dice, levels, points=4, repeats=3):
     return found
 
 
-@pytest.mark.parametrize("factor", ["Layout", "Settings", "Host", "Moment"])
 @pytest.mark.parametrize("levels", [2, 3, 5])
-def test_drift_is_no_effect_of_what_follows_each_other(factor, levels):
-    """Equal levels, four points, three repeats: at most 5 % of matrices name an effect that it is in."""
-    seed, tables, told = 9, 500, 0
-    dice, axis = np.random.default_rng(seed), FACTORS.index(factor)
-    for _ in range(tables):
-        cells = {}
+def test_drift_is_no_effect_of_what_follows_each_other(levels):
+    """Equal levels, four points, three repeats: at most 5 % of matrices name an effect that the factor is in.
+
+    The factors take turns. Each is named about as seldom, else the arithmetic is not the same for all.
+    """
+    seed, tables = 9, 500
+    dice = np.random.default_rng(seed)
+    named_by: Counter[str] = Counter()
+    factors = ["Layout", "Settings", "Host", "Moment"]
+    for number in range(tables):
+        cells, factor = {}, factors[number % len(factors)]
+        axis = FACTORS.index(factor)
         for (level, point), repeats in zip(
             np.ndindex(levels, 4), drifting(dice, levels).reshape(-1, 3), strict=True
         ):
             key = ["x"] * len(FACTORS)
             key[axis], key[-1] = f"level {level}", f"point {point}"
             cells[tuple(key)] = np.exp(repeats).tolist()
-        told += bool(named(effects(FACTORS, cells, TAU[Order.ONE_AFTER_OTHER], BUILT)))
-    print("seed", seed, factor, levels, "levels: told", told, "of", tables)
-    assert told <= 0.05 * tables
+        named_by[factor] += bool(named(effects(FACTORS, cells, TAU[Order.ONE_AFTER_OTHER], BUILT)))
+    print("seed", seed, levels, "levels: named", dict(named_by), "of", tables)
+    assert named_by.total() <= 0.05 * tables
+    assert max(named_by.values()) <= 0.07 * tables / len(factors)
 
 
 @pytest.mark.parametrize(
