@@ -119,7 +119,7 @@ def test_what_runs_a_program_or_opens_a_file_is_refused(value):
 def test_whatever_of_this_fio_takes_words_was_looked_at():
     known = set(options_of_fio())
     allowed = known & jobfile.ALLOWED
-    unseen = [one for one in allowed if takes_words(one) and one not in WORDS]
+    unseen = [option for option in allowed - WORDS if takes_words(option)]
     assert unseen == [], "look at what they take"
     assert allowed.isdisjoint(REFUSED)
     assert [o for o in known - allowed if not (refused(o, None) and refused(o, "1"))] == []
