@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
+import signal
 import socket
 import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -279,3 +283,31 @@ def test_a_machine_that_lost_its_power_is_noticed() -> None:
         tries = stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT)
         apart = stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL)
     assert idle + tries * apart < 60
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_the_session(number: int) -> None:
+    stopper = link.Stopper()
+    try:
+        assert not stopper.stopped
+        os.kill(os.getpid(), number)
+        assert stopper.stopped and select.select([stopper], [], [], 5.0)[0] == [stopper]
+    finally:
+        stopper.close()
+
+
+@pytest.mark.parametrize(
+    ("deadline", "look", "ends", "waits"),
+    [(None, 101.0, None, 1.0), (100.5, 101.0, None, 0.5), (102.0, 101.0, 100.25, 0.25), (99.0, 101.0, None, 0.0)],
+)  # fmt: skip
+def test_the_first_that_is_due_is_waited_for(monkeypatch, deadline, look, ends, waits) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(link, "clock", lambda: 100.0)
+    monkeypatch.setattr(link.select, "select", lambda *some: waited.append(some[3]) or some)
+    stopper = link.Bell()
+    here, there = socket.socketpair()
+    with contextlib.closing(stopper), here, there:
+        talk = link.Talk(None, stopper, None, None)
+        talk._stream = here
+        assert talk._wait(SimpleNamespace(deadline=deadline), look, ends) == [here, stopper]
+    assert waited == [waits]

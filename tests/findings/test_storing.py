@@ -228,6 +228,15 @@ def test_a_dismissal_survives_reparse_and_a_time_in_which_it_is_not_found(lab, o
     assert row.says == "c"
 
 
+@pytest.mark.parametrize(("problem", "failed"), [("", 0), ("no such line", 1)])
+def test_reparse_counts_what_it_read(lab, monkeypatch, capsys, problem, failed):
+    monkeypatch.setattr("benchlab.runs.conclusion.reparse", lambda attempt: problem)
+    call_command("reparse", attempt=lab.attempt.pk)
+    printed = capsys.readouterr()
+    assert printed.out.startswith(f"1 attempts parsed again, {failed} with")
+    assert (f"attempt {lab.attempt.pk}: no such line" in printed.err) is bool(problem)
+
+
 def test_reparse_finds_for_runs_and_lines_alike(lab, only):
     only(one=explode)
     only(lines=True, two=lambda lines: [says(f"{len(lines)} lines", runs=(lab.run.pk,))])

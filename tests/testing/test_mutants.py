@@ -111,9 +111,9 @@ def test_specific_tests_and_others_of_their_files_are_asked():
 def root(tmp_path, monkeypatch):
     """A checkout of one module and its tests."""
     root = tmp_path / "checkout"
-    files = {PATH: MODULE.decode(), "tests/test_tool.py": TEST, "pyproject.toml": PYPROJECT}
-    for path in ("agents/__init__.py", "tests/__init__.py", "tests/bench/__init__.py"):
-        files[path] = ""
+    files = {PATH: MODULE.decode(), "tests/agents/test_tool.py": TEST, "pyproject.toml": PYPROJECT}
+    folders = ("agents", "tests", "tests/agents", "tests/bench")
+    files |= {f"{folder}/__init__.py": "" for folder in folders}
     for path, text in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text)
@@ -124,7 +124,7 @@ def root(tmp_path, monkeypatch):
 
 def test_the_boundary_that_no_test_reaches_survives(root, tmp_path, capsys):
     places = bench_mutants.chosen_places(root, PATH, None)
-    lab = bench_mutants.Lab(root, tmp_path / "lab", 1, [["tests"]])
+    lab = bench_mutants.Lab(root, tmp_path / "lab", 1)
     (tmp_path / "lab").mkdir()
     outcomes = lab.without_flaky_tests(lab.try_all(places, lab.record(places)))
     survivors = [str(outcome.place) for outcome in outcomes if not outcome.test]

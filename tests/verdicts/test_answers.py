@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from math import exp, log
+from types import SimpleNamespace
 
 import pytest
 
+from benchlab.analysis.verdicts import Says
 from benchlab.campaigns.models import Run
 from benchlab.runs.models import Attempt, Measurement
+from benchlab.verdicts import sentences
+from benchlab.verdicts.sentences import Sentence
 from tests.charts import made
 from tests.verdicts.bench import SEVEN, by_name, texts, unlike_at_one_depth
 
@@ -203,3 +207,19 @@ def test_of_two_lines_each_tells_its_own_depth(bench, api):
         bench.measure(layout, 1000, depths=SEVEN[1:], noise=0.001)
     said = bench.answer(api)["says"]
     assert len(said) == 2 and all("but 0.70 times at 1 outstanding" in one for one in said), said
+
+
+@pytest.mark.parametrize(
+    ("says", "reasons", "told"),
+    [
+        (Says.UNKNOWN, "a a b", ["", "a", "b"]),
+        (Says.UNKNOWN, "a b a", ["a", "b", "a"]),
+        (Says.FASTER, "a a b", ["a", "a", "b"]),
+    ],
+)
+def test_a_reason_that_several_have_in_a_row_is_told_once(monkeypatch, says, reasons, told):
+    rows = [
+        SimpleNamespace(against=Sentence(says, "head", (), "", why=why)) for why in reasons.split()
+    ]
+    monkeypatch.setattr(sentences, "_sentence", lambda answer, row, against: against)
+    assert [one.why for one in sentences.sentences(SimpleNamespace(others=rows))] == told

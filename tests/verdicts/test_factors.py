@@ -6,9 +6,10 @@ import re
 
 import pytest
 
+from benchlab.analysis.factors import Gap
 from benchlab.campaigns.models import Run
 from benchlab.topologies.models import Topology
-from benchlab.verdicts import builds
+from benchlab.verdicts import builds, matrix
 from tests.charts import made
 from tests.verdicts.bench import by_name, texts
 
@@ -165,3 +166,41 @@ def test_layouts_are_held_against_each_other_with_the_same_scheduler(bench, api)
             bench.measure(layout, top, scheduler=scheduler)
     found = bench.answers(api)
     assert [by_name(one).keys() for one in found] == [{"cached stripe", "stripe"}] * 2
+
+
+CELL = ("a", "", "lab1", "", "none", "4 outstanding")
+
+
+@pytest.mark.parametrize(
+    ("gap", "words"),
+    [
+        (
+            Gap(4, "none", {}, CELL, 2, 12),
+            "scheduler none has no IOPS in 2 of 12 cells, such as with layout a, host lab1, point 4 outstanding",
+        ),
+        (Gap(4, "none", {0: ("a",)}, CELL, 2, 12), "layout a has no IOPS with scheduler none"),
+        (
+            Gap(0, "a", {4: ("kyber", "none")}, CELL, 2, 12),
+            "layout a has no IOPS with scheduler kyber and none",
+        ),
+        (
+            Gap(4, "none", {0: ("a", "b", "c", "d")}, CELL, 2, 12),
+            "layout a, b, c and 1 more have no IOPS with scheduler none",
+        ),
+    ],
+)
+def test_a_gap_is_explained_by_what_is_missing(gap, words):
+    assert matrix._why(gap, "IOPS") == words
+
+
+@pytest.mark.parametrize(
+    ("levels", "words"),
+    [
+        (["a"], "layout a"),
+        (["a", "b", "c"], "layout a, b and c"),
+        (["a", "b", "c", "d", "e"], "layout a, b, c and 2 more"),
+        ([""], ""),
+    ],
+)
+def test_three_levels_are_named_and_the_others_counted(levels, words):
+    assert matrix._level(0, levels) == words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -42,10 +43,8 @@ def test_the_report_has_the_answers_too(bench, web):
     assert "stripe does 2.5 times the IOPS of cached stripe" in page
 
 
-@pytest.mark.parametrize("kind", ["report", "campaign", "comparison"])
-def test_who_opens_a_link_reads_the_answer_by_its_names_and_is_led_nowhere(bench, kind):
-    for name, top in (("cached stripe", 400), (f"stripe of {bench.host.name}", 1000)):
-        bench.measure(bench.build(name), top)
+def share(bench, kind: str) -> str:
+    """The address of a link to the campaign."""
     digest = links.digest(f"token-{kind}")
     Share.objects.create(
         team=bench.team, kind=kind, name=kind, digest=digest, hide_hosts=True,
@@ -53,13 +52,36 @@ def test_who_opens_a_link_reads_the_answer_by_its_names_and_is_led_nowhere(bench
         query=f"campaign={bench.campaign.pk}" if kind == "comparison" else "",
         expires_at=timezone.now() + timedelta(days=1),
     )  # fmt: skip
-    answer = Client().get(f"/s/token-{kind}/")
+    return f"/s/token-{kind}/"
+
+
+@pytest.mark.parametrize("kind", ["report", "campaign", "comparison"])
+def test_who_opens_a_link_reads_the_answer_by_its_names_and_is_led_nowhere(bench, kind):
+    for name, top in (("cached stripe", 400), (f"stripe of {bench.host.name}", 1000)):
+        bench.measure(bench.build(name), top)
+    url = share(bench, kind)
+    answer = Client().get(url)
     page = texts(answer)
     assert "stripe of host A does 2.5 times the IOPS of cached stripe" in page
     assert "95 % interval" in page and bench.host.name not in page
     raw = answer.content.decode()
     assert "/runs/" not in raw and "/docs/" not in raw
-    assert Client().get(f"/s/token-{kind}/?metric=cpu.user").status_code == 200
+    assert "nothing to compare" not in page
+    assert Client().get(f"{url}?metric=cpu.user").status_code == 200
+
+
+def test_another_baseline_under_a_link_keeps_its_metric_and_nothing_else(bench):
+    for name, top in (("cached stripe", 400), ("stripe", 1000)):
+        bench.measure(bench.build(name), top)
+    page = Client().get(f"{share(bench, 'campaign')}?metric=iops&host=7").content.decode()
+    [form] = re.findall(r'<form method="get" action="#answers".*?</form>', page, re.S)
+    assert re.findall(r'type="hidden" name="(\w+)" value="(\w+)"', form) == [("metric", "iops")]
+
+
+def test_one_line_under_a_link_is_told_alone(bench):
+    bench.measure(bench.build("stripe"), 1000)
+    page = texts(Client().get(share(bench, "campaign")))
+    assert "One layout: nothing to compare it with." in page
 
 
 def test_how_many_queries(bench, web, django_assert_max_num_queries):

@@ -64,3 +64,29 @@ def test_all_is_on_the_scale_and_labels_are_apart(some):
     assert all(LEFT <= at <= RIGHT for at in places)
     assert all(b - a > APART - 0.3 for a, b in itertools.pairwise(places))
     assert all(LEFT <= float(scale.mark(verdict(*one)).at) <= RIGHT for one in some)
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "labels"),
+    [
+        (0.01, 1, "0.01 0.03 0.1 0.3 1"),
+        (1, 1000, "1 10 100 1000"),
+        (1, 100, "1 3 10 30 100"),
+        (1, 30, "1 2 5 10 20"),
+        (1, 9.5, "1 2 5 10"),
+        (1, 4, "1 3"),
+        (1, 2, "1 1.2 1.5 2"),
+        (1, 1.4, "1 1.1 1.2 1.3 1.4"),
+        (0.5, 1.2, "0.5 1"),
+        (0.9, 1.1, "0.9 0.95 1 1.1"),
+    ],
+)
+def test_labels_are_round_and_as_many_as_have_room(least, most, labels):
+    ticks = Scale.of([verdict(least), verdict(most)]).ticks
+    assert [tick.text for tick in ticks] == [f"{label}×" for label in labels.split()]
+
+
+@pytest.mark.parametrize(("low", "high"), [(1.5, None), (None, 2.6)])
+def test_half_an_interval_is_no_span(low, high):
+    one = verdict(2.0, low, high)
+    assert Scale.of([one]).mark(one).span == ""
