@@ -154,3 +154,23 @@ def test_of_a_result_from_elsewhere_only_what_was_told_is_known():
     )
     assert access("fio", set()) == Access()
     assert access("pg_test_fsync", set()).synced is True
+
+
+@pytest.mark.parametrize(
+    ("lines", "compressible"),
+    [
+        ("", False),
+        ("zero_buffers", True),
+        ("zero_buffers=0", False),
+        ("buffer_compress_percentage=50", True),
+        ("buffer_compress_percentage=0", False),
+        ("dedupe_percentage=30", True),
+        ("buffer_pattern=0xff", True),
+        ("scramble_buffers=1", False),
+        ("scramble_buffers=0", None),
+        ("scramble_buffers=0\nrefill_buffers", False),
+        ("scramble_buffers=0\nzero_buffers", True),
+    ],
+)
+def test_blocks_of_fio_that_can_be_compressed(lines, compressible):
+    assert fio(f"[global]\nruntime=60\n[a]\nrw=write\n{lines}\n").compressible is compressible

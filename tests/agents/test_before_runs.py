@@ -9,6 +9,7 @@ import pytest
 from agents.contracts import AgentError, OptionsError, PlanError, Ran, Reason
 from agents.facts import queues
 from agents.facts.model import HostFacts
+from agents.layers import _host_settings
 from agents.plans import as_json, before_runs, stack
 from agents.plans.applied_part import reached
 from agents.plans.chain import LayerSpec, StageSpec, Wanted
@@ -198,3 +199,13 @@ def test_what_is_in_force_is_read_of_each_disk():
     with pytest.raises(AgentError, match="/sys/block/sdd/queue/scheduler cannot be read") as error:
         queues.read(Kernel(said), ["/dev/sdb", "/dev/sdd"])
     assert error.value.reason == Reason.BAD_FACTS
+
+
+def test_settings_that_were_not_restored_are_named():
+    facts = host(sysctls={"vm.swappiness": "10"}, governors={"policy0": "powersave"})
+    kept = {"sysctl vm.swappiness": "60", "governor policy0": "performance", "sysctl vm.gone": "1"}
+    assert _host_settings.not_restored(kept, facts) == [
+        "sysctl vm.swappiness is 10, it was 60",
+        "governor policy0 is powersave, it was performance",
+    ]
+    assert _host_settings.not_restored({"sysctl vm.swappiness": "10"}, facts) == []

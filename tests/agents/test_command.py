@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from agents.contracts import Job, OptionsError, ParseError, Target
 from agents.safety.guard import job_refusals
-from agents.texts import extraction
+from agents.texts import extraction, locate
 from agents.tools import command
 from benchlab.testing.profiles import examples
 from tests.agents.made_up import disk, host, spare
@@ -231,3 +231,19 @@ def test_a_missing_file_and_no_extraction_are_errors() -> None:
         command.parse({"stdout": b"1"}, options)
     with pytest.raises(ParseError, match="no figure is read"):
         command.parse({"stdout": b"1"}, command.Options(extract=()))
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "line"),
+    [('{"a": null}', "null", 1), ('{\n"a": 1.5}', "1.5", 2), ('{"a": "x"}', "x", 1)],
+)
+def test_a_value_of_json_is_named_as_it_stands_there(text: str, said: str, line: int) -> None:
+    assert locate.values("json", "$.a", text, "first", 1.0) == [locate.Value(said, line, "$['a']")]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [("true", "true or false"), ("{}", "an object"), ("[]", "a list")]
+)
+def test_what_is_no_number_in_json_is_named(value: str, kind: str) -> None:
+    with pytest.raises(locate.Missed, match=kind):
+        locate.values("json", "$.a", f'{{"a": {value}}}', "first", 1.0)

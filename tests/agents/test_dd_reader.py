@@ -152,3 +152,30 @@ def test_long_texts_are_read_in_linear_time(unit: str) -> None:
     begun = time.thread_time()
     assert all(one.trouble for one in reader.find(long, ""))
     assert time.thread_time() - begun < 10
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("7", 7),
+        ("7c", 7),
+        ("7w", 14),
+        ("7b", 7 * 512),
+        *[(f"7{unit}", 7 << 10) for unit in ("k", "K", "KiB")],
+        *[(f"7{unit}", 7000) for unit in ("kB", "KB")],
+        *[(f"7{unit}", 7 << 20) for unit in ("m", "M", "MiB")],
+        ("7MB", 7_000_000),
+        *[(f"7{unit}", 7 << 30) for unit in ("g", "G", "GiB")],
+        ("7GB", 7_000_000_000),
+        *[(f"7{unit}", 7 << 40) for unit in ("T", "TiB")],
+        ("7TB", 7_000_000_000_000),
+        ("2x3x512", 3072),
+        ("0", None),
+        ("7q", None),
+        ("x7", None),
+        (f"{1 << 30}x{1 << 33}", None),
+        (f"{1 << 30}x{1 << 32}", 1 << 62),
+    ],
+)
+def test_sizes_as_dd_reads_them(text, size):
+    assert _dd_command.size(text) == size

@@ -107,3 +107,9 @@ def test_the_simulation_does_on_xfs_what_dynamo_does(
     monkeypatch.setattr(dynamo_sim_rules, "bytes_of", lambda found: 64 * MIB)
     assert dynamo_sim_rules.laid_out(target("disk1", 1), kind) == 64 * MIB // share
     assert dynamo_sim_rules.file_system(Path("/proc")) == "proc"
+
+
+@pytest.mark.parametrize("places", [{}, {"mount": "/mnt", "volume": "/dev/sdb"}])
+def test_either_a_mount_point_or_a_volume_is_needed(places) -> None:
+    with pytest.raises(DynamoError, match="either a mount point or a volume"):
+        areas.place(areas.Wish("/opt/dynamo", (), **places))

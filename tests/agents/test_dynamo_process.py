@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from agents.dynamo import areas, hostfacts, link, process
+from agents.dynamo.console import Turn
 from agents.dynamo.messages import Disk
 from agents.dynamo.process import Dynamo
 from agents.dynamo.wire import DynamoError
@@ -311,3 +312,48 @@ def test_the_first_that_is_due_is_waited_for(monkeypatch, deadline, look, ends, 
         talk._stream = here
         assert talk._wait(SimpleNamespace(deadline=deadline), look, ends) == [here, stopper]
     assert waited == [waits]
+
+
+class Session:
+    """A console that is over so many turns after it was cancelled; of None never."""
+
+    def __init__(self, turns: int | None) -> None:
+        self.turns, self.cancelled = turns, False
+        self.deadline, self.failure, self.result = 0.0, None, "result"
+
+    @property
+    def over(self) -> bool:
+        return self.cancelled and self.turns == 0
+
+    def start(self, now: float) -> Turn:
+        return Turn(b"", ())
+
+    def cancel(self, now: float) -> Turn:
+        self.cancelled = True
+        return Turn(b"", ())
+
+    def tick(self, now: float) -> Turn:
+        if self.cancelled and self.turns:
+            self.turns -= 1
+        return Turn(b"", ())
+
+
+def serve(session: Session) -> object:
+    """What a session that was stopped before it began comes to."""
+    stopper = link.Bell()
+    stopper.stopped = True
+    here, there = socket.socketpair()
+    with contextlib.closing(stopper), here, there:
+        talk = link.Talk(None, stopper, None, lambda now: "")
+        talk._stream = here
+        return talk._serve(session)
+
+
+def test_a_stopped_session_has_time_to_end() -> None:
+    assert serve(Session(3)) == "result"
+
+
+def test_a_stopped_session_that_does_not_end_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link.Talk, "ENDING", 0.05)
+    with pytest.raises(DynamoError, match="did not become idle"):
+        serve(Session(None))

@@ -304,3 +304,17 @@ def test_a_share_of_writes_is_read_as_a_share_of_reads(writes) -> None:
 @pytest.mark.parametrize("told", [{"read_percent": 40}, {"write_percent": None}])
 def test_other_options_keep_their_names(told) -> None:
     assert dynamo.renamed(told) == told
+
+
+HASH = "sha256:" + "0a" * 32
+
+
+@pytest.mark.parametrize("binary", ["dynamo", "/opt/dynamo", HASH])
+def test_a_binary_is_on_the_path_absolute_or_stored(binary: str) -> None:
+    assert dynamo.Options(binary=binary).binary == binary
+
+
+@pytest.mark.parametrize("binary", ["bin/dynamo", "/opt/\n", HASH[:-1], f"{HASH}0", HASH.upper()])
+def test_any_other_binary_is_refused(binary: str) -> None:
+    with pytest.raises(OptionsError, match="binary"):
+        dynamo.Options(binary=binary)

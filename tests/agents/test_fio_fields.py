@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from agents.contracts import Metric, ParseError
 from agents.outputs import fio_fields as fields
-from agents.outputs import fio_json
+from agents.outputs import fio_json, fio_terse
 from agents.tools import fio
 from tests.agents.test_fio_versions import PATHS, document
 from tests.agents.test_tools import CASES
@@ -188,3 +189,12 @@ def test_a_latency_target_in_the_unit_of_its_version(told: str, latency: int, wi
     assert {m.name: m.value for m in parsed(data)}["target.lat"] is None
     data["jobs"][0] |= {"latency_target_ns": 20_000_000}
     assert {m.name: m.value for m in parsed(data)}["target.lat"] == pytest.approx(0.02)
+
+
+@pytest.mark.parametrize(
+    ("layout", "lengths"), [(2, (21, 41)), (3, (21, 41)), (4, (21, 41)), (5, (27, 47))]
+)
+def test_a_direction_of_a_terse_line_has_two_lengths(layout, lengths):
+    """Without percentiles (before fio 1.58) and with them; version 5 has six more of each."""
+    forms = list(fio_terse._Record._forms(SimpleNamespace(layout=layout)))
+    assert forms == [(count, length) for length in lengths for count in (1, 2, 3, 4)]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.contracts import ParseError
-from agents.outputs import fio_json, fio_load
+from agents.outputs import fio_json, fio_load, fio_text
 from agents.outputs import fio_model as model
 from agents.tools import _fio_metrics
 from tests.agents.test_tools import CASES
@@ -167,3 +167,25 @@ def test_the_line_of_a_job_in_a_long_document() -> None:
     text = json.dumps(data, indent=2)
     lines = [n for n, line in enumerate(text.split("\n"), 1) if '"jobname"' in line]
     assert [job.lines[""] + 1 for job in parsed(text)] == lines
+
+
+def test_units_of_the_text():
+    """By fio's num2str: powers of 1024 for bytes, of 1000 for counts and for what has a small k."""
+    powers = enumerate(("", "K", "M", "G", "T", "P"))
+    assert {unit: 1024**power for power, unit in powers} | {"k": 1000} == fio_text.BINARY
+    powers = enumerate(("", "K", "M", "G", "T", "P"))
+    assert {unit: 1000**power for power, unit in powers} | {"k": 1000} == fio_text.DECIMAL
+    assert fio_text.PER_SECOND == {"nsec": 1e9, "usec": 1e6, "msec": 1e3, "sec": 1}
+
+
+@pytest.mark.parametrize(
+    "after", ["fio: terminating on signal 2", "note: both iodepth >= 1 and sync"]
+)
+def test_a_remark_behind_a_result_is_kept_apart(after):
+    assert fio_load._slowly(f'{{"jobs": []}}\n{after}\n') == ({"jobs": []}, after)
+
+
+@pytest.mark.parametrize("after", ["fio", "noted: x", "anything else"])
+def test_any_other_text_behind_a_result_is_refused(after):
+    with pytest.raises(ParseError, match="text after the result"):
+        fio_load._slowly(f'{{"jobs": []}}\n{after}\n')

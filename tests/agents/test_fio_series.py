@@ -6,7 +6,7 @@ from math import isnan, nan
 
 import pytest
 
-from agents.contracts import Series, Target
+from agents.contracts import ParseError, Series, Target
 from agents.outputs import fio_log, fio_series
 from agents.outputs.fio_series import Asked
 from agents.tools import fio
@@ -149,3 +149,31 @@ def test_what_a_job_counted_after_another_was_over_is_not_put_into_its_last_inte
     pause = hist(*((at, 600, 900) for at in (0.5, 1.0, 3.5, 4.0)))
     found = told("read.clat.p50", clat_hist__1=pause, clat_hist__2=hist((2.0, 1200, 100)))
     assert found.times == (0.5, 1.0, 2.0, 3.5, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("longest", "ends"),
+    [([3.2, 4.2], [1.0, 2.0, 3.0, 4.2]), ([3.6, 4.6], [1.0, 2.0, 3.0, 3.6, 4.6])],
+)
+def test_a_job_that_goes_on_longer_adds_intervals_beyond_the_half_of_one(longest, ends):
+    assert fio_series._ends([[1.0, 2.0, 3.0], longest], 1.0) == ends
+
+
+@pytest.mark.parametrize(
+    ("rows", "column"),
+    [
+        ([[1, 500, 0, 4096]], 2),
+        ([[1, 500, 0, 4096, 0]], 2),
+        ([[1, 500, 700, 1, 4096]], 3),
+        ([[1, 500, 700, 2, 4096], [2, 500, 500, 0, 4096]], 3),
+        ([[1, 500, 700, 1, 4096], [2, 500, 400, 1, 4096]], 2),  # a maximum below its mean
+        ([[1, 500, 700, 6, 4096]], 2),  # no such direction
+    ],
+)
+def test_the_column_of_the_direction_follows_the_maximum_where_there_is_one(rows, column):
+    assert fio_log._direction_column([(at, row) for at, row in enumerate(rows, 1)]) == column
+
+
+def test_a_column_that_may_be_either_is_refused():
+    with pytest.raises(ParseError, match="cannot be told"):
+        fio_log._direction_column([(1, [1, 0, 1, 1, 4096])])

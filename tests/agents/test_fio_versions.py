@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from operator import attrgetter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from agents.drivers import reading
-from agents.outputs import fio_json
+from agents.outputs import fio_aims, fio_json
+from agents.outputs.fio_model import Steady
 from agents.tools import fio
 from tests.agents.test_tools import CASES, SUFFIX, expectation
 from tests.each_case import check_each
@@ -193,3 +195,29 @@ def test_samples_without_a_count_are_the_bins_or_the_ios() -> None:
     raw = (CASES / "fio" / "3.16-stonewall.json").read_bytes()
     jobs = list(fio_json.jobs(raw)[0])
     assert [job.sync and job.sync.count for job in jobs] == [291, None]
+
+
+@pytest.mark.parametrize(
+    ("attained", "several", "figures"),
+    [
+        ([True], False, {"steady.attained": 1.0, "steady.window": 5.0, "steady.iops": 100.0, "steady.bandwidth": 4e5}),
+        ([False], False, {"steady.attained": 0.0, "steady.window": 5.0}),
+        ([True, True], True, {"steady.attained": 1.0, "steady.window": 5.0}),
+        ([True, False], False, {"steady.attained": 0.0, "steady.window": 5.0}),
+        ([True, None], False, {"steady.attained": 0.0, "steady.window": 5.0}),
+    ],
+)  # fmt: skip
+def test_rates_of_a_steady_state_are_those_of_one_job(attained, several, figures) -> None:
+    """Of several jobs that attained it a note says why there are no rates."""
+    jobs = [
+        SimpleNamespace(
+            goal=None,
+            steady=None if one is None else Steady(one, "iops:5%", 5.0, 100.0, 4e5, None, None),
+        )
+        for one in attained
+    ]
+    found = list(fio_aims.metrics(jobs, lambda name: 7))
+    assert {one.name: one.value for one in found} == figures
+    assert {one.line for one in found} == {7}
+    note = f"asked for: iops:5%{'; ' + fio_aims.MOMENTS if several else ''}"
+    assert [one.note for one in found] == [note, *[""] * (len(found) - 1)]

@@ -55,7 +55,7 @@ TARGET = 0.95
 FAST = "not (rig or browser or alone or slow or night)"
 SEED = "1"
 # Seconds: a test that takes longer is not asked; nor are more of them than take so long together
-SLOW_TEST_S, TESTS_S = 10.0, 40.0
+SLOW_TEST_S, TESTS_S = 8.0, 20.0
 GROUPS_EACH = 3  # of the tests to be recorded, for each process: some wait longer than others
 START_UP_S = 30.0  # of pytest on a busy machine
 RECORDING_S = 1800.0

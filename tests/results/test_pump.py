@@ -197,3 +197,21 @@ def test_however_it_ends_no_connection_is_left(monkeypatch, ends):
         asyncio.run(taken())
     gc.collect()
     until(lambda: slots() == free and sessions() == before)
+
+
+def test_parts_before_an_error_arrive():
+    def make() -> Iterator[bytes]:
+        yield from (b"a", b"b", b"c")
+        raise ValueError("at the end")
+
+    async def taken(pump: streaming.Pump) -> list[bytes]:
+        parts = []
+        with pytest.raises(ValueError, match="at the end"):
+            async for part in pump:
+                parts.append(part)
+        return parts
+
+    free = slots()
+    pump = streaming.Pump(make)
+    until(lambda: slots() == free)
+    assert asyncio.run(taken(pump)) == [b"a", b"b", b"c"]

@@ -223,3 +223,11 @@ def test_a_reason_that_several_have_in_a_row_is_told_once(monkeypatch, says, rea
     ]
     monkeypatch.setattr(sentences, "_sentence", lambda answer, row, against: against)
     assert [one.why for one in sentences.sentences(SimpleNamespace(others=rows))] == told
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"),
+    [(1.001, "0.1 %"), (1.05, "5.0 %"), (1.094, "9.4 %"), (1.096, "10 %"), (1.254, "25 %")],
+)
+def test_percents_have_two_digits(ratio, words):
+    assert sentences._percent(ratio) == words

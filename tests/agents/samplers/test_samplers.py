@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.contracts import ParseError
+from agents.contracts import Frame, ParseError, Watch
 from agents.drivers import registry
 from agents.jobs import job
+from agents.samplers import _stamped, arcstat
 from tests.each_case import check_each
 
 CASES = Path(__file__).parents[2] / "cases" / "samplers"
@@ -86,3 +87,33 @@ def check_torn(path):
     for one in registry.all_samplers()[path.parent.name].series(torn):
         assert all(a < b for a, b in pairwise(one.times)), one
         assert not [v for v in one.values if v < 0], one
+
+
+def test_a_line_has_the_time_before_it_and_its_number():
+    """To the nanosecond, from the run's first frame on."""
+    watch = Watch(("x",), lasting=True)
+    texts = ("5250000000 a b\n6000000001 c", "7500000000 d")
+    frames = [Frame(float(at), {watch.key: text}) for at, text in enumerate(texts)]
+    assert _stamped.lines(frames, watch) == [
+        _stamped.Line(5.25, "a b", 1),
+        _stamped.Line(6.000000001, "c", 2),
+        _stamped.Line(7.5, "d", 3),
+    ]
+    with pytest.raises(ParseError, match="line 2"):
+        _stamped.lines([Frame(0.0, {watch.key: "5 a\nb c"})], watch)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("hits 4 1\nmisses 4 x\nsize 4 1", "not a line of arcstats (line 2"),
+        ("hits 4 1\nmisses 4 1\nsize 4 1 1", "not a line of arcstats (line 3"),
+        ("hits 4 1\nmisses 4 1", "hits, misses or size is missing (line 1"),
+    ],
+)
+def test_a_foreign_line_of_arcstats_is_named_by_its_number(text, error):
+    path = arcstat.FILES[0]
+    good = Frame(0.0, {path: "hits 4 1\nmisses 4 1\nsize 4 1"})
+    with pytest.raises(ParseError) as caught:
+        arcstat.series([good, Frame(1.0, {path: text})])
+    assert error in str(caught.value)

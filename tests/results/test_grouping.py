@@ -1,0 +1,62 @@
+"""Columns that group, and values as JSON: what is refused, and how each kind is written."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+
+from benchlab.results import arrow, grouped, language
+from benchlab.results.columns import Column, Kind
+
+AT = datetime(2026, 1, 2, 3, 4, 5, 6, UTC)
+ZONED = pa.timestamp("us", "UTC")
+
+
+def column(name: str = "host", kind: Kind = Kind.NAME, every_row: bool = False) -> SimpleNamespace:
+    return SimpleNamespace(name=name, kind=kind, every_row=every_row)
+
+
+@pytest.mark.parametrize(
+    ("by", "figures", "refusal"),
+    [
+        ([column()], grouped.MOST_FIGURES, ""),
+        ([column()] * grouped.MOST_COLUMNS, 1, ""),
+        ([column()], grouped.MOST_FIGURES + 1, "figures at most"),
+        ([column()] * (grouped.MOST_COLUMNS + 1), 1, "columns at most"),
+        ([column(every_row=True)], 1, "host makes no groups"),
+        ([column("metric.iops")], 1, "metric.iops makes no groups"),
+        ([column(kind=Kind.TIME)], 1, "host makes no groups"),
+        *[([column(kind=kind)], 1, "") for kind in Kind if kind is not Kind.TIME],
+    ],
+)
+def test_what_makes_no_groups_is_refused(by, figures, refusal):
+    found = grouped._refusal(by, [f"m{number}" for number in range(figures)])
+    assert refusal in found and bool(found) is bool(refusal)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "text"),
+    [
+        (["a", '"', None, "a"], pa.string(), b'"a","\\"",null,"a"'),
+        ([1.5, None], pa.float64(), b"1.5,null"),
+        ([AT], ZONED, b'"2026-01-02T03:04:05.000006Z"'),
+        ([AT, None], ZONED, b'"2026-01-02 03:04:05.000006Z",null'),
+        ([7, None], pa.int64(), b"7,null"),
+        ([True, None], pa.bool_(), b"true,null"),
+    ],
+)
+def test_a_column_is_written_as_json(values, kind, text):
+    assert arrow._json(pa.chunked_array([pa.array(values, kind)])) == text
+
+
+@pytest.mark.parametrize(("operator", "refused"), [("eq", True), ("in", True), ("contains", False)])
+def test_a_word_that_is_none_of_a_columns_words_is_refused(operator, refused):
+    outcome = Column("outcome", Kind.NAME, "a.outcome", "", words=("", "succeeded", "failed"))
+    if not refused:
+        assert language._value(outcome, operator, "fail") == "fail"
+        return
+    with pytest.raises(ValueError, match="'fail' is not one of them; there are succeeded, failed"):
+        language._value(outcome, operator, "fail")
