@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from agents.dynamo import script, wire
+from agents.dynamo import live, script, wire
 from agents.dynamo.console import Cancelled, Console, Script
 from agents.dynamo.messages import ManagerInfo
 from agents.dynamo.specs import Trial
@@ -272,3 +276,12 @@ def yes(request: Message, active: int) -> bytes:
     data = request.data if request.purpose == wire.ADD_WORKERS else 1
     more = wire.padded(b"") if request.purpose == wire.SET_TARGETS else b""
     return Message(request.purpose, data).encode() + more
+
+
+@pytest.mark.parametrize(("purpose", "lines"), [(wire.REPORT_UPDATE, 1), (wire.REPORT_RESULTS, 0)])
+def test_updates_alone_are_told_while_it_runs(tmp_path: Path, purpose: int, lines: int) -> None:
+    shown = live.Live(tmp_path / "live.jsonl", 100.0)
+    empty: Any = SimpleNamespace(parts=(), sent_at=100.0, times=(100.0, 100.0))
+    shown.event(script.Reported(purpose, (), empty), 101.5)
+    written = (tmp_path / "live.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in written] == [{"t": 1.5, "phase": ""}] * lines

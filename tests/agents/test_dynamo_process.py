@@ -11,6 +11,7 @@ import subprocess
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -303,14 +304,19 @@ def test_a_signal_stops_the_session(number: int) -> None:
 )  # fmt: skip
 def test_the_first_that_is_due_is_waited_for(monkeypatch, deadline, look, ends, waits) -> None:
     waited: list[float] = []
+
+    def ready(readers: list, *others: Any) -> tuple[list, ...]:
+        waited.append(others[-1])
+        return (readers, [], [])
+
     monkeypatch.setattr(link, "clock", lambda: 100.0)
-    monkeypatch.setattr(link.select, "select", lambda *some: waited.append(some[3]) or some)
-    stopper = link.Bell()
+    monkeypatch.setattr(link.select, "select", ready)
+    stopper, console = link.Bell(), SimpleNamespace(deadline=deadline)
     here, there = socket.socketpair()
     with contextlib.closing(stopper), here, there:
-        talk = link.Talk(None, stopper, None, None)
+        talk: Any = link.Talk(None, stopper, None, None)
         talk._stream = here
-        assert talk._wait(SimpleNamespace(deadline=deadline), look, ends) == [here, stopper]
+        assert talk._wait(console, look, ends) == [here, stopper]
     assert waited == [waits]
 
 
@@ -338,7 +344,7 @@ class Session:
         return Turn(b"", ())
 
 
-def serve(session: Session) -> object:
+def serve(session: Any) -> object:
     """What a session that was stopped before it began comes to."""
     stopper = link.Bell()
     stopper.stopped = True

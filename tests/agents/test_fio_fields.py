@@ -196,5 +196,6 @@ def test_a_latency_target_in_the_unit_of_its_version(told: str, latency: int, wi
 )
 def test_a_direction_of_a_terse_line_has_two_lengths(layout, lengths):
     """Without percentiles (before fio 1.58) and with them; version 5 has six more of each."""
-    forms = list(fio_terse._Record._forms(SimpleNamespace(layout=layout)))
+    record: Any = SimpleNamespace(layout=layout)
+    forms = list(fio_terse._Record._forms(record))
     assert forms == [(count, length) for length in lengths for count in (1, 2, 3, 4)]

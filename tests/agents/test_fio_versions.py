@@ -209,7 +209,7 @@ def test_samples_without_a_count_are_the_bins_or_the_ios() -> None:
 )  # fmt: skip
 def test_rates_of_a_steady_state_are_those_of_one_job(attained, several, figures) -> None:
     """Of several jobs that attained it a note says why there are no rates."""
-    jobs = [
+    jobs: list[Any] = [
         SimpleNamespace(
             goal=None,
             steady=None if one is None else Steady(one, "iops:5%", 5.0, 100.0, 4e5, None, None),

@@ -146,3 +146,8 @@ def test_the_template_is_a_tool(mount: Target, tmp_path: Path) -> None:
     assert metric.name == "cpu.seconds" and metric.value is not None
     with pytest.raises(_template.ParseError):
         _template.parse({"stdout": b""}, _template.Options())
+
+
+def test_the_template_needs_a_file_system() -> None:
+    with pytest.raises(_template.OptionsError, match="no mount point"):
+        _template.job(_template.Options(), Target("bl1", volume="/dev/sdb"))

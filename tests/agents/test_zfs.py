@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from agents import options
-from agents.contracts import AgentError, Reason, Target
+from agents.contracts import AgentError, OptionsError, Reason, Target
 from agents.drivers import registry
 from agents.facts import zfs
 from agents.facts.graph import Graph
 from agents.facts.model import Dataset, Vdev, Zpool
 from agents.facts.sections import Section
+from agents.layers import zpool
 from agents.layers._zfs_space import Shape, group, largest, partition, reservation, usable
 from agents.safety.guard import refusals
 from tests.agents.made_up import LAYOUT, claim, disk, host, spare, wiping
@@ -162,3 +163,12 @@ def test_freebsd_names_devices_without_their_directory():
     first = zfs.status(section(said))[0]
     assert [vdev.path for vdev in first.vdevs][:3] == ["mfidb1", "mfidc1", "mfidf1"]
     assert first.vdevs[0].group == "raidz1-0" and len(first.vdevs) == 7
+
+
+@pytest.mark.parametrize(
+    ("layout", "least"), [("mirror", 2), ("raidz1", 2), ("raidz2", 3), ("raidz3", 4)]
+)
+def test_a_group_is_wider_than_its_parity(layout, least):
+    assert zpool.Options(layout=layout, width=least).width == least
+    with pytest.raises(OptionsError, match="width"):
+        zpool.Options(layout=layout, width=least - 1)

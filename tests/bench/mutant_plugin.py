@@ -59,6 +59,19 @@ class Recorder:
         self.open_lines: dict[CodeType, set[int]] = {}
         self.hits: defaultdict[str, set[int]] = defaultdict(set)
         self.hit_names: set[str] = set()
+        self.shared_s = 0.0
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[object]
+    ) -> Generator[None, object, object]:
+        """What several tests share, a database above all, is no cost of the first of them."""
+        begun = time.monotonic()
+        try:
+            return (yield)
+        finally:
+            if fixturedef.scope != "function":
+                self.shared_s += time.monotonic() - begun
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -72,7 +85,7 @@ class Recorder:
             sys.settrace(None)
             threading.settrace(None)
             self.reports.setdefault(item.nodeid, {"passed": True}).update(
-                seconds=time.monotonic() - begun,
+                seconds=max(0.001, time.monotonic() - begun - self.shared_s),
                 lines={path: sorted(numbers) for path, numbers in self.hits.items()},
                 names=sorted(self.hit_names),
             )

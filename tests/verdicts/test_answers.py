@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from math import exp, log
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -222,7 +223,8 @@ def test_a_reason_that_several_have_in_a_row_is_told_once(monkeypatch, says, rea
         SimpleNamespace(against=Sentence(says, "head", (), "", why=why)) for why in reasons.split()
     ]
     monkeypatch.setattr(sentences, "_sentence", lambda answer, row, against: against)
-    assert [one.why for one in sentences.sentences(SimpleNamespace(others=rows))] == told
+    answer: Any = SimpleNamespace(others=rows)
+    assert [one.why for one in sentences.sentences(answer)] == told
 
 
 @pytest.mark.parametrize(
