@@ -31,7 +31,8 @@ def pytest_configure() -> None:
         ServeStaticMiddleware.add_files_from_finders
     )
     setattr(DatabaseOperations, "sql_flush", sql_flush)  # noqa: B010  # mypy: a method is not assigned to
-    connection.settings_dict["TEST"]["TEMPLATE"] = os.environ.get(TEMPLATE)
+    if template := os.environ.get(TEMPLATE):
+        connection.settings_dict["TEST"] |= {"TEMPLATE": template, "MIGRATE": False}
     # What is created after each migration stays, see STAYING.
     setattr(flush, "emit_post_migrate_signal", lambda *args, **more: None)  # noqa: B010
     # Attempts to log in are counted there: one test's must not shut out the next.
