@@ -1,4 +1,4 @@
-"""How strong the tests are: of a fixed sample of mutants, how many do the nearest fast tests catch?
+"""Strength of the tests: the share of a fixed sample of mutants that the nearest fast tests catch.
 
 A mutant is the source with one small change, say `<` for `<=`. The sample is drawn by a hash of function and operator,
 so it stays the same while other code changes. A first run without a change records which tests execute each place;
@@ -271,9 +271,8 @@ class Lab:
         task_file.write_text(json.dumps(task))
         copy = self.copies[0 if "record" in task else number]
         env = {**os.environ, **environment(copy, number), TASK: str(task_file)}
-        if (
-            "record" in task
-        ):  # once: a file that is changed within a second looks the same to Python
+        # Compiled files are written once: a file changed twice in a second looks the same to Python.
+        if "record" in task:
             del env["PYTHONDONTWRITEBYTECODE"]
         fresh = "--create-db" if number in self.dirty else "--reuse-db"
         argv = [sys.executable, "-m", "pytest", *PYTEST, fresh, *arguments]
