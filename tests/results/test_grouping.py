@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from benchlab.results import arrow, grouped, language
+from benchlab.results import arrow, grouped, language, reading
 from benchlab.results.columns import Column, Kind
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 6, UTC)
 ZONED = pa.timestamp("us", "UTC")
 
 
-def column(name: str = "host", kind: Kind = Kind.NAME, every_row: bool = False) -> SimpleNamespace:
+def column(name: str = "host", kind: Kind = Kind.NAME, every_row: bool = False) -> Any:
     return SimpleNamespace(name=name, kind=kind, every_row=every_row)
 
 
@@ -60,3 +61,19 @@ def test_a_word_that_is_none_of_a_columns_words_is_refused(operator, refused):
         return
     with pytest.raises(ValueError, match="'fail' is not one of them; there are succeeded, failed"):
         language._value(outcome, operator, "fail")
+
+
+@pytest.mark.parametrize(
+    ("name", "operator", "named"),
+    [
+        *[(name, "eq", True) for name in ("campaign", "campaign_id", "run", "attempt")],
+        ("campaign", "in", True),
+        ("campaign", "ne", False),
+        ("host", "eq", False),
+    ],
+)
+def test_certain_campaigns_are_named_by_themselves_or_by_a_run(name, operator, named):
+    condition = SimpleNamespace(column=column(name), operator=operator)
+    asked: Any = SimpleNamespace(conditions=(condition,))
+    assert reading.names_campaigns(asked) is named
+    assert not reading.names_campaigns(None)
