@@ -30,6 +30,7 @@ from urllib.parse import urlsplit
 
 from benchlab.testing import profiles
 from benchlab.up.bootstrap import ROOT
+from benchlab.up.procs import before_exec
 from benchlab.up.trouble import Trouble
 from tests.bench import mutations
 from tests.bench.mutant_plugin import TASK
@@ -309,7 +310,7 @@ def environment(copy: Path, number: int) -> dict[str, str]:
 def run_limited(
     argv: Sequence[str], directory: Path, env: Mapping[str, str], limit_s: float
 ) -> subprocess.CompletedProcess[str] | None:
-    """Like subprocess.run, but ends what the process has started as well."""
+    """Like subprocess.run, but ends what the process has started as well, and ends with us."""
     with tempfile.TemporaryFile("w+", errors="replace") as output:
         process = subprocess.Popen(
             argv,
@@ -319,6 +320,7 @@ def run_limited(
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=before_exec(signal.SIGKILL),
         )
         try:
             code = process.wait(limit_s)
