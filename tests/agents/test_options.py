@@ -54,3 +54,19 @@ def test_defaults_and_bounds_of_every_driver(accepted):
     """A default that changes makes other runs of what people saved: read the diff, then --accept."""
     text = "".join(f"{name}\n{described(kind)}" for name, kind in EVERY)
     accepted(CASES / "options.txt", text)
+
+
+@dataclasses.dataclass
+class Part:
+    size: int = 0
+
+
+@dataclasses.dataclass
+class Whole:
+    part: Part
+
+
+def test_an_unknown_option_within_another_is_refused():
+    assert options.build(Whole, {"part": {"size": 7}}) == Whole(Part(7))
+    with pytest.raises(OptionsError, match="zise"):
+        options.build(Whole, {"part": {"zise": 7}})

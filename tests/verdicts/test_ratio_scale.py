@@ -79,6 +79,8 @@ def test_all_is_on_the_scale_and_labels_are_apart(some):
         (1, 1.4, "1 1.1 1.2 1.3 1.4"),
         (0.5, 1.2, "0.5 1"),
         (0.9, 1.1, "0.9 0.95 1 1.1"),
+        (0.9, 1.5, "0.9 1 1.2 1.5"),
+        (0.7, 1.2, "0.7 0.8 0.9 1 1.2"),
     ],
 )
 def test_labels_are_round_and_as_many_as_have_room(least, most, labels):
