@@ -4,6 +4,8 @@ A mutant is the source with one small change, say `<` for `<=`. The sample is dr
 so it stays the same while other code changes. A first run without a change records which tests execute each place;
 each mutant is then tried with those, fast and specific ones first. Tests that failed without a change, too, count for
 nothing. All of it happens in copies of the sources, never in the checkout. Target: 95 % are caught.
+
+Measured on 2026-11-27, in parts: about 70 % before the first survivors had tests, then 193 of 200.
 """
 
 from __future__ import annotations
