@@ -12,7 +12,6 @@ import pytest
 from allauth.usersessions.models import UserSession
 from django.contrib.auth.models import User
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -31,6 +30,7 @@ from benchlab.team.roles import Role
 from benchlab.web.natural import natural
 from tests.charts import made
 from tests.hosts.conftest import disk, facts
+from tests.people import with_session
 
 NAMES = ("sd 10", "sd 2", "sd 1")
 TEMPLATES = Path(__file__).parents[2] / "templates"
@@ -108,8 +108,7 @@ def lab(team, user, worker_seen) -> dict[str, int]:
             invited_by=user,
             expires_at=timezone.now() + timedelta(days=number + 1),
         )
-        there = Client()
-        there.force_login(user)
+        there = with_session(user)
         at = datetime(2026, 1, int(name.split()[1]), tzinfo=UTC)
         UserSession.objects.create(
             user=user, session_key=there.session.session_key, ip=f"192.0.2.{number}", created_at=at
