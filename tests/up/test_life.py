@@ -97,11 +97,20 @@ def static_files_are_kept_by_browsers(url: str) -> None:
         assert "immutable" in answer.headers["Cache-Control"]
 
 
+def wait_for_the_library(walk: Walk) -> None:
+    """A first start answers while its worker still stores the articles; the walk follows two of a kind."""
+    deadline = time.monotonic() + 60
+    while len(walk.campaigns("/library/")) < 2:
+        assert time.monotonic() < deadline, "the library stays empty"
+        time.sleep(0.2)
+
+
 def every_link_leads_somewhere(url: str, said: str) -> None:
     """The documents once did not, and no test saw it."""
     walk = Walk(url)
     [password] = re.findall(r"admin  with password  (\S+)", said)
     walk.log_in("admin", password)
+    wait_for_the_library(walk)
     seen, wrong = walk.everywhere()
     assert wrong == []
     pictures = {one for one in seen if one.startswith("/docs/pictures/")}

@@ -33,6 +33,10 @@ class Walk:
         sent = Request(place, urlencode(given).encode(), {"Referer": place})
         assert self.opener.open(sent).geturl() == f"{self.url}/"
 
+    def campaigns(self, address: str) -> set[str]:
+        """Campaigns that a page leads to."""
+        return {link for link in self._links(address) if re.fullmatch(r"/campaigns/\d+/", link)}
+
     def everywhere(self) -> tuple[set[str], list[str]]:
         """Addresses that answered, and "STATUS ADDRESS" of those that did not."""
         todo, seen, wrong = ["/"], {"/"}, list[str]()
