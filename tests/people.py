@@ -51,7 +51,8 @@ DECLARE
     name text;
     filled boolean;
 BEGIN
-    FOREACH name IN ARRAY ARRAY[{tables}] LOOP
+    LOCK TABLE {tables} IN EXCLUSIVE MODE;
+    FOREACH name IN ARRAY ARRAY[{names}] LOOP
         EXECUTE format('SELECT EXISTS (SELECT FROM %I)', name) INTO filled;
         IF filled THEN
             EXECUTE format('DELETE FROM %I', name);
@@ -67,14 +68,16 @@ def sql_flush(
     """Empty the tables that have rows, after a test of several connections.
 
     Such a test fills few tables with few rows. Django's TRUNCATE makes new files for all of them, and for each of
-    their indexes: half a second of PostgreSQL's time, many times more than these tests take themselves.
+    their indexes: half a second of PostgreSQL's time, many times more than these tests take themselves. As TRUNCATE
+    does, this waits for rows that another connection is about to store.
     """
     off, on = (
         [f"ALTER TABLE {table} {word} TRIGGER USER" for table in GUARDED]
         for word in ("DISABLE", "ENABLE")
     )
-    names = ", ".join(f"'{table}'" for table in sorted(set(tables) - STAYING))
-    return [*off, EMPTY.format(tables=names), *on]
+    emptied = sorted(set(tables) - STAYING)
+    names = ", ".join(f"'{table}'" for table in emptied)
+    return [*off, EMPTY.format(tables=", ".join(emptied), names=names), *on]
 
 
 def found_once(find: Callable[[ServeStaticMiddleware], None]) -> Callable[..., None]:

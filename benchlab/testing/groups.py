@@ -35,17 +35,22 @@ class Group:
     spread: tuple[str, ...] = ("--dist", "worksteal")
     # Folders of such tests: to collect all others too takes each process half a minute. () for everywhere.
     places: tuple[str, ...] = ()
+    # Folders that have none.
+    ignored: tuple[str, ...] = ()
 
     def arguments(self) -> tuple[str, ...]:
         several = ("-n", str(self.processes), *self.spread) if self.processes > 1 else ()
-        return ("-m", self.marks, *several, *self.places)
+        ignored = (f"--ignore={folder}" for folder in self.ignored)
+        return ("-m", self.marks, *several, *ignored, *self.places)
 
 
 def groups(profile: str) -> tuple[Group, ...]:
     """Groups that a profile runs, in this order."""
     cores = max(2, os.cpu_count() or 2)
     # One more than there are cores: a good part of these tests waits, for a job, a worker or a server.
-    plain = Group("without host or browser", _marks(PLAIN, profile), cores + 1)
+    plain = Group(
+        "without host or browser", _marks(PLAIN, profile), cores + 1, ignored=(RIG, BROWSER)
+    )
     if profile == QUICK:
         part = replace(plain, marks=f"({plain.marks}) and not slow")
         return (part, Group("hosts and pages", QUICK_REST, cores, places=(RIG, BROWSER)))

@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
-from django.conf import settings
 from playwright.sync_api import expect
 
-from benchlab.charts.palette import COLOURS, DARK
 from tests.browser.axe import violations
 from tests.browser.person import DESK, PHONE, Person
-
-CSS = Path(settings.BASE_DIR) / "static" / "benchlab.css"
-
-
-def test_series_of_the_stylesheet_and_of_figures_are_the_same():
-    """The charts' colours come by JSON, those of the page by tokens."""
-    tokens = re.findall(r"--s\d: light-dark\((#\w+), (#\w+)\)", CSS.read_text())
-    assert tokens == [(colour, DARK[colour]) for colour in COLOURS]
 
 
 @pytest.fixture

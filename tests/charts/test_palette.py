@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from benchlab.charts.palette import (
     COLOURS,
+    DARK,
     INKS,
     LINE_DASHES,
     MARKERS,
@@ -172,3 +173,12 @@ def test_any_two_colours_are_told_apart(page):
     """In the dark two blues were 5 apart, which nobody sees between thin lines; on white they are 26."""
     shown = [dark_swaps().get(colour, colour) if page == "dark" else colour for colour in COLOURS]
     assert min(math.dist(lab(a), lab(b)) for a, b in combinations(shown, 2)) > 25
+
+
+def test_series_of_the_stylesheet_and_of_figures_are_the_same():
+    """The charts' colours come by JSON, those of the page by tokens."""
+    tokens = re.findall(
+        r"--s\d: light-dark\((#\w+), (#\w+)\)",
+        (Path(settings.BASE_DIR) / "static" / "benchlab.css").read_text(),
+    )
+    assert tokens == [(colour, DARK[colour]) for colour in COLOURS]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from _pytest.mark.expression import Expression
 
-from benchlab.testing.groups import NEVER_SKIPPED, Group, exploring, groups
+from benchlab.testing.groups import NEVER_SKIPPED, RIG, Group, exploring, groups
 from benchlab.testing.profiles import CI, FULL, PROFILES, QUICK
 from benchlab.up.bootstrap import ROOT
 from tests.each_case import check_each
@@ -86,6 +86,8 @@ def marked(file: Path) -> Iterator[frozenset[str]]:
         if isinstance(node, ast.Assign) and "pytestmark" in ast.dump(node)
     ]
     for_all = set().union(*map(named, whole))
+    if (ROOT / RIG) in file.parents:
+        for_all.add("rig")  # by its conftest.py
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
             yield frozenset(for_all.union(*map(named, node.decorator_list)))
@@ -99,8 +101,10 @@ def named(node: ast.AST) -> set[str]:
 def test_every_test_stands_where_its_group_looks(profile):
     for place, marks in every_test():
         for group in groups(profile):
-            if group.places and chosen(group, marks):
-                assert place.startswith(group.places), f"{place}: {marks} is in {group.title}"
+            if chosen(group, marks):
+                where = f"{place}: {marks} is in {group.title}"
+                assert place.startswith(group.places or ""), where
+                assert not place.startswith(group.ignored), where
 
 
 @pytest.mark.parametrize("name", ["hypothesis", "draws", "one_in", "slow"])
