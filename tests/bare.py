@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import django
 
 from benchlab.testing import leftovers
-from benchlab.testing.stores import stores
+from benchlab.testing.stores import TEMPLATE, stores
 
 _open = ExitStack()
 
@@ -18,6 +18,7 @@ def begin() -> None:
     """Put into the environment what `manage.py test` would have, where it is not there; then Django may be used."""
     if not (os.environ.get("DATABASE_URL") or os.environ.get("DATABASE_URL_FILE")):
         os.environ[leftovers.RUN] = leftovers.this_run()
+        os.environ.pop(TEMPLATE, None)  # of the run around it, in another PostgreSQL
         os.environ.update(_open.enter_context(stores()))
         atexit.register(end)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchlab.settings")

@@ -21,7 +21,7 @@ from tests.imports.test_storing import TEXT
 from tests.stack import redis_url, wait_for, worker
 
 pytestmark = pytest.mark.django_db(transaction=True)
-FILES = 400
+FILES = 150
 
 
 @pytest.fixture

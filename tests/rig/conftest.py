@@ -43,7 +43,8 @@ NO_SECOND_CHANCE = (
     "test_orphans",
     "test_stages",
 )
-ONE_IN = 8  # of the rig's other tests ci runs one in so many; exploration draws others
+# Of what ci leaves out each round of exploration runs one in so many.
+ONE_IN = 8
 
 
 @pytest.hookimpl(wrapper=True)
@@ -65,14 +66,16 @@ def pytest_collection_modifyitems(
 
 
 def _draw(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """CI's share: all that is of the covering sample or of quick; of the others one in ONE_IN, by the seed."""
+    """CI's share: what is marked `covering` or `quick`, chosen by hand. A new seed draws some of the others, too."""
     others = [
         item
         for item in items
         if "/tests/rig/" in item.path.as_posix()
         and not any(item.get_closest_marker(name) for name in ("covering", "quick"))
     ]
-    shares.leave_out(config, items, {*others} - {*profiles.share("rig", others, ONE_IN)})
+    explored = profiles.seed() != profiles.STORED_SEED
+    drawn = profiles.share("rig", others, ONE_IN) if explored else []
+    shares.leave_out(config, items, {*others} - {*drawn})
 
 
 def _move(items: list[pytest.Item], name: str, place: int) -> None:

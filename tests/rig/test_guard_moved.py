@@ -186,6 +186,7 @@ SMALL = profiles.drawn(
 )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("name", "size"), SMALL)
 def test_disks_too_small_are_said_so_and_nothing_stays_behind(bench, name, size):
     """Either it stands and is as large as was promised, or a plan is refused with numbers, or all is undone."""

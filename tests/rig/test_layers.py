@@ -100,6 +100,7 @@ def wipe(facts: HostFacts, name: str) -> Step:
     return Step(("wipefs", "--all", "--force", device.path), "wipe", destroys=(claim(device),))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("use", USES, ids=lambda use: use.name)
 def test_a_spare_disk_that_is_in_use_is_not_wiped(bench, use):
     before = wipe(bench.facts(), "ubdc")  # planned while the disk was free

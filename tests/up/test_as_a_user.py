@@ -104,8 +104,7 @@ def test_she_may_use_sudo_and_is_known_nowhere_else(lab):
     assert another_user.NAME not in Path("/etc/passwd").read_text()
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.slow
+@pytest.mark.night
 def test_down_in_the_middle_of_the_first_campaign_leaves_nothing(lab):
     process = lab.up()
     wait_for(lab.tools, 90, lambda: list(lab.eve.processes()))
