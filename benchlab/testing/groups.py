@@ -56,7 +56,7 @@ def groups(profile: str) -> tuple[Group, ...]:
         return (part, Group("hosts and pages", QUICK_REST, cores, places=(RIG, BROWSER)))
     others = (
         Group("rig", _marks(OF_HOSTS, profile), hosts_at_once(), places=(RIG,)),
-        Group("browser", _marks(OF_PAGES, profile), cores, FILE_BY_FILE, places=(BROWSER,)),
+        Group("browser", _marks(OF_PAGES, profile), cores + 1, FILE_BY_FILE, places=(BROWSER,)),
         Group("alone", _marks("alone", profile), places=(RIG, DRIVERS)),
     )
     # `full` begins with the longest

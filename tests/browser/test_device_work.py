@@ -92,6 +92,7 @@ def device(name):
     }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_they_are_drawn_and_clean(chromium, live_server, campaign, scheme):
     made_of, attempt = campaign

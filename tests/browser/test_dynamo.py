@@ -54,6 +54,7 @@ def run(user, team, monkeypatch):
     return attempt.run
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_its_pages_are_drawn_and_clean(chromium, live_server, run, scheme):
     page, said = log_in(chromium, live_server, scheme)

@@ -71,6 +71,7 @@ def shapes(team, user):
     return campaign
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_history_is_drawn_and_clean(chromium, live_server, history, scheme):
     page, said = log_in(chromium, live_server, scheme)
@@ -88,6 +89,7 @@ def test_the_history_is_drawn_and_clean(chromium, live_server, history, scheme):
     page.context.close()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_what_curves_say_is_drawn_and_clean(chromium, live_server, shapes, scheme):
     page, said = log_in(chromium, live_server, scheme)

@@ -36,6 +36,7 @@ def shown(page, kind: str):
     return page.locator(f"#id_{kind} label:visible")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_each_list_is_found_by_words_and_ticked_by_keys(chromium, live_server, many, scheme):
     page, said = log_in(chromium, live_server, scheme)
