@@ -56,6 +56,7 @@ def ran(request, base, tmp_path):
     assert not list((tmp_path / "mnt").iterdir())
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.alone  # on a busy machine a line is seen late, and a second looks like less
 def test_pg_test_fsync_tells_each_test(ran):
     options = pg_test_fsync.Options(seconds=1, program=embedded())

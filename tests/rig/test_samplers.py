@@ -145,7 +145,6 @@ def ran(make_rig_host) -> Ran:
     return run(shell, WATCH + LOADS + WATCHED)
 
 
-@pytest.mark.covering
 def test_disks_agree_with_iostat(ran):
     text = next(line for line in ran.said.splitlines() if line.startswith("{"))
     [report] = [one["disk"][0] for one in json.loads(text)["sysstat"]["hosts"][0]["statistics"]]
