@@ -76,7 +76,7 @@ def test_orphans_of_a_killed_tool_are_stopped(shell, here):
     os.kill(pids["tool"], signal.SIGKILL)
     # The leader's death takes its time, too
     eventually(lambda: job.poll(shell, here).state is State.VANISHED)
-    assert not lives(pids["tool"])
+    eventually(lambda: not lives(pids["tool"]))
     with pytest.raises(AgentError, match="stop it before"):
         job.remove(shell, here)
     assert job.stop(shell, here).did is Did.TERMINATED
