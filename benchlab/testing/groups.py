@@ -53,7 +53,7 @@ def groups(profile: str) -> tuple[Group, ...]:
     )
     if profile == QUICK:
         part = replace(plain, marks=f"({plain.marks}) and not slow")
-        return (part, Group("hosts and pages", QUICK_REST, cores, places=(RIG, BROWSER)))
+        return (part, Group("hosts and pages", QUICK_REST, cores + 1, places=(RIG, BROWSER)))
     others = (
         Group("rig", _marks(OF_HOSTS, profile), hosts_at_once(), places=(RIG,)),
         Group("browser", _marks(OF_PAGES, profile), cores + 1, FILE_BY_FILE, places=(BROWSER,)),

@@ -20,6 +20,8 @@ PAIRS = [(f"{way}{name}", near) for way in ("read.", "write.", "") for name, nea
 
 
 @needs_fio
+@pytest.mark.slow
+@pytest.mark.one_in(1)
 @pytest.mark.parametrize(
     "options",
     [
@@ -51,6 +53,8 @@ def test_all_formats_tell_the_same(options):
 
 
 @needs_fio
+@pytest.mark.slow
+@pytest.mark.one_in(1)
 @pytest.mark.parametrize(
     "options",
     [

@@ -16,7 +16,7 @@ from benchlab.topologies.models import Topology
 from tests.runs import drive, local_host
 from tests.stack import redis_url, wait_for, worker
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.one_in(1), pytest.mark.django_db(transaction=True)]
 
 # About six seconds: a pipe's worth of bytes, one synced block after the other would be too fast or too slow to plan.
 WORK = {"rw": "write", "size": 1 << 20, "runtime_s": 6, "ioengine": "psync", "direct": False}

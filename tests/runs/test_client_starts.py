@@ -61,6 +61,8 @@ def lab(user, tmp_path):
     connections.close_all()
 
 
+@pytest.mark.slow
+@pytest.mark.one_in(1)
 def test_a_campaign_is_planned_shown_started_and_waited_for(make_campaign, lab, capsys):
     """POST plan answers before a worker has read the host: the client waits until the plans are there."""
     campaign = make_campaign()

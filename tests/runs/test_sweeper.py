@@ -135,6 +135,8 @@ def _is_due(layout_id: int) -> None:
     connections["default"].close()
 
 
+@pytest.mark.slow
+@pytest.mark.one_in(1)
 @pytest.mark.django_db(transaction=True)
 def test_a_worker_whose_threads_are_all_busy_still_sweeps(make_layout, team, host, tmp_path):
     """As with many hosts: the steps of five stand still, and the sixth's is sent nevertheless."""

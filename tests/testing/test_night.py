@@ -26,6 +26,8 @@ def test_four(n): pass
 CONFTEST = "from tests import passing\ndef pytest_configure(config): passing.register(config)\n"
 
 
+@pytest.mark.slow
+@pytest.mark.one_in(1)
 @pytest.mark.parametrize("processes", [0, 2])
 def test_what_passed_is_left_out_and_what_failed_is_not(tmp_path, processes):
     (tmp_path / "test_it.py").write_text(TESTS)
