@@ -175,6 +175,7 @@ needs_bonnie = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.one_in(2)
 @needs_bonnie
 @pytest.mark.parametrize("fast", [True, False])

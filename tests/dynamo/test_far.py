@@ -81,6 +81,8 @@ def played(
         halt.close()
 
 
+@pytest.mark.slow
+@pytest.mark.one_in(1)
 def test_a_whole_test_through_tunnels(host: shell.SshShell, folder: Path) -> None:
     work, config = wished(folder, runtime_s=3)
     raw, told = played(host, folder, work, config)
@@ -163,6 +165,8 @@ def test_ready_files_are_used_again(host: shell.SshShell, folder: Path) -> None:
     assert account.tests(transcript.read(raw))
 
 
+@pytest.mark.slow
+@pytest.mark.one_in(1)
 @pytest.mark.parametrize(
     ("sim", "said"),
     [

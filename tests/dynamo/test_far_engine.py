@@ -74,6 +74,8 @@ def campaign_on(host: Host, folder: Path, user: Any, **options: Any) -> Campaign
     )  # fmt: skip
 
 
+@pytest.mark.slow
+@pytest.mark.one_in(1)
 def test_a_worker_plays_and_the_figures_are_there(here, folder, user, monkeypatch):
     monkeypatch.setattr(dynamo_player, "python_is_there", lambda tools: False)
     campaign = campaign_on(here, folder, user, runtime_s=2)
@@ -92,6 +94,8 @@ def test_a_worker_plays_and_the_figures_are_there(here, folder, user, monkeypatc
     assert not list((folder / "s").iterdir())
 
 
+@pytest.mark.slow
+@pytest.mark.one_in(1)
 def test_beside_dynamo_where_python_is_there(here, folder, user):
     campaign = campaign_on(here, folder, user)
     drive.plan_and_start(campaign)

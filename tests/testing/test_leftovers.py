@@ -101,6 +101,7 @@ def test_a_directory_that_names_no_run_is_left_alone(tmp_path, monkeypatch):
     assert len(list(tmp_path.iterdir())) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_run_that_is_killed_leaves_nothing(tmp_path, how):

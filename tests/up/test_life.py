@@ -118,6 +118,8 @@ def every_link_leads_somewhere(url: str, said: str) -> None:
     assert {"/", "/campaigns/", "/hosts/", "/docs/method/"} <= set(seen) and pictures
 
 
+@pytest.mark.slow
+@pytest.mark.one_in(1)
 def test_from_the_first_start_to_down(lab):
     process, said = lab.up()
     assert "Log in as  admin  with password" in said
