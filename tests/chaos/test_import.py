@@ -21,7 +21,7 @@ from tests.imports.test_storing import TEXT
 from tests.stack import redis_url, wait_for, worker
 
 pytestmark = pytest.mark.django_db(transaction=True)
-FILES = 150
+FILES = 400  # fewer are stored before anybody could kill the worker
 
 
 @pytest.fixture
