@@ -130,6 +130,7 @@ def test_undo_by_keys_keeps_the_focus_and_goes_forward_again(person):
     page, keys = person.page, person.page.keyboard
     page.locator("#gap-0 button[value='add 0 lvm']").click()
     expect(cards(page)).to_have_text(["LVM"])
+    settled(page)  # htmx listens to a new field only then
     page.locator("#id_layer0-data-count").fill("3")
     expect(page.locator(".dev b")).to_have_count(3)
     settled(page)
@@ -222,6 +223,7 @@ def test_who_comes_back_finds_what_was_built(person):
     page = person.page
     page.locator("#gap-0 button[value='add 0 lvm']").click()
     expect(cards(page)).to_have_text(["LVM"])
+    settled(page)
     page.fill("#id_name", "so far")
     page.locator("#id_layer0-data-count").fill("3")
     expect(page.locator(".dev b")).to_have_count(3)
