@@ -38,19 +38,31 @@ class Failures:
         outcome = yield
         if outcome.failed:
             outcome.sections += [("to have it again", again(item.nodeid)), *of_hosts()]
-            if call.excinfo and may_run_again(item, call.excinfo):
-                # The JUnit report has those of the item, or of its last phase
-                item.user_properties.append((report.SECOND_CHANCE, "yes"))
-                outcome.user_properties.append((report.SECOND_CHANCE, "yes"))
+            if call.excinfo:
+                note_second_chance(item, outcome, call.excinfo)
         return outcome
+
+
+def note_second_chance(
+    item: pytest.Item, outcome: pytest.TestReport, error: pytest.ExceptionInfo[BaseException]
+) -> None:
+    """For the JUnit report. Every phase of a test that failed must allow it."""
+    allowed = may_run_again(item, error)
+    if not allowed:
+        # Whatever its tear-down finds
+        item.add_marker("no_second_chance")
+    for properties in (item.user_properties, outcome.user_properties):
+        properties[:] = [p for p in properties if p[0] != report.SECOND_CHANCE]
+        properties += [(report.SECOND_CHANCE, "yes")] if allowed else []
 
 
 def may_run_again(item: pytest.Item, error: pytest.ExceptionInfo[BaseException]) -> bool:
     """Timing is part of what hosts and pages do. What keeps disks or rights safe is right every time, or wrong."""
     if item.get_closest_marker("no_second_chance"):
         return False
+    # A disk that is not blank
     if any(Path(entry.path) == BLANK for entry in error.traceback):
-        return False  # a disk that is not blank
+        return False
     return any(item.get_closest_marker(name) for name in ("rig", "browser"))
 
 

@@ -199,8 +199,7 @@ def explore(options: Options) -> bool:
     )
     for drawn, result in failed:
         print_closing_lines([result], drawn)
-    total = sum((result.count.failed for _, result in failed), 0)
-    print(f"{total} failures", flush=True)
+    print(f"{sum(result.count.failed for _, result in failed)} failures", flush=True)
     return not failed
 
 
@@ -230,7 +229,9 @@ def passing_again(
     More of them than a green run may have are not tried again.
     """
     failed = [case for result in results for case in result.cases if case.failed]
-    again = list(dict.fromkeys(case.nodeid for case in failed if case.second_chance))
+    # A test whose tear-down failed, too, is two cases.
+    barred = {case.nodeid for case in failed if not case.second_chance}
+    again = list(dict.fromkeys(case.nodeid for case in failed if case.nodeid not in barred))
     if not again:
         return set()
     if len(again) > report.MOST_FLAKY:

@@ -46,15 +46,36 @@ STANDS = """
 @pytest.mark.no_second_chance
 def test_guard(): fails_once("guard")
 
-@pytest.mark.rig
-def test_blank():
+def prove_blank(name):
     from tests.rig.blank import assert_unchanged
+    class Answer:
+        stdout = ""
     class Host:
         def ssh(self, *argv):
-            fails_once("blank")
+            fails_once(name)
+            return Answer
     assert_unchanged(Host(), "")
 
+@pytest.mark.rig
+def test_blank(): prove_blank("blank")
+
 def test_parser(): fails_once("parser")
+
+@pytest.fixture
+def blank_at_last():
+    yield
+    prove_blank("blank at last")
+
+@pytest.mark.rig
+def test_then_not_blank(blank_at_last): fails_once("then")
+
+@pytest.fixture
+def stops_late():
+    yield
+    fails_once("late")
+
+@pytest.mark.rig
+def test_not_blank_then_late(stops_late): prove_blank("blank at first")
 """
 MARKS = ("browser", "rig", "no_second_chance")
 
@@ -116,9 +137,11 @@ def test_guard_blank_proof_and_parser_get_no_second_chance(run):
         "FAILED test_it.py::test_guard",
         "FAILED test_it.py::test_blank",
         "FAILED test_it.py::test_parser",
+        "FAILED test_it.py::test_then_not_blank",
+        "FAILED test_it.py::test_not_blank_then_late",
         "FLAKY test_it.py::test_page[0]: AssertionError: a click came too early",
     }
-    assert lines[-1] == "1 passed, 3 failed, 0 skipped"
+    assert lines[-1] == "1 passed, 7 failed, 0 skipped"
 
 
 def test_a_group_that_crashes_is_red(run):
