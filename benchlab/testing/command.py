@@ -122,6 +122,8 @@ def parse(arguments: Sequence[str]) -> Options:
     if profile not in PROFILES:
         parser.error(f"{PROFILE}={profile}: there are {', '.join(PROFILES)}")
     seed = own.seed if own.seed is not None else first_seed(profile)
+    if not 0 <= seed < 2**31:
+        parser.error(f"--seed takes a number from 0 to {2**31 - 1}")
     minutes = (own.minutes or EXPLORE_MINUTES) if own.explore else 0.0
     return Options(profile, seed, minutes, own.install, own.anew, own.table, tuple(words))
 

@@ -236,3 +236,28 @@ def test_the_same_seed_gives_the_same_inputs_whatever_else_runs(tmp_path):
     other = inputs(tmp_path, 8)
     assert not set(other[:2]) & set(whole[:2]) and other[2:] != whole[2:]
     assert SEED in os.environ
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--seed", "-1"), ("--seed", str(2**31)), ("--explore", "--seed", "7"), ("--minutes", "5"),
+     ("--explore", "--minutes", "0"), ("--explore", "--ci")],
+)  # fmt: skip
+def test_options_that_cannot_be_are_refused(words, capsys):
+    with pytest.raises(SystemExit):
+        command.parse(words)
+    assert "error: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "alone"),
+    [
+        (("tests/agents", "-k", "raw"), True),
+        (("tests/agents/test_guard.py::test_a",), True),
+        (("tests/agents", "tests/runs"), False),
+        (("-k", "raw"), False),
+        ((), False),
+    ],
+)
+def test_only_tests_of_drivers_need_no_stores(words, alone):
+    assert command.only_drivers(words) == alone
