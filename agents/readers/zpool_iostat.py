@@ -74,7 +74,7 @@ def _block(
         if not reports:
             raise ParseError("headings of zpool iostat without a row", at + 1, lines[at])
     except ParseError as error:
-        last = kept[-1][0] if kept else at + 1
+        last = kept[-1][0]
         return Found(KIND.name, first, last, "zpool iostat", trouble=str(error)), end
     pools = dict.fromkeys(name for one in reports for name in one.rows if "/" not in name)
     title = f"zpool iostat of {', '.join(pools)}"

@@ -156,19 +156,26 @@ def _told(rows: Iterable[Row], names: Iterable[str]) -> str:
     return next((name for name in names if all(name in line.units for line in lines)), "")
 
 
+def _best_depth(
+    medians: Mapping[int, float], shared: Collection[int], lower_is_better: bool
+) -> int | None:
+    """Depth of the best median among those that all set-ups share, if there are any; the lowest of equals."""
+    eligible = [depth for depth in medians if depth in shared] or list(medians)
+    sign = -1 if lower_is_better else 1
+    return max(eligible, key=lambda depth: (sign * medians[depth], -depth), default=None)
+
+
 def _rank(
     answer: Answer, row: Row, scale: Scale, latency: str, tail: str, shared: Collection[int]
 ) -> Rank:
     medians = medians_of(row.group, answer.metric)
-    found = {depth: medians[depth] for depth in medians if depth in shared} or medians
-    sign = -1 if answer.lower_is_better else 1
-    depth = max(found, key=lambda depth: (sign * found[depth], -depth)) if found else None
+    depth = _best_depth(medians, shared, answer.lower_is_better)
     verdict = row.against.curve if row.against else None
     return Rank(
         row.place,
         row.label,
         small.key(row.style),
-        si(found[depth], shown_unit(answer.metric, answer.unit)) if depth is not None else "",
+        si(medians[depth], shown_unit(answer.metric, answer.unit)) if depth is not None else "",
         depth or None,
         _at(row.group, latency, depth),
         _at(row.group, tail, depth),

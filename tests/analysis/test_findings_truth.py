@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from benchlab.analysis import finding
-from benchlab.analysis.evidence import Access
+from benchlab.analysis.evidence import Access, Line, Run
+from benchlab.analysis.findings import _set_ups, short_warm_up
 from benchlab.testing.profiles import CI, FULL, QUICK, profile
 from tests.analysis import test_device_findings as devices
 from tests.analysis.simulated_runs import STACKS, Truth, carried, clean, compress, run
@@ -42,10 +43,30 @@ def told():
     return found
 
 
+@pytest.mark.parametrize(("depths", "figure"), [((1, 1), "bandwidth"), ((1, 4), "iops")])
+def test_lines_are_compared_by_iops_along_a_sweep_and_by_throughput_elsewhere(depths, figure):
+    figures = {"iops": 100.0, "bandwidth": 4096e2}
+    runs = [Run("fio", Access(outstanding=depth), figures=figures) for depth in depths]
+    assert _set_ups.figure_of([Line("a", "b", tuple(runs), (1, 2))]) == figure
+
+
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", list(finding.of_runs()))
 def test_clean_runs_are_told_nothing(told, kind):
     assert told[kind] / RUNS <= MOST + SLACK
+
+
+@pytest.mark.parametrize("correlation", [0.5, 0.7])
+def test_neighbours_alike_are_not_underrated_in_a_short_series(correlation):
+    """The variance of a mean of an AR(1) series is (1 + r) / (1 - r) times wider; 20 values show it but roughly."""
+    dice = np.random.default_rng(SEED)
+    found = []
+    for _ in range(200):
+        series = dice.standard_normal(120)
+        for at in range(1, series.size):
+            series[at] += correlation * series[at - 1]
+        found.append(short_warm_up._widened(series[100:], float(series[100:].std())))
+    assert np.median(found) >= (1 + correlation) / (1 - correlation)
 
 
 @pytest.mark.parametrize("share", [0.25, 1.0])

@@ -1,4 +1,4 @@
-"""Columns that group, and values as JSON: what is refused, and how each kind is written."""
+"""Columns that group, values as JSON, and the index behind an order: what is refused, and how each kind is written."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from psycopg.sql import SQL
 
-from benchlab.results import arrow, grouped, language, reading
+from benchlab.results import arrow, grouped, language, reading, walk
 from benchlab.results.columns import Column, Kind
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 6, UTC)
@@ -77,3 +78,18 @@ def test_certain_campaigns_are_named_by_themselves_or_by_a_run(name, operator, n
     asked: Any = SimpleNamespace(conditions=(condition,))
     assert reading.names_campaigns(asked) is named
     assert not reading.names_campaigns(None)
+
+
+@pytest.mark.parametrize(
+    ("columns", "way"),
+    [
+        (("attempt", "run", "started_at", "outcome", "outstanding", "tool"), walk.Indexed),
+        (("campaign", "host_id", "topology", "workload_id", "source"), walk.Named),
+        (("metric.iops",), walk.Measured),
+        (("param.bs",), type(None)),
+    ],
+)
+def test_an_order_that_an_index_has_is_walked_along_it(columns, way):
+    for name in columns:
+        asked: Any = SimpleNamespace(order=((column(name), False),))
+        assert type(walk._way(asked, SQL(""))) is way, name

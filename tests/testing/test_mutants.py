@@ -107,6 +107,16 @@ def test_specific_tests_and_others_of_their_files_are_asked():
     assert names == ["specific", "wide", "reads_what_is_cached"]
 
 
+def test_many_fast_cases_or_few_slow_cases_of_a_test_come_before_other_tests():
+    def record(name, seconds):
+        return Recorded(f"tests/test_a.py::{name}", seconds, {}, frozenset())
+
+    fast = [record(f"fast[{number}]", 0.001) for number in range(20)]
+    slow = [record(f"slow[{number}]", 0.15) for number in range(3)]
+    order = bench_mutants.in_turns([*slow, record("whole", 0.5), *fast])
+    assert order == [*fast, *slow[:2], record("whole", 0.5), slow[2]]
+
+
 @pytest.fixture
 def root(tmp_path, monkeypatch):
     """A checkout of one module and its tests."""

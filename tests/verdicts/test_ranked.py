@@ -10,6 +10,7 @@ import pytest
 
 from benchlab.charts.palette import COLOURS
 from benchlab.runs.models import Measurement
+from benchlab.verdicts import ranks
 from benchlab.web.units import si
 from tests.charts import made
 from tests.verdicts.bench import SEVEN, by_name, texts, unlike_at_one_depth
@@ -110,3 +111,17 @@ def test_the_best_is_of_depths_that_all_have(bench, web, api):
     assert re.search(r"> *2 b \d+ IOPS 8 ", rows["b"]) and "Slower" in rows["b"]
     assert "median of the repeats, at the depths that all have; against" in texts(page)
     assert by_name(bench.answer(api))["b"]["left_out"] == [16, 32, 64]
+
+
+@pytest.mark.parametrize(
+    ("medians", "shared", "lower", "best"),
+    [
+        ({1: 10.0, 4: 30.0, 8: 50.0}, {1, 4}, False, 4),
+        ({1: 10.0, 4: 30.0, 8: 50.0}, {2}, False, 8),
+        ({1: 10.0, 4: 30.0, 8: 5.0}, {1, 4}, True, 1),
+        ({4: 30.0, 1: 30.0}, {1, 4}, False, 1),
+        ({}, {1}, False, None),
+    ],
+)
+def test_the_best_depth(medians, shared, lower, best):
+    assert ranks._best_depth(medians, shared, lower) == best
