@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from allauth.account.adapter import get_adapter
 from allauth.account.signals import password_reset
-from django.contrib import messages
 from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
 from django.core.exceptions import ImproperlyConfigured, PermissionDenied
 from django.dispatch import receiver
@@ -79,12 +78,8 @@ def _is_deed(request: HttpRequest, match: ResolverMatch, response: HttpResponseB
 
 
 def _done(request: HttpRequest, match: ResolverMatch, response: HttpResponseBase) -> bool:
-    """Pages also say no by a message and a redirect, or send on to where a second factor is set up."""
-    if response.status_code >= 400:
-        return False
-    # Those of this request alone; Django has no other way to look at them without taking them.
-    said = getattr(getattr(request, "_messages", None), "_queued_messages", ())
-    if any(one.level >= messages.ERROR for one in said):
+    """A page that refuses redirects as well, and notes that it did; or it sends on to set up a second factor."""
+    if response.status_code >= 400 or view_notes.is_refused(request):
         return False
     there = subjects.leads_to(response)
     to_set_up = there is not None and there.url_name == "mfa_index"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.contrib import messages
+
 if TYPE_CHECKING:
     from django.http import HttpRequest
     from rest_framework.request import Request
@@ -17,6 +19,18 @@ def about(request: HttpRequest | Request, team_id: int | None, words: str) -> No
 def done(request: HttpRequest) -> None:
     """It was done, though it answers with a page: a link that is shown this once, what a host said."""
     _plain(request).deed = True
+
+
+def refused(request: HttpRequest, why: str = "") -> None:
+    """Nothing was done. `why`: shown to the person on the next page; "" where the page itself shows it."""
+    _plain(request).refused = True
+    if why:
+        messages.error(_plain(request), why)
+
+
+def is_refused(request: HttpRequest) -> bool:
+    """True when `refused` was called."""
+    return getattr(request, "refused", False)
 
 
 def told(request: HttpRequest) -> tuple[int | None, str]:

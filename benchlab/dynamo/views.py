@@ -145,7 +145,7 @@ def reported_spare(request: HttpRequest, pk: int) -> HttpResponse:
             targets.mark_spare(row, request.user, request.POST.get("typed", ""))
             messages.warning(request, f"{row} is spare: a campaign may destroy all that is on it.")
     except targets.Refused as error:
-        messages.error(request, str(error))
+        view_notes.refused(request, str(error))
     return redirect("host-detail", row.host_id)
 
 
@@ -217,7 +217,7 @@ def icf_download(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         text = icf_workloads.text_of(row)
     except ParseError as error:
-        messages.error(request, str(error))
+        view_notes.refused(request, str(error))
         return redirect("workload-detail", row.pk)
     return _attachment(text, f"{row.name}.icf", "text/plain")
 

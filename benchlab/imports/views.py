@@ -18,6 +18,7 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from agents.drivers import registry
+from benchlab.audit import view_notes
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import numbered_lines
 from benchlab.imports import (
@@ -212,7 +213,9 @@ def import_file(request: HttpRequest, pk: int, file_pk: int) -> HttpResponse:
 def import_discard(request: HttpRequest, pk: int) -> HttpResponse:
     draft = _draft(request, pk)
     if storing_drafts.state(draft) is State.STORING:
-        messages.error(request, f"{draft} is being stored; delete the campaign once it is there.")
+        view_notes.refused(
+            request, f"{draft} is being stored; delete the campaign once it is there."
+        )
         return redirect("import-detail", draft.pk)
     stored = draft.stored_at is not None
     draft.delete()

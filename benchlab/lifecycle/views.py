@@ -120,7 +120,7 @@ def archive(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
     try:
         archiving.archive(row, request.user)
     except Refused as refused:
-        messages.error(request, refused.why)
+        view_notes.refused(request, refused.why)
     else:
         messages.success(
             request, f"{row} is archived: it has left lists and pickers, and stays readable here."
@@ -179,7 +179,7 @@ def bring_back(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
     try:
         said = deleting.bring_back(row)
     except Refused as refused:
-        messages.error(request, refused.why)
+        view_notes.refused(request, refused.why)
         return redirect("deleted-list")
     messages.success(request, f"{row} is back. {said}".strip())
     return redirect(noun.url(pk))

@@ -9,6 +9,7 @@ from typing import TypedDict
 
 from django.http import HttpRequest
 
+from benchlab.audit import view_notes
 from benchlab.topologies import planned
 
 KEY = "agreeing"
@@ -29,6 +30,7 @@ def agreed(request: HttpRequest, wanted: str) -> bool:
     if not wanted or planned.agreed(typed, wanted):
         return True
     wrong = planned.not_agreed(typed, wanted)
+    view_notes.refused(request)
     request.session[KEY] = Agreeing(phrase=wanted, typed=typed[:MOST], wrong=wrong)
     return False
 

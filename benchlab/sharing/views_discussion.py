@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -22,7 +21,7 @@ def comment(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
     try:
         discussion.comment(row, person(request), request.POST.get("text", ""))
     except ValidationError as error:
-        messages.error(request, error.messages[0])
+        view_notes.refused(request, error.messages[0])
     return _back(kind, pk)
 
 
@@ -56,7 +55,7 @@ def tag(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
     try:
         discussion.tag(row, request.POST.get("name", ""))
     except ValidationError as error:
-        messages.error(request, error.messages[0])
+        view_notes.refused(request, error.messages[0])
     return _back(kind, pk)
 
 
@@ -76,7 +75,7 @@ def note(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
     try:
         discussion.note(row, person(request), request.POST.get("text", ""))
     except ValidationError as error:
-        messages.error(request, error.messages[0])
+        view_notes.refused(request, error.messages[0])
     return _back(kind, pk)
 
 

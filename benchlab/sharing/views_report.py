@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
@@ -13,6 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from benchlab.audit import view_notes
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import downloads
 from benchlab.sharing import made_reports, queries, raw_data, report_texts
@@ -69,7 +69,7 @@ def report_raw(request: HttpRequest, kind: str, pk: int) -> HttpResponseBase:
     raw = reports.raw_of(request, subject)
     if too_much := raw_data.told(request.user, raw).too_much:
         at = ", ".join(reports.listed_at(request, subject))
-        messages.error(request, f"{too_much} {at}")
+        view_notes.refused(request, f"{too_much} {at}")
         return _page(request, subject, status=413)
     rows, name = raw_data.readable(request.user, raw), f"{subject.name}-raw.zip"
     return downloads.streamed(request, lambda: raw_data.archive(rows), "application/zip", name)
@@ -85,7 +85,7 @@ def report_made(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
     try:
         made_reports.ask(request, subject, request.POST.get("format", ""), attached=attached)
     except ValidationError as error:
-        messages.error(request, error.messages[0])
+        view_notes.refused(request, error.messages[0])
     query = request.META.get("QUERY_STRING", "")
     return redirect(f"{subject.page}{'?' if query else ''}{query}#report-files")
 

@@ -52,7 +52,7 @@ def view_save(request: HttpRequest) -> HttpResponse:
         view_notes.about(request, team.pk, f"view {made}")
         messages.success(request, f"Saved as {made.name}.")
     except ValidationError as error:
-        messages.error(request, error.messages[0])
+        view_notes.refused(request, error.messages[0])
     return redirect(queries.address(query) if query else "explore")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -18,6 +19,7 @@ from benchlab.sharing.models import Share
 from benchlab.team import accounts, invitations, tokens
 from benchlab.team.models import Invitation, Membership, Team
 from benchlab.team.roles import Role
+from benchlab.up.bootstrap import ROOT
 from benchlab.workers import messages
 from tests.api.conftest import client_of
 from tests.charts import made
@@ -79,6 +81,15 @@ def test_a_page_that_says_no_by_a_message_is_a_refusal(web, team, user, make_dra
         ("team-leave", "refused"), ("team-member-role", "refused"), ("campaign-start", "refused"),
     ]  # fmt: skip
     assert Membership.objects.filter(pk=mine.pk, role=Role.OWNER).exists()
+
+
+def test_every_page_that_says_no_notes_a_refusal():
+    """A message alone would leave the log with "done"."""
+    sources = {path: path.read_text() for path in (ROOT / "benchlab").rglob("*.py")}
+    found = [
+        path.name for path, text in sources.items() if re.search(r"messages\.(error\(|ERROR)", text)
+    ]
+    assert found == ["view_notes.py"]
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from rest_framework.test import APIClient
 
 from agents.contracts import AgentError
 from agents.facts.model import HostFacts, Signature
+from benchlab.audit.models import Entry
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.engine.checks import planning, previews
 from benchlab.engine.new_campaign import create_campaign
@@ -140,6 +141,7 @@ def test_nothing_starts_unless_the_loss_is_named(web, make, typed):
     campaign = make(cached())
     text = start(web, campaign, typed)
     assert "Nothing was done. " in text and campaign.layouts.get().phase == "draft"
+    assert Entry.objects.get(action="campaign-start").outcome == "refused"
     # At the field, with what was typed; and once: who comes again finds the field empty.
     (field,) = re.findall('<input type="text" id="id_typed"[^>]*>', text)
     assert f'value="{typed}" aria-invalid="true" aria-describedby="id_typed_error"' in field

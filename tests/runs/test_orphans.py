@@ -13,6 +13,7 @@ from agents.facts.model import HostFacts, Mount
 from agents.plans import as_json, stack
 from agents.plans.chain import specs, stage_specs
 from agents.safety.guard import Spare
+from benchlab.audit.models import Entry
 from benchlab.engine import orphans, wishes
 from benchlab.hosts import discovery
 from benchlab.hosts.models import FactSnapshot
@@ -219,6 +220,7 @@ def test_the_host_page_leads_to_a_page_that_asks(web, ended):
     assert "Everything on 2 disks will be destroyed" in text and "destroy 2 disks on lab1" in text
     sent = {"snapshot": snapshot.pk, "typed": "yes"}
     assert "Nothing was done" in web.post(page(ended), sent, follow=True).text
+    assert Entry.objects.get(action="host-orphan").outcome == "refused"
     sent["typed"] = "destroy 2 disks on lab1"
     assert "Taking down what" in web.post(page(ended), sent, follow=True).text
     ended.refresh_from_db()

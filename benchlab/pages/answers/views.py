@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -43,7 +42,7 @@ def _noted(request: HttpRequest, pk: int, act: Callable[[Campaign, Answer], None
         view_notes.about(request, row.team_id, f"{words(row)}, {dismissals.words_of(one)}")
         act(row, one)
     except ValidationError as error:
-        messages.error(request, error.messages[0])
+        view_notes.refused(request, error.messages[0])
         return redirect(_page(request, row))  # from its top, where that is read
     return redirect(f"{_page(request, row)}#answers")
 

@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from benchlab.analysis import designs
+from benchlab.audit import view_notes
 from benchlab.campaigns import campaign_presets, ordering, points
 from benchlab.campaigns.estimate import Estimate, estimate
 from benchlab.campaigns.forms import CampaignForm
@@ -278,4 +279,7 @@ def _log(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]
 
 
 def say(request: HttpRequest, text: str, *, error: bool = False) -> None:
-    messages.add_message(request, messages.ERROR if error else messages.SUCCESS, text)
+    if error:
+        view_notes.refused(request, text)
+    else:
+        messages.success(request, text)

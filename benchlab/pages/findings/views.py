@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -57,7 +56,7 @@ def _answer(request: HttpRequest, row: Finding, said: str = "") -> HttpResponse:
         context = {"one": one, "said": said, "on": on, "may_dismiss": True}
         return render(request, "findings/_finding.html", context)
     if said:
-        messages.error(request, said)
+        view_notes.refused(request, said)
         return redirect(_page(row, on))  # from its top, where that is read
     return redirect(f"{_page(row, on)}#findings")
 

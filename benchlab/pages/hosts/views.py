@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from django_htmx.http import HttpResponseClientRefresh
 
 from benchlab import app_modules
+from benchlab.audit import view_notes
 from benchlab.campaigns.models import Campaign
 from benchlab.engine import orphans
 from benchlab.hosts import blocks, host_tasks, services
@@ -190,7 +191,7 @@ def delete(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         services.delete_host(found)
     except services.HostsError as error:
-        messages.error(request, str(error))
+        view_notes.refused(request, str(error))
         return redirect("host-detail", pk)
     messages.success(
         request, f"{found.name} is removed. Nothing was changed on the machine itself."

@@ -8,6 +8,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from agents.contracts import AgentError
+from benchlab.audit import view_notes
 from benchlab.hosts import blocks, services
 from benchlab.hosts.forms import RatingForm, SpareForm
 from benchlab.hosts.models import Device, Host
@@ -44,7 +45,7 @@ def keep(request: HttpRequest, pk: int, device_pk: int) -> HttpResponse:
             request, f"{found.name} is no longer spare; BenchLab will not write to it."
         )
     except services.HostsError as error:
-        messages.error(request, str(error))
+        view_notes.refused(request, str(error))
     return redirect("host-detail", host.pk)
 
 

@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from benchlab.audit import view_notes
 from benchlab.hosts import host_tasks, services
 from benchlab.hosts.forms import ConfirmKeyForm
 from benchlab.hosts.models import Credential, Host
@@ -34,7 +35,7 @@ def host_key(request: HttpRequest, pk: int) -> HttpResponse:
         try:
             services.confirm_key(host, form.cleaned_data["fingerprint"])
         except services.HostsError as error:
-            messages.error(request, str(error))
+            view_notes.refused(request, str(error))
             return redirect("host-key", host.pk)
         return _connect(request, host)
     host_task = host_tasks.shown(host, request.GET.get("task"), "offer_key")
@@ -92,5 +93,5 @@ def delete_credential(request: HttpRequest, pk: int) -> HttpResponse:
             request, f"Key {key.name} is deleted. Remove its line from authorized_keys too."
         )
     except services.HostsError as error:
-        messages.error(request, str(error))
+        view_notes.refused(request, str(error))
     return redirect("credential-list")

@@ -7,6 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from benchlab.audit import view_notes
 from benchlab.engine import orphans
 from benchlab.engine.wishes import CommandError
 from benchlab.hosts.models import Host
@@ -46,7 +47,7 @@ def _tear_down(
     try:
         orphans.tear_down(layout, int(seen) if seen.isdecimal() and len(seen) < 19 else None)
     except CommandError as error:
-        messages.error(request, str(error))
+        view_notes.refused(request, str(error))
     else:
         messages.success(request, f"Taking down what {layout.name} left.")
     return redirect("host-detail", host.pk)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
+from benchlab.audit import view_notes
 from benchlab.hosts import host_tasks, services
 from benchlab.pages.hosts.views import host_of
 
@@ -24,7 +24,7 @@ def install(request: HttpRequest, pk: int) -> HttpResponse:
             row = services.install(found, chosen, confirmed, request.user)
             return redirect("host-install", found.pk, row.pk)
     except services.HostsError as error:
-        messages.error(request, str(error))
+        view_notes.refused(request, str(error))
         return redirect("host-detail", found.pk)
     context = {"host": found, "packages": chosen, "command": " ".join(argv)}
     return render(request, "hosts/install.html", context)

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from django.contrib import messages
 from django.core import signing
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -15,6 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 from psycopg.sql import Composable
 
+from benchlab.audit import view_notes
 from benchlab.campaigns.models import Run
 from benchlab.charts import naming
 from benchlab.charts.request_params import BUILT
@@ -265,6 +265,6 @@ def run_compare(request: HttpRequest) -> HttpResponse:
         )
     }
     if not pairs:
-        messages.error(request, "Select the runs to compare first.")
+        view_notes.refused(request, "Select the runs to compare first.")
         return redirect("run-list")
     return redirect(f"{reverse('compare')}?{urlencode(sorted(pairs, key=str))}")

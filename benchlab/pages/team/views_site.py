@@ -62,7 +62,7 @@ def set_active(request: HttpRequest, user_pk: int) -> HttpResponse:
             accounts.deactivate(user, person(request))
             messages.success(request, f"Signed {user} out and revoked their tokens.")
     except ValidationError as error:
-        messages.error(request, " ".join(error.messages))
+        view_notes.refused(request, " ".join(error.messages))
     return redirect("site-users")
 
 

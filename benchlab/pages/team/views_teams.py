@@ -119,7 +119,7 @@ def leave(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         members.remove(Membership.objects.get(team=team, user=person(request)))
     except ValidationError as error:
-        messages.error(request, " ".join(error.messages))
+        view_notes.refused(request, " ".join(error.messages))
         return redirect("team-detail", pk)
     messages.success(request, f"You have left {team.name}.")
     return redirect("team-list")
@@ -182,7 +182,7 @@ def change_role(request: HttpRequest, pk: int, member_pk: int) -> HttpResponse:
         view_notes.about(request, member.team_id, told)
         members.change_role(member, role)
     except ValidationError as error:
-        messages.error(request, " ".join(error.messages))
+        view_notes.refused(request, " ".join(error.messages))
     return redirect("team-detail", pk)
 
 
@@ -196,5 +196,5 @@ def remove(request: HttpRequest, pk: int, member_pk: int) -> HttpResponse:
         members.remove(member)
         messages.success(request, f"{member.user} is no longer in {member.team.name}.")
     except ValidationError as error:
-        messages.error(request, " ".join(error.messages))
+        view_notes.refused(request, " ".join(error.messages))
     return redirect("team-detail", pk)

@@ -160,6 +160,7 @@ def _use_preset(request: HttpRequest, slug: str) -> HttpResponse:
     preset = of_disks(PRESETS[slug], row_id(request.POST.get("disks")) or 0)
     mine = Topology.objects.for_user(request.user).filter(name=preset.name).first()
     if mine:
+        view_notes.refused(request)
         messages.info(request, f"{preset.name} already exists.")
         return redirect("topology-detail", mine.pk)
     made = services.create_topology(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django import forms
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods
@@ -35,7 +34,7 @@ def topology_plan(request: HttpRequest, pk: int) -> HttpResponse:
     context: dict[str, object] = {"topology": topology, "form": form}
     context["hosts"] = Host.objects.for_user(request.user).exists()
     if not topology.stack:
-        messages.error(
+        view_notes.refused(
             request, "Its layers are not known, so it cannot be planned: say them first."
         )
         return redirect("topology-detail", topology.pk)
