@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from agents.facts.graph import Graph, carries
@@ -24,6 +25,10 @@ NO_DISK = {
     "squashfs",
     "fuse",
 }
+# What a layout of any installation names: "bl", the installation's three letters, a number; alone or in a path.
+LAYOUT = re.compile(
+    rf"(?:{MOUNT_ROOT}/|/dev/(?:mapper|md|zvol|bcache/by-label)/|/dev/)?(?P<layout>bl[a-z]{{3}}\d+)(?![\w.])"
+)
 WIPEABLE = {
     "ext2",
     "ext3",
@@ -68,14 +73,18 @@ def uses(disk: BlockDevice, name: str, graph: Graph, layout: str) -> Iterator[st
         return
     ours = graph.is_ours(name, layout)
     if name != disk.name and device.type != "part" and not ours:
-        yield f"{where}: carries {device.path}, not made by this layout: take that down first"
+        advice = _advice(
+            ", not made by this layout: take that down first", device.path, *device.links
+        )
+        yield f"{where}: carries {device.path}{advice}"
     if device.type == "part" and not graph.below[name] <= {disk.name, *graph.stack_on(disk.name)}:
         yield f"{where}: belongs to another disk too"
     if name in system_devices(graph):
         yield f"{where}: the running system is on it"
     for target in device.mounts:
         if not _own_mount(target, layout):
-            yield f"{where}: is mounted at {target}: unmount it if it is no longer needed"
+            unmount = "" if _is_system(target) else ": unmount it if it is no longer needed"
+            yield f"{where}: is mounted at {target}{_advice(unmount, target)}"
     if device.swap:
         yield f"{where}: is swap in use: run swapoff if it is no longer needed"
     yield from _membership(where, device, graph, layout)
@@ -83,6 +92,20 @@ def uses(disk: BlockDevice, name: str, graph: Graph, layout: str) -> Iterator[st
 
 def _own_mount(target: str, layout: str) -> bool:
     return target == f"{MOUNT_ROOT}/{layout}"
+
+
+def _advice(otherwise: str, *names: str) -> str:
+    """What to do about something that has one of these names; `otherwise` where no layout of BenchLab gave it.
+
+    Commands are suggested for what belongs to nobody: a layout may be running, and its campaign takes it down.
+    """
+    made = next((match for name in names if (match := LAYOUT.match(name))), None)
+    if made is None:
+        return otherwise
+    return (
+        f" of layout {made['layout']} of BenchLab: take it down in its campaign, or on the host's page if it was left"
+        " behind"
+    )
 
 
 def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> Iterator[str]:
@@ -95,7 +118,8 @@ def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> I
     if owner == "lvm":  # in no group, by its UUID one that a layout made
         own_member = any(_own_volume(signature, layout) for signature in device.signatures)
     if owner and not own_member:
-        yield f"{where}: belongs to {owner}: remove it from there first{_cure(owner, device)}"
+        remove = f": remove it from there first{_cure(owner, device)}"
+        yield f"{where}: belongs to {owner}{_advice(remove, owner.partition(' ')[2])}"
     own_type = SIGNS.get(owner.partition(" ")[0] or "bcache", "") if own_member else ""
     lists = {"lvm": facts.lvm_pvs, "md": facts.md_members, "zpool": facts.zpool_members}
     for kind, paths in lists.items():
@@ -107,7 +131,7 @@ def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> I
             yield f"{where}: is swap in use"
     for table, words in facts.mappings():
         if device.majmin in words and not _own_table(table, graph, layout):
-            yield f"{where}: is used by device-mapper {table}: remove that first"
+            yield f"{where}: is used by device-mapper {table}{_advice(': remove that first', table)}"
     # Our own volume is open while our tool runs on it, and an array's members while mdadm reshapes it; the kernel
     # keeps everybody else from what it holds for us. Nothing of ours runs on a disk itself when a Step is to claim it.
     held = own_member or (device.type != "part" and graph.is_ours(device.name, layout))
@@ -127,10 +151,9 @@ def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> I
     for signature in device.signatures:
         excused = signature.type in WIPEABLE or (signature.type == own_type and not signature.label)
         if not excused and not _own_label(signature, layout):
-            yield (
-                f"{where}: has a {signature.type} signature{_labelled(signature)}; if nothing"
-                f" needs it, clear it yourself (wipefs -a {device.path})"
-            )
+            clear = f"; if nothing needs it, clear it yourself (wipefs -a {device.path})"
+            advice = _advice(clear, signature.label.rpartition(":")[2])
+            yield f"{where}: has a {signature.type} signature{_labelled(signature)}{advice}"
 
 
 def _same_btrfs(device: BlockDevice, graph: Graph) -> list[str]:

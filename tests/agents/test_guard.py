@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -178,6 +179,32 @@ def test_a_member_is_refused_with_the_commands_that_free_it(facts, cure):
 @pytest.mark.parametrize("name", ["vg0-data", "bl1-data", "bl170-data", "xbl17-data", "bl17x"])
 def test_a_volume_of_somebody_else_keeps_its_disk(name):
     assert "not made by this layout" in why(disk("sdb", holders=["dm-0"]), mapped(name))
+
+
+@pytest.mark.parametrize("device", [
+    disk("sdb", mounts=["/mnt/benchlab/blabc56"]),
+    disk("sdb", signatures=[{"type": "zfs_member", "label": "blabc56"}]),
+    disk("sdb", signatures=[{"type": "linux_raid_member", "label": "lab1:blabc56"}]),
+    disk("sdb", holders=["dm-0"]),
+])  # fmt: skip
+@pytest.mark.parametrize(
+    "owner", ["", "lvm blabc56", "md blabc56", "zpool blabc56", "bcache blabc56"]
+)
+def test_nobody_is_advised_to_destroy_another_layout(device, owner):
+    """It may be running: its own campaign takes it down, and nothing else."""
+    members: dict[str, Any] = {"members": {"sdb": owner}} if owner else {}
+    said = why(
+        device, mapped("blabc56-data"), dm_tables=["blabc56-data: 0 8 linear 8:16 0"], **members
+    )
+    assert "of layout blabc56 of BenchLab: take it down in its campaign" in said
+    assert not re.search("unmount|wipefs|remove|stop|destroy|clear", said)
+
+
+@pytest.mark.parametrize("target", ["/", "/boot/efi", "/home"])
+def test_nobody_is_advised_to_unmount_the_system(target):
+    said = why(disk("sdb", mounts=[target]))
+    assert f"is mounted at {target}" in said and "unmount" not in said
+    assert "is mounted at /data: unmount it" in why(disk("sdb", mounts=["/data"]))
 
 
 def test_a_volume_of_our_own_does_not():

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from threading import Thread
 
 import pytest
 from django.db import connection
+from django.utils import timezone
 
 from agents.contracts import AgentError, Reason
 from agents.ssh import dial
+from benchlab.campaigns.models import Campaign
 from benchlab.engine import wishes
 from benchlab.engine.checks import previews
 from benchlab.hosts import services
@@ -75,6 +78,26 @@ def test_a_host_that_does_not_answer_is_asked_once_and_each_plan_says_so(drafts,
     assert set(Layout.objects.values_list("plan_error", flat=True)) == {
         "lab1: no answer (timed out)"
     }
+
+
+def test_disks_of_a_running_campaign_are_in_use_by_it_and_no_obstacle(drafts, paper, host):
+    """The plan page must not advise to stop or clear what another campaign measures on."""
+    team = drafts[0].campaign.team
+    other = Campaign.objects.create(team=team, name="Nightly", seed=1, started_at=timezone.now())
+    holder = Layout.objects.create(
+        campaign=other, host=host, topology=drafts[0].topology, stack=[TOY], phase="ready"
+    )
+    own = dict.fromkeys(("sdb", "sdc", "sdd"), f"md {holder.name}")
+    paper.facts = replace(paper.facts, members=own)
+    previews.preview_once(drafts[0].pk)
+    drafts[0].refresh_from_db()
+    assert drafts[0].plan_error.startswith(f"lab1 is in use by campaign {other.pk}, Nightly (")
+    assert drafts[0].plan_error.endswith("). Plan again when that is over.")
+    Layout.objects.filter(pk=holder.pk).update(phase="done", outcome="succeeded")
+    wishes.plan(drafts[0].campaign)
+    previews.preview_once(drafts[0].pk)
+    drafts[0].refresh_from_db()
+    assert f"of layout {holder.name} of BenchLab" in drafts[0].plan_error
 
 
 @pytest.mark.parametrize("error", [TimeoutError(), OSError(), ConnectionResetError()])

@@ -5,14 +5,15 @@ from __future__ import annotations
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from agents.contracts import AgentError
+from agents.contracts import AgentError, GuardError
 from agents.plans import as_json as plans
 from benchlab.engine.checks import planning
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import FactSnapshot
-from benchlab.runs import events
+from benchlab.runs import events, progress
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
+from benchlab.web.units import duration
 from benchlab.workers.lease import PLANNING, lease
 
 
@@ -82,9 +83,26 @@ def _preview(layout_id: int, read: FactSnapshot | AgentError) -> None:
             "plan_fingerprint": plan.fingerprint,
             "facts_planned": snapshot,
         }
+    except GuardError as error:
+        found["plan_error"] = _host_in_use(layout) or str(error)
     except AgentError as error:
         found["plan_error"] = str(error)
     Layout.objects.filter(pk=layout_id, phase=LayoutPhase.DRAFT).update(
         planned_at=timezone.now(), **found
     )
     events.changed(layout.campaign_id)
+
+
+def _host_in_use(layout: Layout) -> str:
+    """Sentence on the campaign whose layout stands on the host and may hold the disks; "" where none does.
+
+    It says nothing of single disks: which of them are free is known when that campaign is over.
+    """
+    rows = Layout.objects.holding().filter(host=layout.host_id).exclude(pk=layout.pk)
+    holder = rows.select_related("campaign").first()
+    if holder is None:
+        return ""
+    found = progress.of_one(holder.campaign)
+    left = f"about {duration(found.eta_s)} left" if found.eta_s else found.state.label.lower()
+    name = f"campaign {holder.campaign_id}, {holder.campaign} ({left})"
+    return f"{layout.host} is in use by {name}. Plan again when that is over."
