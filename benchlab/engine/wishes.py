@@ -108,9 +108,13 @@ def resume(campaign: Campaign) -> None:
 def cancel(campaign: Campaign) -> None:
     """Stop what runs, take down what stands. Safe at every phase and twice.
 
-    The wish is noted with each layout, which obeys whenever its host answers, whatever is retried meanwhile.
+    The wish is noted with each layout, which obeys whenever its host answers, whatever is retried meanwhile. Raises
+    CommandError when the campaign is over: what was measured to the end was not cancelled.
     """
-    ours(locked(campaign.pk))  # a retry comes before, or after
+    row = locked(campaign.pk)  # a retry comes before, or after
+    ours(row)
+    if row.cancelled_at is None and not campaign.layouts.exclude(phase=LayoutPhase.DONE).exists():
+        raise CommandError("The campaign is over: there is nothing left to cancel.")
     now = timezone.now()
     Campaign.objects.filter(pk=campaign.pk, cancelled_at=None).update(cancelled_at=now)
     still_open = campaign.layouts.exclude(phase__in=[LayoutPhase.DRAFT, LayoutPhase.DONE])

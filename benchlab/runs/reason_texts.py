@@ -98,7 +98,9 @@ WORDS: dict[str, Words] = {
         "The tool's output could not be read. It is kept, byte for byte.",
         "Look at the artifact and the line named; after a fix, `manage.py reparse` reads it again.",
     ),
-    Reason.HOST_REBOOTED: Words("The host rebooted during the run.", "Find out why, then retry."),
+    Reason.HOST_REBOOTED: Words(
+        "The host was rebooted after the layout was built.", "Find out why, then retry."
+    ),
     Reason.HOST_LOST: Words(
         "The host was silent for too long.",
         "Bring it back; the layout is taken down as soon as it answers. Then retry.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass
 
 from agents.contracts import Job, Reason
@@ -26,11 +27,8 @@ def judge(attempt: Attempt, work: Job) -> Verdict:
     if state == job.State.EXITED and code == 0:
         return Verdict(Outcome.SUCCEEDED)
     if state == job.State.EXITED:
-        return Verdict(
-            Outcome.FAILED,
-            Reason.TOOL_FAILED,
-            f"{work.argv[0]} ended with exit code {code}: {_said(attempt)}",
-        )
+        text = f"{work.argv[0]} {_ended(code)}: {_said(attempt)}"
+        return Verdict(Outcome.FAILED, Reason.TOOL_FAILED, text)
     if state == job.State.TIMEOUT:
         text = f"{work.argv[0]} ran longer than its limit of {work.timeout_s:g} s and was stopped."
         return Verdict(Outcome.FAILED, Reason.JOB_TIMEOUT, text)
@@ -40,6 +38,16 @@ def judge(attempt: Attempt, work: Job) -> Verdict:
         )
     text = f"The job is {state}: it was ended on the host before it was done."
     return Verdict(Outcome.INTERRUPTED, Reason.JOB_VANISHED, text)
+
+
+def _ended(code: int | None) -> str:
+    """Words for how a tool ended: a shell reports the signal that killed it as 128 + its number."""
+    try:
+        name = signal.Signals((code or 0) - 128).name
+    except ValueError:
+        return f"ended with exit code {code}"
+    memory = ", perhaps by the kernel for lack of memory" if name == "SIGKILL" else ""
+    return f"was killed by {name}{memory} (exit code {code})"
 
 
 def _end_of(row: Artifact) -> bytes:

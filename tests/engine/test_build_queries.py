@@ -1,4 +1,4 @@
-"""Queries of building a layout, waiting for it, taking it down and the sweep: six an event, however many
+"""Queries of building a layout, waiting for it, taking it down and the sweep: seven an event, however many
 runs, layouts and disks there are. The host is one on paper, the database is real.
 """
 
@@ -29,7 +29,7 @@ from tests.runs.paper_host import MORE, TOY, Paper, confirmed, paper, toy
 
 __all__ = ["campaign", "host", "make_layout", "paper", "toy"]
 pytestmark = pytest.mark.django_db(transaction=True)
-SMALL = 6
+SMALL = 7
 PLANS = 3  # more, of a sweep that looks for drafts whose plans were lost
 FEW, MANY = 2, 12  # runs, layouts and disks
 WORKS = {"work": "toy works 0.25"}  # members of a host whose toy array resyncs or grows
@@ -81,7 +81,7 @@ def phase(layout: Layout) -> str:
     return layout.phase
 
 
-def keeps_to_six(counted: Counted) -> None:
+def keeps_to_seven(counted: Counted) -> None:
     for event in counted.events:
         assert len(event.said) <= SMALL, (event.what, "\n".join(event.said))
         assert sum(sql.startswith('UPDATE "runs_layout"') for sql in event.said) <= 1, event
@@ -122,10 +122,10 @@ def whole_life(layout: Layout, paper: Paper, monkeypatch: pytest.MonkeyPatch) ->
     return steps
 
 
-def test_a_layouts_life_makes_six_an_event_however_large(waiting, paper, monkeypatch):
+def test_a_layouts_life_makes_seven_an_event_however_large(waiting, paper, monkeypatch):
     few, many = (whole_life(waiting(size), paper, monkeypatch) for size in (FEW, MANY))
     for counted in few + many:
-        keeps_to_six(counted)
+        keeps_to_seven(counted)
     assert [one.numbers for one in few] == [one.numbers for one in many]
     build, down = few[1].numbers, few[-1].numbers
     assert [what for what, _ in build].count("command") == 5
@@ -147,7 +147,7 @@ def test_runs_that_cannot_work_are_ended_at_once(waiting, monkeypatch):
         step(layout.pk, monkeypatch)
         counted = step(layout.pk, monkeypatch)
         assert phase(layout) == "ready", layout.reason_text
-        keeps_to_six(counted)
+        keeps_to_seven(counted)
         found.append(counted.numbers)
         reasons = layout.attempts.values_list("phase", "outcome", "reason")
         assert set(reasons) == {("done", "failed", "tool_missing")}
@@ -157,7 +157,7 @@ def test_runs_that_cannot_work_are_ended_at_once(waiting, monkeypatch):
     assert found[0] == found[1]
 
 
-def test_a_build_that_was_cut_off_is_taken_back_by_six_an_event(waiting, paper, monkeypatch):
+def test_a_build_that_was_cut_off_is_taken_back_by_seven_an_event(waiting, paper, monkeypatch):
     def lost(argv: tuple[str, ...]) -> None:
         raise AgentError("the connection was lost", Reason.CONNECTION_LOST)
 
@@ -171,7 +171,7 @@ def test_a_build_that_was_cut_off_is_taken_back_by_six_an_event(waiting, paper, 
         steps.append(step(layout.pk, monkeypatch))
         assert phase(layout) == "provisioning" and layout.rebuilds == 1, layout.trouble
         for counted in steps:
-            keeps_to_six(counted)
+            keeps_to_seven(counted)
         found.append([counted.numbers for counted in steps])
         Layout.objects.filter(pk=layout.pk).update(phase="done", outcome="failed")
     assert found[0] == found[1]
@@ -190,7 +190,7 @@ def test_disks_that_are_gone_are_named_by_one_query(waiting, paper, monkeypatch)
         steps = [step(layout.pk, monkeypatch) for _ in range(2)]
         assert phase(layout) == "stuck" and layout.trouble.count("serial S-sd") == size
         for counted in steps:
-            keeps_to_six(counted)
+            keeps_to_seven(counted)
         found.append([counted.numbers for counted in steps])
         Layout.objects.filter(pk=layout.pk).update(phase="done")
     assert found[0] == found[1]
@@ -204,13 +204,13 @@ def test_a_layout_that_never_began_is_dropped_by_one_event(waiting, monkeypatch)
         counted = step(layout.pk, monkeypatch)
         assert phase(layout) == "done"
         assert set(layout.attempts.values_list("outcome", flat=True)) == {"cancelled"}
-        keeps_to_six(counted)
+        keeps_to_seven(counted)
         found.append(counted.numbers)
     assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("size", [FEW, MANY])
-def test_a_sweep_makes_six_however_much_is_due(make_layout, team, host, monkeypatch, size):
+def test_a_sweep_makes_seven_however_much_is_due(make_layout, team, host, monkeypatch, size):
     for number in range(size):
         own = Host.objects.create(
             team=team, name=f"of {number}", address="127.0.0.1", credential=host.credential

@@ -2,7 +2,7 @@
 
 Six at most, and the lease's two; once in ten seconds one that says that the host answered. A process that did not build
 the layout also reads its plan, which is large, and the facts it was built by, once. A step that builds or takes down
-has commands and readings to keep: it makes six an event (test_build_queries.py has more of those). One that meets a
+has commands and readings to keep: it makes seven an event (test_build_queries.py has more of those). One that meets a
 machine with other disks than before (a neighbour's test makes and drops loop devices) asks once more which of them are
 spare.
 """

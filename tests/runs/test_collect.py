@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.db import IntegrityError, transaction
 
-from agents.contracts import ParseError, Reason
+from agents.contracts import Job, ParseError, Reason
 from agents.jobs import job
 from agents.samplers import zpool
 from agents.tools import dd
@@ -26,7 +26,7 @@ from benchlab.runs import (
 )
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase, Outcome
-from benchlab.runs.verdict import Verdict
+from benchlab.runs.verdict import Verdict, judge
 from tests.charts import made
 
 DD = (Path(__file__).parents[1] / "cases" / "tools" / "dd" / "9.1-direct.txt").read_bytes()
@@ -364,3 +364,21 @@ def test_figures_that_cannot_be_stored_leave_the_attempt_where_it_was(attempt):
     conclusion.end(attempt, verdict, figures)
     attempt.refresh_from_db()
     assert attempt.outcome == Outcome.SUCCEEDED and attempt.measurements.exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (1, "fio ended with exit code 1: "),
+        (
+            137,
+            "fio was killed by SIGKILL, perhaps by the kernel for lack of memory (exit code 137): ",
+        ),
+        (139, "fio was killed by SIGSEGV (exit code 139): "),
+        (255, "fio ended with exit code 255: "),
+    ],
+)
+def test_a_tool_that_a_signal_killed_is_said_to_be(make_layout, code, words):
+    attempt = make_layout(phase="ready").attempts.get()
+    attempt.meta, attempt.exit_code = {"state": "exited"}, code
+    assert judge(attempt, Job(("fio",))).text == f"{words}no output"

@@ -57,6 +57,15 @@ def test_cancel_works_on_drafts_and_twice(make_layout, campaign):
     assert set(layout.attempts.values_list("phase", "outcome")) == {("done", "cancelled")}
 
 
+def test_a_campaign_that_is_over_is_not_cancelled(make_layout, campaign):
+    layout = make_layout(phase="done", outcome="succeeded", runs=0)
+    with pytest.raises(wishes.CommandError, match="over: there is nothing left to cancel"):
+        wishes.cancel(campaign)
+    campaign.refresh_from_db()
+    layout.refresh_from_db()
+    assert (campaign.cancelled_at, layout.cancelled_at) == (None, None)
+
+
 def test_retry_makes_a_new_attempt_on_a_new_draft(make_layout, campaign):
     layout = make_layout(phase="draft")
     run = layout.attempts.get().run

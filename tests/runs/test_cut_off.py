@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from agents.contracts import AgentError, Reason
+from agents.drivers import registry
 from benchlab.engine import tasks as engine
 from benchlab.engine import wishes
 from benchlab.engine.checks.cut_off import cut_off
@@ -13,6 +16,7 @@ from benchlab.engine.phases import manual_steps, provision, teardown
 from benchlab.hosts import services
 from benchlab.runs.models import Layout, StepLog
 from benchlab.workers import messages
+from tests.agents import growing
 from tests.runs.paper_host import MORE, TOY, Paper, confirmed, paper, toy
 
 __all__ = ["paper", "toy"]
@@ -67,6 +71,23 @@ def test_a_network_cut_of_minutes_ends_in_a_layout_that_stands(layout, paper, mo
     assert f"{SILENT} The partial layout is removed and rebuilt." in said
     assert "built and verified" in said
     assert made(paper, "create") == 2
+
+
+def test_a_build_that_is_cancelled_stops_after_the_current_command(paper, make_layout, monkeypatch):
+    toy = registry.all_layers()["toy"]
+
+    def plan(options, target, facts):
+        made = growing.plan(options, target, facts)
+        return replace(made, steps=made.steps * 3)
+
+    monkeypatch.setattr(toy, "plan", plan)
+    layout = confirmed(make_layout(phase="draft", runs=1), TOY)
+    paper.then = lambda argv: wishes.cancel(layout.campaign) if "create" in argv else None
+    step(layout, 3)
+    assert made(paper, "create") == 1
+    assert (layout.phase, layout.outcome) == ("done", "cancelled")
+    assert layout.steps.filter(kind="apply").count() == 1
+    assert layout.steps.filter(kind="teardown").exists()
 
 
 def test_so_does_a_worker_that_was_killed(layout, paper):

@@ -16,6 +16,7 @@ from benchlab.audit import chain
 from benchlab.hosts import services as hosts
 from benchlab.runs import events, moves
 from benchlab.runs.models import Layout, StepLog
+from benchlab.runs.states import LayoutPhase
 
 
 def run(
@@ -27,7 +28,8 @@ def run(
     part: str = "",
     claims: Sequence[Claim] = (),
 ) -> None:
-    """Execute `steps` by agents.safety.apply, guarded, each one logged as of `part`. Raises AgentError when one fails.
+    """Execute `steps` by agents.safety.apply, guarded, each one logged as of `part`. Raises AgentError when one fails,
+    and Moved before the next one once the layout that is being built was cancelled.
 
     `claims`: disks of a layout that comes down, as they were when it was planned; see agents.plans.lost_disks.
     """
@@ -52,6 +54,7 @@ def _logger(layout: Layout, kind: StepLog.Kind, part: str) -> Callable[[apply.St
 
     def log(record: apply.StepRecord) -> None:
         if record.index not in rows:
+            _raise_if_cancelled(layout)
             what = StepLog.Kind.UNDO if record.undo else kind
             rows[record.index] = _begin(layout, what, part, record)
         if record.exit_code is not None or record.error:
@@ -66,6 +69,13 @@ def _logger(layout: Layout, kind: StepLog.Kind, part: str) -> Callable[[apply.St
         events.changed(layout.campaign_id)
 
     return log
+
+
+def _raise_if_cancelled(layout: Layout) -> None:
+    """A build takes minutes, and what it would still make is only taken down again."""
+    building = layout.phase == LayoutPhase.PROVISIONING
+    if building and Layout.objects.filter(pk=layout.pk, cancelled_at__isnull=False).exists():
+        raise moves.Moved
 
 
 def _begin(layout: Layout, kind: StepLog.Kind, part: str, record: apply.StepRecord) -> int:
