@@ -11,7 +11,10 @@ pack() { # FILE...: a tar of all there is, the marker last; `waiting` in it tell
   from=$ns
   wall
   now
-  printf '%s\n' "state=$state" "fetched_from_ns=$from" "fetched_ns=$ns" "fetched_at=$at" >fetched
+  note_fetch || {
+    rm -f reserve
+    note_fetch
+  } || no_space
   : >waiting
   found=
   for file in stdout stderr samples runner.log begun running ended fetched "$@"; do
@@ -19,10 +22,20 @@ pack() { # FILE...: a tar of all there is, the marker last; `waiting` in it tell
     { [ -e "$file" ] || [ -h "$file" ]; } && found="$found $file"
   done
   # shellcheck disable=SC2086
-  ls -lnd $found >listed # one fork for all their sizes
+  ls -lnd $found >listed || no_space # one fork for all their sizes
   fitting
   # shellcheck disable=SC2086
   exec tar -cf - $found waiting benchlab
+}
+
+note_fetch() { # fails where there is no space left
+  printf '%s\n' "state=$state" "fetched_from_ns=$from" "fetched_ns=$ns" "fetched_at=$at" 2>/dev/null >fetched
+  [ -s fetched ]
+}
+
+no_space() {
+  echo "No space left in $PWD" >&2
+  exit 3
 }
 
 fitting() { # sets found: what of `listed` goes into one answer

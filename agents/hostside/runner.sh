@@ -5,6 +5,7 @@
 #
 # benchlab  marker, last in every archive     settings  timeout_s grace_s interval_ms drop_caches sampled
 # command   exports, exec of the tool         work/     the tool's directory: inputs and outputs
+# reserve   space for the notes on the end: removed where the file system is full by then
 # starter begun tool running ended            what happened so far, each written once, whole or not at all
 # stopped expired                             somebody stopped it; its time was over
 # Processes are known as "PID BORN", BORN in clock ticks since boot: a PID alone may be another's by now.
@@ -12,7 +13,7 @@ verb=$1
 shift
 umask 077
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
-leader='' tool='' home='' own_session='' helpers='' boot='' begun='' running='' ended='' how='' exit=''
+leader='' tool='' home='' own_session='' helpers='' boot='' begun='' running='' ended='' how='' exit='' full=no
 tick=0.2 # seconds between two looks where nothing better than looking again and again is there
 . ./settings
 . ./sampler.sh
@@ -166,7 +167,16 @@ collect() {
   how=exited
   [ -e expired ] && how=timeout
   [ -e stopped ] && how=killed
-  printf '%s\n' "exit=$code" "ended_ns=$ended_ns" "how=$how" ended=whole >ended
+  note_end || {
+    rm -f reserve
+    full=yes
+    note_end
+  }
+}
+
+note_end() { # fails where there is no space left
+  printf '%s\n' "exit=$code" "ended_ns=$ended_ns" "full=$full" "how=$how" ended=whole 2>/dev/null >ended
+  [ -s ended ]
 }
 
 judge() { # sets state, from what was written and who lives

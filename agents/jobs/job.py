@@ -98,6 +98,7 @@ class Meta:
     cached_before: int | None  # bytes of page cache before and after dropping
     cached_after: int | None
     sample_bytes: int  # what the sampler wrote during the run
+    disk_full: bool = False  # that of the spool, when the tool ended: the outputs may be cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +282,7 @@ def _meta(notes: Mapping[str, str], sample_bytes: int) -> Meta:
         cached_before=_kib(notes, "cached_before_kib"),
         cached_after=_kib(notes, "cached_after_kib"),
         sample_bytes=sample_bytes,
+        disk_full=notes.get("full") == "yes",
     )
 
 

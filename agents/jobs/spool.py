@@ -20,6 +20,7 @@ HOSTSIDE = files("agents.hostside")
 PIECE = 16 << 20  # bytes of a file that is too large for one answer; outputs.sh
 GRACE_S = 5  # between TERM and KILL
 BASE = "/var/tmp"  # noqa: S108  # spool.sh refuses a directory in it that is not our own
+RESERVE = b"reserve\n" * 4096  # a block of 4 KiB for each note on the end of a job
 PLAIN = re.compile(r"[A-Za-z0-9_+=@%][A-Za-z0-9_.+=@%,-]{0,199}")
 PROGRAMS = (b"\x7fELF", b"#!/")
 OWN_FILES = (
@@ -139,6 +140,7 @@ def archive(job: Job, sampled: Sequence[str | Watch], interval_s: float) -> byte
         "command": f"{exports(job.env)}exec {command_line(job.argv)}\n".encode(),
         **{f"sampled-{number}": _watching(watch) for number, watch in watches.items()},
         **{f"work/{plain(name)}": data for name, data in job.inputs.items()},
+        "reserve": RESERVE,
     }
     for name in job.outputs:
         plain(name)

@@ -111,9 +111,12 @@ def cancel(campaign: Campaign) -> None:
     The wish is noted with each layout, which obeys whenever its host answers, whatever is retried meanwhile. Raises
     CommandError when the campaign is over: what was measured to the end was not cancelled.
     """
-    row = locked(campaign.pk)  # a retry comes before, or after
-    ours(row)
-    if row.cancelled_at is None and not campaign.layouts.exclude(phase=LayoutPhase.DONE).exists():
+    before = locked(campaign.pk)  # a retry comes before, or after
+    ours(before)
+    if (
+        before.cancelled_at is None
+        and not campaign.layouts.exclude(phase=LayoutPhase.DONE).exists()
+    ):
         raise CommandError("The campaign is over: there is nothing left to cancel.")
     now = timezone.now()
     Campaign.objects.filter(pk=campaign.pk, cancelled_at=None).update(cancelled_at=now)

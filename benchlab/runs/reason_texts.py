@@ -131,7 +131,8 @@ WORDS: dict[str, Words] = {
     ),
     Reason.NO_SPACE: Words(
         "There is not enough space.",
-        "Make the test file smaller, or give the layout more or larger devices.",
+        "Make the test file smaller, or give the layout more or larger devices. Where the host's own disk is full, free"
+        " space there.",
     ),
     Reason.TOO_LARGE: Words(
         "What the tool wrote is more than BenchLab keeps of one run.",

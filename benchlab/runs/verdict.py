@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from agents.contracts import Job, Reason
 from agents.jobs import job
+from agents.jobs.spool import BASE
 from benchlab.runs.models import Artifact, Attempt
 from benchlab.runs.states import Outcome
 
@@ -24,6 +25,12 @@ class Verdict:
 def judge(attempt: Attempt, work: Job) -> Verdict:
     """The verdict before anything is parsed; the figures may still turn success into failure."""
     state, code = job.State(attempt.meta["state"]), attempt.exit_code
+    if attempt.meta.get("disk_full"):
+        text = (
+            f"{BASE} on the host was full when {work.argv[0]} ended, so its output and samples may be incomplete. What"
+            f" there is of them is stored, and removed from the host. It {_ended(code)}: {_said(attempt)}"
+        )
+        return Verdict(Outcome.FAILED, Reason.NO_SPACE, text)
     if state == job.State.EXITED and code == 0:
         return Verdict(Outcome.SUCCEEDED)
     if state == job.State.EXITED:

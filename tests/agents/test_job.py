@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -41,6 +43,45 @@ def test_a_job_runs_and_is_fetched(shell, here):
     job.remove(shell, here)
     assert job.poll(shell, here).state is State.ABSENT
     job.remove(shell, here)
+
+
+@pytest.fixture
+def small_disk(base):
+    """The jobs' directory on a file system of its own, of 1 MiB."""
+    argv = ["mount", "-t", "tmpfs", "-o", "mode=755,size=1m", "small", str(base)]
+    tried = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if tried.returncode:
+        pytest.skip(f"no tmpfs can be mounted here: {tried.stderr.strip()}")
+    yield base
+    subprocess.run(["umount", "--lazy", str(base)], check=True)
+
+
+def test_the_end_is_noted_on_a_disk_that_the_tool_filled(shell, small_disk, here):
+    """Without it a run that ended in order was called lost, and its output stayed on the host."""
+    tool = sh("head -c 5000000 /dev/zero; echo over >&2; exit 7")
+    job.start(shell, here, tool, FILES, interval_s=0.1)
+    polled = job.poll(shell, here, 10, outputs=())
+    assert (polled.state, polled.exit_code) == (State.EXITED, 7)
+    fetched = polled.fetched or job.fetch(shell, here)
+    assert fetched.meta.disk_full and fetched.meta.exit_code == 7
+    assert 500_000 < len(fetched.files["stdout"]) < 1_000_000
+    job.remove(shell, here)
+    assert list(small_disk.glob("benchlab-*/attempt*")) == []
+
+
+def test_a_disk_that_others_fill_is_named(shell, small_disk, here):
+    job.start(shell, here, sh("true"))
+    finish(shell, here)
+    for path in small_disk.rglob("reserve"):
+        path.unlink()
+    with (small_disk / "filler").open("wb", buffering=0) as filler, suppress(OSError):
+        while filler.write(bytes(4096)):
+            pass
+    with pytest.raises(AgentError, match="No space left in ") as raised:
+        job.fetch(shell, here)
+    assert raised.value.reason is Reason.NO_SPACE
+    (small_disk / "filler").unlink()
+    assert job.fetch(shell, here).meta.exit_code == 0
 
 
 def test_frames_surround_the_tool(shell, here):

@@ -382,3 +382,12 @@ def test_a_tool_that_a_signal_killed_is_said_to_be(make_layout, code, words):
     attempt = make_layout(phase="ready").attempts.get()
     attempt.meta, attempt.exit_code = {"state": "exited"}, code
     assert judge(attempt, Job(("fio",))).text == f"{words}no output"
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_full_disk_of_the_host_is_named(make_layout, code):
+    attempt = make_layout(phase="ready").attempts.get()
+    attempt.meta, attempt.exit_code = {"state": "exited", "disk_full": True}, code
+    found = judge(attempt, Job(("fio",)))
+    assert (found.outcome, found.reason) == (Outcome.FAILED, Reason.NO_SPACE)
+    assert found.text.startswith("/var/tmp on the host was full when fio ended")
