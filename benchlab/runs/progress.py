@@ -9,13 +9,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import models
-from django.db.models import Count, ExpressionWrapper, F, Max, OuterRef, Q, Subquery, Sum
+from django.db.models import Count, ExpressionWrapper, F, Max, Min, OuterRef, Q, Subquery, Sum
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
 from benchlab.campaigns.models import Campaign
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import HOLDING, AttemptPhase, LayoutPhase, Outcome
+from benchlab.web.units import duration
 
 
 class State(models.TextChoices):
@@ -35,6 +36,8 @@ Counted = dict[int, list[Mapping[str, Any]]]
 
 ASKING = "asking"  # beside the phases: layouts that wait for something only a person can do
 BUSY = (LayoutPhase.PROVISIONING, LayoutPhase.TEARING_DOWN, LayoutPhase.STUCK)
+# A running job is polled every few seconds, and its last answer is stored every ten.
+SILENT_S = 30.0
 OVER = frozenset({State.CANCELLED, State.DONE})
 # A run that was never measured says little about how long the others take; keep its factor within reason.
 CALIBRATION = (0.2, 5.0)
@@ -157,11 +160,18 @@ def _attempts_by_host(campaigns: Iterable[int]) -> Counted:
         latest_attempts()
         .filter(run__campaign__in=list(campaigns))
         .order_by()
-        .values("phase", "outcome", campaign=F("run__campaign"), host=F("run__host"))
+        .values(
+            "phase",
+            "outcome",
+            campaign=F("run__campaign"),
+            host=F("run__host"),
+            name=F("run__host__name"),
+        )
         .annotate(
             number=Count("pk"),
             expected=Sum("run__expected_s"),
             not_whole=Count("pk", filter=~Q(degraded=[])),
+            seen=Min("seen_at", filter=Q(phase=AttemptPhase.RUNNING)),
             took=Sum(elapsed, filter=ended | Q(phase=AttemptPhase.RUNNING)),
         )
     )
@@ -178,7 +188,7 @@ def _progress(
     for row in attempts:
         counts[_bin(row)] += row["number"]
     where = state(campaign, phases)
-    trouble = max((row["trouble"] or "" for row in layouts), default="")
+    trouble = max((row["trouble"] or "" for row in layouts), default="") or _silence(attempts)
     still = where in OVER or where in (State.DRAFT, State.STUCK, State.ASKS) or bool(trouble)
     return Progress(
         state=where,
@@ -190,6 +200,18 @@ def _progress(
         busy=any(row["phase"] in BUSY or row["asking"] or row["awaiting"] for row in layouts),
         flawed=any(row["not_whole"] or _is_flaw(row) for row in attempts),
     )
+
+
+def _silence(attempts: Iterable[Mapping[str, Any]]) -> str:
+    """Sentence on the host whose run has been without an answer the longest; "" where all answer.
+
+    A connection that was cut, rather than closed, fails after minutes only; until then nothing else shows it.
+    """
+    seen = min(((row["seen"], row["name"]) for row in attempts if row["seen"]), default=None)
+    silent_s = _since(seen[0]) if seen else 0.0
+    if seen is None or silent_s < SILENT_S:
+        return ""
+    return f"{seen[1]} has not answered for {duration(silent_s)}"
 
 
 def _is_flaw(row: Mapping[str, Any]) -> bool:

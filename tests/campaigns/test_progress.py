@@ -103,6 +103,20 @@ def test_a_host_that_is_cut_off_leaves_no_time_to_tell(campaign):
     assert progress.of_one(campaign).trouble == ""
 
 
+@pytest.mark.parametrize(("seconds", "silent"), [(20, False), (50, True)])
+def test_a_host_that_falls_silent_during_a_run_is_named(campaign, seconds, silent):
+    """A connection that is cut gives no error for minutes; the page said "1 running, about 34 s left"."""
+    open_layout(campaign)
+    running = {"phase": AttemptPhase.RUNNING, "started_at": timezone.now()}
+    seen = timezone.now() - timedelta(seconds=seconds)
+    Attempt.objects.filter(pk=Attempt.objects.first().pk).update(**running, seen_at=seen)
+    found = progress.of_one(campaign)
+    host = campaign.layouts.first().host
+    assert (found.eta_s is None, found.trouble) == (
+        (True, f"{host} has not answered for 50 s") if silent else (False, "")
+    )
+
+
 def end(attempt: Attempt, outcome: str = Outcome.SUCCEEDED, took: float = 20.0) -> None:
     now = timezone.now()
     Attempt.objects.filter(pk=attempt.pk).update(
