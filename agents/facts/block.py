@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from agents.facts import link, sysfs
+from agents.facts import link, magic, sysfs
 from agents.facts.model import BlockDevice, Signature
 from agents.facts.sections import Section, bad_facts, text, unhex
 
@@ -52,6 +52,7 @@ def read(sections: Mapping[str, Section]) -> Blocks:
         device = _device(name, size, values, rows.get(name, {}), tree, links.get(name, set()))
         found.append(device)
     looked = _all_signatures(sections, [device.name for device in found])
+    looked = {name: _counted(name, listed, sections) for name, listed in looked.items()}
     devices = tuple(
         replace(
             d, signatures=looked.get(d.name, ()), signatures_known=d.name in looked or not d.size
@@ -163,6 +164,24 @@ def _all_signatures(
         if node not in by_node:
             raise bad_facts(f"signatures: {node!r} is no device of /sys")
     return {name: tuple(listed) for name, listed in found.items()}
+
+
+def _counted(
+    name: str, listed: tuple[Signature, ...], sections: Mapping[str, Section]
+) -> tuple[Signature, ...]:
+    """The signatures of a device, a btrfs with its number of devices."""
+    if not any(signature.type == "btrfs" for signature in listed):
+        return listed
+    devices = magic.btrfs_devices(_octets(sections.get(f"btrfs {name}", NOTHING_READ)))
+    return tuple(replace(s, devices=devices) if s.type == "btrfs" else s for s in listed)
+
+
+def _octets(section: Section) -> bytes:
+    """Bytes that `od -tx1` printed; none where it failed or printed something else."""
+    digits = b"".join(section.stdout.split())
+    if section.exit_code or len(digits) % 2 or not re.fullmatch(rb"[0-9a-f]*", digits):
+        return b""
+    return bytes.fromhex(digits.decode("ascii"))
 
 
 def signatures(section: Section) -> list[tuple[str, Signature]]:

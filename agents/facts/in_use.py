@@ -143,11 +143,7 @@ def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> I
         )
     if not device.signatures_known:
         yield f"{where}: its signatures could not be read, so its contents are unknown"
-    if others := _same_btrfs(device, graph):
-        yield (
-            f"{where}: is one device of a btrfs, the other is {', '.join(others)}; if it is no longer needed,"
-            f" clear it yourself (wipefs -a {device.path})"
-        )
+    yield from _shared_btrfs(where, device, graph, layout)
     for signature in device.signatures:
         excused = signature.type in WIPEABLE or (signature.type == own_type and not signature.label)
         if not excused and not _own_label(signature, layout):
@@ -156,17 +152,37 @@ def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> I
             yield f"{where}: has a {signature.type} signature{_labelled(signature)}{advice}"
 
 
-def _same_btrfs(device: BlockDevice, graph: Graph) -> list[str]:
-    """Paths of the disks and partitions that hold the rest of the file system; legs of a mirror are no such."""
-    kinds = ("disk", "part")
-    own = {s.uuid for s in device.signatures if s.type == "btrfs" and s.uuid}
+def _shared_btrfs(where: str, device: BlockDevice, graph: Graph, layout: str) -> Iterator[str]:
+    """Reasons where a btrfs has other devices: on this host, or by the count in its superblock."""
+    cure = f"if it is no longer needed, clear it yourself (wipefs -a {device.path})"
+    for signature in device.signatures:
+        if signature.type != "btrfs" or is_uuid_of(signature.uuid, layout):
+            continue
+        if others := _elsewhere(signature, device, graph):
+            yield f"{where}: is one device of a btrfs, the other is {', '.join(others)}; {cure}"
+        elif signature.devices > 1:
+            yield (
+                f"{where}: is one device of a btrfs that needs {signature.devices} devices, and the others"
+                f" are not on this host; {cure}"
+            )
+        elif not signature.devices:
+            yield f"{where}: has a btrfs, and how many devices that has could not be read; {cure}"
+
+
+def _elsewhere(signature: Signature, device: BlockDevice, graph: Graph) -> list[str]:
+    """Paths of other devices that have the same UUID, of whatever type they are.
+
+    What stands on this device, or what it stands on, shows the same bytes. So does another leg of a mirror: there is a
+    device that stands on both, and that one is a use of its own.
+    """
+    above = set(graph.stack_on(device.name))
+    stack = above | set(graph.stack_under(device.name))
     return [
         other.path
         for other in graph.facts.devices
-        if device.type in kinds
-        and other.type in kinds
-        and other.name != device.name
-        and any(s.type == "btrfs" and s.uuid in own for s in other.signatures)
+        if other.name not in stack
+        and above.isdisjoint(graph.stack_on(other.name))
+        and any(s.type == signature.type and s.uuid == signature.uuid for s in other.signatures)
     ]
 
 

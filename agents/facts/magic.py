@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from uuid import UUID
 
 from agents.facts.model import Signature
 from agents.facts.sections import text
 
 KEPT = 524288  # bytes from either end
 LABEL = 262144  # bytes of one of ZFS's four labels, two at either end
+BTRFS_SUPERBLOCK = 65536  # where the first copy begins
+BTRFS_SEEDING = 1 << 32  # a flag of a superblock: other file systems build on this one
 PAGES = (4096, 8192, 16384, 32768, 65536)
 
 # offset, bytes, type
@@ -107,7 +111,24 @@ def signatures(head: bytes, tail: bytes, size: int) -> tuple[Signature, ...]:
         *_zfs(tail, size - len(tail)),
     ):
         found.setdefault(signature.type, signature)
+    if "btrfs" in found:
+        superblock = head[BTRFS_SUPERBLOCK:]
+        uuid, devices = str(UUID(bytes=superblock[0x20:0x30])), btrfs_devices(superblock)
+        found["btrfs"] = replace(found["btrfs"], uuid=uuid, devices=devices)
     return tuple(found.values())
+
+
+def btrfs_devices(superblock: bytes) -> int:
+    """Devices that share a btrfs, by the first 144 bytes of a superblock of it; 0: they cannot be read.
+
+    A seed counts as two, for the file systems that were added to it need it and stand on other devices.
+    Source: Linux, include/uapi/linux/btrfs_tree.h, struct btrfs_super_block.
+    """
+    if len(superblock) < 0x90 or superblock[0x40:0x48] != b"_BHRfS_M":
+        return 0
+    flags = int.from_bytes(superblock[0x38:0x40], "little")
+    devices = int.from_bytes(superblock[0x88:0x90], "little")
+    return max(devices, 2) if devices and flags & BTRFS_SEEDING else devices
 
 
 def _at_ends(head: bytes, tail: bytes, size: int) -> Iterator[Signature]:

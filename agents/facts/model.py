@@ -15,6 +15,8 @@ class Signature:
     offset: int = 0  # bytes
     label: str = ""
     uuid: str = ""
+    # Devices that share the file system, where its superblock counts them (btrfs); 0: unknown
+    devices: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,6 +129,22 @@ bcaches() {
 $found
 EOF
 }
+# libblkid does not tell how many devices a btrfs has: its superblock at 64 KiB, up to that number.
+btrfs_superblock() { section "btrfs $1" od -An -v -tx1 -j65536 -N144 "$2"; }
+btrfses() {
+    if [ "$code" != 0 ]; then
+        each_node btrfs_superblock
+        return
+    fi
+    while IFS=, read -r name _ _ _ kind; do
+        case $kind in *btrfs) each_node only "$name" ;; esac
+    done <<EOF
+$found
+EOF
+}
+only() { # NODE'S LAST PART, KERNEL-NAME, NODE
+    [ "${3##*/}" != "$1" ] || btrfs_superblock "$2" "$3"
+}
 grouped() { # Has each physical volume a volume on it? Then that one's name tells the group; pvs is slow.
     while IFS=, read -r name _ _ _ kind; do
         case $kind in *LVM2_member) ;; *) continue ;; esac
@@ -213,6 +229,7 @@ root_only() {
     code=$?
     if [ "$code" = 0 ]; then note signatures "$found"; else each_node signatures; fi
     case $code:$found in 0:*,bcache* | [!0]*) bcaches ;; esac
+    case $code:$found in 0:*,btrfs* | [!0]*) btrfses ;; esac
     case $code:$found in 0:*LVM2_member* | [!0]*)
         if there pvs && { [ "$code" != 0 ] || ! grouped; }; then
             section pvs pvs --noheadings --separator '|' -o pv_name,vg_name

@@ -6,7 +6,9 @@ import pytest
 
 from agents.contracts import AgentError
 from agents.facts import linux, zfs
+from agents.facts.model import Signature
 from tests.agents.linux_host import device, extra, output
+from tests.agents.test_freebsd_signatures import btrfs_superblock
 
 
 def test_a_mount_point_with_spaces_newlines_and_backslashes():
@@ -137,3 +139,29 @@ def test_what_uses_a_link_of_two_devices_uses_both():
     assert [d.mounts for d in facts.devices] == [("/x",), ("/", "/x")]
     pvs = linux.parse(output(pvs="/dev/disk/by-uuid/u|bl17", picked=links))
     assert pvs.unknown == ("lvm bl17 has /dev/disk/by-uuid/u, which is not a device of this host",)
+
+
+def superblock(devices: int) -> str:
+    """As `od -An -v -tx1` prints it."""
+    return "\n".join(f" {line.hex(' ')}" for line in chunked(btrfs_superblock(devices)))
+
+
+def chunked(data: bytes) -> list[bytes]:
+    return [data[start : start + 16] for start in range(0, len(data), 16)]
+
+
+@pytest.mark.parametrize(
+    ("printed", "devices"),
+    [
+        (superblock(1), 1),
+        (superblock(2), 2),
+        ((superblock(2), 1, "od: /dev/sda: Input/output error"), 0),
+        (superblock(2).replace("5f", "00"), 0),
+        (superblock(2)[:-3], 0),
+        ("od: what", 0),
+        (None, 0),
+    ],
+)
+def test_the_devices_of_a_btrfs_are_counted(printed, devices):
+    given = {"signatures": "sda,0x10040,u-1,,btrfs", "btrfs__sda": printed}
+    assert device("sda", **given).signatures == (Signature("btrfs", 65600, "", "u-1", devices),)

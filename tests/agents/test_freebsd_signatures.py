@@ -51,6 +51,26 @@ def test_signatures_at_either_end(head, tail, kinds):
     assert bool(why(facts, "ada1")) == (kinds[0][0] not in ("ext4", "ufs", "gpt", "dos", "PMBR"))
 
 
+def btrfs_superblock(devices: int, flags: int = 1) -> bytes:
+    """Its first 144 bytes, as a device has them from 64 KiB on."""
+    fields = at(
+        0x20, bytes(range(16)), b"\0\0\1\0\0\0\0\0", flags.to_bytes(8, "little"), b"_BHRfS_M"
+    )
+    return fields.ljust(0x88, b"\0") + devices.to_bytes(8, "little")
+
+
+@pytest.mark.parametrize(
+    ("devices", "flags", "count"),
+    [(1, 1, 1), (2, 1, 2), (12, 1, 12), (1, 1 << 32 | 1, 2), (0, 1 << 32, 0)],
+)
+def test_the_devices_of_a_btrfs_are_counted(devices, flags, count):
+    first, last = ends(at(65536, btrfs_superblock(devices, flags)))
+    facts = read(disk(), head__ada1=first, tail__ada1=last, fstyp__ada1=NOT_RECOGNIZED)
+    uuid = "00010203-0405-0607-0809-0a0b0c0d0e0f"
+    assert facts.device("ada1").signatures == (Signature("btrfs", 65600, "", uuid, count),)
+    assert bool(why(facts, "ada1")) == (count != 1)
+
+
 def test_a_boot_sector_without_entries_is_no_partition_table():
     first, last = ends(at(510, b"\x55\xaa"))
     found = read(disk(), head__ada1=first, tail__ada1=last, fstyp__ada1=NOT_RECOGNIZED)

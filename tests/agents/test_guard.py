@@ -150,11 +150,42 @@ def test_a_machine_with_its_root_on_lvm_keeps_that_disk_even_if_marked_spare():
     assert "belongs to lvm h-vg" in said
 
 
-def test_half_of_a_btrfs_is_a_member_of_it():
-    half = [{"type": "btrfs", "uuid": "u-1"}]
-    mine, other = disk("sdb", signatures=half), disk("sdc", 2, signatures=half)
-    assert "one device of a btrfs, the other is /dev/sdc" in why(mine, other)
-    assert why(mine, disk("sdc", 2, signatures=[{"type": "btrfs", "uuid": "u-2"}])) == ""
+def btrfs(uuid: str = "u-1", devices: int = 1) -> list[dict[str, Any]]:
+    return [{"type": "btrfs", "uuid": uuid, "devices": devices}]
+
+
+@pytest.mark.parametrize(
+    "kind", ["disk", "part", "lvm", "crypt", "raid1", "mpath", "dm", "zvol", "loop"]
+)
+def test_half_of_a_btrfs_is_a_member_of_it_whatever_the_other_half_is_on(kind):
+    other = disk("other", 2, type=kind, signatures=btrfs())
+    assert "one device of a btrfs, the other is /dev/other" in why(
+        disk("sdb", signatures=btrfs()), other
+    )
+    assert why(disk("sdb", signatures=btrfs("u-2")), other) == ""
+    half = part(signatures=btrfs())
+    said = "/dev/sdb (by sdb1 on it): is one device of a btrfs, the other is /dev/other"
+    assert said in why(disk("sdb"), half, other)
+
+
+def test_a_btrfs_of_several_devices_is_refused_wherever_the_others_are():
+    assert "a btrfs that needs 2 devices" in why(disk("sdb", signatures=btrfs(devices=2)))
+    assert "needs 3 devices" in why(disk("sdb"), part(signatures=btrfs(devices=3)))
+
+
+def test_a_btrfs_whose_devices_nobody_counted_is_refused():
+    assert "could not be read" in why(disk("sdb", signatures=btrfs(devices=0)))
+
+
+def test_the_same_btrfs_seen_through_what_stands_on_the_disk_is_no_other_half():
+    ours: dict[str, Any] = {"members": {"sdb": "md bl17", "sdc": "md bl17"}}
+    legs = [disk(name, number, signatures=btrfs(), holders=["md127"])
+            for number, name in enumerate(("sdb", "sdc"), 1)]  # fmt: skip
+    array = disk("md127", 3, type="raid1", serial="", parents=["sdb", "sdc"], signatures=btrfs(),
+                 links=["/dev/md/bl17"])  # fmt: skip
+    assert why(*legs, array, **ours) == ""
+    stray = disk("sdd", 4, signatures=btrfs())
+    assert "the other is /dev/sdd" in why(*legs, array, stray, **ours)
 
 
 def test_a_loop_keeps_its_disk():

@@ -118,6 +118,26 @@ USES = (
         "true",
     ),
     Use(
+        "half of a btrfs whose other half is on LVM",
+        "one device of a btrfs, the other is /dev/mapper/vg0-l",
+        "vgcreate -qy vg0 /dev/ubdd; lvcreate -qy -L 200M -n l vg0; mkfs.btrfs -qf /dev/vg0/l /dev/ubdc;"
+        "udevadm settle",
+        "wipefs -qa /dev/vg0/l; vgremove -qy vg0; pvremove -qy /dev/ubdd",
+    ),
+    Use(
+        "half of a btrfs whose other half is on a loop",
+        "one device of a btrfs, the other is /dev/loop0",
+        "truncate -s 200M /tmp/half; losetup /dev/loop0 /tmp/half; mkfs.btrfs -qf /dev/loop0 /dev/ubdc;"
+        "udevadm settle",
+        "losetup -d /dev/loop0; rm /tmp/half",
+    ),
+    Use(
+        "half of a btrfs whose other half is not here",
+        "a btrfs that needs 2 devices",
+        "mkfs.btrfs -qf /dev/ubdd /dev/ubdc; udevadm settle; wipefs -qa /dev/ubdd; udevadm settle",
+        "true",
+    ),
+    Use(
         "the system's /srv under LVM",
         "the running system is on it",
         "vgcreate -y vg0 /dev/ubdc /dev/ubdd; lvcreate -y -l 100%FREE -n srv vg0;"
