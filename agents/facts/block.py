@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from agents.facts import link, magic, sysfs
+from agents.facts import identifiers, link, magic, sysfs
+from agents.facts.identifiers import identifying
 from agents.facts.model import BlockDevice, Signature
 from agents.facts.sections import Section, bad_facts, text, unhex
 
@@ -42,6 +43,7 @@ def read(sections: Mapping[str, Section]) -> Blocks:
     _loops(attributes, tree)
     names = {values.get("dev", ""): name for name, values in attributes.items()}
     links = sysfs.links(sections["picked"], names)
+    pages = sysfs.pages(sections["files"])
     found = []
     for name, values in sorted(attributes.items()):
         size = _number(name, "size", values, 0) * 512
@@ -50,7 +52,8 @@ def read(sections: Mapping[str, Section]) -> Blocks:
         if size == 0 and not tree.parents.get(name):
             continue  # an empty card reader, an idle loop or nbd; but an array not started holds disks
         device = _device(name, size, values, rows.get(name, {}), tree, links.get(name, set()))
-        found.append(device)
+        found.append(_identified(device, values, pages.get(name, {})))
+    found = identifiers.without_shared_serials(found, tree.scsi)
     looked = _all_signatures(sections, [device.name for device in found])
     looked = {name: _counted(name, listed, sections) for name, listed in looked.items()}
     devices = tuple(
@@ -113,14 +116,20 @@ def _device(
     )
 
 
+def _identified(
+    device: BlockDevice, sys: Mapping[str, str], pages: Mapping[str, bytes]
+) -> BlockDevice:
+    """The device with all its identifiers. A partition has none, nor has what stands on other devices."""
+    if "partition" in sys or device.parents:
+        return device
+    # An NVMe controller's serial number is that of all its namespaces, which are different disks.
+    serial = "" if device.wwn and device.name.startswith("nvme") else device.serial
+    values = identifiers.collect(sys, pages, device.wwn, serial)
+    return replace(device, identifiers=values)
+
+
 def _serial(row: Mapping[str, str], sys: Mapping[str, str]) -> str:
     return identifying(row.get("SERIAL") or sys.get("serial") or sys.get("device/serial", ""))
-
-
-def identifying(said: str) -> str:
-    """A serial number, or "" for what is none."""
-    # What firmware and drivers print for "none"; equal on every disk, so no identity.
-    return "" if re.fullmatch(r"0*|\(?_?null_?\)?|none|n/a|unknown", said, re.I) else said
 
 
 def _wwn(said: str) -> str:

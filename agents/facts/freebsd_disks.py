@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agents.facts import magic
-from agents.facts.block import identifying
 from agents.facts.geom import Consumer, Mesh, Provider
+from agents.facts.identifiers import collect, identifying
 from agents.facts.model import BlockDevice, Mount, Signature
 from agents.facts.sections import Section, text
 from agents.facts.zfs import no_device
@@ -110,6 +110,9 @@ def _device(
     config, whole = provider.config, provider.kind == "DISK"
     turns = config.get("rotationrate", "")
     wwn = config.get("lunid", "")
+    # Its serial number is the controller's, which has other namespaces too.
+    namespace = wwn and provider.name.startswith(("nda", "nvd"))
+    names = (wwn, config.get("lunname", ""), "" if namespace else config.get("ident", ""))
     optical = whole and re.fullmatch(r"a?cd\d+", provider.name) is not None
     return BlockDevice(
         name=provider.name,
@@ -120,6 +123,7 @@ def _device(
         model=config.get("descr", "") if whole else "",
         serial=identifying(config.get("ident", "")) if whole else "",
         wwn=f"0x{wwn.lower()}" if whole and re.fullmatch("(?!0+$)[0-9a-fA-F]{16,32}", wwn) else "",
+        identifiers=collect({}, {}, *names) if whole else (),
         rotational=int(turns) > 0 if turns.isdigit() else None,
         read_only=config.get("access") == "read-only",
         logical_sector=provider.sector,

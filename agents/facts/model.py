@@ -33,6 +33,9 @@ class BlockDevice:
     firmware: str = ""  # its revision, as SCSI, ATA and NVMe disks tell it
     serial: str = ""
     wwn: str = ""
+    # Everything by which its hardware calls itself, in one spelling: two devices that share one are one disk, or cannot
+    # be distinguished (agents/facts/identifiers.py)
+    identifiers: tuple[str, ...] = ()
     transport: str = ""
     link_bandwidth: int = 0  # B/s that its link carries at most; 0: the host does not tell
     rotational: bool | None = None

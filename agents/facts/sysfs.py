@@ -14,6 +14,8 @@ BLOCK = b"/sys/class/block/"
 ATTRIBUTE = re.compile(
     rb"/sys/class/block/([^/]+)/([a-z_/]+|device/[A-Za-z0-9_./:-]+/[a-z_]+):(.*)", re.S
 )
+# Vital product data of a SCSI device: binary, and cut by grep wherever a byte is a newline.
+PAGE = re.compile(rb"/sys/class/block/([^/]+)/device/(vpd_pg8[03]):(.*)", re.S)
 
 
 @dataclass(slots=True)
@@ -24,12 +26,15 @@ class Tree:
     holders: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     bcache: set[str] = field(default_factory=set)  # backing and cache devices, registered
     btrfs: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # uuid -> members
+    scsi: dict[str, str] = field(default_factory=dict)  # kernel name -> "HOST:CHANNEL:TARGET:LUN"
 
 
 def attributes(files: Section) -> dict[str, dict[str, str]]:
     """Kernel name -> {"size": …, "queue/rotational": …}; the rest of the files under ""."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
     for number, line in files.lines():
+        if PAGE.match(line) is not None:
+            continue
         if (match := ATTRIBUTE.match(line)) is not None:
             found[text(match[1])].setdefault(text(match[2]), text(match[3].strip(b" \t\r\n\0")))
         elif (
@@ -41,6 +46,16 @@ def attributes(files: Section) -> dict[str, dict[str, str]]:
             found[""][path] = "\n".join(filter(None, (found[""].get(path), value)))
         elif not line.startswith(b"grep: "):
             raise files.bad(number, line, "neither a device's attribute nor a file")
+    return dict(found)
+
+
+def pages(files: Section) -> dict[str, dict[str, bytes]]:
+    """Kernel name -> {"vpd_pg80": page with its header, "vpd_pg83": …}, of SCSI devices that have such pages."""
+    found: dict[str, dict[str, bytes]] = defaultdict(dict)
+    for _, line in files.lines():
+        if (match := PAGE.match(line)) is not None:
+            page, before = text(match[2]), found[text(match[1])]
+            before[page] = before[page] + b"\n" + match[3] if page in before else match[3]
     return dict(found)
 
 
@@ -61,6 +76,8 @@ def tree(section: Section) -> Tree:
                 found.bcache.add(name)
             case ["class", "block", _, "bcache"]:
                 pass
+            case ["class", "block", name, "device", "scsi_device", address]:
+                found.scsi[name] = address
             case ["fs", "btrfs", uuid, "devices", name]:
                 found.btrfs[uuid].add(name)
             case _:

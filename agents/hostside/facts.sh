@@ -18,6 +18,7 @@ section files grep -aHs '' \
     $b/*/dev $b/*/size $b/*/ro $b/*/removable $b/*/partition $b/*/wwid $b/*/serial \
     $b/*/device/wwid $b/*/device/serial $b/*/device/model $b/*/device/vendor \
     $b/*/device/rev $b/*/device/firmware_rev \
+    $b/*/eui $b/*/nguid $b/*/uuid $b/*/device/cid $b/*/device/vpd_pg80 $b/*/device/vpd_pg83 \
     $b/*/device/../../../link*/ata_link/link*/sata_spd $b/*/device/../../../../speed \
     $b/*/device/../../../phy-*/sas_phy/phy-*/negotiated_linkrate \
     $b/nvme*/device/device/current_link_* $b/nvme*/device/nvme*/device/current_link_* \
@@ -46,6 +47,7 @@ section picked grep -aHsE '^(S:|E:MD_DEVNAME=|processor|model name|cpu model|Har
 read -r release </proc/sys/kernel/osrelease
 note schedulers "/lib/modules/$release/kernel/block"/*.ko*
 note tree $b/*/holders/* $b/*/slaves/* /sys/block/*/*/partition $b/*/bcache \
+    $b/*/device/scsi_device/* \
     /sys/fs/btrfs/*/devices/*
 [ -e /proc/sys/kernel/arch ] || section arch uname -m
 

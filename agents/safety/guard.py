@@ -21,6 +21,7 @@ from pathlib import PurePosixPath
 from agents import look_only
 from agents.contracts import Argument, Claim, GuardError, Secret, Step, Target, claims_of
 from agents.facts.graph import Graph, own_path
+from agents.facts.identifiers import all_identifiers
 from agents.facts.in_use import system_unknown, uses
 from agents.facts.model import BlockDevice, HostFacts
 from agents.safety import job_name_places, name_places
@@ -173,12 +174,25 @@ def _identity(
                 f"{node}'s {what} is {now!r}, planned was {meant!r} and confirmed {confirmed!r}:"
                 " confirm the disk again and " + AGAIN
             )
-    twins = [d.path for d in graph.facts.devices if d.identity == claim.identity]
-    if len(twins) > 1:
+    yield from _twins(device, claim, graph)
+
+
+def _twins(device: BlockDevice, claim: Claim, graph: Graph) -> Iterator[str]:
+    """The same disk by another path, by any identifier that both show: one may show a WWN, the other none."""
+    same = [d.path for d in graph.facts.devices if d.identity == claim.identity]
+    if len(same) > 1:
         yield (
-            f"{claim.identity} is {' and '.join(twins)}: two paths to one disk (multipath),"
+            f"{claim.identity} is {' and '.join(same)}: two paths to one disk (multipath),"
             " or two disks with one serial; they cannot be told apart"
         )
+    own = all_identifiers(device)
+    for other in graph.facts.devices:
+        shared = sorted(own & all_identifiers(other))
+        if shared and other.name != device.name and other.path not in same:
+            yield (
+                f"{device.path} and {other.path} both have the identifier {shared[0]}: two paths to one disk"
+                " (multipath), or two disks with one serial; they cannot be told apart"
+            )
 
 
 def _kind(device: BlockDevice, graph: Graph) -> Iterator[str]:

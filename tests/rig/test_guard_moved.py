@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from agents.contracts import AgentError, GuardError, PlanError
+from agents.facts import linux
 from agents.plans import stack
 from agents.plans.blank import not_blank
 from agents.plans.chain import LayerSpec, Wanted
@@ -17,6 +19,7 @@ from benchlab.practice import DiskSpec
 from benchlab.testing import profiles
 from tests.rig.bench import LAYOUT, Bench, filesystem, shell_on
 from tests.rig.blank import assert_blank
+from tests.rig.test_layers import wipe
 
 SERIALS = ("", "", "MOVED-1", "MOVED-2", "TINY-1A", "TINY-1B", "TINY-8A", "TINY-8B")
 SIZES = (64, 64, 512, 512, 1, 1, 8, 8)
@@ -162,6 +165,28 @@ def test_what_can_be_noticed_of_disks_without_serials_that_swapped(bench):
     assert sums(bench, "ubdb", "ubdc") == before
     bench.run("vgremove -qy vg0; pvremove -qy /dev/ubdb; udevadm settle")
     assert bench.plan(*STACKS["raw"]).fingerprint == blank.fingerprint
+
+
+# One memory behind two hosts, and one name for it on both, as a disk with two ports has.
+TWO_PATHS = "modprobe scsi_debug add_host=2 vpd_use_hostno=0 dev_size_mb=96 delay=0; udevadm settle"
+WWN_OF_SDB = rb'(?m)^(NAME="sdb".*) WWN="[^"]*"|^/sys/class/block/sdb/device/wwid:.*\n'
+
+
+def test_two_paths_to_one_disk_are_refused_also_where_one_shows_no_wwn(bench):
+    bench.run(TWO_PATHS)
+    try:
+        printed = bench.shell.run(linux.command((), "n0"), root=True).stdout
+        bench.run("echo same | dd of=/dev/sda conv=fsync,notrunc 2>/dev/null")
+        assert bench.run("blockdev --flushbufs /dev/sdb; head -c 4 /dev/sdb") == "same"
+        for facts in (linux.parse(printed), linux.parse(re.sub(WWN_OF_SDB, rb"\1", printed))):
+            devices = [facts.device(name) for name in ("sda", "sdb")]
+            spares = {d.identity: Spare(d.identity, d.size, d.model) for d in devices}
+            for name in ("sda", "sdb"):
+                why = "; ".join(refusals(wipe(facts, name), facts, spares, LAYOUT))
+                assert "two paths to one disk" in why
+        assert [d.identity for d in devices] == ["wwn:0x33333330000007d0", "serial:2000"]
+    finally:
+        bench.run("udevadm settle; modprobe -r scsi_debug; udevadm settle")
 
 
 def tiny(*specs: LayerSpec) -> Sequence[LayerSpec]:
