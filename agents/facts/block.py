@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from agents.facts import identifiers, link, magic, sysfs
+from agents.facts import heads, identifiers, link, magic, sysfs
 from agents.facts.identifiers import identifying
 from agents.facts.model import BlockDevice, Signature
 from agents.facts.sections import Section, bad_facts, text, unhex
@@ -56,6 +56,12 @@ def read(sections: Mapping[str, Section]) -> Blocks:
     found = identifiers.without_shared_serials(found, tree.scsi)
     looked = _all_signatures(sections, [device.name for device in found])
     looked = {name: _counted(name, listed, sections) for name, listed in looked.items()}
+    if "heads" in sections:
+        beginnings = heads.read(sections["heads"], found)
+        # The script looks at no RAM disk: Linux makes sixteen, and reading one takes memory for it.
+        nodes = {d.name for d in found if d.size and not d.name.startswith("ram")}
+        unread = nodes - beginnings.keys()
+        looked = heads.completed(looked, beginnings, unread)
     devices = tuple(
         replace(
             d, signatures=looked.get(d.name, ()), signatures_known=d.name in looked or not d.size

@@ -143,7 +143,7 @@ def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> I
         )
     if not device.signatures_known:
         yield f"{where}: its signatures could not be read, so its contents are unknown"
-    yield from _shared_btrfs(where, device, graph, layout)
+    yield from _spans_devices(where, device, graph, layout)
     for signature in device.signatures:
         excused = signature.type in WIPEABLE or (signature.type == own_type and not signature.label)
         if not excused and not _own_label(signature, layout):
@@ -152,20 +152,21 @@ def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> I
             yield f"{where}: has a {signature.type} signature{_labelled(signature)}{advice}"
 
 
-def _shared_btrfs(where: str, device: BlockDevice, graph: Graph, layout: str) -> Iterator[str]:
-    """Reasons where a btrfs has other devices: on this host, or by the count in its superblock."""
+def _spans_devices(where: str, device: BlockDevice, graph: Graph, layout: str) -> Iterator[str]:
+    """Reasons where a file system has other devices: on this host, or by its superblock."""
     cure = f"if it is no longer needed, clear it yourself (wipefs -a {device.path})"
     for signature in device.signatures:
-        if signature.type != "btrfs" or is_uuid_of(signature.uuid, layout):
+        if is_uuid_of(signature.uuid, layout):
             continue
-        if others := _elsewhere(signature, device, graph):
+        btrfs = signature.type == "btrfs"
+        if btrfs and (others := _elsewhere(signature, device, graph)):
             yield f"{where}: is one device of a btrfs, the other is {', '.join(others)}; {cure}"
         elif signature.devices > 1:
             yield (
-                f"{where}: is one device of a btrfs that needs {signature.devices} devices, and the others"
-                f" are not on this host; {cure}"
+                f"{where}: is one device of a {signature.type} file system that needs"
+                f" {signature.devices} devices; {cure}"
             )
-        elif not signature.devices:
+        elif btrfs and not signature.devices:
             yield f"{where}: has a btrfs, and how many devices that has could not be read; {cure}"
 
 

@@ -18,11 +18,13 @@ KEPT = 524288  # bytes from either end
 LABEL = 262144  # bytes of one of ZFS's four labels, two at either end
 BTRFS_SUPERBLOCK = 65536  # where the first copy begins
 BTRFS_SEEDING = 1 << 32  # a flag of a superblock: other file systems build on this one
+EXT_JOURNAL_DEVICE = 8  # in s_feature_incompat at byte 1120: nothing but another one's journal
 PAGES = (4096, 8192, 16384, 32768, 65536)
 
 # offset, bytes, type
 HEAD: tuple[tuple[int, bytes, str], ...] = (
     (0, b"XFSB", "xfs"),
+    (0, b"\xfe\xed\xba\xbe", "xfs_external_log"),
     (0x438, b"\x53\xef", "ext4"),
     (0x10040, b"_BHRfS_M", "btrfs"),
     *[
@@ -68,6 +70,12 @@ HEAD: tuple[tuple[int, bytes, str], ...] = (
     (0, b"bluestore block device", "ceph_bluestore"),
     (516, b"!Stra0tis\x86\xff\x02^Arh", "stratis"),
     (0, b"dmvdo001", "vdo"),
+    (4096, b"\x21\x43\x65\x87", "jfs_log"),
+    # DRBD's metadata on a device of its own; on the data's device they are at the end.
+    *[
+        (60, magic, "drbd")
+        for magic in (b"\x83\x74\x02\x6a", b"\x83\x74\x02\x6b", b"\x83\x74\x02\x6d")
+    ],
     (32, b"NXSB", "apfs"),
     (32, b"ORCLDISK", "oracleasm"),
     (0, b"hsqs", "squashfs"),
@@ -98,6 +106,30 @@ TAIL: tuple[tuple[int, bytes, str], ...] = (
     ],
     *[(4036, magic, "drbd") for magic in (b"\x83\x74\x02\x6b", b"\x83\x74\x02\x6d")],
 )
+# Traces of membership that some or all versions of libblkid do not know.
+UNKNOWN_TO_LIBBLKID = {
+    "bcache",
+    "bcachefs",
+    "ceph_bluestore",
+    "drbd",
+    "jfs_log",
+    "oracleasm",
+    "stratis",
+    "vdo",
+}
+# Partitions whose contents no superblock explains: a part of what spans several disks. By type in a GPT.
+SPANNING = {
+    UUID("5808c8aa-7e8f-42e0-85d2-e1e90434cfb3"): "ldm",
+    UUID("af9b60a0-1431-4f62-bc68-3311714a69ad"): "ldm",
+    UUID("e75caf8f-f680-4cee-afa3-b001e56efc2d"): "storage_spaces",
+    UUID("53746f72-6167-11aa-aa11-00306543ecac"): "core_storage",
+    UUID("52414944-0000-11aa-aa11-00306543ecac"): "apple_raid",
+    UUID("52414944-5f4f-11aa-aa11-00306543ecac"): "apple_raid",
+    UUID("381cfccc-7288-11e0-92ee-000c2911d0b2"): "vmware_vsan",
+    UUID("37affc90-ef7d-4e96-91c3-2d7ae055b174"): "gpfs",
+}
+MBR_LDM = 0x42  # a partition of a Windows dynamic disk
+ENTRY = 128  # bytes of a partition's entry in a GPT
 
 
 def signatures(head: bytes, tail: bytes, size: int) -> tuple[Signature, ...]:
@@ -106,6 +138,7 @@ def signatures(head: bytes, tail: bytes, size: int) -> tuple[Signature, ...]:
     for signature in (
         *_at_ends(head, tail, size),
         *_partitions(head),
+        *_spanning(head),
         *_md(tail, size),
         *_zfs(head, 0),
         *_zfs(tail, size - len(tail)),
@@ -115,7 +148,51 @@ def signatures(head: bytes, tail: bytes, size: int) -> tuple[Signature, ...]:
         superblock = head[BTRFS_SUPERBLOCK:]
         uuid, devices = str(UUID(bytes=superblock[0x20:0x30])), btrfs_devices(superblock)
         found["btrfs"] = replace(found["btrfs"], uuid=uuid, devices=devices)
-    return tuple(found.values())
+    return tuple(
+        replace(s, devices=count_devices(s.type, head) or s.devices) for s in found.values()
+    )
+
+
+def traces(head: bytes) -> Iterator[Signature]:
+    """Signatures of membership at the beginning of a device, as far as libblkid may not know them, each once."""
+    found = {trace.type: trace for trace in (*_at_ends(head, b"", 0), *_spanning(head))}
+    spanning = {MBR_LDM: "ldm", **SPANNING}.values()
+    yield from (t for t in found.values() if t.type in UNKNOWN_TO_LIBBLKID or t.type in spanning)
+
+
+def count_devices(kind: str, head: bytes) -> int:
+    """Devices that share a file system of ext, xfs or f2fs, where its superblock names more than one; else 0.
+
+    Sources: Linux, fs/xfs/libxfs/xfs_format.h (sb_rblocks, sb_logstart), fs/ext4/ext4.h (s_journal_inum),
+    include/linux/f2fs_fs.h (devs).
+    """
+    if kind == "xfs" and len(head) >= 56:
+        realtime, internal_log = any(head[16:24]), any(head[48:56])
+        return 1 + realtime + (not internal_log) if realtime or not internal_log else 0
+    if kind in ("ext3", "ext4") and len(head) >= 2048:
+        journal, inode = head[1024 + 0x5C] & 4, any(head[1024 + 0xE0 : 1024 + 0xE4])
+        return 2 if journal and not inode else 0
+    if kind == "f2fs" and len(head) >= 4096:
+        paths = [head[at : at + 64] for at in range(1024 + 2201, 1024 + 2201 + 8 * 68, 68)]
+        count = sum(any(path) for path in paths)
+        return count if count > 1 else 0
+    return 0
+
+
+def _spanning(head: bytes) -> Iterator[Signature]:
+    """Partition tables that name a part of what spans several disks."""
+    # A boot sector of FAT or NTFS ends in the same two bytes and has code where a table has its entries.
+    table = head[510:512] == b"\x55\xaa" and {head[at] for at in range(446, 510, 16)} <= {0, 0x80}
+    if table and MBR_LDM in {head[at] for at in range(450, 510, 16)}:
+        yield Signature("ldm", 510)
+    for sector in (512, 4096):
+        if not head.startswith(b"EFI PART", sector):
+            continue
+        start = int.from_bytes(head[sector + 72 : sector + 80], "little") * sector
+        for at in range(start, min(start + 128 * ENTRY, len(head) - ENTRY + 1), ENTRY):
+            kind = SPANNING.get(UUID(bytes_le=head[at : at + 16]))
+            if kind is not None:
+                yield Signature(kind, at)
 
 
 def btrfs_devices(superblock: bytes) -> int:
@@ -134,7 +211,8 @@ def btrfs_devices(superblock: bytes) -> int:
 def _at_ends(head: bytes, tail: bytes, size: int) -> Iterator[Signature]:
     for at, magic, kind in HEAD:
         if head.startswith(magic, at):
-            yield Signature(kind, at)
+            journal = kind == "ext4" and any(byte & EXT_JOURNAL_DEVICE for byte in head[1120:1121])
+            yield Signature("jbd" if journal else kind, at)
     for back, magic, kind in TAIL:
         if back <= len(tail) and tail.startswith(magic, len(tail) - back):
             label = tail[len(tail) - back :][:16].rstrip(b"\0") if kind == "geom" else b""

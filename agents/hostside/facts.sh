@@ -121,7 +121,7 @@ signatures() { section "wipefs $1" wipefs -p "$2"; }
 # Whose set it is, no other tool shows for a device that is not registered: UUID and label, 48 bytes.
 superblock() { section "bcache $1" od -An -v -tx1 -j4152 -N48 "$2"; }
 bcaches() {
-    if [ "$code" != 0 ]; then
+    if [ "$wiped" != 0 ]; then
         if [ -e /sys/fs/bcache ]; then each_node superblock; fi
         return
     fi
@@ -134,7 +134,7 @@ EOF
 # libblkid does not tell how many devices a btrfs has: its superblock at 64 KiB, up to that number.
 btrfs_superblock() { section "btrfs $1" od -An -v -tx1 -j65536 -N144 "$2"; }
 btrfses() {
-    if [ "$code" != 0 ]; then
+    if [ "$wiped" != 0 ]; then
         each_node btrfs_superblock
         return
     fi
@@ -146,6 +146,10 @@ EOF
 }
 only() { # NODE'S LAST PART, KERNEL-NAME, NODE
     [ "${3##*/}" != "$1" ] || btrfs_superblock "$2" "$3"
+}
+# The beginning of every device, for what libblkid does not know: agents/facts/heads.py. One process for all of them.
+beginnings() { # NODE...
+    if there gzip; then head -v -c 12288 "$@" | gzip -1; else head -v -c 12288 "$@"; fi
 }
 grouped() { # Has each physical volume a volume on it? Then that one's name tells the group; pvs is slow.
     while IFS=, read -r name _ _ _ kind; do
@@ -228,12 +232,14 @@ root_only() {
     # One fork for all of them where wipefs can (2.31 on) and every device answers; else one each.
     # shellcheck disable=SC2086
     found=$(wipefs -p -O DEVICE,OFFSET,UUID,LABEL,TYPE $nodes 2>/dev/null </dev/null)
-    code=$?
-    if [ "$code" = 0 ]; then note signatures "$found"; else each_node signatures; fi
-    case $code:$found in 0:*,bcache* | [!0]*) bcaches ;; esac
-    case $code:$found in 0:*,btrfs* | [!0]*) btrfses ;; esac
-    case $code:$found in 0:*LVM2_member* | [!0]*)
-        if there pvs && { [ "$code" != 0 ] || ! grouped; }; then
+    wiped=$?
+    if [ "$wiped" = 0 ]; then note signatures "$found"; else each_node signatures; fi
+    # shellcheck disable=SC2086  # paths without spaces
+    [ -z "$nodes" ] || section heads beginnings $nodes
+    case $wiped:$found in 0:*,bcache* | [!0]*) bcaches ;; esac
+    case $wiped:$found in 0:*,btrfs* | [!0]*) btrfses ;; esac
+    case $wiped:$found in 0:*LVM2_member* | [!0]*)
+        if there pvs && { [ "$wiped" != 0 ] || ! grouped; }; then
             section pvs pvs --noheadings --separator '|' -o pv_name,vg_name
         fi
         ;;

@@ -169,7 +169,9 @@ def test_half_of_a_btrfs_is_a_member_of_it_whatever_the_other_half_is_on(kind):
 
 
 def test_a_btrfs_of_several_devices_is_refused_wherever_the_others_are():
-    assert "a btrfs that needs 2 devices" in why(disk("sdb", signatures=btrfs(devices=2)))
+    assert "a btrfs file system that needs 2 devices" in why(
+        disk("sdb", signatures=btrfs(devices=2))
+    )
     assert "needs 3 devices" in why(disk("sdb"), part(signatures=btrfs(devices=3)))
 
 

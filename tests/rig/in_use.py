@@ -133,9 +133,28 @@ USES = (
     ),
     Use(
         "half of a btrfs whose other half is not here",
-        "a btrfs that needs 2 devices",
+        "a btrfs file system that needs 2 devices",
         "mkfs.btrfs -qf /dev/ubdd /dev/ubdc; udevadm settle; wipefs -qa /dev/ubdd; udevadm settle",
         "true",
+    ),
+    Use(
+        "an xfs whose log is on another disk",
+        "one device of a xfs file system that needs 2 devices",
+        "mkfs.xfs -qf -l logdev=/dev/ubdd,size=64m /dev/ubdc; udevadm settle",
+        "true",
+    ),
+    Use(
+        "the log of an xfs on another disk",
+        "xfs_external_log",
+        "mkfs.xfs -qf -l logdev=/dev/ubdc,size=64m /dev/ubdd; udevadm settle",
+        "true",
+    ),
+    Use(
+        "a Windows dynamic disk",
+        "ldm signature",
+        "sgdisk -n 1:0:+1M -t 1:5808c8aa-7e8f-42e0-85d2-e1e90434cfb3"
+        " -n 2:0:0 -t 2:af9b60a0-1431-4f62-bc68-3311714a69ad /dev/ubdc; udevadm settle",
+        NO_PARTITION,
     ),
     Use(
         "the system's /srv under LVM",

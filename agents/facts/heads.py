@@ -1,0 +1,68 @@
+"""Beginnings of a Linux host's devices, and traces of membership in them that its libblkid may not know. Pure.
+
+`wipefs` names what its version of libblkid knows: 2.23 knows neither bcache nor Ceph, and no version knows Windows'
+dynamic disks. So the first 12 KiB of each device are read too, and agents/facts/magic.py looks at them.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from agents.facts import magic
+from agents.facts.model import BlockDevice, Signature
+from agents.facts.sections import Section, text
+
+HEAD = 12288  # bytes of each device, as hostside/facts.sh asks for; 32 entries of a GPT with sectors of 4 KiB
+HEADING = re.compile(rb"\n?==> (/dev/[^\n]{1,255}) <==\n")
+
+
+def read(section: Section, devices: Iterable[BlockDevice]) -> dict[str, bytes]:
+    """Kernel name -> the beginning of the device, of each that was read whole."""
+    nodes = {"/dev/" + d.name.replace("!", "/"): d for d in devices}
+    printed = _unpacked(section.stdout, len(nodes) * (HEAD + 512))
+    found: dict[str, bytes] = {}
+    heading = HEADING.match(printed)
+    while heading is not None:
+        device = nodes.get(text(heading[1]))
+        length = min(HEAD, device.size) if device else 0
+        data = printed[heading.end() :][:length]
+        following = HEADING.match(printed, heading.end() + length)
+        ends = heading.end() + length == len(printed)
+        if device is not None and len(data) == length and (following or ends):
+            found[device.name] = data
+        elif not ends:  # it could not be read, or not all of it: its neighbour is next
+            following = HEADING.search(printed, heading.end())
+        heading = following
+    return found
+
+
+def _unpacked(printed: bytes, limit: int) -> bytes:
+    """What was packed where gzip is installed; b"" where that is damaged. No more than `limit` bytes."""
+    if not printed.startswith(b"\x1f\x8b"):
+        return printed[:limit]
+    try:
+        return zlib.decompressobj(wbits=31).decompress(printed, limit)
+    except zlib.error:
+        return b""
+
+
+def completed(
+    listed: Mapping[str, tuple[Signature, ...]], heads: Mapping[str, bytes], unread: Collection[str]
+) -> dict[str, tuple[Signature, ...]]:
+    """Signatures by kernel name, with traces that `wipefs` did not list; without the devices that were not read."""
+    return {
+        name: _with_traces(signatures, heads.get(name, b""))
+        for name, signatures in listed.items()
+        if name not in unread
+    }
+
+
+def _with_traces(signatures: tuple[Signature, ...], head: bytes) -> tuple[Signature, ...]:
+    types = {signature.type for signature in signatures}
+    counted = tuple(
+        replace(s, devices=magic.count_devices(s.type, head) or s.devices) for s in signatures
+    )
+    return (*counted, *(trace for trace in magic.traces(head) if trace.type not in types))

@@ -1,0 +1,163 @@
+"""Beginnings of a Linux host's devices: traces of membership that its libblkid does not know, and how they are read.
+
+The bytes are those that mkfs.xfs 6.1, mkfs.f2fs 1.15, mke2fs 1.47, drbdmeta 9.22 and sgdisk 1.0.9 wrote.
+"""
+
+from __future__ import annotations
+
+import gzip
+from uuid import UUID
+
+import pytest
+
+from agents.facts import heads, linux, magic
+from agents.facts.sections import Section
+from agents.safety.guard import refusals
+from tests.agents.linux_host import extra, output
+from tests.agents.made_up import LAYOUT, disk, spare, wiping
+from tests.agents.test_freebsd_signatures import at
+
+LDM = UUID("af9b60a0-1431-4f62-bc68-3311714a69ad")
+SPACES = UUID("e75caf8f-f680-4cee-afa3-b001e56efc2d")
+LINUX = UUID("0fc63daf-8483-4772-8e79-3d69d8477de4")
+
+
+def table(sector: int, *types: UUID) -> bytes:
+    """A GPT in sectors of that size."""
+    header = at(sector, b"EFI PART".ljust(72, b"\0"), (2).to_bytes(8, "little"))
+    entries = b"".join(kind.bytes_le.ljust(128, b"\1") for kind in types)
+    return header.ljust(2 * sector, b"\0") + entries
+
+
+def mbr(kind: int, code: bytes = b"") -> bytes:
+    entry = bytes([0x80, 0, 0, 0, kind]).ljust(16, b"\1")
+    return (code.ljust(446, b"\0") + entry).ljust(510, b"\0") + b"\x55\xaa"
+
+
+def xfs(realtime_blocks: int = 0, log_start: int = 65548) -> bytes:
+    counted = b"XFSB\0\0\x10\0" + at(8, realtime_blocks.to_bytes(8, "big"))
+    return counted.ljust(48, b"\0") + log_start.to_bytes(8, "big")
+
+
+def ext(features: int, journal: int) -> bytes:
+    fields = at(1024 + 0x38, b"\x53\xef").ljust(1024 + 0x5C, b"\0") + features.to_bytes(4, "little")
+    return fields.ljust(1024 + 0xE0, b"\0") + journal.to_bytes(4, "little")
+
+
+def f2fs(*paths: bytes) -> bytes:
+    devices = b"".join(path.ljust(64, b"\0") + b"\x2b\1\0\0" for path in paths)
+    return at(1024, b"\x10\x20\xf5\xf2").ljust(1024 + 2201, b"\0") + devices
+
+
+def printed(*contents: tuple[str, bytes]) -> bytes:
+    """As `head -v` prints them."""
+    return b"\n".join(b"==> /dev/%s <==\n%s" % (node.encode(), data) for node, data in contents)
+
+
+def whole(data: bytes = b"") -> bytes:
+    return data.ljust(heads.HEAD, b"\0")
+
+
+def host(data: bytes, signatures: str = "") -> linux.HostFacts:
+    """A host with sdb, which begins with these bytes and has what `wipefs` printed of it."""
+    raw = printed(("sda", whole()), ("sda2", whole()), ("sdb", whole(data)))
+    more = extra("sdb", "8:16", {"SERIAL": "S1"})
+    return linux.parse(output(
+        **more, heads=raw.decode("utf-8", "surrogateescape"),
+        signatures=f"sda,0x1fe,,,PMBR\nsda2,0x438,u-1,,ext4\n{signatures}",
+    ))  # fmt: skip
+
+
+def why(facts: linux.HostFacts) -> str:
+    device = facts.device("sdb")
+    spares = spare(device, boot=facts.boot_id)
+    return "; ".join(refusals(wiping(device), facts, spares, LAYOUT))
+
+
+@pytest.mark.parametrize(
+    ("data", "listed", "reason"),
+    [
+        (at(4120, bytes.fromhex("c68573f64e1a45ca8265f57f48ba6d81")), "", "bcache signature"),
+        (at(4120, bytes.fromhex("c68573f666ce90a9d96a60cf803df7ef")), "", "bcachefs signature"),
+        (b"bluestore block device", "", "ceph_bluestore signature"),
+        (at(516, b"!Stra0tis\x86\xff\x02^Arh"), "", "stratis signature"),
+        (b"dmvdo001", "", "vdo signature"),
+        (at(32, b"ORCLDISK"), "", "oracleasm signature"),
+        (at(60, b"\x83\x74\x02\x6b"), "", "drbd signature"),
+        (at(60, b"\x83\x74\x02\x6d"), "", "drbd signature"),
+        (at(4096, b"\x21\x43\x65\x87"), "", "jfs_log signature"),
+        (mbr(0x42), "sdb,0x1fe,,,dos", "ldm signature"),
+        (table(512, LINUX, LDM), "sdb,0x200,,,gpt", "ldm signature"),
+        (table(4096, LINUX, LDM), "sdb,0x1000,,,gpt", "ldm signature"),
+        (table(512, SPACES), "sdb,0x200,,,gpt", "storage_spaces signature"),
+        (xfs(log_start=0), "sdb,0x0,u-9,,xfs", "xfs file system that needs 2 devices"),
+        (xfs(153600), "sdb,0x0,u-9,,xfs", "xfs file system that needs 2 devices"),
+        (xfs(153600, 0), "sdb,0x0,u-9,,xfs", "xfs file system that needs 3 devices"),
+        (ext(0x3C, 0), "sdb,0x438,u-9,,ext4", "ext4 file system that needs 2 devices"),
+        (ext(0, 0)[:1120] + b"\x08", "sdb,0x438,u-9,,jbd", "jbd signature"),
+        (b"\xfe\xed\xba\xbe", "sdb,0x0,,,xfs_external_log", "xfs_external_log signature"),
+        (f2fs(b"/dev/sdb", b"/dev/sdc"), "sdb,0x400,u-9,,f2fs", "f2fs file system that needs 2"),
+    ],
+)
+def test_a_part_of_something_is_refused(data, listed, reason):
+    assert reason in why(host(data, listed))
+    tail = b"\0" * magic.KEPT
+    by_freebsd = magic.signatures(data.ljust(magic.KEPT, b"\0"), tail, 1 << 30)
+    kinds = {s.type for s in by_freebsd} | {
+        f"{s.type} file system" for s in by_freebsd if s.devices > 1
+    }
+    assert any(reason.startswith(kind) for kind in kinds)
+
+
+@pytest.mark.parametrize(
+    ("data", "listed"),
+    [
+        (b"", ""),
+        (b"random bytes " * 900, ""),
+        (mbr(0x83), "sdb,0x1fe,,,dos"),
+        (mbr(0x42, b"\xeb\x3c\x90").replace(b"\x80\0\0\0\x42", b"\x31\xc0\x8e\xd8\x42"), "sdb,0x1fe,,,vfat"),
+        (table(512, LINUX), "sdb,0x200,,,gpt"),
+        (table(512, LDM).replace(b"EFI PART", b"\0" * 8), ""),  # wiped
+        (xfs(), "sdb,0x0,u-9,,xfs"),
+        (ext(0x3C, 8), "sdb,0x438,u-9,,ext4"),
+        (ext(0, 0), "sdb,0x438,u-9,,ext2"),
+        (f2fs(b"/dev/sdb"), "sdb,0x400,u-9,,f2fs"),
+        (f2fs(), "sdb,0x400,u-9,,f2fs"),
+    ],
+)  # fmt: skip
+def test_a_file_system_or_table_of_one_disk_may_go(data, listed):
+    assert why(host(data, listed)) == ""
+
+
+def read(raw: bytes, *names: str, size: int = 1 << 30) -> dict[str, bytes]:
+    devices = [disk(name, number, size=size) for number, name in enumerate(names)]
+    return heads.read(Section("heads", 0, raw, ""), devices)
+
+
+def test_beginnings_are_read_by_name_packed_or_not():
+    nodes = {
+        "sdb": whole(b"one"),
+        "cciss/c0d0": whole(b"\n==> /dev/sdb <==\n"),
+        "sdc": whole(b"\n"),
+    }
+    raw = printed(*nodes.items())
+    wanted = {node.replace("/", "!"): data for node, data in nodes.items()}
+    for text in (raw, gzip.compress(raw)):
+        assert read(text, *wanted) == wanted
+    assert read(printed(("sdb", b"x" * 512)), "sdb", size=512) == {"sdb": b"x" * 512}
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_disk_that_cannot_be_read_does_not_hide_the_others(place):
+    names = ["sdb", "sdc", "sdd"]
+    parts = [(name, b"" if number == place else whole(b"x")) for number, name in enumerate(names)]
+    assert set(read(printed(*parts), *names)) == set(names) - {names[place]}
+    facts = linux.parse(output(heads=printed(("sda", b""), ("sda2", whole())).decode()))
+    assert [d.signatures_known for d in facts.devices] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"head: not found", b"\x1f\x8bno gzip", printed(("sdb", b"short"))]
+)
+def test_what_was_not_read_is_not_known(raw):
+    assert read(raw, "sdb") == {}
