@@ -2,7 +2,7 @@
 
 Only keys known to be harmless pass (default deny), because a job file can name other disks (filename, opendir,
 read_iolog), run programs (exec_prerun, ioengine=exec, `$` expressions that fio hands to bc through a shell), load code
-(ioengine=external) or write files anywhere (write_*_log).
+(ioengine=external) or write files anywhere (write_*_log). Of engines only those that read and write the target pass.
 """
 
 from __future__ import annotations
@@ -11,38 +11,8 @@ import re
 from collections.abc import Iterable, Mapping
 
 from agents.contracts import OptionsError
+from agents.outputs import fio_engines
 
-ENGINES = (
-    "libaio",
-    "io_uring",
-    "psync",
-    "sync",
-    "vsync",
-    "pvsync",
-    "pvsync2",
-    "posixaio",
-    "mmap",
-)
-# These run programs, load code, unlink their target, or work where it is not: in the network, a cluster, other files.
-HARMFUL_ENGINES = frozenset(
-    {
-        "exec",
-        "external",
-        "net",
-        "netsplice",
-        "rdma",
-        "rbd",
-        "rados",
-        "gfapi",
-        "gfapi_async",
-        "glusterfs",
-        "libhdfs",
-    }
-    | {"http", "nbd", "nfs", "dfs", "libblkio", "xnvme", "libiscsi", "e4defrag", "cpuio", "pmemblk"}
-    | {"filedelete", "dirdelete"}
-)
-_ENGINE = re.compile(r"[a-z][a-z0-9_-]{0,30}\Z")
-SYNC_ENGINES = frozenset({"psync", "sync", "vsync", "pvsync", "pvsync2", "mmap"})
 DIRECTIONS = (
     "read",
     "write",
@@ -99,19 +69,11 @@ def check(key: str, value: str | None, where: str) -> None:
     if value is not None and not _VALUE.match(value):
         raise OptionsError(f"{where}: {key} may not hold {value[:80]!r}")
     if key == "ioengine":
-        check_engine(value or "", where)
+        fio_engines.check(value or "", where)
     if key == "mem" or key == "iomem":
         _check_memory(value, where)
     if value is not None and _HOLDS_PATH.search(value):
         raise OptionsError(f"{where}: {key} may not hold a path: {value[:80]!r}")
-
-
-def check_engine(value: str, where: str) -> None:
-    """Any engine that stays on the target. Whether the host's fio has it, the precheck asks that fio."""
-    if value in HARMFUL_ENGINES or not _ENGINE.match(value):
-        raise OptionsError(
-            f"{where}: ioengine {value[:40]!r} is not allowed: it may do I/O outside the target"
-        )
 
 
 def engines(sections: Sections) -> list[str]:
@@ -199,7 +161,7 @@ def outstanding(sections: Sections) -> int | None:
         depth, jobs = _whole(told, "iodepth"), _whole(told, "numjobs")
         if depth is None or jobs is None:
             return None
-        total += jobs * (1 if told.get("ioengine", "psync") in SYNC_ENGINES else depth)
+        total += jobs * (1 if told.get("ioengine", "psync") in fio_engines.SYNCHRONOUS else depth)
     return total
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import orjson
 
+from agents.outputs import fio_engines, fio_started, fio_text
 from agents.outputs import fio_jobfile as jobfile
-from agents.outputs import fio_started, fio_text
 from agents.outputs.fio_json import DIRECTIONS, Heads, shared
 from agents.outputs.fio_load import TWICE
 from agents.outputs.fio_started import Started
@@ -78,6 +78,19 @@ def _of_line(started: Started) -> dict[str, object]:
     if len(sizes := set(started.sizes)) == 1:
         known["block_size"] = sizes.pop()
     return known
+
+
+def engines_of_text(block: str) -> list[str]:
+    """Engine of each job in the starting lines."""
+    return [one.ioengine for one in fio_started.lines(block)]
+
+
+def engines_of_document(data: Heads) -> list[str]:
+    """Engine of each job of which the document names one."""
+    each = (
+        _options(shared(data.rest, job)) | _options(job.get("job options")) for job in data.jobs
+    )
+    return [options["ioengine"] for options in each if "ioengine" in options]
 
 
 def of_broken(raw: bytes) -> Told:
@@ -181,7 +194,7 @@ def _copies(told: Mapping[str, str]) -> int:
 
 
 def _depth(engine: object, depth: object) -> int:
-    if (engine or ENGINE) in jobfile.SYNC_ENGINES:
+    if (engine or ENGINE) in fio_engines.SYNCHRONOUS:
         return 1
     return depth if isinstance(depth, int) and depth else 1
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from agents.contracts import Histogram, Metric, ParseError
-from agents.outputs import fio_json, fio_terse, fio_text
+from agents.outputs import fio_engines, fio_json, fio_terse, fio_text
 from agents.readers import _command, _fio_again, _fio_options
 from agents.readers._fio_again import Printed
 from agents.texts.found import Found
@@ -135,7 +135,10 @@ def _figures(raw: bytes) -> _Read:
     try:
         read = fio_json.jobs(raw, heads)
         metrics, histograms = tool.with_histograms(read, tool.Options())
-        return _Read(_fio_options.of_document(heads), metrics, histograms=histograms)
+        told = _fio_options.of_document(heads)
+        if refusal := fio_engines.without_storage(_fio_options.engines_of_document(heads)):
+            return _Read(told, trouble=refusal)
+        return _Read(told, metrics, histograms=histograms)
     except ParseError as error:
         told = _fio_options.of_broken(raw if len(raw) <= BIG else b"")
         return _Read(told, trouble=str(error))
@@ -230,6 +233,8 @@ def _end(text: str, at: int) -> int:
 
 
 def _parsed(block: str, told: _fio_options.Told) -> _Read:
+    if refusal := fio_engines.without_storage(_fio_options.engines_of_text(block)):
+        return _Read(told, trouble=refusal)
     try:
         return _Read(told, tool.parse({"stdout": block.encode(errors="replace")}, tool.Options()))
     except ParseError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from agents.contracts import OptionsError
+from agents.outputs import fio_engines
 from agents.outputs import fio_jobfile as jobfile
 
 OVERRIDABLE = {
@@ -47,8 +48,8 @@ class Options:
     ioengine: str = field(
         default="libaio",
         metadata={
-            "help": "how I/O is issued: any engine of the host's fio that stays on the target, such as "
-            + ", ".join(jobfile.ENGINES)
+            "help": "how I/O is issued; only engines that read and write the target: "
+            + ", ".join(fio_engines.READ_AND_WRITE)
         },
     )
     direct: bool = field(default=True, metadata={"help": "bypass the page cache (O_DIRECT)"})
@@ -144,7 +145,7 @@ class Options:
             raise OptionsError(f"size: {self.size} is smaller than one block")
         if unknown := set(self.override) - set(OVERRIDABLE):
             raise OptionsError(f"override: {', '.join(sorted(unknown))} cannot be overridden")
-        jobfile.check_engine(self.ioengine, "ioengine")
+        fio_engines.check(self.ioengine, "ioengine")
         sections(self)  # a bad job file or extra is said when the form is checked
 
 

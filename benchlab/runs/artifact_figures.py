@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents import options
-from agents.contracts import Histogram, Metric, ParseError, Series, Timing, Window
+from agents.contracts import Histogram, Metric, OptionsError, ParseError, Series, Timing, Window
 from agents.drivers import registry
 from agents.jobs import job
 from agents.texts.found import Found
@@ -90,7 +90,7 @@ def _told(attempt: Attempt, files: Outputs, began: float | None) -> Figures:
             series = storable.series((kind, one) for one in recording.series(files, built))
         elif recording is not None:
             doubts = doubts | large
-    except ParseError as error:
+    except (OptionsError, ParseError) as error:  # options that an earlier release took
         return Figures(metrics, [], [f"{kind}: {error}"], doubts, windows)
     return Figures(metrics, _placed(series, windows), [], doubts, windows, histograms)
 

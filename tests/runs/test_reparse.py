@@ -54,6 +54,17 @@ def test_what_a_crash_of_a_parser_spoilt_comes_back(attempts):
     assert attempt.measurements.exists()
 
 
+def test_figures_stay_when_their_options_are_no_longer_accepted(attempts):
+    """An earlier release ran fio with any engine."""
+    attempt = attempts[0]
+    assert conclusion.reparse(attempt) == ""
+    stored = set(attempt.measurements.values_list("name", "value"))
+    attempt.run.tool, attempt.run.options = "fio", {"ioengine": "sg"}
+    attempt.run.save()
+    assert "ioengine 'sg' is not allowed" in conclusion.reparse(attempt)
+    assert set(attempt.measurements.values_list("name", "value")) == stored
+
+
 @pytest.mark.parametrize(
     "meta",
     [
