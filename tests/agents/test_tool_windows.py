@@ -157,6 +157,52 @@ def test_a_program_that_keeps_its_lines_back_tells_no_times():
     assert pg_test_fsync.windows(outputs, pg_test_fsync.Options(), Timing(1.0, 99.0, None)) == []
 
 
+def fsync_windows(late: dict[str, float]) -> dict[str, tuple[float, float]]:
+    """Windows of a run whose tests take 1.02 s each from 10 s on; `late`: seconds by which a test's line is late."""
+    lines = (CASES / "pg_test_fsync" / "15.18.txt").read_text().split("\n")
+    stdout = "\n".join(lines).encode()
+    figures = pg_test_fsync.parse({"stdout": stdout}, pg_test_fsync.Options())
+    rows = {
+        m.line: m.name.removesuffix(".ops") for m in figures if m.name.endswith(".ops") and m.value
+    }
+    at, marks = 10.0, []
+    for number, line in enumerate(lines[:-1], start=1):
+        at += 1.02 if number in rows else 0.0
+        seen = at + late.get(rows.get(number, ""), 0.0)
+        marks.append(f"{int(seen * 1e9)} {line}\n")
+    outputs = {"stdout": stdout, "marks": "".join(marks).encode()}
+    found = pg_test_fsync.windows(
+        outputs, pg_test_fsync.Options(seconds=1), Timing(0.0, 99.0, None)
+    )
+    return {one.name: (round(one.start, 2), round(one.end, 2)) for one in found}
+
+
+def test_on_a_busy_host_each_test_has_its_window():
+    """A line that is seen late makes its test longer and the next one shorter; all 17 were lost by one of them."""
+    punctual = fsync_windows({})
+    assert list(punctual.items())[:2] == [
+        ("one.open_datasync", (10.0, 11.02)), ("one.fdatasync", (11.02, 12.04)),
+    ]  # fmt: skip
+    assert len(punctual) == 16 and all(a[1] == b[0] for a, b in pairwise(punctual.values()))
+    # Behind the last test of a section, too, whose end is also the beginning of the next section's first.
+    late = {
+        "one.open_datasync": 0.3,
+        "one.open_sync": 0.4,
+        "other_descriptor.write_fsync_close": 0.25,
+    }
+    busy = fsync_windows(late)
+    assert busy.keys() == punctual.keys()
+    for name, (start, end) in busy.items():
+        assert end - start >= 1.0 and start - punctual[name][0] in (0, pytest.approx(0.02)), name
+        assert end - punctual[name][1] in (0, pytest.approx(0.02)), name
+
+
+def test_a_test_whose_line_came_far_too_late_costs_its_neighbours_no_window():
+    punctual, found = fsync_windows({}), fsync_windows({"two.fsync": 0.8})
+    assert punctual.keys() - found.keys() == {"two.fsync", "two.open_sync"}
+    assert found.items() <= punctual.items()
+
+
 def test_without_a_clock_of_the_runner_there_are_no_marks():
     timing = Timing(1.0, 9.0, None)
     assert dd.windows({"marks": b"0 dd\n0 end\n"}, dd.Options(), timing) == []
