@@ -1,10 +1,11 @@
 """Commands that can only look: an allow-list of whole forms (program, flags, places), never of a program's name.
 
-Many programs that look can do more when they are told to: `lvs --config 'log{file=…}'` and `blkid -c FILE` write files
-as root, `zpool status -c SCRIPT` runs one, `udevadm info --cleanup-db` removes udev's own, `hostname NAME` renames the
-host, `lspci -O` and `modinfo -k` read files of one's choice, and cat follows /proc/self/root to any file. So what is
-not named here is refused. Flags are as in the manuals of util-linux 2.41, lvm2 2.03, mdadm 4.4, systemd 257, OpenZFS
-2.3, pciutils 3.13, kmod 34, GNU coreutils 9.7 and grep 3.11; those that older ones do not know fail by themselves.
+Many programs that look can do more when they are told to: `lvs --config 'log{file=…}'` and `blkid -c FILE` write
+files as root, `zpool status -c SCRIPT` runs one, `udevadm info --cleanup-db` removes udev's own, `hostname NAME`
+renames the host, `lspci -O` and `modinfo -k` read files of one's choice, bash's `test -v 'a[$(command)]'` runs the
+command, and cat follows /proc/self/root to any file. So what is not named here is refused. Flags are as in the
+manuals of util-linux 2.41, lvm2 2.03, mdadm 4.4, systemd 257, OpenZFS 2.3, pciutils 3.13, kmod 34, GNU coreutils 9.7
+and grep 3.11; those that older ones do not know fail by themselves.
 """
 
 from __future__ import annotations
@@ -146,6 +147,15 @@ FORMS: dict[str, tuple[Form, ...]] = {
         Form(_ZPOOL, ((r"-o", COLUMNS),), r"[A-Za-z][A-Za-z0-9_.:-]*", begins=("list",)),
     ),
 }
+# Words that begin like an operator are none of these, so that no word is taken for one.
+_TEXT = r"(?:[A-Za-z0-9_+.,:@%=/][A-Za-z0-9_+.,:@%=/ -]*)?"
+_TESTS = (
+    (r"-[bcdefghkLprsSuwxGO]", PATH),
+    (PATH, r"-(?:ef|nt|ot)", PATH),
+    (r"-[nz]", _TEXT),
+    (_TEXT, r"!?=", _TEXT),
+    (r"-?[0-9]+", r"-(?:eq|ne|gt|ge|lt|le)", r"-?[0-9]+"),
+)
 _GREP = re.compile(r"-[qEFGiwxcvsho]+")
 
 
@@ -159,7 +169,7 @@ def only_looks(words: Sequence[str]) -> bool:
     if not program.is_absolute() and "/" in words[0]:
         return False
     if program.name == "test":
-        return True  # it takes any words, and reads no content
+        return _only_tests(words[1:])
     if program.name == "grep":
         return _only_greps(words[1:])
     return any(form.fits(words[1:]) for form in FORMS.get(program.name, ()))
@@ -175,6 +185,18 @@ def _only_greps(words: Sequence[str]) -> bool:
         bool(pattern and places)
         and not pattern[0].startswith("-")
         and all(re.fullmatch(_KERNEL, place) for place in places)
+    )
+
+
+def _only_tests(words: Sequence[str]) -> bool:
+    """One test of a place, of text, or of two of them. Not -v and -R: bash runs what stands in a subscript."""
+    rest = list(words)
+    if rest[:1] == ["!"]:
+        rest.pop(0)
+    return any(
+        len(rest) == len(form)
+        and all(re.fullmatch(part, word) for part, word in zip(form, rest, strict=True))
+        for form in _TESTS
     )
 
 

@@ -239,6 +239,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20  # without files; those: benchlab/import
 DATA_UPLOAD_MAX_NUMBER_FILES = 2000
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 5000  # an import's page has eight for each of its results
 
+SESSION_ENGINE = "benchlab.team.sessions"
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"

@@ -11,6 +11,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.utils import timezone
 
+from agents.plaintext import visible
 from benchlab.audit import heads
 from benchlab.audit.heads import Told
 from benchlab.audit.models import Entry, Head
@@ -66,7 +67,7 @@ def record(
         action=action,
         subject=subject,
         outcome=outcome,
-        details=dict(details or {}),
+        details=_storable(dict(details or {})),
         previous=head.digest,
     )
     for name, most in MOST.items():
@@ -104,6 +105,15 @@ def _told(head: Head) -> Told:
 def _plain(text: str) -> str:
     """As the database takes it and a terminal may print it: no control characters."""
     return "".join(c if c.isprintable() else " " for c in text)
+
+
+def _storable(value: Any) -> Any:
+    """As PostgreSQL takes it for JSON: control characters and halves of characters as escapes, and nothing is lost."""
+    if isinstance(value, dict):
+        return {_storable(key): _storable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_storable(item) for item in value]
+    return visible(value, len(value)) if isinstance(value, str) else value
 
 
 def digest(entry: Entry) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import shlex
+import shutil
 import string
+import subprocess
 
 import pytest
 
@@ -18,6 +20,11 @@ cat /proc/spl/kstat/zfs/bl1abc/objset-0x36
 grep -q none /sys/block/sda/queue/scheduler
 grep -qE [a-z]+ /proc/cpuinfo /proc/mounts
 test -e /dev/sda
+test ! -b /dev/disk/by-id/wwn-0x1
+test /dev/sda -ef /dev/disk/by-id/wwn-0x1
+test -n none
+test writeback = none
+test 4 -ge 2
 uname -r
 nproc
 lscpu -J
@@ -129,6 +136,19 @@ readlink x
 nproc --ignore=1
 uname --help
 lscpu -s /x
+test
+test -v 'a[$(reboot)]'
+test ! -v 'a[$(reboot)]'
+test -R 'a[$(reboot)]'
+test 'a[$(reboot)]' -eq 1
+test 1 -eq 'a[$(reboot)]'
+test -e /x -o -v 'a[$(reboot)]'
+test -n x -a -v 'a[$(reboot)]'
+test '(' -v 'a[$(reboot)]' ')'
+test -o errexit
+test -t 0
+test -e relative
+test -n -v
 ./cat /proc/mounts
 bin/cat /proc/mounts
 /tmp/cat /proc/mounts
@@ -200,6 +220,23 @@ def test_what_could_do_more_is_not():
 
 def test_every_program_has_a_command_that_looks():
     assert {words[0].rpartition("/")[2] for words in commands(LOOKS)} == set(known())
+
+
+def test_bash_runs_what_stands_in_a_subscript(tmp_path):
+    """That is why `test` has forms, too. By each of its unary operators, the real bash: what passes runs nothing."""
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("bash is not installed")
+    ran = set()
+    for letter in string.ascii_letters:
+        word = f"a[$(touch {tmp_path}/{letter})]"
+        script = f'test -{letter} "$1"'
+        subprocess.run([bash, "-c", script, "bash", word], check=False, capture_output=True)
+        if (tmp_path / letter).exists():
+            ran.add(letter)
+        assert not only_looks(["test", f"-{letter}", word])
+    assert "v" in ran
+    assert [letter for letter in ran if only_looks(["test", f"-{letter}", "/dev/sda"])] == []
 
 
 @pytest.mark.parametrize("program", FORMS)

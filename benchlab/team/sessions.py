@@ -1,0 +1,14 @@
+"""Sessions in the database. A cookie may hold any text, NUL included, which PostgreSQL refuses."""
+
+from __future__ import annotations
+
+from django.contrib.sessions.backends import db
+from django.contrib.sessions.backends.base import VALID_KEY_CHARS
+
+SHORTEST = 8  # characters of a key, as Django has it
+
+
+class SessionStore(db.SessionStore):
+    def _validate_session_key(self, key: str | None) -> bool:
+        """False for a key that Django never made; the request then has no session."""
+        return key is not None and len(key) >= SHORTEST and set(key) <= set(VALID_KEY_CHARS)
