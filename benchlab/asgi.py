@@ -1,4 +1,4 @@
-"""ASGI entry point: uvicorn benchlab.asgi:application. The settings see by this module that they are a web server's."""
+"""ASGI entry point, served by benchlab/web/server.py. The settings see by this module that they are a web server's."""
 
 from __future__ import annotations
 

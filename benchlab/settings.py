@@ -198,6 +198,9 @@ ACCOUNT_RATE_LIMITS = {
     # A lab may be behind one address; the key is account and address (benchlab/team/adapters.py).
     "login_failed": "20/5m/ip,5/5m/key",
 }
+# benchlab/team/login_limits.py: of all strangers together, and of a browser in which its person logged in before.
+LOGIN_FAILURES_PER_ACCOUNT = "50/h/key"
+LOGIN_FAILURES_PER_DEVICE = "5/5m/key"
 ALLAUTH_TRUSTED_PROXY_COUNT = env.number("BENCHLAB_PROXIES", 1 if env.flag("BENCHLAB_HTTPS") else 0)
 MFA_ADAPTER = "benchlab.team.adapters.SecondFactor"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]

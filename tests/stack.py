@@ -59,8 +59,7 @@ def worker(directory: Path, redis: str) -> Iterator[Process]:
 def web(directory: Path, redis: str, **more: str) -> Iterator[str]:
     """The web server, as in production (no DEBUG); yields its address. Its log is web.log. `more`: settings."""
     port = _free_port()
-    argv = [sys.executable, "-m", "uvicorn", "benchlab.asgi:application", "--host", "127.0.0.1",
-            "--port", str(port), "--lifespan", "off", "--no-access-log"]  # fmt: skip
+    argv = [sys.executable, "-m", "benchlab.web.server", "--port", str(port)]
     env = {**environment(redis), "BENCHLAB_DEBUG": "0", **more}
     with process(argv, directory / "web.log", env) as started:
         wait_for(lambda: _listens(port, started), directory / "web.log", 30)

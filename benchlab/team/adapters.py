@@ -11,15 +11,22 @@ from allauth.mfa.models import Authenticator
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from benchlab import vault
-from benchlab.team import invitations
+from benchlab.team import invitations, login_limits
 from benchlab.team.models import Membership
 
 
 class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
+    error_messages = {
+        **DefaultAccountAdapter.error_messages,
+        "too_many_for_account": "Too many failed login attempts for this account. Log in with a browser that you have"
+        " used before, set a new password, or try again in an hour.",
+    }
+    _account_usage: Any = None
+
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         """By invitation only: /join/."""
         return False
@@ -28,6 +35,31 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
     def set_password(self, user: Any, password: str) -> None:
         """With what ends by it (benchlab/pages/team/passwords.py), or not at all."""
         super().set_password(user, password)
+        login_limits.forgive_account(self.request, user.get_username())
+
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        """Count the try before the password is looked at. Raises ValidationError when there were too many."""
+        login = str(credentials.get("username", ""))
+        if known := login_limits.device(request, login):
+            self._login_failed_rl_usage = login_limits.count_device(request, known)
+            if not self._login_failed_rl_usage:
+                raise self.validation_error("too_many_login_attempts")
+            return
+        super().pre_authenticate(request, **credentials)
+        self._account_usage = login_limits.count_stranger(request, login)
+        if not self._account_usage:
+            raise self.validation_error("too_many_for_account")
+
+    def _rollback_login_failed_rl_usage(self) -> None:
+        super()._rollback_login_failed_rl_usage()
+        if self._account_usage:
+            self._account_usage.rollback()
+
+    def post_login(self, request: HttpRequest, user: Any, **how: Any) -> HttpResponse:
+        """Remember the browser, once the second factor was given, too."""
+        response: HttpResponse = super().post_login(request, user, **how)
+        login_limits.remember_device(request, response, user.get_username())
+        return response
 
     def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
         """Wrong passwords count by account and address together: nobody else's can shut a person out of theirs.

@@ -77,12 +77,8 @@ def valkey(state: State) -> tuple[Recipe, str]:
 
 
 def web(host: str, port: int, env: Mapping[str, str]) -> Recipe:
-    argv = (sys.executable, "-m", "uvicorn", "benchlab.asgi:application")
-    where = ("--host", host, "--port", str(port))
-    # An open event stream must not hold a stop: three seconds, then it is cut.
-    how = ("--lifespan", "off", "--timeout-graceful-shutdown", "3", "--no-access-log")
-    fast = ("--loop", "uvloop", "--http", "httptools")
-    return Recipe("web", (*argv, *where, *how, *fast), env, cwd=ROOT)
+    argv = (sys.executable, "-m", "benchlab.web.server", "--host", host, "--port", str(port))
+    return Recipe("web", argv, env, cwd=ROOT)
 
 
 def worker(env: Mapping[str, str]) -> Recipe:
