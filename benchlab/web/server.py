@@ -6,10 +6,17 @@
 from __future__ import annotations
 
 import argparse
+import resource
 
 import uvicorn
 
-GRACE_SECONDS = 3  # then open event streams are cut, which would hold a stop for ever
+from benchlab import env
+from benchlab.web.connections import Limits, limited_protocol
+
+# Then open event streams are cut, which would hold a stop for ever.
+GRACE_SECONDS = 3
+# Open files that are no client's connection: the database's, static files, uploads.
+OTHER_FILES = 500
 
 
 def main() -> None:
@@ -25,12 +32,43 @@ def main() -> None:
         # in the audit log. Django's side reads it, and only behind as many proxies as BENCHLAB_PROXIES says.
         proxy_headers=False,
         loop="uvloop",
-        http="httptools",
+        http=limited_protocol(limits()),
         ws="none",
         lifespan="off",
         access_log=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
+
+
+def limits() -> Limits:
+    """Limits from the environment. Behind proxies all connections are theirs: limits by address are theirs, too."""
+    usual = Limits()
+    files = _allow_open_files() - OTHER_FILES
+    total = env.number("BENCHLAB_CONNECTIONS", max(50, min(usual.total, files)))
+    behind_proxies = env.number("BENCHLAB_PROXIES", 1 if env.flag("BENCHLAB_HTTPS") else 0) > 0
+    per_address = env.number("BENCHLAB_CONNECTIONS_PER_ADDRESS", usual.per_address)
+    return Limits(
+        header_bytes=env.number("BENCHLAB_HEADER_BYTES", usual.header_bytes),
+        header_seconds=env.number("BENCHLAB_HEADER_SECONDS", int(usual.header_seconds)),
+        body_bytes=env.number("BENCHLAB_BODY_BYTES", usual.body_bytes),
+        body_seconds=env.number("BENCHLAB_BODY_SECONDS", int(usual.body_seconds)),
+        bodies_per_address=8 * usual.bodies_per_address
+        if behind_proxies
+        else usual.bodies_per_address,
+        write_seconds=env.number("BENCHLAB_WRITE_SECONDS", int(usual.write_seconds)),
+        per_address=total if behind_proxies else min(per_address, total),
+        total=total,
+    )
+
+
+def _allow_open_files() -> int:
+    """Raise the soft limit on open files to the hard one, at most 65,536, and return it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
+    if soft == resource.RLIM_INFINITY or soft >= most:
+        return most if soft == resource.RLIM_INFINITY else soft
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return most
 
 
 if __name__ == "__main__":

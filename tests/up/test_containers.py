@@ -142,7 +142,9 @@ def test_settings_reach_the_containers():
 
 
 def test_every_setting_of_the_environment_is_passed_on():
-    code = "".join((ROOT / "benchlab" / f"{name}.py").read_text() for name in ("settings", "env"))
+    code = "".join(
+        (ROOT / "benchlab" / f"{name}.py").read_text() for name in ("settings", "env", "web/server")
+    )
     names = set(
         re.findall(r'\b(?:flag|text|required|number|words|networks|program)\(\s*"([A-Z_]+)"', code)
     )
