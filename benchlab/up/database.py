@@ -7,13 +7,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from benchlab.up import postgres, valkey
 from benchlab.up.bootstrap import ROOT
 from benchlab.up.ports import kept_port, noted_port
 from benchlab.up.procs import end, identify, identity_from_json, spawn
-from benchlab.up.state import State, load_secrets, read_json
+from benchlab.up.state import State, changing, load_secrets, read_json
 
 
 def base_environment(state: State) -> dict[str, str]:
@@ -56,23 +56,30 @@ def running(state: State) -> dict[str, object]:
 
 @contextmanager
 def for_command(state: State) -> Iterator[Mapping[str, str]]:
-    """The environment for one Django command; starts our PostgreSQL for it when `up` is not running."""
+    """Environment for one Django command; starts our PostgreSQL for it when `up` is not running.
+
+    Waits while `up` starts, and while another command runs our PostgreSQL.
+    """
     state.create()
-    env = base_environment(state)
-    if not given("REDIS_URL"):
-        # Where `up` runs, its Valkey has the port: another one would be nobody's, and a nudge sent there lost.
-        port = noted_port(state, "valkey") if running(state) else None
-        env["REDIS_URL"] = redis_url(state, port or kept_port(state, "valkey"))
-    if given("DATABASE_URL"):
-        yield env
-        return
-    cluster = postgres.plan(state)
-    env["DATABASE_URL"] = cluster.url
-    if running(state):
-        yield env
-        return
-    with served(cluster):
-        yield env
+    with ExitStack() as held:
+        held.enter_context(changing(state))
+        env = base_environment(state)
+        if not given("REDIS_URL"):
+            # Where `up` runs, its Valkey has the port: another one would be nobody's, and a nudge sent there lost.
+            port = noted_port(state, "valkey") if running(state) else None
+            env["REDIS_URL"] = redis_url(state, port or kept_port(state, "valkey"))
+        if given("DATABASE_URL"):
+            held.close()
+            yield env
+            return
+        cluster = postgres.plan(state)
+        env["DATABASE_URL"] = cluster.url
+        if running(state):
+            held.close()
+            yield env
+            return
+        with served(cluster):
+            yield env
 
 
 @contextmanager

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import hashlib
 import json
 import os
 import pwd
 import secrets
 import shutil
+import sys
 import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from benchlab.up.bootstrap import ROOT
 from benchlab.up.trouble import Trouble, remedy
@@ -21,6 +26,7 @@ MIN_FREE = 500 * 2**20  # bytes: a fresh cluster takes 40 MB, its WAL grows to s
 # In the environment of all that runs for us on this machine over SSH, so that `down` finds it. Its value is
 # random: the same path may be another installation's, in another container.
 MARKER = "BENCHLAB_INSTALLATION"
+LOCK_POLL_SECONDS = 0.1
 # sockaddr_un holds 107 characters and a NUL; PostgreSQL appends "/.s.PGSQL.5432.lock".
 MAX_SOCKET_DIR = 107 - len("/.s.PGSQL.5432.lock")
 
@@ -63,6 +69,11 @@ class State:
         return self.path / "up.lock"
 
     @property
+    def busy(self) -> Path:
+        """Lock of whoever makes or changes the directory, or runs its PostgreSQL; it names the holder."""
+        return self.path / "busy.lock"
+
+    @property
     def tag(self) -> str:
         """Short and unique to this directory, for names outside it."""
         return hashlib.sha256(str(self.path).encode()).hexdigest()[:10]
@@ -93,6 +104,34 @@ class State:
 
 def state_from_environment() -> State:
     return State(Path(os.environ.get("BENCHLAB_STATE") or ROOT / ".benchlab").absolute())
+
+
+@contextmanager
+def changing(state: State, pause: Callable[[float], object] = time.sleep) -> Iterator[None]:
+    """Hold the state directory's lock; wait for whoever holds it, and name them on stderr.
+
+    The kernel frees the lock with its process, however that ends. `pause` waits so many seconds; it may raise.
+    """
+    with state.busy.open("a+") as lock:
+        if not _lock(lock):
+            lock.seek(0)
+            holder = lock.read().strip() or "another command of manage.py"
+            message = f"Waiting for {holder}, which uses the state directory {state.path} ..."
+            print(message, file=sys.stderr, flush=True)
+            while not _lock(lock):
+                pause(LOCK_POLL_SECONDS)
+        lock.truncate(0)
+        lock.write(f"`manage.py {' '.join(sys.argv[1:2])}` (process {os.getpid()})")
+        lock.flush()
+        yield
+
+
+def _lock(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def require_space(path: Path) -> None:

@@ -17,7 +17,7 @@ from benchlab.up import database, postgres, recipes
 from benchlab.up.leftovers import end_jobs, end_leftovers, wait_for_installers
 from benchlab.up.ports import require_port
 from benchlab.up.procs import Identity, end, identify, spawn
-from benchlab.up.state import State, write_json
+from benchlab.up.state import State, changing, write_json
 from benchlab.up.supervised import Recipe, Service, describe_end, tail
 from benchlab.up.trouble import Trouble
 
@@ -76,12 +76,14 @@ class Supervisor:
 
     def start(self) -> None:
         begun = time.monotonic()
-        if ended := end_leftovers(self.state):
-            say(f"An earlier `up` crashed; stopped what it left running: {', '.join(ended)}")
-        require_port(self.wish.host, self.wish.port)
-        self.announce()
-        env = self.start_stores()
-        self.finish("prepare", recipes.prepare(), env)
+        # Until the database is there and has its tables; other commands wait for that.
+        with changing(self.state, self.pause):
+            if ended := end_leftovers(self.state):
+                say(f"An earlier `up` crashed; stopped what it left running: {', '.join(ended)}")
+            require_port(self.wish.host, self.wish.port)
+            self.announce()
+            env = self.start_stores()
+            self.finish("prepare", recipes.prepare(), env)
         self.add(recipes.web(self.wish.host, self.wish.port, env))
         self.until(self.web_answers, "web")
         say(f"BenchLab answers at  {self.wish.url}  ({time.monotonic() - begun:.1f} s)")
