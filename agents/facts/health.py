@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 
 from agents.contracts import Shell
-from agents.facts import md, stacks, sysfs, zfs
+from agents.facts import md, stacks, sysfs, tunables, zfs
 from agents.facts.model import MdArray, Mount, Zpool
 from agents.facts.sections import Section, ask, bad_facts, split, text
 
@@ -48,6 +48,14 @@ class Health:
     mounts: tuple[Mount, ...] | None = None  # None: not known here (FreeBSD)
     counters: Mapping[str, int] = field(default_factory=dict)  # btrfs's errors, those above 0
     log: tuple[Complaint, ...] = ()
+    # Lines of `dmsetup table`
+    tables: tuple[str, ...] = ()
+    # Of pools and of datasets, by name: those that can be set
+    pool_properties: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    dataset_properties: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    sysctls: Mapping[str, str] = field(default_factory=dict)
+    governors: Mapping[str, str] = field(default_factory=dict)
+    at_rest: bool = False  # True: no resync or recovery is to go on, so that one is a fault too
 
     def name(self, node: str) -> str:
         """Its kernel name; the node itself when it is gone."""
@@ -110,6 +118,11 @@ def parse(output: bytes, pool: str = "") -> Health:
         mounts=tuple(stacks.mounts(proc["mountinfo"])) if "mountinfo" in proc else None,
         counters=dict(_counters(sections.get("btrfs"))),
         log=tuple(_complaints(sections.get("log"))),
+        tables=_tables(sections.get("dmsetup")),
+        pool_properties=zfs.settable(sections.get("zpool_get")),
+        dataset_properties=zfs.settable(sections.get("zfs_get")),
+        sysctls=tunables.sysctls(rest),
+        governors=tunables.governors(rest),
     )
 
 
@@ -122,15 +135,36 @@ def _names(section: Section) -> Iterator[tuple[str, str]]:
 
 
 def _mapped(section: Section | None) -> dict[str, tuple[str, ...]]:
-    """Lines "NAME: start length type …", one for each segment; "No devices found"."""
+    return {} if section is None or section.exit_code else mapped(text(section.stdout))
+
+
+def mapped(printed: str) -> dict[str, tuple[str, ...]]:
+    """Words of `dmsetup status` by name: lines "NAME: start length type …", one for each segment."""
     found: dict[str, tuple[str, ...]] = {}
-    if section is None or section.exit_code:
-        return found
-    for _, line in section.lines():
-        name, colon, status = text(line).partition(": ")
+    for line in printed.splitlines():
+        name, colon, status = line.partition(": ")
         if colon:
             found[name] = (*found.get(name, ()), *status.split())
     return found
+
+
+def arrays(printed: str) -> tuple[MdArray, ...]:
+    """Arrays by the text of /proc/mdstat. Raises AgentError BAD_FACTS."""
+    return md.arrays(Section("mdstat", 0, printed.encode(), ""))
+
+
+def with_pool(health: Health, name: str, state: str) -> Health:
+    """The same with one pool in that state, as its kstat shows it; which device it lacks is not told there."""
+    if name in health.pools and health.pools[name].state == state:
+        return health  # in more words
+    if state == "ONLINE":
+        return replace(health, sound=health.sound | {name})
+    pools = {**health.pools, name: Zpool(name, state)}
+    return replace(health, sound=health.sound - {name}, pools=pools)
+
+
+def _tables(section: Section | None) -> tuple[str, ...]:
+    return () if section is None or section.exit_code else tuple(stacks.dm_tables(section))
 
 
 def _pools(section: Section | None, pool: str) -> tuple[dict[str, Zpool], frozenset[str], str]:

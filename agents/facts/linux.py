@@ -71,6 +71,7 @@ def parse(output: bytes) -> HostFacts:
         if name not in sections:
             raise bad_facts(f"the reading has no section {name!r}")
     sections |= _inner(sections["files"])
+    attributes = sysfs.attributes(sections["files"])
     blocks = block.read(sections)
     devices = {device.name: device for device in blocks.devices}
     owned = owners(devices.values())
@@ -107,8 +108,8 @@ def parse(output: bytes) -> HostFacts:
             sysfs.attributes(sections["files"]).get("", {}).get("/proc/devices", "")
         ),
         lvm_pvs=tuple(path for path, _ in _volumes(sections, blocks)),
-        md_arrays=_arrays(sections),
-        bcache=bcache.read(sysfs.attributes(sections["files"]), blocks.tree.bcache, sections),
+        md_arrays=md.with_settings(_arrays(sections), attributes),
+        bcache=bcache.read(attributes, blocks.tree.bcache, sections),
         md_members=tuple(sorted(n for n, what in members.items() if what.startswith("md "))),
         zpool_members=tuple(sorted(n for n, what in members.items() if what.startswith("zpool "))),
         zpools=zfs.with_properties(pools, sections.get("zpool_get")),

@@ -61,6 +61,23 @@ def _detail(array: MdArray, line: str) -> MdArray:
     )
 
 
+def with_settings(
+    found: Iterable[MdArray], attributes: Mapping[str, Mapping[str, str]]
+) -> tuple[MdArray, ...]:
+    """The arrays with what the kernel has in /sys/class/block/X/md. `attributes`: as of agents.facts.sysfs."""
+    return tuple(
+        replace(
+            array,
+            settings={
+                path.removeprefix("md/"): value
+                for path, value in attributes.get(array.name, {}).items()
+                if path.startswith("md/")
+            },
+        )
+        for array in found
+    )
+
+
 def owners(
     found: Iterable[MdArray], devices: Mapping[str, BlockDevice], names: Mapping[str, str]
 ) -> dict[str, str]:

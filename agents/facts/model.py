@@ -136,6 +136,8 @@ class MdArray:
     action: str = ""  # what the kernel does: "resync", "recovery", "reshape", "check", "repair"
     done: float = 0.0  # of that, 0 to 1
     finish_s: float | None = None
+    # /sys/block/X/md/…: "stripe_cache_size", as the kernel prints them
+    settings: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

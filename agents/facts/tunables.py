@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TypedDict
 
 from agents.facts import sysfs
@@ -25,23 +25,34 @@ class Tunables(TypedDict):
 
 def read(sections: Mapping[str, Section]) -> Tunables:
     kept = sysfs.attributes(sections["files"]).get("", {})
-    governors, choices = dict[str, str](), set[str]()
-    for path, value in kept.items():
-        match = POLICY.fullmatch(path)
-        if match and match[2] == "governor":
-            governors[match[1]] = value
-        elif match:
-            choices |= set(value.split())
+    choices = dict(_policies(kept, "available_governors")).values()
     return {
-        "sysctls": {
-            m[1].replace("/", "."): value
-            for path, value in kept.items()
-            if (m := SYSCTL.fullmatch(path))
-        },
-        "governors": governors,
-        "governor_choices": tuple(sorted(choices)),
+        "sysctls": sysctls(kept),
+        "governors": governors(kept),
+        "governor_choices": tuple(sorted({word for value in choices for word in value.split()})),
         "scheduler_modules": _modules(sections.get("schedulers")),
     }
+
+
+def sysctls(contents: Mapping[str, str]) -> dict[str, str]:
+    """ "vm.dirty_ratio" -> "20". `contents`: by path, of files below /proc."""
+    return {
+        match[1].replace("/", "."): value
+        for path, value in contents.items()
+        if (match := SYSCTL.fullmatch(path))
+    }
+
+
+def governors(contents: Mapping[str, str]) -> dict[str, str]:
+    """cpufreq policy -> governor. `contents`: by path, of files below /sys/devices/system/cpu."""
+    return dict(_policies(contents, "governor"))
+
+
+def _policies(contents: Mapping[str, str], name: str) -> Iterator[tuple[str, str]]:
+    for path, value in contents.items():
+        match = POLICY.fullmatch(path)
+        if match and match[2] == name:
+            yield match[1], value
 
 
 def _modules(section: Section | None) -> tuple[str, ...]:

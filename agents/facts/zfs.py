@@ -93,6 +93,14 @@ def datasets(section: Section | None) -> tuple[Dataset, ...]:
     )
 
 
+def settable(section: Section | None) -> dict[str, dict[str, str]]:
+    """Name of pool or dataset -> properties that have a source, by `get -Hp all`: the others are statistics."""
+    return {
+        name: {key: value for key, (value, source) in said.items() if source != "-"}
+        for name, said in _properties(section).items()
+    }
+
+
 def _properties(section: Section | None) -> dict[str, dict[str, tuple[str, str]]]:
     """Lines name, property, value, source between tabs; features and users' own properties are left out."""
     found: dict[str, dict[str, tuple[str, str]]] = {}

@@ -26,7 +26,9 @@ section files grep -aHs '' \
     $b/*/queue/scheduler $b/*/dm/name $b/loop*/loop/backing_file $b/*/bcache/label \
     $b/*/bcache/state $b/*/bcache/running $b/*/bcache/cache_mode $b/*/bcache/dirty_data \
     $b/*/bcache/sequential_cutoff $b/*/bcache/writeback_percent $b/*/bcache/discard \
-    $b/*/bcache/bucket_size $b/*/bcache/block_size \
+    $b/*/bcache/bucket_size $b/*/bcache/block_size $b/*/bcache/writeback_delay $b/*/bcache/writeback_running \
+    $b/*/bcache/cache_replacement_policy $b/*/bcache/readahead_cache_policy \
+    $b/md*/md/stripe_cache_size $b/md*/md/group_thread_cnt $b/md*/md/preread_bypass_threshold $b/md*/md/skip_copy \
     $b/*/queue/read_ahead_kb $b/*/queue/nr_requests $b/*/queue/nomerges $b/*/queue/rq_affinity $b/*/queue/write_cache \
     /proc/sys/vm/dirty* /proc/sys/vm/swappiness /proc/sys/vm/vfs_cache_pressure \
     /proc/sys/vm/min_free_kbytes /proc/sys/vm/page-cluster /proc/sys/vm/zone_reclaim_mode \

@@ -5,6 +5,14 @@ mount=$1 pool=$2
 shift 2
 b=/sys/class/block
 files='/proc/sys/kernel/random/boot_id /proc/mdstat /proc/self/mountinfo'
+# What a run is measured under: as in facts.sh, by which the layout was verified
+for path in /proc/sys/vm/dirty* /proc/sys/vm/swappiness /proc/sys/vm/vfs_cache_pressure \
+    /proc/sys/vm/min_free_kbytes /proc/sys/vm/page-cluster /proc/sys/vm/zone_reclaim_mode \
+    /proc/sys/vm/laptop_mode /proc/sys/vm/watermark_* /proc/sys/vm/nr_hugepages \
+    /proc/sys/dev/raid/speed_limit_* /proc/sys/fs/xfs/*_centisecs \
+    /sys/devices/system/cpu/cpufreq/policy*/scaling_governor; do
+    files="$files $path"
+done
 names=
 for node; do
     [ -e "$node" ] || continue
@@ -19,7 +27,17 @@ for node; do
     names="$names$node $name
 "
     at=$b/$name
-    files="$files $at/size $at/ro $at/device/state $at/bcache/state $at/bcache/running $at/bcache/io_errors"
+    files="$files $at/size $at/ro $at/device/state"
+    for attribute in scheduler nr_requests read_ahead_kb nomerges rq_affinity write_cache; do
+        files="$files $at/queue/$attribute"
+    done
+    for attribute in state running io_errors cache_mode sequential_cutoff writeback_percent writeback_delay \
+        writeback_running discard cache_replacement_policy readahead_cache_policy; do
+        files="$files $at/bcache/$attribute"
+    done
+    for attribute in stripe_cache_size group_thread_cnt preread_bypass_threshold skip_copy; do
+        files="$files $at/md/$attribute"
+    done
 done
 note names "$names"
 # shellcheck disable=SC2086  # paths without spaces
@@ -29,8 +47,17 @@ note tree $b/*/holders/*
 set -- $b/dm-*
 if [ -e "$1" ] && there dmsetup; then # without --noflush a cache or thin pool writes before it answers
     section dmstatus dmsetup status --noflush
+    section dmsetup dmsetup table
 fi
-if [ -n "$pool" ] && there zpool; then section zpool zpool status -xP "$pool"; fi
+if [ -n "$pool" ] && there zpool; then
+    section zpool zpool status -xP "$pool"
+    state= # old versions do not say it
+    [ ! -e "/proc/spl/kstat/zfs/$pool/state" ] || read -r state <"/proc/spl/kstat/zfs/$pool/state"
+    if [ "$state" != SUSPENDED ]; then # of such a pool these two would wait for ever
+        section zpool_get zpool get -Hp all "$pool"
+        section zfs_get zfs get -Hpr -t filesystem,volume all "$pool"
+    fi
+fi
 set -- /sys/fs/btrfs/*-*-* # those that are mounted
 if [ -n "$mount" ] && [ -e "$1" ] && there btrfs; then
     section btrfs btrfs device stats "$mount" # fails on another file system

@@ -292,6 +292,9 @@ def ails(options: Options, target: Target, health: Health) -> list[str]:
         if words[2:3] == ("raid",) and "D" in words[5]:
             dead = [str(at) for at, state in enumerate(words[5], start=1) if state == "D"]
             wrong.append(f"leg {' and '.join(dead)} of {words[4]} of {name} has failed")
+        elif words[2:3] == ("raid",) and health.at_rest and "a" in words[5]:
+            late = [str(at) for at, state in enumerate(words[5], start=1) if state == "a"]
+            wrong.append(f"leg {' and '.join(late)} of {words[4]} of {name} is not in sync")
     return wrong
 
 

@@ -235,7 +235,10 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
 
 
 def ails(options: Options, target: Target, health: Health) -> list[str]:
-    """Failed, missing, taken from the spares, or short of members that nothing is about to bring back."""
+    """Failed, missing, taken from the spares, or short of members that nothing is about to bring back.
+
+    Of an array that is to be at rest, work of the kernel is a fault too.
+    """
     name = health.names.get(volume(target), "")
     array = next((found for found in health.arrays if found.name == name), None)
     if array is None:
@@ -245,10 +248,15 @@ def ails(options: Options, target: Target, health: Health) -> list[str]:
     data, spares, _ = _given(options, target)
     wished = [health.name(part.node) for part in [*data, *spares]]
     wrong = look.lost_members(array, wished, len(spares))
-    if look.progress(array, options.level, target.name):
+    busy = look.progress(array, options.level, target.name)
+    if busy:
         wrong = [said for said in wrong if "spares" not in said]  # they are at work
-    elif not wrong and array.up < array.slots:
+    if busy and not health.at_rest:
+        return wrong
+    if not wrong and array.up < array.slots:
         wrong.append(f"{array.name} runs with {array.up} of {array.slots} members")
+    if not wrong and busy:
+        wrong.append(f"{busy.says} goes on")
     return wrong
 
 

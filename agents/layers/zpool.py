@@ -238,7 +238,7 @@ def ails(options: Options, target: Target, health: Health) -> list[str]:
     if wrong := out_of_order(pool):
         return wrong
     chosen = pool.state == "ONLINE" and "non-native block size" in health.said
-    return [] if chosen else [f"{pool.name} is {pool.state}: {health.said}"]
+    return [] if chosen else [f"{pool.name} is {pool.state}: {health.said}".removesuffix(": ")]
 
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:

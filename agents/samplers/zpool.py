@@ -18,7 +18,9 @@ from agents.samplers._counters import rows_to_series
 from agents.samplers._stamped import lines
 
 LABEL = "ZFS pools and vdevs (zpool iostat -v)"
-FILES: tuple[str, ...] = ()
+FILES = (
+    "/proc/spl/kstat/zfs/*/state",
+)  # DEGRADED, for a while: agents.plans.sampled_faults reads it
 LOOK = ("zpool", "iostat", "-vpl", "-y", "1")
 BEGINS = "*capacity*operations*"
 WATCHES = (

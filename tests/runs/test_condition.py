@@ -11,7 +11,9 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from agents.contracts import AgentError, Reason
+from agents.facts.health import Health
 from agents.facts.model import BlockDevice, HostFacts
+from agents.plans import sampled_faults
 from benchlab.engine.checks import condition, fingerprint, planning, preflight
 from benchlab.engine.checks.condition import Condition
 from benchlab.engine.phases import growing, provision, running
@@ -99,6 +101,34 @@ def test_what_was_known_before_a_run_did_not_happen_in_it(ready, paper):
     condition.begun(ready, attempt, condition.before(ready, paper))
     condition.after(ready, attempt, paper)
     assert attempt.degraded == [{"says": FAILED, "seen": "before"}]
+
+
+def test_what_the_samples_of_a_run_show_marks_it_and_stops_the_layout(ready, paper, monkeypatch):
+    attempt = attempt_of(ready)
+    Attempt.objects.filter(pk=attempt.pk).update(fingerprint="f" * 64)
+    attempt.refresh_from_db()
+    spell = sampled_faults.Spell("md: md127 runs with 1 of 2 members", 17.0, 60.0)
+    monkeypatch.setattr(sampled_faults, "spells", lambda *given: [spell])
+    samples = b"@ 1\n# /proc/mdstat\n x\n.\n"
+    for found in (Condition(), Condition(rebooted=True, health=Health())):
+        condition.sampled(ready, attempt, found, samples)
+    condition.sampled(ready, attempt, Condition(health=Health()), b"")
+    assert attempt.degraded == []
+    for _ in range(2):  # a worker died and does it again
+        condition.sampled(ready, attempt, Condition(health=Health()), samples)
+    says = "md: md127 runs with 1 of 2 members, for 17 s of 60 s"
+    assert attempt.degraded == [{"says": says, "seen": "during"}]
+    assert attempt.fingerprint != "f" * 64
+    with pytest.raises(AgentError, match="for 17 s of 60 s"):
+        condition.stop(ready, attempt)
+
+
+def test_samples_that_cannot_be_read_cost_no_result_and_say_so(ready, paper):
+    attempt = attempt_of(ready)
+    samples = b"@ 1\n# /proc/mdstat\n x\n.\n"
+    condition.sampled(ready, attempt, Condition(health=Health()), samples)
+    (mark,) = attempt.degraded
+    assert mark["says"].startswith("the layout's faults could not be read from the samples")
 
 
 def test_nobody_could_look_costs_no_result_and_says_so(ready, paper, monkeypatch):

@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from agents.contracts import AgentError, Ran, Reason
 from agents.facts import glance
+from agents.facts.health import Health
 from agents.steps import scripts
 from benchlab.engine import consoles
 from benchlab.engine.checks import condition, fingerprint, planning, preflight
@@ -227,16 +228,62 @@ def test_what_cannot_be_put_back_is_said(ready, kernel, paper):
         teardown.clear(ready, paper)
 
 
+def look(kernel: Kernel) -> Condition:
+    """The look at a layout of sdb and sdc, which are in order."""
+    names = {f"/dev/{name}": name for name in ("sdb", "sdc")}
+    values = {
+        name: {f"queue/{key}": value for key, value in kernel.queues[name].items()}
+        for name in names.values()
+    }
+    return Condition(health=Health(names=names, values=values))
+
+
 def test_what_somebody_changed_during_a_run_has_measured_two_states(ready, kernel, paper):
     attempt, fine = attempt_of(ready, "kyber"), Verdict(Outcome.SUCCEEDED)
     attempt.meta = {QUEUES: set_for(ready, "kyber", paper)}
-    assert running.held(attempt, fine, paper) == fine
+    assert running.unchanged(ready, attempt, fine, look(kernel)) == fine
+    assert running.unchanged(ready, attempt, fine, None) == fine, "it is marked with that"
     kernel.queues["sdc"]["scheduler"] = "none"
-    judged = running.held(attempt, fine, paper)
+    judged = running.unchanged(ready, attempt, fine, look(kernel))
     assert (judged.outcome, judged.reason) == (Outcome.FAILED, Reason.CHANGED_MEANWHILE)
-    assert "sdc had kyber when the run began and none when it was over" in judged.text
+    assert (
+        "scheduler of /dev/sdc was kyber when the run began and is none after the run"
+        in judged.text
+    )
     failed = Verdict(Outcome.FAILED, Reason.TOOL_FAILED, "x")
-    assert running.held(attempt, failed, paper) == failed
+    assert running.unchanged(ready, attempt, failed, look(kernel)) == failed
+
+
+def test_what_no_run_asks_for_is_as_it_was_verified(ready, kernel, paper):
+    """The scheduler is set right after that, so what it is before is no matter; nr_requests goes with it."""
+    attempt = attempt_of(ready, "kyber")
+    kernel.queues["sdb"] = {"scheduler": "none", "nr_requests": "7"}
+    paper.condition = look(kernel)
+    assert running.as_verified(ready, attempt, paper) == paper.condition
+    attempt.run.scheduler = ""
+    with pytest.raises(AgentError) as raised:
+        running.as_verified(ready, attempt, paper)
+    assert raised.value.reason == Reason.CHANGED_MEANWHILE
+    assert (
+        "scheduler of /dev/sdb was mq-deadline when the layout was verified and is none before the run"
+        in str(raised.value)
+    )
+    assert "nr_requests of /dev/sdb was 96" in str(raised.value)
+
+
+def test_a_run_that_is_refused_ends_alone_and_the_tool_never_starts(ready, kernel, paper):
+    attempt = attempt_of(ready, "kyber")
+    attempt.run.scheduler = ""
+    attempt.run.save()
+    kernel.queues["sdb"]["nr_requests"] = "7"
+    paper.condition = look(kernel)
+    running.start(ready, attempt)
+    attempt.refresh_from_db()
+    ready.refresh_from_db()
+    assert (attempt.outcome, attempt.reason) == ("failed", "changed_meanwhile")
+    assert attempt.reason_text.startswith("The run was not started, because settings on")
+    assert ready.phase == "ready"
+    assert not any("spool" in argv for argv in paper.ran)
 
 
 def test_the_looks_between_runs_call_it_no_change(ready, kernel, paper):

@@ -1,4 +1,5 @@
-"""Is every layer in order, right before each run and right after it? What is not stops the layout or marks the run.
+"""Is every layer in order, right before each run, in it and right after it? What is not stops the layout or marks the
+run.
 
 Which of both is the topology's own choice (OnDegraded): a run on a degraded array is a test as well, and no number of
 it goes unmarked. One command a look.
@@ -16,11 +17,14 @@ from django.utils import timezone
 
 from agents.contracts import AgentError, Reason, Shell, claims_of
 from agents.facts import health
-from agents.plans import ailing
+from agents.facts.health import Health
+from agents.jobs import job
+from agents.plans import ailing, sampled_faults, stack
 from benchlab.engine.checks import fingerprint, planning
 from benchlab.runs import moves
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import LAYOUT_IS_LOST
+from benchlab.topologies import moments
 from benchlab.topologies.models import OnDegraded
 
 log = logging.getLogger(__name__)
@@ -38,6 +42,7 @@ class Condition:
     gone: frozenset[str] = frozenset()  # nodes of disks that are not there any more
     log_end: float | None = None
     rebooted: bool = False
+    health: Health | None = None  # None: there was nothing to look at
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,8 @@ _seen: dict[int, _Seen] = {}  # by layout; of this process, whose lease lets one
 def look(layout: Layout, shell: Shell) -> Condition:
     """Raises AgentError when the host does not answer, or in words that nobody understands."""
     plan = planning.stored(layout)
-    if not plan.claims:  # a directory: nothing in it is ours to lose
+    # A directory: nothing in it is ours to lose, and nothing was set
+    if not plan.claims and not stack.settings(plan, layout.stage):
         return Condition()
     gives = [layer.gives for layer in plan.at(layout.stage)]
     pool = next((target.pool for target in gives if target.pool), "")
@@ -73,7 +79,9 @@ def look(layout: Layout, shell: Shell) -> Condition:
     if layout.log_end is not None:  # what is older than the first look is no part of a run
         ails += _told(seen.complaints(nodes, layout.log_end))
     gone = {claim.node for claim in claims_of(gives[-1])} - seen.names.keys()
-    return Condition(tuple(ails), frozenset(gone), max(seen.log_end, layout.log_end or 0.0))
+    return Condition(
+        tuple(ails), frozenset(gone), max(seen.log_end, layout.log_end or 0.0), health=seen
+    )
 
 
 def _told(lines: list[str]) -> list[str]:
@@ -104,8 +112,11 @@ def begun(layout: Layout, attempt: Attempt, found: Condition) -> None:
     _remember(layout, found)
 
 
-def after(layout: Layout, attempt: Attempt, shell: Shell) -> None:
-    """Mark an attempt during which something failed. Doing it twice marks it once; what it measured is never lost."""
+def after(layout: Layout, attempt: Attempt, shell: Shell) -> Condition | None:
+    """Mark an attempt during which something failed. Doing it twice marks it once; what it measured is never lost.
+
+    None: the host could not be looked at, and the attempt is marked with that.
+    """
     began = time.monotonic()
     try:
         found = look(layout, shell)
@@ -113,10 +124,35 @@ def after(layout: Layout, attempt: Attempt, shell: Shell) -> None:
         if error.reason in LAYOUT_IS_LOST:
             raise
         _mark(attempt, [f"the layout could not be checked after the run: {error}"], DURING)
-        return
+        return None
     if not found.rebooted:
         _during(layout, attempt, found)
         _keep(layout, began, found)
+    return found
+
+
+def sampled(layout: Layout, attempt: Attempt, found: Condition, samples: bytes) -> None:
+    """Mark an attempt with what was not in order for a part of it, by its samples. `found`: the look after it.
+
+    What the run was to measure, a growth or the first resync, is no fault.
+    """
+    if found.health is None or found.rebooted or not sampled_faults.any_sampled(samples):
+        return
+    moment = moments.parse(attempt.run.stage)
+    known = [mark["says"] for mark in attempt.degraded]
+    try:
+        spells = sampled_faults.spells(
+            planning.stored(layout),
+            job.frames(samples),
+            found.health,
+            moment.stage,
+            moment.growing,
+            known,
+        )
+    except AgentError as error:
+        _mark(attempt, [f"the layout's faults could not be read from the samples: {error}"], DURING)
+        return
+    _mark(attempt, [spell.words for spell in spells], DURING)
 
 
 def looked_s(attempt: Attempt) -> float:

@@ -1,8 +1,9 @@
 """The attempts of a layout that is ready, one at a time: start detached, poll, collect.
 
-An I/O scheduler that a run asks for is set before it by the commands of the plan that a person agreed to, each guarded,
-looked at again, and still there when the run is over. What was there before is kept with the plan, and every way down
-brings it back first (agents.plans.stack.teardown).
+Settings are as they were when the layout was verified, before each run and after it. An I/O scheduler that a run asks
+for is set before it by the commands of the plan that a person agreed to, each guarded, looked at again, and still there
+when the run is over. What was there before is kept with the plan, and every way down brings it back first
+(agents.plans.stack.teardown).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from agents.jobs import job
 from agents.plans import before_runs, stack
 from agents.ssh.lasting_shell import lasting
 from benchlab.engine import consoles, jobs
-from benchlab.engine.checks import condition, fingerprint, planning, preflight
+from benchlab.engine.checks import condition, fingerprint, in_force, planning, preflight
+from benchlab.engine.checks.condition import Condition
 from benchlab.engine.phases import ending, growing, step_log
 from benchlab.hosts import services as hosts
 from benchlab.runs import artifact_writer, attempt_meta, conclusion, large, moves
@@ -48,7 +50,7 @@ def start(layout: Layout, attempt: Attempt) -> None:
     try:
         work = jobs.of(attempt, layout)
         with lasting(shell) as quick:
-            found = condition.before(layout, quick)
+            found = as_verified(layout, attempt, quick)
             facts, awaited = preflight.check(layout, attempt, work, quick, found)
             queues = put_in_force(layout, attempt, quick, found.gone)
         sampled = (*registry.sampled(facts.os_family), *registry.live(attempt.run.tool))
@@ -71,7 +73,7 @@ def start(layout: Layout, attempt: Attempt) -> None:
         growing.tell(layout, awaited)
     plan = planning.stored(layout)
     context = fingerprint.context(layout, plan, attempt, facts, found.ails, queues)
-    in_force = {QUEUES: queues} if queues else {}
+    swept = {QUEUES: queues} if queues else {}
     during = {"during": {"start": [asdict(one) for one in awaited]}} if awaited else {}
     moves.attempt(
         attempt,
@@ -82,13 +84,37 @@ def start(layout: Layout, attempt: Attempt) -> None:
         facts_id=layout.facts_ready_id,
         fingerprint=fingerprint.digest(context),
         tool_version=context["tool_version"][:200],
-        meta=during | in_force | console.notes(playing),
+        meta=during | swept | console.notes(playing),
         seen_at=timezone.now(),
     )
     moves.seen(layout)
     condition.begun(layout, attempt, found)
     if playing:
         playing.go()
+
+
+def as_verified(layout: Layout, attempt: Attempt, shell: Shell) -> Condition:
+    """The layout's condition, with all settings as they were when it was verified.
+
+    What layers set and somebody set back is set once more, by the commands of the plan. Raises AgentError
+    CHANGED_MEANWHILE naming what still differs; others as condition.before.
+    """
+    found = condition.before(layout, shell)
+    changed = in_force.changes(layout, attempt, found)
+    plan, stage = planning.stored(layout), moments.parse(attempt.run.stage).stage
+    if changed and (steps := stack.settings(plan, stage)):
+        lost = [claim for claim in plan.claims if claim.node in found.gone]
+        _set(layout, steps, lost, shell)
+        found = condition.before(layout, shell)
+        changed = in_force.changes(layout, attempt, found)
+    if not changed:
+        return found
+    words = [one.words("when the layout was verified", "before the run") for one in changed]
+    raise AgentError(
+        f"The run was not started, because settings on {layout.host} have changed: {'; '.join(words)}. "
+        "Set them back, or retry the runs: the layout is then built again.",
+        Reason.CHANGED_MEANWHILE,
+    )
 
 
 def put_in_force(
@@ -175,13 +201,13 @@ def fetched(layout: Layout, attempt: Attempt, polled: job.Polled) -> None:
 def collect_from(layout: Layout, attempt: Attempt) -> None:
     """Look what the run did to the layout, conclude, and end the layout when that is to be its end."""
     with lasting(hosts.connect(layout.host)) as quick:
-        condition.after(layout, attempt, quick)
-        _conclude(layout, attempt, quick)
+        found = condition.after(layout, attempt, quick)
+        _conclude(layout, attempt, quick, found)
     condition.stop(layout, attempt)
 
 
-def _conclude(layout: Layout, attempt: Attempt, shell: Shell) -> None:
-    """Artifacts first, in one transaction; then figures and the verdict, in one."""
+def _conclude(layout: Layout, attempt: Attempt, shell: Shell, found: Condition | None) -> None:
+    """Artifacts first, in one transaction; then figures and the verdict, in one. `found`: the look after the run."""
     work = ending.work_of(layout, attempt)
     spool = jobs.spool(attempt, work)
     files = Outputs(attempt)
@@ -197,9 +223,11 @@ def _conclude(layout: Layout, attempt: Attempt, shell: Shell) -> None:
             conclusion.end(attempt, Verdict(Outcome.FAILED, error.reason, said))
             return
         files = Outputs(attempt)
+    if found is not None:
+        condition.sampled(layout, attempt, found, files.get(artifact_writer.SAMPLES, b""))
     console = consoles.of(attempt)
     judged = console.judged(attempt, judge(attempt, work), planning.at_ready(layout))
-    judged = held(attempt, _in_time(layout, attempt, judged, shell), shell)
+    judged = unchanged(layout, attempt, _in_time(layout, attempt, judged, shell), found)
     judged = ending.on_host(attempt, judged)
     verdict, figures = conclusion.conclude(attempt, judged, files)
     console.ended(attempt)
@@ -242,25 +270,18 @@ def _in_time(layout: Layout, attempt: Attempt, verdict: Verdict, shell: Shell) -
     return Verdict(Outcome.FAILED, Reason.TOO_LATE, f"The {what} finished before the run did.")
 
 
-def held(attempt: Attempt, verdict: Verdict, shell: Shell) -> Verdict:
-    """A run during which something else changed what was in force measured two states at once: no figure of either."""
-    began: Queues = attempt.meta.get(QUEUES) or {}
-    if not began or verdict.outcome != Outcome.SUCCEEDED:
+def unchanged(
+    layout: Layout, attempt: Attempt, verdict: Verdict, found: Condition | None
+) -> Verdict:
+    """A run during which something else changed what was in force measured two states at once: no figure of either.
+
+    `found`: the look after the run; None where there is none, and the attempt is marked with that.
+    """
+    if found is None or verdict.outcome != Outcome.SUCCEEDED:
         return verdict
-    try:
-        now = disk_queues.read(shell, began)
-    except AgentError as error:
-        if error.reason in LAYOUT_IS_LOST:
-            raise
-        said = f"The I/O scheduler could not be checked after the run: {error}"
-        return Verdict(Outcome.FAILED, error.reason, said)
-    changed = [
-        f"{name} had {values[what]} when the run began and {now[name][what]} when it was over ({what})"
-        for name, values in began.items()
-        for what in disk_queues.ATTRIBUTES
-        if values[what] != now[name][what]
-    ]
+    changed = in_force.changes(layout, attempt, found, attempt.meta.get(QUEUES) or {})
     if not changed:
         return verdict
-    said = f"A process on the host changed a disk's queue settings during the run: {'; '.join(changed)}."
-    return Verdict(Outcome.FAILED, Reason.CHANGED_MEANWHILE, said)
+    words = [one.words("when the run began", "after the run") for one in changed]
+    text = f"Settings on {layout.host} changed during the run: {'; '.join(words)}."
+    return Verdict(Outcome.FAILED, Reason.CHANGED_MEANWHILE, text)

@@ -1,0 +1,93 @@
+"""Faults of a layout while a run went on, by what was sampled in it: no look after the run shows a disk that was away
+for a part of it. Pure.
+
+Each frame is a health check of its own, in the parts that it has; layers judge it by their `ails`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from agents.contracts import Frame
+from agents.facts import health
+from agents.facts.health import Health
+from agents.plans import ailing
+from agents.plans.stack import StackPlan
+
+BCACHE = re.compile(r"/sys/class/block/([^/]+)/(bcache/(?:state|running))")
+POOL = re.compile(r"/proc/spl/kstat/zfs/([^/]+)/state")
+STATUS = "dmsetup status --noflush"  # the end of the sampler's command
+SAMPLED = re.compile(
+    rb"^# (?:/proc/mdstat|/sys/class/block/[^/\n]+/bcache/|/proc/spl/kstat/zfs/[^/\n]+/state|\|.*dmsetup status)",
+    re.M,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Spell:
+    """A fault, and for how many of the run's seconds it was there."""
+
+    says: str
+    seconds: float
+    of: float
+
+    @property
+    def words(self) -> str:
+        return f"{self.says}, for {self.seconds:.0f} s of {self.of:.0f} s"
+
+
+def any_sampled(raw: bytes) -> bool:
+    """True when samples hold any of what is looked at here: most hosts have neither arrays nor pools."""
+    return SAMPLED.search(raw) is not None
+
+
+def spells(
+    plan: StackPlan,
+    frames: Sequence[Frame],
+    after: Health,
+    stage: int = 0,
+    growing: bool = False,
+    known: Collection[str] = (),
+) -> list[Spell]:
+    """Faults that are neither `known` nor in the look `after` the run. A frame counts from the one before it.
+
+    `growing`: the run is meant to measure while the kernel works on the layout. Raises AgentError for what no kernel
+    prints.
+    """
+    expected = {*known, *ailing.ails(plan, after, stage)}
+    sampled = {path for frame in frames for path in frame.files}
+    seconds = dict[str, float]()
+    earlier = frames[0].at if frames else 0.0
+    for frame in frames:
+        now = replace(_at(frame, after, sampled), at_rest=not growing)
+        for says in ailing.ails(plan, now, stage):
+            seconds[says] = seconds.get(says, 0.0) + frame.at - earlier
+        earlier = frame.at
+    total = frames[-1].at - frames[0].at if frames else 0.0
+    return [Spell(says, s, total) for says, s in seconds.items() if says not in expected]
+
+
+def _at(frame: Frame, after: Health, sampled: Collection[str]) -> Health:
+    """The host as it was at that moment, as far as it was sampled; else as after the run."""
+    now = replace(after, values=_caches(frame.files, after.values, sampled))
+    if "/proc/mdstat" in frame.files:
+        now = replace(now, arrays=health.arrays(frame.files["/proc/mdstat"]))
+    for path, text in frame.files.items():
+        if path.endswith(STATUS) and text:
+            now = replace(now, mapped=health.mapped(text))
+        elif pool := POOL.fullmatch(path):
+            now = health.with_pool(now, pool[1], text.strip())
+    return now
+
+
+def _caches(
+    files: Mapping[str, str], after: Mapping[str, Mapping[str, str]], sampled: Collection[str]
+) -> Mapping[str, Mapping[str, str]]:
+    """State of each backing device of bcache; none where a file is away that is in other frames."""
+    found = {name: dict(values) for name, values in after.items()}
+    for path in sampled:
+        if match := BCACHE.fullmatch(path):
+            found.setdefault(match[1], {})[match[2]] = files.get(path, "").strip()
+    return found

@@ -1,0 +1,48 @@
+"""Is what a run is measured under as it was when the layout was verified? One comparison, before each run and after it.
+
+Swept I/O schedulers are set before the run that asks for them, so they are compared with what was then in force.
+"""
+
+from __future__ import annotations
+
+from agents.contracts import Claim
+from agents.facts import settings
+from agents.facts.queues import ATTRIBUTES, Queues, kernel_name
+from agents.facts.settings import Change, Setting, Settings
+from agents.plans import ailing
+from benchlab.engine.checks import planning
+from benchlab.engine.checks.condition import Condition
+from benchlab.runs.models import Attempt, Layout
+from benchlab.topologies import moments
+
+
+def changes(
+    layout: Layout, attempt: Attempt, found: Condition, queues: Queues | None = None
+) -> list[Change]:
+    """Settings that are not as they are to be, by the look that `found` is of. [] is right.
+
+    `queues`: what was set for this run; None before that, when what it asks for is no matter yet.
+    """
+    if found.health is None or found.rebooted:
+        return []
+    plan, moment = planning.stored(layout), moments.parse(attempt.run.stage)
+    scope = ailing.scope(plan, moment.stage, moment.growing)
+    expected = dict(settings.of_facts(planning.at_ready(layout), scope))
+    if attempt.run.scheduler:
+        claims = [claim for claim in plan.claims if claim.node in scope.disks]
+        for setting in _swept(claims):
+            expected.pop(setting, None)
+        expected |= _set(claims, queues or {})
+    return settings.changes(expected, settings.of_health(found.health, scope), bool(found.ails))
+
+
+def _swept(claims: list[Claim]) -> list[Setting]:
+    return [(attribute, claim.node) for claim in claims for attribute in ATTRIBUTES]
+
+
+def _set(claims: list[Claim], queues: Queues) -> Settings:
+    return {
+        (attribute, claim.node): value
+        for claim in claims
+        for attribute, value in queues.get(kernel_name(claim.node), {}).items()
+    }
