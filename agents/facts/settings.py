@@ -165,12 +165,15 @@ def _of_arrays(scope: Scope, names: Mapping[str, str], arrays: Iterable[MdArray]
 
 
 def _of_tables(scope: Scope, lines: Iterable[str]) -> Settings:
-    """Of all its mappings, the segments of each in a row."""
+    """Of all its mappings, the segments of each in a row.
+
+    What has become an error target is not there any more: that is what LVM makes of a disk that is gone.
+    """
     found = dict[Setting, str]()
     for line in () if scope.growing else lines:
         name, *words = line.split()
         name = name.removesuffix(":")
-        if carries(name, scope.name):
+        if carries(name, scope.name) and words[2:3] != ["error"]:
             row = words if words[2:3] and words[2] in TABLES else words[:3]
             found[TABLE, name] = " ".join(filter(None, (found.get((TABLE, name)), *row)))
     return found

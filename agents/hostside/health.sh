@@ -13,9 +13,12 @@ for path in /proc/sys/vm/dirty* /proc/sys/vm/swappiness /proc/sys/vm/vfs_cache_p
     /sys/devices/system/cpu/cpufreq/policy*/scaling_governor; do
     files="$files $path"
 done
-names=
+names= gone=
 for node; do
-    [ -e "$node" ] || continue
+    if [ ! -e "$node" ]; then
+        gone=yes
+        continue
+    fi
     name=${node#/dev/}
     if [ -L "$node" ]; then # ours by name: /dev/md/bl17, /dev/disk/by-partlabel/…
         name=$(readlink -f "$node") || continue
@@ -53,7 +56,8 @@ if [ -n "$pool" ] && there zpool; then
     section zpool zpool status -xP "$pool"
     state= # old versions do not say it
     [ ! -e "/proc/spl/kstat/zfs/$pool/state" ] || read -r state <"/proc/spl/kstat/zfs/$pool/state"
-    if [ "$state" != SUSPENDED ]; then # of such a pool these two would wait for ever
+    # Of a pool that waits for a disk these two would wait too, for ever
+    if [ "$state" != SUSPENDED ] && [ -z "$gone" ]; then
         section zpool_get zpool get -Hp all "$pool"
         section zfs_get zfs get -Hpr -t filesystem,volume all "$pool"
     fi

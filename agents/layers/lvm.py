@@ -289,10 +289,12 @@ def ails(options: Options, target: Target, health: Health) -> list[str]:
     for name, words in health.mapped.items():
         if not re.fullmatch(rf"{re.escape(target.name)}-data(?:_corig|_wcorig)?", name):
             continue
-        if words[2:3] == ("raid",) and "D" in words[5]:
+        if words[2:3] != ("raid",) or len(words) < 6:
+            continue
+        if "D" in words[5]:
             dead = [str(at) for at, state in enumerate(words[5], start=1) if state == "D"]
             wrong.append(f"leg {' and '.join(dead)} of {words[4]} of {name} has failed")
-        elif words[2:3] == ("raid",) and health.at_rest and "a" in words[5]:
+        elif health.at_rest and "a" in words[5]:
             late = [str(at) for at, state in enumerate(words[5], start=1) if state == "a"]
             wrong.append(f"leg {' and '.join(late)} of {words[4]} of {name} is not in sync")
     return wrong

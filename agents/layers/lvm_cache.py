@@ -225,7 +225,7 @@ def ails(options: Options, target: Target, health: Health) -> list[str]:
     right.
     """
     words = health.mapped.get(f"{target.name}-data", ())
-    if not words:
+    if len(words) < 3:
         return [f"{target.volume} is not active any more"]
     if words[2] == "writecache":
         errors = words[3:4] != ("0",)

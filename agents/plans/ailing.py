@@ -6,7 +6,6 @@ from agents import options
 from agents.contracts import claims_of
 from agents.drivers import registry
 from agents.facts.health import Health
-from agents.facts.settings import Scope
 from agents.plans.stack import StackPlan
 
 
@@ -43,12 +42,3 @@ def nodes(plan: StackPlan, stage: int = 0) -> list[str]:
             found |= dict.fromkeys(part.node for parts in target.parts.values() for part in parts)
             found |= dict.fromkeys([target.volume] if target.volume else [])
     return list(found)
-
-
-def scope(plan: StackPlan, stage: int = 0, growing: bool = False) -> Scope:
-    """The parts of the host whose settings bear on a run after `stage` stages."""
-    layers = plan.at(stage)
-    disks = tuple(claim.node for claim in claims_of(layers[-1].gives))
-    volumes = tuple(node for node in nodes(plan, stage) if node not in disks)
-    mounts = frozenset(layer.gives.mount for layer in layers if layer.gives.mount)
-    return Scope(plan.name, disks, volumes, mounts, growing)

@@ -7,7 +7,7 @@ Each frame is a health check of its own, in the parts that it has; layers judge 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agents.contracts import Frame
@@ -60,13 +60,21 @@ def spells(
     sampled = {path for frame in frames for path in frame.files}
     seconds = dict[str, float]()
     earlier = frames[0].at if frames else 0.0
-    for frame in frames:
+    for frame in _whole(frames):
         now = replace(_at(frame, after, sampled), at_rest=not growing)
         for says in ailing.ails(plan, now, stage):
             seconds[says] = seconds.get(says, 0.0) + frame.at - earlier
         earlier = frame.at
     total = frames[-1].at - frames[0].at if frames else 0.0
     return [Spell(says, s, total) for says, s in seconds.items() if says not in expected]
+
+
+def _whole(frames: Sequence[Frame]) -> Iterator[Frame]:
+    """Without what a command printed in the last frame: it may have been ended in the midst of it, with the job."""
+    yield from frames[:-1]
+    for frame in frames[-1:]:
+        kept = {path: text for path, text in frame.files.items() if not path.endswith(STATUS)}
+        yield replace(frame, files=kept)
 
 
 def _at(frame: Frame, after: Health, sampled: Collection[str]) -> Health:
@@ -76,7 +84,7 @@ def _at(frame: Frame, after: Health, sampled: Collection[str]) -> Health:
         now = replace(now, arrays=health.arrays(frame.files["/proc/mdstat"]))
     for path, text in frame.files.items():
         if path.endswith(STATUS) and text:
-            now = replace(now, mapped=health.mapped(text))
+            now = replace(now, mapped={**after.mapped, **health.mapped(text)})
         elif pool := POOL.fullmatch(path):
             now = health.with_pool(now, pool[1], text.strip())
     return now

@@ -258,18 +258,6 @@ def _stretched(layer: Placed, below: Sequence[Placed], facts: HostFacts) -> Plac
     return _placed(layer.spec, target, made, layer.target.kept)
 
 
-def settings(stack: StackPlan, stage: int = 0) -> tuple[Step, ...]:
-    """Steps of the layers that give what is below them: they only set something, and set it again where it was set
-    back.
-    """
-    return tuple(
-        step
-        for layer in stack.at(stage)
-        if registry.layer(layer.spec.kind).GIVES == "same"
-        for step in layer.steps
-    )
-
-
 def missing(specs: Iterable[LayerSpec], facts: HostFacts) -> list[Need]:
     """Programs that the layers need, but the host has not, each once."""
     wanted = {need.program: need for need in needs(specs)}

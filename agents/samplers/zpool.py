@@ -18,9 +18,8 @@ from agents.samplers._counters import rows_to_series
 from agents.samplers._stamped import lines
 
 LABEL = "ZFS pools and vdevs (zpool iostat -v)"
-FILES = (
-    "/proc/spl/kstat/zfs/*/state",
-)  # DEGRADED, for a while: agents.plans.sampled_faults reads it
+# DEGRADED, for a while: agents.plans.sampled_faults reads it
+FILES = ("/proc/spl/kstat/zfs/*/state",)
 LOOK = ("zpool", "iostat", "-vpl", "-y", "1")
 BEGINS = "*capacity*operations*"
 WATCHES = (

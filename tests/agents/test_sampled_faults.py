@@ -11,7 +11,7 @@ from agents.facts.model import Zpool
 from agents.plans import sampled_faults
 from agents.plans.chain import LayerSpec
 from agents.samplers import bcache, dm_cache, mdstat, zpool
-from tests.agents.test_health import BCACHE, EXT4, LVM, MD, ZPOOL, plan, seen
+from tests.agents.test_health import BCACHE, CACHED, EXT4, LVM, MD, ZPOOL, plan, seen
 
 FINE = """Personalities : [raid1]
 md127 : active raid1 ubdd[1] ubdc[0]
@@ -72,11 +72,25 @@ def test_a_run_in_order_has_no_fault_and_one_without_samples_neither():
 def test_a_leg_of_lvm_that_came_back_is_told():
     named = "/sys/block/dm-0/dm/name bl17-data\nuptime 12.34\n"
     status = "bl17-data: 0 1048576 raid raid1 2 %s 1048576/1048576 idle 0 0 -\n"
-    texts = [named + status % state for state in ("AA", "AD", "Aa", "AA")]
+    texts = [named + status % state for state in ("AA", "AD", "Aa", "AA", "AA")]
     assert spells(plan(LVM, EXT4), dm_cache.STATUS.key, texts, seen("lvm_fine")) == [
-        "lvm: leg 2 of 2 of bl17-data has failed, for 1 s of 3 s",
-        "lvm: leg 2 of 2 of bl17-data is not in sync, for 1 s of 3 s",
+        "lvm: leg 2 of 2 of bl17-data has failed, for 1 s of 4 s",
+        "lvm: leg 2 of 2 of bl17-data is not in sync, for 1 s of 4 s",
     ]
+
+
+def test_what_a_command_printed_last_may_be_cut_and_proves_nothing():
+    after = seen("lvm_fine")
+    texts = [
+        "bl17-data: 0 1048576 raid raid1 2 AA 1/1 idle 0 0 -\n",
+        "bl17-data: 0 1 raid\n",
+        "bl17\n",
+    ]
+    assert spells(plan(LVM, EXT4), dm_cache.STATUS.key, texts, after) == []
+    cached = replace(after, mapped={"bl17-data": ("0", "1", "writecache", "0", "1", "1", "0")})
+    assert (
+        spells(plan(*CACHED), dm_cache.STATUS.key, ["", "uptime 1\n", "bl17-data: 0"], cached) == []
+    )
 
 
 def test_a_pool_that_was_degraded_for_a_while_is_told():

@@ -11,7 +11,8 @@ from agents.facts.health import Health
 from agents.facts.model import Bcache, Dataset, MdArray, Mount, Zpool
 from agents.facts.sections import Section
 from agents.facts.settings import Change, Scope
-from agents.plans import ailing, stack
+from agents.plans import settings as plan_settings
+from agents.plans import stack
 from agents.plans.chain import LayerSpec, Wanted
 from agents.steps import queues
 from tests.agents.made_up import disk, host, spare
@@ -122,6 +123,8 @@ def test_what_cannot_be_read_has_changed_unless_a_fault_says_why():
         f"device-mapper table of bl17-data was {CACHE} before and is not there now"
     ]
     assert changed(now, faulty=True) == []
+    error = replace(seen(), tables=("bl17-data: 0 100 error",))
+    assert changed(error) == changed(now) and changed(error, faulty=True) == []
     gone = replace(seen(), names={"/dev/md/bl17": "md127"})
     assert [words.split(" was ")[0] for words in changed(gone)] == [
         "scheduler of /dev/sdb", "nr_requests of /dev/sdb", "read_ahead_kb of /dev/sdb",
@@ -177,7 +180,7 @@ def test_a_plan_tells_its_disks_volumes_and_mounts():
     both = (Wanted("data", "ssd", 2),)
     specs = [LayerSpec("md", {"level": 1}, both), LayerSpec("filesystem", {"type": "ext4"})]
     made = stack.plan(specs, "bl17", host(*disks), spare(*disks, role="ssd").values())
-    assert ailing.scope(made) == Scope(
+    assert plan_settings.scope(made) == Scope(
         "bl17", ("/dev/ubdc", "/dev/ubdd"), ("/dev/md/bl17",), frozenset({"/mnt/benchlab/bl17"})
     )
 
@@ -187,4 +190,4 @@ def test_layers_that_only_set_something_can_set_it_again():
     ubdc = replace(disk("ubdc", 1), queue=queue)
     specs = [LayerSpec("raw", {}, (Wanted("data", "ssd"),)), LayerSpec("tuning", {"read_ahead_kb": 512})]  # fmt: skip
     made = stack.plan(specs, "bl17", host(ubdc), spare(ubdc, role="ssd").values())
-    assert [step.says for step in stack.settings(made)] == ["Set read_ahead_kb to 512 on ubdc"]
+    assert [step.says for step in plan_settings.steps(made)] == ["Set read_ahead_kb to 512 on ubdc"]

@@ -9,9 +9,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from agents.contracts import Secret, Shell, Step
-from agents.facts import health, linux
+from agents.facts import health, linux, settings
+from agents.facts.health import Health
 from agents.facts.model import HostFacts
 from agents.plans import ailing, stack
+from agents.plans import settings as plan_settings
 from agents.plans.blank import not_blank
 from agents.plans.chain import LayerSpec, StageSpec, Wanted
 from agents.safety import apply
@@ -95,10 +97,19 @@ class Bench:
         assert self.ails(made) == []
 
     def ails(self, made: stack.StackPlan, stage: int = 0) -> list[str]:
+        return ailing.ails(made, self.health(made, stage), stage)
+
+    def health(self, made: stack.StackPlan, stage: int = 0) -> Health:
         gives = [layer.gives for layer in made.at(stage)]
         pool = next((target.pool for target in gives if target.pool), "")
-        nodes = ailing.nodes(made, stage)
-        return ailing.ails(made, health.read(self.shell, nodes, gives[-1].mount, pool), stage)
+        return health.read(self.shell, ailing.nodes(made, stage), gives[-1].mount, pool)
+
+    def changes(self, made: stack.StackPlan, before: HostFacts, stage: int = 0) -> list[str]:
+        """Settings that differ now from those of the facts `before`, in words."""
+        scope = plan_settings.scope(made, stage)
+        was, now = settings.of_facts(before, scope), settings.of_health(self.health(made, stage), scope)  # fmt: skip
+        assert was, "every layout has some"
+        return [one.words("before", "now") for one in settings.changes(was, now)]
 
     def grow(self, made: stack.StackPlan, stage: int = 1) -> None:
         self.apply(made.stages[stage - 1].steps)

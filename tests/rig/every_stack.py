@@ -46,15 +46,22 @@ def mark(bench: Bench, wants: dict[str, int]) -> None:
 
 
 def live(bench: Bench, layers: Sequence[LayerSpec], stages: Sequence[StageSpec]) -> None:
-    """Plan, apply, verify, measure, grow, measure, take down, prove; take down again."""
+    """Plan, apply, verify, measure, grow, measure, take down, prove; take down again.
+
+    A run changes no setting: a false alarm would cost its result.
+    """
     mark(bench, _wants(layers, stages))
     made = bench.plan(*layers, stages=stages)
     bench.build(made)
     bench.wait(made)
+    before = bench.facts()
     fio(bench, made.target)
+    assert bench.changes(made, before) == []
     for number in range(1, len(stages) + 1):
         bench.grow(made, number)
+        before = bench.facts()
         fio(bench, made.at(number)[-1].gives)
+        assert bench.changes(made, before, number) == []
     bench.take_down(made)
     nothing_left(bench)
     bench.take_down(made)

@@ -46,6 +46,8 @@ def test_it_keeps_its_figures_when_the_layout_fails(through, monkeypatch, reason
     attempt.refresh_from_db()
     assert attempt.outcome == "succeeded", attempt.reason_text
     assert attempt.measurements.exists() and attempt.series.exists()
+    says = "the layout could not be checked after the run: the layout was lost"
+    assert attempt.degraded == [{"says": says, "seen": "during"}]
     other = Attempt.objects.exclude(pk=attempt.pk).get()
     assert (other.outcome, other.reason) == (campaign.layouts.get().outcome, reason)
 

@@ -254,6 +254,14 @@ def test_what_somebody_changed_during_a_run_has_measured_two_states(ready, kerne
     assert running.unchanged(ready, attempt, failed, look(kernel)) == failed
 
 
+def test_a_run_after_which_the_host_rebooted_says_that_nobody_looked(ready, kernel, paper):
+    attempt, fine = attempt_of(ready, "kyber"), Verdict(Outcome.SUCCEEDED)
+    rebooted = replace(look(kernel), rebooted=True)
+    assert running.unchanged(ready, attempt, fine, rebooted) == fine
+    says = "the layout could not be checked after the run: the host was rebooted"
+    assert attempt.degraded == [{"says": says, "seen": "during"}]
+
+
 def test_what_no_run_asks_for_is_as_it_was_verified(ready, kernel, paper):
     """The scheduler is set right after that, so what it is before is no matter; nr_requests goes with it."""
     attempt = attempt_of(ready, "kyber")

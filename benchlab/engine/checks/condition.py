@@ -19,7 +19,7 @@ from agents.contracts import AgentError, Reason, Shell, claims_of
 from agents.facts import health
 from agents.facts.health import Health
 from agents.jobs import job
-from agents.plans import ailing, sampled_faults, stack
+from agents.plans import ailing, sampled_faults, settings
 from benchlab.engine.checks import fingerprint, planning
 from benchlab.runs import moves
 from benchlab.runs.models import Attempt, Layout
@@ -67,7 +67,7 @@ def look(layout: Layout, shell: Shell) -> Condition:
     """Raises AgentError when the host does not answer, or in words that nobody understands."""
     plan = planning.stored(layout)
     # A directory: nothing in it is ours to lose, and nothing was set
-    if not plan.claims and not stack.settings(plan, layout.stage):
+    if not plan.claims and not settings.steps(plan, layout.stage):
         return Condition()
     gives = [layer.gives for layer in plan.at(layout.stage)]
     pool = next((target.pool for target in gives if target.pool), "")
@@ -123,12 +123,17 @@ def after(layout: Layout, attempt: Attempt, shell: Shell) -> Condition | None:
     except AgentError as error:
         if error.reason in LAYOUT_IS_LOST:
             raise
-        _mark(attempt, [f"the layout could not be checked after the run: {error}"], DURING)
+        unchecked(attempt, str(error))
         return None
     if not found.rebooted:
         _during(layout, attempt, found)
         _keep(layout, began, found)
     return found
+
+
+def unchecked(attempt: Attempt, why: str) -> None:
+    """Mark an attempt after which nobody could look: its layout and settings may have changed during it."""
+    _mark(attempt, [f"the layout could not be checked after the run: {why}"], DURING)
 
 
 def sampled(layout: Layout, attempt: Attempt, found: Condition, samples: bytes) -> None:

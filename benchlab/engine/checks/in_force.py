@@ -9,7 +9,7 @@ from agents.contracts import Claim
 from agents.facts import settings
 from agents.facts.queues import ATTRIBUTES, Queues, kernel_name
 from agents.facts.settings import Change, Setting, Settings
-from agents.plans import ailing
+from agents.plans.settings import scope
 from benchlab.engine.checks import planning
 from benchlab.engine.checks.condition import Condition
 from benchlab.runs.models import Attempt, Layout
@@ -26,14 +26,14 @@ def changes(
     if found.health is None or found.rebooted:
         return []
     plan, moment = planning.stored(layout), moments.parse(attempt.run.stage)
-    scope = ailing.scope(plan, moment.stage, moment.growing)
-    expected = dict(settings.of_facts(planning.at_ready(layout), scope))
+    part = scope(plan, moment.stage, moment.growing)
+    expected = dict(settings.of_facts(planning.at_ready(layout), part))
     if attempt.run.scheduler:
-        claims = [claim for claim in plan.claims if claim.node in scope.disks]
+        claims = [claim for claim in plan.claims if claim.node in part.disks]
         for setting in _swept(claims):
             expected.pop(setting, None)
         expected |= _set(claims, queues or {})
-    return settings.changes(expected, settings.of_health(found.health, scope), bool(found.ails))
+    return settings.changes(expected, settings.of_health(found.health, part), bool(found.ails))
 
 
 def _swept(claims: list[Claim]) -> list[Setting]:

@@ -11,7 +11,7 @@ from django.db import InterfaceError, OperationalError, transaction
 from agents.contracts import RETRYABLE, AgentError, Job, Reason, Shell
 from agents.jobs import job
 from benchlab.engine import consoles, jobs
-from benchlab.engine.checks import planning
+from benchlab.engine.checks import condition, planning
 from benchlab.engine.decisions import Stop
 from benchlab.engine.rows import Rows
 from benchlab.hosts import services as hosts
@@ -77,6 +77,7 @@ def _finished(layout: Layout, attempt: Attempt) -> bool:
     there = attempt.phase in (AttemptPhase.RUNNING, AttemptPhase.COLLECTING)
     if not there or not through or consoles.of(attempt).is_played(planning.at_ready(layout)):
         return False
+    condition.unchecked(attempt, "the layout was lost")
     try:
         verdict, figures = conclusion.conclude(attempt, judge(attempt, work_of(layout, attempt)))
     except (OperationalError, InterfaceError):

@@ -22,6 +22,7 @@ from agents.facts import queues as disk_queues
 from agents.facts.queues import Queues
 from agents.jobs import job
 from agents.plans import before_runs, stack
+from agents.plans import settings as plan_settings
 from agents.ssh.lasting_shell import lasting
 from benchlab.engine import consoles, jobs
 from benchlab.engine.checks import condition, fingerprint, in_force, planning, preflight
@@ -102,7 +103,7 @@ def as_verified(layout: Layout, attempt: Attempt, shell: Shell) -> Condition:
     found = condition.before(layout, shell)
     changed = in_force.changes(layout, attempt, found)
     plan, stage = planning.stored(layout), moments.parse(attempt.run.stage).stage
-    if changed and (steps := stack.settings(plan, stage)):
+    if changed and (steps := plan_settings.steps(plan, stage)):
         lost = [claim for claim in plan.claims if claim.node in found.gone]
         _set(layout, steps, lost, shell)
         found = condition.before(layout, shell)
@@ -278,6 +279,9 @@ def unchanged(
     `found`: the look after the run; None where there is none, and the attempt is marked with that.
     """
     if found is None or verdict.outcome != Outcome.SUCCEEDED:
+        return verdict
+    if found.rebooted:
+        condition.unchecked(attempt, "the host was rebooted")
         return verdict
     changed = in_force.changes(layout, attempt, found, attempt.meta.get(QUEUES) or {})
     if not changed:
