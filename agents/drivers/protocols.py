@@ -219,6 +219,11 @@ class Needing(Tool[OptionsT], Protocol[OptionsT]):
 class Naming(Tool[OptionsT], Protocol[OptionsT]):
     """A tool whose options may name a program of the host."""
 
+    @property
+    def PROGRAM_OPTION(self) -> str:
+        """The option that names it."""
+        ...
+
     def programs(self, options: OptionsT) -> tuple[str, ...]:
         """Those that a person named, as they would be run; none where the driver looks for its own."""
         ...

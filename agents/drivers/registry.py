@@ -159,6 +159,13 @@ def programs(kind: str, built: Any) -> tuple[str, ...]:
     return driver.programs(built) if isinstance(driver, protocols.Naming) else ()
 
 
+def with_program(kind: str, built: Any, path: str) -> Any:
+    """These options with `path` as the program that they name. Raises OptionsError when the tool does not take it."""
+    driver = tool(kind)
+    assert isinstance(driver, protocols.Naming), "only these name programs"
+    return dataclasses.replace(built, **{driver.PROGRAM_OPTION: path})
+
+
 def own_code(kind: str) -> bool:
     """True when the tool runs what a person wrote, as root: an owner's to say, too."""
     driver = tool(kind)

@@ -44,6 +44,7 @@ MESSAGES, CONFIG = "messages.bin", "config.json"
 OUTPUTS = (MESSAGES, "result.json", "live.jsonl", "dynamo.log")
 LIVE = ("work/now.json",)  # read by the sampler too: what happens right now
 DEFAULT = "dynamo"
+PROGRAM_OPTION = "binary"
 STORED = "sha256:"  # what Options.binary begins with where BenchLab sends it along
 SENT = "dynamo"  # its name in the job's directory then
 LAYOUT_RATE = 50e6  # B/s, a slow disk's: how fast we expect dynamo to lay a file out

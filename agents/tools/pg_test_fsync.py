@@ -29,6 +29,7 @@ from agents.tools._output import lines_of
 
 LABEL = "pg_test_fsync"
 PROGRAM = "pg_test_fsync"
+PROGRAM_OPTION = "program"
 PLACES = (
     "/usr/lib/postgresql/*/bin",
     "/usr/pgsql-*/bin",

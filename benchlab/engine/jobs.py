@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from agents import options
 from agents.contracts import Job
@@ -11,14 +13,26 @@ from agents.jobs.spool import Spool
 from benchlab.engine.checks import planning
 from benchlab.runs.models import Attempt, Layout
 
+# A tool's kind and its options; the same options, with paths that only root can change
+Trusted = Callable[[str, Any], Any]
 
-def of(attempt: Attempt, layout: Layout) -> Job:
-    """The job of an attempt on its layout. Raises AgentError (OptionsError) when the options cannot be."""
-    tool = registry.tool(attempt.run.tool)
+
+def of(attempt: Attempt, layout: Layout, trusted: Trusted | None = None) -> Job:
+    """The job of an attempt on its layout. Raises AgentError (OptionsError) when the options cannot be.
+
+    `trusted` checks the programs that root is to run, as agents.safety.root_only.trusted does: for a job that starts.
+    """
+    kind = attempt.run.tool
+    tool, root = registry.tool(kind), _by_root(layout)
     chosen = options.build(tool.Options, attempt.run.options)
+    if root and trusted is not None:
+        chosen = trusted(kind, chosen)
+    return fit(tool.job(chosen, planning.target_of(layout, attempt.run)), root)
+
+
+def _by_root(layout: Layout) -> bool:
     sudo = layout.facts_ready_id is None or planning.at_ready(layout).sudo
-    work = tool.job(chosen, planning.target_of(layout, attempt.run))
-    return fit(work, sudo and not is_plain(layout))
+    return sudo and not is_plain(layout)
 
 
 def is_plain(layout: Layout) -> bool:

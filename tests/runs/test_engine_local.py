@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from django.db import OperationalError, connection
@@ -75,20 +79,74 @@ SMALL = {"block_size": 65536, "count": 16}
 SLOW = {"block_size": 4096, "count": 2000000, "oflag": ["dsync"]}
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="root runs it only where we are root")
+NOBODY = 65534
+ONLY_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="root runs it only where we are root")
+
+
+@pytest.fixture
+def roots() -> Iterator[Path]:
+    """A directory that is root's alone all the way up, as those in /tmp are not."""
+    with tempfile.TemporaryDirectory(dir=Path.home()) as name:
+        yield Path(name).resolve()
+
+
+def write_program(path: Path, body: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo 16.4 && exit\n{body}\nexit 1\n')
+    path.chmod(0o755)
+    return path
+
+
+def run_twice(make_campaign, program: Path) -> list[Attempt]:
+    options = {"program": str(program), "seconds": 1}
+    campaign = make_campaign("pg_test_fsync", options, repeats=2)
+    drive.plan_and_start(campaign)
+    drive.to_the_end(campaign)
+    return list(Attempt.objects.filter(run__campaign=campaign).order_by("run__repeat"))
+
+
+@ONLY_ROOT
 def test_a_program_that_others_may_change_is_not_run_as_root(make_campaign, tmp_path):
     """A file of an unprivileged user, named in a workload: it is neither run nor asked for its version."""
     program = tmp_path / "pg_test_fsync"
     program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     program.chmod(0o755)
-    os.chown(program, 65534, 65534)
-    campaign = make_campaign("pg_test_fsync", {"program": str(program), "seconds": 1})
-    drive.plan_and_start(campaign)
-    drive.to_the_end(campaign)
-    attempt = Attempt.objects.get(run__campaign=campaign)
-    assert attempt.outcome == "failed"
-    assert f"{program} belongs to user 65534" in attempt.reason_text
+    os.chown(program, NOBODY, NOBODY)
+    for attempt in run_twice(make_campaign, program):
+        assert (attempt.outcome, attempt.reason) == ("failed", "bad_options")
+        assert re.search(r"(belongs to user 65534|is writable by users)", attempt.reason_text)
     assert not (tmp_path / "ran").exists()
+
+
+@ONLY_ROOT
+def test_a_users_link_that_is_turned_between_two_runs_gives_nobody_root(make_campaign, roots):
+    """It pointed to a sound program when the layout was built, and to the user's own script for the second run."""
+    home, ran = roots / "home", roots / "ran"
+    link, evil = home / "pg_test_fsync", home / "evil" / "pg_test_fsync"
+    write_program(evil, f"echo evil >>{ran}")
+    turn = f"ln -sfn {evil} {link}; chown -h {NOBODY} {link}"
+    link.symlink_to(write_program(roots / "opt" / "pg_test_fsync", f"echo sound >>{ran}; {turn}"))
+    for path in (home, link, evil.parent, evil):
+        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+    attempts = run_twice(make_campaign, link)
+    assert not ran.exists(), ran.read_text()
+    for attempt in attempts:
+        assert (attempt.outcome, attempt.reason) == ("failed", "bad_options")
+        assert f"{home} belongs to user {NOBODY}" in attempt.reason_text
+
+
+@ONLY_ROOT
+def test_a_program_is_checked_before_each_run_and_run_by_its_resolved_path(make_campaign, roots):
+    """Root's own link is followed, once; the program is given to a user during the first run."""
+    ran, link = roots / "ran", roots / "pg_test_fsync"
+    program = roots / "opt" / "pg_test_fsync"
+    write_program(program, f'echo "$0" >>{ran}; chown {NOBODY} {program}')
+    link.symlink_to(program)
+    first, second = run_twice(make_campaign, link)
+    assert ran.read_text() == f"{program}\n"
+    assert str(program) in first.argv and first.reason == "tool_failed", first.reason_text
+    assert second.reason == "bad_options"
+    assert f"{program} belongs to user {NOBODY}" in second.reason_text
 
 
 def test_a_campaign_runs_to_its_figures(make_campaign, tmp_path):

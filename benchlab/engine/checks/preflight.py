@@ -11,10 +11,10 @@ from django.utils import timezone
 
 from agents import options
 from agents.contracts import (
+    RETRYABLE,
     AgentError,
     GuardError,
     Job,
-    OptionsError,
     Progress,
     Reason,
     Shell,
@@ -135,13 +135,13 @@ def _cannot(
     tool = registry.tool(attempt.run.tool)
     try:
         built = options.build(tool.Options, attempt.run.options)
+        if facts.sudo and not jobs.is_plain(attempt.layout):
+            built = root_only.trusted(shell, attempt.run.tool, built)
         trial = tool.precheck(built, target)
-    except OptionsError as error:
+    except AgentError as error:
+        if error.reason in RETRYABLE:
+            raise
         return error.reason, str(error)
-    if facts.root or (facts.sudo and not jobs.is_plain(attempt.layout)):
-        for program in registry.programs(attempt.run.tool, built):
-            if said := root_only.doubt(shell, program):
-                return Reason.BAD_OPTIONS, said
     if trial is None:
         return None, ""
     console = consoles.of(attempt)

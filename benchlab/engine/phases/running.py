@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
+from functools import partial
 
 from django.conf import settings
 from django.db.models.functions import Length
@@ -23,6 +24,7 @@ from agents.facts.queues import Queues
 from agents.jobs import job
 from agents.plans import before_runs, stack
 from agents.plans import settings as plan_settings
+from agents.safety import root_only
 from agents.ssh.lasting_shell import lasting
 from benchlab.engine import consoles, jobs
 from benchlab.engine.checks import condition, fingerprint, in_force, planning, preflight
@@ -49,8 +51,9 @@ def start(layout: Layout, attempt: Attempt) -> None:
         moves.attempt(attempt, AttemptPhase.STARTING, started_at=timezone.now())
     shell, console = hosts.connect(layout.host), consoles.of(attempt)
     try:
-        work = jobs.of(attempt, layout)
         with lasting(shell) as quick:
+            # Before each run: a program that was sound for the last one may be another by now.
+            work = jobs.of(attempt, layout, partial(root_only.trusted, quick))
             found = as_verified(layout, attempt, quick)
             facts, awaited = preflight.check(layout, attempt, work, quick, found)
             queues = put_in_force(layout, attempt, quick, found.gone)
