@@ -11,6 +11,7 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 
 from agents.contracts import AgentError, Shell
 from agents.dynamo import areas, hostfacts, specs
@@ -24,13 +25,19 @@ FIRST_PIECE, MOST_PIECE = 16 << 20, 1 << 30  # bytes that one command lays out
 QUICK, SLOWEST_PIECE = 2.0, 300.0  # s
 NUMBER = re.compile(r"(\d+)\.(\d+)")
 UPTIME = re.compile(r"(\d+\.\d+) ")
-LOOK = r"""
+ROOT_ONLY = files("agents.hostside").joinpath("root_only.sh").read_text()
+LOOK = (
+    ROOT_ONLY
+    + r"""
 binary=$1 kind=$2 place=$3 count=$4
 if [ "$binary" ]; then
   path=$(command -v -- "$binary") && [ -x "$path" ] && [ -f "$path" ] && {
-    echo "binary=$path"
-    echo "sha256=$(sha256sum <"$path" | cut -d' ' -f1)"
-    LC_ALL=C ldd "$path" 2>&1 | sed -n 's/^[[:space:]]*\([^ ]*\) => not found.*/lacks=\1/p'
+    may_run "$path" || echo "doubt=root would run $path, but $doubt"
+    [ "$doubt" ] || {
+      echo "binary=$real"
+      echo "sha256=$(sha256sum <"$real" | cut -d' ' -f1)"
+      LC_ALL=C ldd "$real" 2>&1 | sed -n 's/^[[:space:]]*\([^ ]*\) => not found.*/lacks=\1/p'
+    }
   }
 else
   for top in /lib* /lib/* /usr/lib* /usr/lib/*; do
@@ -63,6 +70,7 @@ else
   }
 fi
 """
+)
 BLOCK = r"""
 for queue in "/sys/dev/block/$1/queue" "/sys/dev/block/$1/../queue"; do
   [ ! -r "$queue/logical_block_size" ] || { echo "block=$(cat "$queue/logical_block_size")"; break; }
@@ -154,7 +162,8 @@ def look(far: Far, wanted: Wish) -> Looked:
     said = dict(pairs)
     binary = wanted.binary if sent else said.get("binary", "")
     if not binary:
-        raise DynamoError("host", hostfacts.no_program(wanted.binary))
+        doubt = said.get("doubt", "")
+        raise DynamoError("host", doubt or hostfacts.no_program(wanted.binary))
     lacks = [value for name, value in pairs if name == "lacks"]
     if lacks:
         raise DynamoError("host", hostfacts.lacking(binary, lacks))

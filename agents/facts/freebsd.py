@@ -14,7 +14,8 @@ from agents.facts.sections import Section, asked, bad_facts, split, text, tools,
 
 HOSTSIDE = files("agents.hostside")
 SCRIPT = "".join(
-    HOSTSIDE.joinpath(name).read_text() for name in ("sections.sh", "facts_freebsd.sh")
+    HOSTSIDE.joinpath(name).read_text()
+    for name in ("root_only.sh", "sections.sh", "facts_freebsd.sh")
 )
 NEEDED = ("uid", "sysctl", "boot_id", "booted", "mounts", "swaps", "geom")
 NO_ROOT = "signatures, and who uses which disk: they need root (passwordless sudo)"

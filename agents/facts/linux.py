@@ -15,7 +15,9 @@ from agents.facts.model import BlockDevice, HostFacts, Machine, MdArray, Mount, 
 from agents.facts.sections import Section, ask, asked, bad_facts, split, text, tools
 
 HOSTSIDE = files("agents.hostside")
-SCRIPT = "".join(HOSTSIDE.joinpath(name).read_text() for name in ("sections.sh", "facts.sh"))
+SCRIPT = "".join(
+    HOSTSIDE.joinpath(name).read_text() for name in ("root_only.sh", "sections.sh", "facts.sh")
+)
 FAMILIES = {
     "debian": "debian",
     "ubuntu": "debian",

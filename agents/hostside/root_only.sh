@@ -26,8 +26,13 @@ only_root() { # PATH: sets real, the same program without a symbolic link; fails
     mounted_by_root
 }
 
+may_run() { # PATH: of a program that was searched for; sets real. Who is not root runs what they like
+    real=$1 doubt=''
+    [ ! -O / ] || only_root "$1"
+}
+
 owned_by_root() { # PATH: sets mode
-    listed=$(LC_ALL=C ls -ldn -- "$1" 2>/dev/null) || { doubt="$1 does not exist" && return 1; }
+    listed=$(LC_ALL=C ls -ldn 2>/dev/null -- "$1") || { doubt="$1 does not exist" && return 1; }
     read -r mode _ owner _ <<END
 $listed
 END
@@ -49,11 +54,11 @@ follow() { # LINK: puts its target in front of rest
     rest=$target/$rest
 }
 
-mounted_by_root() { # what users may mount (FUSE, removable media, "user" in fstab) is always nosuid, whoever it says owns it
+mounted_by_root() { # what users attach (FUSE, removable media, "user" in fstab) is always nosuid, whoever it says owns it
     [ -r /proc/self/mountinfo ] || return 0
     while read -r _ _ _ _ point flags _; do
         case $point in *\\*) point=$(printf '%b.' "$point") && point=${point%.} ;; esac
         case $real/ in "${point%/}"/*) ;; *) continue ;; esac
-        case ,$flags, in *,nosuid,*) doubt="$point is mounted nosuid, as what users may mount is" && return 1 ;; esac
+        case ,$flags, in *,nosuid,*) doubt="$point is mounted nosuid, as it is for what users attach" && return 1 ;; esac
     done </proc/self/mountinfo
 }

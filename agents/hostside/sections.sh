@@ -30,8 +30,9 @@ versions() { # "PROGRAM ARG...", "NAME=PROGRAM ARG..." or "/PATTERN ARG..."...
             /*)
                 set +f # several may be installed: each says its own version
                 for found in ${program%% *}; do
+                    [ -x "$found" ] && may_run "$found" || continue
                     # shellcheck disable=SC2086  # the words of one version command
-                    [ ! -x "$found" ] || section "version $found" "$found" ${program#* }
+                    section "version $found" "$real" ${program#* }
                 done
                 set -f
                 continue

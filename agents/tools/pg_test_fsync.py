@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 
 from agents.command_forms import PATH
 from agents.contracts import (
@@ -69,6 +70,7 @@ SCRIPT = (
 # PLACE (a pattern), and the newest wins. Standard error says which it was.
 """
     + _marks.SHELL
+    + files("agents.hostside").joinpath("root_only.sh").read_bytes()
     + rb"""
 file=$1 seconds=$2 program=$3
 shift 3
@@ -83,10 +85,14 @@ versions() { # "MAJOR MINOR PATCH RANK PATH" of each: a path found earlier has t
     rank=1000
     while IFS= read -r found; do
         [ -x "$found" ] && [ -f "$found" ] || continue
-        said=$("$found" --version 2>/dev/null </dev/null) || continue
+        may_run "$found" || {
+            echo "pg_test_fsync.sh: $found is left out: root would run it, but $doubt" >&2
+            continue
+        }
+        said=$("$real" --version 2>/dev/null </dev/null) || continue
         said=$(echo "$said" | sed -n \
             '1s/^[^0-9]*\([0-9]\{1,4\}\)\.\{0,1\}\([0-9]\{0,4\}\)\.\{0,1\}\([0-9]\{0,4\}\).*/\1 0\2 0\3/p')
-        [ -z "$said" ] || echo "$said $rank $found"
+        [ -z "$said" ] || echo "$said $rank $real"
         rank=$((rank - 1))
     done
 }

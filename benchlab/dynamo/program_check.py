@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 from agents.contracts import Shell
@@ -13,7 +14,9 @@ from agents.dynamo import hostfacts
 VERSION = re.compile(rb"(?<![\d.])(1\.1\.0(?:-rc\d)?|20\d\d\.\d\d\.\d\d)(?![\d.])")
 OWN = b"Unknown purpose found in message"  # dynamo prints it; 1.1.0 alone is in dpkg, too
 LIBAIO, OLD_AIO = b"libaio.so.1", (b"aio_suspend", b"librt.so")
-ASK = r"""
+ASK = (
+    files("agents.hostside").joinpath("root_only.sh").read_text()
+    + r"""
 path=$(command -v -- "$1") && [ -f "$path" ] || { echo absent=yes; exit 0; }
 echo "path=$path"
 [ -x "$path" ] || echo "closed=yes"
@@ -26,8 +29,11 @@ for word in $(grep -aoE "$pattern" "$path" | sort -u); do echo "version=$word"; 
 for place in /lib /usr/lib; do
   [ ! -e "$place/x86_64-linux-gnu/libaio.so.1t64" ] || echo renamed=yes
 done
-LC_ALL=C ldd "$path" 2>&1 | sed -n 's/^[[:space:]]*\([^ ]*\) => not found.*/lacks=\1/p'
+# ldd may run what it looks at
+may_run "$path" || { echo "doubt=$doubt"; exit 0; }
+LC_ALL=C ldd "$real" 2>&1 | sed -n 's/^[[:space:]]*\([^ ]*\) => not found.*/lacks=\1/p'
 """
+)
 
 
 class Refused(Exception):
@@ -89,6 +95,8 @@ def look(shell: Shell, path: str) -> Looked:
     if "renamed" in said:  # the console links it (agents/dynamo/process.py)
         lacks = [name for name in lacks if name != hostfacts.LIBAIO]
     troubles = [f"it lacks {name}: {hostfacts.INSTALL_LIBAIO}" for name in lacks]
+    if said.get("doubt") and "closed" not in said:
+        troubles.append(f"root would run it, but {said['doubt']}")
     if "closed" in said:
         troubles.append("it cannot be executed: chmod 755")
     version = ""

