@@ -156,7 +156,7 @@ def signatures(head: bytes, tail: bytes, size: int) -> tuple[Signature, ...]:
 def traces(head: bytes) -> Iterator[Signature]:
     """Signatures of membership at the beginning of a device, as far as libblkid may not know them, each once."""
     found = {trace.type: trace for trace in (*_at_ends(head, b"", 0), *_spanning(head))}
-    spanning = {MBR_LDM: "ldm", **SPANNING}.values()
+    spanning = {"ldm", *SPANNING.values()}
     yield from (t for t in found.values() if t.type in UNKNOWN_TO_LIBBLKID or t.type in spanning)
 
 

@@ -171,7 +171,8 @@ class Machine:
         device = self.free(path)
         if any(s.type == kind for s in device.signatures):
             raise Refused(f"{path} has a {kind} signature already")
-        self._change(device, signatures=(*device.signatures, Signature(kind, 0, label, uuid)))
+        signature = Signature(kind, 0, label, uuid, devices=int(kind == "btrfs"))
+        self._change(device, signatures=(*device.signatures, signature))
         if owner:
             self.owners[device.name] = owner
 
