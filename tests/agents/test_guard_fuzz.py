@@ -16,7 +16,9 @@ from tests.agents.made_up import LAYOUT, claim, disk, host, spare, wiping
 
 NAMES = ("sdb", "sdc", "sdd", "sde")
 VOLUMES = ("bl17-data", "bl17", "vg0-root", "bl1-data", "bl170-x", "home")
-TRACES = ("ext4", "xfs", "gpt", "LVM2_member", "linux_raid_member", "swap", "never_heard_of")
+TRACES = ("ext4", "xfs", "gpt", "LVM2_member", "linux_raid_member", "swap", "ldm", "never_heard_of")
+KINDS = ("lvm", "lvm", "crypt", "loop", "zvol", "mpath")
+NAMES_OF_HARDWARE = ("5000c500a1b2c3d4", "0025385b71b00001", "cid7")
 WORDS = ("/dev/sdb", "/dev/sdc", "of=/dev/sdd", "/dev/sdb1", "sde", "8:32", "/dev/mapper/home")
 
 
@@ -34,7 +36,9 @@ class Fuzz:
         for number in range(self.random.randint(0, 2)):
             below = self.random.sample(made, self.random.randint(1, min(2, len(made))))
             parents = tuple(device.name for device in below)
-            made.append(self.device(f"dm-{number}", number + 40, "lvm", parents))
+            made.append(self.device(f"dm-{number}", number + 40, pick(KINDS), parents))
+        if rare(4):  # stands on no disk of this host, as a volume of a storage server does
+            made.append(self.device("loop7", 60, "loop", ()))
         self.facts = host(
             *made,
             members={pick(NAMES): pick(("lvm vg0", "lvm bl1", "md 0", "bcache"))}
@@ -64,13 +68,29 @@ class Fuzz:
             path=f"/dev/mapper/{pick(VOLUMES)}" if kind == "lvm" else f"/dev/{name}",
             parents=parents,
             serial=serial if kind == "disk" else "",
+            identifiers=self.identifiers(serial) if kind == "disk" else (),
             mounts=(pick(("/", "/data", "/mnt/benchlab/bl17")),) if rare(12) else (),
             swap=rare(20),
             read_only=rare(20),
             holders=("ghost",) if rare(20) else (),
-            signatures=(Signature(pick(TRACES)),) if rare(5) else (),
+            signatures=self.signatures(),
             signatures_known=not rare(20),
         )
+
+    def identifiers(self, serial: str) -> tuple[str, ...]:
+        """Those that its bus shows: none, the serial number, or another name as well."""
+        shown = (serial.lower(), self.random.choice(NAMES_OF_HARDWARE) if self.rare(3) else "")
+        return tuple(sorted({*shown} - {""})) if self.rare(2) else ()
+
+    def signatures(self) -> tuple[Signature, ...]:
+        pick = self.random.choice
+        if self.rare(6):
+            return (
+                Signature("btrfs", uuid=pick(("u-1", "u-2", "")), devices=pick((0, 1, 1, 1, 2))),
+            )
+        if self.rare(20):
+            return (Signature(pick(("xfs", "ext4")), devices=pick((0, 1, 2, 3))),)
+        return (Signature(pick(TRACES)),) if self.rare(5) else ()
 
 
 def provably_spare(node: str, facts: HostFacts, spares: dict[str, Spare]) -> bool:
@@ -82,26 +102,53 @@ def provably_spare(node: str, facts: HostFacts, spares: dict[str, Spare]) -> boo
     mine = f"serial:{device.serial}" if device.serial else f"weak:{device.name}:{device.size}"
     if mine not in spares or spares[mine].size != device.size or spares[mine].model != device.model:
         return False
-    if device.serial and [d.serial for d in facts.devices].count(device.serial) != 1:
+    if any(same_disk(device, other) for other in facts.devices if other is not device):
         return False
     on_it = {device.name}
     for _ in facts.devices:
         on_it |= {d.name for d in facts.devices if on_it & set(d.parents)}
     for name in on_it:
         one = by_name[name]
-        foreign = one.type == "lvm" and one.path not in (
-            "/dev/mapper/bl17",
-            "/dev/mapper/bl17-data",
-        )
+        ours = one.path in ("/dev/mapper/bl17", "/dev/mapper/bl17-data")
+        foreign = one.type not in ("disk", "part") and not ours
         if foreign or one.swap or (one.read_only and name == device.name) or one.holders:
             return False
         if set(one.mounts) - {"/mnt/benchlab/bl17"} or not one.signatures_known:
             return False
-        if {s.type for s in one.signatures} - {"ext4", "xfs", "gpt"}:
+        if {s.type for s in one.signatures} - {"ext4", "xfs", "gpt", "btrfs"}:
+            return False
+        if any(s.devices > 1 or (s.type == "btrfs" and s.devices == 0) for s in one.signatures):
+            return False
+        if any(half_of_a_btrfs(one, other, facts) for other in facts.devices if other is not one):
             return False
         if name in facts.members or name in facts.md_members or one.path in facts.swaps:
             return False
     return True
+
+
+def same_disk(device: BlockDevice, other: BlockDevice) -> bool:
+    """By any name of its hardware. Without a list of them, by the serial number."""
+    mine = set(device.identifiers) or {device.serial.lower()}
+    theirs = set(other.identifiers) or {other.serial.lower()}
+    alike = bool(device.serial) and device.serial == other.serial
+    return alike or bool((mine & theirs) - {""})
+
+
+def half_of_a_btrfs(one: BlockDevice, other: BlockDevice, facts: HostFacts) -> bool:
+    """Both show one btrfs, and not because one is above the other, or a third above both."""
+    uuids = [{s.uuid for s in d.signatures if s.type == "btrfs"} for d in (one, other)]
+    if not uuids[0] & uuids[1]:
+        return False
+    over = [above(one, facts), above(other, facts)]
+    return not over[0] & over[1]
+
+
+def above(device: BlockDevice, facts: HostFacts) -> set[str]:
+    """The device and all that stands on it, by the parents of each."""
+    names = {device.name}
+    for _ in facts.devices:
+        names |= {d.name for d in facts.devices if names & set(d.parents)}
+    return names
 
 
 SEEDS = st.integers(0, 2**64 - 1)
