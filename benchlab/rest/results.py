@@ -61,8 +61,7 @@ class Table(viewsets.GenericViewSet[Any]):
 
     def _list(self, request: Request) -> HttpResponseBase:
         asked = language.understand(self.shape, dict(request.query_params.lists()))
-        certain = reading.names_campaigns(asked)
-        seen = reading.campaigns(request.user, asked.library, archived=certain)
+        seen = reading.asked_for(asked, request.user)
         asked = reading.resolved(asked, seen)
         form = cast(Form, request.accepted_renderer)
         made = self.made(asked, seen, form)

@@ -33,7 +33,7 @@ from benchlab.rest.run_serializers import (
     TeardownSerializer,
     TransitionSerializer,
 )
-from benchlab.results import answers
+from benchlab.results import answers, columns
 from benchlab.runs.models import (
     Artifact,
     Attempt,
@@ -64,6 +64,7 @@ class ArtifactFilter(Strict):
 class MeasurementFilter(Strict):
     campaign = Whole(field_name="attempt__run__campaign")
     run = Whole(field_name="attempt__run")
+    name = Spoken(lambda: columns.FIGURES)
     stage = Moment(field_name="attempt__run__stage")
     unit = OneOf(choices=[(unit.value, unit.value) for unit in Unit])
 
@@ -75,6 +76,7 @@ class MeasurementFilter(Strict):
 class HistogramFilter(Strict):
     campaign = Whole(field_name="attempt__run__campaign")
     run = Whole(field_name="attempt__run")
+    name = Spoken(lambda: columns.LATENCIES)
 
     class Meta:
         model = Histogram
@@ -83,6 +85,7 @@ class HistogramFilter(Strict):
 
 class SeriesFilter(Strict):
     sampler = Spoken(registry.all_samplers)
+    metric = Spoken()
 
     class Meta:
         model = Series

@@ -71,6 +71,17 @@ FIGURE = (
     "(SELECT o.value FROM runs_measurement o WHERE o.attempt_id = a.id AND o.name = {}"
     " AND o.labels = '{{}}'::jsonb)"
 )
+# Names that tools give to what they measured: no mistake, even before anything has them.
+_WAYS = ("", "read.", "write.", "trim.")
+_STATISTICS = ("mean", "stddev", "min", "max", "p50", "p90", "p95", "p99", "p99.9", "p99.99")
+LATENCIES = frozenset(
+    {"sync.lat"} | {f"{way}{kind}" for way in _WAYS for kind in ("lat", "clat", "slat")}
+)
+FIGURES = frozenset(
+    {f"{way}{what}" for way in _WAYS for what in ("iops", "bandwidth", "bytes", "ios")}
+    | {f"{latency}.{statistic}" for latency in LATENCIES for statistic in _STATISTICS}
+    | {"errors", "runtime"}
+)
 OPTION_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,60}")
 
 OF_AN_ATTEMPT = (

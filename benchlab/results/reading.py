@@ -10,19 +10,23 @@ import psycopg
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
+from django.db.models import Q
 from psycopg.sql import SQL, Composable, Composed
 
 from agents.drivers import registry
-from benchlab.campaigns.models import Campaign
+from benchlab.campaigns.models import Campaign, Run
 from benchlab.results import sql
-from benchlab.results.columns import PARAM, Column, Kind
-from benchlab.results.language import EQUALS, Asked, Condition, Refused
+from benchlab.results.columns import FIGURES, PARAM, Column, Kind
+from benchlab.results.language import EQUALS, GREATEST, Asked, Condition, Refused, Value
 from benchlab.results.where import raw
+from benchlab.runs.models import Attempt
+from benchlab.web.filters import MOST_WORDS, none_of
 
 # Words that BenchLab knows; imported results have others, which only the rows tell.
 SPOKEN: Mapping[str, Callable[[], Iterable[str]]] = {
     "tool": registry.all_tools,
     "sampler": registry.all_samplers,
+    "metric": lambda: FIGURES,
 }
 
 # Columns that tell which campaigns are meant.
@@ -55,6 +59,38 @@ def campaigns(
     return raw(psycopg.ClientCursor(database()).mogrify(statement, parameters))
 
 
+def asked_for(
+    asked: Asked | None, user: AbstractBaseUser | AnonymousUser, *, few_rows: bool = False
+) -> Composable:
+    """The subquery of the campaigns that a table is of. Who names a campaign, run or attempt has it, also where it is
+    archived or the reference library's.
+    """
+    library = asked is not None and (asked.library or _names_library(asked, user))
+    return campaigns(user, library, few_rows=few_rows, archived=names_campaigns(asked))
+
+
+def _names_library(asked: Asked, user: AbstractBaseUser | AnonymousUser) -> bool:
+    """True when it names what is in the library and not the person's own, who may have a campaign of the same name."""
+    return any(
+        condition.column.name in CERTAIN
+        and condition.operator in ("eq", "in")
+        and any(_in_library(condition.column.name, value, user) for value in condition.values)
+        for condition in asked.conditions
+    )
+
+
+def _in_library(column: str, value: Value, user: AbstractBaseUser | AnonymousUser) -> bool:
+    rows = {"run": Run.objects, "attempt": Attempt.objects}.get(column, Campaign.objects)
+    which = Q(name=value) if column == "campaign" else Q()
+    if (text := str(value)).isascii() and text.isdecimal() and int(text) <= GREATEST:
+        which |= Q(pk=int(text))
+    return (
+        bool(which)
+        and not rows.for_user(user).filter(which).exists()
+        and rows.visible_to(user).filter(which).exists()
+    )
+
+
 def names_campaigns(asked: Asked | None) -> bool:
     """True when it asks for certain campaigns, runs or attempts: then what is archived may be among them."""
     conditions = asked.conditions if asked else ()
@@ -62,10 +98,11 @@ def names_campaigns(asked: Asked | None) -> bool:
 
 
 def resolved(asked: Asked, seen: Composable) -> Asked:
-    """With options that are numbers everywhere known as such. Raises Refused for one, and for a tool or sampler, that
-    neither BenchLab knows nor any run has."""
+    """With options that are numbers everywhere known as such. Raises Refused for one, and for a tool, a sampler, a
+    metric or a name, that neither BenchLab knows nor any run has."""
     for condition in asked.conditions:
-        _spoken(condition, seen)
+        _spoken(condition, seen, asked.shape.name)
+        _named(condition, seen)
     used = {c.column.option: f"{PARAM}{c.column.option}" for c in asked.conditions}
     used |= {c.option: "fields" for c in asked.columns}
     used |= {c.option: "ordering" for c, _ in asked.order}
@@ -84,18 +121,52 @@ def resolved(asked: Asked, seen: Composable) -> Asked:
     )
 
 
-def _spoken(condition: Condition, seen: Composable) -> None:
+def _spoken(condition: Condition, seen: Composable, table: str) -> None:
+    name = condition.column.name
+    if name not in SPOKEN or condition.operator not in EQUALS:
+        return
+    known = set(() if table == "series" and name == "metric" else SPOKEN[name]())
+    unknown = sorted({str(value) for value in condition.values} - known)
+    if name == "metric":
+        patterns = {word for word in unknown if condition.column.glob and "*" in word}
+        unknown = [
+            word for word in unknown if word not in patterns and not _measured(word, seen, table)
+        ]
+        there = _metrics(seen, table) if unknown else set()
+    else:
+        there = {word for (word,) in rows(sql.words(name, seen))} if unknown else set()
+    if strange := [word for word in unknown if word not in there]:
+        raise _refusal(condition, strange[0], there or known if name == "metric" else known | there)
+
+
+def _measured(metric: str, seen: Composable, table: str) -> bool:
+    return bool(rows(sql.has_metric(metric, seen, table)))
+
+
+def _metrics(seen: Composable, table: str) -> set[str]:
+    """Metrics of the newest attempts: all of them would be a walk through the whole table."""
+    return {word for (word,) in rows(sql.newest_metrics(seen, table))}
+
+
+def _named(condition: Condition, seen: Composable) -> None:
+    """An id that nobody has finds nothing, as another team's does; a name that nobody gave is a mistake."""
+    column = condition.column
+    if column.kind is not Kind.NAME or condition.operator not in EQUALS:
+        return
+    typed = sorted({str(value) for value in condition.values})
+    names = [text for text in typed if not (text.isascii() and text.isdecimal())]
+    if not names:
+        return
+    there = {name for (name,) in rows(sql.names(column.name, names, seen))}
+    if strange := [name for name in names if name not in there]:
+        some = {name for (name,) in rows(sql.names(column.name, None, seen, MOST_WORDS))}
+        raise _refusal(condition, strange[0], some)
+
+
+def _refusal(condition: Condition, word: str, there: Iterable[str]) -> Refused:
     name, operator = condition.column.name, condition.operator
-    if name not in SPOKEN or operator not in EQUALS:
-        return
-    unknown = set(map(str, condition.values)) - set(SPOKEN[name]())
-    if not unknown:
-        return
-    there = {word for (word,) in rows(sql.words(name, seen))}
-    if strange := sorted(unknown - there):
-        parameter = name if operator == "eq" else f"{name}__{operator}"
-        known = ", ".join(sorted(word for word in {*SPOKEN[name](), *there} if word))
-        raise Refused({parameter: f"{strange[0][:40]!r} is not one of them; there are {known}."})
+    parameter = name if operator == "eq" else f"{name}__{operator}"
+    return Refused({parameter: none_of(word, there)})
 
 
 def _numeric(column: Column) -> Column:

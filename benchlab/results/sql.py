@@ -158,6 +158,50 @@ def words(column: str, campaigns: Composable) -> Composed:
     )
 
 
+# Where the metrics of a table's rows stand.
+MEASURED = {"results": "runs_measurement", "series": "runs_series"}
+METRIC_IN = {"results": "name", "series": "metric"}
+NEWEST = 100  # attempts
+TABLES = {
+    "campaign": "campaigns_campaign",
+    "host": "hosts_host",
+    "topology": "topologies_topology",
+    "workload": "campaigns_workload",
+}
+
+
+def has_metric(metric: str, campaigns: Composable, table: str) -> Composed:
+    """Query with one row when any of their runs has it."""
+    return SQL(
+        "SELECT 1 FROM {} m JOIN runs_attempt a ON a.id = m.attempt_id JOIN campaigns_run r ON r.id = a.run_id"
+        " WHERE m.{} = {} AND r.campaign_id IN ({}) LIMIT 1"
+    ).format(raw(MEASURED[table]), raw(METRIC_IN[table]), Literal(metric), campaigns)
+
+
+def newest_metrics(campaigns: Composable, table: str) -> Composed:
+    """Query of the metrics that their newest attempts have."""
+    return SQL(
+        "SELECT DISTINCT m.{} FROM {} m WHERE m.attempt_id IN (SELECT a.id FROM runs_attempt a"
+        " JOIN campaigns_run r ON r.id = a.run_id WHERE r.campaign_id IN ({}) ORDER BY a.id DESC LIMIT {})"
+    ).format(raw(METRIC_IN[table]), raw(MEASURED[table]), campaigns, Literal(NEWEST))
+
+
+def names(
+    column: str, wanted: Sequence[str] | None, campaigns: Composable, most: int | None = None
+) -> Composed:
+    """Query of names in that table, of the teams of these campaigns; only those of `wanted` where there are some."""
+    table = TABLES[column]
+    mine = "k.id IN ({})"
+    if column != "campaign":
+        mine = "k.team_id IN (SELECT team_id FROM campaigns_campaign WHERE id IN ({}))"
+    return SQL("SELECT DISTINCT k.name FROM {} k WHERE {} {} ORDER BY 1 {}").format(
+        raw(table),
+        raw(mine).format(campaigns),
+        raw("") if wanted is None else SQL("AND k.name = ANY({})").format(Literal(list(wanted))),
+        raw("") if most is None else SQL("LIMIT {}").format(Literal(most)),
+    )
+
+
 def series_arrays(asked: Asked, campaigns: Composable) -> Composed:
     """Each series' columns, then times and values as PostgreSQL sends float8[] (times NULL: as before)."""
     shown = [c for c in asked.columns if c.name not in ("time", "value")]

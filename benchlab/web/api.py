@@ -217,7 +217,8 @@ class Owned(viewsets.GenericViewSet[M]):
     """Rows of the user's teams and no others: deny by default."""
 
     takes_fields = True  # where `fields` may choose (sparse_fields.py)
-    library = False  # whether the reference library has such rows: they are read by id, or with ?library=true
+    # Whether the reference library has such rows: read by id, as part of a campaign that is named, with ?library=true
+    library = False
     once: Once | None = None  # of a POST with an Idempotency-Key
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -267,8 +268,9 @@ class Owned(viewsets.GenericViewSet[M]):
         if self.action == "list" and isinstance(queryset, OwnedQuerySet):
             queryset = self._in_lists(queryset).teams_first()
         if self.library and self.request.method in SAFE_METHODS:
-            asked = self.request.query_params.get(filters.LIBRARY, "").lower() == "true"
-            if self.detail or asked:
+            asked = self.request.query_params
+            named = "true" if filters.PARTS_OF & asked.keys() else ""
+            if self.detail or asked.get(filters.LIBRARY, named).lower() == "true":
                 return cast("QuerySet[M]", queryset.visible_to(self.request.user))  # type: ignore[attr-defined]
         return cast("QuerySet[M]", queryset.for_user(self.request.user))  # type: ignore[attr-defined]
 

@@ -4,6 +4,7 @@ give none, as if nothing had been measured. What may be any text (a name, a seri
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -18,6 +19,7 @@ from rest_framework.filters import BaseFilterBackend, OrderingFilter
 from rest_framework.request import Request
 
 MOST_WORDS = 30  # that a refusal lists
+NEWEST = 5000  # rows whose words it knows
 GREATEST = 2**63 - 1  # PostgreSQL's bigint: a larger number would be an error of the server's
 SHARED = ("page", "page_size", "cursor", "ordering", "fields")
 LIBRARY = "library"
@@ -89,17 +91,24 @@ class Spoken(django_filters.CharFilter):  # type: ignore[misc]
         self.known = known
 
     def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
-        """Raises ValueError for a word that is nobody's."""
+        """Raises ValueError for a word that is nobody's; one that only these rows do not have finds nothing."""
         found: QuerySet[Any] = super().filter(qs, value)
-        if value and value not in (known := set(self.known())) and not found.exists():
-            there = qs.order_by().values_list(self.field_name, flat=True).distinct()
-            raise ValueError(none_of(value, known.union(there[:MOST_WORDS])))
+        if not value or value in (known := set(self.known())) or found.exists():
+            return found
+        every: QuerySet[Any] = self.parent.queryset
+        if not super().filter(every, value).exists():
+            newest = every.order_by("-pk").values_list(self.field_name, flat=True)[:NEWEST]
+            raise ValueError(none_of(value, {*newest, *known}))
         return found
 
 
 def none_of(value: object, allowed: Iterable[str]) -> str:
-    words = ", ".join(sorted(word for word in allowed if word)) or "none"
-    return f"{shortened(value)} is not one of them; there are {words}."
+    """Refusal of a word, with those that there are; of many, first those that are most like it."""
+    words = sorted({word for word in allowed if word})
+    if len(words) > MOST_WORDS:
+        near = difflib.get_close_matches(str(value)[:60], words, n=3)
+        words = [*near, *(word for word in words if word not in near)][:MOST_WORDS]
+    return f"{shortened(value)} is not one of them; there are {', '.join(words) or 'none'}."
 
 
 def shortened(value: object) -> str:

@@ -12,7 +12,8 @@ from benchlab.campaigns.models import Workload
 from benchlab.hosts.models import Credential, Host
 from benchlab.rest.urls import router
 from benchlab.runs.models import Artifact
-from tests.api.conftest import is_problem
+from benchlab.team.models import Team
+from tests.api.conftest import everything, is_problem
 from tests.charts import made
 
 NOUNS = [
@@ -208,6 +209,35 @@ def test_what_belongs_to_a_campaign(api, both, theirs, path):
     # An id of another team finds nothing, as one that nobody has: it is not told that it exists.
     assert results(api, f"/api/{path}{theirs.campaign.pk}") == []
     assert results(api, f"/api/{path}{2**62}") == []
+
+
+def test_a_campaign_of_the_library_that_is_named_is_found(api, both):
+    """On a fresh installation campaign 1 is the library's: it gave nothing without library=true."""
+    shared = everything(Team.objects.create(name="Library", library=True))
+    for noun in ("runs", "layouts", "attempts", "measurements", "artifacts", "series"):
+        path = f"/api/{noun}/?" + ("attempt" if noun == "series" else "campaign") + "="
+        pk = shared.attempts[0].pk if noun == "series" else shared.campaign.pk
+        assert results(api, f"{path}{pk}"), noun
+        assert results(api, f"{path}{pk}&library=false") == []
+        assert not {row["id"] for row in results(api, f"/api/{noun}/")} & {
+            row["id"] for row in results(api, f"{path}{pk}")
+        }
+
+
+@pytest.mark.parametrize(
+    "query", ["measurements/?name=iopz", "histograms/?name=iopz", "series/?metric=iopz"]
+)
+def test_a_word_that_nothing_has_is_refused_with_those_there_are(api, both, query):
+    (errors,) = is_problem(api.get(f"/api/{query}"), 400)["errors"].values()
+    assert errors[0].startswith("'iopz' is not one of them; there are ")
+    assert any(word in errors[0] for word in ("iops", "clat", "util"))
+
+
+def test_a_word_that_only_other_rows_have_finds_nothing(api, ours):
+    """A campaign that has no result yet is asked about all the time."""
+    empty = made.campaign(ours.team)
+    assert results(api, f"/api/measurements/?campaign={empty.pk}&name=iops") == []
+    assert results(api, "/api/measurements/?name=iops")
 
 
 def test_figures_of_a_run(api, ours):

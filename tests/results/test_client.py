@@ -22,6 +22,7 @@ from django.core.management import call_command
 
 from agents.plans import as_json
 from benchlab import client
+from benchlab.campaigns.models import Campaign
 from benchlab.client import Lab, LabError
 from benchlab.imports.articles import LIBRARY
 from benchlab.runs.models import Measurement
@@ -121,6 +122,25 @@ def test_the_notebook_redraws_the_article(user, lab):
         for depth, rate, latency in zip(rates.x, rates.y, latencies.y, strict=True)
     }
     assert half == 2 and len(printed) >= 9 and drawn == printed
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_the_first_examples_of_the_documentation_on_a_new_installation(user, lab):
+    """They printed a KeyError: campaign 1 is the library's, and was left out."""
+    call_command("load_library", verbosity=0)
+    first = Campaign.objects.order_by("pk")[0].pk
+    blocks = re.findall(r"(?ms)^```\n(.*?)^```$", (ROOT / "docs" / "api.md").read_text())
+    examples = [
+        block.replace("campaign=1&", f"campaign={first}&") for block in blocks if "pd." in block
+    ]
+    assert len(examples) == 2
+    names: dict[str, Any] = {"pd": pd, "URL": lab.url, "TOKEN": lab._token}
+    *before, last = examples[0].strip().split("\n")
+    exec("\n".join(before), names)
+    table = eval(last, names)
+    assert len(table) > 3 and table.notna().any().all() and table.index.name == "outstanding"
+    assert len(eval(examples[1], names)) > 3
 
 
 def executed(path: Path) -> dict:

@@ -16,6 +16,7 @@ from benchlab.campaigns.models import Run
 from benchlab.runs.models import Attempt, Measurement, Series
 from benchlab.team.models import Team
 from tests.api.conftest import everything, is_problem
+from tests.charts import made
 
 URL, SERIES = "/api/results/", "/api/series-table/"
 
@@ -82,17 +83,40 @@ def test_nothing_of_another_team(api, other_api, ours, theirs):
         assert set(map(str, read(api, form, "", SERIES)["attempt"])).isdisjoint(other)
 
 
-def test_the_library_when_it_is_asked_for(api, ours):
+def test_the_library_when_it_is_asked_for_or_named(api, ours):
+    """By id, or by a name that the person's own campaigns do not have: those are never pooled with the library's."""
     shared = everything(Team.objects.create(name="Library", library=True))
-    assert not rows(api, f"campaign={shared.campaign.pk}")
-    assert rows(api, f"campaign={shared.campaign.pk}&library=true")
+    theirs = {str(one.pk) for one in shared.attempts}
+    assert not {row["attempt"] for row in rows(api)} & theirs
+    assert {row["attempt"] for row in rows(api, "library=true")} > theirs
+    named = (f"campaign={shared.campaign.pk}", f"campaign_id={shared.campaign.pk}", f"run={shared.run.pk}",
+             f"attempt={shared.attempts[0].pk}")  # fmt: skip
+    for query in named:
+        for table in (URL, SERIES):
+            assert {row["attempt"] for row in rows(api, query, table)} <= theirs
+        assert rows(api, query)
+    assert shared.campaign.name == ours.campaign.name
+    assert not {row["attempt"] for row in rows(api, f"campaign={ours.campaign.name}")} & theirs
+    shared.campaign.name = "only there"
+    shared.campaign.save()
+    assert {row["attempt"] for row in rows(api, "campaign=only there")} == theirs
+
+
+def test_what_is_there_without_a_result_finds_nothing(api, ours):
+    made.topology(ours.team, "unused")
+    assert rows(api, "topology=unused") == []
+    assert rows(api, "metric=iopz*") == [] and rows(api, f"topology={2**60}") == []
+    Measurement.objects.all().delete()
+    assert rows(api, "metric=iops&metric=write.lat.p99") == []
+    assert (
+        "there are iops, " in is_problem(api.get(f"{URL}?metric=iopz"), 400)["errors"]["metric"][0]
+    )
 
 
 @pytest.mark.parametrize(
     ("query", "holds"),
     [
         ("topology=raw", lambda r: True),
-        ("topology=cooked", lambda r: False),
         ("oio__gte=4", lambda r: int(r["outstanding"]) >= 4),
         ("outstanding__lt=4", lambda r: int(r["outstanding"]) < 4),
         ("outstanding__in=1,7", lambda r: r["outstanding"] == "1"),
@@ -161,6 +185,13 @@ def test_by_id_or_name_and_by_a_metric_of_the_attempt(api, ours):
         ("format=xls", "format", "parquet"),
         ("wide=true&fields=metric", "fields", "one row per attempt"),
         ("tool=a%00b", "tool", "NUL"),
+        ("metric=iopz", "metric", "'iopz' is not one of them; there are "),
+        ("name__in=iops,iopz", "metric__in", "'iopz'"),
+        ("campaign=nope", "campaign", "'nope' is not one of them; there are "),
+        ("topology=nope", "topology", "raw"),
+        ("topology__ne=nope", "topology__ne", "raw"),
+        ("host=nope", "host", "'nope'"),
+        ("workload=nope", "workload", "'nope'"),
         ("tool=foi", "tool", "'foi' is not one of them; there are bonnie,"),
         ("tool__in=fio,foi", "tool__in", "'foi'"),
         ("outcome=succeded", "outcome", "succeeded"),
@@ -234,7 +265,7 @@ def test_a_host_that_writes_formulas(api, ours):
 
 def test_an_empty_table_has_its_columns(api, ours):
     for form in ("csv", "json", "arrow", "parquet"):
-        frame = read(api, form, "metric=none-such")
+        frame = read(api, form, "value__gt=1e300")
         assert len(frame) == 0 and "value" in frame.columns, form
 
 

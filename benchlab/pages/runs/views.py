@@ -51,9 +51,7 @@ def run_list(request: HttpRequest) -> HttpResponse:
     if FORM in request.GET:
         return redirect(f"{reverse('run-list')}?{query.from_form(request.GET)}")
     wish = query.read(request.GET)
-    library = wish.asked is not None and wish.asked.library
-    certain = reading.names_campaigns(wish.asked)
-    seen = reading.campaigns(request.user, library, few_rows=True, archived=certain)
+    seen = reading.asked_for(wish.asked, request.user, few_rows=True)
     found: dict[str, Any] = {}
     if wish.asked is not None:
         try:
