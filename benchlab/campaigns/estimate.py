@@ -136,7 +136,7 @@ def _warnings(
         yield from _uneven(wanted)
     spares = services.spare_devices(hosts)
     for host in hosts:
-        if not host.host_key:
+        if host.access == Host.Access.SSH and not host.host_key:
             yield f"{host}: its host key is not confirmed yet, so it cannot be reached."
         for topology in topologies:
             yield from _missing_devices(host, topology, spares[host.pk])

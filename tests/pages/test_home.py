@@ -273,6 +273,16 @@ def test_nothing_is_needed(web, known):
     assert 'id="person-title"' not in home(web)
 
 
+@pytest.mark.parametrize("access", [Host.Access.DESCRIBED, Host.Access.DYNAMO])
+def test_a_host_without_ssh_has_no_key_to_confirm(web, known, access):
+    """47 of them, each made by an import, hid all else on the page, for ever."""
+    Host.objects.create(team=known.team, name="from a paper", access=access)
+    text = home(web)
+    assert 'id="person-title"' not in text and "not confirmed" not in text
+    Host.objects.filter(name=known.host.name).update(host_key="")
+    assert "Its host key is not confirmed yet" in needed(home(web))
+
+
 def test_a_plan_that_waits_tells_host_disks_and_time(web, other_web, known):
     for name in "AB":
         disk(known.host, name, spare=True)

@@ -28,7 +28,10 @@ CLAIMED = Func(
 TO_COME = (LayoutPhase.DRAFT, LayoutPhase.WAITING)
 COMES = Q(phase__in=TO_COME, campaign__archived_at=None, campaign__cancelled_at=None)
 ASKS = ~Q(needs_person="")
-TROUBLED = ~Q(trouble="") | Q(host_key="") | ~Q(offered_key="")
+# A host that dynamo reaches has no key, and one that only results were imported from is never reached.
+TROUBLED = ~Q(access=Host.Access.DESCRIBED) & (
+    ~Q(trouble="") | Q(access=Host.Access.SSH, host_key="") | ~Q(offered_key="")
+)
 
 
 @dataclass(slots=True)
