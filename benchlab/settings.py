@@ -63,6 +63,7 @@ MIDDLEWARE = [
     "benchlab.web.compression.Compressed",
     "csp.middleware.CSPMiddleware",
     "benchlab.web.attachments.Sandboxed",
+    "benchlab.web.throttling.RateLimits",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

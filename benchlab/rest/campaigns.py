@@ -23,7 +23,7 @@ from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts.models import Host
 from benchlab.rest.dynamo_files import OfCampaigns, OfWorkloads
 from benchlab.rest.lifecycle import Keeps, NewCampaignNameSerializer, NewNameSerializer
-from benchlab.rest.run_filters import Moment
+from benchlab.rest.run_filters import CampaignState, Moment, RunOutcome
 from benchlab.runs import moves
 from benchlab.runs import progress as standing
 from benchlab.topologies.models import Topology
@@ -240,13 +240,21 @@ class Workloads(OfWorkloads, Keeps, mixins.CreateModelMixin, ReadOnly[Workload])
         return self._renamed(request, NewNameSerializer)
 
 
+class CampaignFilter(Strict):
+    state = CampaignState()
+
+    class Meta:
+        model = Campaign
+        fields: ClassVar = ["name"]
+
+
 class Campaigns(OfCampaigns, Keeps, ReadOnly[Campaign]):
     """Campaigns: make one, look at its layouts' plans, apply them with the fingerprints you saw."""
 
     library = True
     queryset = Campaign.objects.all()
     serializer_class = CampaignSerializer
-    filterset_fields = ["name"]
+    filterset_class = CampaignFilter
     ordering_fields = ["id", "name", "created_at", "started_at"]
 
     @extend_schema(request=NewCampaignSerializer, responses={201: CampaignSerializer, 400: Problem})
@@ -352,6 +360,7 @@ def _asked(sent: RepeatsSerializer) -> Any:
 class RunFilter(Strict):
     tool = Spoken(registry.all_tools)
     stage = Moment()
+    outcome = RunOutcome()
 
     class Meta:
         model = Run

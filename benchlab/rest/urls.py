@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.urls import include, path, re_path
-from drf_spectacular.views import SpectacularAPIView
 from rest_framework.routers import DefaultRouter
 
 from benchlab.pages.team import views as team_views
@@ -26,7 +25,7 @@ from benchlab.rest import (
     topologies,
     verdicts,
 )
-from benchlab.team.docs import SharedGenerator
+from benchlab.team.docs import SharedSchema
 from benchlab.web.api import Nowhere
 
 router = DefaultRouter()
@@ -80,7 +79,7 @@ router.register("verdicts", verdicts.Verdicts, "verdict")
 
 urlpatterns = [
     path("", include((router.urls, "api"))),  # pages have the plain names: campaign-list
-    path("schema/", SpectacularAPIView.as_view(generator_class=SharedGenerator), name="schema"),
+    path("schema/", SharedSchema.as_view(), name="schema"),
     path("docs/", team_views.api_docs, name="api-docs"),
     path("token/", team_views.api_tokens, name="api-token"),
     path("token/end/", team_views.end_tokens, name="api-tokens-end"),

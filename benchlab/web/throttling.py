@@ -1,13 +1,21 @@
-"""Request limits per minute of a token, and of all tokens of a person together; generous, by environment."""
+"""Request limits per minute of a token, and of all tokens of a person together; generous, by environment.
+
+Each answer has what is left of the limit that is nearest: RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset of
+https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-ratelimit-headers-06, the last in seconds from now.
+"""
 
 from __future__ import annotations
 
 import logging
+import math
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.conf import settings
 from django.core.cache import cache
+from django.http import HttpRequest, HttpResponseBase
+from django.utils.deprecation import MiddlewareMixin
 from redis.exceptions import RedisError
 from rest_framework.throttling import BaseThrottle
 
@@ -21,6 +29,28 @@ MINUTE = 60
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Requests of this minute: how many one may send, and how many are left."""
+
+    limit: int
+    remaining: int
+
+
+class RateLimits(MiddlewareMixin):
+    """Puts the limit that the request is nearest to into its answer, also into a refusal and a stream."""
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        budget: Budget | None = getattr(request, "rate_budget", None)
+        if budget is not None:
+            response["RateLimit-Limit"] = str(budget.limit)
+            response["RateLimit-Remaining"] = str(budget.remaining)
+            response["RateLimit-Reset"] = str(math.ceil(_seconds_left()))
+        return response
+
+
 class PerMinute(BaseThrottle):
     """Counts in Redis, for all web processes together. Without Redis nobody is held up."""
 
@@ -31,11 +61,14 @@ class PerMinute(BaseThrottle):
         most = settings.BENCHLAB_API_RATES[self.scope]
         if not whose or not most:
             return True
-        return counted(f"rate:{self.scope}:{whose}:{int(time.time() // MINUTE)}") <= most
+        used = counted(f"rate:{self.scope}:{whose}:{int(time.time() // MINUTE)}")
+        if used:
+            _note(request._request, Budget(most, max(most - used, 0)))
+        return used <= most
 
     def wait(self) -> float:
         """Seconds until the next minute."""
-        return MINUTE - time.time() % MINUTE
+        return _seconds_left()
 
     def whose(self, request: Request, view: Any) -> str:
         """Empty: not counted."""
@@ -60,6 +93,17 @@ class Exports(PerMinute):
 
     def whose(self, request: Request, view: Any) -> str:
         return super().whose(request, view) if getattr(view, "exports", False) else ""
+
+
+def _note(request: HttpRequest, budget: Budget) -> None:
+    """The nearest of the limits that the request counts for."""
+    known: Budget | None = getattr(request, "rate_budget", None)
+    if known is None or budget.remaining < known.remaining:
+        request.rate_budget = budget  # type: ignore[attr-defined]
+
+
+def _seconds_left() -> float:
+    return MINUTE - time.time() % MINUTE
 
 
 def counted(key: str) -> int:

@@ -13,6 +13,7 @@ from django.core.cache import caches
 from django.db import connections
 from django.utils import timezone
 from redis.exceptions import RedisError
+from rest_framework.test import APIClient
 
 from benchlab.campaigns.models import Workload
 from benchlab.rest.urls import router
@@ -185,6 +186,40 @@ def test_too_many_in_a_minute(api, other_api, ours, theirs, counting):
     is_problem(said, 429)
     assert 1 <= int(said["Retry-After"]) <= 60
     assert other_api.get("/api/hosts/").status_code == 200
+
+
+def test_every_answer_has_what_is_left_of_the_limit(api, other_api, ours, counting):
+    """Of the nearest one, in the fields of draft-ietf-httpapi-ratelimit-headers-06: also refusals and streams."""
+    counting.setitem(settings.BENCHLAB_API_RATES, "token", 7)
+    counting.setitem(settings.BENCHLAB_API_RATES, "export", 2)
+    counting.setattr(
+        throttling, "counted", lambda key, real=throttling.counted: real(f"{key}-h-{ours.team.pk}")
+    )
+    paths = (
+        "hosts/",
+        "hosts/?nope=1",
+        "hosts/9999999/",
+        "nowhere/",
+        "results/",
+        "schema/?format=json",
+        "hosts/",
+        "hosts/",
+    )
+    answers = [api.get(f"/api/{path}") for path in paths]
+    assert [answer.status_code for answer in answers] == [200, 400, 404, 404, 200, 200, 200, 429]
+    left = [(answer["RateLimit-Limit"], answer["RateLimit-Remaining"]) for answer in answers]
+    assert left == [
+        ("7", "6"),
+        ("7", "5"),
+        ("7", "4"),
+        ("7", "3"),
+        ("2", "1"),
+        ("7", "1"),
+        ("7", "0"),
+        ("7", "0"),
+    ]
+    assert all(1 <= int(answer["RateLimit-Reset"]) <= 60 for answer in answers)
+    assert "RateLimit-Limit" not in APIClient().get("/api/hosts/")
 
 
 def test_exports_have_a_limit_of_their_own(api, ours, counting):

@@ -11,7 +11,8 @@ import pytest
 from benchlab.campaigns.models import Workload
 from benchlab.hosts.models import Credential, Host
 from benchlab.rest.urls import router
-from benchlab.runs.models import Artifact
+from benchlab.runs.models import Artifact, Attempt, Layout
+from benchlab.runs.progress import State
 from benchlab.team.models import Team
 from tests.api.conftest import everything, is_problem
 from tests.charts import made
@@ -291,6 +292,39 @@ def test_campaigns_say_how_far_they_are(api, ours):
     row = api.get(f"/api/campaigns/{ours.campaign.pk}/").json()
     assert row["state"] == "done"
     assert row["progress"] == {"runs": 2, "counts": {"succeeded": 2}, "drafts": 0, "eta_s": None}
+
+
+def test_campaigns_by_state_and_runs_by_outcome(api, ours):
+    """As `state` and `progress` tell them, for every one of them."""
+    other = made.campaign(ours.team)
+    Layout.objects.create(
+        campaign=other, host=ours.host, topology=ours.topology, stack=[], phase="draft"
+    )
+    rows = {row["id"]: row for row in results(api, "/api/campaigns/")}
+    assert {row["state"] for row in rows.values()} >= {"done", "draft"}
+    for state in State.values:
+        found = {row["id"] for row in results(api, f"/api/campaigns/?state={state}")}
+        assert found == {pk for pk, row in rows.items() if row["state"] == state}, state
+    first, second = ours.campaign.runs.order_by("pk")[:2]
+    layout = ours.attempts[0].layout
+    again = Attempt.objects.create(
+        run=first, layout=layout, number=2, phase="done", outcome="failed"
+    )
+    for phase, outcome, word in (
+        ("done", "failed", "failed"),
+        ("queued", "", "queued"),
+        ("starting", "", "running"),
+    ):
+        Attempt.objects.filter(pk=again.pk).update(phase=phase, outcome=outcome)
+        counts = api.get(f"/api/campaigns/{ours.campaign.pk}/").json()["progress"]["counts"]
+        assert counts == {"succeeded": 1, word: 1}
+        for asked, run in ((word, first), ("succeeded", second)):
+            path = f"/api/runs/?campaign={ours.campaign.pk}&outcome={asked}"
+            assert [row["id"] for row in results(api, path)] == [run.pk]
+    assert (
+        "succeeded" in is_problem(api.get("/api/runs/?outcome=good"), 400)["errors"]["outcome"][0]
+    )
+    assert "draft" in is_problem(api.get("/api/campaigns/?state=ready"), 400)["errors"]["state"][0]
 
 
 def test_somebody_in_two_teams_sees_both_once(api, user, ours, theirs):
