@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -99,25 +99,31 @@ def salvaged(extractions: Sequence[Extraction], outputs: Mapping[str, bytes]) ->
 def try_extractions(
     sample: str, lines: Sequence[str], file: str = "stdout", seconds: float = 5.0
 ) -> list[Tried]:
-    """Outcomes of all lines on `sample`, were it the program's `file`. Raises nothing; `seconds` bounds each."""
+    """Outcomes of all lines on `sample`, were it the program's `file`. Raises nothing; `seconds` bounds each regex."""
     shown = text(sample.encode())
     tried: list[Tried] = []
     for number, line in enumerate(lines, 1):
-        try:
-            one = read([line])[0]
-            if any(one.name == other.name for other in tried if other.extraction != line):
-                raise OptionsError(f"extract: line {number}: {one.name} is defined twice")
-            if one.file != file:
-                tried.append(Tried(line, one.name, trouble=f"reads {one.file}, which is missing"))
-                continue
-            for metric in _metrics(one, {file: shown}, seconds):
-                tried.append(_row(line, metric))
-        except ParseError as error:
-            tried.append(Tried(line, line.partition(" ")[0], line=error.line, trouble=str(error)))
-        except AgentError as error:
-            said = str(error).removeprefix("extract: line 1, ").removeprefix(f"{line[:120]!r}: ")
-            tried.append(Tried(line, trouble=said))
+        earlier = {row.name for row in tried if row.extraction != line}
+        tried += try_line(number, line, shown, file, seconds, earlier)
     return tried
+
+
+def try_line(
+    number: int, line: str, sample: str, file: str, seconds: float, earlier: Container[str]
+) -> list[Tried]:
+    """Outcome of one line; `earlier` has the names that other lines define. Raises nothing."""
+    try:
+        one = read([line])[0]
+        if one.name in earlier:
+            raise OptionsError(f"extract: line {number}: {one.name} is defined twice")
+        if one.file != file:
+            return [Tried(line, one.name, trouble=f"reads {one.file}, which is missing")]
+        return [_row(line, metric) for metric in _metrics(one, {file: sample}, seconds)]
+    except ParseError as error:
+        return [Tried(line, line.partition(" ")[0], line=error.line, trouble=str(error))]
+    except AgentError as error:
+        reason = str(error).removeprefix("extract: line 1, ").removeprefix(f"{line[:120]!r}: ")
+        return [Tried(line, trouble=reason)]
 
 
 def text(raw: bytes) -> str:

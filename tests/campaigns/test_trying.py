@@ -26,8 +26,10 @@ def tried(web, **changes):
     return web.post(reverse("workload-try"), {**TYPED, **changes}, headers={"HX-Request": "true"})
 
 
-def test_what_would_be_read_is_shown_with_its_line(web, rf):
-    found = trial(rf.post("/", TYPED))
+def test_what_would_be_read_is_shown_with_its_line(web, rf, user):
+    request = rf.post("/", TYPED)
+    request.user = user
+    found = trial(request)
     rows = [(row.name, row.value, row.unit, row.line) for row in found["rows"]]
     assert rows == [("iops", 1234.0, "op/s", 2), ("bandwidth", 4.8 * 1048576, "B/s", 2)]
     assert found["shown"] == [

@@ -17,7 +17,7 @@ from agents.contracts import AgentError
 from agents.drivers import registry
 from agents.texts import extraction
 from agents.texts.extraction import Tried
-from benchlab.campaigns import cost, matrix, points
+from benchlab.campaigns import cost, matrix, points, trials
 from benchlab.campaigns.forms import WorkloadForm
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.campaigns.presets import PRESETS, Preset, grouped
@@ -34,7 +34,6 @@ from benchlab.web.row_ids import row_id
 
 EXTRACTING = "command"  # the tool whose option `extract` is tried
 LONGEST = 1_000_000  # characters of a sample
-SECONDS = 2.0  # for all lines together, beside the sample's own size
 # By the word that the list's address has for each column.
 COLUMNS = {
     "name": lists.by_name(),
@@ -184,7 +183,10 @@ def trial(request: HttpRequest) -> dict[str, Any]:
     if len(sample) > LONGEST or len(lines) > extraction.MOST:
         too_much = f"That is more than {LONGEST:,} characters or {extraction.MOST} lines."
         return {**found, "trouble": too_much}
-    rows = extraction.try_extractions(sample, lines, file, SECONDS / len(lines))
+    try:
+        rows = trials.try_lines(team_of(request.user).pk, sample, lines, file)
+    except trials.Busy:
+        return {**found, "trouble": "Other patterns are being tried. Try again in a few seconds."}
     return {**found, "rows": rows, "shown": _read_lines(sample, rows)}
 
 
