@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,7 +17,7 @@ from typing import Any
 import redis
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import connection, transaction
-from django.db.models import QuerySet
+from django.db.models import Min, QuerySet
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
@@ -34,8 +35,10 @@ PERFORM = "benchlab.hosts.tasks.perform_host_task"
 Result = dict[str, Any]
 PERFORMING = 0x626E  # leases of tasks: a dead worker's are free at once
 SEATS = 0x626F  # the lock under which seats are given
-# Of a worker's eight threads: hosts that are silent must leave enough of them to campaigns
-AT_ONCE = 3
+# Of a worker's eight threads: hosts that are silent must leave enough of them to campaigns, and those of one team a
+# seat to other teams.
+AT_ONCE = 4
+AT_ONCE_OF_TEAM = 3
 AGAIN = timedelta(seconds=10)  # a message that was not taken by then is sent again
 STALE = timedelta(minutes=15)  # nobody expects any more what no worker began by then
 MOST_TRIES = 3  # a worker that dies of a task takes only so many others along
@@ -125,11 +128,23 @@ def perform(pk: int) -> None:
     with lease(pk, PERFORMING) as held:
         if held and (row := _seated(pk)):
             _perform(row)
-            _tell(*_waiting().values_list("pk", flat=True)[:1])
+            if (following := next_in_turn()) is not None:
+                _tell(following)
 
 
-def _waiting() -> QuerySet[HostTask]:
-    return HostTask.objects.filter(ended_at=None, started_at=None).order_by("pk")
+def next_in_turn() -> int | None:
+    """Oldest task of the team that has fewest in hand; None where each team that waits has its share."""
+    still_open = HostTask.objects.filter(ended_at=None)
+    waiting = still_open.filter(started_at=None).values("host__team").annotate(oldest=Min("pk"))
+    seats = _seats_by_team(still_open)
+    turns = [(seats[row["host__team"]], row["oldest"]) for row in waiting]
+    taken, oldest = min(turns, default=(AT_ONCE_OF_TEAM, 0))
+    return oldest if taken < AT_ONCE_OF_TEAM else None
+
+
+def _seats_by_team(still_open: QuerySet[HostTask]) -> Counter[int]:
+    taken = still_open.filter(started_at__isnull=False)
+    return Counter(taken.values_list("host__team", flat=True))
 
 
 def _seated(pk: int) -> HostTask | None:
@@ -144,8 +159,9 @@ def _seated(pk: int) -> HostTask | None:
         if hopeless := _hopeless(row):
             _end(row, error=hopeless)
             return None
-        taken = still_open.filter(started_at__isnull=False).exclude(pk=pk)
-        if row.started_at is None and taken.count() >= AT_ONCE:
+        seats = _seats_by_team(still_open.exclude(pk=pk))
+        full = seats.total() >= AT_ONCE or seats[row.host.team_id] >= AT_ONCE_OF_TEAM
+        if row.started_at is None and full:
             return None
         row.tries += 1
         still_open.filter(pk=pk).update(started_at=now, tries=row.tries)

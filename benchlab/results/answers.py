@@ -21,6 +21,7 @@ from rest_framework.request import Request
 from benchlab.results.language import Refused
 from benchlab.results.reading import gathered
 from benchlab.results.streaming import Busy, Pump
+from benchlab.team import current_roles
 from benchlab.web.spreadsheets import cell
 
 PART = 256 << 10  # bytes
@@ -94,7 +95,8 @@ def answer(request: HttpRequest, make: Make, kind: str, name: str) -> HttpRespon
 
 def _answered(request: HttpRequest, make: Make, kind: str) -> HttpResponseBase:
     if isinstance(request, ASGIRequest):
-        pump = Pump(lambda: _parts(make()), request.user.pk)
+        team = min(current_roles.of(request.user).viewer, default=None)
+        pump = Pump(lambda: _parts(make()), request.user.pk, team)
         if pump.whole is None:
             return StreamingHttpResponse(pump, content_type=kind)
         return _whole(request, pump.whole, kind)

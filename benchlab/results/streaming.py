@@ -20,8 +20,10 @@ PATIENCE_S = 120.0  # then whoever asked is gone, or might as well be
 SLOWEST = 32 << 10
 AT_ONCE = threading.BoundedSemaphore(8)  # each holds a connection of PostgreSQL's
 OF_ONE = 4  # of those, of one person; all guests are one
+OF_TEAM = 6  # and of all of a team
 
 _under_way: Counter[Hashable] = Counter()
+_of_teams: Counter[Hashable] = Counter()
 _counting = threading.Lock()
 
 
@@ -33,29 +35,33 @@ class TooSlow(Exception):
     """Others wait for the place."""
 
 
-def _take(whose: Hashable) -> None:
+def _take(whose: Hashable, team: int | None) -> None:
     """A place. Raises Busy."""
     with _counting:
-        if _under_way[whose] >= OF_ONE or not AT_ONCE.acquire(blocking=False):
+        if _under_way[whose] >= OF_ONE or (team is not None and _of_teams[team] >= OF_TEAM):
+            raise Busy
+        if not AT_ONCE.acquire(blocking=False):
             raise Busy
         _under_way[whose] += 1
+        _of_teams[team] += 1
 
 
-def _give_back(whose: Hashable) -> None:
+def _give_back(whose: Hashable, team: int | None) -> None:
     with _counting:
-        _under_way[whose] -= 1
-        if not _under_way[whose]:
-            del _under_way[whose]
+        for counts, key in ((_under_way, whose), (_of_teams, team)):
+            counts[key] -= 1
+            if not counts[key]:
+                del counts[key]
         AT_ONCE.release()
 
 
 class _Line:
     """State that the thread and its Pump share. The thread knows no Pump, so that one whom nobody keeps ends it."""
 
-    def __init__(self, whose: Hashable) -> None:
+    def __init__(self, whose: Hashable, team: int | None) -> None:
         self.parts: queue.Queue[bytes | BaseException | None] = queue.Queue(AHEAD)
         self.stop = threading.Event()
-        self.whose = whose
+        self.whose, self.team = whose, team
         self._waited_s = 0.0  # in all, for parts to be taken
         self._size = 0  # bytes of those that were
 
@@ -70,7 +76,7 @@ class _Line:
                 self._break_off(error)
         finally:
             connections.close_all()
-            _give_back(self.whose)
+            _give_back(self.whose, self.team)
 
     def _break_off(self, error: BaseException) -> None:
         """In place of the parts that wait: half a file must not look whole, and who waits for a part has an end."""
@@ -100,17 +106,22 @@ class Pump:
     """Async iterator over what `make()` yields; `close` ends it early. Two parts are there once it is made.
 
     One that is dropped ends as well: whoever asked had hung up before the answer was begun, and nobody closes that.
-    `whose`: who asked. Raises Busy, and what `make` raises before its first part.
+    `whose`: who asked, and a member of which team. Raises Busy, and what `make` raises before its first part.
     """
 
-    def __init__(self, make: Callable[[], Iterator[bytes]], whose: Hashable = None) -> None:
-        _take(whose)
-        line = self._line = _Line(whose)
+    def __init__(
+        self,
+        make: Callable[[], Iterator[bytes]],
+        whose: Hashable = None,
+        team: int | None = None,
+    ) -> None:
+        _take(whose, team)
+        line = self._line = _Line(whose, team)
         weakref.finalize(self, line.stop.set)
         try:
             threading.Thread(target=line.run, args=(make,), daemon=True).start()
         except RuntimeError:  # no thread is to be had
-            _give_back(whose)
+            _give_back(whose, team)
             raise
         self._held = [line.parts.get()]
         if self._held[0] is not None and not isinstance(self._held[0], BaseException):

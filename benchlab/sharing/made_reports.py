@@ -20,7 +20,8 @@ import orjson
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.core.exceptions import ValidationError
-from django.db.models import F, QuerySet
+from django.db.models import F, Max, Min, QuerySet
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import escape
@@ -148,7 +149,7 @@ def make() -> None:
         with lease(0, PRINTING) as held:
             if not held:
                 return
-            while (row := _due().first()) is not None:
+            while (row := next_in_turn()) is not None:
                 _make(row)
 
 
@@ -163,6 +164,17 @@ def sweep() -> None:
 
 def _due() -> QuerySet[MadeReport]:
     return MadeReport.objects.filter(made_at=None).order_by("pk")
+
+
+def next_in_turn() -> MadeReport | None:
+    """Oldest report that waits, of the team whose last one was made longest ago; None for none."""
+    team = Coalesce("campaign__team", "view__team")
+    rows = MadeReport.objects.order_by().annotate(team=team)
+    ended = rows.exclude(made_at=None).values("team").annotate(last=Max("made_at"))
+    last = {row["team"]: row["last"].timestamp() for row in ended}
+    waiting = rows.filter(made_at=None).values("team").annotate(oldest=Min("pk"))
+    turns = [(last.get(row["team"], 0.0), row["oldest"]) for row in waiting]
+    return MadeReport.objects.filter(pk=min(turns)[1]).first() if turns else None
 
 
 def _make(row: MadeReport) -> None:

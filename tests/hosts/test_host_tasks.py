@@ -16,6 +16,7 @@ from agents.ssh import dial
 from benchlab.engine import sweeper
 from benchlab.hosts import contact, discovery, host_tasks, installing, services
 from benchlab.hosts.models import Host, HostTask, PackageInstall
+from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
 from benchlab.workers import beats, messages
 from benchlab.workers.lease import lease
@@ -42,6 +43,11 @@ def sent(monkeypatch) -> list[tuple[str, int]]:
     found: list[tuple[str, int]] = []
     monkeypatch.setattr(messages, "send", lambda task, pk: found.append((task, pk)))
     return found
+
+
+@pytest.fixture
+def other_team(db) -> Team:
+    return Team.objects.create(name="Others")
 
 
 @pytest.fixture
@@ -154,9 +160,7 @@ def test_silent_hosts_leave_threads_to_campaigns(host, monkeypatch, sent):
     rows = [
         ask(services.add_host(host.team, f"h{n}", "192.0.2.1", host.credential)) for n in range(8)
     ]
-    HostTask.objects.filter(pk__in=[row.pk for row in rows[: host_tasks.AT_ONCE]]).update(
-        started_at=timezone.now(), tries=1
-    )
+    begun(*rows[: host_tasks.AT_ONCE_OF_TEAM])
     monkeypatch.setattr(services, "read_facts", lambda host: pytest.fail("has no seat"))
     host_tasks.perform(rows[-1].pk)
     assert fresh(rows[-1]).started_at is None
@@ -168,6 +172,49 @@ def test_silent_hosts_leave_threads_to_campaigns(host, monkeypatch, sent):
     monkeypatch.setattr(services, "read_facts", refused)
     host_tasks.perform(rows[-1].pk)
     assert fresh(rows[-1]).error == "refused"
+
+
+def begun(*rows: HostTask) -> None:
+    HostTask.objects.filter(pk__in=[row.pk for row in rows]).update(
+        started_at=timezone.now(), tries=1
+    )
+
+
+def hosts_of(team: Team, count: int) -> list[Host]:
+    key = services.make_credential(team, f"of {team.pk}")
+    return [services.add_host(team, f"{team.pk}-{n}", "192.0.2.1", key) for n in range(count)]
+
+
+def test_one_teams_silent_hosts_leave_a_seat_to_others(host, other_team, monkeypatch, sent):
+    """Twelve hosts that drip a banner kept another team's facts waiting for a minute."""
+    slow = [ask(silent) for silent in hosts_of(host.team, 12)]
+    begun(*slow[: host_tasks.AT_ONCE_OF_TEAM])
+    monkeypatch.setattr(services, "read_facts", lambda host: pytest.fail("has no seat"))
+    host_tasks.perform(slow[-1].pk)
+    assert fresh(slow[-1]).started_at is None
+    (theirs,) = (ask(one) for one in hosts_of(other_team, 1))
+
+    def refused(host):
+        raise AgentError("refused", Reason.CONNECTION_REFUSED)
+
+    monkeypatch.setattr(services, "read_facts", refused)
+    host_tasks.perform(theirs.pk)
+    assert fresh(theirs).error == "refused"
+
+
+def test_the_next_seat_is_of_the_team_that_has_fewest(host, other_team, sent):
+    slow = [ask(silent) for silent in hosts_of(host.team, 6)]
+    theirs = [ask(one) for one in hosts_of(other_team, 2)]
+    begun(slow[0], slow[1])
+    assert host_tasks.next_in_turn() == theirs[0].pk
+    begun(theirs[0])
+    assert host_tasks.next_in_turn() == theirs[1].pk
+    HostTask.objects.filter(pk__in=[slow[0].pk, slow[1].pk]).update(ended_at=timezone.now())
+    assert host_tasks.next_in_turn() == slow[2].pk
+    begun(*slow[2:5])
+    HostTask.objects.filter(pk=theirs[1].pk).update(ended_at=timezone.now())
+    # The team has all that it may: nobody else waits.
+    assert host_tasks.next_in_turn() is None
 
 
 @pytest.mark.django_db(transaction=True)

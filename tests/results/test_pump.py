@@ -141,6 +141,20 @@ def test_one_person_leaves_places_to_others():
     until(lambda: slots() == free and not +streaming._under_way)
 
 
+def test_one_team_leaves_places_to_others():
+    free = slots()
+    theirs = [streaming.Pump(endless, person, 3) for person in range(streaming.OF_TEAM)]
+    with pytest.raises(streaming.Busy):
+        streaming.Pump(endless, streaming.OF_TEAM, 3)
+    other = streaming.Pump(endless, 99, 4)
+    theirs.pop().close()
+    until(lambda: streaming._of_teams[3] == streaming.OF_TEAM - 1)
+    theirs.append(streaming.Pump(endless, streaming.OF_TEAM, 3))
+    del theirs, other
+    gc.collect()
+    until(lambda: slots() == free and not +streaming._of_teams)
+
+
 def test_without_a_thread_no_place_is_lost(monkeypatch):
     def none(self: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")

@@ -18,10 +18,11 @@ from django.urls import reverse
 from django.utils import timezone
 from markdown_it import MarkdownIt
 
+from benchlab.campaigns.models import Campaign
 from benchlab.runs.models import StepLog
 from benchlab.sharing import chromium, made_reports
 from benchlab.sharing.models import MadeReport, SavedView
-from benchlab.team.models import Membership
+from benchlab.team.models import Membership, Team
 from benchlab.team.roles import Role
 from benchlab.workers import messages
 from tests.browser.test_report_file import texts_of
@@ -276,6 +277,24 @@ def test_nobody_queues_more_than_a_few(web, team, nowhere, campaign):
     assert MadeReport.objects.count() == made_reports.MOST_WAITING
     page = web.get(answer["Location"]).content.decode()
     assert "being made for you already" in page
+
+
+def test_teams_take_turns(user, team, campaign):
+    other_team = Team.objects.create(name="Others")
+    theirs = made.campaign(other_team, "Theirs")
+
+    def waits(of: Campaign) -> MadeReport:
+        return MadeReport.objects.create(
+            campaign=of, shown=[of.pk], format="markdown", page=b"", by=user
+        )
+
+    mine = [waits(campaign) for _ in range(3)]
+    last = waits(theirs)
+    order = []
+    while (row := made_reports.next_in_turn()) is not None:
+        order.append(row.pk)
+        MadeReport.objects.filter(pk=row.pk).update(made_at=timezone.now())
+    assert order == [mine[0].pk, last.pk, mine[1].pk, mine[2].pk]
 
 
 def test_an_unknown_format_is_refused(web, campaign):
