@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from agents import options
+from agents.contracts import Target
+from agents.drivers import registry
 from agents.facts import health, linux, settings, zfs
 from agents.facts.health import Health
-from agents.facts.model import Bcache, Dataset, MdArray, Mount, Zpool
+from agents.facts.model import Bcache, Dataset, HostFacts, MdArray, Mount, Zpool
 from agents.facts.sections import Section
 from agents.facts.settings import Change, Scope
 from agents.plans import settings as plan_settings
 from agents.plans import stack
 from agents.plans.chain import LayerSpec, Wanted
 from agents.steps import queues
+from tests.agents import layer_cases, made_up
 from tests.agents.made_up import disk, host, spare
 
 QUEUE = {"scheduler": "[none] mq-deadline", "nr_requests": "256", "read_ahead_kb": "128"}
@@ -191,3 +198,97 @@ def test_layers_that_only_set_something_can_set_it_again():
     specs = [LayerSpec("raw", {}, (Wanted("data", "ssd"),)), LayerSpec("tuning", {"read_ahead_kb": 512})]  # fmt: skip
     made = stack.plan(specs, "bl17", host(ubdc), spare(ubdc, role="ssd").values())
     assert [step.says for step in plan_settings.steps(made)] == ["Set read_ahead_kb to 512 on ubdc"]
+
+
+# Of bcache: what the health check sees to, and what only a new superblock changes.
+FIXED = {"state", "running", "dirty_data", "bucket_size", "block_size"}
+
+
+def mutants(facts: HostFacts) -> Iterator[tuple[str, HostFacts]]:
+    """The facts with one setting changed, and what kind of setting it is."""
+    for kind, where, rows in changed_rows(facts):
+        yield kind, varied(facts, **{where: rows})
+
+
+def changed_rows(facts: HostFacts) -> Iterator[tuple[str, str, Any]]:
+    """Kind of the setting, field of the facts, and all that is then in it."""
+    for at, device in enumerate(facts.devices):
+        for name in device.queue:
+            one = varied(device, queue={**device.queue, name: "[other]"})
+            yield f"queue {name}", "devices", exchanged(facts.devices, at, one)
+    for name, cached in facts.bcache.items():
+        for key in cached.values.keys() - FIXED:
+            one = varied(cached, values={**cached.values, key: "[other]"})
+            yield f"bcache {key}", "bcache", {**facts.bcache, name: one}
+    for at, array in enumerate(facts.md_arrays):
+        other = {"level": "raid9", "chunk": 512, "layout": "f3", "bitmap": not array.bitmap}
+        for key, value in other.items():
+            one = varied(array, **{key: value})
+            yield f"md {key}", "md_arrays", exchanged(facts.md_arrays, at, one)
+    for at, line in enumerate(facts.dm_tables):
+        words = line.split(" ")
+        for place in range(3, len(words)):
+            table = " ".join(exchanged(words, place, "7"))
+            yield "table", "dm_tables", exchanged(facts.dm_tables, at, table)
+    for at, mount in enumerate(facts.mounts):
+        for word in mount.options.split(","):
+            one = varied(mount, options=mount.options.replace(word, "other"))
+            yield "mount", "mounts", exchanged(facts.mounts, at, one)
+    for where in ("zpools", "datasets"):
+        rows = getattr(facts, where)
+        for at, row in enumerate(rows):
+            for key in row.properties:
+                one = varied(row, properties={**row.properties, key: "other"})
+                yield f"{where} {key}", where, exchanged(rows, at, one)
+    for where in ("sysctls", "governors"):
+        for key in getattr(facts, where):
+            yield where, where, {**getattr(facts, where), key: "other"}
+
+
+def varied(row: Any, **fields: Any) -> Any:
+    return replace(row, **fields)
+
+
+def exchanged(rows: Sequence[Any], at: int, other: Any) -> tuple[Any, ...]:
+    return (*rows[:at], other, *rows[at + 1 :])
+
+
+def verified_by(driver: Any, chosen: Any, target: Target, facts: HostFacts) -> list[str] | None:
+    """None: it cannot read that, which is a difference too."""
+    try:
+        return list(driver.verify(chosen, target, facts))
+    except (ValueError, LookupError):
+        return None
+
+
+def test_whatever_a_layer_verifies_is_compared_between_runs():
+    """By every layer's cases: each setting whose change its `verify` would see is seen here too."""
+    noticed = set[str]()
+    for path in layer_cases.FILES:
+        case = json.loads(path.read_text())
+        if "verify" not in case:
+            continue
+        facts = made_up.facts(case.get("facts", {}))
+        target = layer_cases.target_of(case.get("target", {}), facts)
+        driver = registry.layer(path.parent.name)
+        chosen = options.build(driver.Options, case.get("options", {}))
+        spec = LayerSpec(path.parent.name, case.get("options", {}))
+        gives = replace(
+            target, mount=f"/mnt/benchlab/{target.name}", volume=volume_of(case, target)
+        )
+        placed = stack.Placed(spec, target, gives, ())
+        scope = plan_settings.scope(stack.StackPlan(target.name, (placed,), ""))
+        before = settings.of_facts(facts, scope)
+        said = verified_by(driver, chosen, target, facts)
+        for kind, other in mutants(facts):
+            if verified_by(driver, chosen, target, other) != said:
+                noticed.add(kind)
+                changed = settings.changes(before, settings.of_facts(other, scope))
+                assert changed, f"{path.parent.name}/{path.name}: {kind}"
+    assert {"queue scheduler", "bcache cache_mode", "md chunk", "table", "mount", "sysctls",
+            "datasets recordsize"} <= noticed  # fmt: skip
+
+
+def volume_of(case: dict[str, Any], target: Target) -> str:
+    """Of a case that does not say it: an array's."""
+    return case.get("gives", {}).get("volume") or target.volume or f"/dev/md/{target.name}"
