@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from agents.contracts import AgentError, Argument, Ran, Reason, Secret, Shell, Step
+from agents.contracts import (
+    AgentError,
+    Argument,
+    Claim,
+    GuardError,
+    Ran,
+    Reason,
+    Secret,
+    Shell,
+    Step,
+)
 from agents.facts.model import HostFacts
 from agents.plaintext import visible
 from agents.safety import guard
@@ -21,6 +31,34 @@ UNDOING = {Reason.COMMAND_FAILED, Reason.GUARD_REFUSED, Reason.BAD_FACTS}
 FRESH_S = 3.0  # so old may a reading be when a Step is the first to touch a disk
 SAME_S = 10.0  # and so old for further Steps on disks that this apply has taken: what was on them is gone
 LOG_S = 1.0  # a log that took longer to write leaves a reading too old
+# The kernel's own answer to whether a disk is in use. Facts show neither a mount in a namespace without processes nor
+# one that was unmounted lazily; such a disk has an exclusive user, and the kernel refuses a second one. A disk that is
+# only opened, by a program or a loop device, is found by the facts alone.
+# sh -c OPEN sh NODE...: prints each that cannot be opened and why, and exits with 1 then. Nothing is written: wipefs
+# opens a disk with O_EXCL, as no other program does that every Linux has, and looks for signatures of a type that does
+# not exist. Some holders stay for a moment only (mdadm, multipathd).
+OPEN = r"""
+code=0
+for node; do
+    n=0
+    until why=$(LC_ALL=C wipefs --no-act --all --types benchlab -- "$node" 2>&1); do
+        n=$((n + 1))
+        [ "$n" -lt 10 ] || { printf '%s\n' "$node: $why"; code=1; break; }
+        sleep 0.2 || sleep 1
+    done
+done
+exit $code
+"""
+# GEOM lets nobody open a provider for writing that another consumer has exclusively. A read-only mount is no such one;
+# the facts show it.
+OPEN_FREEBSD = r"""
+code=0
+for node; do
+    why=$( { : <>"$node"; } 2>&1) || { printf '%s\n' "$node: $why"; code=1; }
+done
+exit $code
+"""
+BUSY = ("busy", "Operation not permitted")  # EBUSY; GEOM says EPERM
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +99,18 @@ def apply(
     log: Callable[[StepRecord], None],
     undo: bool = True,
     look: Look | None = None,
+    touched: Collection[str] = (),
 ) -> None:
     """Run the Steps in order, each guarded by facts read a moment ago: FRESH_S at most before the first Step that
     touches a disk, SAME_S before any other that writes. A `look` is such a reading, of somebody who ran nothing since.
+    Where a layout is built (`undo`), a disk that it has not touched before must also be free for exclusive use.
+    `touched`: identities of those that it has.
 
     Raises GuardError or AgentError (COMMAND_FAILED, or the connection's Reason) after undoing, newest first, what had
     run; with `undo=False` (a teardown) it stops where it is. A lost connection undoes nothing: nobody can know what
     ran, the teardown finds out.
     """
-    run = _Run(shell, layout, spares, read_facts, log, look)
+    run = _Run(shell, layout, spares, read_facts, log, look, frozenset(touched) if undo else None)
     done: list[Step] = []
     for step in steps:
         try:
@@ -91,11 +132,15 @@ class _Run:
         read_facts: Callable[[], HostFacts],
         log: Callable[[StepRecord], None],
         look: Look | None,
+        touched: frozenset[str] | None,
     ) -> None:
         self.shell, self.layout, self.spares = shell, layout, spares
         self.read_facts, self.log = read_facts, log
         self.look = look if look and time.monotonic() - look.began < FRESH_S else None
         self.taken: set[str] = set()  # identities of the disks that a Step has touched
+        self.touched = (
+            touched  # disks that are the layout's already; None: whoever uses one is not looked for
+        )
         self.index = 0
 
     def step(self, step: Step, undo: bool = False) -> None:
@@ -113,6 +158,7 @@ class _Run:
             if started - began > LOG_S:
                 self.look = None
                 self._guard(step)
+            self.taken |= set(destroys)
             self._keep_udev(step)
             ran = self.shell.run(
                 step.argv, stdin=step.stdin.encode(), root=step.root, timeout_s=step.timeout_s
@@ -140,7 +186,13 @@ class _Run:
         if self.look is None or (disks and now - self.look.began >= most):
             self.look = Look(self.read_facts(), now)
         guard.check(step, self.look.facts, self.spares, self.layout)
-        self.taken |= disks
+        if self.touched is None:
+            return
+        ours = self.taken | self.touched
+        if new := [claim for claim in step.destroys if claim.identity not in ours]:
+            # Or udev would read the disks anew after this, too
+            self._keep_udev(step)
+            prove_unused(self.shell, new, self.look.facts.os_family)
 
     def _keep_udev(self, step: Step) -> None:
         """From the disks of quiet Steps, those of the next layer too; its shell's end lets it go on."""
@@ -159,6 +211,41 @@ class _Run:
                     self.step(undoing, undo=True)
                 except AgentError as error:
                     cause.add_note(f"and the rollback failed: {error}")
+
+
+def prove_unused(shell: Shell, claims: Sequence[Claim], os_family: str) -> None:
+    """Open each disk exclusively, and write nothing.
+
+    Raises GuardError naming each that cannot be opened so, the cause and the cure.
+    """
+    nodes = dict.fromkeys(claim.node for claim in claims)
+    if not nodes:
+        return
+    script = OPEN_FREEBSD if os_family == "freebsd" else OPEN
+    ran = shell.run(("sh", "-c", script, "sh", *nodes), root=True, timeout_s=60 + 15 * len(nodes))
+    if ran.exit_code == 0:
+        return
+    lines = ran.stdout.decode("utf-8", "replace").splitlines()
+    reasons = [_reason(node, lines) for node in nodes if any(_is_of(node, line) for line in lines)]
+    if not reasons:
+        stderr = ran.stderr.decode("utf-8", "replace").strip() or "no output"
+        reasons = [f"{', '.join(nodes)} could not be opened exclusively: {stderr}"]
+    raise GuardError("refused before anything was written: " + "; ".join(reasons))
+
+
+def _is_of(node: str, line: str) -> bool:
+    return line.startswith(f"{node}: ")
+
+
+def _reason(node: str, lines: Sequence[str]) -> str:
+    why = next(line for line in lines if _is_of(node, line)).removeprefix(f"{node}: ")
+    if not any(word in why for word in BUSY):
+        return f"{node} could not be opened exclusively: {why}"
+    return (
+        f"{node} is in use by the kernel (EBUSY on exclusive open), though nothing on the host shows by what. It may be"
+        " a mount in another namespace that has no process left (a bind of /proc/PID/ns/mnt keeps it), or a file system"
+        " unmounted lazily (umount -l) while a file on it is open. End that or reboot the host, then retry"
+    )
 
 
 def _ended(record: StepRecord, ran: Ran, argv: Sequence[Argument]) -> StepRecord:

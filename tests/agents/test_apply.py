@@ -70,6 +70,7 @@ def step(name: str, *undo: str, **given) -> Step:
     return Step((name,), name, undo=tuple(Step((u,), u) for u in undo), **given)
 
 
+PROVEN = ["run sh", "log wipefs", "run wipefs", "end wipefs"]  # opened exclusively at first
 ONCE = ["look", "log wipefs", "run wipefs", "end wipefs"]
 SERVED = ["log wipefs", "run wipefs", "end wipefs"]
 SYNC = ["log sync", "run sync", "end sync"]
@@ -78,27 +79,27 @@ SYNC = ["log sync", "run sync", "end sync"]
 def test_facts_are_read_before_a_disk_is_touched_and_the_log_comes_first():
     trial = Trial()
     trial.apply([WIPE, step("sync"), WIPE])
-    assert trial.story == [*ONCE, *SYNC, *SERVED]
+    assert trial.story == ["look", *PROVEN, *SYNC, *SERVED]
 
 
 def test_facts_are_read_again_when_they_are_no_longer_fresh(monkeypatch):
     monkeypatch.setattr(executor, "SAME_S", 0.0)
     trial = Trial()
     trial.apply([WIPE, step("sync"), WIPE])
-    assert trial.story == [*ONCE, *SYNC, *ONCE]
+    assert trial.story == ["look", *PROVEN, *SYNC, *ONCE]
 
 
 def test_facts_are_read_again_before_another_disk_is_touched(monkeypatch):
     monkeypatch.setattr(executor, "FRESH_S", 0.0)
     trial = Trial([host(SDB, OTHER)])
     trial.apply([WIPE, step("wipefs", destroys=(claim(OTHER),)), WIPE])
-    assert trial.story == [*ONCE, *ONCE, *SERVED]
+    assert trial.story == ["look", *PROVEN, "look", *PROVEN, *SERVED]
 
 
 def test_a_fresh_look_serves_the_first_step():
     trial = Trial()
     trial.apply([step("umount"), WIPE, WIPE], look=Look(host(SDB), time.monotonic()))
-    assert trial.story == ["log umount", "run umount", "end umount", *SERVED, *SERVED]
+    assert trial.story == ["log umount", "run umount", "end umount", *PROVEN, *SERVED]
 
 
 def test_a_fresh_look_is_guarded_like_any_other():
@@ -148,7 +149,7 @@ def test_a_log_that_took_long_has_the_guard_look_again(monkeypatch):
     trial = Trial([host(SDB), host(disk("sdb", mounts=["/data"]))])
     with pytest.raises(GuardError, match="mounted at /data"):
         trial.apply([WIPE])
-    assert trial.story == ["look", "log wipefs", "look", "end wipefs"]
+    assert trial.story == ["look", "run sh", "log wipefs", "look", "end wipefs"]
 
 
 def test_a_step_that_ran_or_may_have_run_says_what_it_destroys():
@@ -212,14 +213,52 @@ def test_udev_is_kept_from_the_disks_until_a_step_needs_it():
     trial.apply([quiet], shell)
     trial.apply([quiet, step("sync")], shell, look=Look(host(SDB), time.monotonic()))
     kept = [line for line in trial.story if line.split()[0] in ("hold", "free", "run")]
+    first = ["hold /dev/sdb", "run sh", "hold /dev/sdb", "run wipefs"]
     assert kept == [
-        "hold /dev/sdb",
-        "run wipefs",
-        "hold /dev/sdb",
-        "run wipefs",
+        *first,
+        *first,
         "free",
         "run sync",
     ]
+
+
+BUSY = (
+    b"/dev/sdb: wipefs: error: /dev/sdb: probing initialization failed: Device or resource busy\n"
+)
+
+
+@dataclass
+class Busy(FakeShell):
+    """The kernel has a user of the disk, and lets nobody open it exclusively."""
+
+    def run(self, argv, **given) -> Ran:
+        ran = super().run(argv, **given)
+        return replace(ran, exit_code=1, stdout=BUSY) if argv[0] == "sh" else ran
+
+
+def test_a_disk_that_the_kernel_has_a_user_of_is_refused_before_anything_runs():
+    trial = Trial()
+    with pytest.raises(GuardError, match=r"/dev/sdb is in use by the kernel \(EBUSY") as raised:
+        trial.apply([step("mkdir", "rmdir"), WIPE], Busy([]))
+    assert "reboot the host, then retry" in str(raised.value)
+    ran = [line for line in trial.story if line.startswith("run ")]
+    assert ran == ["run mkdir", "run sh", "run rmdir"]
+    [refused] = [record for record in trial.records if record.argv == WIPE.argv]
+    assert refused.destroys == () and "EBUSY" in refused.error
+
+
+def test_a_disk_that_could_not_be_opened_is_refused_too():
+    """Whatever the reason, and if wipefs is not there."""
+    with pytest.raises(GuardError, match=r"/dev/sdb could not be opened exclusively"):
+        Trial().apply([WIPE], FakeShell([], codes={"sh": 127}))
+
+
+def test_nobody_else_is_looked_for_on_a_disk_of_ours():
+    """One that an earlier layer has in use, and any when a layout comes down."""
+    trial = Trial()
+    trial.apply([WIPE], touched={"serial:SN-sdb"})
+    trial.apply([WIPE], undo=False)
+    assert "run sh" not in trial.story
 
 
 def test_an_undo_that_fails_is_noted_and_the_others_run():

@@ -23,6 +23,7 @@ from typing import Any
 
 from agents.facts import glance, health, linux
 from agents.jobs.spool import HOSTSIDE
+from agents.safety import apply
 from agents.steps import scripts
 from agents.tools import fio
 
@@ -240,4 +241,5 @@ SCRIPTS: Mapping[str, Callable[..., Any]] = {
     _sent(glance.SCRIPT): Machine.glance,
     _sent((HOSTSIDE / "spool.sh").read_text()): Machine.spool,
     _sent(scripts.ZERO): Machine.nothing,
+    _sent(apply.OPEN): Machine.nothing,
 }

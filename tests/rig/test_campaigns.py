@@ -130,6 +130,35 @@ def test_a_disk_that_was_mounted_after_the_plan_is_not_touched(make_campaign, ri
         rig_host.ssh("sh", "-c", "for d in ubdb ubdc; do umount /mnt/$d; wipefs -qa /dev/$d; done")
 
 
+@pytest.mark.covering
+def test_a_disk_that_only_the_kernel_knows_to_be_in_use_is_refused(make_campaign, rig_host):
+    """Unmounted lazily, with a file open: no list of the host shows it. Nothing is written, and nothing is stuck."""
+    rig_host.ssh(
+        "sh",
+        "-c",
+        "for d in ubdb ubdc; do mkfs.ext4 -qF /dev/$d; mkdir -p /mnt/$d; mount /dev/$d /mnt/$d;"
+        " echo precious >/mnt/$d/file; sync; nohup sleep 300 3</mnt/$d/file >/dev/null 2>&1 & umount -l /mnt/$d; done",
+    )
+    try:
+        campaign = make_campaign([RAW], [("dd", DD)])
+        drive.plan_and_start(campaign)
+        drive.to_the_end(campaign)
+        attempt, layout = Attempt.objects.get(), campaign.layouts.get()
+        assert (attempt.outcome, attempt.reason) == ("failed", "guard_refused")
+        assert "is in use by the kernel (EBUSY on exclusive open)" in attempt.reason_text
+        assert (layout.phase, layout.outcome) == ("done", "failed"), layout.trouble
+        assert not layout.steps.exclude(destroys=[]).exists()
+        content = "for pid in $(pgrep -x sleep); do cat /proc/$pid/fd/3; done"
+        assert rig_host.ssh("sh", "-c", content).stdout.split() == ["precious"] * 2
+    finally:
+        rig_host.ssh(
+            "sh",
+            "-c",
+            "pkill -x sleep; for d in ubdb ubdc; do n=0; until wipefs -qa /dev/$d || [ $n -gt 50 ];"
+            " do n=$((n + 1)); sleep 0.2; done; done",
+        )
+
+
 def test_a_disk_that_was_mounted_between_two_runs_is_not_written_to(
     make_campaign, rig_host, monkeypatch
 ):

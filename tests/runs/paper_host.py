@@ -33,7 +33,7 @@ __all__ = ["toy"]
 
 @dataclass
 class Paper:
-    """`then`: what a command's end makes of the facts."""
+    """`then`: what a command's end makes of the facts. Every disk can be opened exclusively, which is not in `ran`."""
 
     facts: HostFacts
     ran: list[tuple[str, ...]] = field(default_factory=list)
@@ -42,6 +42,8 @@ class Paper:
 
     def run(self, argv: Any, **given: Any) -> Ran:
         words = tuple(str(word) for word in argv)
+        if apply.OPEN in words:
+            return Ran(words, 0, b"", b"", 0.0)
         self.ran.append(words)
         self.then(words)
         return Ran(words, 0, b"", b"", 0.0)

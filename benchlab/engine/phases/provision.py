@@ -105,6 +105,8 @@ def _layers(layout: Layout, shell: Shell) -> bool:
     began = time.monotonic()
     plan, after = _planned(layout, shell)
     facts = hosts.facts_of(after)
+    if not layout.applied:  # all of them before the first is touched
+        apply.prove_unused(shell, plan.claims, facts.os_family)
     for number, layer in list(enumerate(plan.layers, start=1))[layout.built :]:
         if wish := stack.asked(layer):
             manual_steps.ask(layout, number, wish.says)

@@ -13,6 +13,7 @@ from agents.facts.model import HostFacts
 from agents.plans.lost_disks import as_now
 from agents.safety import apply
 from benchlab.audit import chain
+from benchlab.engine.checks import planning
 from benchlab.hosts import services as hosts
 from benchlab.runs import events, moves
 from benchlab.runs.models import Layout, StepLog
@@ -46,6 +47,7 @@ def run(
         log=_logger(layout, kind, part),
         undo=kind == StepLog.Kind.APPLY,
         look=look,
+        touched=set().union(*planning.touched(layout)),
     )
 
 
