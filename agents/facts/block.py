@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from agents.facts import heads, identifiers, link, magic, sysfs
 from agents.facts.identifiers import identifying
 from agents.facts.model import BlockDevice, Signature
+from agents.facts.opened_paths import OpenedPaths
 from agents.facts.sections import Section, bad_facts, text, unhex
 
 TUNABLE = {
@@ -34,13 +35,13 @@ class Blocks:
     labels: Mapping[str, str]  # kernel name -> label of its bcache superblock
 
 
-def read(sections: Mapping[str, Section]) -> Blocks:
+def read(sections: Mapping[str, Section], opened: OpenedPaths) -> Blocks:
     """Every device with a node and a size. Raises AgentError BAD_FACTS naming section and line."""
     attributes = sysfs.attributes(sections["files"])
     attributes.pop("", None)
     tree = sysfs.tree(sections["tree"])
     rows = {row["KNAME"]: row for row in sysfs.pairs(sections.get("lsblk", NOTHING_READ))}
-    _loops(attributes, tree)
+    _loops(attributes, tree, opened)
     names = {values.get("dev", ""): name for name, values in attributes.items()}
     links = sysfs.links(sections["picked"], names)
     pages = sysfs.pages(sections["files"])
@@ -72,13 +73,22 @@ def read(sections: Mapping[str, Section]) -> Blocks:
     return Blocks(devices, tree, labels)
 
 
-def _loops(attributes: Mapping[str, Mapping[str, str]], tree: sysfs.Tree) -> None:
-    """A loop over a disk: the kernel names the disk's node as its file, and neither as holder of the other."""
-    for name, values in attributes.items():
+def _loops(
+    attributes: Mapping[str, Mapping[str, str]], tree: sysfs.Tree, opened: OpenedPaths
+) -> None:
+    """A loop over a device, whatever its node: the kernel names a path, and neither as holder of the other."""
+    by_number = {values.get("dev", ""): name for name, values in attributes.items()}
+    for loop, values in attributes.items():
         path = values.get("loop/backing_file", "")
-        if path.startswith("/dev/") and (below := path[5:].replace("/", "!")) in attributes:
-            tree.parents[name].add(below)
-            tree.holders[below].add(name)
+        if not path:
+            continue
+        numbers, proven = opened.loop_numbers(loop, path)
+        below = {by_number[number] for number in numbers if number in by_number}
+        if not proven and path.startswith("/dev/"):
+            below |= {path[5:].replace("/", "!")} & attributes.keys()
+        for name in below - {loop}:
+            tree.parents[loop].add(name)
+            tree.holders[name].add(loop)
 
 
 def _device(

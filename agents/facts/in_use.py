@@ -87,7 +87,14 @@ def uses(disk: BlockDevice, name: str, graph: Graph, layout: str) -> Iterator[st
             yield f"{where}: is mounted at {target}{_advice(unmount, target)}"
     if device.swap:
         yield f"{where}: is swap in use: run swapoff if it is no longer needed"
+    yield from _kernel_openers(where, device)
     yield from _membership(where, device, graph, layout)
+
+
+def _kernel_openers(where: str, device: BlockDevice) -> Iterator[str]:
+    """Ours are no excuse: no layout exports its volumes, and none has such a journal."""
+    for opener in device.openers:
+        yield f"{where}: {opener.use}: {opener.cure}"
 
 
 def _own_mount(target: str, layout: str) -> bool:
@@ -130,7 +137,7 @@ def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> I
         if device.name in graph.owners.get(path, ()):
             yield f"{where}: is swap in use"
     for table, words in facts.mappings():
-        if device.majmin in words and not _own_table(table, graph, layout):
+        if _names(words, device, graph) and not _own_table(table, graph, layout):
             yield f"{where}: is used by device-mapper {table}{_advice(': remove that first', table)}"
     # Our own volume is open while our tool runs on it, and an array's members while mdadm reshapes it; the kernel
     # keeps everybody else from what it holds for us. Nothing of ours runs on a disk itself when a Step is to claim it.
@@ -201,6 +208,12 @@ def _cure(owner: str, device: BlockDevice) -> str:
         f" by its set's stop in /sys/fs/bcache; wipefs -a {node}",
     }.get(kind, "")
     return f" ({said})" if said else ""
+
+
+def _names(words: list[str], device: BlockDevice, graph: Graph) -> bool:
+    """Of a table: by its number, as the kernel's own targets do, or by a path."""
+    owned = (graph.owners.get(word, ()) for word in words if word.startswith("/"))
+    return device.majmin in words or any(device.name in names for names in owned)
 
 
 def _own_table(table: str, graph: Graph, layout: str) -> bool:

@@ -9,9 +9,10 @@ from dataclasses import replace
 from importlib.resources import files
 
 from agents.contracts import Need, Shell
-from agents.facts import bcache, block, md, stacks, sysfs, tunables, zfs
+from agents.facts import bcache, block, kernel_openers, md, stacks, sysfs, tunables, zfs
 from agents.facts.graph import leading, owners
 from agents.facts.model import BlockDevice, HostFacts, Machine, MdArray, Mount, Zpool
+from agents.facts.opened_paths import OpenedPaths
 from agents.facts.sections import Section, ask, asked, bad_facts, split, text, tools
 
 HOSTSIDE = files("agents.hostside")
@@ -74,15 +75,21 @@ def parse(output: bytes) -> HostFacts:
             raise bad_facts(f"the reading has no section {name!r}")
     sections |= _inner(sections["files"])
     attributes = sysfs.attributes(sections["files"])
-    blocks = block.read(sections)
+    opened = OpenedPaths(sections)
+    blocks = block.read(sections, opened)
     devices = {device.name: device for device in blocks.devices}
     owned = owners(devices.values())
     names = leading(owned, devices)
     unknown = _failures(sections, devices)
     mounts = stacks.mounts(sections["mountinfo"])
     swaps = stacks.swaps(sections["swaps"]) if "swaps" in sections else []
-    used = _mounted(mounts + _elsewhere(sections["picked"]), blocks.tree.btrfs, devices, owned)
+    every_mount = mounts + _elsewhere(sections["picked"])
+    used = _mounted(every_mount, blocks.tree.btrfs, devices, owned, opened)
     writers = stacks.openers(sections)
+    kernel = kernel_openers.read(sections, blocks.devices, opened)
+    tables = tuple(stacks.dm_tables(sections["dmsetup"])) if _ok(sections, "dmsetup") else ()
+    unknown += [*kernel.unknown, *_lost_logs(every_mount, owned, opened)]
+    unknown += stacks.lost_paths(tables, blocks.devices, owned)
     swapping = {names.get(path) for path in swaps}
     unknown += [f"swap on {p}, which is not a device of this host" for p in swaps if p not in names]
     pools = zfs.status(sections["zpool"]) if _ok(sections, "zpool") else []
@@ -99,12 +106,13 @@ def parse(output: bytes) -> HostFacts:
                 mounts=tuple(used.get(d.name, ())),
                 swap=d.name in swapping,
                 writers=writers.get(d.majmin, ()),
+                openers=kernel.devices.get(d.name, ()),
             )
             for d in stacked
         ),
         mounts=tuple(mounts),
         swaps=tuple(swaps),
-        dm_tables=tuple(stacks.dm_tables(sections["dmsetup"])) if _ok(sections, "dmsetup") else (),
+        dm_tables=tables,
         dm_status=stacks.mirrors(sections.get("dmstatus")),
         drivers=stacks.drivers(
             sysfs.attributes(sections["files"]).get("", {}).get("/proc/devices", "")
@@ -182,6 +190,7 @@ def _mounted(
     btrfs: Mapping[str, set[str]],
     devices: Mapping[str, BlockDevice],
     owned: Mapping[str, Iterable[str]],
+    opened: OpenedPaths,
 ) -> dict[str, list[str]]:
     """Kernel name -> mount points. A btrfs mounts all its members, though mountinfo names one."""
     by_number = {device.majmin: name for name, device in devices.items()}
@@ -189,6 +198,8 @@ def _mounted(
     for mount in mounts:
         found = {by_number.get(mount.majmin)}
         found.update(name for path in stacks.devices_of(mount) for name in owned.get(path, ()))
+        for path in stacks.logs_of(mount):
+            found.update(by_number.get(number) for number in opened.numbers(path) or ())
         for name in filter(None, found):
             used.setdefault(name, {})[mount.target] = None
     for uuid, members in btrfs.items():
@@ -196,6 +207,19 @@ def _mounted(
         for name in members:
             used.setdefault(name, {}).update(dict.fromkeys(targets))
     return {name: list(targets) for name, targets in used.items()}
+
+
+def _lost_logs(
+    mounts: Iterable[Mount], owned: Mapping[str, Iterable[str]], opened: OpenedPaths
+) -> list[str]:
+    """Log and journal devices of mounted file systems whose path leads nowhere here."""
+    lost = {
+        f"which device the file system mounted at {mount.target} uses as {path!r}: that path leads nowhere here"
+        for mount in mounts
+        for path in stacks.logs_of(mount)
+        if path not in owned and opened.numbers(path) is None
+    }
+    return sorted(lost)
 
 
 def _members(

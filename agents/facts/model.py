@@ -20,6 +20,14 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True)
+class Opener:
+    """A user of a device inside the kernel that neither holders nor mounts nor open descriptors show."""
+
+    use: str  # "is exported by the SCSI target as fileio_0/lun0"
+    cure: str  # what ends that, in words or as a command
+
+
+@dataclass(frozen=True, slots=True)
 class BlockDevice:
     """One block device: disk, partition, or anything stacked (lvm, raid1, crypt, bcache, loop, …)."""
 
@@ -53,6 +61,7 @@ class BlockDevice:
     links: tuple[str, ...] = ()  # its other paths: "/dev/dm-0", "/dev/disk/by-id/…", "/dev/md/bl17"
     swap: bool = False
     writers: tuple[str, ...] = ()  # programs that have it open for writing, "qemu-system-x86[4711]"
+    openers: tuple[Opener, ...] = ()  # the kernel's targets, journals, zram, …
     signatures: tuple[Signature, ...] = ()
     signatures_known: bool = False  # False: could not be looked for (no root), so nothing is proven
     label: str = ""  # a partition's name in its table, where the host says it (FreeBSD)

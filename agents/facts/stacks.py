@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from agents.facts.model import BlockDevice, Mount
 from agents.facts.sections import Section, text, unoctal
 
 # A dash in a name is doubled.
 GROUP = re.compile(r"/dev/mapper/((?:[^-]|--)+)-(?!-)")
+# Options by which file systems name further devices of theirs, as the kernel prints them.
+LOG_OPTIONS = {
+    "xfs": ("logdev", "rtdev"),
+    "ext3": ("journal_path",),
+    "ext4": ("journal_path",),
+    "jfs": ("jdev",),
+    "reiserfs": ("jdev",),
+    "erofs": ("device",),
+}
 NOT_RUN = 126  # and above: ls itself did not run; 1 and 2 are of programs that have gone
 
 
@@ -74,6 +83,29 @@ def devices_of(mount: Mount) -> Iterator[str]:
         if mount.fstype == "bcachefs":  # all its disks, with colons between
             yield from mount.source.split(":")
     yield from re.findall(r"=(/dev/[^,]+)", mount.options)
+
+
+def lost_paths(
+    tables: Iterable[str], devices: Iterable[BlockDevice], paths: Collection[str]
+) -> list[str]:
+    """Paths in device-mapper's tables that lead to no device here, where the kernel names none below the mapping."""
+    placed = {device.path for device in devices if device.parents}
+    rows = [(name.removesuffix(":"), words) for name, *words in map(str.split, tables)]
+    return [
+        f"device-mapper {name} uses {word}, which is not a device of this host"
+        for name, words in rows
+        if f"/dev/mapper/{name}" not in placed
+        for word in words
+        if word.startswith("/") and word not in paths
+    ]
+
+
+def logs_of(mount: Mount) -> Iterator[str]:
+    """Paths of the devices that its options name beside its own: an xfs's log and realtime device, and the like."""
+    for option in mount.options.split(","):
+        key, _, path = option.partition("=")
+        if path and key in LOG_OPTIONS.get(mount.fstype, ()):
+            yield path
 
 
 def drivers(devices: str) -> dict[str, str]:

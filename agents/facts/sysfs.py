@@ -9,13 +9,19 @@ from dataclasses import dataclass, field
 
 from agents.facts.sections import Section, text, unhex
 
-BLOCK = b"/sys/class/block/"
+BLOCK_PATH = "/sys/class/block/"
 # An attribute of the device itself, or one that its bus keeps further up, by a way that leads there.
 ATTRIBUTE = re.compile(
     rb"/sys/class/block/([^/]+)/([a-z_/]+|device/[A-Za-z0-9_./:-]+/[a-z_]+):(.*)", re.S
 )
 # Vital product data of a SCSI device: binary, and cut by grep wherever a byte is a newline.
 PAGE = re.compile(rb"/sys/class/block/([^/]+)/device/(vpd_pg8[03]):(.*)", re.S)
+# What names a device that the kernel serves; the names of targets and of PCI functions hold colons.
+SERVED = re.compile(
+    rb"(/sys/(?:kernel/config|kernel/scst_tgt|fs/bcachefs|class/rnbd-server|bus/xen-backend)/.+?"
+    rb"/(?:info|udev_path|device_path|file|filename|dev|physical_device)):(.*)",
+    re.S,
+)
 
 
 @dataclass(slots=True)
@@ -38,7 +44,8 @@ def attributes(files: Section) -> dict[str, dict[str, str]]:
         if (match := ATTRIBUTE.match(line)) is not None:
             found[text(match[1])].setdefault(text(match[2]), text(match[3].strip(b" \t\r\n\0")))
         elif (
-            match := re.match(
+            match := SERVED.match(line)
+            or re.match(
                 rb"(/(?:etc|proc|sys/module|sys/devices/system/cpu)/[^:]+):(.*)", line, re.S
             )
         ) is not None:

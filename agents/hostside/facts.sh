@@ -1,7 +1,7 @@
 # Prints what is known of this Linux host. Usage, with sections.sh in front:
 #   sh -c SECTIONS+THIS facts NONCE ["PROGRAM ARG..."]...
 # POSIX sh. It only looks. A fork costs 25 ms on a slow host: builtins and globs wherever they do.
-b=/sys/class/block
+b=/sys/class/block k=/sys/kernel/config
 if [ ! -d $b ]; then # not Linux: say what it is, and leave the rest to that system's own script
     section system uname -s
     printf '=%s complete\n' "$nonce"
@@ -23,7 +23,12 @@ section files grep -aHs '' \
     $b/*/device/../../../phy-*/sas_phy/phy-*/negotiated_linkrate \
     $b/nvme*/device/device/current_link_* $b/nvme*/device/nvme*/device/current_link_* \
     $b/*/queue/rotational $b/*/queue/logical_block_size $b/*/queue/physical_block_size \
-    $b/*/queue/scheduler $b/*/dm/name $b/loop*/loop/backing_file $b/*/bcache/label \
+    $b/*/queue/scheduler $b/*/dm/name $b/*/bcache/label \
+    $b/loop*/loop/backing_file $b/loop*/loop/offset $b/loop*/loop/sizelimit $b/zram*/backing_dev \
+    $k/target/core/*/*/info $k/target/core/*/*/udev_path $k/nvmet/subsystems/*/namespaces/*/device_path \
+    $k/nvmet/subsystems/*/passthru/device_path $k/usb_gadget/*/functions/*/lun.*/file \
+    /sys/kernel/scst_tgt/devices/*/filename /sys/fs/bcachefs/*/dev-*/block/dev \
+    /sys/class/rnbd-server/ctl/devices/*/block_dev/dev /sys/bus/xen-backend/devices/*/physical_device \
     $b/*/bcache/state $b/*/bcache/running $b/*/bcache/cache_mode $b/*/bcache/dirty_data \
     $b/*/bcache/sequential_cutoff $b/*/bcache/writeback_percent $b/*/bcache/discard \
     $b/*/bcache/bucket_size $b/*/bcache/block_size $b/*/bcache/writeback_delay $b/*/bcache/writeback_running \
@@ -51,6 +56,11 @@ note schedulers "/lib/modules/$release/kernel/block"/*.ko*
 note tree $b/*/holders/* $b/*/slaves/* /sys/block/*/*/partition $b/*/bcache \
     $b/*/device/scsi_device/* \
     /sys/fs/btrfs/*/devices/*
+# Who serves devices, and all that the section "files" must have an answer of. Brackets: nothing, where there is none.
+note served /sys/module/target_core_mo[d] /sys/module/nvme[t] /sys/module/drb[d] $k/targe[t] $k/nvme[t] \
+    $k/target/core/*/*/info $k/nvmet/subsystems/*/namespaces/*/device_path \
+    $k/nvmet/subsystems/*/passthru/device_path \
+    /sys/class/nvme/nvme*/nvme*n* /sys/class/scsi_device/*/device/block/* $b/drbd[0-9]* /proc/fs/jbd2/*
 [ -e /proc/sys/kernel/arch ] || section arch uname -m
 
 # Every column here is known to util-linux 2.23. --pairs is the one format that every version has.
@@ -223,8 +233,81 @@ serves() { # /proc/PID DESCRIPTOR: what serves an nbd has it open, and does not 
     done
     return 1
 }
+# What the kernel opened by a path to serve it or to stand on it: a file, or a device under whatever name.
+opened_paths() {
+    set --
+    for place in $k/target/core/*/*/info; do
+        [ -e "$place" ] || continue
+        while IFS= read -r line; do
+            case $line in *'File: '*'  Size: '*) ;; *) continue ;; esac
+            path=${line#*File: }
+            set -- "$@" "${path%  Size: *}"
+        done 2>/dev/null <"$place"
+    done
+    for place in $k/target/core/*/*/udev_path $k/nvmet/subsystems/*/namespaces/*/device_path \
+        $k/nvmet/subsystems/*/passthru/device_path $k/usb_gadget/*/functions/*/lun.*/file \
+        /sys/kernel/scst_tgt/devices/*/filename $b/zram*/backing_dev; do
+        path=
+        [ ! -e "$place" ] || IFS= read -r path 2>/dev/null <"$place"
+        set -- "$@" "$path"
+    done
+    set -f
+    while read -r line; do # the log of an xfs, and the like
+        case $line in *logdev=* | *rtdev=* | *jdev=* | *journal_path=* | *device=*) ;; *) continue ;; esac
+        IFS=', '
+        for word in $line; do
+            case $word in logdev=* | rtdev=* | jdev=* | journal_path=* | device=*) set -- "$@" "${word#*=}" ;; esac
+        done
+        unset IFS
+    done </proc/self/mountinfo
+    set +f
+    for place in $b/drbd[0-9]*; do
+        if [ ! -e "$place" ] || ! shown=$(drbdsetup show 2>/dev/null </dev/null); then break; fi
+        note drbd "$shown"
+        while read -r key path _; do
+            case $key in disk | meta-disk | flexible-meta-disk) ;; *) continue ;; esac
+            path=${path#\"}
+            set -- "$@" "${path%%\"*}"
+        done <<EOF
+$shown
+EOF
+        break
+    done
+    served=
+    for path; do # what a container or a chroot set up, its own paths lead to
+        shift
+        case $path in /*) ;; *) continue ;; esac
+        [ -n "$served" ] || different_roots
+        served=yes
+        set -- "$@" "$path"
+        for root in $roots; do set -- "$@" "$root/root$path"; done
+    done
+    loops=
+    for place in $b/loop*/loop/backing_file; do
+        path=
+        [ ! -e "$place" ] || IFS= read -r path 2>/dev/null <"$place"
+        case $path in /*) loops=yes && set -- "$@" "$path" ;; esac
+    done
+    limit= # a server that is gone does not answer
+    [ -z "$far" ] || ! there timeout || limit='timeout -s KILL 10'
+    # shellcheck disable=SC2086  # the words of a command
+    [ -z "$loops" ] || section losetup $limit losetup -l -O NAME,BACK-MAJ:MIN,BACK-INO
+    # shellcheck disable=SC2086
+    [ $# = 0 ] || section backing $limit stat -L -c '%d %i %t %T %f %n' "$@"
+}
+different_roots() { # processes with a root or mounts of their own, one of each kind
+    roots=
+    for task in /proc/[0-9]*; do
+        [ -e "$task/root" ] || continue
+        for other in /proc/self $roots; do
+            if [ "$task/ns/mnt" -ef "$other/ns/mnt" ] && [ "$task/root" -ef "$other/root" ]; then continue 2; fi
+        done
+        roots="$roots $task"
+    done
+}
 root_only() {
     openers
+    opened_paths
     nodes= mapped= raid= volume= stalled=
     if waits_for_disk $b/zd[0-9]*; then
         stalled=yes

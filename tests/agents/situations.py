@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from agents.facts.model import BlockDevice, HostFacts, Mount, Signature
+from agents.facts.model import BlockDevice, HostFacts, Mount, Opener, Signature
 from tests.agents.made_up import LAYOUT, disk, host
 
 
@@ -261,6 +261,13 @@ def a_program(seen: Seen) -> None:
         seen.change(writers=("qemu-system-x86[4711]",))
 
 
+def exported(seen: Seen) -> None:
+    """By the kernel's SCSI target, which no holder shows; our own name does not excuse it."""
+    seen.change(
+        openers=(Opener("is exported by the kernel's SCSI target as fileio_0/l", "delete it"),)
+    )
+
+
 def never_heard_of(seen: Seen) -> None:
     seen.signed("never_heard_of")
 
@@ -269,7 +276,7 @@ HARMFUL: tuple[Situation, ...] = (
     mounted, part_mounted, almost_our_mount, swap, swap_off, foreign_pv, orphan_pv, nearly_our_pv, pv_on_part,
     foreign_volume, foreign_array, stopped_array, foreign_pool, exported_pool, bcache, bcache_left, luks, opened_luks,
     unknown_holder, unread, unread_part, read_only, resized, other_model, replaced, root_below, in_a_table,
-    raid_of_two, a_program, never_heard_of, array_of_an_installer, group_named_data, pool_named_cache,
+    raid_of_two, a_program, exported, never_heard_of, array_of_an_installer, group_named_data, pool_named_cache,
     mapping_named_data,
 )  # fmt: skip
 

@@ -59,6 +59,17 @@ def test_all_members_of_a_mounted_btrfs_are_mounted():
     assert device("sda", tree="+/sys/fs/btrfs/u-1/devices/sda").mounts == ("btrfs u-1",)
 
 
+@pytest.mark.parametrize("below", [True, False])
+def test_a_mapping_over_a_path_that_is_no_device_here_is_unknown(below):
+    """Unless the kernel names what is below it, as it does for all targets of its own."""
+    mapping = extra("dm-0", "253:0", {"TYPE": "dm", "NAME": "home"}, **{"dm/name": "home"})
+    tree = "+/sys/class/block/dm-0/slaves/sda" if below else ""
+    sections = mapping | {"dmsetup": "home: 0 8 user /dev/zz 0\nhome: 8 8 user /dev/sda 0"}
+    unknown = linux.parse(output(**sections, **({"tree": tree} if below else {}))).unknown
+    lost = ("device-mapper home uses /dev/zz, which is not a device of this host",)
+    assert unknown == (() if below else lost)
+
+
 LS = "brw-rw----    1 0        6        {} Nov 22 10:00 {}"
 
 

@@ -274,6 +274,19 @@ def test_what_a_program_has_open_for_writing_is_refused():
     assert OPEN in why(disk("sdb"), part(links=["/dev/disk/by-partlabel/bl17-data-1"], **VM))
 
 
+def test_what_the_kernel_has_open_is_refused_with_its_cure():
+    """A volume of ours, too: no layout exports one."""
+    lio: dict[str, Any] = {"openers": [{"use": "is exported as fileio_0/l", "cure": "delete it"}]}
+    assert why(disk("sdb", **lio)) == "/dev/sdb: is exported as fileio_0/l: delete it"
+    assert "is exported as" in why(disk("sdb"), part(**lio))
+    assert "is exported as" in why(disk("sdb", holders=["dm-0"]), mapped("bl17-data", **lio))
+
+
+def test_a_mapping_that_names_a_disk_by_a_path_uses_it():
+    link = disk("sdb", links=["/dev/disk/by-id/x"])
+    assert "device-mapper home" in why(link, dm_tables=["home: 0 8 vdo V4 /dev/disk/by-id/x 4096"])
+
+
 def test_what_the_kernel_holds_for_us_is_excused():
     """mdadm has an array's members open while they are reshaped, and our own tool has our volume open."""
     members: dict[str, Any] = {"members": {"sdb": "lvm bl17"}, "lvm_pvs": ["/dev/sdb"]}

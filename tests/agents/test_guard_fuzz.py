@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.contracts import Step
-from agents.facts.model import BlockDevice, HostFacts, Signature
+from agents.facts.model import BlockDevice, HostFacts, Opener, Signature
 from agents.safety.guard import Spare, refusals
 from benchlab.testing.profiles import examples
 from tests.agents.made_up import LAYOUT, claim, disk, host, spare, wiping
@@ -73,6 +73,7 @@ class Fuzz:
             swap=rare(20),
             read_only=rare(20),
             holders=("ghost",) if rare(20) else (),
+            openers=(Opener("is exported by the kernel", "end that"),) if rare(20) else (),
             signatures=self.signatures(),
             signatures_known=not rare(20),
         )
@@ -111,7 +112,13 @@ def provably_spare(node: str, facts: HostFacts, spares: dict[str, Spare]) -> boo
         one = by_name[name]
         ours = one.path in ("/dev/mapper/bl17", "/dev/mapper/bl17-data")
         foreign = one.type not in ("disk", "part") and not ours
-        if foreign or one.swap or (one.read_only and name == device.name) or one.holders:
+        if (
+            foreign
+            or one.swap
+            or one.openers
+            or (one.read_only and name == device.name)
+            or one.holders
+        ):
             return False
         if set(one.mounts) - {"/mnt/benchlab/bl17"} or not one.signatures_known:
             return False

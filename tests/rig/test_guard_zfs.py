@@ -80,3 +80,30 @@ def the_cure_that_is_said_frees_them(bench):
         bench.run(f"wipefs -qa /dev/{name}1; udevadm settle")
         facts = bench.facts()
         assert refusals(wipe(facts, name), facts, bench.spares, LAYOUT) == []
+
+
+def test_disks_that_the_kernel_serves(bench):
+    """Its NVMe target and zram have no holder; the target does not even keep wipefs away."""
+    subsystem = "/sys/kernel/config/nvmet/subsystems/nqn.2014-08.org.nvmexpress:uuid:1"
+    bench.run(
+        "modprobe -a nvmet zram; mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config;"
+        f"mkdir {subsystem}; mkdir {subsystem}/namespaces/1; echo -n /dev/vdb >{subsystem}/namespaces/1/device_path;"
+        f"echo 1 >{subsystem}/namespaces/1/enable; echo /dev/vdc >/sys/block/zram0/backing_dev"
+    )
+    try:
+        assert_refused(
+            bench, "NVMe target as nqn.2014-08.org.nvmexpress:uuid:1/1: if nobody needs", "vdb"
+        )
+        assert_refused(bench, "is the backing device of /dev/zram0: zramctl --reset", "vdc")
+        facts = bench.facts()
+        assert refusals(wipe(facts, "vdd"), facts, bench.spares, LAYOUT) == []
+    finally:
+        bench.run(
+            f"rmdir {subsystem}/namespaces/1 {subsystem}; umount /sys/kernel/config; modprobe -r nvmet;"
+            "zramctl --reset /dev/zram0; modprobe -r zram; udevadm settle"
+        )
+    facts = bench.facts()
+    assert [refusals(wipe(facts, n), facts, bench.spares, LAYOUT) for n in ("vdb", "vdc")] == [
+        [],
+        [],
+    ]

@@ -12,11 +12,12 @@ from agents.facts.model import HostFacts
 from agents.plans import stack
 from agents.plans.blank import not_blank
 from agents.plans.chain import LayerSpec, Wanted
-from agents.safety.guard import Spare
+from agents.safety.guard import Spare, refusals
 from tests.agents.made_up import claim
-from tests.rig.bench import RAW, Bench, filesystem, shell_on
+from tests.rig.bench import LAYOUT, RAW, Bench, filesystem, shell_on
 from tests.rig.blank import assert_blank
 from tests.rig.in_use import USES
+from tests.rig.kernel_uses import COVERING, KERNEL_USES, NO_TARGET, TARGET, fileio
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +104,22 @@ def wipe(facts: HostFacts, name: str) -> Step:
 @pytest.mark.covering
 @pytest.mark.parametrize("use", USES, ids=lambda use: use.name)
 def test_a_spare_disk_that_is_in_use_is_not_wiped(bench, use):
+    assert_not_wiped(bench, use)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        pytest.param(use, marks=[pytest.mark.covering] if number in COVERING else [])
+        for number, use in enumerate(KERNEL_USES)
+    ],
+    ids=lambda use: use.name,
+)
+def test_a_spare_disk_that_the_kernel_has_open_is_not_wiped(bench, use):
+    assert_not_wiped(bench, use)
+
+
+def assert_not_wiped(bench, use):
     before = wipe(bench.facts(), "ubdc")  # planned while the disk was free
     bench.run(use.make)
     try:
@@ -114,6 +131,21 @@ def test_a_spare_disk_that_is_in_use_is_not_wiped(bench, use):
         assert bench.run(signatures) == there
     finally:
         bench.run(use.unmake)
+
+
+@pytest.mark.covering
+def test_files_that_the_kernel_exports_or_stands_on_hold_no_spare_disk(bench):
+    """Of another file system, one of them deleted since."""
+    bench.run(
+        TARGET + "truncate -s 64M /root/lun /root/a /root/b; losetup /dev/loop0 /root/a; losetup /dev/loop1 /root/b;"
+        "rm /root/b;" + fileio("/root/lun", "67108864")
+    )  # fmt: skip
+    try:
+        facts = bench.facts()
+        assert {"loop0", "loop1"} <= {device.name for device in facts.devices}
+        assert refusals(wipe(facts, "ubdc"), facts, bench.spares, LAYOUT) == []
+    finally:
+        bench.run("losetup -d /dev/loop0; losetup -d /dev/loop1; rm /root/a /root/lun;" + NO_TARGET)
 
 
 def test_the_disk_of_the_running_system_is_refused_even_if_marked_spare(bench):

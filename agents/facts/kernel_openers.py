@@ -1,0 +1,255 @@
+"""Devices that the kernel itself has open: targets, DRBD, zram, external journals. Pure.
+
+No holder, mount or open descriptor shows these, and most of them are opened in a way that keeps nobody else away.
+What names a device by a path counts by the number of the device that the path leads to; a path that leads nowhere is
+unknown, and then nothing on this host may be destroyed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from agents.facts import sysfs
+from agents.facts.model import BlockDevice, Opener
+from agents.facts.opened_paths import OpenedPaths
+from agents.facts.sections import Section, text
+
+CONFIG = "/sys/kernel/config"
+# Kernel modules whose exports configfs lists, if it is mounted.
+TARGETS = {"target_core_mod": f"{CONFIG}/target", "nvmet": f"{CONFIG}/nvmet"}
+# Back ends of LIO without a device: memory, and programs (which have theirs open as any program).
+NO_DEVICE = ("rd_mcp", "rd_dr", "user")
+NO_PATH = ("", "(null)", "none")
+STEPS = {"fileio": "fileio", "iblock": "block", "pscsi": "pscsi"}
+
+
+@dataclass(frozen=True, slots=True)
+class Openers:
+    """Kernel name -> who has the device open, and in words what could not be resolved."""
+
+    devices: Mapping[str, tuple[Opener, ...]]
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """An opener, and the devices that it may have open: by path, by number or by kernel name."""
+
+    opener: Opener
+    paths: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+def read(
+    sections: Mapping[str, Section],
+    devices: Iterable[BlockDevice],
+    opened: OpenedPaths,
+) -> Openers:
+    """Openers of each device."""
+    files = sysfs.attributes(sections["files"])
+    served = [text(line) for _, line in sections["served"].lines()] if "served" in sections else []
+    devices = tuple(devices)
+    by_number = {device.majmin: device.name for device in devices}
+    openers: dict[str, dict[Opener, None]] = {}
+    unknown = list(_unreadable(served, files.get("", {}), sections))
+    for use in _uses(served, files, sections, opened):
+        numbers = set(use.numbers)
+        for path in use.paths:
+            resolved = opened.numbers(path)
+            if resolved is None:
+                unknown.append(
+                    f"which device {use.opener.use}: it was opened as {path!r}, which leads nowhere here;"
+                    f" {use.opener.cure}"
+                )
+            numbers |= resolved or set()
+        for name in {*use.names, *(by_number[n] for n in numbers if n in by_number)}:
+            openers.setdefault(name, {})[use.opener] = None
+    for loop, path, matches in _loose_loops(files, devices, opened):
+        opener = Opener(
+            f"is as large as what /dev/{loop} stands on, and the path of that ({path}) leads elsewhere here",
+            f"losetup -d /dev/{loop} if it is no longer needed",
+        )
+        for name in matches:
+            openers.setdefault(name, {})[opener] = None
+    return Openers({name: tuple(found) for name, found in openers.items()}, tuple(unknown))
+
+
+def _unreadable(
+    served: Iterable[str], values: Mapping[str, str], sections: Mapping[str, Section]
+) -> Iterator[str]:
+    """Exports that exist and could not be read."""
+    listed = {path for path in served if "[" not in path and "*" not in path}
+    for module, root in TARGETS.items():
+        if f"/sys/module/{module}" in listed and root not in listed:
+            yield (
+                f"what the kernel's {module} exports: {root} is not there; mount configfs"
+                f" (mount -t configfs none {CONFIG}), or unload the module"
+            )
+    for path in sorted(listed):
+        if path.startswith(CONFIG + "/") and path not in {*TARGETS.values(), *values}:
+            yield f"what the kernel exports: {path} could not be read"
+    if "drbd" not in sections and any(
+        path.startswith(sysfs.BLOCK_PATH + "drbd") for path in listed
+    ):
+        yield "the disks below DRBD: drbdsetup show failed or is not installed (drbd-utils)"
+
+
+def _uses(
+    served: Iterable[str],
+    files: Mapping[str, Mapping[str, str]],
+    sections: Mapping[str, Section],
+    opened: OpenedPaths,
+) -> Iterator[_Use]:
+    values = files.get("", {})
+    for path, value in values.items():
+        place = path.split("/")
+        match place[1:]:
+            case ["sys", "kernel", "config", "target", "core", hba, lun, "info"]:
+                yield from _lio(hba, lun, value, values.get(f"{path[:-4]}udev_path", ""), served)
+            case ["sys", "kernel", "config", "nvmet", "subsystems", nqn, *within, "device_path"]:
+                yield from _nvmet(nqn, within, value, path, served, opened)
+            case ["sys", "kernel", "config", "usb_gadget", gadget, _, _, _, "file"]:
+                use = f"is exported by the USB gadget {gadget}"
+                yield from _by_path(value, Opener(use, f"echo >{path}"))
+            case ["sys", "kernel", "scst_tgt", "devices", name, "filename"]:
+                use = f"is exported by the SCSI target SCST as {name}"
+                yield from _by_path(value, Opener(use, f"scstadmin -close_dev {name}"))
+            case ["sys", "fs", "bcachefs", uuid, *_, "dev"]:
+                opener = Opener(f"is a member of the running bcachefs {uuid}", "unmount it")
+                yield _Use(opener, numbers=(value.strip(),))
+            case ["sys", "class", "rnbd-server", "ctl", "devices", name, *_, "dev"]:
+                opener = Opener(
+                    f"is exported by the RNBD server as {name}", "unmap it at the client"
+                )
+                yield _Use(opener, numbers=(value.strip(),))
+            case ["sys", "bus", "xen-backend", "devices", name, "physical_device"]:
+                opener = Opener(f"is a disk of a Xen guest ({name})", "xl block-detach")
+                yield _Use(opener, numbers=_hexadecimal(value))
+            case _:
+                pass
+    for name, attributes in files.items():
+        if name.startswith("zram"):
+            opener = Opener(f"is the backing device of /dev/{name}", f"zramctl --reset /dev/{name}")
+            yield from _by_path(attributes.get("backing_dev", ""), opener)
+    for path in served:
+        if path.startswith("/proc/fs/jbd2/"):
+            # The journal of a file system's own device has its inode behind the name: sda2-8.
+            opener = Opener("is the journal of a mounted ext4 or ocfs2", "unmount that file system")
+            yield _Use(opener, names=(path.rpartition("/")[2],))
+    if "drbd" in sections:
+        yield from _drbd(sections["drbd"])
+
+
+def _by_path(value: str, opener: Opener) -> Iterator[_Use]:
+    path = value.partition("\n")[0]
+    if path.strip() not in NO_PATH:
+        yield _Use(opener, paths=(path,))
+
+
+def _lio(hba: str, lun: str, info: str, udev_path: str, served: Iterable[str]) -> Iterator[_Use]:
+    """A backstore of the kernel's SCSI target: iblock and pscsi show numbers, fileio a path."""
+    kind = hba.rpartition("_")[0]
+    if kind in NO_DEVICE:
+        return
+    opener = Opener(
+        f"is exported by the kernel's SCSI target as {hba}/{lun}",
+        f"if nobody needs the export, targetcli /backstores/{STEPS.get(kind, kind)} delete {lun}",
+    )
+    number = re.search(r"Major: (\d+) Minor: (\d+)", info)
+    address = re.search(r"Channel ID: (\d+) Target ID: (\d+) LUN: (\d+) Host ID: (\d+)", info)
+    file = re.search(r" File: (.*)  Size: ", info)
+    if number and number[1] != "0":
+        yield _Use(opener, numbers=(f"{int(number[1])}:{int(number[2])}",))
+    elif address:
+        place = f"/sys/class/scsi_device/{address[4]}:{address[1]}:{address[2]}:{address[3]}/device/block/"
+        disks = (path.removeprefix(place) for path in served if path.startswith(place))
+        yield _Use(opener, names=tuple(disks))  # none of a tape or a changer
+    else:
+        yield from _by_path(file[1] if file and file[1] else udev_path, opener)
+
+
+def _nvmet(
+    nqn: str,
+    within: list[str],
+    value: str,
+    path: str,
+    served: Iterable[str],
+    opened: OpenedPaths,
+) -> Iterator[_Use]:
+    """A namespace of the kernel's NVMe target, or a whole controller that it passes through."""
+    place = path.removesuffix("/device_path")
+    opener = Opener(
+        f"is exported by the kernel's NVMe target as {'/'.join((nqn, *within[1:]))}",
+        f"if nobody needs the export, echo 0 >{place}/enable; rmdir {place}"
+        if within != ["passthru"]
+        else f"if nobody needs the export, echo 0 >{place}/enable",
+    )
+    node = value.partition("\n")[0]
+    if within == ["passthru"] and opened.characters(node):
+        controller = node.rpartition("/")[2]
+        disks = _namespaces(controller, served)
+        if disks:
+            yield _Use(opener, names=disks)
+            return
+    yield from _by_path(value, opener)
+
+
+def _namespaces(controller: str, served: Iterable[str]) -> tuple[str, ...]:
+    """Disks of an NVMe controller; of nvme0c1n1, a path of the kernel's own multipath, the disk is nvme0n1."""
+    place = f"/sys/class/nvme/{controller}/"
+    paths = (path.removeprefix(place) for path in served if path.startswith(place))
+    return tuple(re.sub(r"c\d+n", "n", path) for path in paths)
+
+
+def _drbd(section: Section) -> Iterator[_Use]:
+    """`drbdsetup show`: the disk and the place of the metadata of each volume that has one."""
+    resource = ""
+    for _, line in section.lines():
+        if (name := re.match(r'\s*resource\s+"?([^"\s]+)', text(line))) is not None:
+            resource = name[1]
+        if (
+            disk := re.match(r'\s*(?:flexible-)?(?:meta-)?disk\s+"([^"]*)"', text(line))
+        ) is not None:
+            opener = Opener(
+                f"is a disk of the DRBD resource {resource}", f"drbdadm down {resource}"
+            )
+            yield from _by_path(disk[1], opener)
+
+
+def _hexadecimal(value: str) -> tuple[str, ...]:
+    match = re.fullmatch(r"([0-9a-f]+):([0-9a-f]+)\s*", value)
+    return (f"{int(match[1], 16)}:{int(match[2], 16)}",) if match else ()
+
+
+def _loose_loops(
+    files: Mapping[str, Mapping[str, str]], devices: Iterable[BlockDevice], opened: OpenedPaths
+) -> Iterator[tuple[str, str, list[str]]]:
+    """Loop devices of which nobody can say what they stand on, and the devices that it can be.
+
+    A loop device over a whole device is as large as that, less its offset; over a file it may have any size.
+    """
+    for loop, values in files.items():
+        path = values.get("loop/backing_file", "")
+        if not path or opened.loop_numbers(loop, path)[1]:
+            continue
+        end = 512 * _digits(values, "size") + _digits(values, "loop/offset")
+        limited = _digits(values, "loop/sizelimit") > 0
+        yield (
+            loop,
+            path,
+            [
+                device.name
+                for device in devices
+                if device.name != loop
+                and device.size
+                and (device.size == end or (limited and device.size > end))
+            ],
+        )
+
+
+def _digits(values: Mapping[str, str], key: str) -> int:
+    value = values.get(key, "")
+    return int(value) if value.isdigit() else 0
