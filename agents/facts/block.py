@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from agents.facts import heads, identifiers, link, magic, sysfs
@@ -56,7 +56,11 @@ def read(sections: Mapping[str, Section], opened: OpenedPaths) -> Blocks:
         found.append(_identified(device, values, pages.get(name, {})))
     found = identifiers.without_shared_serials(found, tree.scsi)
     looked = _all_signatures(sections, [device.name for device in found])
-    looked = {name: _counted(name, listed, sections) for name, listed in looked.items()}
+    looked = {
+        name: _counted(name, listed, sections)
+        for name, listed in looked.items()
+        if not _copies_unread(name, sections)
+    }
     if "heads" in sections:
         beginnings = heads.read(sections["heads"], found)
         # The script looks at no RAM disk: Linux makes sixteen, and reading one takes memory for it.
@@ -194,11 +198,24 @@ def _all_signatures(
 def _counted(
     name: str, listed: tuple[Signature, ...], sections: Mapping[str, Section]
 ) -> tuple[Signature, ...]:
-    """The signatures of a device, a btrfs with its number of devices."""
+    """The signatures of a device, a btrfs with its number of devices; without one, by a copy of its superblock."""
     if not any(signature.type == "btrfs" for signature in listed):
-        return listed
+        return (*listed, *_btrfs_copies(name, sections))
     devices = magic.btrfs_devices(_octets(sections.get(f"btrfs {name}", NOTHING_READ)))
     return tuple(replace(s, devices=devices) if s.type == "btrfs" else s for s in listed)
+
+
+def _btrfs_copies(name: str, sections: Mapping[str, Section]) -> Iterator[Signature]:
+    for section, at in magic.BTRFS_COPIES.items():
+        copy = magic.btrfs_copy(at, sections.get(f"{section} {name}", NOTHING_READ).stdout)
+        if copy is not None:
+            yield copy
+            return
+
+
+def _copies_unread(name: str, sections: Mapping[str, Section]) -> bool:
+    places = (f"{section} {name}" for section in magic.BTRFS_COPIES)
+    return any(sections[place].exit_code for place in places if place in sections)
 
 
 def _octets(section: Section) -> bytes:

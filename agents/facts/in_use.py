@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from agents.facts.graph import Graph, carries
+from agents.facts.magic import BTRFS_COPIES
 from agents.facts.model import BlockDevice, Mount, Signature
 from agents.facts.stacks import devices_of
 from agents.uuids import is_uuid_of
@@ -161,8 +162,9 @@ def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> I
 
 def _spans_devices(where: str, device: BlockDevice, graph: Graph, layout: str) -> Iterator[str]:
     """Reasons where a file system has other devices: on this host, or by its superblock."""
-    cure = f"if it is no longer needed, clear it yourself (wipefs -a {device.path})"
     for signature in device.signatures:
+        commands = _clearing(signature, device)
+        cure = f"if it is no longer needed, clear it yourself ({commands})"
         if is_uuid_of(signature.uuid, layout):
             continue
         btrfs = signature.type == "btrfs"
@@ -175,6 +177,14 @@ def _spans_devices(where: str, device: BlockDevice, graph: Graph, layout: str) -
             )
         elif btrfs and not signature.devices:
             yield f"{where}: has a btrfs, and how many devices that has could not be read; {cure}"
+
+
+def _clearing(signature: Signature, device: BlockDevice) -> str:
+    """Commands that clear a file system: of a btrfs, the copies of its superblock too, which wipefs does not touch."""
+    copies = BTRFS_COPIES.values() if signature.type == "btrfs" else ()
+    zero = f"dd if=/dev/zero of={device.path} bs=4096 count=1 seek="
+    parts = [f"{zero}{at // 4096}" for at in copies if at < device.size]
+    return "; ".join([f"wipefs -a {device.path}", *parts])
 
 
 def _elsewhere(signature: Signature, device: BlockDevice, graph: Graph) -> list[str]:

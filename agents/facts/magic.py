@@ -17,6 +17,7 @@ from agents.facts.sections import text
 KEPT = 524288  # bytes from either end
 LABEL = 262144  # bytes of one of ZFS's four labels, two at either end
 BTRFS_SUPERBLOCK = 65536  # where the first copy begins
+BTRFS_COPIES = {"copy64M": 1 << 26, "copy256G": 1 << 38}  # bytes; in sections of the reading
 BTRFS_SEEDING = 1 << 32  # a flag of a superblock: other file systems build on this one
 EXT_JOURNAL_DEVICE = 8  # in s_feature_incompat at byte 1120: nothing but another one's journal
 PAGES = (4096, 8192, 16384, 32768, 65536)
@@ -145,9 +146,7 @@ def signatures(head: bytes, tail: bytes, size: int) -> tuple[Signature, ...]:
     ):
         found.setdefault(signature.type, signature)
     if "btrfs" in found:
-        superblock = head[BTRFS_SUPERBLOCK:]
-        uuid, devices = str(UUID(bytes=superblock[0x20:0x30])), btrfs_devices(superblock)
-        found["btrfs"] = replace(found["btrfs"], uuid=uuid, devices=devices)
+        found["btrfs"] = _btrfs(BTRFS_SUPERBLOCK, head[BTRFS_SUPERBLOCK:])
     return tuple(
         replace(s, devices=count_devices(s.type, head) or s.devices) for s in found.values()
     )
@@ -193,6 +192,21 @@ def _spanning(head: bytes) -> Iterator[Signature]:
             kind = SPANNING.get(UUID(bytes_le=head[at : at + 16]))
             if kind is not None:
                 yield Signature(kind, at)
+
+
+def _btrfs(at: int, superblock: bytes) -> Signature:
+    uuid = str(UUID(bytes=superblock[0x20:0x30]))
+    return Signature("btrfs", at + 0x40, "", uuid, btrfs_devices(superblock))
+
+
+def btrfs_copy(at: int, superblock: bytes) -> Signature | None:
+    """The signature in a copy of a superblock at that byte, if its file system has several devices.
+
+    A copy outlives `wipefs`; of a file system that was on this device alone it means nothing.
+    """
+    if btrfs_devices(superblock) < 2 or int.from_bytes(superblock[0x30:0x38], "little") != at:
+        return None
+    return _btrfs(at, superblock)
 
 
 def btrfs_devices(superblock: bytes) -> int:

@@ -176,3 +176,34 @@ def chunked(data: bytes) -> list[bytes]:
 def test_the_devices_of_a_btrfs_are_counted(printed, devices):
     given = {"signatures": "sda,0x10040,u-1,,btrfs", "btrfs__sda": printed}
     assert device("sda", **given).signatures == (Signature("btrfs", 65600, "", "u-1", devices),)
+
+
+def copy(devices: int, at: int = 1 << 26) -> str:
+    block = bytearray(btrfs_superblock(devices))
+    block[0x30:0x38] = at.to_bytes(8, "little")
+    return bytes(block).ljust(512, b"\0").decode("utf-8", "surrogateescape")
+
+
+UUID = "00010203-0405-0607-0809-0a0b0c0d0e0f"
+
+
+@pytest.mark.parametrize(
+    ("sections", "copies"),
+    [
+        ({"copy64M__sda": copy(2)}, (Signature("btrfs", (1 << 26) + 64, "", UUID, 2),)),
+        ({"copy256G__sda": copy(3, 1 << 38)}, (Signature("btrfs", (1 << 38) + 64, "", UUID, 3),)),
+        ({"copy64M__sda": copy(2), "copy256G__sda": copy(3, 1 << 38)},
+         (Signature("btrfs", (1 << 26) + 64, "", UUID, 2),)),
+        ({"copy64M__sda": copy(1)}, ()),  # what wipefs leaves of a file system that was here alone
+        ({"copy64M__sda": copy(2, 65536)}, ()),  # the first superblock of something inside, as of a virtual disk
+        ({"copy64M__sda": "x" * 512}, ()),
+        ({"copy64M__sda": ""}, ()),
+    ],
+)  # fmt: skip
+def test_a_btrfs_whose_first_superblock_is_overwritten(sections, copies):
+    found = device("sda", signatures="sda,0x1fe,,,PMBR", **sections)
+    assert found.signatures[1:] == copies and found.signatures_known
+
+
+def test_a_copy_that_cannot_be_read_is_not_known():
+    assert not device("sda", copy64M__sda=("", 1, "dd: Input/output error")).signatures_known

@@ -175,6 +175,13 @@ def test_a_btrfs_of_several_devices_is_refused_wherever_the_others_are():
     assert "needs 3 devices" in why(disk("sdb"), part(signatures=btrfs(devices=3)))
 
 
+def test_the_cure_of_a_btrfs_clears_the_copies_of_its_superblock():
+    zero = "dd if=/dev/zero of=/dev/sdb bs=4096 count=1 seek="
+    small, large = (disk("sdb", signatures=btrfs(devices=2), size=size) for size in (GIB, 1 << 40))
+    assert f"(wipefs -a /dev/sdb; {zero}16384)" in why(small)
+    assert f"(wipefs -a /dev/sdb; {zero}16384; {zero}67108864)" in why(large)
+
+
 def test_a_btrfs_whose_devices_nobody_counted_is_refused():
     assert "could not be read" in why(disk("sdb", signatures=btrfs(devices=0)))
 

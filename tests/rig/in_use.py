@@ -134,7 +134,14 @@ USES = (
     Use(
         "half of a btrfs whose other half is not here",
         "a btrfs file system that needs 2 devices",
-        "mkfs.btrfs -qf /dev/ubdd /dev/ubdc; udevadm settle; wipefs -qa /dev/ubdd; udevadm settle",
+        "mkfs.btrfs -qf /dev/ubdd /dev/ubdc; udevadm settle; wipefs -qa /dev/ubdd;"
+        "dd if=/dev/zero of=/dev/ubdd bs=4096 seek=16384 count=1 status=none; udevadm settle",
+        "true",
+    ),
+    Use(
+        "half of a btrfs whose first superblock is overwritten",
+        "one device of a btrfs, the other is /dev/ubdd",
+        "mkfs.btrfs -qf /dev/ubdd /dev/ubdc; dd if=/dev/zero of=/dev/ubdc bs=1M count=1 status=none; udevadm settle",
         "true",
     ),
     Use(

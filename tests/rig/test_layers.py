@@ -29,7 +29,11 @@ def bench(rig_host) -> Bench:
 def clean(request, bench) -> Iterator[None]:
     """Every test leaves blank disks, by its own teardown or by this."""
     yield
-    bench.run("sync; for d in ubdb ubdc ubdd ubde; do wipefs -qa /dev/$d; done; udevadm settle")
+    # The copy of a btrfs's superblock, too: wipefs leaves it.
+    bench.run(
+        "sync; for d in ubdb ubdc ubdd ubde; do wipefs -qa /dev/$d;"
+        " dd if=/dev/zero of=/dev/$d bs=4096 seek=16384 count=1 status=none; done; udevadm settle"
+    )
 
 
 STACKS = {
