@@ -306,6 +306,8 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "benchlab.web.schema.some_fields",
+        "benchlab.web.schema.rate_limits",
+        "benchlab.rest.body_examples.with_examples",
     ],
     "SERVE_PERMISSIONS": ["benchlab.team.enforcing.AsTheTableSays"],
     # Fields called phase, and fields called kind.

@@ -11,6 +11,12 @@ from drf_spectacular.utils import OpenApiParameter
 from benchlab.web.problem import KIND, Problem
 from benchlab.web.sparse_fields import sparse
 
+LIMITS = {
+    "RateLimit-Limit": "Requests that a minute may have, by the limit that is nearest",
+    "RateLimit-Remaining": "Those that are left of it",
+    "RateLimit-Reset": "Seconds until the next minute",
+}
+
 
 class Schema(AutoSchema):
     """Adds the refusals that any operation may answer with; `extend_schema` need only name its 409."""
@@ -102,6 +108,19 @@ def some_fields(result: dict[str, Any], **given: Any) -> dict[str, Any]:
             rows["items"] = _or_some(rows["items"], known)
         elif name:
             content["schema"] = _or_some(content["schema"], known)
+    return result
+
+
+def rate_limits(result: dict[str, Any], **given: Any) -> dict[str, Any]:
+    """A postprocessing hook: any answer to a token has what is left of its limit (throttling.py)."""
+    result["components"]["headers"] = {
+        name: {"description": about, "schema": {"type": "integer", "minimum": 0}}
+        for name, about in LIMITS.items()
+    }
+    named = {name: {"$ref": f"#/components/headers/{name}"} for name in LIMITS}
+    for operation in (one for path in result["paths"].values() for one in path.values()):
+        for answer in operation["responses"].values():
+            answer.setdefault("headers", {}).update(named)
     return result
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 import schemathesis
 from django.core.management import call_command
@@ -14,12 +16,14 @@ from hypothesis import HealthCheck, Phase, given, settings, strategies
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from benchlab.hosts import host_tasks
+from benchlab.rest.body_examples import EXAMPLES
 from benchlab.rest.urls import router
 from benchlab.team import tokens
 from benchlab.team.docs import SharedGenerator
 from benchlab.team.roles import Role
 from benchlab.testing import profiles
 from benchlab.wsgi import application
+from tests.each_case import check_each
 
 # Nothing but what was made up could be typed.
 TYPED = r"/mark-spare/$"
@@ -37,6 +41,7 @@ def test_every_operation_tells_its_refusals():
         for operation in methods.values():
             refusals = {c: r for c, r in operation["responses"].items() if c.startswith("4")}
             assert "401" in refusals and ("{id}" not in path or "404" in refusals)
+            assert all("RateLimit-Reset" in r["headers"] for r in operation["responses"].values())
             for answer in refusals.values():
                 ((kind, body),) = answer["content"].items()
                 assert kind == "application/problem+json" and "Problem" in str(body)
@@ -57,6 +62,59 @@ def test_the_schema_is_written_once(api, db, monkeypatch):
         assert again.content == answer.content
         for name in ("Content-Type", "Content-Disposition"):
             assert again[name] == answer[name]
+
+
+def bodies() -> list[tuple[str, dict[str, Any]]]:
+    """(operation and media type, its content) of every request body."""
+    paths = SharedGenerator().get_schema(public=True)["paths"]
+    return [
+        (f"{method} {path} {kind}", content)
+        for path, methods in paths.items()
+        for method, operation in methods.items()
+        for kind, content in operation.get("requestBody", {}).get("content", {}).items()
+    ]
+
+
+def test_every_request_body_has_an_example_that_its_schema_allows():
+    """Of what may be sent: neither a field that is only read, nor without one that is required."""
+    known = SharedGenerator().get_schema(public=True)["components"]
+
+    def check(case):
+        _, content = case
+        schema = content["schema"]
+        part = known["schemas"].get(schema.get("$ref", "").rpartition("/")[2], schema)
+        sent = {name for name, field in part["properties"].items() if not field.get("readOnly")}
+        assert content["example"].keys() <= sent
+        assert sent & set(part.get("required", ())) <= content["example"].keys()
+        writable = {**part, "required": sorted(sent & set(part.get("required", ())))}
+        jsonschema.validate(dict(content["example"]), {**writable, "components": known})
+
+    cases = bodies()
+    assert len(cases) > 40
+    check_each(check, cases, lambda case: case[0])
+    asked = {" ".join(name.split(" ")[:2]) for name, _ in cases}
+    assert {" ".join(name.split(" ")[:2]) for name in EXAMPLES} == asked
+
+
+def test_examples_make_what_they_say(api, ours):
+    """A key, a host, a topology, a workload and, of those, a campaign."""
+    made = {}
+    for noun in ("credentials", "topologies", "workloads"):
+        answer = api.post(f"/api/{noun}/", EXAMPLES[f"post /api/{noun}/"])
+        assert answer.status_code == 201, answer.content
+        made[noun] = answer.json()["id"]
+    host = {**EXAMPLES["post /api/hosts/"], "credential": made["credentials"], "name": "vm-10"}
+    answer = api.post("/api/hosts/", host)
+    assert answer.status_code == 201, answer.content
+    own = {
+        "hosts": [answer.json()["id"]],
+        "topologies": [made["topologies"]],
+        "workloads": [made["workloads"]],
+    }
+    answer = api.post("/api/campaigns/", {**EXAMPLES["post /api/campaigns/"], **own})
+    assert answer.status_code == 201, answer.content
+    draft = api.post("/api/imports/", EXAMPLES["post /api/imports/"])
+    assert draft.status_code == 201, draft.content
 
 
 @pytest.fixture
