@@ -215,7 +215,7 @@ def test_who_changes_it_during_a_run_has_measured_nothing(make_campaign, rig_hos
     drive.to_the_end(campaign, 600)
     disturbed.refresh_from_db()
     assert (disturbed.outcome, disturbed.reason) == ("failed", "changed_meanwhile")
-    assert "kyber when it was over" in disturbed.reason_text
+    assert "and is kyber after the run" in disturbed.reason_text
     others = Attempt.objects.exclude(pk=disturbed.pk).values_list("outcome", flat=True)
     assert set(others) == {"succeeded"}, "the next run sets it again"
     assert StepLog.objects.filter(part="before a run", exit_code=0).exists()
