@@ -55,6 +55,7 @@ class Bench:
             d.identity: Spare(d.identity, d.size, d.model, role, facts.boot_id) for d in devices
         }
         self.records: list[apply.StepRecord] = []
+        self.touched: set[str] = set()  # identities of the disks of what stands
 
     def facts(self) -> HostFacts:
         if self.seen is None or not self.quick:
@@ -66,11 +67,14 @@ class Bench:
 
     def apply(self, steps: Sequence[Step], undo: bool = True, look: Look | None = None) -> None:
         """Whoever changes the host by other means than this and `run` forgets `seen`."""
+        logged = len(self.records)
         try:
             with self.quicker():  # only a lasting shell keeps udev away
                 apply.apply(steps, self.shell, layout=LAYOUT, spares=self.spares, read_facts=self.facts,
-                            log=self.records.append, undo=undo, look=look)  # fmt: skip
+                            log=self.records.append, undo=undo, look=look, touched=self.touched)  # fmt: skip
         finally:
+            ran = {identity for record in self.records[logged:] for identity in record.destroys}
+            self.touched = self.touched | ran if undo else set()
             self.seen = None if steps else self.seen
 
     @contextmanager
