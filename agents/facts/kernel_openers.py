@@ -91,6 +91,11 @@ def _unreadable(
     for path in sorted(listed):
         if path.startswith(CONFIG + "/") and path not in {*TARGETS.values(), *values}:
             yield f"what the kernel exports: {path} could not be read"
+    raw = sections.get("raw")
+    if any(path.startswith("/sys/class/raw/raw") for path in listed) and (
+        raw is None or raw.exit_code
+    ):
+        yield "the disks below /dev/raw: raw -qa failed or is not installed (util-linux)"
     if "drbd" not in sections and any(
         path.startswith(sysfs.BLOCK_PATH + "drbd") for path in listed
     ):
@@ -141,6 +146,8 @@ def _uses(
             yield _Use(opener, names=(path.rpartition("/")[2],))
     if "drbd" in sections:
         yield from _drbd(sections["drbd"])
+    if "raw" in sections:
+        yield from _raw(sections["raw"])
 
 
 def _by_path(value: str, opener: Opener) -> Iterator[_Use]:
@@ -217,6 +224,16 @@ def _drbd(section: Section) -> Iterator[_Use]:
                 f"is a disk of the DRBD resource {resource}", f"drbdadm down {resource}"
             )
             yield from _by_path(disk[1], opener)
+
+
+def _raw(section: Section) -> Iterator[_Use]:
+    """Character devices bound by raw(8), before Linux 5.14: "/dev/raw/raw1: bound to major 8, minor 0"."""
+    for number, line in section.lines():
+        match = re.match(r"(/dev/raw/\S+):\s+bound to major (\d+), minor (\d+)", text(line))
+        if match is None:
+            raise section.bad(number, line, "not a line of raw -qa")
+        opener = Opener(f"is bound to {match[1]}", f"raw {match[1]} 0 0 if it is no longer needed")
+        yield _Use(opener, numbers=(f"{match[2]}:{match[3]}",))
 
 
 def _hexadecimal(value: str) -> tuple[str, ...]:

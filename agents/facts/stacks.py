@@ -13,8 +13,6 @@ GROUP = re.compile(r"/dev/mapper/((?:[^-]|--)+)-(?!-)")
 # Options by which file systems name further devices of theirs, as the kernel prints them.
 LOG_OPTIONS = {
     "xfs": ("logdev", "rtdev"),
-    "ext3": ("journal_path",),
-    "ext4": ("journal_path",),
     "jfs": ("jdev",),
     "reiserfs": ("jdev",),
     "erofs": ("device",),

@@ -60,7 +60,8 @@ note tree $b/*/holders/* $b/*/slaves/* /sys/block/*/*/partition $b/*/bcache \
 note served /sys/module/target_core_mo[d] /sys/module/nvme[t] /sys/module/drb[d] $k/targe[t] $k/nvme[t] \
     $k/target/core/*/*/info $k/nvmet/subsystems/*/namespaces/*/device_path \
     $k/nvmet/subsystems/*/passthru/device_path \
-    /sys/class/nvme/nvme*/nvme*n* /sys/class/scsi_device/*/device/block/* $b/drbd[0-9]* /proc/fs/jbd2/*
+    /sys/class/nvme/nvme*/nvme*n* /sys/class/scsi_device/*/device/block/* $b/drbd[0-9]* /proc/fs/jbd2/* \
+    /sys/class/raw/raw[0-9]*
 [ -e /proc/sys/kernel/arch ] || section arch uname -m
 
 # Every column here is known to util-linux 2.23. --pairs is the one format that every version has.
@@ -259,16 +260,15 @@ opened_paths() {
         [ ! -e "$place" ] || IFS= read -r path 2>/dev/null <"$place"
         set -- "$@" "$path"
     done
-    set -f
-    while read -r line; do # the log of an xfs, and the like
-        case $line in *logdev=* | *rtdev=* | *jdev=* | *journal_path=* | *device=*) ;; *) continue ;; esac
-        IFS=', '
-        for word in $line; do
-            case $word in logdev=* | rtdev=* | jdev=* | journal_path=* | device=*) set -- "$@" "${word#*=}" ;; esac
+    for place in /sys/fs/xfs/*/log /sys/module/xfs /sys/module/jfs /sys/module/reiserfs /sys/module/erofs; do
+        [ -e "$place" ] || continue
+        set -f # a file system's log on another device
+        for word in $(grep -oE '[ ,](logdev|rtdev|jdev|device)=[^, ]+' /proc/self/mountinfo); do
+            set -- "$@" "${word#*=}"
         done
-        unset IFS
-    done </proc/self/mountinfo
-    set +f
+        set +f
+        break
+    done
     for place in $b/drbd[0-9]*; do
         if [ ! -e "$place" ] || ! shown=$(drbdsetup show 2>/dev/null </dev/null); then break; fi
         note drbd "$shown"
@@ -279,6 +279,10 @@ opened_paths() {
         done <<EOF
 $shown
 EOF
+        break
+    done
+    for place in /sys/class/raw/raw[0-9]*; do
+        [ ! -e "$place" ] || section raw raw -qa
         break
     done
     served=

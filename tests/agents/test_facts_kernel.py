@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from agents.contracts import AgentError
 from agents.facts import linux
 from agents.facts.model import HostFacts
 from tests.agents.linux_host import device, extra, output, sysfs
@@ -144,6 +145,16 @@ def test_disks_below_drbd():
     unread = parse(served="/sys/class/block/drbd0")
     assert "drbdsetup" in unread.unknown[0]
     assert parse(served="/sys/class/block/drbd[0-9]*\n/sys/module/drbd").unknown == ()
+
+
+def test_disks_that_are_bound_to_raw_devices():
+    there = "/sys/class/raw/raw1"
+    bound = parse(served=there, raw="/dev/raw/raw1:\tbound to major 8, minor 0")
+    assert uses(bound) == ["is bound to /dev/raw/raw1"] and bound.unknown == ()
+    unread = parse(served=there, raw=("", 127, "sh: raw: not found"))
+    assert "raw -qa" in unread.unknown[0]
+    with pytest.raises(AgentError, match="raw, line 1"):
+        parse(served=there, raw="what")
 
 
 def test_journals_on_disks_of_their_own():
