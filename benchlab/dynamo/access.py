@@ -10,7 +10,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from agents.contracts import AgentError, Reason
-from benchlab.dynamo import dynamo_player
+from benchlab.dynamo import dynamo_player, identity
 from benchlab.engine import act, jobs
 from benchlab.engine.checks import planning
 from benchlab.engine.decide import built, dialled_in
@@ -145,6 +145,12 @@ def _connected(layout: Layout) -> None:
     if seen is None or timezone.now() - seen > SILENT:
         raise AgentError(
             f"dynamo on {layout.host} is not connected: start it there, with -i and the address of BenchLab's listener",
+            Reason.CONNECTION_LOST,
+        )
+    if not identity.is_accepted(layout.host):
+        raise AgentError(
+            f"the dynamo that logged in as {layout.host} was never accepted, or is another one than the one that was: "
+            "an owner accepts it on the host's page",
             Reason.CONNECTION_LOST,
         )
     moves.seen(layout)

@@ -21,6 +21,7 @@ from django.db import connection
 from agents.dynamo.link import tuned
 from agents.dynamo.tunnel import Halt
 from agents.dynamo.wire import DynamoError
+from benchlab.dynamo.identity import Claims
 from benchlab.dynamo.session import Process, Seat
 from benchlab.team.models import Team
 
@@ -85,6 +86,7 @@ class Listener:
         self.port: int = self._socket.getsockname()[1]
         self.halt = Halt()
         self.slots: Counter[Process] = Counter()
+        self.claims = Claims()
         self._threads: set[threading.Thread] = set()
 
     def allows(self, address: str) -> bool:

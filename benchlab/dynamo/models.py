@@ -41,6 +41,41 @@ class Binary(models.Model):
         return f"{STORED}{self.sha256}"
 
 
+class DynamoLogin(models.Model):
+    """Which dynamo a host is: what it reported when it logged in, and the one that a person accepted (identity.py)."""
+
+    host = models.OneToOneField(Host, on_delete=models.CASCADE, related_name="dynamo_login")
+    name = models.CharField(max_length=128, blank=True, help_text="Name as dynamo reports it")
+    address = models.CharField(max_length=128, blank=True, help_text="Address as dynamo reports it")
+    port = models.PositiveIntegerField(
+        help_text="Id of the dynamo that logged in last: the port on which it listens"
+    )
+    logged_in_at = models.DateTimeField(auto_now=True)
+    accepted_port = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Id of the dynamo to which tests are lent; null if none"
+    )
+    accepted_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
+    )
+    accepted_at = models.DateTimeField(null=True, blank=True)
+    refusal = models.TextField(blank=True, default="", help_text="Why a second dynamo was refused")
+    refused_at = models.DateTimeField(null=True, blank=True)
+
+    TEAM_PATH = "host__team"
+    objects = OwnedQuerySet["DynamoLogin"].as_manager()
+
+    class Meta:
+        ordering = ["host"]
+        verbose_name = "dynamo login"
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.host.address}, id {self.port}"
+
+    @property
+    def is_accepted(self) -> bool:
+        return self.accepted_port == self.port
+
+
 class Reported(models.Model):
     """A disk of a host that only dynamo reaches, as it reports it. A raw one is used only when a person said so."""
 

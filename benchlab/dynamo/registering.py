@@ -12,7 +12,8 @@ from django.utils import timezone
 from agents.dynamo.messages import ManagerInfo, Target
 from agents.dynamo.wire import DynamoError
 from benchlab.dynamo import host_facts as facts
-from benchlab.dynamo.models import Reported
+from benchlab.dynamo.identity import Claim
+from benchlab.dynamo.models import DynamoLogin, Reported
 from benchlab.hosts.models import Host
 from benchlab.team.models import Team
 
@@ -20,7 +21,11 @@ from benchlab.team.models import Team
 @transaction.atomic
 def register(team: Team, info: ManagerInfo, peer: str, seen: Iterable[Target]) -> Host:
     """The host of this dynamo, with what it reports now."""
-    host = _host(team, info.name or peer, peer)
+    host = _host(team, claim_of(info, peer))
+    DynamoLogin.objects.update_or_create(
+        host=host,
+        defaults={"name": info.name, "address": info.address, "port": info.port},
+    )
     found = {target.name: target for target in seen if target.is_disk}
     host.reported.exclude(name__in=found).update(present=False)
     for name, target in found.items():
@@ -46,16 +51,26 @@ def register(team: Team, info: ManagerInfo, peer: str, seen: Iterable[Target]) -
     return host
 
 
-def _host(team: Team, name: str, peer: str) -> Host:
-    """Known by its name and address; a name that another host has gets its address behind it."""
-    known = Host.objects.filter(team=team, access=Host.Access.DYNAMO, address=peer)
-    plain = "".join(letter for letter in name if letter.isprintable())[:70] or peer
-    for wanted in (plain, f"{plain} ({peer})"):
-        if found := known.filter(name=wanted).first():
-            return found
-    for wanted in (plain, f"{plain} ({peer})"):
+def claim_of(info: ManagerInfo, peer: str) -> Claim:
+    return Claim(peer, info.name, info.address)
+
+
+def _host(team: Team, claim: Claim) -> Host:
+    """Known by its name and both addresses; a name that another host has gets its address behind it."""
+    peer = claim.peer
+    hosts = Host.objects.filter(team=team, access=Host.Access.DYNAMO, address=peer)
+    known = hosts.filter(dynamo_login__name=claim.name, dynamo_login__address=claim.address)
+    if host := known.first():
+        return host
+    plain = "".join(letter for letter in claim.name if letter.isprintable())[:70] or peer
+    names = (plain, f"{plain} ({peer})", f"{plain} ({peer}, {claim.address[:60]})")
+    # A host from before logins were stored
+    for name in names[:2]:
+        if host := hosts.filter(name=name, dynamo_login=None).first():
+            return host
+    for name in names:
         with contextlib.suppress(IntegrityError), transaction.atomic():
             return Host.objects.create(
-                team=team, name=wanted, access=Host.Access.DYNAMO, address=peer, user=""
+                team=team, name=name, access=Host.Access.DYNAMO, address=peer, user=""
             )
-    raise DynamoError("host", f"there is a host named {plain} ({peer}) already, reached otherwise")
+    raise DynamoError("host", f"there is a host named {names[1]} already, reached otherwise")

@@ -29,10 +29,11 @@ from agents.dynamo.specs import Trial
 from agents.dynamo.tunnel import Halt
 from agents.dynamo.wire import REPORT_UPDATE, DynamoError
 from agents.tools import dynamo
-from benchlab.dynamo import dynamo_player
+from benchlab.dynamo import dynamo_player, identity
 from benchlab.dynamo import reported_trial as reported
-from benchlab.dynamo.models import Reported
-from benchlab.dynamo.registering import register
+from benchlab.dynamo.identity import Claim, Claims
+from benchlab.dynamo.models import DynamoLogin, Reported
+from benchlab.dynamo.registering import claim_of, register
 from benchlab.engine.wishes import nudge
 from benchlab.hosts.models import Host
 from benchlab.runs import moves
@@ -55,6 +56,7 @@ class Door(Protocol):
 
     halt: Halt
     slots: Counter[Process]
+    claims: Claims
 
     def allows(self, address: str) -> bool: ...
 
@@ -86,6 +88,7 @@ class Seat:
         self._phase, self._since, self._alive, self._asked = "", 0.0, 0.0, 0.0
         self._updates = Updates()
         self._process: Process = (peer, "", 0)
+        self._claim: Claim | None = None
         self._host: Host | None = None
         self._row: Reported | None = None
 
@@ -95,15 +98,37 @@ class Seat:
             self._updates.ticks = info.ticks
             self._process = (self._peer, info.name, info.port)
             talk.turn_to(self._back(info))
-            talk.talk(script.report_targets())
-            self._host = register(self._team, info, self._peer, self._seen)
-            log.info(
-                "dynamo %s at %s logged in, with %d targets", info.name, self._peer, len(self._seen)
-            )
-            attempt = self._wait(talk.stream)
-            if attempt is not None:
-                self._attempt = attempt
-                self._lend(talk)
+            self._occupy(talk, claim_of(info, self._peer))
+            try:
+                self._serve(talk, info)
+            finally:
+                self._release()
+
+    def _occupy(self, talk: _Talk, claim: Claim) -> None:
+        """Take this dynamo's place, or end it if another one has it: raises DynamoError."""
+        port = self._process[2]
+        if self._door.claims.acquire(claim, port):
+            self._claim = claim
+            return
+        message = identity.note_refusal(claim, port, self._team.pk)
+        talk.talk(script.leave())
+        raise DynamoError("stranger", message)
+
+    def _release(self, seconds: float = 0.0) -> None:
+        if self._claim is not None:
+            self._door.claims.release(self._claim, seconds)
+            self._claim = None
+
+    def _serve(self, talk: _Talk, info: ManagerInfo) -> None:
+        talk.talk(script.report_targets())
+        self._host = register(self._team, info, self._peer, self._seen)
+        log.info(
+            "dynamo %s at %s logged in, with %d targets", info.name, self._peer, len(self._seen)
+        )
+        attempt = self._wait(talk.stream)
+        if attempt is not None:
+            self._attempt = attempt
+            self._lend(talk)
 
     def _back(self, info: ManagerInfo) -> socket.socket:
         """To where it says that it listens, if that is allowed; else to where it came from."""
@@ -128,10 +153,18 @@ class Seat:
                 return None  # it says nothing unless asked: it is gone
             close_old_connections()
             self._say_alive()
+            if not self._is_accepted():
+                continue
             found = Attempt.objects.filter(layout__host=self._host, phase=AttemptPhase.STARTING)
             if attempt := found.select_related("run", "layout__campaign").first():
                 return attempt
         return None
+
+    def _is_accepted(self) -> bool:
+        """Whether a person accepted this very dynamo as the host."""
+        port = self._process[2]
+        rows = DynamoLogin.objects.filter(host=self._host, port=port, accepted_port=port)
+        return rows.exists()
 
     def _say_alive(self) -> None:
         assert self._host is not None
@@ -162,6 +195,8 @@ class Seat:
             try:
                 self._play(talk)
             finally:
+                # It logs in again at once, before all is stored.
+                self._release(identity.REJOIN_S)
                 dynamo_player.store(attempt, b"".join(self._kept), AttemptPhase.COLLECTING)
                 nudge(attempt.layout_id)
 
@@ -199,14 +234,19 @@ class Seat:
         built = driver_options.build(dynamo.Options, self._attempt.run.options)
         name = self._target
         row = Reported.objects.filter(host=self._host, name=name).first()
-        if row is None or not (row.usable or row.short):
-            why = "is not marked spare" if row and row.present else "is not reported any more"
-            raise DynamoError("host", f"{name} {why}")
-        if row.short:
-            raise DynamoError("host", f"{name}: {specs.SHORT}")
+        target = next((disk for disk in self._seen if disk.is_disk and disk.name == name), None)
+        self._check_target(name, target, row)
+        assert row is not None and target is not None
         self._options, self._row = built, row
-        prepare = not row.raw and not row.ready
-        if not row.raw and row.ready and row.prepared < built.size:
+        disk: Any = target.details
+        raw, prepare = target.is_raw, not target.is_raw and not disk.ready
+        size = disk.maximum_size * disk.sector_size
+        if size and size < built.size:
+            raise DynamoError(
+                "host",
+                f"{name} has {size} bytes as dynamo reports it, fewer than size: {built.size}",
+            )
+        if not raw and not prepare and row.prepared < built.size:
             raise DynamoError(
                 "host",
                 f"{name} has an iobw.tst of which BenchLab knows only {row.prepared} of {built.size} bytes: "
@@ -214,7 +254,18 @@ class Seat:
             )
         if prepare:
             Reported.objects.filter(pk=row.pk).update(prepared=0)
-        return reported.trial(built, name, row.raw, row.sector, prepare)
+        return reported.trial(built, name, raw, disk.sector_size, prepare)
+
+    def _check_target(self, name: str, target: Target | None, row: Reported | None) -> None:
+        """Raises DynamoError unless this very dynamo reported the target, and a person lets it be used."""
+        if not self._is_accepted():
+            raise DynamoError("host", f"this dynamo (id {self._process[2]}) is not accepted as it")
+        if target is None or row is None or row.raw != target.is_raw:
+            raise DynamoError("host", f"{name} is not reported by this dynamo any more")
+        if row.short:
+            raise DynamoError("host", f"{name}: {specs.SHORT}")
+        if not row.usable:
+            raise DynamoError("host", f"{name} is not marked spare")
 
     def _event(self, event: Any, now: float) -> str:
         if isinstance(event, Seen):

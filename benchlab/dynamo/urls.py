@@ -12,6 +12,7 @@ urlpatterns = [
     path("dynamo/check/", views.dynamo_check, name="dynamo-check"),
     path("dynamo/icf/", views.icf_new, name="icf-new"),
     path("workloads/<int:pk>/iometer.icf", views.icf_download, name="workload-icf"),
+    path("hosts/<int:pk>/accept-dynamo/", views.accept_dynamo, name="host-accept-dynamo"),
     path("dynamo/targets/<int:pk>/spare/", views.reported_spare, name="reported-spare"),
     path("dynamo/targets/<int:pk>/topology/", views.reported_topology, name="reported-topology"),
     path("attempts/<int:pk>/iometer.csv", views.attempt_csv, name="attempt-iometer-csv"),

@@ -21,6 +21,7 @@ from benchlab.campaigns.models import Campaign, Workload
 from benchlab.charts.figure_views import figure_response, title_of
 from benchlab.dynamo import (
     icf_workloads,
+    identity,
     program_check,
     programs,
     results_csv,
@@ -131,6 +132,21 @@ def program_delete(request: HttpRequest, pk: int) -> HttpResponse:
         messages.success(request, f"{row.name}, {row.sha256[:12]}…, is deleted.")
         return redirect("dynamo")
     return render(request, "dynamo/delete.html", context)
+
+
+@require_POST
+def accept_dynamo(request: HttpRequest, pk: int) -> HttpResponse:
+    """Accept the dynamo with the id `port` as this host; `same_machine` keeps marks and known sizes."""
+    hosts = Host.objects.for_user(request.user).filter(access=Host.Access.DYNAMO)
+    host = get_object_or_404(hosts.select_related("team"), pk=pk)
+    port = request.POST.get("port", "")
+    number = int(port) if port.isascii() and port.isdigit() and len(port) < 6 else None
+    try:
+        identity.accept(host, request.user, number, "same_machine" in request.POST)
+        messages.success(request, f"The dynamo with id {number} is accepted: tests may run on it.")
+    except identity.Refused as error:
+        view_notes.refused(request, str(error))
+    return redirect("host-detail", host.pk)
 
 
 @require_POST

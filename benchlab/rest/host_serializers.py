@@ -8,6 +8,7 @@ from rest_framework import serializers
 
 from agents.drivers.packages import NAME
 from agents.plans.destroyed import Destroyed
+from benchlab.dynamo.models import DynamoLogin
 from benchlab.engine import orphans
 from benchlab.hosts import host_tasks
 from benchlab.hosts.forms import KEY_FILE_MAX, a_user, an_address
@@ -33,6 +34,41 @@ class CredentialSerializer(serializers.ModelSerializer[Credential]):
         validators: list[Any] = []  # of a name that is taken the service tells
 
 
+class DynamoLoginSerializer(serializers.ModelSerializer[DynamoLogin]):
+    is_accepted = serializers.BooleanField(
+        read_only=True, help_text="Tests run only while this is true"
+    )
+    accepted_by = serializers.CharField(
+        source="accepted_by.username", default=None, allow_null=True, read_only=True
+    )
+
+    class Meta:
+        model = DynamoLogin
+        fields = [
+            "name",
+            "address",
+            "port",
+            "logged_in_at",
+            "is_accepted",
+            "accepted_port",
+            "accepted_by",
+            "accepted_at",
+            "refusal",
+            "refused_at",
+        ]
+        read_only_fields = fields
+
+
+class AcceptDynamoSerializer(serializers.Serializer[dict[str, Any]]):
+    port = serializers.IntegerField(
+        min_value=0, max_value=65535, help_text="Its id: `dynamo_login.port` of the host"
+    )
+    same_machine = serializers.BooleanField(
+        default=False,
+        help_text="Only dynamo was started again there: keep spare marks and known sizes of test files",
+    )
+
+
 class HostSerializer(serializers.ModelSerializer[Host]):
     team = Whose(help_text="Whose it is. Without it: its credential's team")
     address = serializers.CharField(
@@ -47,6 +83,13 @@ class HostSerializer(serializers.ModelSerializer[Host]):
     )
     trouble = serializers.CharField(
         read_only=True, help_text="Why it could not be used last time; empty when it could"
+    )
+
+    dynamo_login = DynamoLoginSerializer(
+        read_only=True,
+        allow_null=True,
+        default=None,
+        help_text="The dynamo that logged in as this host; null for other hosts",
     )
 
     class Meta:
@@ -67,6 +110,7 @@ class HostSerializer(serializers.ModelSerializer[Host]):
             "seen_at",
             "trouble",
             "trouble_text",
+            "dynamo_login",
             "created_at",
         ]
         read_only_fields = [

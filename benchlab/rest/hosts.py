@@ -10,11 +10,13 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from benchlab.dynamo import identity
 from benchlab.engine import orphans
 from benchlab.hosts import host_tasks, services
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Credential, Device, FactSnapshot, Host, PackageInstall
 from benchlab.rest.host_serializers import (
+    AcceptDynamoSerializer,
     CredentialSerializer,
     DeviceSerializer,
     FactSnapshotSerializer,
@@ -74,7 +76,7 @@ class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
     """Machines reached by SSH. A new one is not trusted until its key is confirmed."""
 
     library = True
-    queryset = Host.objects.select_related("credential")
+    queryset = Host.objects.select_related("credential", "dynamo_login__accepted_by")
     serializer_class = HostSerializer
     filterset_fields = ["name", "access", "address", "is_local", "credential"]
     ordering_fields = ["id", "name", "address", "seen_at", "created_at"]
@@ -122,6 +124,25 @@ class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
     def keep_key(self, request: Request, pk: str | None = None) -> Response:
         """Turn a changed key down: the host must show the pinned one. Safe to send twice."""
         return self._do(services.keep_key)
+
+    @extend_schema(
+        request=AcceptDynamoSerializer, responses={200: HostSerializer, 400: Problem, 409: Problem}
+    )
+    @action(detail=True, methods=["post"], url_path="accept-dynamo")
+    def accept_dynamo(self, request: Request, pk: str | None = None) -> Response:
+        """Let tests run on the dynamo with this id, which logged in last as this host (see `dynamo_login`)."""
+        sent = AcceptDynamoSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        try:
+            identity.accept(
+                self.get_object(),
+                request.user,
+                sent.validated_data["port"],
+                sent.validated_data["same_machine"],
+            )
+        except identity.Refused as error:
+            raise Conflict(str(error)) from None
+        return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(request=None, responses={200: HostSerializer, 202: GOES_ON, 409: Problem})
     @action(detail=True, methods=["post"], url_path="read-facts")

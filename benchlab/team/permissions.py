@@ -101,6 +101,7 @@ PAGES: Mapping[str, Rule] = {
     "dynamo-check": Rule(do=OPERATOR),
     "icf-new": Rule(OPERATOR, OPERATOR),
     "workload-icf": Rule(VIEWER),
+    "host-accept-dynamo": Rule(do=OWNER),
     "reported-spare": Rule(do=OWNER),
     "reported-topology": Rule(do=OPERATOR),
     "attempt-iometer-csv": Rule(VIEWER),

@@ -33,6 +33,7 @@ API: Mapping[str, Level] = {
     "host.offer_key": OWNER,
     "host.confirm_key": OWNER,
     "host.keep_key": OWNER,
+    "host.accept_dynamo": OWNER,
     "host.read_facts": OPERATOR,
     "host.missing": VIEWER,
     "host.install_packages": OWNER,

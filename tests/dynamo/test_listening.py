@@ -20,9 +20,10 @@ from django.core.exceptions import ValidationError
 
 from agents.layers import reported as planned
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.dynamo import session
+from benchlab.dynamo import identity, session, targets
+from benchlab.dynamo.identity import Claim, Claims
 from benchlab.dynamo.listening import Listener, Settings, networks, where
-from benchlab.dynamo.models import Reported
+from benchlab.dynamo.models import DynamoLogin, Reported
 from benchlab.engine.checks import previews
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts.models import Host
@@ -90,9 +91,11 @@ def campaign_on(
     host: Host, folder: Path, user: Any, kind: str = "ext4", **options: Any
 ) -> Campaign:
     stack = [{"kind": "reported", "options": {"target": f"{folder}/data [{kind}]"}, "devices": []}]
-    topology = Topology.objects.create(team=host.team, name="its file", stack=stack)
+    number = Topology.objects.count() + 1
+    topology = Topology.objects.create(team=host.team, name=f"its file {number}", stack=stack)
     workload = Workload.objects.create(
-        team=host.team, name="8k", tool="dynamo", options={**OPTIONS, **options}, sweep={"outstanding_ios": [1, 4]}
+        team=host.team, name=f"8k {number}", tool="dynamo", options={**OPTIONS, **options},
+        sweep={"outstanding_ios": [1, 4]},
     )  # fmt: skip
     return create_campaign(
         team=host.team, user=user, name="Windows", question="", hosts=[host], topologies=[topology],
@@ -100,14 +103,18 @@ def campaign_on(
     )  # fmt: skip
 
 
-def only_host() -> Host:
+def only_host(*, user: Any = None, same_machine: bool = False) -> Host:
+    """The host of the one dynamo that logged in; accepted by `user`."""
     until(lambda: Host.objects.filter(access="dynamo", seen_at__isnull=False).exists())
-    return Host.objects.get(access="dynamo")
+    host = Host.objects.get(access="dynamo")
+    if user is not None:
+        identity.accept(host, user, host.dynamo_login.port, same_machine)
+    return host
 
 
 def test_a_dynamo_becomes_a_host_and_runs_a_campaign(team, user, web, folder):
     with listening() as listener, dynamo(listener.port, folder):
-        host = only_host()
+        host = only_host(user=user)
         assert (host.name, host.address, host.team) == ("WIN-7", "127.0.0.1", team)
         assert {(r.name, r.raw, r.usable) for r in host.reported.all()} == {
             (f"{folder}/data [ext4]", False, True), ("sdz", True, False),
@@ -131,9 +138,91 @@ def test_a_dynamo_becomes_a_host_and_runs_a_campaign(team, user, web, folder):
     assert not any(line.startswith("EXIT") for line in log)
 
 
+def test_a_second_dynamo_of_the_same_name_is_refused(team, user, web, folder):
+    """Two machines behind one address with one name: a test ran on either one's file."""
+    other = folder / "other"
+    (other / "data").mkdir(parents=True)
+    with listening() as listener, dynamo(listener.port, folder):
+        host = only_host(user=user)
+        with dynamo(listener.port, other) as second:
+            assert second.wait(20) == 0  # it got EXIT, and ended
+        assert (other / "sim.log").read_text().split("\n")[0].startswith("EXIT")
+        campaign = campaign_on(host, folder, user)
+        drive.plan_and_start(campaign)
+        drive.to_the_end(campaign, 60)
+    assert Host.objects.filter(access="dynamo").count() == 1
+    assert {row.name for row in host.reported.all()} == {f"{folder}/data [ext4]", "sdz"}
+    assert [row.outcome for row in Attempt.objects.all()] == ["succeeded", "succeeded"]
+    page = web.get(f"/hosts/{host.pk}/").content.decode()
+    assert "a second dynamo logged in as &#x27;WIN-7&#x27; from 127.0.0.1" in page
+
+
+def test_a_dynamo_that_takes_the_place_of_another_waits_to_be_accepted(team, user, folder):
+    """It has the other's name, address and targets, but not its files and disks: 4 KiB were measured as 1 MiB."""
+    with listening() as listener:
+        with dynamo(listener.port, folder):
+            first = campaign_on(only_host(user=user), folder, user)
+            drive.plan_and_start(first)
+            drive.to_the_end(first, 60)
+            targets.mark_spare(Reported.objects.get(raw=True), user, "sdz")
+            before = DynamoLogin.objects.get().port
+        assert Reported.objects.get(raw=False).prepared == 1 << 20
+        (folder / "data" / "iobw.tst").write_bytes(b"x" * 4096)
+        with dynamo(listener.port, folder):
+            until(lambda: DynamoLogin.objects.get().port != before)
+            host = Host.objects.get(access="dynamo")
+            second = campaign_on(host, folder, user)
+            drive.plan_and_start(second)
+            drive.until(second, lambda: second.layouts.get().trouble, 30)
+            assert "is another one than the one that was" in second.layouts.get().trouble
+            assert not Attempt.objects.filter(run__campaign=second, started_at__isnull=False)
+            only_host(user=user)
+            assert not Reported.objects.get(raw=True).spare_at
+            drive.to_the_end(second, 60)
+    for attempt in Attempt.objects.filter(run__campaign=second):
+        assert (attempt.outcome, attempt.reason) == ("failed", "tool_failed")
+        assert "knows only 0 of 1048576 bytes" in attempt.reason_text
+
+
+def test_a_test_uses_only_what_this_very_dynamo_reported(team, user, folder, monkeypatch):
+    """The host's rows had a target that this dynamo did not report."""
+    with listening() as listener, dynamo(listener.port, folder):
+        campaign = campaign_on(only_host(user=user), folder, user)
+        Reported.objects.create(host=Host.objects.get(access="dynamo"), name="C:", raw=False)
+        monkeypatch.setattr(session.Seat, "_target", "C:")
+        drive.plan_and_start(campaign)
+        drive.to_the_end(campaign, 60)
+    for attempt in Attempt.objects.all():
+        assert "C: is not reported by this dynamo" in attempt.reason_text
+
+
+def test_only_the_last_login_is_accepted(team, user):
+    host = Host.objects.create(team=team, name="win", access="dynamo", address="192.0.2.1")
+    DynamoLogin.objects.create(host=host, name="win", port=2)
+    with pytest.raises(identity.Refused, match="no dynamo with id 1 logged in last as win"):
+        identity.accept(host, user, 1, False)
+    assert not identity.is_accepted(host)
+    identity.accept(host, user, 2, False)
+    assert identity.is_accepted(host)
+
+
+def test_a_claim_waits_for_the_dynamo_that_was_reset():
+    claim, now = Claim("192.0.2.1", "WIN-7", "192.0.2.1"), [0.0]
+    claims = Claims(lambda: now[0])
+    assert claims.acquire(claim, 1)
+    assert not claims.acquire(claim, 2)
+    assert claims.acquire(claim._replace(address="10.0.0.2"), 2)
+    claims.release(claim, 15.0)
+    assert not claims.acquire(claim, 2)
+    assert claims.acquire(claim, 1)
+    claims.release(claim, 15.0)
+    now[0] = 16.0
+    assert claims.acquire(claim, 2)
+
+
 def test_a_file_on_xfs_is_refused_by_the_plan(team, user, folder):
     with listening() as listener, dynamo(listener.port, folder, "fs=xfs"):
-        campaign = campaign_on(only_host(), folder, user, "xfs")
+        campaign = campaign_on(only_host(user=user), folder, user, "xfs")
         assert not Reported.objects.get(raw=False).usable
         layout = campaign.layouts.get()
         previews.preview(layout.pk)
@@ -148,7 +237,7 @@ def test_a_file_on_xfs_is_refused_where_a_plan_had_passed(team, user, folder, mo
         planned, "specs", SimpleNamespace(laid_out_short=lambda name: False, SHORT="")
     )
     with listening() as listener, dynamo(listener.port, folder, "fs=xfs"):
-        campaign = campaign_on(only_host(), folder, user, "xfs")
+        campaign = campaign_on(only_host(user=user), folder, user, "xfs")
         drive.plan_and_start(campaign)
         drive.to_the_end(campaign, 60)
     for attempt in Attempt.objects.all():
@@ -159,7 +248,7 @@ def test_a_file_on_xfs_is_refused_where_a_plan_had_passed(team, user, folder, mo
 
 def test_a_file_system_that_nobody_tried_marks_its_figures(team, user, folder):
     with listening() as listener, dynamo(listener.port, folder, "fs=f2fs"):
-        campaign = campaign_on(only_host(), folder, user, "f2fs")
+        campaign = campaign_on(only_host(user=user), folder, user, "f2fs")
         drive.plan_and_start(campaign)
         drive.to_the_end(campaign, 60)
     for attempt in Attempt.objects.all():
@@ -170,7 +259,7 @@ def test_a_file_system_that_nobody_tried_marks_its_figures(team, user, folder):
 def test_a_file_of_unknown_size_is_not_used(team, user, folder):
     (folder / "data" / "iobw.tst").write_bytes(b"x" * 4096)
     with listening() as listener, dynamo(listener.port, folder):
-        campaign = campaign_on(only_host(), folder, user)
+        campaign = campaign_on(only_host(user=user), folder, user)
         drive.plan_and_start(campaign)
         drive.to_the_end(campaign, 60)
     for attempt in Attempt.objects.all():
@@ -182,7 +271,7 @@ def test_a_file_of_unknown_size_is_not_used(team, user, folder):
 
 def test_slots_that_a_dynamo_never_gives_back_are_told(team, user, folder):
     with listening() as listener, dynamo(listener.port, folder, "aio=20"):
-        campaign = campaign_on(only_host(), folder, user)
+        campaign = campaign_on(only_host(user=user), folder, user)
         drive.plan_and_start(campaign)
         drive.to_the_end(campaign, 60)
     first, second = Attempt.objects.order_by("run__position")
@@ -197,7 +286,7 @@ def test_a_killed_listener_costs_the_attempt_and_another_is_made(team, user, fol
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with killable(port) as killed, dynamo(port, folder):
-        campaign = campaign_on(only_host(), folder, user, runtime_s=4)
+        campaign = campaign_on(only_host(user=user), folder, user, runtime_s=4)
         drive.plan_and_start(campaign)
         drive.until(campaign, lambda: Attempt.objects.filter(phase="running").exists(), 30)
         until(lambda: "RECORD_ON" in (folder / "sim.log").read_text())
@@ -206,7 +295,10 @@ def test_a_killed_listener_costs_the_attempt_and_another_is_made(team, user, fol
         drive.until(campaign, lambda: Attempt.objects.filter(outcome="interrupted").exists(), 30)
     lost = Attempt.objects.get(outcome="interrupted")
     assert (lost.reason, lost.artifacts.count(), lost.measurements.count()) == ("worker_lost", 0, 0)
+    before = DynamoLogin.objects.get().port
     with listening(port=port), dynamo(port, folder):
+        until(lambda: DynamoLogin.objects.get().port != before)
+        only_host(user=user, same_machine=True)
         drive.to_the_end(campaign, 90)
     again = lost.run.attempts.get(number=2)
     assert again.outcome == "succeeded", again.reason_text
