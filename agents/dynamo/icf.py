@@ -22,6 +22,7 @@ SECTOR, BLOCK = (
     4096,
 )
 MOST_POINTS = 64
+IDLE = "Idle"  # IOmeter's own specification, which no file has
 VERSION = re.compile(r"\s*Version (\d{1,8})\.(\d{1,4})\.(\d{1,4})\s*$")
 SECTION = re.compile(
     r"^\s*'(TEST SETUP|ACCESS SPECIFICATIONS|MANAGER LIST|RESULTS DISPLAY) =",
@@ -63,26 +64,54 @@ def parse(text: str) -> Config:
 
 
 def read(text: str) -> list[Workload]:
-    """One workload for each access specification in use, or for each there is where none is assigned."""
+    """Workloads of the tests that IOmeter would run, or one for each specification where none is assigned.
+
+    In test n each worker runs the n-th specification assigned to it. Raises ParseError.
+    """
     config = parse(text)
-    worker, workers, notes = _worker(config)
-    assigned = list(
-        dict.fromkeys(name for w in _workers(config) for name in w.specs if name != "Idle")
-    )
     known = {spec.name: number for number, spec in enumerate(config.specs)}
-    missing = [name for name in assigned if name not in known]
+    missing = [name for w in _workers(config) for name in w.specs if name not in (*known, IDLE)]
     if missing:
         raise ParseError(
             f"the access specification {missing[0]!r} is assigned, but not in the file"
         )
     if not config.specs:
         raise ParseError("the file has no access specification")
-    shared = _shared(config, worker, workers)
-    sweep, more = _sweep(config, worker, workers)
-    wanted = [known[name] for name in assigned] or range(len(config.specs))
-    return [
-        _workload(config.specs[n], shared, sweep, (*notes, *more), config.places[n]) for n in wanted
-    ]
+    return [_workload(config, known[test.spec], test) for test in _tests(config)]
+
+
+@dataclass(frozen=True)
+class _Test:
+    """One of IOmeter's tests: its specification, and the workers that run it. No workers: of no manager."""
+
+    spec: str
+    workers: tuple[Worker, ...]
+    trouble: str = ""
+
+
+def _tests(config: Config) -> list[_Test]:
+    workers = _workers(config)
+    made: dict[_Test, None] = {}
+    for number in range(max((len(worker.specs) for worker in workers), default=0)):
+        specs_of = [(w, w.specs[number]) for w in workers if number < len(w.specs)]
+        # IOmeter runs no worker that is idle or has no target
+        busy = [pair for pair in specs_of if pair[1] != IDLE]
+        busy = [pair for pair in busy if pair[0].targets] or busy
+        names = list(dict.fromkeys(name for _, name in busy))
+        trouble = _mixed(number + 1, busy) if len(names) > 1 else ""
+        for name in names:
+            made[_Test(name, tuple(worker for worker, _ in busy), trouble)] = None
+    return list(made) or [_Test(spec.name, tuple(workers)) for spec in config.specs]
+
+
+def _mixed(number: int, busy: Sequence[tuple[Worker, str]]) -> str:
+    """Why a test cannot be run in which the workers run different specifications."""
+    runs = "; ".join(f"{worker.name}: {name}" for worker, name in busy[:4])
+    more = f"; and {len(busy) - 4} more" if len(busy) > 4 else ""
+    return (
+        f"in test {number} of the file the workers run different access specifications at once ({runs}{more}), "
+        "and here all workers run the same: assign the same one to all, or combine them in one specification"
+    )
 
 
 def write(config: Config) -> str:
@@ -167,19 +196,24 @@ def _counted(cycle: Cycle) -> Iterator[int]:
         if at > cycle.end or at < 1:
             return
         yield at
-        further = at * cycle.step if cycle.kind == "EXPONENTIAL" else at + cycle.step
+        further = _further(cycle, at)
         if further <= at:
             return
         at = further
+
+
+def _further(cycle: Cycle, at: int) -> int:
+    """Next value. IOmeter steps by sums where the factor is 1."""
+    factors = cycle.kind == "EXPONENTIAL" and cycle.step != 1
+    return at * cycle.step if factors else at + cycle.step
 
 
 def _workers(config: Config) -> list[Worker]:
     return [w for manager in config.managers for w in manager.workers if w.disk]
 
 
-def _worker(config: Config) -> tuple[Worker, int, list[str]]:
+def _worker(config: Config, found: Sequence[Worker]) -> tuple[Worker, int, list[str]]:
     """The one that stands for all, how many there are, and what gets lost by that."""
-    found = _workers(config)
     notes = []
     if any(not w.disk for manager in config.managers for w in manager.workers):
         notes.append("network workers are left out")
@@ -187,7 +221,7 @@ def _worker(config: Config) -> tuple[Worker, int, list[str]]:
         notes.append(f"{len(config.managers)} managers: their workers are merged into one host")
     if not found:
         return Worker("Worker 1"), config.disk_workers or 1, notes
-    plain = {replace(w, name="", targets=()) for w in found}
+    plain = {replace(w, name="", targets=(), specs=()) for w in found}
     if len(plain) > 1:
         notes.append("the workers have different settings: those of the first are used")
     if len({len(w.targets) for w in found}) > 1:
@@ -199,7 +233,9 @@ def _worker(config: Config) -> tuple[Worker, int, list[str]]:
     return found[0], len(found), notes
 
 
-def _shared(config: Config, worker: Worker, workers: int) -> dict[str, float]:
+def _shared(
+    config: Config, worker: Worker, found: Sequence[Worker], workers: int
+) -> dict[str, float]:
     made: dict[str, float] = {
         "outstanding_ios": worker.outstanding,
         "workers": workers,
@@ -214,7 +250,7 @@ def _shared(config: Config, worker: Worker, workers: int) -> dict[str, float]:
         made["data_pattern"] = worker.pattern
     if worker.seed is not None:
         made["seed"] = worker.seed
-    if _own_targets(_workers(config)):
+    if _own_targets(found):
         made["own_targets"] = True
     return made
 
@@ -253,26 +289,54 @@ def _sweep(config: Config, worker: Worker, workers: int) -> tuple[dict[str, list
         return {}, notes
     option, which = CYCLES[config.test_type]
     cycle: Cycle = getattr(config, which)
-    if option != "outstanding_ios":
-        ends = {"workers": workers, "targets": max(1, len(worker.targets))}
-        cycle = replace(cycle, end=ends[option])
-    values = list(_counted(cycle))
+    ends = {"workers": workers, "targets": max(1, len(worker.targets))}
+    values = _activated(cycle, ends[option]) if option in ends else list(_counted(cycle))
     return ({option: values} if values else {}), notes
 
 
-def _workload(
-    spec: AccessSpec,
-    shared: Mapping[str, object],
-    sweep: Mapping[str, list[int]],
-    notes: tuple[str, ...],
-    place: tuple[int, int],
-) -> Workload:
-    trouble = ""
+def _activated(cycle: Cycle, count: int) -> list[int]:
+    """Numbers of workers or targets that IOmeter runs, of `count`: a step beyond the last runs all of them once."""
+    values = list(_counted(replace(cycle, end=count)))
+    if not values or values[-1] < count:
+        further = _further(cycle, values[-1]) if values else cycle.start
+        values += [count] if further > count else []
+    return values
+
+
+def _cycle_trouble(config: Config) -> str:
+    """Why the file's cycling cannot be run; "" if it can."""
+    if config.test_type not in CYCLES:
+        return ""
+    option, which = CYCLES[config.test_type]
+    cycle: Cycle = getattr(config, which)
+    if cycle.start < 1:
+        return f"cycling of {option}: it starts at {cycle.start}, and must start at 1 or more"
+    if option == "workers" and len(config.managers) > 1:
+        return "cycling of workers: IOmeter cycles those of each manager, and here is only one host"
+    if option != "outstanding_ios":
+        return ""
+    at, points = cycle.start, 0
+    while at <= cycle.end:
+        at, last, points = _further(cycle, at), at, points + 1
+        if at <= last:
+            return f"cycling of {option}: step {cycle.step} never reaches the end {cycle.end}"
+        if points > MOST_POINTS:
+            return f"cycling of {option}: it has more than {MOST_POINTS} values"
+    return ""
+
+
+def _workload(config: Config, number: int, test: _Test) -> Workload:
+    spec = config.specs[number]
+    worker, workers, notes = _worker(config, test.workers)
+    sweep, more = _sweep(config, worker, workers)
+    shared = _shared(config, worker, test.workers, workers)
+    trouble = test.trouble or _cycle_trouble(config)
     try:
         specs.check_access(spec)
     except DynamoError as error:
-        trouble = str(error)
-    return Workload(spec.name, {**_access(spec), **shared}, sweep, notes, trouble, *place)
+        trouble = trouble or str(error)
+    options = {**_access(spec), **shared}
+    return Workload(spec.name, options, sweep, (*notes, *more), trouble, *config.places[number])
 
 
 def _access(spec: AccessSpec) -> dict[str, int | tuple[str, ...]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -126,6 +128,74 @@ def test_whose_targets_they_are(workers: tuple[Worker, ...], own: bool, said: st
     (one,) = icf.read(icf.write(config))
     assert one.options.get("own_targets", False) is own
     assert said in " ".join(one.notes) and bool(said) == bool(one.notes)
+
+
+def configuration(*workers: Worker, **settings: Any) -> list[icf.Workload]:
+    """What becomes of a file with these workers."""
+    accesses = tuple(
+        AccessSpec(name, (AccessLine(4096, 100, 50, 50, 0, 1, 4096),)) for name in "ab"
+    )
+    managers = (Manager("m", "", workers),)
+    return icf.read(icf.write(Config(run_s=60, specs=accesses, managers=managers, **settings)))
+
+
+def running(name: str, *accesses: str) -> Worker:
+    return Worker(name, sectors=8, specs=accesses, targets=("/a",))
+
+
+def test_workers_that_run_different_specifications_at_once_are_refused() -> None:
+    """They became a test of each specification on all workers, which IOmeter never runs."""
+    found = configuration(running("reader", "a"), running("writer", "b"))
+    assert [one.name for one in found] == ["a", "b"]
+    for one in found:
+        assert "in test 1 of the file the workers run different access" in one.trouble
+        assert "reader: a; writer: b" in one.trouble
+
+
+def test_each_test_runs_on_the_workers_that_iometer_would_use() -> None:
+    found = configuration(running("1", "a", "b"), running("2", "Idle", "b"), running("3", "a"))
+    assert [(one.name, one.options["workers"], one.trouble) for one in found] == [
+        ("a", 2, ""),
+        ("b", 2, ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cycle", "values"),
+    [
+        (Cycle(1, 1, 1), [1, 2, 3, 4]),
+        (Cycle(1, 1, 2), [1, 3, 4]),
+        (Cycle(2, 2, 3), [2, 4]),
+        (Cycle(6, 6, 1), [4]),
+        (Cycle(1, 1, 0), [1]),
+        (Cycle(1, 1, 1, "EXPONENTIAL"), [1, 2, 3, 4]),
+        (Cycle(1, 1, 2, "EXPONENTIAL"), [1, 2, 4]),
+        (Cycle(1, 1, 3, "EXPONENTIAL"), [1, 3, 4]),
+    ],
+)
+def test_workers_and_targets_cycle_as_in_iometer(cycle: Cycle, values: list[int]) -> None:
+    """Of four (GalileoView::CycleWorkers, CycleTargets); a step beyond the last runs all of them."""
+    workers = [running(str(number), "a") for number in range(4)]
+    (one,) = configuration(*workers, test_type="CYCLE_WORKERS", workers=cycle)
+    assert (one.sweep, one.trouble) == ({"workers": values}, "")
+    worker = replace(workers[0], targets=("/a", "/b", "/c", "/d"))
+    (one,) = configuration(worker, test_type="CYCLE_TARGETS", disks=cycle)
+    assert (one.sweep, one.trouble) == ({"targets": values}, "")
+
+
+@pytest.mark.parametrize(
+    ("cycle", "values", "trouble"),
+    [
+        (Cycle(1, 4, 1, "EXPONENTIAL"), [1, 2, 3, 4], ""),
+        (Cycle(1, 4, 0), [1], "step 0 never reaches the end 4"),
+        (Cycle(0, 4, 1), [], "it starts at 0"),
+        (Cycle(1, 256, 1), list(range(1, 65)), "more than 64 values"),
+    ],
+)
+def test_outstanding_ios_cycle_as_in_iometer(cycle: Cycle, values: list[int], trouble: str) -> None:
+    (one,) = configuration(running("1", "a"), test_type="CYCLE_OUTSTANDING_IOS", queue=cycle)
+    assert one.sweep.get("outstanding_ios", []) == values
+    assert trouble in one.trouble and bool(trouble) == bool(one.trouble)
 
 
 def test_what_dynamo_cannot_run_is_in_trouble() -> None:
