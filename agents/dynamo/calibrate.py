@@ -2,14 +2,22 @@
 
 dynamo counts ticks of the CPU's time-stamp counter and takes their rate from the first "cpu MHz" line of /proc/cpuinfo
 as it was when it started: the core's momentary clock, which may be half or twice the counter's.
+
+The rate is a measurement with an uncertainty. Each reading was taken between the request and the end of its answer, so
+any two of them bound the rate from below and above; where answers take long, these bounds lie far apart.
 """
 
-from typing import List, NamedTuple, Optional, Sequence
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from agents.dynamo.wire import DynamoError
 
 TOLERANCE = 0.005  # a rate that is wrong by no more is not touched
 SHORTEST = 0.5  # seconds between two polls that can say anything
+# Relative error of a measurement whose answers took long, at most, as seen with the real dynamo (0.6 %)
+USUAL_ERROR = 0.01
+# Relative uncertainty above which the clock is not called right: two runs differ by as much anyway
+KNOWN = 0.02
+READINGS = 8  # at each end of a test that are compared with those at the other
 APART = 0.01  # two workers' clocks may differ by so much before they are called unsynchronised
 
 
@@ -32,8 +40,13 @@ class Rate(NamedTuple):
 
     reported: float
     measured: Optional[float]
-    doubt: float  # relative, of `measured`
+    doubt: float  # relative: how far the true rate may be from `measured`
     used: float
+
+    @property
+    def known(self) -> bool:
+        """The measurement is good enough to judge dynamo's own rate."""
+        return self.measured is not None and self.doubt <= KNOWN
 
     @property
     def wrong(self) -> bool:
@@ -56,7 +69,8 @@ def rate(reported: float, polls: Sequence[Sequence[Poll]]) -> Rate:
                 "result", "dynamo's clock went backwards: CPU clocks out of sync, or a migrated VM"
             )
         found.append((own[-1].ticks - own[0].ticks) / span)
-        doubts.append(max(own[0].doubt, own[-1].doubt) / span)
+        low, high = _bounds(own)
+        doubts.append(max(0.0, high / found[-1] - 1, 1 - low / found[-1]))
     if not found:
         return Rate(reported, None, 0.0, reported)
     measured, doubt = sorted(found)[len(found) // 2], max(doubts)
@@ -66,4 +80,16 @@ def rate(reported: float, polls: Sequence[Sequence[Poll]]) -> Rate:
             f"the workers' clocks run at different rates ({min(found):.4g} to {max(found):.4g} per s)",
         )
     off = abs(measured / reported - 1)
-    return Rate(reported, measured, doubt, measured if off > max(TOLERANCE, doubt) else reported)
+    wrong = off > max(TOLERANCE, min(doubt, USUAL_ERROR))
+    return Rate(reported, measured, doubt, measured if wrong else reported)
+
+
+def _bounds(polls: Sequence[Poll]) -> Tuple[float, float]:
+    """Ticks per second, at least and at most, from the readings at both ends of a test that were answered soonest."""
+    half = max(1, len(polls) // 2)
+    early = sorted(polls[:half], key=lambda poll: poll.doubt)[:READINGS]
+    late = sorted(polls[half:], key=lambda poll: poll.doubt)[:READINGS]
+    pairs = [(a, b) for a in (polls[0], *early) for b in (*late, polls[-1])]
+    low = max((b.ticks - a.ticks) / (b.received - a.sent) for a, b in pairs)
+    highs = [(b.ticks - a.ticks) / (b.sent - a.received) for a, b in pairs if b.sent > a.received]
+    return low, min(highs, default=float("inf"))

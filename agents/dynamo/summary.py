@@ -3,10 +3,12 @@
 One place for both the result on the host and the reading of the artifact later.
 """
 
+import math
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from agents.dynamo import figures, specs
 from agents.dynamo.account import Measured
+from agents.dynamo.calibrate import Rate
 from agents.dynamo.figures import Figures, Way
 from agents.dynamo.wire import DATA_BYTES, DynamoError
 
@@ -132,11 +134,11 @@ def _machine(test: Measured) -> List[Row]:
     found.append(Row("poll.bytes", float(cost.bytes), BYTES))
     found.append(Row("poll.share", cost.share, ONE, {}, "of the measured time, at most"))
     rate = test.rate
-    said = "used" if rate.wrong else "used only as a check: dynamo's own rate is right"
-    if rate.measured is None:
-        said = "the run was too short to measure it"
     found.append(Row("tick_rate.reported", rate.reported, RATE, {}, "" if rate.wrong else "used"))
-    found.append(Row("tick_rate.measured", rate.measured, RATE, {}, said))
+    found.append(Row("tick_rate.measured", rate.measured, RATE, {}, _clock_verdict(rate)))
+    if rate.measured is not None and math.isfinite(rate.doubt):
+        note = "of the measured rate, at most"
+        found.append(Row("tick_rate.uncertainty", rate.doubt, ONE, {}, note))
     for way in ("read", "write"):
         counted = kernel(test, way)
         if counted is not None:
@@ -146,6 +148,23 @@ def _machine(test: Measured) -> List[Row]:
     if between is not None:
         found.append(Row("kernel.seconds", between, SECONDS, {}, "between the kernel's two counts"))
     return found
+
+
+def _clock_verdict(rate: Rate) -> str:
+    """What the measured rate says of dynamo's own: it is called right only if the measurement is good enough."""
+    if rate.measured is None:
+        return "the run was too short to measure it"
+    if rate.wrong:
+        return f"used; {_known_to_within(rate)}"
+    if not rate.known:
+        return f"dynamo's own rate is used; {_known_to_within(rate)}"
+    return "used only as a check: dynamo's own rate is right"
+
+
+def _known_to_within(rate: Rate) -> str:
+    if not math.isfinite(rate.doubt):
+        return "not known: an answer took as long as the test"
+    return f"known to within {rate.doubt:.1%}{'' if rate.known else ' only'}"
 
 
 class Polling(NamedTuple):
@@ -210,6 +229,11 @@ def warnings(test: Measured, whole: Figures) -> List[str]:
     if test.rate.wrong and test.rate.measured is not None:
         off = test.rate.measured / test.rate.reported - 1
         found.append(f"dynamo's clock rate was {off:+.1%} off, the measured rate is used")
+    if test.rate.measured is not None and not test.rate.known:
+        found.append(
+            f"dynamo's clock rate is {_known_to_within(test.rate)}, because its answers took long: "
+            "IOPS and latencies may be off by as much"
+        )
     counted = sum(whole.bins)
     if whole.bins and counted != whole.all.ios and whole.all.slowest < 9.5:
         found.append(f"the latency bins hold {counted} of {whole.all.ios} I/Os")
@@ -225,6 +249,7 @@ def as_json(test: Measured) -> Dict[str, object]:
             "reported": test.rate.reported,
             "measured": test.rate.measured,
             "used": test.rate.used,
+            "uncertainty": test.rate.doubt if math.isfinite(test.rate.doubt) else None,
         },
         "metrics": [[row.name, row.value, row.unit, row.labels, row.note] for row in rows(test)],
     }
