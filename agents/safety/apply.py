@@ -58,7 +58,8 @@ for node; do
 done
 exit $code
 """
-BUSY = ("busy", "Operation not permitted")  # EBUSY; GEOM says EPERM
+# EBUSY; GEOM says EPERM
+BUSY = ("busy", "Operation not permitted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +139,8 @@ class _Run:
         self.read_facts, self.log = read_facts, log
         self.look = look if look and time.monotonic() - look.began < FRESH_S else None
         self.taken: set[str] = set()  # identities of the disks that a Step has touched
-        self.touched = (
-            touched  # disks that are the layout's already; None: whoever uses one is not looked for
-        )
+        # Disks that are the layout's already; None: whoever else uses one is not looked for
+        self.touched = touched
         self.index = 0
 
     def step(self, step: Step, undo: bool = False) -> None:
