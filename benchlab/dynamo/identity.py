@@ -93,7 +93,7 @@ def is_accepted(host: Host) -> bool:
 def accept(
     host: Host,
     user: AbstractBaseUser | AnonymousUser,
-    port: int | None,
+    port: int,
     same_machine: bool,
 ) -> None:
     """Let tests be lent to the dynamo with this id. Raises Refused if another one has logged in meanwhile.

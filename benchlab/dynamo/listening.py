@@ -21,6 +21,7 @@ from django.db import connection
 from agents.dynamo.link import tuned
 from agents.dynamo.tunnel import Halt
 from agents.dynamo.wire import DynamoError
+from benchlab.dynamo.admission import Waiting, await_first_byte
 from benchlab.dynamo.identity import Claims
 from benchlab.dynamo.session import Process, Seat
 from benchlab.team.models import Team
@@ -87,7 +88,10 @@ class Listener:
         self.halt = Halt()
         self.slots: Counter[Process] = Counter()
         self.claims = Claims()
+        self._waiting = Waiting()
         self._threads: set[threading.Thread] = set()
+        self._lock = threading.Lock()
+        self._logged_in: set[socket.socket] = set()
 
     def allows(self, address: str) -> bool:
         try:
@@ -112,14 +116,25 @@ class Listener:
     def stop(self) -> None:
         self.halt.stop()
 
+    def admit(self, stream: socket.socket) -> None:
+        """Count a connection as a dynamo that logged in. Raises DynamoError if there are too many."""
+        self._waiting.remove(stream)
+        with self._lock:
+            if len(self._logged_in) >= MOST_DYNAMOS:
+                raise DynamoError(
+                    "host", f"{MOST_DYNAMOS} dynamos are connected, and no more may be"
+                )
+            self._logged_in.add(stream)
+
     def _take(self, stream: socket.socket, peer: Any) -> None:
         self._threads = {thread for thread in self._threads if thread.is_alive()}
-        if not self.allows(peer[0]) or len(self._threads) >= MOST_DYNAMOS:
+        if not self.allows(peer[0]):
             log.warning(
                 "a connection from %s is refused: BENCHLAB_DYNAMO_ALLOW does not have it", peer[0]
             )
             stream.close()
             return
+        self._waiting.add(stream, peer[0])
         thread = threading.Thread(
             target=self._serve, args=(stream, peer[0]), daemon=True, name=f"dynamo {peer[0]}"
         )
@@ -128,11 +143,15 @@ class Listener:
 
     def _serve(self, stream: socket.socket, peer: str) -> None:
         try:
+            await_first_byte(stream, self.halt)
             Seat(self, self._team, peer).sit(tuned(stream))
         except DynamoError as error:
             log.warning("dynamo at %s: %s", peer, error)
         except Exception:
             log.exception("dynamo at %s", peer)
         finally:
+            self._waiting.remove(stream)
+            with self._lock:
+                self._logged_in.discard(stream)
             stream.close()
             connection.close()

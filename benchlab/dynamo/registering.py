@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from agents.dynamo.messages import ManagerInfo, Target
@@ -14,8 +16,15 @@ from agents.dynamo.wire import DynamoError
 from benchlab.dynamo import host_facts as facts
 from benchlab.dynamo.identity import Claim
 from benchlab.dynamo.models import DynamoLogin, Reported
+from benchlab.hosts import services as hosts
+from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Host
 from benchlab.team.models import Team
+
+# Hosts that an owner has not accepted yet, of one address and in all; silent ones are forgotten
+MAX_PENDING_AT_ADDRESS = 8
+MAX_PENDING = 32
+FORGET_AFTER = timedelta(days=1)
 
 
 @transaction.atomic
@@ -58,19 +67,41 @@ def claim_of(info: ManagerInfo, peer: str) -> Claim:
 def _host(team: Team, claim: Claim) -> Host:
     """Known by its name and both addresses; a name that another host has gets its address behind it."""
     peer = claim.peer
-    hosts = Host.objects.filter(team=team, access=Host.Access.DYNAMO, address=peer)
-    known = hosts.filter(dynamo_login__name=claim.name, dynamo_login__address=claim.address)
+    rows = Host.objects.filter(team=team, access=Host.Access.DYNAMO, address=peer)
+    known = rows.filter(dynamo_login__name=claim.name, dynamo_login__address=claim.address)
     if host := known.first():
         return host
     plain = "".join(letter for letter in claim.name if letter.isprintable())[:70] or peer
     names = (plain, f"{plain} ({peer})", f"{plain} ({peer}, {claim.address[:60]})")
     # A host from before logins were stored
     for name in names[:2]:
-        if host := hosts.filter(name=name, dynamo_login=None).first():
+        if host := rows.filter(name=name, dynamo_login=None).first():
             return host
+    _make_room(team, peer)
     for name in names:
         with contextlib.suppress(IntegrityError), transaction.atomic():
             return Host.objects.create(
                 team=team, name=name, access=Host.Access.DYNAMO, address=peer, user=""
             )
     raise DynamoError("host", f"there is a host named {names[1]} already, reached otherwise")
+
+
+def _make_room(team: Team, peer: str) -> None:
+    """Forget hosts that nobody accepted in time. Raises DynamoError while too many still wait to be accepted."""
+    # Two logins at once count each other
+    Team.objects.select_for_update().get(pk=team.pk)
+    pending = Host.objects.filter(
+        team=team, access=Host.Access.DYNAMO, dynamo_login__accepted_at__isnull=True
+    ).exclude(dynamo_login=None)
+    silent = timezone.now() - FORGET_AFTER
+    for host in pending.filter(Q(seen_at__lt=silent) | Q(seen_at=None, created_at__lt=silent)):
+        # One that results name stays
+        with contextlib.suppress(HostsError):
+            hosts.delete_host(host)
+    at_address = pending.filter(address=peer).count()
+    if at_address >= MAX_PENDING_AT_ADDRESS or pending.count() >= MAX_PENDING:
+        raise DynamoError(
+            "host",
+            f"{at_address} hosts at {peer} and {pending.count()} in all wait for an owner to accept their dynamo "
+            f"(at most {MAX_PENDING_AT_ADDRESS} and {MAX_PENDING}): accept them or remove them on their pages",
+        )

@@ -60,6 +60,8 @@ class Door(Protocol):
 
     def allows(self, address: str) -> bool: ...
 
+    def admit(self, stream: socket.socket) -> None: ...
+
 
 class _Talk(Talk):
     """Streams are given; with the engine's word that this attempt is over, it comes to rest."""
@@ -95,6 +97,7 @@ class Seat:
     def sit(self, stream: socket.socket) -> None:
         with _Talk(self._writer, self._door.halt, self._event, self._idle) as talk:
             info = talk.greet(stream)
+            self._door.admit(stream)
             self._updates.ticks = info.ticks
             self._process = (self._peer, info.name, info.port)
             talk.turn_to(self._back(info))

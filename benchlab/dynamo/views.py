@@ -140,7 +140,7 @@ def accept_dynamo(request: HttpRequest, pk: int) -> HttpResponse:
     hosts = Host.objects.for_user(request.user).filter(access=Host.Access.DYNAMO)
     host = get_object_or_404(hosts.select_related("team"), pk=pk)
     port = request.POST.get("port", "")
-    number = int(port) if port.isascii() and port.isdigit() and len(port) < 6 else None
+    number = int(port) if port.isascii() and port.isdigit() and len(port) < 6 else 0
     try:
         identity.accept(host, request.user, number, "same_machine" in request.POST)
         messages.success(request, f"The dynamo with id {number} is accepted: tests may run on it.")

@@ -11,16 +11,20 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.core.exceptions import ValidationError
+from django.utils import timezone
 
+from agents.dynamo.messages import ManagerInfo
+from agents.dynamo.wire import DynamoError
 from agents.layers import reported as planned
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.dynamo import identity, session, targets
+from benchlab.dynamo import admission, identity, registering, session, targets
 from benchlab.dynamo.identity import Claim, Claims
 from benchlab.dynamo.listening import Listener, Settings, networks, where
 from benchlab.dynamo.models import DynamoLogin, Reported
@@ -173,7 +177,7 @@ def test_a_dynamo_that_takes_the_place_of_another_waits_to_be_accepted(team, use
             host = Host.objects.get(access="dynamo")
             second = campaign_on(host, folder, user)
             drive.plan_and_start(second)
-            drive.until(second, lambda: second.layouts.get().trouble, 30)
+            drive.until(second, lambda: bool(second.layouts.get().trouble), 30)
             assert "is another one than the one that was" in second.layouts.get().trouble
             assert not Attempt.objects.filter(run__campaign=second, started_at__isnull=False)
             only_host(user=user)
@@ -322,6 +326,62 @@ def killable(port: int) -> Iterator[subprocess.Popen[bytes]]:
     finally:
         process.kill()
         process.wait()
+
+
+def test_idle_connections_keep_no_dynamo_out(team, folder):
+    """64 of them did so for 30 s."""
+    with listening() as listener, contextlib.ExitStack() as idle:
+        for _ in range(70):
+            idle.enter_context(socket.create_connection(("127.0.0.1", listener.port)))
+        with dynamo(listener.port, folder):
+            assert only_host().name == "WIN-7"
+
+
+def test_a_connection_that_sends_nothing_is_ended(team, monkeypatch):
+    monkeypatch.setattr(admission.await_first_byte, "__defaults__", (0.3,))
+    with (
+        listening() as listener,
+        socket.create_connection(("127.0.0.1", listener.port)) as stranger,
+    ):
+        stranger.settimeout(5)
+        assert stranger.recv(1) == b""
+
+
+def test_the_oldest_connection_of_the_busiest_address_makes_room():
+    pairs = [socket.socketpair() for _ in range(4)]
+    waiting = admission.Waiting(per_address=2, most=3)
+    for (near, _), address in zip(pairs, ("a", "a", "b", "c"), strict=True):
+        waiting.add(near, address)
+    ended = []
+    for near, far in pairs:
+        far.settimeout(0.05)
+        with contextlib.suppress(TimeoutError):
+            ended.append(far.recv(1))
+        near.close()
+        far.close()
+    assert ended == [b""]
+
+
+def logged_in(team: Any, name: str, peer: str = "192.0.2.1") -> Host:
+    info = ManagerInfo(888840, "1.1.0", name, peer, 4000, 2, 1e9)
+    return registering.register(team, info, peer, ())
+
+
+def test_hosts_that_nobody_accepted_are_few_and_forgotten(team, user):
+    """40 log-in names made 40 hosts for good."""
+    accepted = logged_in(team, "ours")
+    identity.accept(accepted, user, 4000, False)
+    for number in range(8):
+        logged_in(team, f"pc-{number}")
+    with pytest.raises(
+        DynamoError, match=r"8 hosts at 192\.0\.2\.1 and 8 in all wait for an owner"
+    ):
+        logged_in(team, "pc-8")
+    assert logged_in(team, "pc-3").name == "pc-3"
+    assert logged_in(team, "elsewhere", "192.0.2.2")
+    Host.objects.filter(team=team).update(seen_at=timezone.now() - timedelta(days=2))
+    logged_in(team, "pc-8")
+    assert {host.name for host in Host.objects.filter(access="dynamo")} == {"ours", "pc-8"}
 
 
 def test_who_is_not_on_the_list_is_not_spoken_to(team, folder):
