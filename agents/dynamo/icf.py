@@ -44,6 +44,7 @@ class Workload:
     sweep: Mapping[str, Sequence[int]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     trouble: str = ""  # why it cannot be run
+    description: str = ""  # the file's Test Description
     # Where the file says it, from 1; the settings that all share stand elsewhere. 0: of no file.
     first: int = field(default=0, compare=False)
     last: int = field(default=0, compare=False)
@@ -139,6 +140,7 @@ def config_of(found: Sequence[Workload], directory: str = "/mnt [ext4]") -> Conf
     count = int(first.get("workers", 1))
     workers = tuple(replace(worker, name=f"Worker {n}") for n in range(1, count + 1))
     return Config(
+        description=" ".join(found[0].description.split()),
         run_s=int(first.get("runtime_s", 60)),
         ramp_s=int(first.get("ramp_s", 30)),
         disk_workers=count,
@@ -220,6 +222,10 @@ def _worker(config: Config, found: Sequence[Worker]) -> tuple[Worker, int, list[
     if len(config.managers) > 1:
         notes.append(f"{len(config.managers)} managers: their workers are merged into one host")
     if not found:
+        if config.disk_workers is None:
+            notes.append(
+                "the file starts one worker for each CPU (NUMBER_OF_CPUS): set workers to the host's number of CPUs"
+            )
         return Worker("Worker 1"), config.disk_workers or 1, notes
     plain = {replace(w, name="", targets=(), specs=()) for w in found}
     if len(plain) > 1:
@@ -336,7 +342,17 @@ def _workload(config: Config, number: int, test: _Test) -> Workload:
     except DynamoError as error:
         trouble = trouble or str(error)
     options = {**_access(spec), **shared}
-    return Workload(spec.name, options, sweep, (*notes, *more), trouble, *config.places[number])
+    first, last = config.places[number]
+    return Workload(
+        spec.name,
+        options,
+        sweep,
+        (*notes, *more),
+        trouble,
+        config.description,
+        first=first,
+        last=last,
+    )
 
 
 def _access(spec: AccessSpec) -> dict[str, int | tuple[str, ...]]:

@@ -51,7 +51,7 @@ class Config:
     description: str = ""
     run_s: int = 0
     ramp_s: int = 0
-    disk_workers: int = 0  # 0: one for each CPU
+    disk_workers: int | None = 0  # None: one for each CPU
     test_type: str = "NORMAL"
     workers: Cycle = field(default_factory=Cycle)
     disks: Cycle = field(default_factory=Cycle)
@@ -164,7 +164,7 @@ class _Reader:
             made = replace(made, ramp_s=_numbers(data, 1)[0])
         elif key.startswith("default disk workers"):
             each = data.upper() == "NUMBER_OF_CPUS"
-            made = replace(made, disk_workers=0 if each else _numbers(data, 1)[0])
+            made = replace(made, disk_workers=None if each else _numbers(data, 1)[0])
         elif key == "test type":
             made = replace(made, test_type=data.strip().upper())
         elif key.startswith("start "):

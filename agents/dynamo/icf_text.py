@@ -53,6 +53,7 @@ def _pairs(*pairs: tuple[str, str]) -> list[str]:
 def _setup_lines(made: Config) -> list[str]:
     hours, rest = divmod(made.run_s, 3600)
     run = f"{hours}          {rest // 60}          {rest % 60}"
+    spawned = "NUMBER_OF_CPUS" if made.disk_workers is None else str(made.disk_workers)
     return [
         "'Test Description",
         f"\t{made.description}",
@@ -60,7 +61,7 @@ def _setup_lines(made: Config) -> list[str]:
         *_pairs(("\thours      minutes    seconds", run)),
         *_pairs(
             ("Ramp Up Time (s)", str(made.ramp_s)),
-            ("Default Disk Workers to Spawn", str(made.disk_workers or "NUMBER_OF_CPUS")),
+            ("Default Disk Workers to Spawn", spawned),
             ("Default Network Workers to Spawn", "0"),
             ("Record Results", "ALL"),
         ),

@@ -82,6 +82,7 @@ def _found(one: icf.Workload, file: tuple[int, int], left: list[str]) -> Found:
         first=one.first,
         last=one.last,
         title=one.name,
+        description=one.description,
         tool="dynamo",
         options=told,
         sweep=one.sweep,

@@ -49,6 +49,7 @@ class Found:
     title: str  # what a person calls it: fio's job names, dd's command line
     tool: str = ""  # agents/tools/ kind that prints such; "" for one that only watches, or that we do not run
     version: str = ""  # of the tool, as printed
+    description: str = ""  # what its author wrote about it
     command: str = ""  # the command line, where the text shows it
     metrics: tuple[Metric, ...] = ()  # each with its line in the whole text
     series: tuple[Series, ...] = ()  # those of a watcher (iostat), or of a log

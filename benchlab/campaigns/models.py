@@ -21,6 +21,7 @@ class Workload(Kept):
     tool = models.CharField(
         max_length=40, help_text="Benchmark tool: the name of a driver in agents/tools"
     )
+    description = models.TextField(blank=True, default="")
     options = models.JSONField(default=dict, blank=True)
     sweep = models.JSONField(default=dict, blank=True)
     # Of results that were measured elsewhere; it cannot be run, and `tool` may be none of ours.

@@ -33,6 +33,7 @@ def create_workload(
     tool: str,
     options: Mapping[str, Any],
     sweep: matrix.Sweep | None = None,
+    description: str = "",
 ) -> Workload:
     """Store a workload whose every sweep point has been checked. Raises ValidationError."""
     sweep = dict(sweep or {})
@@ -51,6 +52,7 @@ def create_workload(
         created_by_id=user.pk if user else None,
         name=name,
         tool=tool,
+        description=description,
         options=dict(options),
         sweep=sweep,
     )

@@ -20,7 +20,11 @@ def text_of(row: Workload) -> str:
     if row.tool != TOOL or row.imported:
         raise ParseError(f"{row} is not a workload of dynamo.")
     try:
-        return icf.write(icf.config_of([icf.Workload(row.name, row.options, row.sweep)]))
+        return icf.write(
+            icf.config_of(
+                [icf.Workload(row.name, row.options, row.sweep, description=row.description)]
+            )
+        )
     except ParseError as error:
         raise ParseError(f"IOmeter cannot do this one: {error}") from None
 
@@ -32,9 +36,16 @@ def keep(
     name: str,
     options: Mapping[str, Any],
     sweep: Mapping[str, Sequence[Any]],
+    description: str = "",
 ) -> Workload:
     """As one that a person made. Raises ValidationError."""
     lists = {option: list(values) for option, values in sweep.items()}
     return create_workload(
-        team=team, user=user, name=name[:100], tool=TOOL, options=dict(options), sweep=lists
+        team=team,
+        user=user,
+        name=name[:100],
+        tool=TOOL,
+        options=dict(options),
+        sweep=lists,
+        description=description,
     )

@@ -1,4 +1,4 @@
-"""Which dynamo a host is: the name, address and id it logs in with, which one was accepted, and which is connected.
+"""Identity of the dynamo behind a host: name, address and id of its login, whether it is accepted, and connected.
 
 The id is the port on which this dynamo listens: it stays the same from the dynamo's start to its end, and differs from
 that of any other dynamo at the address. A test is lent only to the dynamo that a person accepted, so two machines that
@@ -32,7 +32,7 @@ class Refused(Exception):
 
 
 class Claim(NamedTuple):
-    """What a dynamo logs in as: the address it came from, and the name and address it reports."""
+    """Name and addresses of a dynamo: the address it came from, and the name and address it reports."""
 
     peer: str
     name: str
@@ -84,7 +84,7 @@ class Claims:
 
 
 def is_accepted(host: Host) -> bool:
-    """Whether the dynamo that logged in last as this host is the one that a person accepted."""
+    """Return true if the dynamo that logged in last as this host is the one that a person accepted."""
     row = DynamoLogin.objects.filter(host=host).first()
     return row is not None and row.is_accepted
 

@@ -200,6 +200,7 @@ def icf_new(request: HttpRequest) -> HttpResponse:
                     name=one.name,
                     options=one.options,
                     sweep=one.sweep,
+                    description=one.description,
                 )
                 made += 1
             except ValidationError as error:

@@ -77,7 +77,12 @@ def _workload(team: Team, user: Person | None, one: Chosen, shown: Shown) -> Wor
     name = one.workload.strip() or shown.workload
     found = shown.found
     return icf_workloads.keep(
-        team=team, user=user, name=name, options=found.options, sweep=found.sweep
+        team=team,
+        user=user,
+        name=name,
+        options=found.options,
+        sweep=found.sweep,
+        description=found.description,
     )
 
 

@@ -42,11 +42,28 @@ class WorkloadSerializer(serializers.ModelSerializer[Workload]):
         help_text="option -> list of values, one run per combination",
     )
 
+    description = serializers.CharField(
+        default="",
+        allow_blank=True,
+        max_length=10_000,
+        validators=[storable],
+        help_text="What it is for; of an .icf file its Test Description",
+    )
     team = Whose()
 
     class Meta:
         model = Workload
-        fields = ["id", "team", "name", "tool", "options", "sweep", "created_at", "archived_at"]
+        fields = [
+            "id",
+            "team",
+            "name",
+            "description",
+            "tool",
+            "options",
+            "sweep",
+            "created_at",
+            "archived_at",
+        ]
         validators: list[Any] = []  # of a name that is taken the service tells
 
 

@@ -37,6 +37,7 @@ class IcfSerializer(serializers.Serializer[dict[str, Any]]):
 class DescribedSerializer(serializers.Serializer[icf.Workload]):
     number = serializers.IntegerField(help_text="In the file, from 0: what `take` names")
     name = serializers.CharField()
+    description = serializers.CharField(help_text="The file's Test Description")
     options = serializers.DictField()
     sweep = serializers.DictField()
     notes = serializers.ListField(child=serializers.CharField(), help_text="Not taken over")
@@ -91,11 +92,12 @@ class IcfFiles(Owned[Any]):
                 name=one.name,
                 options=one.options,
                 sweep=one.sweep,
+                description=one.description,
             )
         except ValidationError as error:
             raise serializers.ValidationError(messages(error, "take")) from None
 
 
 def _told(one: icf.Workload) -> dict[str, Any]:
-    names = ("name", "options", "sweep", "notes", "trouble")
+    names = ("name", "description", "options", "sweep", "notes", "trouble")
     return {name: getattr(one, name) for name in names}

@@ -198,6 +198,21 @@ def test_outstanding_ios_cycle_as_in_iometer(cycle: Cycle, values: list[int], tr
     assert trouble in one.trouble and bool(trouble) == bool(one.trouble)
 
 
+def test_the_test_description_is_taken_over_and_written_again() -> None:
+    (one,) = configuration(running("1", "a"), description="Nightly, array 3")
+    assert one.description == "Nightly, array 3"
+    assert icf.parse(icf.write(icf.config_of([one]))).description == "Nightly, array 3"
+
+
+def test_a_worker_for_each_cpu_is_no_single_worker() -> None:
+    accesses = (AccessSpec("a", (AccessLine(4096, 100, 50, 50, 0, 1, 4096),)),)
+    config = Config(run_s=60, disk_workers=None, specs=accesses)
+    written = icf.write(config)
+    assert icf.parse(written) == config and "\tNUMBER_OF_CPUS\r\n" in written
+    assert "one worker for each CPU" in " ".join(icf.read(written)[0].notes)
+    assert icf.parse(icf.write(replace(config, disk_workers=0))).disk_workers == 0
+
+
 def test_what_dynamo_cannot_run_is_in_trouble() -> None:
     (one,) = icf.read(FILE.replace("8192,100,50,50,0,", "8192,100,50,50,5,"))
     assert "hang" in one.trouble
@@ -293,7 +308,7 @@ WORKERS = st.builds(
 )  # fmt: skip
 MANAGERS = st.builds(Manager, WORDS, WORDS, st.lists(WORKERS, max_size=3).map(tuple))
 CONFIGS = st.builds(
-    Config, WORDS, COUNTS, COUNTS, st.integers(1, 64), st.sampled_from(["NORMAL", "CYCLE_WORKERS"]),
+    Config, WORDS, COUNTS, COUNTS, st.none() | st.integers(0, 64), st.sampled_from(["NORMAL", "CYCLE_WORKERS"]),
     st.builds(lambda n, s: Cycle(n, n, s), COUNTS, COUNTS), st.builds(lambda n, s: Cycle(n, n, s), COUNTS, COUNTS),
     st.builds(Cycle, COUNTS, COUNTS, COUNTS, st.sampled_from(["LINEAR", "EXPONENTIAL"])),
     st.lists(SPECS, max_size=3).map(tuple), st.lists(MANAGERS, max_size=2).map(tuple),

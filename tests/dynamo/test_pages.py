@@ -93,7 +93,12 @@ def test_only_an_owner_uploads_what_runs_as_root(web, user, team):
 def test_an_icf_is_shown_before_anything_is_made(web, owner):
     options = {"block_size": 8192, "read_percent": 50, "random_percent": 50, "outstanding_ios": 1}
     more = {"size": 1 << 30, "runtime_s": 60}
-    lines = icf.Workload("8 KiB; half", options | more, {"outstanding_ios": [1, 2, 4]})
+    lines = icf.Workload(
+        "8 KiB; half",
+        options | more,
+        {"outstanding_ios": [1, 2, 4]},
+        description="Array 3, nightly",
+    )
     text = icf.write(icf.config_of([lines]))
     page = web.post("/dynamo/icf/", {"file": SimpleUploadedFile("a.icf", text.encode())})
     assert "8 KiB; half" in page.content.decode() and not Workload.objects.exists()
@@ -103,6 +108,8 @@ def test_an_icf_is_shown_before_anything_is_made(web, owner):
     back = web.get(f"/workloads/{made.pk}/iometer.icf")
     (again,) = icf.read(back.content.decode())
     assert dict(again.sweep) == {"outstanding_ios": [1, 2, 4]}
+    assert made.description == again.description == "Array 3, nightly"
+    assert "Array 3, nightly" in web.get(f"/workloads/{made.pk}/").content.decode()
     assert "attachment" in back["Content-Disposition"]
 
 
