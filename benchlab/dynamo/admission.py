@@ -51,5 +51,6 @@ class Waiting:
 
 def await_first_byte(stream: socket.socket, halt: Halt, seconds: float = FIRST_BYTE_S) -> None:
     """Raises DynamoError if nothing comes."""
-    if stream not in select.select([stream, halt], [], [], seconds)[0]:
+    watched: list[socket.socket | Halt] = [stream, halt]
+    if stream not in select.select(watched, [], [], seconds)[0]:
         raise DynamoError("timeout", f"the connection sent no login within {seconds:.0f} s")

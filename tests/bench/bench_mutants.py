@@ -78,36 +78,6 @@ PYTEST = (
     f"--hypothesis-seed={SEED}",
 )
 
-# Mutants that nobody could tell from the original: path, function, operator and ordinal, and why.
-EQUIVALENT = {
-    (
-        "agents/layers/lvm_cache.py",
-        "",
-        "member",
-        5,
-    ): "LVM's versions have three numbers",
-    (
-        "agents/outputs/fio_fields.py",
-        "",
-        "member",
-        111,
-    ): "every version is at least 0, as it is at least 0.0",
-    (
-        "agents/outputs/fio_fields.py",
-        "",
-        "member",
-        112,
-    ): "every version is at least 0, as it is at least 0.0",
-    ("agents/facts/in_use.py", "uses", "boundary", 1): "a device never stands on itself",
-    ("agents/readers/iostat.py", "_Reader._rows", "and/or", 2): "headings are no row either",
-    ("benchlab/analysis/differences.py", "discoveries", "keyword", 4): "numpy's own default",
-    (
-        "benchlab/analysis/findings/sub_sector_writes.py",
-        "_passes_on",
-        "number",
-        1,
-    ): "one level that does not pass writes on stands for another",
-}
 # Modules that are left out: why.
 LEFT_OUT = {
     "benchlab/analysis/make_critical_values.py": "run by hand, to write a table",
@@ -199,7 +169,7 @@ def read_places(root: Path, paths: Iterable[str]) -> list[Place]:
         for path in paths
         if path not in LEFT_OUT
         for place in mutations.places_of(path, (root / path).read_bytes())
-        if place.identity not in EQUIVALENT
+        if place.identity not in mutations.EQUIVALENT
     ]
 
 

@@ -55,6 +55,36 @@ INERT_FIELDS = {"annotation", "returns", "decorator_list", "bases"}
 IMPLEMENTATION_KEYWORDS = {"timeout", "timeout_s", "maxsize", "stacklevel", "strict"}
 
 Node = TypeVar("Node", bound=ast.AST)
+# Mutants that nobody could tell from the original: path, function, operator and ordinal, and why.
+EQUIVALENT = {
+    (
+        "agents/layers/lvm_cache.py",
+        "",
+        "member",
+        5,
+    ): "LVM's versions have three numbers",
+    (
+        "agents/outputs/fio_fields.py",
+        "",
+        "member",
+        111,
+    ): "every version is at least 0, as it is at least 0.0",
+    (
+        "agents/outputs/fio_fields.py",
+        "",
+        "member",
+        112,
+    ): "every version is at least 0, as it is at least 0.0",
+    ("agents/facts/in_use.py", "uses", "boundary", 1): "a device never stands on itself",
+    ("agents/readers/iostat.py", "_Reader._rows", "and/or", 2): "headings are no row either",
+    ("benchlab/analysis/differences.py", "discoveries", "keyword", 4): "numpy's own default",
+    (
+        "benchlab/analysis/findings/sub_sector_writes.py",
+        "_passes_on",
+        "number",
+        1,
+    ): "one level that does not pass writes on stands for another",
+}
 
 
 @dataclass(frozen=True)
