@@ -10,6 +10,7 @@ import select
 import socket
 import threading
 from collections import Counter
+from typing import Any
 
 from agents.dynamo.tunnel import Halt
 from agents.dynamo.wire import DynamoError
@@ -51,6 +52,6 @@ class Waiting:
 
 def await_first_byte(stream: socket.socket, halt: Halt, seconds: float = FIRST_BYTE_S) -> None:
     """Raises DynamoError if nothing comes."""
-    watched: list[socket.socket | Halt] = [stream, halt]
+    watched: list[Any] = [stream, halt]
     if stream not in select.select(watched, [], [], seconds)[0]:
         raise DynamoError("timeout", f"the connection sent no login within {seconds:.0f} s")

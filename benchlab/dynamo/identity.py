@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -39,6 +40,13 @@ class Claim(NamedTuple):
     address: str
 
 
+class Entry(Enum):
+    """Kinds of logins. A dynamo logs in again only after a reset: when it loses its connection, it ends."""
+
+    NEW = "new"
+    AGAIN = "again"
+
+
 @dataclass(slots=True)
 class _Holder:
     port: int
@@ -54,20 +62,22 @@ class Claims:
         self._changed = threading.Condition()
         self._holders: dict[Claim, _Holder] = {}
 
-    def acquire(self, claim: Claim, port: int) -> bool:
-        """Return False while another dynamo has this claim. Wait a moment for the same dynamo's last session to end."""
+    def acquire(self, claim: Claim, port: int) -> Entry | None:
+        """Return None while another dynamo has this claim. Wait a moment for the same dynamo's last session to end."""
         deadline = self._clock() + HANDOVER_S
+        entry = Entry.NEW
         with self._changed:
             while (holder := self._holders.get(claim)) and self._in_use(holder):
                 if holder.port != port:
-                    return False
+                    return None
                 if not holder.connected:
+                    entry = Entry.AGAIN
                     break
                 if self._clock() >= deadline:
-                    return False
+                    return None
                 self._changed.wait(0.1)
             self._holders[claim] = _Holder(port, True, 0.0)
-            return True
+            return entry
 
     def release(self, claim: Claim, seconds: float = 0.0) -> None:
         """Keep the claim reserved for the same dynamo for `seconds`."""

@@ -14,7 +14,7 @@ from django.utils import timezone
 from agents.dynamo.messages import ManagerInfo, Target
 from agents.dynamo.wire import DynamoError
 from benchlab.dynamo import host_facts as facts
-from benchlab.dynamo.identity import Claim
+from benchlab.dynamo.identity import Claim, Entry
 from benchlab.dynamo.models import DynamoLogin, Reported
 from benchlab.hosts import services as hosts
 from benchlab.hosts.errors import HostsError
@@ -28,12 +28,19 @@ FORGET_AFTER = timedelta(days=1)
 
 
 @transaction.atomic
-def register(team: Team, info: ManagerInfo, peer: str, seen: Iterable[Target]) -> Host:
-    """The host of this dynamo, with what it reports now."""
+def register(
+    team: Team, info: ManagerInfo, peer: str, seen: Iterable[Target], entry: Entry = Entry.NEW
+) -> Host:
+    """The host of this dynamo, with what it reports now. A new one is to be accepted, whatever its id."""
     host = _host(team, claim_of(info, peer))
     DynamoLogin.objects.update_or_create(
         host=host,
-        defaults={"name": info.name, "address": info.address, "port": info.port},
+        defaults={
+            "name": info.name,
+            "address": info.address,
+            "port": info.port,
+            **({"accepted_port": None} if entry is Entry.NEW else {}),
+        },
     )
     found = {target.name: target for target in seen if target.is_disk}
     host.reported.exclude(name__in=found).update(present=False)

@@ -31,7 +31,7 @@ from agents.dynamo.wire import REPORT_UPDATE, DynamoError
 from agents.tools import dynamo
 from benchlab.dynamo import dynamo_player, identity
 from benchlab.dynamo import reported_trial as reported
-from benchlab.dynamo.identity import Claim, Claims
+from benchlab.dynamo.identity import Claim, Claims, Entry
 from benchlab.dynamo.models import DynamoLogin, Reported
 from benchlab.dynamo.registering import claim_of, register
 from benchlab.engine.wishes import nudge
@@ -91,6 +91,7 @@ class Seat:
         self._updates = Updates()
         self._process: Process = (peer, "", 0)
         self._claim: Claim | None = None
+        self._entry = Entry.NEW
         self._host: Host | None = None
         self._row: Reported | None = None
 
@@ -110,8 +111,9 @@ class Seat:
     def _occupy(self, talk: _Talk, claim: Claim) -> None:
         """Take this dynamo's place, or end it if another one has it: raises DynamoError."""
         port = self._process[2]
-        if self._door.claims.acquire(claim, port):
-            self._claim = claim
+        entry = self._door.claims.acquire(claim, port)
+        if entry is not None:
+            self._claim, self._entry = claim, entry
             return
         message = identity.note_refusal(claim, port, self._team.pk)
         talk.talk(script.leave())
@@ -124,7 +126,7 @@ class Seat:
 
     def _serve(self, talk: _Talk, info: ManagerInfo) -> None:
         talk.talk(script.report_targets())
-        self._host = register(self._team, info, self._peer, self._seen)
+        self._host = register(self._team, info, self._peer, self._seen, self._entry)
         log.info(
             "dynamo %s at %s logged in, with %d targets", info.name, self._peer, len(self._seen)
         )

@@ -218,10 +218,12 @@ def test_a_claim_waits_for_the_dynamo_that_was_reset():
     assert claims.acquire(claim._replace(address="10.0.0.2"), 2)
     claims.release(claim, 15.0)
     assert not claims.acquire(claim, 2)
-    assert claims.acquire(claim, 1)
+    assert claims.acquire(claim, 1) is identity.Entry.AGAIN
     claims.release(claim, 15.0)
     now[0] = 16.0
-    assert claims.acquire(claim, 2)
+    assert claims.acquire(claim, 2) is identity.Entry.NEW
+    claims.release(claim)
+    assert claims.acquire(claim, 2) is identity.Entry.NEW
 
 
 def test_a_file_on_xfs_is_refused_by_the_plan(team, user, folder):
@@ -382,6 +384,17 @@ def test_hosts_that_nobody_accepted_are_few_and_forgotten(team, user):
     Host.objects.filter(team=team).update(seen_at=timezone.now() - timedelta(days=2))
     logged_in(team, "pc-8")
     assert {host.name for host in Host.objects.filter(access="dynamo")} == {"ours", "pc-8"}
+
+
+def test_a_dynamo_with_the_id_of_an_earlier_one_is_not_accepted(team, user):
+    """Windows hands out ports in order: after a restart another dynamo may have the same one."""
+    host = logged_in(team, "WIN-7")
+    identity.accept(host, user, 4000, False)
+    info = ManagerInfo(888840, "1.1.0", "WIN-7", "192.0.2.1", 4000, 2, 1e9)
+    registering.register(team, info, "192.0.2.1", (), identity.Entry.AGAIN)
+    assert identity.is_accepted(host)
+    registering.register(team, info, "192.0.2.1", (), identity.Entry.NEW)
+    assert not identity.is_accepted(host)
 
 
 def test_who_is_not_on_the_list_is_not_spoken_to(team, folder):
