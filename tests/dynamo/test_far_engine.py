@@ -8,7 +8,6 @@ import json
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +27,7 @@ from benchlab.topologies.models import Topology
 from tests.agents import dynamo_sim
 from tests.agents.sshd import sshd
 from tests.dynamo.database import environment
+from tests.programs import roots_directory
 from tests.runs import drive
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -46,9 +46,9 @@ while True:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="bl") as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
+    with roots_directory() as made:
+        made.chmod(0o755)
+        yield made
 
 
 @pytest.fixture
