@@ -137,8 +137,8 @@ def program_delete(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def accept_dynamo(request: HttpRequest, pk: int) -> HttpResponse:
     """Accept the dynamo with the id `port` as this host; `same_machine` keeps marks and known sizes."""
-    hosts = Host.objects.for_user(request.user).filter(access=Host.Access.DYNAMO)
-    host = get_object_or_404(hosts.select_related("team"), pk=pk)
+    hosts = Host.objects.for_user(request.user).select_related("team")
+    host = get_object_or_404(hosts, pk=pk)
     port = request.POST.get("port", "")
     number = int(port) if port.isascii() and port.isdigit() and len(port) < 6 else 0
     try:

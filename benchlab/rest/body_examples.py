@@ -34,6 +34,7 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "post /api/findings/{id}/take-back/": {"note": "It does matter after all."},
     "post /api/hosts/": {"name": "vm-09", "address": "192.0.2.9", "user": "root", "credential": 1},
     "patch /api/hosts/{id}/": {"address": "192.0.2.10", "notes": "Moved to rack 4"},
+    "post /api/hosts/{id}/accept-dynamo/": {"port": 60102, "same_machine": True},
     "post /api/hosts/{id}/confirm-key/": {
         "fingerprint": "SHA256:uNiVztksCsDhcc0u9e8BrJQXVUpKZIDTMczCvj3tD2s"
     },
