@@ -14,9 +14,11 @@ from benchlab.audit import chain
 from benchlab.audit.models import Entry
 from benchlab.rest.urls import router
 from tests.api.conftest import client_of
+from tests.audit.test_audit import sealed
 from tests.each_case import check_each
 from tests.team.test_table import PAGES
 
+__all__ = ["sealed"]
 pytestmark = pytest.mark.django_db
 HEADERS = (
     "Authorization",
