@@ -262,7 +262,7 @@ def test_from_login_to_charts_of_real_numbers(chromium, served, alice, rig_host)
     person.close()
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.night
 def test_the_whole_way_without_javascript(chromium, served, alice, rig_host):
     person = Person(chromium, served, javascript=False)
     page = person.page
