@@ -5,7 +5,7 @@ so it stays the same while other code changes. A first run without a change reco
 each mutant is then tried with those, fast and specific ones first. Tests that failed without a change, too, count for
 nothing. All of it happens in copies of the sources, never in the checkout. Target: 95 % are caught.
 
-Measured on 2026-11-27: about 70 % before the first survivors had tests, then 186 of 200, in 686 s on 2 cores.
+Measured on 2026-11-28: about 70 % before the first survivors had tests, then 192 of 200, in 620 s on 2 cores.
 """
 
 from __future__ import annotations
