@@ -18,9 +18,8 @@ from agents.facts.sections import text
 # not among them: its namespaces are different disks.
 NAMING = ("wwid", "eui", "nguid", "uuid", "device/wwid", "device/cid")
 HEADER = 4  # bytes before a page's contents, and before each designator
-LOGICAL_UNIT = (
-    0  # association of a designator; others name a port, or the box with all of its units
-)
+# Association of a designator; others name a port, or the box with all of its units.
+LOGICAL_UNIT = 0
 T10, EUI64, NAA, NAME, UUID = 1, 2, 3, 8, 10  # types of designators that are unique
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from django.utils import timezone
 
 from benchlab.campaigns.models import Workload
-from benchlab.dynamo.models import Binary, Reported
+from benchlab.dynamo.models import Binary, DynamoLogin, Reported
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts.models import Host
 from benchlab.runs import artifact_figures, artifact_writer, figure_rows
@@ -40,6 +41,12 @@ def run(user, team, monkeypatch):
     host = Host.objects.create(team=team, name="win", access="dynamo", address="192.0.2.1")
     for name, raw in (("C:", False), ("PHYSICALDRIVE:1", True)):
         Reported.objects.create(host=host, name=name, raw=raw)
+    # Started again since an owner accepted it: the page asks once more.
+    DynamoLogin.objects.create(
+        host=host, name="win", address="192.0.2.1", port=60102, accepted_port=49731,
+        accepted_by=user, accepted_at=timezone.now(), refused_at=timezone.now(),
+        refusal="a second dynamo logged in as 'win' from 192.0.2.1 (id 50001) while the first was connected",
+    )  # fmt: skip
     stack = [{"kind": "reported", "options": {"target": "C:"}, "devices": []}]
     campaign = create_campaign(
         team=team, user=user, name="Windows", question="", hosts=[host],
