@@ -15,6 +15,7 @@ from django.urls import get_resolver
 
 from benchlab import garbage
 from benchlab.celery import app
+from benchlab.readiness import healthy, ready
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchlab.settings")
 
@@ -23,7 +24,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchlab.settings")
 # one for every address that it writes) wait for each other: a hundred people waited eight seconds for half of a CPU.
 AT_ONCE = max(4, 2 * (os.cpu_count() or 2))
 PATIENCE_S = 5.0
-ALWAYS = ("/healthz", "/readyz")  # whoever asks wants to know just that: whether others wait
+# Answered at once, and before any middleware: a health check names an address that ALLOWED_HOSTS need not have, speaks
+# plain HTTP where BENCHLAB_HTTPS redirects pages, and wants to know just that: whether others wait.
+PROBES = {"/healthz": healthy, "/readyz": ready}
 
 
 class Application(ASGIHandler):
@@ -42,9 +45,9 @@ class Application(ASGIHandler):
         super().load_middleware(is_async=False)
 
     async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
+        if probe := PROBES.get(request.path_info):
+            return await sync_to_async(probe, thread_sensitive=True)(request)
         answer = sync_to_async(self.get_response, thread_sensitive=True)
-        if request.path_info in ALWAYS:
-            return await answer(request)
         async with self._turn():
             return await answer(request)
 

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.decorators import login_not_required
-from django.http import HttpRequest, HttpResponse
 from django.urls import include, path
 
-from benchlab.readiness import ready
+from benchlab.readiness import healthy, ready
 
 handler400 = "benchlab.web.errors.not_understood"
 handler500 = "benchlab.web.errors.failed"
-
-
-@login_not_required
-def healthy(request: HttpRequest) -> HttpResponse:
-    """For health checks and for `up`: the web server is alive. Whether it can work, /readyz tells."""
-    return HttpResponse("ok\n", content_type="text/plain")
 
 
 urlpatterns = [

@@ -107,7 +107,7 @@ def sshd(state: State, env: Mapping[str, str]) -> Recipe:
 
 
 def prepare() -> Argv:
-    return (*DJANGO, "prepare")
+    return (*DJANGO, "prepare", "--static")
 
 
 def first_run(campaign: bool) -> Argv:

@@ -238,7 +238,7 @@ def http_status(wish: Wish) -> int:
     """Status of the web server's answer to a health check; 0 while nobody listens."""
     connection = http.client.HTTPConnection(recipes.reach(wish.host), wish.port, timeout=5)
     try:
-        connection.request("GET", "/healthz", headers={"Host": "localhost"})
+        connection.request("GET", "/healthz")
         return connection.getresponse().status
     except (OSError, http.client.HTTPException):
         return 0

@@ -6,15 +6,11 @@ import re
 from collections.abc import Mapping
 
 NAMED = re.compile(r"\$(?:(?P<escaped>\$)|(?P<plain>[A-Za-z_]\w*)|\{(?P<name>[A-Za-z_]\w*))")
-HOW = re.compile(r":?[-?+]")
-
-
-class Refused(Exception):
-    """A variable that is demanded is not set: the text is what Compose prints."""
+HOW = re.compile(r":?[-+]")
 
 
 def interpolate(value: object, env: Mapping[str, str]) -> object:
-    """The value as a container gets it: strings anywhere in it substituted. Raises Refused."""
+    """The value as a container gets it: strings anywhere in it substituted."""
     if isinstance(value, dict):
         return {key: interpolate(one, env) for key, one in value.items()}
     if isinstance(value, list):
@@ -23,7 +19,7 @@ def interpolate(value: object, env: Mapping[str, str]) -> object:
 
 
 def substituted(text: str, env: Mapping[str, str]) -> str:
-    """$$ is a dollar; words of -, ? and + may hold variables themselves; a colon: also where it is set but empty."""
+    """$$ is a dollar; words of - and + may hold variables themselves; a colon: also where it is set but empty."""
     done = ""
     while found := NAMED.search(text):
         done, text = done + text[: found.start()], text[found.end() :]
@@ -59,6 +55,4 @@ def one(name: str, inside: str, env: Mapping[str, str]) -> str:
         return substituted(word, env) if there else ""
     if there:
         return given or ""
-    if how[0].endswith("?"):
-        raise Refused(f"required variable {name} is missing a value: {substituted(word, env)}")
     return substituted(word, env)

@@ -1,5 +1,4 @@
-"""`manage.py prepare`: migrate, put the static files where they are served from, and make the administrator if there is
-none. `up` runs it at every start.
+"""`manage.py prepare`: migrate, and make the administrator if there is none. `up` runs it at every start.
 
 `up` loads the reference library later, once its page answers (first_run); containers do it here.
 """
@@ -30,6 +29,11 @@ class Command(terminal.Command):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--library", action="store_true", help="load the reference library too")
+        parser.add_argument(
+            "--static",
+            action="store_true",
+            help="put the static files to BENCHLAB_STATIC too; a container's image has them, and cannot be written to",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if unfinished.there():
@@ -38,7 +42,7 @@ class Command(terminal.Command):
         if refused := old_databases.refusal("This database", applied):
             raise CommandError(refused)
         call_command("migrate", interactive=False, verbosity=0)
-        if settings.BENCHLAB_STATIC:
+        if options["static"] and settings.BENCHLAB_STATIC:
             static_files.collect()
         if password := make_administrator():
             self.stdout.write(f"Log in as  {ADMIN}  with password  {password}")
