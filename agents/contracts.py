@@ -186,6 +186,14 @@ class Job:
     writes: int | None = None  # bytes it will write at most, None when nobody can tell
     drop_caches: bool = True
     root: bool = True
+    # True: started by root, but run as a user of its own that may open `place` and nothing else that is not everybody's
+    unprivileged: bool = False
+    why_root: str = ""  # why not, for the record
+    place: str = ""  # path of the device or directory that it works on
+    program: str = ""  # the one that a person named; empty: argv[0]
+    room: int = 0  # bytes that it takes of the directory; 0: unknown
+    # Files below /proc/sys in which anything but 0 leaves what it does to root
+    must_be_off: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,9 +100,11 @@ of_tool_bonnie_marking: protocols.Marking[tool_bonnie.Options] = tool_bonnie
 of_tool_bonnie_shelled: protocols.Shelled[tool_bonnie.Options] = tool_bonnie
 of_tool_command: protocols.Tool[tool_command.Options] = tool_command
 of_tool_command_scripted: protocols.Scripted[tool_command.Options] = tool_command
+of_tool_command_unprivileged: protocols.Unprivileged[tool_command.Options] = tool_command
 of_tool_command_accessing: protocols.Accessing[tool_command.Options] = tool_command
 of_tool_command_salvaging: protocols.Salvaging[tool_command.Options] = tool_command
 of_tool_dd: protocols.Tool[tool_dd.Options] = tool_dd
+of_tool_dd_unprivileged: protocols.Unprivileged[tool_dd.Options] = tool_dd
 of_tool_dd_sized: protocols.Sized[tool_dd.Options] = tool_dd
 of_tool_dd_accessing: protocols.Accessing[tool_dd.Options] = tool_dd
 of_tool_dd_comparing: protocols.Comparing[tool_dd.Options] = tool_dd
@@ -119,6 +121,7 @@ of_tool_dynamo_renaming: protocols.Renaming[tool_dynamo.Options] = tool_dynamo
 of_tool_dynamo_recording: protocols.Recording[tool_dynamo.Options] = tool_dynamo
 of_tool_dynamo_marking: protocols.Marking[tool_dynamo.Options] = tool_dynamo
 of_tool_fio: protocols.Tool[tool_fio.Options] = tool_fio
+of_tool_fio_unprivileged: protocols.Unprivileged[tool_fio.Options] = tool_fio
 of_tool_fio_sized: protocols.Sized[tool_fio.Options] = tool_fio
 of_tool_fio_accessing: protocols.Accessing[tool_fio.Options] = tool_fio
 of_tool_fio_comparing: protocols.Comparing[tool_fio.Options] = tool_fio
@@ -129,6 +132,9 @@ of_tool_fio_shelled: protocols.Shelled[tool_fio.Options] = tool_fio
 of_tool_pg_test_fsync: protocols.Tool[tool_pg_test_fsync.Options] = tool_pg_test_fsync
 of_tool_pg_test_fsync_needing: protocols.Needing[tool_pg_test_fsync.Options] = tool_pg_test_fsync
 of_tool_pg_test_fsync_naming: protocols.Naming[tool_pg_test_fsync.Options] = tool_pg_test_fsync
+of_tool_pg_test_fsync_unprivileged: protocols.Unprivileged[tool_pg_test_fsync.Options] = (
+    tool_pg_test_fsync
+)
 of_tool_pg_test_fsync_accessing: protocols.Accessing[tool_pg_test_fsync.Options] = (
     tool_pg_test_fsync
 )
@@ -141,6 +147,7 @@ of_tool_pg_test_fsync_salvaging: protocols.Salvaging[tool_pg_test_fsync.Options]
 )
 of_tool_pg_test_fsync_shelled: protocols.Shelled[tool_pg_test_fsync.Options] = tool_pg_test_fsync
 of_tool_sysbench: protocols.Tool[tool_sysbench.Options] = tool_sysbench
+of_tool_sysbench_unprivileged: protocols.Unprivileged[tool_sysbench.Options] = tool_sysbench
 of_tool_sysbench_sized: protocols.Sized[tool_sysbench.Options] = tool_sysbench
 of_tool_sysbench_accessing: protocols.Accessing[tool_sysbench.Options] = tool_sysbench
 of_tool_sysbench_recording: protocols.Recording[tool_sysbench.Options] = tool_sysbench

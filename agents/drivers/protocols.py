@@ -250,6 +250,15 @@ class Showing(Tool[OptionsT], Protocol[OptionsT]):
 
 
 @runtime_checkable
+class Unprivileged(Tool[OptionsT], Protocol[OptionsT]):
+    """A tool that need not be root: it opens the target, and no more. Others run as root."""
+
+    def needs_root(self, options: OptionsT, target: Target) -> str:
+        """Reason why only root gets the same figures with these options; "" where any user does who may open it."""
+        ...
+
+
+@runtime_checkable
 class Sized(Tool[OptionsT], Protocol[OptionsT]):
     """A tool that works on so many bytes of its target."""
 

@@ -166,6 +166,14 @@ def with_program(kind: str, built: Any, path: str) -> Any:
     return dataclasses.replace(built, **{driver.PROGRAM_OPTION: path})
 
 
+def needs_root(kind: str, built: Any, target: Target) -> str:
+    """Reason why root must run the tool on the target; "" where a user who may open the target will do."""
+    driver = tool(kind)
+    if isinstance(driver, protocols.Unprivileged):
+        return driver.needs_root(built, target)
+    return f"{driver.LABEL} does more than read and write the target"
+
+
 def own_code(kind: str) -> bool:
     """True when the tool runs what a person wrote, as root: an owner's to say, too."""
     driver = tool(kind)

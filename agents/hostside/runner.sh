@@ -6,6 +6,7 @@
 # benchlab  marker, last in every archive     settings  timeout_s grace_s interval_ms drop_caches sampled
 # command   exports, exec of the tool         work/     the tool's directory: inputs and outputs
 # reserve   space for the notes on the end: removed where the file system is full by then
+# ran_as    the tool's user, and why that is root
 # starter begun tool running ended            what happened so far, each written once, whole or not at all
 # stopped expired                             somebody stopped it; its time was over
 # Processes are known as "PID BORN", BORN in clock ticks since boot: a PID alone may be another's by now.
@@ -18,6 +19,7 @@ tick=0.2 # seconds between two looks where nothing better than looking again and
 . ./settings
 . ./sampler.sh
 . ./outputs.sh
+. ./as_user.sh
 
 look() { # PID: sets born, group; fails when there is no such process, or only a zombie
   IFS= read -r stat 2>/dev/null <"/proc/$1/stat" || return 1
@@ -61,16 +63,21 @@ start() {
     flock -n 9
   fi
   command -v setsid >/dev/null && own_session=setsid
-  $own_session sh ./runner.sh lead "${own_session:+yes}" </dev/null >/dev/null 2>runner.log &
+  own='unshare --mount --propagation slave' # slave: what is unmounted on the host goes here, too
+  [ "$unprivileged" = yes ] && $own true 2>/dev/null || own=''
+  $own_session $own sh ./runner.sh lead "${own_session:+yes}" "${own:+yes}" </dev/null >/dev/null 2>runner.log &
   look $! || born=0
   printf 'boot=%s\nleader="%s"\nbegun=whole\n' "$this_boot" "$! $born" >begun
   echo start=started
 }
 
-lead() { # OWN_SESSION: runs the job to its end
+lead() { # OWN_SESSION OWN_MOUNTS: runs the job to its end
   trap '' HUP
   look $$
   leader="$$ $born"
+  own_mounts=$2
+  become
+  tell_user
   caches
   sampler=''
   sources=
@@ -101,8 +108,9 @@ launch() { # OWN_SESSION: becomes the tool; who it is is written down before it 
   own_pid
   look "$pid"
   [ -n "$1" ] && group=$pid
-  printf 'home=%s\nown_session=%s\ntool="%s"\n' "$group" "$1" "$pid $born" >tool
+  printf 'home=%s\nown_session=%s\ntool="%s"\nuser=%s\n' "$group" "$1" "$pid $born" "$user" >tool
   [ -e stopped ] && exit 143
+  [ -z "$user" ] || run_as_user "$1"
   cd work && exec ${1:+setsid} sh -c '. ../command'
 }
 
@@ -159,6 +167,7 @@ collect() {
   kill -TERM $sampler $watcher $sources 2>/dev/null
   if [ -f tool ]; then . ./tool; fi
   [ -n "$own_session" ] && kill -KILL "-$home" 2>/dev/null # what the tool left in its group
+  leave
   ended_ns=$ns
   wait $sampler $watcher
   last=yes
@@ -275,6 +284,7 @@ stop() { # ends what still runs of this job, and nothing else; at any moment, an
     }
     # shellcheck disable=SC2086
     stop_helpers $helpers
+    alive "$leader" || leave
     judge
   fi
   printf 'did=%s\nstate=%s\n' $did $state
@@ -298,8 +308,17 @@ remove() {
 }
 
 short() { # a quick run in the foreground, then no trace of it
-  (cd work && exec sh -c '. ../command') </dev/null
-  code=$?
+  place=''
+  if [ "$unprivileged" = yes ] && find_user; then
+    command=$(cat command)
+    chown -R "$user:$user" work
+    (run_as_user '') </dev/null
+    code=$?
+    leave
+  else
+    (cd work && exec sh -c '. ../command') </dev/null
+    code=$?
+  fi
   name=${PWD##*/}
   cd .. && rm -rf -- "./$name"
   exit $code

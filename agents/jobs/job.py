@@ -31,7 +31,7 @@ from agents.plaintext import visible
 
 WORD_MAX = 200  # characters of a name or value that the runner notes
 POLL_CAP = 4 * 1024 * 1024  # bytes of samples in one answer, runner.sh's dd
-NOTES = ("begun", "running", "ended", "fetched")
+NOTES = ("begun", "running", "ended", "fetched", "ran_as")
 
 
 class State(StrEnum):
@@ -98,6 +98,8 @@ class Meta:
     cached_before: int | None  # bytes of page cache before and after dropping
     cached_after: int | None
     sample_bytes: int  # what the sampler wrote during the run
+    user: str = ""  # whose ID the tool had: "0" root's; "" that of whoever logs in
+    why_root: str = ""  # why it had to be root
     disk_full: bool = False  # that of the spool, when the tool ended: the outputs may be cut
 
 
@@ -282,6 +284,8 @@ def _meta(notes: Mapping[str, str], sample_bytes: int) -> Meta:
         cached_before=_kib(notes, "cached_before_kib"),
         cached_after=_kib(notes, "cached_after_kib"),
         sample_bytes=sample_bytes,
+        user=notes.get("user", ""),
+        why_root=notes.get("why_root", ""),
         disk_full=notes.get("full") == "yes",
     )
 

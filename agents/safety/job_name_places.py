@@ -29,7 +29,7 @@ PLAIN = {
 }
 # What the driver itself adds to a job file. Of `directory` and `filename` the value can be a name.
 ADDED = re.compile(
-    r"(?:unlink|allow_file_create|per_job_logs)=[01]|log_(?:avg|hist)_msec=\d+"
+    r"(?:unlink|allow_file_create|per_job_logs|invalidate)=[01]|log_(?:avg|hist)_msec=\d+"
     r"|write_(?:bw|iops|lat|hist)_log=fio"
 )
 ACCESS = re.compile(r"dynamo|\d+(?:,\d+)*")  # the program in PATH, and how IOmeter writes an access

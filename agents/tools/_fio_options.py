@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from agents.contracts import OptionsError
+from agents.contracts import OptionsError, Target
 from agents.outputs import fio_engines
 from agents.outputs import fio_jobfile as jobfile
 
@@ -23,6 +23,41 @@ OVERRIDABLE = {
     "fsync": "fsync",
     "fdatasync": "fdatasync",
 }
+# fio empties the page cache of a block device when it opens it (`invalidate`). Only root may do that: as another user
+# fio warns and measures the cache. Past the page cache it makes no difference: root drops all of it before each run.
+OFF = ("0", "false")
+# Real time, better priorities and CPUs that another may not use; huge pages and pinned memory; a file system filled to
+# what it keeps for root; limits on open files; a kernel thread that polls, root's alone before Linux 5.11.
+ROOTS_OPTIONS = frozenset(
+    [
+        "nice",
+        "prio",
+        "prioclass",
+        "cpus_allowed",
+        "cpus_allowed_policy",
+        "numa_cpu_nodes",
+        "gtod_cpu",
+        "mem",
+        "iomem",
+        "fill_device",
+        "fill_fs",
+        "nrfiles",
+        "openfiles",
+        "sqthread_poll",
+        "sqthread_poll_cpu",
+        "fixedbufs",
+        "registerfiles",
+        "hipri",
+        "uncached",
+        "error_dump",
+        "zonemode",
+        "zonerange",
+        "zonesize",
+        "zoneskip",
+        "sequential_zone",
+    ]
+)
+ROOTS_ENGINES = frozenset({"splice"})  # of pipes another user may have less
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,3 +223,31 @@ def _extra(options: Options) -> dict[str, str | None]:
         jobfile.check(key, value if equals else None, f"extra {item[:60]!r}")
         found[key] = value if equals else None
     return found
+
+
+def needs_root(sections: jobfile.Sections, target: Target) -> str:
+    """Reason, or "" where the target is all that fio needs."""
+    jobs = jobfile.each_job(sections)
+    if found := sorted({name for one in jobs for name in ROOTS_OPTIONS & one.keys()}):
+        return f"fio's {' and '.join(found)} may need root"
+    if found := sorted(
+        {engine for one in jobs if (engine := one.get("ioengine")) in ROOTS_ENGINES}
+    ):
+        return f"fio's ioengine {found[0]} may need root"
+    if target.mount and not jobfile.room(sections, files=True):
+        return (
+            "how much fio writes is not known, and a file system may keep its last blocks for root"
+        )
+    told = any("invalidate" in one for one in jobs)
+    if not target.mount and (told or not all(map(_past_the_cache, jobs))):
+        return "fio empties the device's page cache when it opens it, and only root may do that"
+    return ""
+
+
+def _past_the_cache(told: dict[str, str | None]) -> bool:
+    return any(name in told and told[name] not in OFF for name in ("direct", "atomic"))
+
+
+def must_be_off(sections: jobfile.Sections) -> tuple[str, ...]:
+    """See Job."""
+    return ("kernel/io_uring_disabled",) if "io_uring" in jobfile.engines(sections) else ()

@@ -218,6 +218,15 @@ def precheck(options: Options, target: Target) -> Job | None:
     )
 
 
+def needs_root(options: Options, target: Target) -> str:
+    """O_NOATIME is for a file's owner, and /dev/zero is root's."""
+    if target.mount and options.direction == "read":
+        return "dd reads a file that was laid out before it, and only root may drop the page cache between the two"
+    if options.direction == "write" and "noatime" in options.iflag:
+        return "only root may open dd's source with noatime"
+    return ""
+
+
 def room(options: Options, target: Target) -> int:
     return (options.block_size or options.ibs or 512) * options.count
 

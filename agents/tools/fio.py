@@ -29,7 +29,7 @@ from agents.contracts import (
 from agents.outputs import fio_jobfile as jobfile
 from agents.outputs import fio_json, fio_log, fio_series, fio_terse, fio_text
 from agents.outputs.fio_model import FioJob
-from agents.tools import _fio_access, _fio_metrics, _fio_windows
+from agents.tools import _fio_access, _fio_metrics, _fio_options, _fio_windows
 from agents.tools._fio_options import Options, sections
 from agents.tools._output import lines_of
 
@@ -73,6 +73,9 @@ LONGEST_S = 2 * 86400.0  # beyond what is expected
 
 def job(options: Options, target: Target) -> Job:
     own, laid_out = _target(options, target)
+    if not laid_out and not needs_root(options, target):
+        # Nothing of it is in the cache, and the job is the same whoever runs it.
+        own += [("invalidate", "0")]
     logging, logs = _logs(options)
     own += logging
     seconds = _seconds(options, target, laid_out)
@@ -84,6 +87,7 @@ def job(options: Options, target: Target) -> Job:
         expected_s=seconds,
         timeout_s=seconds * 3 + 1800 + _patience(options, target),
         writes=_writes(options, target, laid_out),
+        must_be_off=_fio_options.must_be_off(sections(options)),
     )
 
 
@@ -113,6 +117,10 @@ def precheck(options: Options, target: Target) -> Job | None:
 
 def outstanding(options: Options) -> int | None:
     return jobfile.outstanding(sections(options))
+
+
+def needs_root(options: Options, target: Target) -> str:
+    return _fio_options.needs_root(sections(options), target)
 
 
 def room(options: Options, target: Target) -> int:

@@ -188,6 +188,10 @@ def precheck(options: Options, target: Target) -> Job | None:
     return None
 
 
+def needs_root(options: Options, target: Target) -> str:
+    return ""
+
+
 def outstanding(options: Options) -> int | None:
     return 1
 

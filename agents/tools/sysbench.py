@@ -197,6 +197,12 @@ def precheck(options: Options, target: Target) -> Job | None:
     return None
 
 
+def needs_root(options: Options, target: Target) -> str:
+    if options.mode != "seqwr":
+        return "sysbench lays out its files first, and only root may drop the page cache before it measures"
+    return ""
+
+
 def room(options: Options, target: Target) -> int:
     return options.size
 

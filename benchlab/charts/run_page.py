@@ -64,6 +64,8 @@ META: dict[str, tuple[str, Callable[[Any], str]]] = {
     "state": ("Ended as", str),
     "started_at": ("Started, host's clock", clock),
     "ended_at": ("Ended, host's clock", clock),
+    "user": ("Ran as", lambda user: "root" if user == "0" else f"user {user}, whom no account has"),
+    "why_root": ("Why root", str),
     "queues": ("I/O schedulers in force", in_force.words),
     "caches": ("Page cache dropped", str),
     "cached_before": ("Page cache before", size),

@@ -7,14 +7,19 @@ from dataclasses import replace
 from typing import Any
 
 from agents import options
-from agents.contracts import Job
+from agents.contracts import Job, Target
 from agents.drivers import registry
+from agents.facts.model import HostFacts
 from agents.jobs.spool import Spool
+from agents.plans.chain import specs
 from benchlab.engine.checks import planning
+from benchlab.hosts import services as hosts
 from benchlab.runs.models import Attempt, Layout
 
 # A tool's kind and its options; the same options, with paths that only root can change
 Trusted = Callable[[str, Any], Any]
+# Layers whose directory a person made, or the user who logs in
+BY_OTHERS = {"directory", "manual", "reported"}
 
 
 def of(attempt: Attempt, layout: Layout, trusted: Trusted | None = None) -> Job:
@@ -27,7 +32,43 @@ def of(attempt: Attempt, layout: Layout, trusted: Trusted | None = None) -> Job:
     chosen = options.build(tool.Options, attempt.run.options)
     if root and trusted is not None:
         chosen = trusted(kind, chosen)
-    return fit(tool.job(chosen, planning.target_of(layout, attempt.run)), root)
+    target = planning.target_of(layout, attempt.run)
+    work = fit(tool.job(chosen, target), root)
+    if not root or layout.facts_ready_id is None:
+        return work
+    return as_user(work, kind, chosen, target, layout, planning.at_ready(layout))
+
+
+def as_user(
+    work: Job, kind: str, built: Any, target: Target, layout: Layout, facts: HostFacts
+) -> Job:
+    """The job as a user of its own is to run it where that may be; else with the reason why root does."""
+    why = why_root(kind, built, target, layout, facts)
+    named = registry.programs(kind, built)
+    return replace(
+        work,
+        unprivileged=not why,
+        why_root=why,
+        place=target.mount or target.volume,
+        program=named[0] if named else "",
+        room=registry.room(kind, built, target) if target.mount else 0,
+    )
+
+
+def why_root(kind: str, built: Any, target: Target, layout: Layout, facts: HostFacts) -> str:
+    """Reason why root runs the tool; "" where a user of its own does, who may open the target alone."""
+    if said := registry.needs_root(kind, built, target):
+        return said
+    kinds = {spec.kind for spec in specs(layout.stack)}
+    if (
+        target.mount
+        and kinds & BY_OTHERS
+        and not ("directory" in kinds and layout.host.user == "root")
+    ):
+        return "the directory is not BenchLab's to hand over"
+    if hosts.CONFINES.program not in facts.tools:
+        return "this host cannot confine it: that needs Linux with setpriv and unshare, and mount namespaces"
+    return ""
 
 
 def _by_root(layout: Layout) -> bool:

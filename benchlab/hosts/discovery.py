@@ -34,6 +34,17 @@ NO_LAYOUT = "bl0"  # nothing on a host carries it, so nothing counts as our own
 _converter = cattrs.Converter()
 
 
+# Whether a tool can run as a user of its own: what hostside/as_user.sh does, tried out.
+CONFINES = Need(
+    "confines",
+    version_argv=(
+        *("unshare", "--mount", "--propagation", "slave", "setpriv"),
+        *("--reuid", "65279", "--regid", "65279", "--clear-groups", "--no-new-privs"),
+        *("--bounding-set=-all", "--inh-caps=-all", "true"),
+    ),
+)
+
+
 def needs() -> tuple[Need, ...]:
     """Every program that a layer or tool uses on a host, each once."""
     layers = [need for layer in registry.all_layers().values() for need in layer.NEEDS]
@@ -49,9 +60,9 @@ def read_facts(host: Host, shell: Shell | None = None) -> FactSnapshot:
     if host.only_tool:
         return _told_by(host.only_tool).keep(host)
     if shell is not None:
-        return store(host, reading.read(shell, needs()))
+        return store(host, reading.read(shell, (*needs(), CONFINES)))
     try:
-        return store(host, reading.read(contact.connect(host), needs()))
+        return store(host, reading.read(contact.connect(host), (*needs(), CONFINES)))
     except AgentError as error:
         contact.record_trouble(host, error)
         raise

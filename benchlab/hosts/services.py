@@ -19,6 +19,7 @@ from benchlab.hosts.credentials import (
     upload_credential,
 )
 from benchlab.hosts.discovery import (
+    CONFINES,
     all_last_facts,
     facts_at,
     facts_of,
@@ -37,6 +38,7 @@ from benchlab.hosts.registering import add_host, change_host, delete_host
 from benchlab.hosts.spares import mark_spare, spares, spares_among, unmark_spare
 
 __all__ = [
+    "CONFINES",
     "HostsError",
     "add_host",
     "all_last_facts",

@@ -96,6 +96,9 @@ def test_a_campaign_leaves_figures_and_blank_disks(make_campaign, rig_host, stac
     for attempt in Attempt.objects.select_related("run"):
         assert attempt.outcome == "succeeded", attempt.reason_text
         assert attempt.measurements.get(name="bandwidth").value
+        assert int(attempt.meta["user"]) > 0, attempt.meta
+        said = [bytes(one.content) for one in attempt.artifacts.filter(name="stderr")]
+        assert not any(b"flush" in one for one in said), said
     used = Attempt.objects.get(run__tool="fio")
     # Over the whole run, and without the disk that the tool itself is read from when it first starts.
     disks = used.series.filter(metric="util").exclude(device="ubda")

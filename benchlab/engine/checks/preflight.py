@@ -149,6 +149,9 @@ def _cannot(
         trial = console.filled(attempt, trial)
     except AgentError as error:
         return error.reason, str(error)
-    trial = jobs.fit(trial, facts.sudo and not jobs.is_plain(attempt.layout))
+    root = facts.sudo and not jobs.is_plain(attempt.layout)
+    trial = jobs.fit(trial, root)
+    if root:
+        trial = jobs.as_user(trial, attempt.run.tool, built, target, attempt.layout, facts)
     said = console.refusal(shell, trial, facts)
     return (Reason.BAD_OPTIONS, said) if said else (None, "")

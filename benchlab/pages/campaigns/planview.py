@@ -13,12 +13,14 @@ from agents import options as driver_options
 from agents.contracts import AgentError, Target
 from agents.drivers import registry
 from agents.drivers.packages import Missings
+from agents.facts.model import HostFacts
 from agents.plaintext import of_file
 from agents.plans import as_json, fits, stack
-from agents.plans.chain import LayerSpec, specs
+from agents.plans.chain import specs
 from agents.quote import shown
 from benchlab.campaigns import points
 from benchlab.campaigns.models import Campaign, Run
+from benchlab.engine import jobs
 from benchlab.engine.checks import planning
 from benchlab.hosts import services as hosts
 from benchlab.runs.models import Layout
@@ -38,6 +40,7 @@ class Planned:
     files: tuple[tuple[str, str], ...]
     error: str = ""
     doubt: str = ""  # what speaks against the figures that it will give
+    runs_as: str = ""  # whose rights it will have
 
 
 NOTHING_MISSING = Missings((), ())
@@ -250,7 +253,7 @@ def _view(layout: Layout) -> View:
         layout=layout,
         plan=told,
         points=[
-            _planned(run, planning.target_of(layout, run), specs(layout.stack))
+            _planned(run, planning.target_of(layout, run), layout, facts)
             for run in runs[:MOST_POINTS]
         ],
         points_left=max(0, len(runs) - MOST_POINTS),
@@ -292,17 +295,31 @@ def _points(layout: Layout) -> tuple[list[Run], int, int]:
     return found, len(repeats), len(runs)
 
 
-def _planned(run: Run, target: Target, stack_of: Sequence[LayerSpec]) -> Planned:
+def _planned(run: Run, target: Target, layout: Layout, facts: HostFacts | None) -> Planned:
     point = points.words(run.point)
     try:
         tool = registry.tool(run.tool)
         built = driver_options.build(tool.Options, run.options)
         job = tool.job(built, target)
-        doubt = fits.unwritten(stack_of, run.tool, built)
+        doubt = fits.unwritten(specs(layout.stack), run.tool, built)
+        runs_as = _runs_as(run.tool, built, target, layout, facts)
     except AgentError as error:
         return Planned(run.workload.name, point, "", (), str(error))
     files = _files(job.inputs.items())
-    return Planned(run.workload.name, point, shown(job.argv), files, doubt=doubt)
+    return Planned(run.workload.name, point, shown(job.argv), files, doubt=doubt, runs_as=runs_as)
+
+
+def _runs_as(
+    kind: str, built: object, target: Target, layout: Layout, facts: HostFacts | None
+) -> str:
+    if facts is None:
+        return ""
+    if not facts.sudo or jobs.is_plain(layout):
+        return f"Runs as {layout.host.user}."
+    if why := jobs.why_root(kind, built, target, layout, facts):
+        return f"Runs as root: {why}."
+    what = "directory" if target.mount else "device"
+    return f"Runs as a user of its own without privileges, who may open the layout's {what} and nothing of root's."
 
 
 def _files(inputs: Iterable[tuple[str, bytes]]) -> tuple[tuple[str, str], ...]:

@@ -1,0 +1,273 @@
+"""A tool that need not be root: what it may reach, what it may not, and that nothing of it stays."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agents import options
+from agents.contracts import Target
+from agents.drivers import registry
+from agents.jobs import job
+from agents.jobs.job import State
+from agents.tools import fio
+from tests.agents.conftest import sh
+from tests.agents.spools import eventually, lives
+
+FIRST, USERS = 61184, 4096
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+
+
+@pytest.fixture
+def mount(tmp_path):
+    """A file system of the layout's own, which belongs to root. Other users reach it, and the shell under test."""
+    place = tmp_path / "mount"
+    place.mkdir()
+    for above in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        above.chmod(0o711)
+    argv = ["mount", "-t", "tmpfs", "-o", "mode=755,size=4m", "layout", str(place)]
+    tried = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if tried.returncode:
+        pytest.skip(f"no tmpfs can be mounted here: {tried.stderr.strip()}")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def ran(shell, here, work, outputs=()):
+    job.start(shell, here, work)
+    polled = job.poll(shell, here, 20, outputs=tuple(outputs))
+    assert polled.state is State.EXITED, polled
+    fetched = polled.fetched
+    assert fetched.log == b""
+    return fetched
+
+
+def confined(script: str, place: Path, **more):
+    return replace(sh(script, **more), unprivileged=True, place=str(place))
+
+
+def test_it_has_its_place_and_its_outputs(shell, here, mount):
+    script = (
+        'id -u; id -G; cat given; echo out >out.txt; echo more >>"$0/file"; ls -ld "$0/file"'
+        '; grep -E "^(Cap|NoNewPrivs)" /proc/self/status; ulimit -l; echo said >/dev/stderr'
+    )
+    work = confined(script, mount, inputs={"given": b"given\n"}, outputs=("out.txt",))
+    work = replace(work, argv=(*work.argv, str(mount)), env={"A": "it's"})
+    found = ran(shell, here, work, work.outputs)
+    lines = found.files["stdout"].decode().splitlines()
+    user = found.meta.user
+    assert found.meta.why_root == "" and found.meta.exit_code == 0
+    assert lines[:3] == [user, user, "given"] and FIRST <= int(user) < FIRST + USERS
+    caps = dict(line.split(":\t") for line in lines if line.startswith(("Cap", "NoNew")))
+    assert caps.pop("NoNewPrivs") == "1" and set(caps.values()) == {"0" * 16}
+    raised = subprocess.run(["sh", "-c", "ulimit -l unlimited"], capture_output=True, check=False)
+    assert raised.returncode or lines[-1] == "unlimited"
+    assert found.files["out.txt"] == b"out\n" and found.files["stderr"] == b"said\n"
+    # What it made there is gone, and the directory is root's again.
+    assert list(mount.iterdir()) == [] and mount.stat().st_uid == 0
+    assert "work" not in Path("/proc/self/mountinfo").read_text()
+    job.remove(shell, here)
+    assert job.poll(shell, here).state is State.ABSENT
+
+
+ATTACKS = {
+    "shadow": "cat /etc/shadow",
+    "shadow written": "echo x >>/etc/shadow",
+    "control": 'echo x >>"$1/ended"',
+    "command": 'cat "$1/command"',
+    "elsewhere": "echo x >/etc/benchlab-was-here",
+    "root's directory": "echo x >/root/benchlab-was-here",
+    "mounts": "mount -t tmpfs none /mnt",
+    "unmount": 'umount "$0"',
+    "node": 'mknod "$0/node" b 8 0 && cat "$0/node"',
+    "setuid": 'cp /bin/sh "$0/sh" && chown 0 "$0/sh"',
+    "sudo": "sudo -n true || su -c true",
+    "kill": "kill -0 1",
+}
+
+
+def test_it_reaches_nothing_else(shell, here, mount, base):
+    tries = "\n".join(
+        f"if ({script}) >/dev/null 2>&1; then echo {name.replace(' ', '-')!r}; fi".replace(
+            "'s", "s"
+        )
+        for name, script in ATTACKS.items()
+    )
+    spool = base / "benchlab-0" / here.name
+    work = confined(f"{tries}\necho through", mount)
+    found = ran(shell, here, replace(work, argv=(*work.argv, str(mount), str(spool))))
+    assert found.files["stdout"] == b"through\n"
+
+
+def test_links_that_it_leaves_lead_nowhere(shell, here, mount):
+    """In its outputs they are not read; on the layout they are gone before root runs a tool there."""
+    script = 'ln -s /etc/shadow "$0/benchlab.dd"; ln /etc/hostname out.txt || echo no link'
+    work = confined(script, mount)
+    found = ran(shell, here, replace(work, argv=(*work.argv, str(mount))))
+    assert found.files["stdout"] == b"no link\n" and list(mount.iterdir()) == []
+    again = job.Spool("attempt-2", base=here.base)
+    work = replace(sh('ls -A "$0"; id -u'), place=str(mount))
+    found = ran(shell, again, replace(work, argv=(*work.argv, str(mount))))
+    assert found.files["stdout"] == b"0\n" and found.meta.user == "0"
+
+
+def test_nothing_of_it_runs_on(shell, here, mount):
+    script = 'setsid sh -c "sleep 300 & wait" & sleep 0.3; ps -o pid= -u "$(id -u)"'
+    found = ran(shell, here, confined(script, mount))
+    pids = [int(word) for word in found.files["stdout"].split()]
+    assert len(pids) >= 3
+    eventually(lambda: not any(map(lives, pids)))
+
+
+def test_a_killed_leader_leaves_nothing_behind(shell, here, mount):
+    """Neither processes nor a directory that is open: `stop` ends it, or the next job there."""
+    script = 'setsid sh -c "echo \\$\\$ >$0/pid; sleep 300" & sleep 300'
+    work = confined(script, mount)
+    job.start(shell, here, replace(work, argv=(*work.argv, str(mount))))
+    eventually(lambda: (mount / "pid").exists() and (mount / "pid").read_text().strip())
+    pid = int((mount / "pid").read_text())
+    leader = next(
+        line.split('"')[1].split()[0]
+        for line in Path(here.base, "benchlab-0", here.name, "begun").read_text().splitlines()
+        if line.startswith("leader=")
+    )
+    os.kill(int(leader), 9)
+    eventually(lambda: job.poll(shell, here).state is State.VANISHED)
+    assert lives(pid) and mount.stat().st_uid != 0
+    job.stop(shell, here)
+    assert not lives(pid) and mount.stat().st_uid == 0 and list(mount.iterdir()) == []
+
+
+def test_the_next_job_takes_an_open_directory_back(shell, here, mount):
+    user = FIRST + 17
+    os.chown(mount, user, user)
+    (mount / "benchlab.dd").symlink_to("/etc/shadow")
+    os.lchown(mount / "benchlab.dd", user, user)
+    (mount / "roots").touch()
+    found = ran(shell, here, replace(sh("true"), place=str(mount)))
+    assert found.meta.user == "0" and mount.stat().st_uid == 0
+    assert [one.name for one in mount.iterdir()] == ["roots"]
+
+
+def test_cancelled_it_ends_at_once(shell, here, mount):
+    job.start(shell, here, confined("trap '' TERM; sleep 300 & wait; sleep 300", mount))
+    eventually(lambda: job.poll(shell, here).state is State.RUNNING)
+    stopped = job.stop(shell, here)
+    assert stopped.state is State.KILLED and mount.stat().st_uid == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        (
+            {"program": "/root/benchlab-test/tool"},
+            "no other user can reach /root/benchlab-test/tool",
+        ),
+        ({"room": 1 << 40}, "the file system keeps the space"),
+        ({"must_be_off": ("kernel/pid_max",)}, "/proc/sys/kernel/pid_max is "),
+        ({"place": "/no/such/device"}, "/no/such/device could not be opened for another user"),
+    ],
+)
+def test_where_it_cannot_be_root_runs_it_and_that_is_told(shell, here, mount, more, why):
+    place = Path("/root/benchlab-test")
+    place.mkdir(exist_ok=True)
+    try:
+        (place / "tool").write_text("#!/bin/sh\n")
+        (place / "tool").chmod(0o755)
+        found = ran(shell, here, replace(confined("id -u", mount), **more))
+    finally:
+        (place / "tool").unlink()
+        place.rmdir()
+    assert found.files["stdout"] == b"0\n" and found.meta.user == "0"
+    assert found.meta.why_root.startswith(why)
+    assert mount.stat().st_uid == 0
+
+
+@pytest.mark.parametrize("lacking", ["setpriv", "unshare"])
+def test_a_host_without_the_programs(shell, here, mount, tmp_path, lacking):
+    """As on old and small systems."""
+    (tmp_path / "bin" / lacking).write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "bin" / lacking).chmod(0o755)
+    found = ran(shell, here, confined("id -u", mount))
+    assert found.files["stdout"] == b"0\n" and found.meta.why_root.startswith("this host")
+    assert mount.stat().st_uid == 0
+
+
+def test_a_quick_run_is_confined_too(shell, base):
+    work = replace(sh("id -u; cat given", inputs={"given": b"x\n"}), unprivileged=True)
+    said = job.run_short(shell, work, base=str(base))
+    user, given = said.stdout.split()
+    assert FIRST <= int(user) < FIRST + USERS and given == b"x" and said.exit_code == 0
+    assert list((base / "benchlab-0").glob("short*")) == []
+
+
+def test_a_user_who_exists_is_left_alone(shell, here, mount):
+    """Somebody's processes run as it: another one is taken."""
+    taken = FIRST + 1  # attempt-1
+    argv = [
+        "setpriv",
+        "--reuid",
+        str(taken),
+        "--regid",
+        str(taken),
+        "--clear-groups",
+        "sleep",
+        "60",
+    ]
+    with subprocess.Popen(argv) as other:
+        time.sleep(0.2)
+        found = ran(shell, here, confined("id -u", mount))
+        assert found.meta.user == str(taken + 1)
+        assert other.poll() is None
+        other.kill()
+
+
+DEVICE = Target("bl1", volume="/dev/sdb", size=1 << 40)
+MOUNTED = Target("bl1", mount="/mnt/bl1", size=1 << 40)
+
+
+@pytest.mark.parametrize(
+    ("kind", "told", "target", "why"),
+    [
+        ("fio", {}, DEVICE, ""),
+        ("fio", {"direct": False}, DEVICE, "empties the device's page cache"),
+        ("fio", {"extra": ("invalidate=1",)}, DEVICE, "empties the device's page cache"),
+        ("fio", {"direct": False}, MOUNTED, ""),
+        ("fio", {"extra": ("prioclass=1", "nice=-5")}, MOUNTED, "fio's nice and prioclass"),
+        ("fio", {"ioengine": "splice"}, MOUNTED, "splice"),
+        ("fio", {"job_file": "[a]\nsize=100%\n"}, MOUNTED, "is not known"),
+        ("fio", {"job_file": "[a]\ndirect=1\n[b]\nsize=1g\n"}, DEVICE, "page cache"),
+        ("dd", {}, DEVICE, ""),
+        ("dd", {"direction": "read"}, DEVICE, ""),
+        ("dd", {"direction": "read"}, MOUNTED, "drop the page cache"),
+        ("dd", {"iflag": ("noatime",)}, MOUNTED, "noatime"),
+        ("pg_test_fsync", {"program": "/opt/x/pg_test_fsync"}, MOUNTED, ""),
+        ("sysbench", {"mode": "seqwr"}, MOUNTED, ""),
+        ("sysbench", {}, MOUNTED, "drop the page cache"),
+        ("bonnie", {}, MOUNTED, "more than read and write the target"),
+        ("dynamo", {}, DEVICE, "more than read and write the target"),
+        ("command", {}, MOUNTED, "an owner's own code"),
+    ],
+)
+def test_which_tools_need_root(kind, told, target, why):
+    built = options.build(registry.tool(kind).Options, told)
+    said = registry.needs_root(kind, built, target)
+    assert why in said and bool(why) == bool(said)
+
+
+def test_fio_asks_for_no_flush_that_it_may_not_do():
+    told = {"direct": True}, {"direct": False}
+    jobs = [
+        fio.job(options.build(fio.Options, one), target).inputs["job.fio"]
+        for one in told
+        for target in (DEVICE, MOUNTED)
+    ]
+    assert [b"invalidate=0" in one for one in jobs] == [True, False, False, False]
+    asked = fio.job(options.build(fio.Options, {"ioengine": "io_uring"}), DEVICE)
+    assert asked.must_be_off == ("kernel/io_uring_disabled",)
