@@ -314,3 +314,13 @@ def test_the_api_plans_dry(user, other_user, lab, team):
     assert api.post(path, {}, format="json").status_code == 400
     api.force_authenticate(other_user)
     assert api.post(path, {"host": lab.pk}, format="json").status_code == 404
+
+
+def test_it_says_as_whom_each_tool_runs(web, make, machine):
+    """As a user of its own where the host can do that and the tool does not need root; else why not."""
+    assert "Runs as root: this host cannot confine it" in unescape(page(web, make(cached())))
+    machine.facts = replace(HOST, tools={**HOST.tools, services.CONFINES.program: ""})
+    campaign = make(cached())
+    assert "Runs as a user of its own without privileges" in page(web, campaign)
+    campaign.runs.update(options={"iflag": ["noatime"]})
+    assert "Runs as root: only root may open dd's source" in unescape(page(web, campaign))
