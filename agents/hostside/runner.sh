@@ -167,12 +167,12 @@ collect() {
   kill -TERM $sampler $watcher $sources 2>/dev/null
   if [ -f tool ]; then . ./tool; fi
   [ -n "$own_session" ] && kill -KILL "-$home" 2>/dev/null # what the tool left in its group
-  leave
   ended_ns=$ns
   wait $sampler $watcher
   last=yes
   # shellcheck disable=SC2086
   [ -n "$sampled$lasting$each" ] && frame $sampled
+  leave # only now: the last frame comes right behind the tool
   how=exited
   [ -e expired ] && how=timeout
   [ -e stopped ] && how=killed
