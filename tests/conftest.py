@@ -11,7 +11,7 @@ import pytest
 
 from benchlab import garbage
 from benchlab.testing import profiles
-from tests import bare, failures, passing, seeding, shares
+from tests import bare, failures, limits, passing, seeding, shares
 
 bare.begin()  # before anything of Django is loaded: people.py is, as a plugin
 pytest_plugins = ["tests.people", "tests.programs"]
@@ -24,6 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
     profiles.seed()  # drawn before any process of pytest-xdist is started: all draw the same
     seeding.register(config)
     failures.register(config)
+    limits.register(config)
     passing.register(config)
 
 

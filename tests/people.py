@@ -12,7 +12,7 @@ from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_K
 from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
 from django.core.management.commands import flush
-from django.db import connection
+from django.db import connection, connections
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django.test import Client
 from servestatic.middleware import ServeStaticMiddleware
@@ -39,6 +39,15 @@ def pytest_configure() -> None:
     settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
     # What a page tells beside its own is read once a team, which no other test has: else it was a quarter of each page.
     settings.TOP_BAR_S = 3600.0
+
+
+def pytest_exception_interact(call: pytest.CallInfo[None]) -> None:
+    """A test that ran out of time may wait for the database's answer: the tests after it get another connection."""
+    if call.excinfo and "from pytest-timeout" in str(call.excinfo.value):
+        for used in connections.all(initialized_only=True):
+            if used.connection:
+                used.connection.cancel()
+            used.close()
 
 
 # Django fills these after each migration, always with the same rows.

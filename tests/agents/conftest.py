@@ -12,7 +12,7 @@ import pytest
 
 from agents.contracts import Job
 from agents.jobs import job, spool
-from tests import seeding
+from tests import limits, seeding
 from tests.agents.local_shell import LocalShell
 from tests.programs import ssh_keygen
 
@@ -26,6 +26,7 @@ MORE_SHELLS = (*SHELLS, "ksh93", "posh", "yash", "zsh")
 def pytest_configure(config: pytest.Config) -> None:
     """For this folder alone; in a run of all tests tests/conftest.py was first."""
     seeding.register(config)
+    limits.register(config)
 
 
 @pytest.fixture

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests import limits
+
 IMPORT_ALL = """
 import importlib, pkgutil, sys
 import agents
@@ -22,3 +24,7 @@ def test_agents_imports_neither_django_nor_benchlab():
         [sys.executable, "-c", IMPORT_ALL], cwd=root, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_test_of_this_folder_has_a_time_limit_when_it_runs_alone_too(request):
+    assert request.node.get_closest_marker("timeout").args[0] >= limits.PLAIN_S
