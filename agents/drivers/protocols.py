@@ -342,6 +342,15 @@ class Salvaging(Tool[OptionsT], Protocol[OptionsT]):
 
 
 @runtime_checkable
+class Clocked(Tool[OptionsT], Protocol[OptionsT]):
+    """A tool of which it is known by which clock it times. A run of any other fails if the wall clock was set in it."""
+
+    def steady(self, options: OptionsT) -> bool:
+        """True when it times by a clock that nobody can set."""
+        ...
+
+
+@runtime_checkable
 class Shelled(Tool[OptionsT], Protocol[OptionsT]):
     """A tool whose job is `sh FILE ARGUMENT…` with a script of its own: else every word of the job can be a name."""
 

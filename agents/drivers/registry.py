@@ -272,6 +272,17 @@ def salvaging(kind: str) -> protocols.Salvaging[Any] | None:
     return driver if isinstance(driver, protocols.Salvaging) else None
 
 
+def steady(kind: str, given: Mapping[str, Any]) -> bool:
+    """True when it is known that the tool with these options times by a clock that nobody can set."""
+    driver = tool(kind)
+    if not isinstance(driver, protocols.Clocked):
+        return False
+    try:
+        return driver.steady(options.build(driver.Options, given))
+    except OptionsError:  # those of an earlier release
+        return False
+
+
 def _pick(drivers: dict[str, D], kind: str, what: str) -> D:
     try:
         return drivers[kind]

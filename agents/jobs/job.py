@@ -31,6 +31,8 @@ from agents.plaintext import visible
 
 WORD_MAX = 200  # characters of a name or value that the runner notes
 POLL_CAP = 4 * 1024 * 1024  # bytes of samples in one answer, runner.sh's dd
+# Of /proc/stat, as it stands in a frame
+BOOTED = re.compile(rb"^ btime ([0-9]{1,12})$", re.M)
 NOTES = ("begun", "running", "ended", "fetched", "ran_as")
 
 
@@ -227,6 +229,15 @@ def frames(raw: bytes) -> list[Frame]:
         else:
             raise ParseError("not a line of a sampler's frame", number, line)
     return found
+
+
+def clock_set(samples: bytes) -> float:
+    """Seconds by which the wall clock was away, at most, from where it was in the first sample; 0.0: it was not set.
+
+    By the kernel's time of boot, in whole seconds, which moves with the wall clock and with nothing else.
+    """
+    booted = [int(found) for found in BOOTED.findall(samples)]
+    return float(max((at - booted[0] for at in booted), key=abs, default=0))
 
 
 def _answer(said: bytes) -> dict[str, str]:

@@ -263,6 +263,11 @@ def same_work(told: Mapping[str, object]) -> SameWork:
     return SameWork(("direction", "block_size"), tuple(sets))
 
 
+def steady(options: Options) -> bool:
+    """GNU's, BusyBox's and FreeBSD's all time by the monotonic clock."""
+    return True
+
+
 def _arguments(options: Options, path: str) -> tuple[str, ...]:
     reads = options.direction == "read"
     ends = (path, "/dev/null") if reads else (SOURCES[options.source], path)

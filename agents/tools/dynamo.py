@@ -252,6 +252,11 @@ def same_work(told: Mapping[str, object]) -> SameWork | None:
     return SameWork(("block_size", "random_percent", "read_percent"))
 
 
+def steady(options: Options) -> bool:
+    """It counts ticks of the CPU, of which the rate is measured by the monotonic clock."""
+    return True
+
+
 def renamed(told: Mapping[str, object]) -> dict[str, object]:
     """Others tell the share of writes."""
     writes = told.get("write_percent")

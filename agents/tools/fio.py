@@ -135,6 +135,12 @@ def access(options: Options) -> Access:
     return _fio_access.of(sections(options))
 
 
+def steady(options: Options) -> bool:
+    """By the monotonic clock or the CPU's, unless it is told to ask for the time of day."""
+    chosen = (one.get("clocksource") for one in jobfile.each_job(sections(options)))
+    return all(source in (None, "cpu", "clock_gettime") for source in chosen)
+
+
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     """`fio.json` if the run left one, else stdout: JSON or text, of any version (imports)."""
     name = _result(outputs)

@@ -13,7 +13,7 @@ from agents.contracts import Histogram, Metric, OptionsError, ParseError, Series
 from agents.drivers import registry
 from agents.jobs import job
 from agents.texts.found import Found
-from benchlab.analysis.findings.clock_jumped import STEP
+from benchlab.analysis.findings.clock_jumped import clock_step
 from benchlab.runs import storable
 from benchlab.runs.artifact_reader import Outputs
 from benchlab.runs.artifact_writer import SAMPLES
@@ -130,7 +130,7 @@ def _timing(meta: Mapping[str, Any]) -> Timing | None:
     started, ended, epoch = (meta.get(k) for k in ("started_mono", "ended_mono", "started_at"))
     if started is None or ended is None:
         return None
-    return Timing(started, ended, epoch if abs(meta.get("clock_step") or 0) < STEP else None)
+    return Timing(started, ended, None if clock_step(meta) else epoch)
 
 
 def _placed(series: list[Told], windows: Sequence[Window]) -> list[Told]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Sequence
 
 from django.db import transaction
 
-from agents.contracts import Reason
+from agents.contracts import ParseError, Reason
+from agents.drivers import registry
 from agents.jobs import job
+from benchlab.analysis.findings.clock_jumped import clock_step
+from benchlab.analysis.formats import rate
 from benchlab.runs import artifact_figures, figure_rows, moves
 from benchlab.runs.artifact_figures import Figures
 from benchlab.runs.artifact_reader import Outputs
+from benchlab.runs.artifact_writer import SAMPLES
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.runs.verdict import Verdict
@@ -29,6 +34,9 @@ def conclude(
     Of a tool that gave up, what it had printed is kept; it ends as failed, and says so. `files`: its artifacts, where
     somebody has them.
     """
+    files = Outputs(attempt) if files is None else files
+    _note_clock(attempt, files)
+    verdict = _by_a_set_clock(attempt, verdict)
     if _gave_up(attempt, verdict.reason):
         figures = artifact_figures.read(attempt, partly=True, files=files)
         return dataclasses.replace(verdict, text=verdict.text + _kept_words(figures)), figures
@@ -67,6 +75,27 @@ def end_unbegun(attempts: Sequence[Attempt], verdict: Verdict) -> None:
     moves.over(dict.fromkeys(attempts, verdict))
     if verdict.outcome == Outcome.SUCCEEDED:
         messages.after_commit(FIND, [attempt.pk for attempt in attempts])
+
+
+def _note_clock(attempt: Attempt, files: Outputs) -> None:
+    """What two looks at the clock cannot tell: it was set, and set back."""
+    with contextlib.suppress(ParseError):
+        step = job.clock_set(files.get(SAMPLES, b""))
+        # The look at both ends is exact, this one to a second.
+        if abs(step) > abs(attempt.meta.get("clock_step") or 0.0) + 1.0:
+            attempt.meta["clock_step"] = step
+
+
+def _by_a_set_clock(attempt: Attempt, verdict: Verdict) -> Verdict:
+    """No figure counts of a tool that timed by a clock that was set meanwhile, or may have."""
+    step, run = clock_step(attempt.meta), attempt.run
+    if not step or verdict.outcome != Outcome.SUCCEEDED or registry.steady(run.tool, run.options):
+        return verdict
+    text = (
+        f"The host's clock was set {'forward' if step > 0 else 'back'} by {rate(abs(step), 's')} during the run, and "
+        f"{registry.tool(run.tool).LABEL} may time by that clock: its figures would be wrong."
+    )
+    return Verdict(Outcome.FAILED, Reason.CHANGED_MEANWHILE, text)
 
 
 def _gave_up(attempt: Attempt, reason: str) -> bool:
@@ -119,6 +148,8 @@ def _reparse_partly(attempt: Attempt) -> str:
 
 def _unread(attempt: Attempt) -> bool:
     """True when the tool did its part, and a parser of ours failed: in words, or by a crash."""
+    if _by_a_set_clock(attempt, Verdict(Outcome.SUCCEEDED)).outcome != Outcome.SUCCEEDED:
+        return False
     if attempt.reason != Reason.INTERNAL:
         return attempt.reason == Reason.PARSE_FAILED
     through = attempt.meta.get("state") == job.State.EXITED and attempt.exit_code == 0

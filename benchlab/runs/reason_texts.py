@@ -143,8 +143,8 @@ WORDS: dict[str, Words] = {
         "Slow it down (md: /proc/sys/dev/raid/speed_limit_max), use larger disks or make the run shorter; then retry.",
     ),
     Reason.CHANGED_MEANWHILE: Words(
-        "Settings on the host are no longer those under which the run was to measure.",
-        "Find what changes them there (a udev rule, tuned, multipathd, a person); then retry.",
+        "Settings on the host, or its clock, are no longer those under which the run was to measure.",
+        "Find what changes them there (a udev rule, tuned, multipathd, a time service, a person); then retry.",
     ),
     Reason.CANCELLED: Words("It was cancelled.", "Retry if you still want its result."),
     Reason.INTERNAL: Words(

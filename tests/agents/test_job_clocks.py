@@ -52,3 +52,13 @@ def test_a_spool_from_before_has_the_second_look_only():
     found = job._meta(notes, 0)
     assert found.clock_step == pytest.approx(2.0, abs=1e-6)
     assert found.started_at == pytest.approx(BOOTED + 100.0, abs=1e-6)
+
+
+def test_a_clock_that_was_set_and_set_back_is_told_by_the_samples():
+    def samples(*booted: int) -> bytes:
+        return b"".join(b"@ 1\n# /proc/stat\n cpu 1\n btime %d\n.\n" % at for at in booted)
+
+    assert job.clock_set(samples(1_700_000_000, 1_700_003_600, 1_700_000_000)) == 3600.0
+    assert job.clock_set(samples(1_700_000_000, 1_699_999_940, 1_700_000_000)) == -60.0
+    assert job.clock_set(samples(1_700_000_000, 1_700_000_000)) == 0.0
+    assert job.clock_set(b"") == 0.0

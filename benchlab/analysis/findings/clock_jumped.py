@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isfinite
 
 from benchlab.analysis.evidence import Run
@@ -16,8 +17,8 @@ SLEW = 500e-6  # s a second, by which a time service may pull a clock right with
 
 
 def applies(run: Run) -> list[Finding]:
-    step, lasted = run.meta.get("clock_step"), _lasted(run)
-    if not isinstance(step, int | float) or not isfinite(step) or abs(step) < STEP + SLEW * lasted:
+    step = clock_step(run.meta)
+    if not step:
         return []
     where = "forward" if step > 0 else "back"
     numbers = {"step": Number(step, "s", "the host's clock against its monotonic one")}
@@ -31,8 +32,16 @@ def applies(run: Run) -> list[Finding]:
     ]
 
 
-def _lasted(run: Run) -> float:
-    start, end = run.meta.get("started_mono"), run.meta.get("ended_mono")
+def clock_step(meta: Mapping[str, object]) -> float:
+    """Seconds by which the clock was set during a run, by what its runner recorded; 0.0 where it was not."""
+    step = meta.get("clock_step")
+    if not isinstance(step, int | float) or not isfinite(step):
+        return 0.0
+    return step if abs(step) >= STEP + SLEW * _lasted(meta) else 0.0
+
+
+def _lasted(meta: Mapping[str, object]) -> float:
+    start, end = meta.get("started_mono"), meta.get("ended_mono")
     if isinstance(start, int | float) and isinstance(end, int | float):
         return max(0.0, end - start)
     return 0.0
