@@ -17,7 +17,7 @@ pack() { # FILE...: a tar of all there is, the marker last; `waiting` in it tell
   } || no_space
   : >waiting
   found=
-  for file in stdout stderr samples runner.log begun running ended fetched ran_as "$@"; do
+  for file in stdout stderr samples runner.log begun running ended halted fetched ran_as "$@"; do
     case " $* " in *" $file "*) file=work/$file ;; esac
     { [ -e "$file" ] || [ -h "$file" ]; } && found="$found $file"
   done

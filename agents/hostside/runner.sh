@@ -165,6 +165,8 @@ collect() {
   now
   # shellcheck disable=SC2086
   kill -TERM $sampler $watcher $sources 2>/dev/null
+  # shellcheck disable=SC2086
+  kill -CONT $sampler $watcher $sources 2>/dev/null # one that somebody stopped would be waited for without end
   if [ -f tool ]; then . ./tool; fi
   [ -n "$own_session" ] && kill -KILL "-$home" 2>/dev/null # what the tool left in its group
   ended_ns=$ns

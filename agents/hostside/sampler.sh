@@ -9,6 +9,7 @@ newline='
 last=''
 writing=''
 told=''
+halted=0
 
 now() { # ns = the monotonic clock; root reads it exactly, others to 10 ms
   if [ -r /proc/timer_list ]; then
@@ -140,7 +141,19 @@ sample() { # forever: a frame each interval_ms from the first one on, without dr
     wait_ms=$(((due - ns) / 1000000))
     part=$((1000 + wait_ms % 1000))
     nap "$((wait_ms / 1000)).${part#1}" || nap 1 # a sleep that knows no fractions
+    note_halted
     # shellcheck disable=SC2086  # patterns may name several files
     frame $sampled
   done
+}
+
+note_halted() { # counts the looks at which the tool was stopped (SIGSTOP): its clock went on
+  [ -n "$tool" ] || { [ -f tool ] && . ./tool; }
+  [ -n "$tool" ] && { IFS= read -r stat <"/proc/${tool% *}/stat"; } 2>/dev/null || return 0
+  case ${stat##*) } in
+    T*)
+      halted=$((halted + 1))
+      echo "halted=$halted" 2>/dev/null >halted
+      ;;
+  esac
 }

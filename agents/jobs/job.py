@@ -33,7 +33,7 @@ WORD_MAX = 200  # characters of a name or value that the runner notes
 POLL_CAP = 4 * 1024 * 1024  # bytes of samples in one answer, runner.sh's dd
 # Of /proc/stat, as it stands in a frame
 BOOTED = re.compile(rb"^ btime ([0-9]{1,12})$", re.M)
-NOTES = ("begun", "running", "ended", "fetched", "ran_as")
+NOTES = ("begun", "running", "ended", "halted", "fetched", "ran_as")
 
 
 class State(StrEnum):
@@ -102,6 +102,8 @@ class Meta:
     sample_bytes: int  # what the sampler wrote during the run
     user: str = ""  # whose ID the tool had: "0" root's; "" that of whoever logs in
     why_root: str = ""  # why it had to be root
+    # Samples at which the tool was stopped by a signal: what it timed then is no work of its
+    halted: int = 0
     disk_full: bool = False  # that of the spool, when the tool ended: the outputs may be cut
 
 
@@ -297,6 +299,7 @@ def _meta(notes: Mapping[str, str], sample_bytes: int) -> Meta:
         sample_bytes=sample_bytes,
         user=notes.get("user", ""),
         why_root=notes.get("why_root", ""),
+        halted=int(_number(notes, "halted") or 0),
         disk_full=notes.get("full") == "yes",
     )
 

@@ -31,6 +31,7 @@ OWN_FILES = (
     "begun",
     "running",
     "ended",
+    "halted",
     "fetched",
     "ran_as",
     "waiting",

@@ -31,6 +31,12 @@ def judge(attempt: Attempt, work: Job) -> Verdict:
             f" there is of them is stored, and removed from the host. It {_ended(code)}: {_said(attempt)}"
         )
         return Verdict(Outcome.FAILED, Reason.NO_SPACE, text)
+    if state == job.State.EXITED and code == 0 and attempt.meta.get("halted"):
+        text = (
+            f"{work.argv[0]} was stopped by a signal (SIGSTOP) for a part of the run and went on later: its figures"
+            " would be wrong. Find out who or what stops it; then retry."
+        )
+        return Verdict(Outcome.FAILED, Reason.CHANGED_MEANWHILE, text)
     if state == job.State.EXITED and code == 0:
         return Verdict(Outcome.SUCCEEDED)
     if state == job.State.EXITED:

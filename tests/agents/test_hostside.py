@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,25 @@ def test_helpers_go_with_a_vanished_leader(shell, here):
     eventually(lambda: not lives(pids["leader"]))
     job.stop(shell, here)
     eventually(lambda: not any(lives(pid) for pid in helpers), 3)
+
+
+def test_a_sampler_that_somebody_stopped_does_not_hold_the_end(shell, here):
+    job.start(shell, here, sh("sleep 1"), ("/proc/stat",))
+    eventually(lambda: job.poll(shell, here).state is State.RUNNING)
+    for pid in notes(here)["helpers"].split()[::2]:
+        os.kill(int(pid), signal.SIGSTOP)
+    assert job.poll(shell, here, 5).state is job.State.EXITED
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="this system has no /proc/PID/stat"
+)
+def test_a_tool_that_somebody_stopped_and_continued_is_told(shell, here):
+    job.start(shell, here, sh("sleep 2"), ("/proc/stat",), interval_s=0.1)
+    eventually(lambda: job.poll(shell, here).state is State.RUNNING)
+    tool = int(notes(here)["tool"].split()[0])
+    os.kill(tool, signal.SIGSTOP)
+    time.sleep(0.5)
+    os.kill(tool, signal.SIGCONT)
+    assert job.poll(shell, here, 5).state is job.State.EXITED
+    assert job.fetch(shell, here).meta.halted > 0

@@ -9,7 +9,6 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from agents.contracts import Job, ParseError, Reason
-from agents.drivers import registry
 from agents.jobs import job
 from agents.samplers import zpool
 from agents.tools import dd
@@ -31,9 +30,6 @@ from benchlab.runs.verdict import Verdict, judge
 from tests.charts import made
 
 DD = (Path(__file__).parents[1] / "cases" / "tools" / "dd" / "9.1-direct.txt").read_bytes()
-PG_TEST_FSYNC = next(
-    (Path(__file__).parents[1] / "cases" / "tools" / "pg_test_fsync").glob("*.txt")
-).read_bytes()
 ZPOOL = zpool.WATCHES[0].key
 
 
@@ -227,48 +223,6 @@ def test_where_the_clocks_do_not_tell_nothing_is_guessed(by_fio, web, lost):
     page = web.get(f"/runs/{by_fio.run_id}/").content.decode()
     assert "Over the whole run, file layout and ramp included" in page
     assert "fio itself, by its own clock" in page
-
-
-SET_BACK = b"".join(
-    b"@ %d\n# /proc/stat\n cpu  1 0 1 %d 0 0 0 0 0 0\n btime %d\n.\n" % (n * 10**9, n, 1_700_000_000 + away)
-    for n, away in enumerate((0, 3600, 0), start=1)
-)  # fmt: skip
-BY_THE_TIME_OF_DAY = {"job_file": "[a]\nrw=randread\nclocksource=gettimeofday\n"}
-
-
-@pytest.mark.parametrize(
-    ("tool", "given", "stands"),
-    [("dd", {}, True), ("fio", {}, True), ("dynamo", {}, True), ("fio", BY_THE_TIME_OF_DAY, False),
-     ("bonnie", {}, False), ("pg_test_fsync", {}, False), ("sysbench", {}, False), ("command", {}, False)],
-)  # fmt: skip
-def test_a_tool_times_by_a_clock_that_nobody_can_set_or_its_run_fails(tool, given, stands):
-    assert registry.steady(tool, given) == stands
-
-
-@pytest.mark.parametrize("told", ["by both ends", "by the samples"])
-def test_a_clock_that_was_set_fails_the_run_of_a_tool_that_times_by_it(attempt, told):
-    """pg_test_fsync asks for the time of day: one of its tests then took an hour, and said so as a rate."""
-    attempt.run.tool = "pg_test_fsync"
-    attempt.run.save()
-    attempt.meta |= CLOCKS | ({"clock_step": 3600.2} if told == "by both ends" else {})
-    samples = SET_BACK if told == "by the samples" else b""
-    artifact_writer.keep(attempt, {"stdout": PG_TEST_FSYNC, artifact_writer.SAMPLES: samples})
-    attempt.measurements.all().delete()
-    verdict = concluded(attempt, Verdict(Outcome.SUCCEEDED))
-    assert (verdict.outcome, verdict.reason) == (Outcome.FAILED, Reason.CHANGED_MEANWHILE)
-    assert "clock was set forward by 3.6" in verdict.text and "pg_test_fsync" in verdict.text
-    assert not attempt.measurements.exists()
-    attempt.outcome, attempt.reason = verdict.outcome, verdict.reason
-    attempt.save()
-    assert conclusion.reparse(attempt) == "" and not attempt.measurements.exists()
-    assert attempt.outcome == Outcome.FAILED
-
-
-def test_a_clock_that_was_set_and_set_back_costs_dd_nothing_but_a_doubt(attempt):
-    attempt.meta |= CLOCKS
-    artifact_writer.keep(attempt, {"stderr": DD, artifact_writer.SAMPLES: SET_BACK})
-    assert concluded(attempt, Verdict(Outcome.SUCCEEDED)).outcome == Outcome.SUCCEEDED
-    assert attempt.measurements.exists() and attempt.meta["clock_step"] == 3600.0
 
 
 def test_marks_that_cannot_be_read_cost_no_figure(attempt, web):
