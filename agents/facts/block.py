@@ -66,7 +66,18 @@ def read(sections: Mapping[str, Section], opened: OpenedPaths) -> Blocks:
         # The script looks at no RAM disk: Linux makes sixteen, and reading one takes memory for it.
         nodes = {d.name for d in found if d.size and not d.name.startswith("ram")}
         unread = nodes - beginnings.keys()
-        looked = heads.completed(looked, beginnings, unread)
+        endings: dict[str, bytes] = {}
+        if "tails" in sections:
+            endings = heads.read(sections["tails"], found, heads.TAIL)
+            # A disc's last sectors may not be readable at all.
+            unread |= {n for n in nodes if not n.startswith("sr")} - endings.keys()
+        sizes = {d.name: d.size for d in found}
+        looked = heads.completed(looked, beginnings, endings, sizes, unread)
+        split = {parent for d in found if d.type == "part" for parent in d.parents}
+        for name in looked.keys() & endings.keys() - split:
+            tables = {s.offset for s in looked[name] if s.type == "gpt"}
+            ends = beginnings.get(name, b""), endings[name]
+            looked[name] += (*magic.hidden_partitions(*ends, sizes[name], tables),)
     devices = tuple(
         replace(
             d, signatures=looked.get(d.name, ()), signatures_known=d.name in looked or not d.size

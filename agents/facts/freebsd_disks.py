@@ -150,11 +150,21 @@ def signatures(mesh: Mesh, sections: Mapping[str, Section]) -> dict[str, tuple[S
         kept = min(provider.size, magic.KEPT)
         if head is None or tail is None or not len(head) == len(tail) == kept:
             continue
+        copies = [sections.get(f"{copy} {name}") for copy in magic.BTRFS_COPIES]
+        if any(copy is not None and copy.exit_code for copy in copies):
+            continue
         listed = {s.type: s for s in magic.signatures(head, tail, provider.size)}
+        for copy, at in zip(copies, magic.BTRFS_COPIES.values(), strict=True):
+            if copy is not None and (btrfs := magic.btrfs_copy(at, copy.stdout)):
+                listed.setdefault("btrfs", btrfs)
         if scheme := mesh.schemes.get(name):
             kind = SCHEMES.get(scheme, scheme.lower())
             if not (kind == "dos" and "PMBR" in listed):
                 listed.setdefault(kind, Signature(kind))
+        if not scheme:
+            every = range(provider.size)
+            for hidden in magic.hidden_partitions(head, tail, provider.size, every):
+                listed[hidden.type] = hidden
         # Bytes that this table does not know may be something all the same: then fstyp has to look too.
         if (head.strip(b"\0") or tail.strip(b"\0")) and not _second(sections, name, listed):
             continue

@@ -1,7 +1,8 @@
-"""Beginnings of a Linux host's devices, and traces of membership in them that its libblkid may not know. Pure.
+"""Both ends of a Linux host's devices, and traces of membership in them that its libblkid may not know. Pure.
 
 `wipefs` names what its version of libblkid knows: 2.23 knows neither bcache nor Ceph, and no version knows Windows'
-dynamic disks. So the first 12 KiB of each device are read too, and agents/facts/magic.py looks at them.
+dynamic disks. So the first 12 KiB and the last 32 KiB of each device are read too, and agents/facts/magic.py looks at
+them.
 """
 
 from __future__ import annotations
@@ -16,18 +17,19 @@ from agents.facts.model import BlockDevice, Signature
 from agents.facts.sections import Section, text
 
 HEAD = 12288  # bytes of each device, as hostside/facts.sh asks for; 32 entries of a GPT with sectors of 4 KiB
+TAIL = 32768  # bytes of each device's end: the copy of a GPT in sectors of 4 KiB takes 20 KiB
 HEADING = re.compile(rb"\n?==> (/dev/[^\n]{1,255}) <==\n")
 
 
-def read(section: Section, devices: Iterable[BlockDevice]) -> dict[str, bytes]:
-    """Kernel name -> the beginning of the device, of each that was read whole."""
+def read(section: Section, devices: Iterable[BlockDevice], most: int = HEAD) -> dict[str, bytes]:
+    """Kernel name -> the first or last `most` bytes of the device, of each of which that was read whole."""
     nodes = {"/dev/" + d.name.replace("!", "/"): d for d in devices}
-    printed = _unpacked(section.stdout, len(nodes) * (HEAD + 512))
+    printed = _unpacked(section.stdout, len(nodes) * (most + 512))
     found: dict[str, bytes] = {}
     heading = HEADING.match(printed)
     while heading is not None:
         device = nodes.get(text(heading[1]))
-        length = min(HEAD, device.size) if device else 0
+        length = min(most, device.size) if device else 0
         data = printed[heading.end() :][:length]
         following = HEADING.match(printed, heading.end() + length)
         ends = heading.end() + length == len(printed)
@@ -50,19 +52,26 @@ def _unpacked(printed: bytes, limit: int) -> bytes:
 
 
 def completed(
-    listed: Mapping[str, tuple[Signature, ...]], heads: Mapping[str, bytes], unread: Collection[str]
+    listed: Mapping[str, tuple[Signature, ...]],
+    heads: Mapping[str, bytes],
+    tails: Mapping[str, bytes],
+    sizes: Mapping[str, int],
+    unread: Collection[str],
 ) -> dict[str, tuple[Signature, ...]]:
     """Signatures by kernel name, with traces that `wipefs` did not list; without the devices that were not read."""
     return {
-        name: _with_traces(signatures, heads.get(name, b""))
+        name: _with_traces(signatures, heads.get(name, b""), tails.get(name, b""), sizes[name])
         for name, signatures in listed.items()
         if name not in unread
     }
 
 
-def _with_traces(signatures: tuple[Signature, ...], head: bytes) -> tuple[Signature, ...]:
+def _with_traces(
+    signatures: tuple[Signature, ...], head: bytes, tail: bytes, size: int
+) -> tuple[Signature, ...]:
     types = {signature.type for signature in signatures}
     counted = tuple(
         replace(s, devices=magic.count_devices(s.type, head) or s.devices) for s in signatures
     )
-    return (*counted, *(trace for trace in magic.traces(head) if trace.type not in types))
+    found = magic.traces(head, tail, size)
+    return (*counted, *(trace for trace in found if trace.type not in types))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from agents.facts.graph import Graph, carries
-from agents.facts.magic import BTRFS_COPIES
+from agents.facts.magic import BTRFS_COPIES, CLEARED_BY_HAND, F2FS_COPY, HIDDEN
 from agents.facts.model import BlockDevice, Mount, Signature
 from agents.facts.stacks import devices_of
 from agents.uuids import is_uuid_of
@@ -153,11 +153,27 @@ def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> I
         yield f"{where}: its signatures could not be read, so its contents are unknown"
     yield from _spans_devices(where, device, graph, layout)
     for signature in device.signatures:
+        if signature.type == HIDDEN:
+            # A tool may have written what it likes into a volume of ours.
+            if not graph.is_ours(device.name, layout):
+                yield from _hidden(where, device, signature, layout)
+            continue
         excused = signature.type in WIPEABLE or (signature.type == own_type and not signature.label)
         if not excused and not _own_label(signature, layout):
-            clear = f"; if nothing needs it, clear it yourself (wipefs -a {device.path})"
+            clear = f"; if nothing needs it, clear it yourself ({_clearing(signature, device)})"
             advice = _advice(clear, signature.label.rpartition(":")[2])
             yield f"{where}: has a {signature.type} signature{_labelled(signature)}{advice}"
+
+
+def _hidden(where: str, device: BlockDevice, signature: Signature, layout: str) -> Iterator[str]:
+    """A reason where a table that the kernel does not go by lists partitions that are not this layout's."""
+    names = signature.label.split("\n")
+    if not all(carries(name, layout) for name in names):
+        yield (
+            f"{where}: has a GPT that lists {len(names)} partition{'s' if len(names) > 1 else ''} which the kernel does"
+            f" not show (its first sectors may be lost), so what is in them is unknown; if nothing needs them, clear it"
+            f" yourself (wipefs -a {device.path})"
+        )
 
 
 def _spans_devices(where: str, device: BlockDevice, graph: Graph, layout: str) -> Iterator[str]:
@@ -180,8 +196,10 @@ def _spans_devices(where: str, device: BlockDevice, graph: Graph, layout: str) -
 
 
 def _clearing(signature: Signature, device: BlockDevice) -> str:
-    """Commands that clear a file system: of a btrfs, the copies of its superblock too, which wipefs does not touch."""
-    copies = BTRFS_COPIES.values() if signature.type == "btrfs" else ()
+    """Commands that clear a signature: copies of a superblock too, and what not every wipefs knows."""
+    copies = {"btrfs": [*BTRFS_COPIES.values()], "f2fs": [F2FS_COPY]}.get(signature.type, [])
+    if signature.type in CLEARED_BY_HAND:
+        copies = [signature.offset]
     zero = f"dd if=/dev/zero of={device.path} bs=4096 count=1 seek="
     parts = [f"{zero}{at // 4096}" for at in copies if at < device.size]
     return "; ".join([f"wipefs -a {device.path}", *parts])

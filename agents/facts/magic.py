@@ -1,4 +1,4 @@
-"""Signatures in the first and last 512 KiB of a device, for hosts without wipefs. Pure.
+"""Signatures in the first and last 512 KiB of a device, for hosts without wipefs, and what wipefs does not tell. Pure.
 
 The places and bytes are those of the formats themselves, named as libblkid names them. It knows no more than this
 table: `agents.facts.freebsd` asks `fstyp` for a second opinion before it calls a device known.
@@ -7,7 +7,7 @@ table: `agents.facts.freebsd` asks `fstyp` for a second opinion before it calls 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import replace
 from uuid import UUID
 
@@ -20,6 +20,7 @@ BTRFS_SUPERBLOCK = 65536  # where the first copy begins
 BTRFS_COPIES = {"copy64M": 1 << 26, "copy256G": 1 << 38}  # bytes; in sections of the reading
 BTRFS_SEEDING = 1 << 32  # a flag of a superblock: other file systems build on this one
 EXT_JOURNAL_DEVICE = 8  # in s_feature_incompat at byte 1120: nothing but another one's journal
+F2FS_MAGIC = b"\x10\x20\xf5\xf2"
 PAGES = (4096, 8192, 16384, 32768, 65536)
 
 # offset, bytes, type
@@ -60,7 +61,7 @@ HEAD: tuple[tuple[int, bytes, str], ...] = (
     (1024, b"BD", "hfs"),
     (1024, b"H+\0", "hfsplus"),
     (1024, b"HX\0", "hfsplus"),
-    (1024, b"\x10\x20\xf5\xf2", "f2fs"),
+    (1024, F2FS_MAGIC, "f2fs"),
     (1024, b"\xe2\xe1\xf5\xe0", "erofs"),
     (1030, b"\x34\x34", "nilfs2"),
     (32768, b"JFS1", "jfs"),
@@ -86,7 +87,24 @@ HEAD: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\x0b\xe5\xa9\x41", "sgi"),
     (0, b"ER\x02\0", "mac"),
     (512, b"PM\0\0", "mac"),
-    *[(4608, magic, "hpt_raid_member") for magic in (b"\xf0\x16\x78\x5a", b"\xfd\x16\x78\x5a")],
+    *[(4640, magic, "hpt_raid_member") for magic in (b"\xf0\x16\x78\x5a", b"\xfd\x16\x78\x5a")],
+    # Windows' dynamic disk, in a DOS table; another copy is in the last sector.
+    (3072, b"PRIVHEAD", "ldm"),
+    *[(4096, magic, "vinum") for magic in (b"IN VINO\0", b"\0ONIV NI")],
+    (0, b"HM\x01\0", "LVM1_member"),
+    (0, b"HM\x02\0", "LVM1_member"),
+    (0, b"SnAp", "DM_snapshot_cow"),
+    (0, b"verity\0\0", "DM_verity_hash"),
+    (0, b"integrt\0", "DM_integrity"),
+    (3, b"ReFS\0", "ReFS"),
+    (3, b"-FVE-FS-", "BitLocker"),
+    (8192, b"OracleCFS", "ocfs"),
+    (8192, b"\x49\xe8\x95\xf9", "hpfs"),
+    (1024, b"\xf5\xfc\x01\xa5", "vxfs"),
+    (65536, b"\x8b\x42\x3c\x10", "scoutfs"),
+    (4096, b"SPB5", "nss"),
+    (0, b"$DRBDmgr=q", "drbdmanage_control_volume"),
+    (0, b"DRBDdlh*", "drbdproxy_datalog"),
 )
 # bytes before the end, bytes, type
 TAIL: tuple[tuple[int, bytes, str], ...] = (
@@ -99,7 +117,10 @@ TAIL: tuple[tuple[int, bytes, str], ...] = (
         for magic in (b"\xde\x11\xde\x11", b"\x11\xde\x11\xde")
     ],
     (1024, b"NVIDIA", "nvidia_raid_member"),
-    (512, b"DPTM", "adaptec_raid_member"),
+    (512, b"\x37\xfc\x4d\x1e", "adaptec_raid_member"),
+    (512, b"$XIDE$", "lsi_mega_raid_member"),
+    *[(5632, magic, "hpt_raid_member") for magic in (b"\xf3\x16\x78\x5a", b"\xfd\x16\x78\x5a")],
+    (512, b"PRIVHEAD", "ldm"),
     (416, b"\0\0\0\x2f", "silicon_medley_raid_member"),
     *[
         (sector * 512, b"Promise Technology, Inc.", "promise_fasttrack_raid_member")
@@ -113,10 +134,12 @@ UNKNOWN_TO_LIBBLKID = {
     "bcachefs",
     "ceph_bluestore",
     "drbd",
+    "geom",
     "jfs_log",
     "oracleasm",
     "stratis",
     "vdo",
+    "vinum",
 }
 # Partitions whose contents no superblock explains: a part of what spans several disks. By type in a GPT.
 SPANNING = {
@@ -128,9 +151,17 @@ SPANNING = {
     UUID("52414944-5f4f-11aa-aa11-00306543ecac"): "apple_raid",
     UUID("381cfccc-7288-11e0-92ee-000c2911d0b2"): "vmware_vsan",
     UUID("37affc90-ef7d-4e96-91c3-2d7ae055b174"): "gpfs",
+    UUID("aa31e02a-400f-11db-9590-000c2911d1b8"): "VMFS",
 }
-MBR_LDM = 0x42  # a partition of a Windows dynamic disk
+MBR_SPANNING = {0x42: "ldm", 0xFB: "VMFS"}  # the same by type in a DOS table
+# What no wipefs clears, or not every one.
+CLEARED_BY_HAND = {"ldm", *UNKNOWN_TO_LIBBLKID, *SPANNING.values()} - {"VMFS"}
 ENTRY = 128  # bytes of a partition's entry in a GPT
+NAME = slice(56, 128)  # of its name in it
+ENTRIES = 128  # of a GPT, as every program makes it
+# Type of a signature: partitions of a GPT that the kernel does not go by; the label has their names, a line each.
+HIDDEN = "hidden_partitions"
+F2FS_COPY = 4096  # where the second superblock's block begins, which wipefs does not touch
 
 
 def signatures(head: bytes, tail: bytes, size: int) -> tuple[Signature, ...]:
@@ -139,7 +170,9 @@ def signatures(head: bytes, tail: bytes, size: int) -> tuple[Signature, ...]:
     for signature in (
         *_at_ends(head, tail, size),
         *_partitions(head),
-        *_spanning(head),
+        *_spanning(head, tail, size),
+        *_f2fs_copy(head),
+        *_weak_raid(tail, size),
         *_md(tail, size),
         *_zfs(head, 0),
         *_zfs(tail, size - len(tail)),
@@ -152,11 +185,25 @@ def signatures(head: bytes, tail: bytes, size: int) -> tuple[Signature, ...]:
     )
 
 
-def traces(head: bytes) -> Iterator[Signature]:
-    """Signatures of membership at the beginning of a device, as far as libblkid may not know them, each once."""
-    found = {trace.type: trace for trace in (*_at_ends(head, b"", 0), *_spanning(head))}
-    spanning = {"ldm", *SPANNING.values()}
-    yield from (t for t in found.values() if t.type in UNKNOWN_TO_LIBBLKID or t.type in spanning)
+def traces(head: bytes, tail: bytes, size: int) -> Iterator[Signature]:
+    """Signatures of membership at the ends of a device, as far as libblkid may not know them, each once."""
+    ends = (*_at_ends(head, tail, size), *_spanning(head, tail, size))
+    found = {trace.type: trace for trace in reversed(ends)}
+    yield from (t for t in found.values() if t.type in CLEARED_BY_HAND)
+    yield from _f2fs_copy(head)
+
+
+def hidden_partitions(
+    head: bytes, tail: bytes, size: int, tables: Container[int]
+) -> Iterator[Signature]:
+    """Partitions of a GPT with its header at one of the bytes `tables`, of a device without partitions in the kernel.
+
+    Linux goes by no copy of a table: after the first sectors are lost, volumes and pools are there and cannot be seen.
+    """
+    for at, entries in _tables(head, tail, size):
+        if at in tables and (names := [name for _, _, name in entries]):
+            yield Signature(HIDDEN, at, "\n".join(names))
+            return
 
 
 def count_devices(kind: str, head: bytes) -> int:
@@ -172,26 +219,63 @@ def count_devices(kind: str, head: bytes) -> int:
         journal, inode = head[1024 + 0x5C] & 4, any(head[1024 + 0xE0 : 1024 + 0xE4])
         return 2 if journal and not inode else 0
     if kind == "f2fs" and len(head) >= 4096:
-        paths = [head[at : at + 64] for at in range(1024 + 2201, 1024 + 2201 + 8 * 68, 68)]
-        count = sum(any(path) for path in paths)
-        return count if count > 1 else 0
+        return _f2fs_devices(head)
     return 0
 
 
-def _spanning(head: bytes) -> Iterator[Signature]:
+def _f2fs_devices(block: bytes) -> int:
+    """By a block whose superblock begins at its byte 1024; 0 for one alone."""
+    paths = [block[at : at + 64] for at in range(1024 + 2201, 1024 + 2201 + 8 * 68, 68)]
+    count = sum(any(path) for path in paths)
+    return count if count > 1 else 0
+
+
+def _f2fs_copy(head: bytes) -> Iterator[Signature]:
+    """The second superblock, by which the kernel mounts too, if its file system has several devices."""
+    block = head[F2FS_COPY:]
+    if block.startswith(F2FS_MAGIC, 1024) and (devices := _f2fs_devices(block)):
+        yield Signature("f2fs", F2FS_COPY + 1024, devices=devices)
+
+
+def _spanning(head: bytes, tail: bytes, size: int) -> Iterator[Signature]:
     """Partition tables that name a part of what spans several disks."""
     # A boot sector of FAT or NTFS ends in the same two bytes and has code where a table has its entries.
     table = head[510:512] == b"\x55\xaa" and {head[at] for at in range(446, 510, 16)} <= {0, 0x80}
-    if table and MBR_LDM in {head[at] for at in range(450, 510, 16)}:
-        yield Signature("ldm", 510)
+    for kind in sorted({head[at] for at in range(450, 510, 16)} if table else ()):
+        if kind in MBR_SPANNING:
+            yield Signature(MBR_SPANNING[kind], 510)
+    for _, entries in _tables(head, tail, size):
+        for at, partition, _ in entries:
+            if partition in SPANNING:
+                yield Signature(SPANNING[partition], at)
+
+
+def _tables(
+    head: bytes, tail: bytes, size: int
+) -> Iterator[tuple[int, list[tuple[int, UUID | None, str]]]]:
+    """Each GPT, the copy at the end too: the byte of its header; of each partition the byte, the type and the name.
+
+    Of a copy whose entries are not in `tail` one partition of no type: what it lists is unknown.
+    """
+    after = size - len(tail)
     for sector in (512, 4096):
-        if not head.startswith(b"EFI PART", sector):
-            continue
-        start = int.from_bytes(head[sector + 72 : sector + 80], "little") * sector
-        for at in range(start, min(start + 128 * ENTRY, len(head) - ENTRY + 1), ENTRY):
-            kind = SPANNING.get(UUID(bytes_le=head[at : at + 16]))
-            if kind is not None:
-                yield Signature(kind, at)
+        for part, start, at in ((head, 0, sector), (tail, after, size - sector)):
+            header = part[at - start :] if at >= start else b""
+            if not header.startswith(b"EFI PART"):
+                continue
+            first = int.from_bytes(header[72:80], "little") * sector
+            last = min(first + ENTRIES * ENTRY, start + len(part)) - ENTRY
+            entries = [
+                _entry(part[place - start :][:ENTRY], place)
+                for place in range(first, last + 1, ENTRY)
+                if any(part[place - start :][:16])
+            ]
+            yield at, entries if start <= first <= last else [(at, None, "")]
+
+
+def _entry(entry: bytes, at: int) -> tuple[int, UUID | None, str]:
+    name = entry[NAME].decode("utf-16-le", "replace").partition("\0")[0]
+    return at, UUID(bytes_le=entry[:16]), text(name.encode("utf-8", "replace"))
 
 
 def _btrfs(at: int, superblock: bytes) -> Signature:
@@ -246,6 +330,16 @@ def _md(tail: bytes, size: int) -> Iterator[Signature]:
     for at in (size // 65536 * 65536 - 65536, (size // 512 - 16) // 8 * 8 * 512):
         if at >= start and tail[at - start :][:4] in (b"\xfc\x4e\x2b\xa9", b"\xa9\x2b\x4e\xfc"):
             yield Signature("linux_raid_member", at)
+
+
+def _weak_raid(tail: bytes, size: int) -> Iterator[Signature]:
+    """Sectors of RAID adapters that begin with two plain bytes and have a sum."""
+    last = tail[-512:]
+    words = sum(int.from_bytes(last[at : at + 2], "little") for at in range(0, 128, 2))
+    if last[:2] == b"JM" and words & 0xFFFF in (0, 1):
+        yield Signature("jmicron_raid_member", size - 512)
+    if last[:2] == b"\x55\xaa" and last[2] <= 2 and sum(last[:50]) & 0xFF == last[50]:
+        yield Signature("via_raid_member", size - 512)
 
 
 def _zfs(part: bytes, start: int) -> Iterator[Signature]:

@@ -170,7 +170,25 @@ only() { # NODE'S LAST PART, KERNEL-NAME, NODE
 }
 # The beginning of every device, for what libblkid does not know: agents/facts/heads.py. One process for all of them.
 beginnings() { # NODE...
-    if there gzip; then head -v -c 12288 "$@" | gzip -1; else head -v -c 12288 "$@"; fi
+    head -v -c 12288 "$@"
+}
+# The end of every device, for the same. Before 8.30 tail may read a whole disk to come there; dd takes a process each.
+endings() { # NODE...
+    told=$(tail --version 2>/dev/null </dev/null)
+    case $told in
+        *'(GNU coreutils) 8.3'[0-9]* | *'(GNU coreutils) 9.'* | *'(GNU coreutils) '[1-9][0-9].*) tail -v -c 32768 "$@" ;;
+        *) each_node ending ;;
+    esac
+}
+ending() { # KERNEL-NAME NODE
+    from=0
+    [ "$size" -le 64 ] || from=$((size - 64))
+    echo
+    head -v -c 0 "$2"
+    dd if="$2" bs=512 skip=$from count=64 2>/dev/null
+}
+packed() { # COMMAND NODE...
+    if there gzip; then "$@" | gzip -1; else "$@"; fi
 }
 grouped() { # Has each physical volume a volume on it? Then that one's name tells the group; pvs is slow.
     while IFS=, read -r name _ _ _ kind; do
@@ -332,7 +350,9 @@ root_only() {
     wiped=$?
     if [ "$wiped" = 0 ]; then note signatures "$found"; else each_node signatures; fi
     # shellcheck disable=SC2086  # paths without spaces
-    [ -z "$nodes" ] || section heads beginnings $nodes
+    [ -z "$nodes" ] || section heads packed beginnings $nodes
+    # shellcheck disable=SC2086
+    [ -z "$nodes" ] || section tails packed endings $nodes
     each_node btrfs_copies
     case $wiped:$found in 0:*,bcache* | [!0]*) bcaches ;; esac
     case $wiped:$found in 0:*,btrfs* | [!0]*) btrfses ;; esac

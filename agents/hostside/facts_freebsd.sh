@@ -50,10 +50,15 @@ tail_of() { # NODE SIZE SECTOR
     [ "$2" -le $KEPT ] || from=$((($2 - KEPT) / unit)) # both are whole units
     dd if="$1" bs="$unit" skip="$from" count=$((KEPT / unit)) | gzip -1
 }
+copies_of() { # NODE SIZE SECTOR: of a btrfs's superblock, which are left where the first one is overwritten
+    [ "$2" -le 67112960 ] || section "copy64M $name" dd if="$1" bs="$3" skip=$((67108864 / $3)) count=1
+    [ "$2" -le 274877911040 ] || section "copy256G $name" dd if="$1" bs="$3" skip=$((274877906944 / $3)) count=1
+}
 if [ "$(id -u)" = 0 ]; then
     providers | while read -r size sector name; do
         section "head $name" head_of "/dev/$name"
         section "tail $name" tail_of "/dev/$name" "$size" "$sector"
+        copies_of "/dev/$name" "$size" "$sector"
         if there fstyp; then section "fstyp $name" fstyp -u "/dev/$name"; fi
     done
 fi

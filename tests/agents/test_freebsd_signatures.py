@@ -27,7 +27,7 @@ def zfs_label(name: bytes) -> bytes:
 KNOWN = [
     (at(0x438, b"\x53\xef"), b"", [("ext4", "")]),
     (at(65536 + 0x55C, b"\x19\x01\x54\x19"), b"", [("ufs", "")]),
-    (at(512, b"EFI PART"), at(1, b"EFI PART").ljust(513, b"\0"), [("gpt", "")]),
+    (at(512, b"EFI PART".ljust(72, b"\0"), b"\2".ljust(8, b"\0")), b"", [("gpt", "")]),
     (at(446, b"\x80\0\0\0\xa5").ljust(510, b"\0") + b"\x55\xaa", b"", [("dos", "")]),
     (at(446, b"\0\0\0\0\xee").ljust(510, b"\0") + b"\x55\xaa", b"", [("PMBR", "")]),
     (zfs_label(b"tank"), b"", [("zfs_member", "tank")]),
@@ -69,6 +69,26 @@ def test_the_devices_of_a_btrfs_are_counted(devices, flags, count):
     uuid = "00010203-0405-0607-0809-0a0b0c0d0e0f"
     assert facts.device("ada1").signatures == (Signature("btrfs", 65600, "", uuid, count),)
     assert bool(why(facts, "ada1")) == (count != 1)
+
+
+@pytest.mark.parametrize("copy", ["copy64M", "copy256G"])
+def test_a_btrfs_of_which_only_a_copy_is_left(copy):
+    first, last = ends()
+    place = magic.BTRFS_COPIES[copy]
+    block = bytearray(btrfs_superblock(2))
+    block[0x30:0x38] = place.to_bytes(8, "little")
+    given = {"head__ada1": first, "tail__ada1": last}
+    facts = read(disk(), **given, **{f"{copy}__ada1": bytes(block).ljust(512, b"\0")})
+    assert "btrfs file system that needs 2 devices" in why(facts, "ada1")
+    unread = read(disk(), **given, **{f"{copy}__ada1": ("", 1, "dd: error")})
+    assert not unread.device("ada1").signatures_known
+
+
+def test_partitions_of_a_table_that_geom_does_not_go_by():
+    tail = b"EFI PART".ljust(72, b"\0") + (7).to_bytes(8, "little")
+    first, last = ends(tail=tail.ljust(512, b"\0"))
+    facts = read(disk(), head__ada1=first, tail__ada1=last, fstyp__ada1=NOT_RECOGNIZED)
+    assert "which the kernel does not show" in why(facts, "ada1")
 
 
 def test_a_boot_sector_without_entries_is_no_partition_table():
@@ -162,13 +182,34 @@ FORMATS = [
     ("sgi", (0,), b"\x0b\xe5\xa9\x41"),
     ("mac", (0,), b"ER\x02\0"),
     ("mac", (512,), b"PM\0\0"),
-    *[("hpt_raid_member", (4608,), m) for m in (b"\xf0\x16\x78\x5a", b"\xfd\x16\x78\x5a")],
+    *[("hpt_raid_member", (4640,), m) for m in (b"\xf0\x16\x78\x5a", b"\xfd\x16\x78\x5a")],
     ("gpt", (-512, -4096), b"EFI PART"),
     ("geom", (-512, -1024, -2048, -4096, -8192), b"GEOM::"),
     ("isw_raid_member", (-1024,), b"Intel Raid ISM Cfg Sig. "),
     *[("ddf_raid_member", (-512, -131584), m) for m in (b"\xde\x11\xde\x11", b"\x11\xde\x11\xde")],
     ("nvidia_raid_member", (-1024,), b"NVIDIA"),
-    ("adaptec_raid_member", (-512,), b"DPTM"),
+    ("adaptec_raid_member", (-512,), b"\x37\xfc\x4d\x1e"),
+    ("lsi_mega_raid_member", (-512,), b"$XIDE$"),
+    *[("hpt_raid_member", (-5632,), m) for m in (b"\xf3\x16\x78\x5a", b"\xfd\x16\x78\x5a")],
+    ("ldm", (3072, -512), b"PRIVHEAD"),
+    ("vinum", (4096,), b"IN VINO\0"),
+    ("vinum", (4096,), b"\0ONIV NI"),
+    ("LVM1_member", (0,), b"HM\x01\0"),
+    ("LVM1_member", (0,), b"HM\x02\0"),
+    ("DM_snapshot_cow", (0,), b"SnAp"),
+    ("DM_verity_hash", (0,), b"verity\0\0"),
+    ("DM_integrity", (0,), b"integrt\0"),
+    ("ReFS", (3,), b"ReFS\0"),
+    ("BitLocker", (3,), b"-FVE-FS-"),
+    ("ocfs", (8192,), b"OracleCFS"),
+    ("hpfs", (8192,), b"\x49\xe8\x95\xf9"),
+    ("vxfs", (1024,), b"\xf5\xfc\x01\xa5"),
+    ("scoutfs", (65536,), b"\x8b\x42\x3c\x10"),
+    ("nss", (4096,), b"SPB5"),
+    ("drbdmanage_control_volume", (0,), b"$DRBDmgr=q"),
+    ("drbdproxy_datalog", (0,), b"DRBDdlh*"),
+    ("jmicron_raid_member", (-512,), b"JM".ljust(64, b"\0") + b"\xb6\xb2"),
+    ("via_raid_member", (-512,), b"\x55\xaa\1".ljust(50, b"\0") + b"\0"),
     ("silicon_medley_raid_member", (-416,), b"\0\0\0\x2f"),
     (
         "promise_fasttrack_raid_member",

@@ -97,6 +97,9 @@ def why(facts: linux.HostFacts) -> str:
         (ext(0, 0)[:1120] + b"\x08", "sdb,0x438,u-9,,jbd", "jbd signature"),
         (b"\xfe\xed\xba\xbe", "sdb,0x0,,,xfs_external_log", "xfs_external_log signature"),
         (f2fs(b"/dev/sdb", b"/dev/sdc"), "sdb,0x400,u-9,,f2fs", "f2fs file system that needs 2"),
+        (at(4096, f2fs(b"/dev/sdb", b"/dev/sdc")), "", "f2fs file system that needs 2"),
+        (at(3072, b"PRIVHEAD"), "", "ldm signature"),
+        (at(4096, b"IN VINO\0"), "", "vinum signature"),
     ],
 )
 def test_a_part_of_something_is_refused(data, listed, reason):
@@ -123,10 +126,62 @@ def test_a_part_of_something_is_refused(data, listed, reason):
         (ext(0, 0), "sdb,0x438,u-9,,ext2"),
         (f2fs(b"/dev/sdb"), "sdb,0x400,u-9,,f2fs"),
         (f2fs(), "sdb,0x400,u-9,,f2fs"),
+        (at(4096, f2fs(b"/dev/sdb")), ""),
     ],
 )  # fmt: skip
 def test_a_file_system_or_table_of_one_disk_may_go(data, listed):
     assert why(host(data, listed)) == ""
+
+
+def at_end(data: bytes) -> linux.HostFacts:
+    """A host with sdb of 1 GiB, which ends with these bytes; wipefs names the table that is there."""
+    ends = {"sda": b"", "sda2": b"", "sdb": data}
+    tails = printed(*((n, d.rjust(heads.TAIL, b"\0")) for n, d in ends.items()))
+    raw = printed(*((name, whole()) for name in ends))
+    back = "sdb,0x3ffffe00,,,gpt" if b"EFI PART" in data else ""
+    return linux.parse(output(
+        **extra("sdb", "8:16", {"SERIAL": "S1"}),
+        heads=raw.decode("utf-8", "surrogateescape"), tails=tails.decode("utf-8", "surrogateescape"),
+        signatures=f"sda,0x1fe,,,PMBR\nsda2,0x438,u-1,,ext4\n{back}",
+    ))  # fmt: skip
+
+
+def backup(*names: str, kind: UUID = LINUX, first: int = (1 << 21) - 33) -> bytes:
+    """The last 33 sectors of a disk of 1 GiB: the copy of a GPT with partitions of these names."""
+    entries = b"".join(
+        (kind.bytes_le.ljust(56, b"\1") + name.encode("utf-16-le")).ljust(128, b"\0")
+        for name in names
+    )
+    header = b"EFI PART".ljust(72, b"\0") + first.to_bytes(8, "little")
+    return entries.ljust(32 * 512, b"\0") + header.ljust(512, b"\0")
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (backup("data"), "lists 1 partition which the kernel does not show"),
+        (backup("", f"{LAYOUT}-data-1"), "lists 2 partitions which the kernel does not show"),
+        (backup(kind=LDM, first=7), "lists 1 partition which"),  # entries that were not read
+        (backup("data", kind=LDM), "ldm signature"),
+        (backup("data", kind=SPACES), "storage_spaces signature"),
+        (b"PRIVHEAD".ljust(512, b"\0"), "ldm signature"),
+        (b"PRIVHEAD".ljust(512, b"\0"), "dd if=/dev/zero of=/dev/sdb bs=4096 count=1 seek=262143"),
+        (b"GEOM::ELI".ljust(512, b"\0"), "geom signature (GEOM::ELI)"),
+        (b"\x83\x74\x02\x6d".ljust(4036, b"\0"), "drbd signature"),
+        (backup(), ""),
+        (backup(f"{LAYOUT}-data-1", f"{LAYOUT}-data-2"), ""),  # a teardown that was interrupted
+        (b"random bytes " * 900, ""),
+    ],
+)
+def test_what_is_at_the_end_only_is_seen(data, reason):
+    assert reason in why(at_end(data)) and bool(reason) == bool(why(at_end(data)))
+
+
+def test_an_end_that_was_not_read_is_not_known():
+    tails = printed(("sda", b""), ("sda2", b"\0" * heads.TAIL)).decode()
+    both = printed(("sda", whole()), ("sda2", whole())).decode()
+    facts = linux.parse(output(heads=both, tails=tails))
+    assert [d.signatures_known for d in facts.devices] == [False, True]
 
 
 def read(raw: bytes, *names: str, size: int = 1 << 30) -> dict[str, bytes]:

@@ -57,9 +57,15 @@ MAY_GO = (
     (Left("vfat", VFAT), Left("gpt with ext4", "sgdisk -n 1:0:0 $d;" + TABLE),
      Left("dos with ext4", "parted -s $d mklabel msdos mkpart primary 1MiB 100%;" + TABLE)),
     (Left("ext3", "mkfs.ext3 -qF $d"), Left("minix", "mkfs.minix $d"),
-     Left("gpt's copy alone", COPY_ALONE)),
+     Left("a blank disk", ":")),
 )  # fmt: skip
+END = "131071"  # the last 4 KiB of a disk of 512 MiB
+LAST = "dd of=$d bs=512 seek=1048575 conv=sync"
+CLEAR = ("wipefs -a {d}; dd if=/dev/zero of={d} bs=4096 count=1 seek=" + END,)
 MAY_NOT = (
+    (Left("gpt's copy alone", COPY_ALONE, "lists 1 partition which the kernel does not show"),
+     Left("a dynamic disk's last sector", "printf PRIVHEAD | " + LAST, "ldm", CLEAR),
+     Left("gmirror", "printf GEOM::MIRROR | " + LAST, "geom", CLEAR)),
     (Left("swap", "mkswap -q $d", "swap"), Left("LUKS 1", LUKS1, "crypto_LUKS"),
      Left("PV without group", "pvcreate -qy $d", "belongs to lvm", ("pvremove {d}",))),
     (md("0.90"), md("1.0"), md("1.1")),
