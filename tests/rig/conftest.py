@@ -7,6 +7,7 @@ import pytest
 
 from benchlab.testing import profiles
 from tests import shares
+from tests.rig.bench import Bench
 from tests.rig.fixtures import (
     kept_hosts,
     kept_zfs_hosts,
@@ -28,6 +29,14 @@ __all__ = [
     "zfs_host",
     "zfs_image",
 ]
+
+
+@pytest.fixture(scope="module")
+def bench(rig_host) -> Bench:
+    """Only the disks with serials are spare. Modules that want other ones have a fixture of their own."""
+    made = Bench(rig_host)
+    made.spares = {i: spare for i, spare in made.spares.items() if i.startswith("serial:")}
+    return made
 
 
 LONGEST = ("test_interrupted.py", "test_interrupted_zfs.py")  # a third of all the time

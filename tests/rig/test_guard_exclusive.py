@@ -8,7 +8,7 @@ import pytest
 
 from agents.contracts import GuardError
 from agents.safety.guard import refusals
-from tests.rig.bench import LAYOUT, Bench
+from tests.rig.bench import LAYOUT
 from tests.rig.test_guard_open import LVM
 from tests.rig.test_guard_real import ends
 from tests.rig.test_layers import wipe
@@ -29,13 +29,6 @@ RELEASE = (
     "set +e; pkill -x sleep; umount -q /run/ns/mnt; umount -q /run/ns; umount -q /mnt/x; rm -rf /run/ns;"
     "n=0; until wipefs -na /dev/ubdd >/dev/null || [ $n -gt 50 ]; do n=$((n + 1)); sleep 0.2; done;"
 )
-
-
-@pytest.fixture(scope="module")
-def bench(rig_host) -> Bench:
-    made = Bench(rig_host)
-    made.spares = {i: spare for i, spare in made.spares.items() if i.startswith("serial:")}
-    return made
 
 
 @pytest.fixture(autouse=True)

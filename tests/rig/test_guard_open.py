@@ -23,13 +23,6 @@ CHROOT = (
 AWAY = "umount -q /mnt/x; udevadm settle; wipefs -qa /dev/ubdd; udevadm settle; partprobe /dev/ubdd"
 
 
-@pytest.fixture(scope="module")
-def bench(rig_host) -> Bench:
-    made = Bench(rig_host)
-    made.spares = {i: spare for i, spare in made.spares.items() if i.startswith("serial:")}
-    return made
-
-
 @pytest.fixture(autouse=True)
 def clean(bench) -> Iterator[None]:
     yield

@@ -21,13 +21,6 @@ DISKS = ("ubdc", "ubdd", "ubde")  # those with serials
 MIB = 1 << 20
 
 
-@pytest.fixture(scope="module")
-def bench(rig_host) -> Bench:
-    made = Bench(rig_host)
-    made.spares = {i: spare for i, spare in made.spares.items() if i.startswith("serial:")}
-    return made
-
-
 @pytest.fixture(autouse=True)
 def clean(bench) -> Iterator[None]:
     """Whatever a failed test left must not fail the next one."""
