@@ -18,3 +18,8 @@ class Rows:
     answer: Answer | None = None  # of a poll of the attempt
     polled: job.Polled | None = None  # what it says
     offset: int | None = None  # of the samples that are here, where that is known
+
+
+def team_of(layout_id: int) -> int | None:
+    """The team whose host a layout is for. Raises Layout.DoesNotExist."""
+    return Layout.objects.order_by().values_list("host__team", flat=True).get(pk=layout_id)

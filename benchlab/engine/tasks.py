@@ -25,7 +25,7 @@ from benchlab.engine.access import Access, all_accesses
 from benchlab.engine.checks import condition, previews
 from benchlab.engine.decide import failed
 from benchlab.engine.decisions import Decision, Nothing, Wait
-from benchlab.engine.rows import Rows
+from benchlab.engine.rows import Rows, team_of
 from benchlab.engine.sweeper import Sweeper
 from benchlab.engine.waits import waits
 from benchlab.engine.wishes import nudge
@@ -33,6 +33,8 @@ from benchlab.hosts import services as hosts
 from benchlab.runs import moves
 from benchlab.runs.states import AttemptPhase
 from benchlab.workers.lease import lease
+from benchlab.workers.memory import Memory
+from benchlab.workers.turns import Work, turns
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +78,7 @@ def _once(layout_id: int, until: float) -> _Next:
     except moves.Moved:
         return _Next.NOW
     follows = _Next.NOW if delay == 0.0 else _Next.LATER
-    if follows is _Next.NOW and waits.crowded and not _brings(rows):
+    if follows is _Next.NOW and not _brings(rows) and waits.crowded(rows.layout.host.team_id):
         follows, delay = _Next.PUT_OFF, LOST_S
     if delay is None or (follows is _Next.NOW and time.monotonic() < until):
         moves.note(rows.layout)
@@ -128,22 +130,24 @@ def _act(way: Access, decided: Decision, rows: Rows) -> float | None:
 
 
 _sweepers: list[Sweeper] = []
+_teams_of_drafts = Memory(team_of)
 
 
 @app.task
 def step_layout(layout_id: int) -> None:
-    step(layout_id)
+    if not waits.asked(layout_id):
+        step(layout_id)
 
 
 @app.task
 def plan_layout(layout_id: int) -> None:
-    previews.preview_once(layout_id)
+    turns.ask(Work(previews.preview_once, _teams_of_drafts, layout_id))
 
 
 @worker_ready.connect
 def begin_sweeping(**_: Any) -> None:
     """A thread beside those that work: it finds time when they have none. What polls bring is taken up by others."""
-    waits.serve(step)
+    waits.serve(step, team_of)
     _sweepers.append(Sweeper())
     _sweepers[-1].start()
 

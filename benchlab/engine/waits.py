@@ -6,26 +6,19 @@ is lost with a process, the sweeper has asked anew. Where nobody serves (in a te
 
 from __future__ import annotations
 
-import itertools
-import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from queue import PriorityQueue
-
-from django.db import Error, close_old_connections
 
 from agents.contracts import Ran, Shell
 from agents.jobs import job
 from agents.jobs.spool import Spool
 from agents.ssh.shell import SshShell
+from benchlab.workers.memory import Memory
+from benchlab.workers.turns import Kind, Work, turns
 
-log = logging.getLogger(__name__)
-
-THREADS = 8  # that take up what came; each has one connection to the database
-LAST, CAME, PUT_OFF = range(3)  # in this order: the process ends; a result; the next start
 STALE_S = 30.0  # an answer that nobody took by then is asked for anew
 RATE = 15  # polls a second that tell of nothing but that it goes on: of a crowd each is asked less often
 
@@ -61,58 +54,6 @@ class Answer:
         return job.polled(self.ran, asked.spool, asked.offset, asked.outputs)
 
 
-class Steps:
-    """Threads that step layouts: those first of which an answer came."""
-
-    def __init__(self, step: Callable[[int], None]) -> None:
-        self._step = step
-        self._queue: PriorityQueue[tuple[int, int, int]] = PriorityQueue()
-        self._number = itertools.count()  # of one kind the oldest first
-        self._came = 0
-        self._lock = threading.Lock()
-        self._threads = [
-            threading.Thread(target=self._work, name=f"step-{n}", daemon=True)
-            for n in range(THREADS)
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def put(self, layout_id: int, kind: int) -> None:
-        with self._lock:
-            self._came += kind == CAME
-        self._queue.put((kind, next(self._number), layout_id))
-
-    @property
-    def crowded(self) -> bool:
-        """Answers came that no thread has taken up."""
-        return self._came > 0
-
-    def end(self) -> None:
-        """No more steps; those that are under way are waited for."""
-        for _ in self._threads:
-            self._queue.put((LAST, next(self._number), 0))
-        for thread in self._threads:
-            thread.join()
-
-    def _work(self) -> None:
-        while True:
-            kind, _, layout_id = self._queue.get()
-            if kind == LAST:
-                return
-            with self._lock:
-                self._came -= kind == CAME
-            self._stepped(layout_id)
-
-    def _stepped(self, layout_id: int) -> None:
-        close_old_connections()  # as Celery does around a task
-        try:
-            self._step(layout_id)
-        except Error as error:
-            log.warning("layout %s: database error, the sweeper retries: %s", layout_id, error)
-        except Exception:
-            log.exception("layout %s", layout_id)
-
-
 class Waits:
     """Those of one process, by layout."""
 
@@ -120,33 +61,41 @@ class Waits:
         self._lock = threading.Lock()
         self._pending: dict[int, Question] = {}
         self._came: dict[int, Answer] = {}
-        self._steps: Steps | None = None
+        self._step: Callable[[int], None] | None = None
+        self._teams: Memory[int | None] = Memory(lambda layout_id: None)
 
-    def serve(self, step: Callable[[int], None]) -> None:
-        """From now on an answer has its layout stepped, in a thread of ours."""
-        self._steps = Steps(step)
+    def serve(self, step: Callable[[int], None], team: Callable[[int], int | None]) -> None:
+        """From now on an answer has its layout stepped, in a thread of ours. `team`: of a layout's id."""
+        self._step, self._teams = step, Memory(team)
+        turns.begin()
 
     def end(self) -> None:
         """No more steps; those that are under way are waited for."""
-        steps, self._steps = self._steps, None
-        if steps is not None:
-            steps.end()
+        self._step = None
+        turns.end()
 
     @property
     def serves(self) -> bool:
-        return self._steps is not None
-
-    @property
-    def crowded(self) -> bool:
-        """Results wait to be taken up: what else there is to do has time until they are."""
-        steps = self._steps
-        return steps is not None and steps.crowded
+        return self._step is not None
 
     def put_off(self, layout_id: int) -> None:
         """Step it once no answer waits. Lost with the process, as answers are."""
-        steps = self._steps
-        if steps is not None:
-            steps.put(layout_id, PUT_OFF)
+        self._put_step(layout_id, Kind.PUT_OFF)
+
+    def crowded(self, team: int | None) -> bool:
+        """Results wait to be taken up: what else this team has to do has time until they are."""
+        return turns.crowded(team)
+
+    def asked(self, layout_id: int) -> bool:
+        """Step it in its team's turn. False: nobody serves, so whoever asks does it."""
+        if self.serves:
+            self._put_step(layout_id, Kind.ASKED)
+        return self.serves
+
+    def _put_step(self, layout_id: int, kind: Kind) -> None:
+        step = self._step
+        if step is not None:
+            turns.put(kind, Work(step, self._teams, layout_id))
 
     def patience_s(self, wished: float) -> float:
         """So long a poll waits for the job's end; that is told at once, samples by the way only then."""
@@ -187,9 +136,8 @@ class Waits:
 
     def follow(self, layout_id: int) -> None:
         """Queue the layout that was just stepped if an answer came meanwhile, and found it held."""
-        steps = self._steps
-        if steps is not None and layout_id in self._came:
-            steps.put(layout_id, CAME)
+        if layout_id in self._came:
+            self._put_step(layout_id, Kind.CAME)
 
     def _put(self, layout_id: int, answer: Answer) -> None:
         with self._lock:

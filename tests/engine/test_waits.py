@@ -48,7 +48,7 @@ def question(attempt_id: int = 1) -> Question:
 def served() -> Iterator[tuple[Waits, list[int]]]:
     made = Waits()
     stepped: list[int] = []
-    made.serve(stepped.append)
+    made.serve(stepped.append, lambda layout_id: 1)
     yield made, stepped
     made.end()
 
@@ -155,7 +155,7 @@ def serving(monkeypatch) -> Iterator[list[str]]:
         finally:
             connections.close_all()
 
-    waits.waits.serve(step)
+    waits.waits.serve(step, tasks.team_of)
     yield names
     waits.waits.end()
 
@@ -213,29 +213,3 @@ def test_answers_nobody_took_are_let_go(monkeypatch):
     monkeypatch.setattr(waits, "STALE_S", -1.0)
     made._put(2, Answer(question()))
     assert list(made._came) == [2]
-
-
-def test_results_come_before_what_was_put_off():
-    """One thread is busy while a start and two answers come: the answers are taken up first."""
-    going, order = threading.Event(), []
-
-    def step(layout_id: int) -> None:
-        order.append(layout_id)
-        if layout_id == 0:
-            assert going.wait(10)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(waits, "THREADS", 1)
-        steps = waits.Steps(step)
-    steps.put(0, waits.CAME)
-    eventually(lambda: order == [0])
-    assert not steps.crowded
-    steps.put(1, waits.PUT_OFF)
-    assert not steps.crowded
-    steps.put(2, waits.CAME)
-    steps.put(3, waits.CAME)
-    assert steps.crowded
-    going.set()
-    eventually(lambda: len(order) == 4)
-    steps.end()
-    assert order == [0, 2, 3, 1]

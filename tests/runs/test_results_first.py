@@ -42,7 +42,9 @@ def test_who_has_no_result_to_bring_lets_others_go_first(make_layout, monkeypatc
         rows.attempt.phase = phase
         return delays.pop(0)
 
-    crowd = SimpleNamespace(crowded=True, put_off=put_off.append, follow=lambda layout_id: None)
+    crowd = SimpleNamespace(
+        crowded=lambda team: True, put_off=put_off.append, follow=lambda layout_id: None
+    )
     monkeypatch.setattr(tasks, "waits", crowd)
     monkeypatch.setattr(tasks, "_acted", acted)
     tasks.step(layout.pk)

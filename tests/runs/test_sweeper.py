@@ -19,11 +19,10 @@ from benchlab.hosts import host_tasks, installing
 from benchlab.hosts.models import Host
 from benchlab.imports import drafts, storing_drafts
 from benchlab.runs.models import Layout
-from benchlab.workers import beats, messages
+from benchlab.workers import beats, messages, turns
 from tests import stack
 
 REDIS = 7
-THREADS = 4  # of the worker that tests start
 
 
 @pytest.fixture
@@ -135,20 +134,36 @@ def _is_due(layout_id: int) -> None:
     connections["default"].close()
 
 
+def _now(sql: str) -> int:
+    """A number by a connection of its own."""
+    other = connections.create_connection("default")
+    try:
+        with other.cursor() as cursor:
+            cursor.execute(sql)
+            return int(cursor.fetchone()[0])
+    finally:
+        other.close()
+
+
+STANDING = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'"
+CLAIMED = "SELECT count(*) FROM runs_layout WHERE id = {} AND next_step_at > now()"
+
+
 @pytest.mark.slow
 @pytest.mark.one_in(1)
 @pytest.mark.django_db(transaction=True)
-def test_a_worker_whose_threads_are_all_busy_still_sweeps(make_layout, team, host, tmp_path):
-    """As with many hosts: the steps of five stand still, and the sixth's is sent nevertheless."""
+def test_a_worker_whose_places_are_all_taken_still_sweeps(make_layout, team, host, tmp_path):
+    """As with many hosts: the steps of as many as the team has places for stand still, and another's is sent."""
+    most = turns.ASKED_OF_TEAM
     others = [
         Host.objects.create(
             team=team, name=f"lab{n}", address="127.0.0.1", credential=host.credential
         )
-        for n in range(2, 8)
+        for n in range(2, most + 4)
     ]
-    stands = [make_layout(phase="tearing_down", outcome="failed", on=one).pk for one in others[:5]]
+    stands = [make_layout(phase="tearing_down", outcome="failed", on=one).pk for one in others[:-1]]
     later = timezone.now() + timedelta(hours=1)
-    due = make_layout(phase="tearing_down", outcome="failed", on=others[5], next_step_at=later)
+    due = make_layout(phase="tearing_down", outcome="failed", on=others[-1], next_step_at=later)
     redis = stack.redis_url(REDIS)
     broker = redis_client.Redis.from_url(redis)
     broker.flushdb()
@@ -160,11 +175,11 @@ def test_a_worker_whose_threads_are_all_busy_still_sweeps(make_layout, team, hos
                 cast(Any, step_layout).apply_async((layout_id,), connection=connection)
         with stack.worker(tmp_path, redis):
             log = tmp_path / "worker.log"
-            stack.wait_for(lambda: broker.hlen("unacked") >= THREADS, log, 60)
+            stack.wait_for(lambda: _now(STANDING) >= most, log, 60)
             # On a connection of its own: seen by the worker at once.
             with ThreadPoolExecutor(1) as elsewhere:
                 elsewhere.submit(_is_due, due.pk).result()
-            stack.wait_for(lambda: broker.llen("celery") + broker.hlen("unacked") > 5, log, 30)
+            stack.wait_for(lambda: _now(CLAIMED.format(due.pk)) == 1, log, 30)
             assert time.time() - float(broker.get(beats.KEY)) < 5
 
 

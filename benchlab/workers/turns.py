@@ -1,0 +1,209 @@
+"""Threads of a worker for what talks to hosts, shared by teams: nobody's silent hosts take the places of all.
+
+A message is handed over at once and holds no thread of Celery's. Its work waits here, in this order: of a team that has
+nothing under way, what came of a result, of the team that has least under way, the oldest. What waits is lost with the
+process: it must be made up for (engine/sweeper.py).
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from django.db import Error, close_old_connections, connection
+
+from benchlab.workers.memory import Memory
+
+log = logging.getLogger(__name__)
+
+# Threads; each has one connection to the database
+PLACES = 16
+OF_TEAM = 12
+# Of what is asked for, which may take minutes; the others are for what a poll brought
+ASKED = 12
+ASKED_OF_TEAM = 9
+
+
+class Kind(IntEnum):
+    """In this order."""
+
+    CAME = 0  # a result
+    PUT_OFF = 1  # what follows one
+    ASKED = 2  # by a message
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """`do(pk)`, for the team that `team` knows by the same pk."""
+
+    do: Callable[[int], None]
+    team: Memory[int | None]
+    pk: int
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Equal for what would do the same."""
+        return id(self.team), self.pk
+
+
+class Turns:
+    """Those of one process. `begin` starts the threads; until then all is done in place."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._threads: list[threading.Thread] = []
+        self._clear()
+
+    def _clear(self) -> None:
+        self._number = itertools.count()
+        # Their team is not known yet
+        self._new: deque[tuple[Kind, Work]] = deque()
+        self._lines: dict[tuple[Kind, int | None], deque[tuple[int, Work]]] = {}
+        # Of what was asked for
+        self._waiting: set[tuple[int, int]] = set()
+        self._going: Counter[int | None] = Counter()
+        self._going_asked: Counter[int | None] = Counter()
+        # Under way; true where it was asked for meanwhile
+        self._again: dict[tuple[int, int], bool] = {}
+        self._ended = False
+
+    def begin(self, places: int = PLACES) -> None:
+        self._clear()
+        self._threads = [
+            threading.Thread(target=self._serve, name=f"step-{number}", daemon=True)
+            for number in range(places)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def end(self) -> None:
+        """Begin nothing more; what is under way is waited for."""
+        threads, self._threads = self._threads, []
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+        for thread in threads:
+            thread.join()
+
+    @property
+    def serves(self) -> bool:
+        return bool(self._threads)
+
+    def crowded(self, team: int | None) -> bool:
+        """Results wait that this team's other work should let pass: its own, and those that have a place."""
+        with self._changed:
+            if any(kind is Kind.CAME for kind, _ in self._new):
+                return True
+            came = [of for (kind, of), line in self._lines.items() if kind is Kind.CAME and line]
+            return any(of == team or self._may(Kind.CAME, of) for of in came)
+
+    def ask(self, work: Work) -> None:
+        """Have it done in its turn; in place where no threads are. Asked for twice it is done once."""
+        if not self.serves:
+            work.do(work.pk)
+            return
+        self.put(Kind.ASKED, work)
+
+    def put(self, kind: Kind, work: Work) -> None:
+        with self._changed:
+            if kind is Kind.ASKED:
+                if work.key in self._again:
+                    self._again[work.key] = True
+                    return
+                if work.key in self._waiting:
+                    return
+                self._waiting.add(work.key)
+            self._new.append((kind, work))
+            self._changed.notify()
+
+    def _serve(self) -> None:
+        while (found := self._next()) is not None:
+            kind, work, team = found
+            try:
+                close_old_connections()  # as Celery does around a task
+                work.do(work.pk)
+            except Error as error:
+                log.warning("%s: database error, the sweeper retries: %s", work.pk, error)
+            except Exception:
+                log.exception("%s of %s", work.do.__name__, work.pk)
+            finally:
+                self._over(kind, work, team)
+        connection.close()
+
+    def _next(self) -> tuple[Kind, Work, int | None] | None:
+        """What a free thread does; None: nothing more, ever."""
+        while True:
+            with self._changed:
+                chosen = self._chosen()
+                while not (self._ended or self._new or chosen):
+                    self._changed.wait()
+                    chosen = self._chosen()
+                if self._ended:
+                    return None
+                if chosen and not self._new:
+                    return self._taken(*chosen)
+                kind, work = self._new.popleft()
+            self._queue(kind, work)
+
+    def _queue(self, kind: Kind, work: Work) -> None:
+        """In its team's line. Who the team is may be a query: without the lock."""
+        try:
+            close_old_connections()
+            team = work.team(work.pk)
+        except Exception as error:  # a database that is away; it is asked for again
+            log.warning("%s: its team cannot be looked up: %s", work.pk, error)
+            with self._changed:
+                self._waiting.discard(work.key)
+            return
+        with self._changed:
+            line = self._lines.setdefault((kind, team), deque())
+            line.append((next(self._number), work))
+            self._changed.notify()
+
+    def _chosen(self) -> tuple[Kind, int | None] | None:
+        lines = [
+            (self._going[team] > 0, kind, self._going[team], line[0][0], team)
+            for (kind, team), line in self._lines.items()
+            if line and self._may(kind, team)
+        ]
+        if not lines:
+            return None
+        _, kind, _, _, team = min(lines, key=lambda one: one[:4])
+        return kind, team
+
+    def _may(self, kind: Kind, team: int | None) -> bool:
+        if self._going[team] >= OF_TEAM:
+            return False
+        asked = self._going_asked
+        return kind is not Kind.ASKED or (asked.total() < ASKED and asked[team] < ASKED_OF_TEAM)
+
+    def _taken(self, kind: Kind, team: int | None) -> tuple[Kind, Work, int | None]:
+        line = self._lines[kind, team]
+        _, work = line.popleft()
+        if not line:
+            del self._lines[kind, team]
+        self._going[team] += 1
+        if kind is Kind.ASKED:
+            self._going_asked[team] += 1
+            self._waiting.discard(work.key)
+            self._again[work.key] = False
+        return kind, work, team
+
+    def _over(self, kind: Kind, work: Work, team: int | None) -> None:
+        with self._changed:
+            self._going[team] -= 1
+            again = False
+            if kind is Kind.ASKED:
+                self._going_asked[team] -= 1
+                again = self._again.pop(work.key)
+            self._changed.notify()
+        if again:
+            self.put(kind, work)
+
+
+turns = Turns()

@@ -1,0 +1,137 @@
+"""Turns of teams: one team's silent hosts leave places to others, and results come first."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.contracts import AgentError, Secret
+from agents.ssh import dial, shell
+from agents.ssh.keys import generate_key_pair
+from benchlab.workers import turns
+from benchlab.workers.memory import Memory
+from benchlab.workers.turns import Kind, Turns, Work
+from tests.silent_hosts import silent_hosts
+from tests.stack import wait_for
+
+OURS, OTHERS = 1000, 2000  # pks from here on are of that team
+
+
+def eventually(true: Any) -> None:
+    wait_for(true, Path("/dev/null"), 30)
+
+
+class Lab:
+    """What was begun, in order; each waits until the test lets all go."""
+
+    def __init__(self) -> None:
+        self.begun: list[int] = []
+        self.go = threading.Event()
+        self.teams: Memory[int | None] = Memory(lambda pk: pk // 1000)
+
+    def do(self, pk: int) -> None:
+        self.begun.append(pk)
+        assert self.go.wait(30)
+
+    def work(self, pk: int) -> Work:
+        return Work(self.do, self.teams, pk)
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    made = Lab()
+    yield made
+    made.go.set()
+
+
+@pytest.fixture
+def made(lab) -> Iterator[Turns]:
+    made = Turns()
+    yield made
+    lab.go.set()
+    made.end()
+
+
+@pytest.mark.parametrize("how", ["silent", "drip", "handshake"])
+def test_a_team_begins_while_another_teams_hosts_are_silent(made, how, monkeypatch):
+    """Forty hosts on real sockets; the other team's work begins and ends while all that have a place still wait."""
+    monkeypatch.setattr(dial, "CONNECT_S", 30.0)
+    private, _ = generate_key_pair("test")
+    over, ended = threading.Event(), list[int]()
+    with silent_hosts(40, how) as silent:
+
+        def connect(pk: int) -> None:
+            port = silent.ports[pk - OTHERS]
+            address = shell.Address("127.0.0.1", port, "root", Secret(private), silent.host_key)
+            with pytest.raises(AgentError):
+                shell.connect(address)
+            ended.append(pk)
+
+        made.begin()
+        teams: Memory[int | None] = Memory(lambda pk: pk // 1000)
+        for number in range(40):
+            made.ask(Work(connect, teams, OTHERS + number))
+        eventually(lambda: silent.came >= turns.ASKED_OF_TEAM)
+        made.ask(Work(lambda pk: over.set(), teams, OURS))
+        assert over.wait(20)
+        assert not ended
+        assert silent.came == turns.ASKED_OF_TEAM
+
+
+def test_results_come_before_what_was_put_off(made, lab):
+    made.begin(places=1)
+    made.put(Kind.CAME, lab.work(OURS))
+    eventually(lambda: lab.begun == [OURS])
+    assert not made.crowded(1)
+    made.put(Kind.PUT_OFF, lab.work(OURS + 1))
+    made.ask(lab.work(OURS + 2))
+    assert not made.crowded(1)
+    made.put(Kind.CAME, lab.work(OURS + 3))
+    made.put(Kind.CAME, lab.work(OURS + 4))
+    assert made.crowded(1)
+    lab.go.set()
+    eventually(lambda: len(lab.begun) == 5)
+    assert lab.begun == [OURS + n for n in (0, 3, 4, 1, 2)]
+
+
+def test_the_team_that_has_least_under_way_goes_first(made, lab):
+    made.begin(places=2)
+    made.put(Kind.CAME, lab.work(OURS))
+    made.put(Kind.CAME, lab.work(OURS + 1))
+    eventually(lambda: len(lab.begun) == 2)
+    made.put(Kind.CAME, lab.work(OURS + 2))
+    made.ask(lab.work(OTHERS))
+    lab.go.set()
+    eventually(lambda: len(lab.begun) == 4)
+    assert lab.begun[2] == OTHERS
+
+
+def test_what_is_asked_for_twice_is_done_once_and_again_when_asked_meanwhile(made, lab):
+    made.begin(places=1)
+    made.ask(lab.work(OURS))
+    eventually(lambda: lab.begun == [OURS])
+    made.ask(lab.work(OURS + 1))
+    made.ask(lab.work(OURS + 1))
+    made.ask(lab.work(OURS))  # it may have looked already when this came
+    lab.go.set()
+    eventually(lambda: len(lab.begun) == 3)
+    assert lab.begun == [OURS, OURS + 1, OURS]
+
+
+def test_a_team_that_cannot_be_looked_up_stops_nobody(made, lab):
+    made.begin(places=1)
+    known: dict[int, int | None] = {}
+    missing: Memory[int | None] = Memory(lambda pk: known[pk])
+    made.ask(Work(lab.do, missing, OURS))
+    made.ask(lab.work(OURS + 1))
+    eventually(lambda: lab.begun == [OURS + 1])
+
+
+def test_where_nobody_serves_it_is_done_in_place(lab):
+    lab.go.set()
+    Turns().ask(lab.work(OURS))
+    assert lab.begun == [OURS]
