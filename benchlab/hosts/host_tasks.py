@@ -33,8 +33,8 @@ log = logging.getLogger(__name__)
 
 PERFORM = "benchlab.hosts.tasks.perform_host_task"
 Result = dict[str, Any]
-PERFORMING = 0x626E  # leases of tasks: a dead worker's are free at once
-SEATS = 0x626F  # the lock under which seats are given
+PERFORMING = 0x6271  # leases of tasks: a dead worker's are free at once
+SEATS = 0x6272  # the lock under which seats are given
 # Of a worker's eight threads: hosts that are silent must leave enough of them to campaigns, and those of one team a
 # seat to other teams.
 AT_ONCE = 4

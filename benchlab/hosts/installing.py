@@ -33,7 +33,7 @@ STARTS_WITHIN = timedelta(minutes=2)  # else the worker that wanted to start it 
 STALE = timedelta(minutes=15)  # nobody expects any more what no worker began by then
 AGAIN = timedelta(seconds=10)  # a message that was not taken by then is sent again
 LOOK_S, LOOK_MOST_S = 2.0, 60.0  # from one look to the next
-ADVANCING = 0x6270  # leases of those that advance one
+ADVANCING = 0x6273  # leases of those that advance one
 
 
 def missing(host: Host, needs: Iterable[Need] | None = None) -> packages.Missings:

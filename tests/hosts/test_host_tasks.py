@@ -330,3 +330,14 @@ def test_a_dry_run_by_facts_that_were_read(user, read_host, topology, host, team
     assert told.status_code == 200 and told.json()["snapshot"] == seen
     other = services.add_host(team, "lab9", "192.0.2.1", host.credential)
     is_problem(api.post(path, {"host": other.pk, "snapshot": seen}, format="json"), 400)
+
+
+def test_leases_of_different_things_never_meet():
+    """A task and a host that have the same number: each would find the other's lease held."""
+    from benchlab.workers import lease
+
+    rooms = [
+        value for name, value in vars(lease).items() if name.isupper() and isinstance(value, int)
+    ]
+    rooms += [host_tasks.PERFORMING, host_tasks.SEATS, installing.ADVANCING]
+    assert len(set(rooms)) == len(rooms) == 8
