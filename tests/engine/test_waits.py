@@ -17,7 +17,7 @@ from agents.contracts import AgentError, Ran, Reason, Secret
 from agents.jobs import job
 from agents.jobs.spool import Spool
 from agents.ssh.shell import Address, SshShell
-from benchlab.engine import tasks, waits
+from benchlab.engine import rows, tasks, waits
 from benchlab.engine.waits import Answer, Question, Waits
 from benchlab.runs.models import Attempt
 from benchlab.workers.lease import lease
@@ -155,7 +155,7 @@ def serving(monkeypatch) -> Iterator[list[str]]:
         finally:
             connections.close_all()
 
-    waits.waits.serve(step, tasks.team_of)
+    waits.waits.serve(step, rows.team_of)
     yield names
     waits.waits.end()
 
