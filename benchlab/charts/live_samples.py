@@ -57,7 +57,7 @@ def _tail(attempt: Attempt, most: int) -> tuple[bytes, float]:
 def _first(head: bytes) -> float:
     """The time in a stream's first line, "@ NANOSECONDS"; 0 while even that is not there."""
     word = head.partition(b"\n")[0][2:]
-    return int(word) / 1e9 if word.isdigit() else 0.0
+    return int(word) / 1e9 if word.isdigit() and len(word) < 20 else 0.0
 
 
 def _after(track: Track, since: float) -> Track:

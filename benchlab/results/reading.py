@@ -17,10 +17,11 @@ from agents.drivers import registry
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.results import sql
 from benchlab.results.columns import FIGURES, PARAM, Column, Kind
-from benchlab.results.language import EQUALS, GREATEST, Asked, Condition, Refused, Value
+from benchlab.results.language import EQUALS, Asked, Condition, Refused, Value
 from benchlab.results.where import raw
 from benchlab.runs.models import Attempt
 from benchlab.web.filters import MOST_WORDS, none_of
+from benchlab.web.row_ids import row_id
 
 # Words that BenchLab knows; imported results have others, which only the rows tell.
 SPOKEN: Mapping[str, Callable[[], Iterable[str]]] = {
@@ -82,8 +83,8 @@ def _names_library(asked: Asked, user: AbstractBaseUser | AnonymousUser) -> bool
 def _in_library(column: str, value: Value, user: AbstractBaseUser | AnonymousUser) -> bool:
     rows = {"run": Run.objects, "attempt": Attempt.objects}.get(column, Campaign.objects)
     which = Q(name=value) if column == "campaign" else Q()
-    if (text := str(value)).isascii() and text.isdecimal() and int(text) <= GREATEST:
-        which |= Q(pk=int(text))
+    if (number := row_id(str(value))) is not None:
+        which |= Q(pk=number)
     return (
         bool(which)
         and not rows.for_user(user).filter(which).exists()

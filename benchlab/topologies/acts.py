@@ -15,6 +15,7 @@ from agents.drivers import registry
 from agents.drivers.protocols import Layer
 from agents.plans.chain import IS_VOLUME
 from benchlab.topologies.reckoned import Shelf, good_count
+from benchlab.web.row_ids import row_id
 
 Entry = Mapping[str, Any]
 # Word -> kinds of what follows the layer's number.
@@ -59,7 +60,8 @@ def parse(text: str, layers: int) -> Act | None:
 def _read(kind: type, text: str) -> Any:
     if kind is str:
         return text
-    return int(text) if text.isascii() and text.isdecimal() and int(text) <= MOST else None
+    number = row_id(text)
+    return number if number is not None and number <= MOST else None
 
 
 def _possible(act: Act, layers: int) -> bool:
@@ -170,8 +172,8 @@ def _with_option(entry: dict[str, Any], name: str, value: Any) -> dict[str, Any]
         return entry
     if isinstance(specs[name].default, bool):
         value = str(value) == "True"
-    elif isinstance(specs[name].default, int) and str(value).isdecimal():
-        value = int(value)
+    elif isinstance(specs[name].default, int) and (number := row_id(str(value))) is not None:
+        value = number
     return {**entry, "options": {**entry.get("options", {}), name: value}}
 
 

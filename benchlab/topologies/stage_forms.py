@@ -15,6 +15,7 @@ from agents.drivers.protocols import Growing
 from benchlab.topologies import services
 from benchlab.topologies.wanted import MOST_DEVICES
 from benchlab.web.driver_forms import DriverForm
+from benchlab.web.row_ids import row_id
 
 
 class DisksForm(forms.Form):
@@ -122,7 +123,7 @@ def from_entries(stages: Sequence[Mapping[str, Any]], layers: Sequence[OfKind]) 
 
 def from_post(post: QueryDict, layers: Sequence[OfKind]) -> list[StageForms]:
     """Of a submitted form; one whose layer is not there or cannot grow is left out."""
-    numbers = [int(word) if word.isdecimal() else 0 for word in post.getlist("stage_layer")]
+    numbers = [row_id(word) or 0 for word in post.getlist("stage_layer")]
     return [
         StageForms(number, layer, driver, layers[layer - 1].kind, data=post)
         for number, layer in enumerate(numbers)

@@ -1,4 +1,4 @@
-"""The id of a row, as an address or a form has it. Pure."""
+"""A row's id, or another whole number, in an address or a form. Pure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Odd queries: what is typed behind a question mark is answered or refused in words, and never a failure of ours.
+"""Odd queries and forms: what a parameter or field has is answered or refused in words, and never a failure of ours.
 
-Which parameters an address has is seen, not listed: those that its view looks for when it is asked plainly.
+Which ones an address has is seen, not listed: those that its view looks for when it is asked plainly.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from django.test import Client
 from benchlab.results.language import OPERATORS, OWN
 from benchlab.team import permissions
 from benchlab.testing import profiles
-from tests.team.test_table import ACTIONS, PAGES, row_of, url
+from tests.team.test_table import ACTIONS, PAGES, rolled_back, row_of, url
 
 JUNK = (  # as it stands in the address
     "%00", "a%00b", "-1", "0", "99999999999999999999", "9" * 5000, "2147483648", "9223372036854775808", "1e999", "1_0",
@@ -37,6 +37,8 @@ LANGUAGE = (
 )
 # Everywhere, whether an address looks for them or not.
 ALWAYS = ("page", "q", "sort", "task", "format")
+# In a form; Python reads at most 4,300 digits.
+TYPED = ("9" * 5000, "9" * 19, "٣", "²", "-1", "a\0b", "x" * 5000, "[" * 3000, "", "layout-", "{}")
 NOT_HERE = {"campaign-events", "openid_connect_login", "openid_connect_callback", "logout"}
 ASKED_BY: tuple[dict[str, str], ...] = ({}, {"HX-Request": "true", "HX-Target": "campaign-now"})
 SAMPLE = {profiles.QUICK: 150, profiles.CI: 200, profiles.FULL: 6_000}  # of some hundred thousand
@@ -125,6 +127,58 @@ def test_no_query_is_a_failure(rows, owner, looked_for, settings):
         if answer.status_code >= 500 or time.monotonic() - began > SLOW_S:
             wrong.append(f"{answer.status_code} {address}?{query[:200]}: {told[-300:]!r}")
     assert not wrong, f"{len(wrong)} of {len(some)}:\n" + "\n".join(wrong[:40])
+
+
+def forms(web: Client, rows: Any, looked_for: set[str]) -> list[tuple[str, str, str]]:
+    """(address, field, junk) of every page that takes a form."""
+    found = []
+    for name, rule in permissions.PAGES.items():
+        if not rule.do or name in NOT_HERE:
+            continue
+        address = url(name, rows)
+        looked_for.clear()
+        with rolled_back(address):
+            web.post(address)
+        found += [(address, field, junk) for field in sorted(looked_for) for junk in TYPED]
+    return found
+
+
+@pytest.mark.draws
+def test_no_form_is_a_failure(rows, owner, looked_for):
+    draw = profiles.random_for("odd forms")
+    owner.raise_request_exception = False
+    every = forms(owner, rows, looked_for)
+    assert len({address for address, _, _ in every}) > 50
+    wrong = []
+    for address, field, junk in draw.sample(every, SAMPLE[profiles.profile()]):
+        with rolled_back(address):
+            answer = owner.post(address, {field: junk})
+        if answer.status_code >= 500:
+            wrong.append(f"{answer.status_code} {address} {field}={junk[:20]!r}")
+    assert not wrong, "\n".join(wrong)
+
+
+LONG = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("page", "fields"),
+    [
+        ("usersessions_list", {"session": LONG}),
+        ("team-choose", {"team": LONG}),
+        ("campaign-retry", {"run": LONG}),
+        ("topology-new", {"do": f"move 0 {LONG}"}),
+        ("topology-new", {"do": f"grow {LONG}"}),
+        ("topology-new", {"stage_layer": LONG}),
+    ],
+)
+def test_a_number_longer_than_python_reads_is_no_failure(rows, owner, page, fields):
+    assert owner.post(url(page, rows), fields).status_code < 500
+
+
+def test_nor_is_one_in_the_filter_of_a_table(rows, owner):
+    for field in ("campaign", "run"):
+        assert owner.get(f"/runs/?{field}={LONG}").status_code < 500
 
 
 @pytest.mark.parametrize("query", ["taggings/?kind=", "findings/?run=", "findings/?dismissed="])

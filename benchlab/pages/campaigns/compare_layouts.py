@@ -30,6 +30,7 @@ from benchlab.hosts.models import Device, Host
 from benchlab.runs.models import Layout
 from benchlab.topologies.canvas import told
 from benchlab.topologies.sized import FAST, TICKED
+from benchlab.web.row_ids import row_id
 
 LEAST, MOST = 2, 4  # layouts of one comparison
 MOST_DEPTHS, DEEPEST = 12, 1024
@@ -164,9 +165,10 @@ class CompareForm(forms.Form):
 
     def clean_depths(self) -> list[int]:
         words = self.cleaned_data["depths"].replace(",", " ").split()
-        if not all(word.isascii() and word.isdigit() for word in words):
+        numbers = {row_id(word) for word in words}
+        found = sorted(number for number in numbers if number is not None)
+        if len(found) < len(numbers):
             raise ValidationError("Give whole numbers, separated by commas: 1, 2, 4.")
-        found = sorted({int(word) for word in words})
         if not found or found[0] < 1 or found[-1] > DEEPEST or len(found) > MOST_DEPTHS:
             raise ValidationError(f"Give 1 to {MOST_DEPTHS} numbers from 1 to {DEEPEST}.")
         return found

@@ -19,6 +19,7 @@ from benchlab.runs import progress
 from benchlab.runs.models import Layout
 from benchlab.runs.moves import Moved
 from benchlab.runs.states import LayoutPhase
+from benchlab.web.row_ids import row_id
 
 
 def _campaign(request: HttpRequest, pk: int) -> Campaign:
@@ -47,9 +48,9 @@ def campaign_start(request: HttpRequest, pk: int) -> HttpResponse:
     if not confirmation.agreed(request, planview.of(campaign).phrase):
         return redirect("campaign-detail", pk)
     seen = {
-        int(name.removeprefix("layout-")): str(value)
+        layout: str(value)
         for name, value in request.POST.items()
-        if name.removeprefix("layout-").isdecimal() and name.startswith("layout-")
+        if name.startswith("layout-") and (layout := row_id(name.removeprefix("layout-")))
     }
     return _do(
         request,
@@ -93,7 +94,7 @@ def campaign_cancel(request: HttpRequest, pk: int) -> HttpResponse:
 def campaign_retry(request: HttpRequest, pk: int) -> HttpResponse:
     """Retry the runs given as `run`."""
     campaign = _campaign(request, pk)
-    chosen = [int(text) for text in request.POST.getlist("run") if text.isdecimal()]
+    chosen = [row_id(text) for text in request.POST.getlist("run")]
     runs = list(campaign.runs.filter(pk__in=chosen).order_by("position"))
 
     @transaction.atomic  # all of them or none, as it is told
@@ -111,19 +112,13 @@ def campaign_add_repeats(request: HttpRequest, pk: int) -> HttpResponse:
     """`repeats` more of the points of `runs` (ids between commas); `after`: the largest repeat that was seen."""
     campaign = _campaign(request, pk)
     given = {name: request.POST.get(name, "") for name in ("runs", "repeats", "after")}
-    numbers = [text for text in given["runs"].split(",") if _is_id(text)]
-    repeats = int(given["repeats"]) if _is_id(given["repeats"]) else 0
-    after = int(given["after"]) if _is_id(given["after"]) else None
+    numbers = [number for text in given["runs"].split(",") if (number := row_id(text))]
+    repeats = row_id(given["repeats"]) or 0
     made: list[int] = []
     act = lambda: made.append(  # noqa: E731
-        added_repeats.add(campaign, [int(text) for text in numbers], repeats, after)
+        added_repeats.add(campaign, numbers, repeats, row_id(given["after"]))
     )
     return _do(request, pk, act, lambda: _added(made[0]))
-
-
-def _is_id(text: str) -> bool:
-    """Also of a number that PostgreSQL holds."""
-    return text.isdecimal() and len(text) <= 18
 
 
 def _added(runs: int) -> str:

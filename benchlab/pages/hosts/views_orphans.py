@@ -14,6 +14,7 @@ from benchlab.hosts.models import Host
 from benchlab.pages import confirmation
 from benchlab.pages.hosts.views import host_of
 from benchlab.topologies import planned
+from benchlab.web.row_ids import row_id
 
 
 @require_http_methods(["GET", "POST"])
@@ -45,7 +46,7 @@ def _tear_down(
         return redirect("host-orphan", host.pk, layout_pk)
     seen = request.POST.get("snapshot", "")
     try:
-        orphans.tear_down(layout, int(seen) if seen.isdecimal() and len(seen) < 19 else None)
+        orphans.tear_down(layout, row_id(seen))
     except CommandError as error:
         view_notes.refused(request, str(error))
     else:

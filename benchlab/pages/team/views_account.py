@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from benchlab.team.forms import Email
 from benchlab.team.services import person
 from benchlab.web import lists
+from benchlab.web.row_ids import row_id
 
 # By the word that the list's address has for each column.
 SESSIONS = {
@@ -48,7 +49,7 @@ def sessions(request: HttpRequest) -> HttpResponse:
     user = person(request)
     if request.method == "POST" and (asked := request.POST.get("session", "")):
         mine = UserSession.objects.filter(user=user)
-        ended = get_object_or_404(mine, pk=int(asked) if asked.isdecimal() else 0)
+        ended = get_object_or_404(mine, pk=row_id(asked))
         flows.sessions.end_sessions(request, [ended])
         return redirect("usersessions_list")
     if request.method == "POST":

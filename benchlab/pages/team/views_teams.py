@@ -20,6 +20,7 @@ from benchlab.team.models import Invitation, Membership, Team, has_role
 from benchlab.team.roles import Role
 from benchlab.team.services import person
 from benchlab.web import lists
+from benchlab.web.row_ids import row_id
 
 # By the word that each list's address has for each column.
 TEAMS = {
@@ -60,7 +61,7 @@ def choose(request: HttpRequest) -> HttpResponse:
     """From now on, in this session, new things belong to that team."""
     asked = request.POST.get("team", "")
     mine = Team.objects.for_user(person(request))
-    team = get_object_or_404(mine, pk=int(asked) if asked.isdecimal() else 0)
+    team = get_object_or_404(mine, pk=row_id(asked))
     request.session[services.CHOSEN] = team.pk
     messages.success(request, f"New items now belong to {team.name}.")
     return redirect("team-list")

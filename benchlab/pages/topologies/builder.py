@@ -22,6 +22,7 @@ from benchlab.topologies.remedies import Remedy, Wrong, wrong
 from benchlab.topologies.stage_forms import StageForms
 from benchlab.topologies.wanted import wanted
 from benchlab.web.driver_forms import DriverForm
+from benchlab.web.row_ids import row_id
 
 ALSO = "also"  # a field: make its variant, too
 UNDO = "undo"  # a button's word
@@ -120,13 +121,14 @@ def _grown(
     text: str, growths: list[dict[str, Any]], layers: int
 ) -> tuple[list[dict[str, Any]]] | None:
     """The stages after "grow LAYER" or "drop STAGE", from 0."""
-    word, _, number = text.partition(" ")
-    if not number.isascii() or not number.isdecimal():
+    word, _, digits = text.partition(" ")
+    number = row_id(digits)
+    if number is None:
         return None
-    if word == "grow" and int(number) < layers:
-        return ([*growths, {"layer": int(number) + 1}],)
-    if word == "drop" and int(number) < len(growths):
-        return ([stage for at, stage in enumerate(growths) if at != int(number)],)
+    if word == "grow" and number < layers:
+        return ([*growths, {"layer": number + 1}],)
+    if word == "drop" and number < len(growths):
+        return ([stage for at, stage in enumerate(growths) if at != number],)
     return None
 
 
