@@ -171,6 +171,18 @@ def test_files_that_are_named_are_there(document):
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_tests_that_are_named_exist(document):
+    named = re.findall(r"([\w/]*\w+\.py)::(test_\w+)", document.read_text())
+    assert [f"{path}::{test}" for path, test in named if not has_test(path, test)] == []
+
+
+def has_test(path: str, test: str) -> bool:
+    """A path may leave out the folders it begins with."""
+    there = (ROOT / "tests").rglob(Path(path).name)
+    return any(f"def {test}(" in one.read_text() for one in there if str(one).endswith(f"/{path}"))
+
+
 def test_the_readme_is_read_in_one_go():
     assert len((ROOT / "README.md").read_text().splitlines()) <= 120
 
