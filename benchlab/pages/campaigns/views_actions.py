@@ -94,7 +94,7 @@ def campaign_cancel(request: HttpRequest, pk: int) -> HttpResponse:
 def campaign_retry(request: HttpRequest, pk: int) -> HttpResponse:
     """Retry the runs given as `run`."""
     campaign = _campaign(request, pk)
-    chosen = [pk for text in request.POST.getlist("run") if (pk := row_id(text))]
+    chosen = [number for text in request.POST.getlist("run") if (number := row_id(text))]
     runs = list(campaign.runs.filter(pk__in=chosen).order_by("position"))
 
     @transaction.atomic  # all of them or none, as it is told
