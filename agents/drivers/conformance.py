@@ -131,6 +131,7 @@ of_tool_fio_recording: protocols.Recording[tool_fio.Options] = tool_fio
 of_tool_fio_binning: protocols.Binning[tool_fio.Options] = tool_fio
 of_tool_fio_marking: protocols.Marking[tool_fio.Options] = tool_fio
 of_tool_fio_clocked: protocols.Clocked[tool_fio.Options] = tool_fio
+of_tool_fio_versioned: protocols.Versioned[tool_fio.Options] = tool_fio
 of_tool_fio_shelled: protocols.Shelled[tool_fio.Options] = tool_fio
 of_tool_pg_test_fsync: protocols.Tool[tool_pg_test_fsync.Options] = tool_pg_test_fsync
 of_tool_pg_test_fsync_needing: protocols.Needing[tool_pg_test_fsync.Options] = tool_pg_test_fsync

@@ -351,6 +351,15 @@ class Clocked(Tool[OptionsT], Protocol[OptionsT]):
 
 
 @runtime_checkable
+class Versioned(Tool[OptionsT], Protocol[OptionsT]):
+    """A tool whose output names its version. A run of another version than its host's facts name fails."""
+
+    def version(self, outputs: Mapping[str, bytes]) -> str:
+        """As the program's --version prints it; "" where the output names none."""
+        ...
+
+
+@runtime_checkable
 class Shelled(Tool[OptionsT], Protocol[OptionsT]):
     """A tool whose job is `sh FILE ARGUMENT…` with a script of its own: else every word of the job can be a name."""
 

@@ -283,6 +283,12 @@ def steady(kind: str, given: Mapping[str, Any]) -> bool:
         return False
 
 
+def printed_version(kind: str, outputs: Mapping[str, bytes]) -> str:
+    """The version that the tool's output names, "" where it names none."""
+    driver = tool(kind)
+    return driver.version(outputs) if isinstance(driver, protocols.Versioned) else ""
+
+
 def _pick(drivers: dict[str, D], kind: str, what: str) -> D:
     try:
         return drivers[kind]

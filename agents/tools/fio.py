@@ -43,6 +43,7 @@ RESULT = "fio.json"
 LOGS = ("bw", "iops", "lat", "clat", "slat")
 MOST_LOGGED = 256  # jobs with logs of their own
 JSON = re.compile(rb"\s*\{")
+_VERSION = re.compile(rb'"fio version"\s*:\s*"([^"]+)"')
 # --parse-only takes any word for an engine: it is opened only by a run. --enghelp also fails without options to tell.
 CHECK = b"""fio --parse-only job.fio || exit
 for engine in "$@"; do
@@ -139,6 +140,12 @@ def steady(options: Options) -> bool:
     """By the monotonic clock or the CPU's, unless it is told to ask for the time of day."""
     chosen = (one.get("clocksource") for one in jobfile.each_job(sections(options)))
     return all(source in (None, "cpu", "clock_gettime") for source in chosen)
+
+
+def version(outputs: Mapping[str, bytes]) -> str:
+    """Of the result's first lines."""
+    found = _VERSION.search(outputs.get(RESULT, b"")[:500])
+    return found[1].decode("utf-8", "replace") if found else ""
 
 
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:

@@ -36,7 +36,7 @@ def conclude(
     """
     files = Outputs(attempt) if files is None else files
     _note_clock(attempt, files)
-    verdict = _by_a_set_clock(attempt, verdict)
+    verdict = _by_another_version(attempt, _by_a_set_clock(attempt, verdict), files)
     if _gave_up(attempt, verdict.reason):
         figures = artifact_figures.read(attempt, partly=True, files=files)
         return dataclasses.replace(verdict, text=verdict.text + _kept_words(figures)), figures
@@ -94,6 +94,18 @@ def _by_a_set_clock(attempt: Attempt, verdict: Verdict) -> Verdict:
     text = (
         f"The host's clock was set {'forward' if step > 0 else 'back'} by {rate(abs(step), 's')} during the run, and "
         f"{registry.tool(run.tool).LABEL} may time by that clock: its figures would be wrong."
+    )
+    return Verdict(Outcome.FAILED, Reason.CHANGED_MEANWHILE, text)
+
+
+def _by_another_version(attempt: Attempt, verdict: Verdict, files: Outputs) -> Verdict:
+    """A result is kept under the version that the host had when the layout was looked at: none of another counts."""
+    ran, known = registry.printed_version(attempt.run.tool, files), attempt.tool_version.strip()
+    if not ran or not known or ran == known or verdict.outcome != Outcome.SUCCEEDED:
+        return verdict
+    text = (
+        f"{ran} ran, and {known} was on the host when the layout was built: somebody replaced the program meanwhile."
+        " Retry, and the version is read again."
     )
     return Verdict(Outcome.FAILED, Reason.CHANGED_MEANWHILE, text)
 

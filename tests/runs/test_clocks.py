@@ -1,4 +1,4 @@
-"""A clock that was set during a run, and a tool that stood still: no figure of either counts."""
+"""A clock that was set during a run, a tool that stood still, another than was there: no figure of theirs counts."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ __all__ = ["attempt"]
 
 CASES = Path(__file__).parents[1] / "cases" / "tools" / "pg_test_fsync"
 PG_TEST_FSYNC = (CASES / "15.18.txt").read_bytes()
+FIO = (CASES.parent / "fio" / "3.33-client-alone.json").read_bytes()
 
 
 def test_a_tool_that_somebody_stopped_for_a_while_has_no_figures(attempt):
@@ -70,3 +71,17 @@ def test_a_clock_that_was_set_and_set_back_costs_dd_nothing_but_a_doubt(attempt)
     artifact_writer.keep(attempt, {"stderr": DD, artifact_writer.SAMPLES: SET_BACK})
     assert concluded(attempt, Verdict(Outcome.SUCCEEDED)).outcome == Outcome.SUCCEEDED
     assert attempt.measurements.exists() and attempt.meta["clock_step"] == 3600.0
+
+
+@pytest.mark.parametrize(("known", "stands"), [("fio-3.33", True), ("fio-3.39", False), ("", True)])
+def test_a_result_is_kept_under_the_version_that_ran_or_not_at_all(attempt, known, stands):
+    """fio was replaced between two runs, and the second one's result named the first one's version."""
+    attempt.run.tool, attempt.run.options = "fio", {"log_avg_msec": 0}
+    attempt.run.save()
+    attempt.tool_version = known
+    artifact_writer.keep(attempt, {"fio.json": FIO})
+    verdict = concluded(attempt, Verdict(Outcome.SUCCEEDED))
+    assert (verdict.outcome == Outcome.SUCCEEDED) == stands, verdict.text
+    if not stands:
+        assert verdict.reason == Reason.CHANGED_MEANWHILE
+        assert "fio-3.33 ran, and fio-3.39 was on the host" in verdict.text
