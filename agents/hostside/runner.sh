@@ -170,7 +170,7 @@ collect() {
   if [ -f tool ]; then . ./tool; fi
   [ -n "$own_session" ] && kill -KILL "-$home" 2>/dev/null # what the tool left in its group
   ended_ns=$ns
-  wait $sampler $watcher
+  wait $sampler $watcher 2>/dev/null # dash names the signal that ended one before it could handle it
   last=yes
   # shellcheck disable=SC2086
   [ -n "$sampled$lasting$each" ] && frame $sampled

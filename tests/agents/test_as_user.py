@@ -16,7 +16,7 @@ from agents.drivers import registry
 from agents.jobs import job
 from agents.jobs.job import State
 from agents.tools import fio
-from tests.agents.conftest import sh
+from tests.agents.conftest import sh, shell_as
 from tests.agents.spools import eventually, lives
 
 FIRST, USERS = 61184, 4096
@@ -24,13 +24,30 @@ FIRST, USERS = 61184, 4096
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
 
+SLOW = pytest.mark.slow
+
+
+@pytest.fixture(
+    params=["dash", pytest.param("busybox", marks=SLOW), pytest.param("bash", marks=SLOW)]
+)
+def shell(request, base):
+    """Where other users reach it."""
+    return shell_as(request.param, base / "bin")
+
+
 @pytest.fixture
-def mount(tmp_path):
-    """A file system of the layout's own, which belongs to root. Other users reach it, and the shell under test."""
-    place = tmp_path / "mount"
+def here(base, shell):
+    """Numbers are users here, and other processes run these tests meanwhile."""
+    made = job.Spool(f"attempt-{os.getpid()}", root=True, base=str(base))
+    yield made
+    job.stop(shell, made)
+
+
+@pytest.fixture
+def mount(base):
+    """A file system of the layout's own, which belongs to root."""
+    place = base / "mount"
     place.mkdir()
-    for above in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        above.chmod(0o711)
     argv = ["mount", "-t", "tmpfs", "-o", "mode=755,size=4m", "layout", str(place)]
     tried = subprocess.run(argv, capture_output=True, text=True, check=False)
     if tried.returncode:
@@ -71,7 +88,7 @@ def test_it_has_its_place_and_its_outputs(shell, here, mount):
     assert found.files["out.txt"] == b"out\n" and found.files["stderr"] == b"said\n"
     # What it made there is gone, and the directory is root's again.
     assert list(mount.iterdir()) == [] and mount.stat().st_uid == 0
-    assert here.base not in Path("/proc/self/mountinfo").read_text()
+    assert f"{here.base}/benchlab-0" not in Path("/proc/self/mountinfo").read_text()
     job.remove(shell, here)
     assert job.poll(shell, here).state is State.ABSENT
 
@@ -111,7 +128,7 @@ def test_links_that_it_leaves_lead_nowhere(shell, here, mount):
     work = confined(script, mount)
     found = ran(shell, here, replace(work, argv=(*work.argv, str(mount))))
     assert found.files["stdout"] == b"no link\n" and list(mount.iterdir()) == []
-    again = job.Spool("attempt-2", base=here.base)
+    again = job.Spool("attempt-2", root=True, base=here.base)
     work = replace(sh('ls -A "$0"; id -u'), place=str(mount))
     found = ran(shell, again, replace(work, argv=(*work.argv, str(mount))))
     assert found.files["stdout"] == b"0\n" and found.meta.user == "0"
@@ -165,35 +182,33 @@ def test_cancelled_it_ends_at_once(shell, here, mount):
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        (
-            {"program": "/root/benchlab-test/tool"},
-            "no other user can reach /root/benchlab-test/tool",
-        ),
         ({"room": 1 << 40}, "the file system keeps the space"),
         ({"must_be_off": ("kernel/pid_max",)}, "/proc/sys/kernel/pid_max is "),
         ({"place": "/no/such/device"}, "/no/such/device could not be opened for another user"),
     ],
 )
 def test_where_it_cannot_be_root_runs_it_and_that_is_told(shell, here, mount, more, why):
-    place = Path("/root/benchlab-test")
-    place.mkdir(exist_ok=True)
-    try:
-        (place / "tool").write_text("#!/bin/sh\n")
-        (place / "tool").chmod(0o755)
-        found = ran(shell, here, replace(confined("id -u", mount), **more))
-    finally:
-        (place / "tool").unlink()
-        place.rmdir()
+    found = ran(shell, here, replace(confined("id -u", mount), **more))
     assert found.files["stdout"] == b"0\n" and found.meta.user == "0"
     assert found.meta.why_root.startswith(why)
     assert mount.stat().st_uid == 0
 
 
+def test_a_program_in_a_closed_directory_is_run_by_root(shell, here, mount, tmp_path):
+    """pytest's own directories are for one user."""
+    program = tmp_path / "tool"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    found = ran(shell, here, replace(confined("id -u", mount), program=str(program)))
+    assert found.files["stdout"] == b"0\n"
+    assert found.meta.why_root == f"no other user can reach {program}"
+
+
 @pytest.mark.parametrize("lacking", ["setpriv", "unshare"])
-def test_a_host_without_the_programs(shell, here, mount, tmp_path, lacking):
+def test_a_host_without_the_programs(shell, here, mount, base, lacking):
     """As on old and small systems."""
-    (tmp_path / "bin" / lacking).write_text("#!/bin/sh\nexit 1\n")
-    (tmp_path / "bin" / lacking).chmod(0o755)
+    (base / "bin" / lacking).write_text("#!/bin/sh\nexit 1\n")
+    (base / "bin" / lacking).chmod(0o755)
     found = ran(shell, here, confined("id -u", mount))
     assert found.files["stdout"] == b"0\n" and found.meta.why_root.startswith("this host")
     assert mount.stat().st_uid == 0
@@ -209,7 +224,7 @@ def test_a_quick_run_is_confined_too(shell, base):
 
 def test_a_user_who_exists_is_left_alone(shell, here, mount):
     """Somebody's processes run as it: another one is taken."""
-    taken = FIRST + 1  # attempt-1
+    taken, after = (FIRST + (os.getpid() + more) % USERS for more in (0, 1))
     argv = [
         "setpriv",
         "--reuid",
@@ -223,7 +238,7 @@ def test_a_user_who_exists_is_left_alone(shell, here, mount):
     with subprocess.Popen(argv) as other:
         time.sleep(0.2)
         found = ran(shell, here, confined("id -u", mount))
-        assert found.meta.user == str(taken + 1)
+        assert found.meta.user == str(after)
         assert other.poll() is None
         other.kill()
 
