@@ -45,7 +45,7 @@ print(json.dumps({
     "proxies": s.ALLAUTH_TRUSTED_PROXY_COUNT, "forbidden": len(s.BENCHLAB_FORBID_NETS),
     "lost": s.BENCHLAB_LOST_AFTER_S, "rates": s.BENCHLAB_API_RATES}))
 """
-HEALTH = SERVICES["web"]["healthcheck"]["test"][3]
+HEALTH = shlex.split(SERVICES["web"]["healthcheck"]["test"][1])[2]
 OURS = [name for name, service in SERVICES.items() if service.get("image") == "benchlab"]
 
 
