@@ -20,12 +20,14 @@ CHROMIUM = settings.CHROMIUM
 QUIET = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 
 
-# Begun last, they are what the other process waits for
+# Begun last, they are what the other processes wait for
 LONGEST = (
     "test_compare_layouts.py",
     "test_end_to_end.py",
     "test_every_page.py",
+    "test_home.py",
     "test_live_page.py",
+    "test_plan_pages.py",
 )
 
 

@@ -19,8 +19,7 @@ def person() -> User:
     return lab_data.person("bench")
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.usefixtures("worker_seen")  # /readyz is among the addresses
 def test_a_lab_is_filled_and_every_list_answers(person):
     campaigns = lab_data.runs(person, lab_data.RUNS_EACH)

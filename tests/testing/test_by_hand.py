@@ -41,8 +41,7 @@ def test_drivers_are_tested_without_django_and_stores(where):
     assert " passed" in done.stdout
 
 
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize("processes", ["0", pytest.param("2", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("processes", ["0", pytest.param("2", marks=pytest.mark.night)])
 def test_other_tests_start_what_they_need(processes):
     argv = [
         sys.executable,
