@@ -28,7 +28,7 @@ ENV PATH=/opt/venv/bin:$PATH \
     BENCHLAB_AUDIT_HEAD=/var/lib/benchlab/audit-head.json \
     BENCHLAB_STATIC=/app/staticfiles
 # The values are used by this one command only: settings refuse to load without any.
-RUN SECRET_KEY=build BENCHLAB_KEY=build DATABASE_URL=postgresql:///build REDIS_URL=redis://build \
+RUN SECRET_KEY=build BENCHLAB_KEY=0000000000000000000000000000000000000000000= DATABASE_URL=postgresql:///build REDIS_URL=redis://build \
     python manage.py collectstatic --noinput
 USER benchlab
 EXPOSE 8000

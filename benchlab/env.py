@@ -1,16 +1,41 @@
-"""Settings from the environment, typed. NAME_FILE names a file that holds NAME (Docker and systemd secrets)."""
+"""Settings from the environment, typed. NAME_FILE names a file that holds NAME (Docker and systemd secrets).
+
+A value that cannot be right is refused when the settings load: each function raises ImproperlyConfigured with the name,
+the value unless it is a secret, and what is expected. Whether a right value works is tried by `manage.py check`.
+"""
 
 from __future__ import annotations
 
+import difflib
 import os
+import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit
 
+from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
 
 from agents.ssh import reach
+
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+# Everything that BenchLab and its Compose file read; a test compares. Others with this prefix are refused.
+NAMES = frozenset(
+    f"BENCHLAB_{name}"
+    for names in (
+        "API_EXPORTS API_PER_TOKEN API_PER_USER AUDIT_HEAD BIND BODY_BYTES BODY_SECONDS CACHE CHROMIUM",
+        "CHROMIUM_SANDBOX CONNECTIONS CONNECTIONS_PER_ADDRESS DEBUG DYNAMO DYNAMO_ALLOW DYNAMO_BIND DYNAMO_LISTEN",
+        "DYNAMO_TEAM FORBID_NETS GRACE_DAYS HEADER_BYTES HEADER_SECONDS HOSTS HTTPS INSTALLATION KEY LOG_LEVEL",
+        "LOST_AFTER_S MAIL_FROM MAIL_URL NO_BOOTSTRAP OIDC_CLIENT_ID OIDC_CLIENT_SECRET OIDC_NAME OIDC_URL PG_BIN POOL",
+        "POOL_WAIT PORT PROXIES REDIS_BIN RIG STATE STATIC TOKEN URL WITH_CHROMIUM WRITE_SECONDS",
+    )
+    for name in names.split()
+)
+# What tests tell each other, and what Kubernetes and old links of Docker set for a service that is called benchlab.
+NOT_OURS = (
+    r"BENCHLAB_(TEST|TESTS|MUTANTS|SHOTS|LOOK)(_|$)|BENCHLAB_(\w+_)?(SERVICE_|PORT_\d|ENV_|NAME$)"
+)
 
 
 def text(name: str, default: str = "") -> str:
@@ -41,16 +66,64 @@ def flag(name: str, default: bool = False) -> bool:
     return value in {"1", "true", "yes", "on"}
 
 
-def number(name: str, default: int) -> int:
+def number(name: str, default: int, least: int = 0) -> int:
+    """A whole number of at least `least`, and of at most nine digits."""
     value = text(name, str(default))
-    try:
-        return int(value)
-    except ValueError:
-        raise ImproperlyConfigured(f"{name}: expected a whole number, got {value!r}") from None
+    if not re.fullmatch(r"[0-9]{1,9}", value) or int(value) < least:
+        raise ImproperlyConfigured(
+            f"{name}: expected a whole number from {least} to 999999999, got {value!r}"
+        )
+    return int(value)
+
+
+def level(name: str, default: str) -> str:
+    """A level of Python's logging, in its own capitals."""
+    value = text(name, default).upper()
+    if value not in LEVELS:
+        raise ImproperlyConfigured(f"{name}: expected one of {', '.join(LEVELS)}, got {value!r}")
+    return value
 
 
 def words(name: str, default: str = "") -> list[str]:
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
+
+
+def host_names(name: str, default: str) -> list[str]:
+    """Names or addresses that a browser may ask for; no scheme and no port, which Django would never match."""
+    found = words(name, default)
+    for word in found:
+        if not re.fullmatch(r"\*|\[[0-9A-Fa-f:.]+\]|\.?[^\s:/\[\]@*]+", word):
+            raise ImproperlyConfigured(
+                f"{name}: expected names without scheme and port, such as bench.example.org, got {word!r}"
+            )
+    return found
+
+
+def fernet_keys(given: str) -> list[str]:
+    """BENCHLAB_KEY's keys, newest first, separated by commas. Their values are in no message."""
+    found = [key.strip() for key in given.split(",")]
+    for place, key in enumerate(found, 1):
+        try:
+            Fernet(key)
+        except ValueError:
+            raise ImproperlyConfigured(
+                f"BENCHLAB_KEY: key {place} of {len(found)} is no Fernet key, which has 32 bytes in URL-safe base64 "
+                "(44 characters); make one: openssl rand -base64 32 | tr '+/' '-_'"
+            ) from None
+    return found
+
+
+def refuse_unknown(names: Iterable[str] = os.environ) -> None:
+    """A name that begins with BENCHLAB_ and that nothing reads is a slip, and what it should set is not set."""
+    known = {name for one in NAMES for name in (one, f"{one}_FILE")}
+    for name in sorted(names):
+        if not name.startswith("BENCHLAB_") or name in known or re.match(NOT_OURS, name):
+            continue
+        near = difflib.get_close_matches(name, known, 1)
+        raise ImproperlyConfigured(
+            f"{name}: BenchLab has no such setting"
+            + (f"; did you mean {near[0]}?" if near else " (docs/operating.md lists them)")
+        )
 
 
 def program(name: str, usual: Sequence[str]) -> str:
@@ -88,11 +161,10 @@ def mail(url: str) -> dict[str, object]:
     """
     if not url:
         return {"EMAIL_BACKEND": "django.core.mail.backends.dummy.EmailBackend"}
-    parts = urlsplit(url)
-    if parts.scheme not in {"smtp", "smtps"} or not parts.hostname:
-        raise ImproperlyConfigured(
-            "BENCHLAB_MAIL_URL: expected smtp://user:password@host:587 or smtps://user:password@host:465"
-        )
+    expected = "smtp://user:password@host:587 or smtps://user:password@host:465"
+    parts = _split("BENCHLAB_MAIL_URL", url, ("smtp", "smtps"), expected)
+    if not parts.hostname:
+        raise ImproperlyConfigured(f"BENCHLAB_MAIL_URL: expected {expected}; it names no server")
     tls = parts.scheme == "smtps"
     plain = parse_qs(parts.query).get("tls") == ["no"]
     return {
@@ -132,9 +204,33 @@ def origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
+def _split(name: str, url: str, schemes: Sequence[str], expected: str) -> SplitResult:
+    """A URL's parts; it may hold a password, so no message has more of it than its scheme."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:  # a bracket that is not closed, or a port that is none
+        raise ImproperlyConfigured(f"{name}: expected {expected}: {error}") from None
+    if parts.scheme not in schemes or port == 0:
+        got = f"{parts.scheme}://…" if "://" in url else "no URL"
+        raise ImproperlyConfigured(f"{name}: expected {expected}, got {got}")
+    return parts
+
+
 def redis(url: str) -> str:
-    """redis://:password@host:port/number; a password that is not in it is REDIS_PASSWORD, if that is set."""
-    parts, password = urlsplit(url), text("REDIS_PASSWORD")
+    """redis://:password@host:port/number, rediss://… or unix:///socket?db=number.
+
+    A password that is not in it is REDIS_PASSWORD, if that is set.
+    """
+    expected = "redis://host:port/number"
+    parts = _split("REDIS_URL", url, ("redis", "rediss", "unix"), expected)
+    password = text("REDIS_PASSWORD")
+    if not (parts.path if parts.scheme == "unix" else parts.hostname):
+        raise ImproperlyConfigured(f"REDIS_URL: expected {expected}; it names no server")
+    if parts.scheme != "unix" and not re.fullmatch(r"(/[0-9]*)?", parts.path):
+        raise ImproperlyConfigured(
+            f"REDIS_URL: expected {expected}; {parts.path[1:]!r} is no database's number"
+        )
     if parts.password or not password or not parts.hostname:
         return url
     place = parts.netloc.rpartition("@")[2]
@@ -145,7 +241,7 @@ def redis(url: str) -> str:
 
 def _pool(most: int) -> dict[str, float]:
     """psycopg_pool's settings: who waits longer than that for a connection is told so (benchlab/web/errors.py)."""
-    wait_s = float(number("BENCHLAB_POOL_WAIT", 10))
+    wait_s = float(number("BENCHLAB_POOL_WAIT", 10, 1))
     return {"min_size": 1, "max_size": most, "timeout": wait_s, "max_idle": 60.0}
 
 
@@ -155,9 +251,8 @@ def database(url: str, pool: int = 0) -> dict[str, object]:
     A password that is not in it is POSTGRES_PASSWORD, if that is set. `pool`: at most so many connections, shared by
     all threads of the process; 0: each thread keeps its own.
     """
-    parts = urlsplit(url)
-    if parts.scheme not in {"postgres", "postgresql"}:
-        raise ImproperlyConfigured(f"DATABASE_URL: expected postgresql://…, got {parts.scheme}://…")
+    expected = "postgresql://user@host:port/name"
+    parts = _split("DATABASE_URL", url, ("postgres", "postgresql"), expected)
     query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
     return {
         "ENGINE": "django.db.backends.postgresql",

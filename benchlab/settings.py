@@ -12,11 +12,14 @@ from benchlab import env
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
+env.refuse_unknown()
 DEBUG = env.flag("BENCHLAB_DEBUG")
 SECRET_KEY = env.required("SECRET_KEY", "it signs sessions and tokens")
 # Fernet keys, newest first: they encrypt private keys at rest.
-BENCHLAB_KEYS = env.required("BENCHLAB_KEY", "it encrypts the SSH private keys at rest").split(",")
-ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+BENCHLAB_KEYS = env.fernet_keys(
+    env.required("BENCHLAB_KEY", "it encrypts the SSH private keys at rest")
+)
+ALLOWED_HOSTS = env.host_names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
 
 INSTALLED_APPS = [
@@ -335,7 +338,7 @@ LOGGING = {
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["links"]}
     },
-    "root": {"handlers": ["stderr"], "level": env.text("BENCHLAB_LOG_LEVEL", "INFO")},
+    "root": {"handlers": ["stderr"], "level": env.level("BENCHLAB_LOG_LEVEL", "INFO")},
     # asyncssh tells of every channel at INFO; the engine says what matters.
     # Celery tells of every step, twice.
     "loggers": {
@@ -370,4 +373,5 @@ CHROMIUM_SANDBOX = env.flag("BENCHLAB_CHROMIUM_SANDBOX", True)
 # How the engine waits. Seconds.
 BENCHLAB_GRACE_DAYS = env.number("BENCHLAB_GRACE_DAYS", 14)  # what is deleted can be brought back
 BENCHLAB_POLL_S = 2.0  # one poll of a running job lasts at most this long on the host
-BENCHLAB_LOST_AFTER_S = env.number("BENCHLAB_LOST_AFTER_S", 900)  # silence beyond a job's own limit
+# Silence beyond a job's own limit
+BENCHLAB_LOST_AFTER_S = env.number("BENCHLAB_LOST_AFTER_S", 900, 1)

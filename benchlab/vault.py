@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
-from django.core.exceptions import ImproperlyConfigured
 
 
 class VaultError(Exception):
@@ -41,10 +40,4 @@ def _keys() -> MultiFernet:
 
 
 def _fernets() -> list[Fernet]:
-    try:
-        return [Fernet(key.strip()) for key in settings.BENCHLAB_KEYS]
-    except ValueError:
-        raise ImproperlyConfigured(
-            "BENCHLAB_KEY: each key must be 32 bytes in URL-safe base64 (44 characters), "
-            "as cryptography's Fernet.generate_key() makes them"
-        ) from None
+    return [Fernet(key) for key in settings.BENCHLAB_KEYS]

@@ -37,6 +37,17 @@ def rotate() -> Rotated:
     return done
 
 
+def unreadable() -> list[str]:
+    """Names of the SSH keys that no key of BENCHLAB_KEY opens."""
+    wrong = []
+    for row in Credential.objects.all():
+        try:
+            vault.decrypt(bytes(row.private_key))
+        except vault.VaultError:
+            wrong.append(row.name)
+    return wrong
+
+
 def _one(
     done: Rotated, model: type[Model], pk: int, name: str, renew: Callable[[Any], Any]
 ) -> None:

@@ -42,6 +42,14 @@ FLAGS = (
     "--host-resolver-rules=MAP * ~NOTFOUND",
     "--proxy-server=http://127.0.0.1:9",  # discard: where nobody listens
 )
+# The answer to Page.navigate comes once the page begins to arrive; printed before it is whole, it may fail.
+LOADED = """new Promise((done) => {
+  const look = () => {
+    if (document.readyState !== "complete") return setTimeout(look, 20);
+    document.fonts.ready.then(() => done(true));
+  };
+  look();
+})"""
 NEEDED = (
     "Chromium is not installed: install it where the worker runs (apt install chromium-headless-shell, or chromium), "
     "or name it in BENCHLAB_CHROMIUM."
@@ -129,6 +137,7 @@ class Page:
         light = {"name": "prefers-color-scheme", "value": "light"}
         self._ask("Emulation.setEmulatedMedia", media="print", features=[light])
         self._ask("Page.navigate", url=ADDRESS)
+        self.run(LOADED)
 
     def run(self, script: str) -> Any:
         """Value of a script of ours, as JSON; a promise is waited for. Raises Trouble."""

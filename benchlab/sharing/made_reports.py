@@ -52,7 +52,7 @@ DRAWN = """new Promise((done) => {
   const look = () => {
     const charts = [...document.querySelectorAll(".chart")];
     const over = charts.every((one) => one.querySelector(".main-svg, [role=status]"));
-    if (document.readyState !== "complete" || !over) return setTimeout(look, 50);
+    if (!over) return setTimeout(look, 50);
     const lost = charts.filter((one) => !one.querySelector(".main-svg"));
     document.fonts.ready.then(() => done(lost.map((one) => one.dataset.chartName)));
   };

@@ -47,7 +47,8 @@ class Group:
 def groups(profile: str) -> tuple[Group, ...]:
     """Groups that a profile runs, in this order."""
     cores = max(2, os.cpu_count() or 2)
-    # One more than there are cores: a good part of these tests waits, for a job, a worker or a server. A page waits more.
+    # One more than there are cores: a good part of these tests waits, for a job, a worker or a server. A page waits
+    # more.
     plain = Group(
         "without host or browser", _marks(PLAIN, profile), cores + 1, ignored=(RIG, BROWSER)
     )

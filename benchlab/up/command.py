@@ -37,6 +37,7 @@ HELP = """BenchLab: storage benchmark campaigns.
                               --explore: new seeds; --seed; pytest's own arguments)
   python3 manage.py lint      ruff, mypy, import-linter, djade
   python3 manage.py bench     measure what BenchLab itself costs (words of names; one name and its options; --help)
+  python3 manage.py check     try every setting for real: database, broker, keys, mail, single sign-on, Chromium
   python3 manage.py backup    write all there is, and its keys, into a new directory; runs go on
   python3 manage.py restore   put such a backup back into an empty state directory
   python3 manage.py practice  boot a practice host with disks to spare, and register it
@@ -178,6 +179,10 @@ def django(argv: Sequence[str]) -> int:
 
 def execute(argv: Sequence[str]) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchlab.settings")
+    from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(list(argv))
+    try:
+        execute_from_command_line(list(argv))
+    except ImproperlyConfigured as wrong:  # a setting; its text says which one and what is expected
+        raise Trouble(str(wrong)) from None

@@ -20,6 +20,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.utils import timezone
 
 from agents.contracts import Reason
+from benchlab import env
 from benchlab.audit.chain import record
 from benchlab.campaigns.models import Campaign
 from benchlab.engine.phases import ending
@@ -138,7 +139,7 @@ def _take_over(keys: Mapping[str, str], state: State) -> None:
     write_json(path, read_json(path) | dict(keys))
     os.environ.update(keys)
     if key := keys.get("BENCHLAB_KEY"):
-        settings.BENCHLAB_KEYS = key.split(",")
+        settings.BENCHLAB_KEYS = env.fernet_keys(key)
 
 
 @transaction.atomic

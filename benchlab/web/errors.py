@@ -1,4 +1,4 @@
-"""The server's own failures: no connection to be had answers 503 and when to try again, anything else 500.
+"""The server's own failures: a database or broker that does not answer is a 503 and when to try again, all else a 500.
 
 The API answers in its one error shape (RFC 9457), pages with a page that asks nobody: the database may be what failed.
 """
@@ -14,37 +14,40 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template import loader
 from django.utils.log import log_response
 from psycopg_pool import PoolTimeout
+from redis import exceptions as redis
 
 RETRY_S = 5
 PAGES = ("/api/docs/", "/api/token/")  # for people, though the API's addresses begin so
-SAYS = {
-    500: ("Internal Server Error", "BenchLab itself failed. See the server's log."),
-    503: (
-        "Service Unavailable",
-        f"The server has no free database connection. Try again in {RETRY_S} seconds.",
-    ),
-}
+BROKEN = "BenchLab itself failed. See the server's log."
+# What log-ins are counted in: without a count nobody's password may be tried.
+NO_BROKER = (
+    "The broker (Valkey or Redis) does not answer, so nobody can log in and some pages do not work."
+)
+NO_DATABASE = "The server has no free database connection."
 
 
 def failed(request: HttpRequest) -> HttpResponse:
     """Django's handler500: called while the exception is being handled."""
     error = sys.exc_info()[1]
-    status = 503 if without_database(error) else 500
+    missing = _missing(error)
+    status = 503 if missing else 500
     if _of_the_api(request):
-        title, detail = SAYS[status]
+        title = "Service Unavailable" if missing else "Internal Server Error"
+        detail = f"{missing} Try again in {RETRY_S} seconds." if missing else BROKEN
         said = {"title": title, "status": status, "detail": detail}
         answer: HttpResponse = JsonResponse(
             said, status=status, content_type="application/problem+json"
         )
     else:
         again = request.get_full_path() if request.method in ("GET", "HEAD") else ""
-        answer = _page(request, status, again=again, retry_s=RETRY_S)
-    if status == 503:
+        answer = _page(request, status, again=again, retry_s=RETRY_S, missing=missing)
+    if missing:
         answer["Retry-After"] = str(RETRY_S)
-        # A full house, not a bug: one line, where Django would log an error with a traceback for each visitor.
+        # Not a bug: one line, where Django would log an error with a traceback for each visitor.
         why = [str(cause) for cause in _causes(error)][-1]
         log_response(
-            "no database connection for %s: %s",
+            "%s for %s: %s",
+            "no database connection" if missing == NO_DATABASE else "no broker",
             request.path,
             why,
             response=answer,
@@ -52,6 +55,14 @@ def failed(request: HttpRequest) -> HttpResponse:
             level="warning",
         )
     return answer
+
+
+def _missing(error: BaseException | None) -> str:
+    """What the server could not reach, in words; "" when that is not why it failed."""
+    if without_database(error):
+        return NO_DATABASE
+    away = (redis.ConnectionError, redis.TimeoutError)
+    return NO_BROKER if any(isinstance(one, away) for one in _causes(error)) else ""
 
 
 def _of_the_api(request: HttpRequest) -> bool:

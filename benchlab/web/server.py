@@ -44,18 +44,18 @@ def limits() -> Limits:
     """Limits from the environment. Behind proxies all connections are theirs: limits by address are theirs, too."""
     usual = Limits()
     files = _allow_open_files() - OTHER_FILES
-    total = env.number("BENCHLAB_CONNECTIONS", max(50, min(usual.total, files)))
+    total = env.number("BENCHLAB_CONNECTIONS", max(50, min(usual.total, files)), 1)
     behind_proxies = env.number("BENCHLAB_PROXIES", 1 if env.flag("BENCHLAB_HTTPS") else 0) > 0
-    per_address = env.number("BENCHLAB_CONNECTIONS_PER_ADDRESS", usual.per_address)
+    per_address = env.number("BENCHLAB_CONNECTIONS_PER_ADDRESS", usual.per_address, 1)
     return Limits(
-        header_bytes=env.number("BENCHLAB_HEADER_BYTES", usual.header_bytes),
-        header_seconds=env.number("BENCHLAB_HEADER_SECONDS", int(usual.header_seconds)),
-        body_bytes=env.number("BENCHLAB_BODY_BYTES", usual.body_bytes),
-        body_seconds=env.number("BENCHLAB_BODY_SECONDS", int(usual.body_seconds)),
+        header_bytes=env.number("BENCHLAB_HEADER_BYTES", usual.header_bytes, 1),
+        header_seconds=env.number("BENCHLAB_HEADER_SECONDS", int(usual.header_seconds), 1),
+        body_bytes=env.number("BENCHLAB_BODY_BYTES", usual.body_bytes, 1),
+        body_seconds=env.number("BENCHLAB_BODY_SECONDS", int(usual.body_seconds), 1),
         bodies_per_address=8 * usual.bodies_per_address
         if behind_proxies
         else usual.bodies_per_address,
-        write_seconds=env.number("BENCHLAB_WRITE_SECONDS", int(usual.write_seconds)),
+        write_seconds=env.number("BENCHLAB_WRITE_SECONDS", int(usual.write_seconds), 1),
         per_address=total if behind_proxies else min(per_address, total),
         total=total,
     )

@@ -17,7 +17,7 @@ def test_the_page_of_a_full_house(chromium, tmp_path):
     with stack.web(tmp_path, stack.redis_url(8), **more) as url:
         person = Person(chromium, url)
         person.page.goto("/join/a-link/?from=mail")
-        heading = person.page.get_by_role("heading", name="BenchLab is busy")
+        heading = person.page.get_by_role("heading", name="BenchLab is not available")
         assert heading.is_visible()
         person.look("full-house")
         link = person.page.get_by_role("link", name="load this page again")

@@ -123,7 +123,7 @@ def test_who_finds_no_connection_is_told_when_to_come_again(tmp_path, team, key,
             assert json.loads(body)["status"] == 503
             status, headers, body = get(f"{url}/join/a-link/")
             assert (status, headers["Retry-After"]) == (503, "5")
-            assert b"BenchLab is busy" in body
+            assert b"BenchLab is not available" in body
             assert get(f"{url}/healthz")[0] == 200
             assert json.loads(get(f"{url}/readyz")[2])["database"].startswith("no connection")
             transaction.set_rollback(True)

@@ -118,7 +118,7 @@ def test_a_bug_stays_an_error_with_its_traceback(visitor, said):
 def test_the_page_leads_back_to_where_one_was(visitor):
     text = visitor.get('/full/a"><b>', {"q": "1&2"}).text
     assert 'href="/full/a%22%3E%3Cb%3E?q=1%262"' in text
-    assert "BenchLab is busy" in text and "in 5 seconds" in text
+    assert "BenchLab is not available" in text and "in 5 seconds" in text
 
 
 def test_what_was_sent_is_not_sent_again_by_a_link(visitor):
@@ -132,6 +132,24 @@ def test_the_pages_have_the_colours_that_were_chosen(visitor, theme, marked):
     for page in (visitor.get("/full/a").text, visitor.get("/broken/a").text):
         assert (f'data-theme="{theme}"' in page) is marked
         assert ("data-theme" in page) is marked
+
+
+@pytest.mark.django_db
+@pytest.mark.urls("benchlab.urls")
+def test_without_a_broker_no_password_is_tried_and_nobody_sees_a_bug(user, settings, said):
+    """Its limits are counted there. Against a port where nobody listens."""
+    settings.CACHES = {
+        "default": {
+            "BACKEND": "django.core.cache.backends.redis.RedisCache",
+            "LOCATION": "redis://127.0.0.1:1/0",
+        }
+    }
+    visitor = Client(raise_request_exception=False)
+    answer = visitor.post("/login/", {"login": user.username, "password": "anything"})
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+    assert "The broker (Valkey or Redis) does not answer" in answer.text
+    assert [level for level, _, traceback in said() if not traceback] == ["WARNING"]
+    assert "_auth_user_id" not in visitor.session
 
 
 def test_an_api_that_is_full_says_so_in_its_shape(visitor):

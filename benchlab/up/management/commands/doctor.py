@@ -9,9 +9,9 @@ from django.core.management.base import CommandError, CommandParser
 
 from benchlab import terminal
 from benchlab.audit import chain, heads
+from benchlab.hosts import rotating
 from benchlab.hosts.models import Credential
 from benchlab.runs.models import Artifact
-from benchlab.vault import VaultError, decrypt
 
 
 class Command(terminal.Command):
@@ -61,11 +61,6 @@ class Command(terminal.Command):
         return f"Artifacts that were changed: {', '.join(wrong)}" if wrong else ""
 
     def _keys(self) -> str:
-        wrong = []
-        for row in Credential.objects.all():
-            try:
-                decrypt(bytes(row.private_key))
-            except VaultError:
-                wrong.append(row.name)
+        wrong = rotating.unreadable()
         self.stdout.write(f"SSH keys: {Credential.objects.count()}")
         return f"SSH keys that no BENCHLAB_KEY decrypts: {', '.join(wrong)}" if wrong else ""
