@@ -108,6 +108,7 @@ class LastingShell:
             self._held = self._held or self._open(timeout_s)
             command = self._held[1]
             try:
+                loop.check.get()()
                 sent = loop.run(self._execute(command, line, timeout_s, says, fresh))
             except BaseException:
                 self.close()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from agents.ssh.pool import Pool
@@ -23,6 +24,8 @@ class _Loop:
         self.thread.start()
 
 
+# Called before each command to a host, in the thread that asks for it. Raises where that thread may send no more.
+check: ContextVar[Callable[[], None]] = ContextVar("check", default=lambda: None)
 pool = Pool()  # use only inside `run`
 _loop: _Loop | None = None
 _starting = threading.Lock()

@@ -59,12 +59,14 @@ class SshShell:
         root: bool = False,
         timeout_s: float = 60.0,
     ) -> Ran:
+        loop.check.get()()
         return loop.run(self._ran(argv, stdin, root, timeout_s))
 
     def submit(
         self, argv: Sequence[Argument], *, root: bool = False, timeout_s: float = 60.0
     ) -> Future[Ran]:
         """As `run`, which waits; this does not, for a connection neither."""
+        loop.check.get()()
         return loop.submit(self._ran(argv, b"", root, timeout_s))
 
     async def _ran(

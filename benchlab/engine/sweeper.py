@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from django.db import Error, close_old_connections, connection, transaction
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from benchlab.engine import wishes
@@ -22,12 +22,14 @@ from benchlab.hosts import host_tasks, installing
 from benchlab.runs.models import Layout
 from benchlab.runs.states import HOLDING, LayoutPhase
 from benchlab.workers import beats, messages
+from benchlab.workers.lease import Workers
 
 log = logging.getLogger(__name__)
 
 PERIOD_S = 1.0
 STEP_AGAIN_S = 10.0  # a message that was not taken by then is sent again
 PLANS_EVERY = 10  # sweeps: their query has no index, and nobody waits for a lost one by the second
+ACTIVE = (LayoutPhase.PROVISIONING, LayoutPhase.READY, LayoutPhase.TEARING_DOWN)
 AT_MOST = 200  # per sweep, so that a long outage ends in a queue and not in a flood
 
 
@@ -38,6 +40,7 @@ class Sweeper(threading.Thread):
         super().__init__(name="sweeper", daemon=True)
         self.period_s = period_s
         self._stopped = threading.Event()
+        self._workers = Workers()
 
     def run(self) -> None:
         number = 0
@@ -45,6 +48,7 @@ class Sweeper(threading.Thread):
             begun = time.monotonic()
             close_old_connections()  # as Celery does before each task
             try:
+                self._workers.look(take_over)
                 sweep_once(plans=number % PLANS_EVERY == 0)
             except Error as error:
                 log.warning("the sweep could not query the database: %s", error)
@@ -77,12 +81,20 @@ def sweep_once(*, plans: bool = True) -> list[int]:
     return sent
 
 
+def take_over() -> None:
+    """Have every layout stepped now: polls and steps that a worker had in hand ended with it, and nobody knows whose.
+
+    What a living worker has in hand is only looked at once more.
+    """
+    now = timezone.now()
+    later = Layout.objects.filter(phase__in=[LayoutPhase.WAITING, *ACTIVE], next_step_at__gt=now)
+    with transaction.atomic():
+        Layout.objects.filter(pk__in=_locked(later)).update(next_step_at=now)
+
+
 def due() -> list[int]:
     """Layouts to step now: those whose time has come, and per host the first that waits for a free host."""
-    active = Layout.objects.filter(
-        _time_has_come(),
-        phase__in=[LayoutPhase.PROVISIONING, LayoutPhase.READY, LayoutPhase.TEARING_DOWN],
-    )
+    active = Layout.objects.filter(_time_has_come(), phase__in=ACTIVE)
     held = Layout.objects.filter(host=OuterRef("host"), phase__in=HOLDING)
     waiting = Layout.objects.filter(_time_has_come(), phase=LayoutPhase.WAITING).filter(
         Q(cancelled_at__isnull=False) | ~Exists(held)
@@ -106,13 +118,17 @@ def claim(ids: Iterable[int], seconds: float) -> list[int]:
     """
     with transaction.atomic():
         wanted = list(ids)
-        # Ordered by its campaign, as it is by itself, a row of that would be locked too, or keep us away by its lock.
-        rows = Layout.objects.filter(_time_has_come(), pk__in=wanted).order_by("pk")
-        locked = rows.select_for_update(skip_locked=True, of=("self",))
-        free = set(locked.values_list("pk", flat=True))
+        free = _locked(Layout.objects.filter(_time_has_come(), pk__in=wanted))
         again = timezone.now() + timedelta(seconds=seconds)
         Layout.objects.filter(pk__in=free).update(next_step_at=again)
     return [pk for pk in wanted if pk in free]
+
+
+def _locked(rows: QuerySet[Layout]) -> set[int]:
+    """Those that nobody is changing just now; they are ours until the transaction ends."""
+    # Ordered by its campaign, as it is by itself, a row of that would be locked too, or keep us away by its lock.
+    free = rows.order_by("pk").select_for_update(skip_locked=True, of=("self",))
+    return set(free.values_list("pk", flat=True))
 
 
 def _time_has_come() -> Q:

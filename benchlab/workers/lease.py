@@ -1,11 +1,25 @@
-"""One worker at a time steps a layout: an advisory lock that PostgreSQL frees when its holder dies."""
+"""One worker at a time steps a layout: an advisory lock that PostgreSQL frees when its holder dies.
+
+Each worker holds another one for its whole life, by which the others learn within a second that it died.
+
+Why two never command a host at once: a session of PostgreSQL holds the lock, and right before each command to a host
+that very session is asked whether it lives. A worker that was stopped (SIGSTOP) or cut off while the lock went
+elsewhere gets an error, or no answer, and sends nothing more. What it had sent before goes on at the host, as it does
+when the worker is killed: the guard (agents/safety/guard.py) refuses to touch a disk that a program has open for
+writing. A pooler between us and PostgreSQL must leave each connection its session.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import secrets
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 from django.db import connection
+
+from agents.ssh import loop
 
 NAMESPACE = 0x626C  # "bl": keeps our keys apart from anybody else's advisory locks
 PLANNING = 0x626E  # of hosts that are read for the plans of their drafts (previews.py)
@@ -13,17 +27,52 @@ SET_UPS = 0x6270  # of campaigns whose set-ups are looked at (benchlab/verdicts/
 # Of the one Chromium that makes files of reports (benchlab/sharing/made_reports.py)
 PRINTING = 0x626F
 PLAYING = 0x626D  # of attempts whose console is played by a process of ours (dynamo_player.py)
+WORKERS = 0x6271  # of workers that live
+# Its subselect: the keys of other databases of the same server are others'
+ALIVE = """
+SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND classid = %s AND objsubid = 2 AND granted
+AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
 
 
 @contextmanager
 def lease(key: int, namespace: int = NAMESPACE) -> Iterator[bool]:
-    """True if we hold it. kill -9 of the worker closes its connection, and so frees the lease at once."""
+    """True if we hold it. kill -9 of the worker closes its connection, and so frees the lease at once.
+
+    While we do, a command of this thread to a host raises Django's OperationalError, and is not sent, once it is lost.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [namespace, key])
         held = bool(cursor.fetchone()[0])
+    if not held:
+        yield False
+        return
+    ask = connection.wrap_database_errors(connection.connection.execute)
+    before = loop.check.set(partial(ask, "SELECT 1"))
     try:
-        yield held
+        yield True
     finally:
-        if held:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [namespace, key])
+        loop.check.reset(before)
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [namespace, key])
+
+
+class Workers:
+    """Those that live, as one of them sees it. For one thread, whose connection tells the others that this one does."""
+
+    def __init__(self) -> None:
+        self._number = secrets.randbits(31)
+        self._session: Any = None
+        self._alive: set[int] | None = None
+
+    def look(self, take_over: Callable[[], None]) -> None:
+        """`take_over` what those had in hand that have ended since the last look; at the first look, all before us."""
+        with connection.cursor() as cursor:
+            if connection.connection is not self._session:
+                cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [WORKERS, self._number])
+                self._session = connection.connection
+            cursor.execute(ALIVE, [WORKERS])
+            alive = {int(row[0]) for row in cursor.fetchall()}
+        if self._alive is None or not self._alive <= alive:
+            take_over()
+        self._alive = alive

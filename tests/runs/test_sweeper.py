@@ -20,6 +20,7 @@ from benchlab.hosts.models import Host
 from benchlab.imports import drafts, storing_drafts
 from benchlab.runs.models import Layout
 from benchlab.workers import beats, messages, turns
+from benchlab.workers.lease import WORKERS, Workers
 from tests import stack
 
 REDIS = 7
@@ -105,6 +106,47 @@ def test_a_campaign_that_somebody_holds_does_not_keep_its_layouts_away(make_layo
         other.close()
 
 
+@pytest.mark.django_db(transaction=True)
+def test_what_a_worker_had_in_hand_is_taken_over_when_it_ends(make_layout, sent):
+    """At a worker's start, for one before it may have been killed; and at once when another one ends."""
+    later = timezone.now() + timedelta(hours=1)
+    layout = make_layout(phase="ready", next_step_at=later)
+    other, ours = connections.create_connection("default"), Workers()
+    try:
+        with other.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(%s, 7)", [WORKERS])
+        assert sweeper.sweep_once() == []
+        ours.look(sweeper.take_over)
+        assert sweeper.sweep_once() == [layout.pk]
+        Layout.objects.update(next_step_at=later)
+        ours.look(sweeper.take_over)
+        assert sweeper.sweep_once() == []
+    finally:
+        other.close()
+    until = time.monotonic() + 10
+    while not (swept := sweeper.sweep_once()) and time.monotonic() < until:
+        ours.look(sweeper.take_over)
+    assert swept == [layout.pk]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_take_over_waits_for_nobody(make_layout, sent):
+    """A layout that is being changed just now is in living hands."""
+    later = timezone.now() + timedelta(hours=1)
+    free, changed = [make_layout(phase=phase, next_step_at=later) for phase in ("ready", "waiting")]
+    other = connections.create_connection("default")
+    try:
+        with other.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute("SELECT 1 FROM runs_layout WHERE id = %s FOR UPDATE", [changed.pk])
+            sweeper.take_over()
+            cursor.execute("ROLLBACK")
+    finally:
+        other.close()
+    due = Layout.objects.filter(next_step_at__lte=timezone.now())
+    assert list(due.values_list("pk", flat=True)) == [free.pk]
+
+
 def test_nothing_ends_it(monkeypatch, caplog):
     """A database that restarts, and a mistake of ours: the next sweep tries again."""
     trouble = iter([OperationalError("the database restarts"), KeyError("ours"), None, None])
@@ -117,6 +159,7 @@ def test_nothing_ends_it(monkeypatch, caplog):
             raise error
 
     monkeypatch.setattr(sweeper, "sweep_once", once)
+    monkeypatch.setattr(Workers, "look", lambda self, take_over: None)
     thread = sweeper.Sweeper(period_s=0.01)
     thread.start()
     until = time.monotonic() + 10
