@@ -12,13 +12,13 @@ from typing import Any
 
 import asyncssh
 
-HOW = ("silent", "drip", "handshake", "command")
+HOW = ("silent", "drip", "handshake", "login", "command")
 DRIP_S = 1.0
 
 
 @dataclass(eq=False)
 class Silent:
-    """`how`: nothing at all, a banner line by line, no answer to the key exchange, or to a command."""
+    """`how`: nothing at all, a banner line by line, no answer to the key exchange, to the login, or to a command."""
 
     how: str
     ports: list[int] = field(default_factory=list)
@@ -33,11 +33,11 @@ class Silent:
             self.ports.append(await self._listen(key))
 
     async def _listen(self, key: Any) -> int:
-        if self.how == "command":
+        if self.how in ("login", "command"):
             made = await asyncssh.listen(
                 "127.0.0.1",
                 0,
-                server_factory=partial(_Login, self),
+                server_factory=partial(_Login if self.how == "command" else _NoLogin, self),
                 server_host_keys=[key],
                 process_factory=_say_nothing,
                 encoding=None,
@@ -55,6 +55,7 @@ class Silent:
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.sleep(0.01)  # until their sockets are closed
 
     async def _connected(self, reader: Any, writer: asyncio.StreamWriter) -> None:
         self.came += 1
@@ -68,7 +69,7 @@ class Silent:
                 await asyncio.sleep(DRIP_S)
             while await reader.read(4096):
                 pass
-        except OSError:
+        except (OSError, asyncio.CancelledError):
             return
         finally:
             writer.close()
@@ -82,6 +83,12 @@ class _Login(asyncssh.SSHServer):
 
     def begin_auth(self, username: str) -> bool:
         return False
+
+
+class _NoLogin(_Login):
+    async def begin_auth(self, username: str) -> bool:  # type: ignore[override]
+        await asyncio.Event().wait()
+        return True
 
 
 async def _say_nothing(process: Any) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
+import time
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +16,11 @@ from agents.contracts import AgentError, Reason, Secret
 from agents.ssh import reach
 from agents.ssh.keys import check_private_key, public
 
-CONNECT_S = 15.0
+# Until its name is looked up and it takes the connection: a lost packet is sent again after one second and three.
+REACH_S = 5.0
+# From then on, each at the latest. asyncssh's limits (connect_timeout, login_timeout) are one for all three.
+BANNER_S, EXCHANGE_S, LOGIN_S = 5.0, 8.0, 15.0
+OFFER_S = REACH_S + EXCHANGE_S  # for a key that is only looked at
 KEEPALIVE_S, KEEPALIVE_TRIES = 15, 3  # a silent peer counts as lost after 45 s
 RSA_SIGNATURES = ["rsa-sha2-512", "rsa-sha2-256"]
 HOST_KEY_KINDS = [
@@ -40,6 +46,7 @@ class Address:
     private_key: Secret  # OpenSSH PEM
     host_key: str  # "ssh-ed25519 AAAA…"; empty: nothing is trusted yet
     forbidden: tuple[str, ...] = reach.NEVER  # networks that are not connected to
+    group: int | None = None  # the team, which has a share of all look-ups of names
 
     def __str__(self) -> str:
         return f"{self.user}@{self.host} port {self.port}"
@@ -53,9 +60,17 @@ class HostKey:
 
 
 class _Client(asyncssh.SSHClient):
-    """Remembers the key that a host shows when it is not the pinned one."""
+    """Remembers the key that a host shows when it is not the pinned one, and how far the connection is."""
 
     shown: Any = None
+    connection: Any = None
+
+    def connection_made(self, conn: Any) -> None:
+        self.connection = conn
+
+    def knows(self, fact: str) -> bool:
+        """The connection has this of its get_extra_info."""
+        return self.connection is not None and self.connection.get_extra_info(fact) is not None
 
     def validate_host_public_key(self, host: str, addr: str, port: int, key: Any) -> bool:
         self.shown = key
@@ -73,23 +88,27 @@ async def dial(address: Address) -> Any:
     pinned, client = public(address.host_key), _Client()
     kind = pinned.get_algorithm()
     try:
-        async with asyncio.timeout(CONNECT_S):
-            return await asyncssh.connect(
-                address.host,
-                address.port,
-                sock=await reach.connected(address.host, address.port, address.forbidden),
-                username=address.user,
-                client_factory=lambda: client,
-                client_keys=[asyncssh.import_private_key(address.private_key.value)],
-                known_hosts=([pinned], [], []),
-                server_host_key_algs=RSA_SIGNATURES if kind == "ssh-rsa" else [kind],
-                encryption_algs=CIPHERS,
-                config=None,
-                agent_path=None,
-                preferred_auth="publickey",
-                keepalive_interval=KEEPALIVE_S,
-                keepalive_count_max=KEEPALIVE_TRIES,
+        async with asyncio.timeout(REACH_S):
+            sock = await reach.connected(
+                address.host, address.port, address.forbidden, address.group
             )
+        connecting = asyncssh.connect(
+            address.host,
+            address.port,
+            sock=sock,
+            username=address.user,
+            client_factory=lambda: client,
+            client_keys=[asyncssh.import_private_key(address.private_key.value)],
+            known_hosts=([pinned], [], []),
+            server_host_key_algs=RSA_SIGNATURES if kind == "ssh-rsa" else [kind],
+            encryption_algs=CIPHERS,
+            config=None,
+            agent_path=None,
+            preferred_auth="publickey",
+            keepalive_interval=KEEPALIVE_S,
+            keepalive_count_max=KEEPALIVE_TRIES,
+        )
+        return await _let_in(address, client, connecting)
     except asyncssh.HostKeyNotVerifiable:
         raise _changed(address, pinned, client.shown.get_fingerprint()) from None
     except (asyncssh.Error, OSError) as error:
@@ -99,10 +118,33 @@ async def dial(address: Address) -> Any:
         raise said from None
 
 
+async def _let_in(address: Address, client: _Client, connecting: Awaitable[Any]) -> Any:
+    """The connection. Raises AgentError TIMED_OUT once the host is too slow with one of what it has to do."""
+    task, began = asyncio.ensure_future(connecting), time.monotonic()
+    try:
+        for limit_s, fact, missing in (
+            (BANNER_S, "server_version", "sent no SSH banner"),
+            (EXCHANGE_S, "recv_cipher", "did not end the key exchange"),
+            (LOGIN_S, "username", "did not end the login"),
+        ):
+            await asyncio.wait({task}, timeout=began + limit_s - time.monotonic())
+            if task.done():
+                break
+            if not client.knows(fact):
+                raise AgentError(
+                    f"{address}: it took the connection, but {missing} within {limit_s:g} s; check that this is an "
+                    "SSH server, that the machine is not overloaded, and what its sshd logs",
+                    Reason.TIMED_OUT,
+                )
+        return await task
+    finally:
+        task.cancel()
+
+
 async def _check_kind(address: Address, pinned: Any) -> None:
     """No common kind of host key ends the handshake in several ways; so ask what the host has."""
     try:
-        shown = await offered(address.host, address.port, CONNECT_S, address.forbidden)
+        shown = await offered(address.host, address.port, OFFER_S, address.forbidden, address.group)
     except AgentError:
         return  # then it was not the key
     if shown.type != pinned.get_algorithm():
@@ -119,14 +161,18 @@ def _changed(address: Address, pinned: Any, offered: str) -> AgentError:
 
 
 async def offered(
-    host: str, port: int, timeout_s: float, forbidden: tuple[str, ...] = reach.NEVER
+    host: str,
+    port: int,
+    timeout_s: float,
+    forbidden: tuple[str, ...],
+    group: int | None,
 ) -> HostKey:
     try:
         async with asyncio.timeout(timeout_s):
             key = await asyncssh.get_server_host_key(
                 host,
                 port,
-                sock=await reach.connected(host, port, forbidden),
+                sock=await reach.connected(host, port, forbidden, group),
                 config=None,
                 server_host_key_algs=HOST_KEY_KINDS,
             )

@@ -11,6 +11,7 @@ from typing import Any
 import asyncssh
 
 from agents.contracts import AgentError, Reason
+from agents.ssh.breaker import Breaker
 from agents.ssh.command import Command, Lasting
 from agents.ssh.dial import Address, dial, why
 
@@ -58,9 +59,13 @@ class Pool:
     links: dict[Address, list[Link]] = field(default_factory=dict)
     locks: dict[Address, asyncio.Lock] = field(default_factory=dict)
     resting: dict[Address, Resting] = field(default_factory=dict)  # one each is enough
+    breaker: Breaker = field(default_factory=Breaker)
 
     async def ready(self, address: Address) -> None:
         (await self._take(address)).give()
+
+    async def forgive(self, address: Address) -> None:
+        self.breaker.forget(address)
 
     async def _take(self, address: Address, fresh: bool = False) -> Link:
         async with self.locks.setdefault(address, asyncio.Lock()):
@@ -70,7 +75,7 @@ class Pool:
             usable = [link for link in links if link.usable() and not fresh]
             free = usable[0] if usable else None
             if free is None:
-                free = Link(await dial(address))
+                free = Link(await self.breaker.tried(address, dial))
                 links.append(free)
             self.links[address] = links
             return free.take()

@@ -13,6 +13,7 @@ import socket
 from collections.abc import Iterable, Sequence
 
 from agents.contracts import AgentError, Reason
+from agents.ssh import names
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 # Where no host to measure is, but a cloud's metadata may be, with its keys. This machine itself is allowed.
@@ -56,11 +57,12 @@ def meanings(address: str) -> list[IPAddress]:
     return [found, *(one for one in inner if one is not None)]
 
 
-async def connected(host: str, port: int, nets: Sequence[str]) -> socket.socket:
+async def connected(
+    host: str, port: int, nets: Sequence[str], group: int | None = None
+) -> socket.socket:
     """A socket to the first address of the host that answers. Raises OSError, and AgentError FORBIDDEN_ADDRESS when
-    any address of it is in one of `nets`."""
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    any address of it is in one of `nets`. `group`: see names.py."""
+    found = await names.found(host, group)
     for _, _, _, _, where in found:
         if net := forbidden(str(where[0]), nets):
             raise AgentError(
@@ -71,7 +73,8 @@ async def connected(host: str, port: int, nets: Sequence[str]) -> socket.socket:
     failed: OSError = OSError(errno.EHOSTUNREACH, os.strerror(errno.EHOSTUNREACH))
     for family, kind, protocol, _, where in found:
         try:
-            return await _connect(socket.socket(family, kind, protocol), where)
+            to = (where[0], port, *where[2:])
+            return await _connect(socket.socket(family, kind, protocol), to)
         except OSError as error:
             failed = error
     raise failed

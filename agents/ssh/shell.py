@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from agents.contracts import AgentError, Argument, Ran, Reason
 from agents.quote import command_line, shown
 from agents.ssh import loop
-from agents.ssh.dial import CONNECT_S, Address, HostKey, offered
+from agents.ssh.dial import OFFER_S, Address, HostKey, offered
 from agents.ssh.keys import fingerprint
 from agents.ssh.reach import NEVER
 from agents.ssh.tunnel import Tunnel
@@ -33,16 +33,25 @@ SUDO_SAYS_NO = (b"sudo:", b"is not in the sudoers", b"is not allowed to", b"may 
 
 
 def offered_host_key(
-    host: str, port: int, timeout_s: float = CONNECT_S, forbidden: tuple[str, ...] = NEVER
+    host: str,
+    port: int,
+    timeout_s: float = OFFER_S,
+    forbidden: tuple[str, ...] = NEVER,
+    group: int | None = None,
 ) -> HostKey:
     """The key a host shows, before anything is trusted. Raises AgentError like `connect`."""
-    return loop.run(offered(host, port, timeout_s, forbidden))
+    return loop.run(offered(host, port, timeout_s, forbidden, group))
 
 
 def connect(address: Address) -> SshShell:
     """A shell on the host; the connection is made (or found in the pool) now, so errors come now."""
     loop.run(loop.pool.ready(address))
     return SshShell(address)
+
+
+def try_again(address: Address) -> None:
+    """The next connection is tried even if the last one failed a moment ago: a person wants to know now."""
+    loop.run(loop.pool.forgive(address))
 
 
 @dataclass(frozen=True, slots=True)

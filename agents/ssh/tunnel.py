@@ -28,7 +28,7 @@ class Tunnel:
     def __init__(self, address: Address) -> None:
         self._came: queue.SimpleQueue[socket.socket] = queue.SimpleQueue()
         self._pumps: set[asyncio.Task[None]] = set()
-        self._connection = loop.run(dial(address))
+        self._connection = loop.run(loop.pool.breaker.tried(address, dial))
         try:
             listener = loop.run(self._listen())
         # It is no asyncssh.Error: a server that refuses to listen for us.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from django.conf import settings
 from django.db import transaction
 
@@ -46,7 +48,14 @@ def _address(host: Host) -> shell.Address:
         Secret(private),
         host.host_key,
         settings.BENCHLAB_FORBID_NETS,
+        host.team_id,
     )
+
+
+def try_again(host: Host) -> None:
+    """A person wants to know now: the next connection is tried, however short ago the last one failed."""
+    with suppress(AgentError):  # which connecting tells
+        shell.try_again(_address(host))
 
 
 def key_changed(host: Host) -> bool:
@@ -83,7 +92,9 @@ def offer_key(host: Host) -> str:
 
 
 def _offered(host: Host) -> shell.HostKey:
-    return shell.offered_host_key(host.address, host.port, forbidden=settings.BENCHLAB_FORBID_NETS)
+    return shell.offered_host_key(
+        host.address, host.port, forbidden=settings.BENCHLAB_FORBID_NETS, group=host.team_id
+    )
 
 
 @transaction.atomic

@@ -179,6 +179,7 @@ def _hopeless(row: HostTask) -> str:
 def _perform(row: HostTask) -> None:
     try:
         work: Callable[..., Result] = import_string(KINDS[row.kind].perform)
+        services.try_again(row.host)
         _end(row, result=work(row.host, row.by, **row.options))
     except (AgentError, HostsError) as error:
         _end(row, error=str(error) or type(error).__name__)

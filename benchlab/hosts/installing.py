@@ -118,6 +118,7 @@ def _begin(row: PackageInstall) -> None:
     if timezone.now() - row.created_at > STALE:
         _end(row, trouble="No worker picked it up in time. Try again.")
         return
+    contact.try_again(row.host)
     try:
         shell = contact.connect(row.host)
     except AgentError as error:

@@ -10,6 +10,7 @@ from benchlab.hosts.contact import (
     key_changed,
     offer_key,
     record_trouble,
+    try_again,
     unconnected,
 )
 from benchlab.hosts.credentials import (
@@ -69,6 +70,7 @@ __all__ = [
     "record_trouble",
     "spares",
     "spares_among",
+    "try_again",
     "unconnected",
     "unmark_spare",
     "upload_credential",

@@ -188,10 +188,10 @@ def test_the_ways_to_be_refused(address):
 
 
 def test_a_silent_host_is_timed_out(address, monkeypatch):
-    monkeypatch.setattr(dial, "CONNECT_S", 0.3)
+    monkeypatch.setattr(dial, "BANNER_S", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        with refused(Reason.TIMED_OUT, "firewalls"):
+        with refused(Reason.TIMED_OUT, "sent no SSH banner"):
             shell.connect(other(address, port=port))
         with refused(Reason.TIMED_OUT):
             shell.offered_host_key("127.0.0.1", port, 0.3)

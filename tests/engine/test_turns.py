@@ -59,7 +59,8 @@ def made(lab) -> Iterator[Turns]:
 @pytest.mark.parametrize("how", ["silent", "drip", "handshake"])
 def test_a_team_begins_while_another_teams_hosts_are_silent(made, how, monkeypatch):
     """Forty hosts on real sockets; the other team's work begins and ends while all that have a place still wait."""
-    monkeypatch.setattr(dial, "CONNECT_S", 30.0)
+    for limit in ("BANNER_S", "EXCHANGE_S"):
+        monkeypatch.setattr(dial, limit, 30.0)
     private, _ = generate_key_pair("test")
     over, ended = threading.Event(), list[int]()
     with silent_hosts(40, how) as silent:

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from agents.contracts import AgentError, Reason
-from agents.ssh import dial
+from agents.ssh import breaker, dial
 from benchlab.engine import sweeper
 from benchlab.hosts import contact, discovery, host_tasks, installing, services
 from benchlab.hosts.models import Host, HostTask, PackageInstall
@@ -22,6 +22,7 @@ from benchlab.workers import beats, messages
 from benchlab.workers.lease import lease
 from tests.api.conftest import client_of, is_problem
 from tests.hosts.conftest import credential_key, disk, facts
+from tests.silent_hosts import silent_hosts
 
 PAGES_S = 2.0  # a page that waits for nobody, on a machine that is busy with tests
 
@@ -106,11 +107,11 @@ def test_the_api_says_where_to_look(user, silent, topology, monkeypatch, sent):
 
 
 def test_a_silent_host_ends_as_an_error_in_words(web, silent, monkeypatch, hosts_at_once):
-    monkeypatch.setattr(dial, "CONNECT_S", 0.3)
+    monkeypatch.setattr(dial, "BANNER_S", 0.3)
     answer = web.post(reverse("host-read", args=[silent.pk]), follow=True)
     row = HostTask.objects.get()
-    assert row.ended_at and "no answer; check the address" in row.error
-    assert "could not be read" in answer.text and "no answer; check" in answer.text
+    assert row.ended_at and "sent no SSH banner within 0.3 s; check" in row.error
+    assert "could not be read" in answer.text and "sent no SSH banner" in answer.text
     assert "()" not in row.error
 
 
@@ -341,3 +342,22 @@ def test_leases_of_different_things_never_meet():
     ]
     rooms += [host_tasks.PERFORMING, host_tasks.SEATS, installing.ADVANCING]
     assert len(set(rooms)) == len(rooms) == 8
+
+
+def test_who_asks_has_a_silent_host_tried_and_others_leave_it_alone(web, host, monkeypatch, sent):
+    monkeypatch.setattr(dial, "BANNER_S", 0.3)
+    monkeypatch.setattr(breaker, "SLOW_S", 0.1)
+    monkeypatch.setattr(breaker, "FIRST_S", 1000.0)
+    with silent_hosts(1, "silent") as silent:
+        row = services.add_host(
+            host.team, "mute", "127.0.0.1", host.credential, port=silent.ports[0]
+        )
+        services.change_host(row, host_key=silent.host_key)
+        for tries in (1, 2):
+            host_tasks.perform(ask(row).pk)
+            assert silent.came == tries
+        # As a plan or a step of a layout does.
+        with pytest.raises(AgentError, match="not tried again before"):
+            services.read_facts(row)
+        assert silent.came == 2
+        assert "not tried again before" in web.get(reverse("host-detail", args=[row.pk])).text
