@@ -18,7 +18,7 @@ DRIP_S = 1.0
 
 @dataclass(eq=False)
 class Silent:
-    """`how`: nothing at all, a banner line by line, no answer to the key exchange, to the login, or to a command."""
+    """`how`: nothing at all, a banner byte by byte, no answer to the key exchange, to the login, or to a command."""
 
     how: str
     ports: list[int] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Silent:
             writer.write(b"SSH-2.0-silent\r\n")
         try:
             while self.how == "drip":
-                writer.write(b"patience\r\n")
+                writer.write(b"S")
                 await writer.drain()
                 await asyncio.sleep(DRIP_S)
             while await reader.read(4096):

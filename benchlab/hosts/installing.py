@@ -95,6 +95,11 @@ def due() -> list[int]:
     return pks
 
 
+def team_of(pk: int) -> int | None:
+    """The team whose host it is for; None: it is gone."""
+    return PackageInstall.objects.filter(pk=pk).values_list("host__team", flat=True).first()
+
+
 def advance(pk: int) -> None:
     """One step, in a worker: start it, or look how far it is. When it is looked at again is kept with it."""
     with lease(pk, ADVANCING) as held:
@@ -107,7 +112,7 @@ def advance(pk: int) -> None:
             follow(row) if row.begun_at else _begin(row)
         except AgentError as error:
             silence = str(error)
-        # A host that takes long to say nothing is asked seldom: it must not keep a worker's thread for itself.
+        # A host that takes long to say nothing is asked seldom: it must not keep one of its team's places for itself.
         pause = min(LOOK_MOST_S, LOOK_S + 4 * (time.monotonic() - begun))
         due_at = timezone.now() + timedelta(seconds=pause)
         PackageInstall.objects.filter(pk=pk).update(due_at=due_at, silence=silence)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from benchlab.celery import app
 from benchlab.hosts import host_tasks, installing
+from benchlab.workers.memory import Memory
+from benchlab.workers.turns import Work, turns
+
+_teams = Memory(installing.team_of)
 
 
 @app.task
@@ -13,4 +17,4 @@ def perform_host_task(pk: int) -> None:
 
 @app.task
 def advance_install(pk: int) -> None:
-    installing.advance(pk)
+    turns.ask(Work(installing.advance, _teams, pk))

@@ -36,7 +36,7 @@ KEPT = timedelta(days=1)
 PATIENCE = timedelta(minutes=10)  # then whoever claimed a file is taken for dead
 NUDGED = timedelta(minutes=1)  # so long a message may wait in the queue
 MOST_TRIES = 3
-AT_MOST = 200  # nudges per sweep
+AT_MOST = 2000  # nudges per sweep; those that wait in a worker are lost with it
 # Bytes of files that are stored by one statement: as digits and copies they take several times that.
 TOGETHER = 256 << 10
 FILLED = ("name", "trouble", "packed", "size", "sha256")
@@ -108,6 +108,11 @@ def standing(draft: Draft) -> Standing:
 def nudge(ids: Iterable[int]) -> None:
     """Have files read by workers, once what was written is visible to them."""
     messages.after_commit(READ, ids)
+
+
+def team_of(pk: int) -> int | None:
+    """The team that a file is of; None: it is gone."""
+    return DraftFile.objects.filter(pk=pk).values_list("draft__team", flat=True).first()
 
 
 def read(pk: int) -> None:

@@ -97,6 +97,11 @@ def _held(pk: int) -> Draft | None:
     return rows.filter(pk=pk, agreed_at__isnull=False, stored_at=None).first()
 
 
+def team_of(pk: int) -> int | None:
+    """The team that a draft is of; None: it is gone."""
+    return Draft.objects.filter(pk=pk).values_list("team", flat=True).first()
+
+
 def store(pk: int) -> None:
     """Store what was agreed to, unless that is done or another is at it. Safe to call at any time."""
     with transaction.atomic():

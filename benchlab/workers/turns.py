@@ -1,8 +1,8 @@
-"""Threads of a worker for what talks to hosts, shared by teams: nobody's silent hosts take the places of all.
+"""Threads of a worker, shared by teams: nobody's silent hosts, and nobody's large uploads, take the places of all.
 
 A message is handed over at once and holds no thread of Celery's. Its work waits here, in this order: of a team that has
 nothing under way, what came of a result, of the team that has least under way, the oldest. What waits is lost with the
-process: it must be made up for (engine/sweeper.py).
+process: it must be made up for (engine/sweeper.py, and the beat for uploads).
 """
 
 from __future__ import annotations
@@ -20,13 +20,6 @@ from django.db import Error, close_old_connections, connection
 from benchlab.workers.memory import Memory
 
 log = logging.getLogger(__name__)
-
-# Threads; each has one connection to the database
-PLACES = 16
-OF_TEAM = 12
-# Of what is asked for, which may take minutes; the others are for what a poll brought
-ASKED = 12
-ASKED_OF_TEAM = 9
 
 
 class Kind(IntEnum):
@@ -51,10 +44,22 @@ class Work:
         return id(self.team), self.pk
 
 
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Threads of a process; each has one connection to the database."""
+
+    places: int = 16
+    of_team: int = 12
+    # Of what is asked for, which may take minutes; the others are for what a poll brought
+    asked: int = 12
+    asked_of_team: int = 9
+
+
 class Turns:
     """Those of one process. `begin` starts the threads; until then all is done in place."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "step", shares: Shares | None = None) -> None:
+        self._name, self.shares = name, shares or Shares()
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
         self._clear()
@@ -72,11 +77,11 @@ class Turns:
         self._again: dict[tuple[int, int], bool] = {}
         self._ended = False
 
-    def begin(self, places: int = PLACES) -> None:
+    def begin(self) -> None:
         self._clear()
         self._threads = [
-            threading.Thread(target=self._serve, name=f"step-{number}", daemon=True)
-            for number in range(places)
+            threading.Thread(target=self._serve, name=f"{self._name}-{number}", daemon=True)
+            for number in range(self.shares.places)
         ]
         for thread in self._threads:
             thread.start()
@@ -177,10 +182,12 @@ class Turns:
         return kind, team
 
     def _may(self, kind: Kind, team: int | None) -> bool:
-        if self._going[team] >= OF_TEAM:
+        most, asked = self.shares, self._going_asked
+        if self._going[team] >= most.of_team:
             return False
-        asked = self._going_asked
-        return kind is not Kind.ASKED or (asked.total() < ASKED and asked[team] < ASKED_OF_TEAM)
+        if kind is not Kind.ASKED:
+            return True
+        return asked.total() < most.asked and asked[team] < most.asked_of_team
 
     def _taken(self, kind: Kind, team: int | None) -> tuple[Kind, Work, int | None]:
         line = self._lines[kind, team]
@@ -206,4 +213,4 @@ class Turns:
             self.put(kind, work)
 
 
-turns = Turns()
+turns = Turns()  # of what talks to hosts

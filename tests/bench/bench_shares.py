@@ -1,12 +1,14 @@
 """Cost of one team's silent hosts to another team: how long its plan, its reading of facts and its build take.
 
-First alone, then beside hosts of another team whose plans are asked for and whose layouts are to be built, and which
-take a connection and say nothing more. Worker, stores and sockets are real; the team's own host is a made-up machine.
+First alone, then beside hosts of another team whose facts and plans are asked for and whose layouts are to be built,
+and which take a connection and go no further than --how. Worker, stores and sockets are real; the team's own host is a
+made-up machine. Both times are of the same run, so that their ratio says the same on a slow machine.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import shutil
 import sys
@@ -30,17 +32,17 @@ SETTLE_S = 8.0  # until the silent hosts have what they can get
 
 def main() -> int:
     wish = argparse.ArgumentParser()
-    wish.add_argument("--hosts", type=int, default=40, help="that are silent")
+    wish.add_argument("--hosts", type=int, nargs="*", default=[12, 40, 100], help="that are silent")
     wish.add_argument("--how", choices=silent_hosts.HOW, nargs="*", default=silent_hosts.HOW)
     asked = wish.parse_args()
     django.setup()
     from django.core.management import call_command
 
     call_command("migrate", verbosity=0)
-    for how in asked.how:
+    for how, count in itertools.product(asked.how, asked.hosts):
         directory = Path(tempfile.mkdtemp(prefix="bench-shares-"))
         try:
-            measure(directory, asked.hosts, how)
+            measure(directory, count, how)
         finally:
             shutil.rmtree(directory, ignore_errors=True)
     return 0
@@ -139,10 +141,19 @@ def tell(
 ) -> None:
     load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
     print(f"{count} hosts, {how}; load {load}", flush=True)
+    whole = [[sum(one.values()) for one in some] for some in (alone, beside)]
+    said_of("all three", *whole)
     for name in alone[0]:
-        before, after = ([round(one[name], 1) for one in some] for some in (alone, beside))
-        said = f"{name}: alone {before} s, beside them {after} s"
-        verdict(said, max(after) <= MOST * max(before) + SLACK_S)
+        said_of(name, *([one[name] for one in some] for some in (alone, beside)))
+
+
+def said_of(what: str, before: list[float], after: list[float]) -> None:
+    ratio = max(after) / max(before)
+    told = [", ".join(f"{one:.1f}" for one in some) for some in (before, after)]
+    verdict(
+        f"{what}: alone {told[0]} s, beside them {told[1]} s, {ratio:.1f} times",
+        max(after) <= MOST * max(before) + SLACK_S,
+    )
 
 
 if __name__ == "__main__":

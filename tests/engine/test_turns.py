@@ -12,9 +12,12 @@ import pytest
 from agents.contracts import AgentError, Secret
 from agents.ssh import dial, shell
 from agents.ssh.keys import generate_key_pair
-from benchlab.workers import turns
+from benchlab.hosts import installing
+from benchlab.hosts import tasks as host_tasks
+from benchlab.imports import drafts, storing_drafts
+from benchlab.imports import tasks as import_tasks
 from benchlab.workers.memory import Memory
-from benchlab.workers.turns import Kind, Turns, Work
+from benchlab.workers.turns import Kind, Shares, Turns, Work
 from tests.silent_hosts import silent_hosts
 from tests.stack import wait_for
 
@@ -48,12 +51,16 @@ def lab() -> Iterator[Lab]:
     made.go.set()
 
 
-@pytest.fixture
-def made(lab) -> Iterator[Turns]:
-    made = Turns()
+@pytest.fixture(params=[Shares()])
+def made(lab, request) -> Iterator[Turns]:
+    made = Turns("test", request.param)
     yield made
     lab.go.set()
     made.end()
+
+
+def places(count: int) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("made", [Shares(count)], indirect=True, ids=[f"{count} places"])
 
 
 @pytest.mark.parametrize("how", ["silent", "drip", "handshake"])
@@ -76,15 +83,16 @@ def test_a_team_begins_while_another_teams_hosts_are_silent(made, how, monkeypat
         teams: Memory[int | None] = Memory(lambda pk: pk // 1000)
         for number in range(40):
             made.ask(Work(connect, teams, OTHERS + number))
-        eventually(lambda: silent.came >= turns.ASKED_OF_TEAM)
+        eventually(lambda: silent.came >= made.shares.asked_of_team)
         made.ask(Work(lambda pk: over.set(), teams, OURS))
         assert over.wait(20)
         assert not ended
-        assert silent.came == turns.ASKED_OF_TEAM
+        assert silent.came == made.shares.asked_of_team
 
 
+@places(1)
 def test_results_come_before_what_was_put_off(made, lab):
-    made.begin(places=1)
+    made.begin()
     made.put(Kind.CAME, lab.work(OURS))
     eventually(lambda: lab.begun == [OURS])
     assert not made.crowded(1)
@@ -99,8 +107,9 @@ def test_results_come_before_what_was_put_off(made, lab):
     assert lab.begun == [OURS + n for n in (0, 3, 4, 1, 2)]
 
 
+@places(2)
 def test_the_team_that_has_least_under_way_goes_first(made, lab):
-    made.begin(places=2)
+    made.begin()
     made.put(Kind.CAME, lab.work(OURS))
     made.put(Kind.CAME, lab.work(OURS + 1))
     eventually(lambda: len(lab.begun) == 2)
@@ -111,8 +120,9 @@ def test_the_team_that_has_least_under_way_goes_first(made, lab):
     assert lab.begun[2] == OTHERS
 
 
+@places(1)
 def test_what_is_asked_for_twice_is_done_once_and_again_when_asked_meanwhile(made, lab):
-    made.begin(places=1)
+    made.begin()
     made.ask(lab.work(OURS))
     eventually(lambda: lab.begun == [OURS])
     made.ask(lab.work(OURS + 1))
@@ -123,8 +133,9 @@ def test_what_is_asked_for_twice_is_done_once_and_again_when_asked_meanwhile(mad
     assert lab.begun == [OURS, OURS + 1, OURS]
 
 
+@places(1)
 def test_a_team_that_cannot_be_looked_up_stops_nobody(made, lab):
-    made.begin(places=1)
+    made.begin()
     known: dict[int, int | None] = {}
     missing: Memory[int | None] = Memory(lambda pk: known[pk])
     made.ask(Work(lab.do, missing, OURS))
@@ -136,3 +147,30 @@ def test_where_nobody_serves_it_is_done_in_place(lab):
     lab.go.set()
     Turns().ask(lab.work(OURS))
     assert lab.begun == [OURS]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "task", "does", "teams", "threads"),
+    [
+        (host_tasks, "advance_install", (installing, "advance"), "_teams", "turns"),
+        (import_tasks, "read_file", (drafts, "read"), "_teams_of_files", "uploads"),
+        (import_tasks, "store_draft", (storing_drafts, "store"), "_teams_of_drafts", "uploads"),
+    ],
+)
+def test_no_team_takes_celerys_threads(tasks, task, does, teams, threads, lab, monkeypatch):
+    """Nor all of the threads that do the work: it waits there, and another team's is begun."""
+    monkeypatch.setattr(*does, lab.do)
+    monkeypatch.setattr(tasks, teams, lab.teams)
+    served: Turns = getattr(tasks, threads)
+    served.begin()
+    try:
+        most = served.shares.asked_of_team
+        for pk in (*range(OTHERS, OTHERS + 2 * most), OURS):
+            getattr(tasks, task)(pk)
+        eventually(lambda: len(lab.begun) == most + 1)
+        assert OURS in lab.begun
+        lab.go.set()
+        eventually(lambda: len(lab.begun) == 2 * most + 1)
+    finally:
+        lab.go.set()
+        served.end()

@@ -197,7 +197,7 @@ CLAIMED = "SELECT count(*) FROM runs_layout WHERE id = {} AND next_step_at > now
 @pytest.mark.django_db(transaction=True)
 def test_a_worker_whose_places_are_all_taken_still_sweeps(make_layout, team, host, tmp_path):
     """As with many hosts: the steps of as many as the team has places for stand still, and another's is sent."""
-    most = turns.ASKED_OF_TEAM
+    most = turns.turns.shares.asked_of_team
     others = [
         Host.objects.create(
             team=team, name=f"lab{n}", address="127.0.0.1", credential=host.credential
