@@ -66,6 +66,7 @@ MIDDLEWARE = [
     "benchlab.web.compression.Compressed",
     "csp.middleware.CSPMiddleware",
     "benchlab.web.attachments.Sandboxed",
+    "benchlab.web.caching.Private",
     "benchlab.web.throttling.RateLimits",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

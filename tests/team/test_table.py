@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.http import HttpResponseBase
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from rest_framework.test import APIClient
@@ -266,7 +267,18 @@ def ask_page(cookies: SimpleCookie, name: str, method: str, rows: Any) -> int:
     web.cookies = SimpleCookie({key: one.value for key, one in cookies.items()})
     with rolled_back(f"{method} {name}"):
         answer = getattr(web, method)(url(name, rows))
+    assert for_its_reader_only(answer), f"{method} {name}: {answer['Cache-Control']}"
     return int(answer.status_code)
+
+
+def for_its_reader_only(answer: HttpResponseBase) -> bool:
+    """No shared cache keeps it, and a browser does not show it again without asking: the reader may have logged out."""
+    said = {word.strip() for word in answer["Cache-Control"].split(",")}
+    return (
+        "no-store" in said
+        or {"private", "no-cache"} <= said
+        or answer["Content-Type"] == "image/webp"
+    )
 
 
 ACTIONS = sorted({(prefix, action, method, noun(v)) for prefix, action, method, v in actions()})
@@ -308,6 +320,7 @@ def ask_api(user: User, prefix: str, action: str, method: str, noun: str, rows: 
             path += f"{action.replace('_', '-')}/"
     with rolled_back(f"{method} {path} as {user}"):
         answer = getattr(client, method)(path, {} if method != "get" else None)
+    assert for_its_reader_only(answer), f"{method} {path}: {answer['Cache-Control']}"
     return int(answer.status_code)
 
 

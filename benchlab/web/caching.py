@@ -1,0 +1,23 @@
+"""Cache-Control: no shared cache keeps what one person saw, and no "back" shows it after log-out."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponseBase
+from django.utils.cache import patch_cache_control
+from django.utils.deprecation import MiddlewareMixin
+
+
+class Private(MiddlewareMixin):
+    """An answer that says nothing is stored nowhere; one that may be kept, to be asked about again, by its reader only.
+
+    Static files do not come here: they are answered before, and may be kept by everybody.
+    """
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        if not response.has_header("Cache-Control"):
+            patch_cache_control(response, private=True, no_store=True)
+        else:
+            patch_cache_control(response, private=True)
+        return response
