@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, ClassVar
+from weakref import WeakValueDictionary
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
@@ -21,6 +23,9 @@ MAX_PIPELINED = 16
 # A refused upload is read for so long: a browser shows the answer only when it could send.
 LINGER_SECONDS = 1.5
 MIN_WRITE_BYTES_PER_SECOND = 1024
+STREAMS = (
+    "benchlab.streams"  # where the state of a request's ASGI scope has its address's `Streams`
+)
 REASONS = {
     HTTPStatus.REQUEST_TIMEOUT: "The request took too long to arrive.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "That is more than 100 MB in one upload."
@@ -49,6 +54,26 @@ class Limits:
     total: int = 4000
 
 
+@dataclass
+class Streams:
+    """Answers without an end to one address, such as a live page's events: its other requests need connections, too."""
+
+    most: int
+    open: int = 0
+
+    @property
+    def full(self) -> bool:
+        return self.open >= self.most
+
+    @contextmanager
+    def one_more(self) -> Iterator[None]:
+        self.open += 1
+        try:
+            yield
+        finally:
+            self.open -= 1
+
+
 class Connections:
     """All open connections, by address, the oldest first."""
 
@@ -57,6 +82,11 @@ class Connections:
         self.count = 0
         self._by_address: dict[str, dict[LimitedProtocol, None]] = {}
         self._body_bytes: dict[str, int] = {}
+        self._streams: WeakValueDictionary[str, Streams] = WeakValueDictionary()
+
+    def streams(self, address: str) -> Streams:
+        """Those of all its connections: half of them may be streams. Kept as long as somebody has it."""
+        return self._streams.setdefault(address, Streams(max(1, self.limits.per_address // 2)))
 
     def admit(self, new: LimitedProtocol) -> bool:
         """Count a connection; one whose request is not whole makes room for it. False: all are being answered.
@@ -174,6 +204,7 @@ class LimitedProtocol(HttpToolsProtocol):
         elif len(self.pipeline) >= MAX_PIPELINED:
             self._refusal = HTTPStatus.TOO_MANY_REQUESTS
         if self._refusal is None:
+            self.scope["state"][STREAMS] = self.open_connections.streams(self.address)
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:

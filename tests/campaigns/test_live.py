@@ -17,6 +17,7 @@ from django.urls import reverse
 from benchlab.pages.campaigns import event_stream
 from benchlab.runs import events
 from benchlab.runs.hearing import Ear
+from benchlab.web.connections import Streams
 
 
 @pytest.fixture(autouse=True)
@@ -155,7 +156,10 @@ def test_the_stream_says_changed_and_pings(stream_quickly, user, campaign):
         await client.aforce_login(user)
         answer = await client.get(reverse("campaign-events", args=[campaign.pk]))
         assert answer["Content-Type"] == "text/event-stream"
-        assert (answer["Cache-Control"], answer["X-Accel-Buffering"]) == ("no-cache", "no")
+        assert (answer["Cache-Control"], answer["X-Accel-Buffering"]) == (
+            "no-cache, private",
+            "no",
+        )
         stream = answer.streaming_content  # type: ignore[attr-defined]
         heard = [await anext(stream), await asyncio.wait_for(anext(stream), 5)]
         assert heard[0] == event_stream.PING
@@ -201,7 +205,7 @@ def test_many_pages_are_told_less_often_and_not_at_once(monkeypatch):
         monkeypatch.setattr(event_stream, "hub", lambda: hub)
 
         async def page() -> None:
-            async for said in event_stream._stream(7):
+            async for said in event_stream._stream(7, Streams(most=1)):
                 if said == event_stream.CHANGED:
                     told.append(asyncio.get_running_loop().time() - begun)
                     return

@@ -43,8 +43,9 @@ def redis() -> str:
     return stack.redis_url(8)
 
 
-def get(url: str, key: str = "") -> tuple[int, Message, bytes]:
+def get(url: str, key: str = "", cookie: str = "") -> tuple[int, Message, bytes]:
     headers = {"Authorization": f"Token {key}"} if key else {}
+    headers |= {"Cookie": cookie} if cookie else {}
     try:
         with urllib.request.urlopen(
             urllib.request.Request(url, headers=headers), timeout=60
@@ -97,13 +98,17 @@ def test_a_crowd_is_served_by_few_connections(tmp_path, team, key, redis):
 def test_a_live_page_holds_no_connection(tmp_path, team, user, web, redis):
     """Twelve of them and a pool of two: else nobody else would be served."""
     campaign = made.campaign(team)
+    path = f"/campaigns/{campaign.pk}/events/"
     cookie = f"sessionid={web.cookies['sessionid'].value}"
-    with (
-        stack.web(tmp_path, redis, BENCHLAB_POOL="2", BENCHLAB_POOL_WAIT="3") as url,
-        open_streams(url, f"/campaigns/{campaign.pk}/events/", cookie, 12),
-    ):
-        assert get(f"{url}/login/")[0] == 200
-        assert connections() <= 2
+    few = {"BENCHLAB_POOL": "2", "BENCHLAB_POOL_WAIT": "3", "BENCHLAB_PROXIES": "0"}
+    with stack.web(tmp_path, redis, BENCHLAB_CONNECTIONS_PER_ADDRESS="24", **few) as url:
+        with open_streams(url, path, cookie, 12):
+            assert get(f"{url}/login/")[0] == 200
+            assert connections() <= 2
+            # Half of the address's connections are streams now. One more would be the next one's 503 in the end.
+            assert [get(f"{url}{path}", cookie=cookie)[0] for _ in range(30)] == [204] * 30
+        with open_streams(url, path, cookie, 1):  # closed ones gave their places back
+            assert get(f"{url}/login/")[0] == 200
 
 
 @pytest.mark.one_in(2)

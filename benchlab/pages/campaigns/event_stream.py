@@ -28,6 +28,7 @@ from django.views.decorators.http import require_GET
 from benchlab.campaigns.models import Campaign
 from benchlab.runs import events
 from benchlab.runs.hearing import ear
+from benchlab.web.connections import STREAMS, Streams
 
 log = logging.getLogger(__name__)
 
@@ -121,31 +122,39 @@ def hub() -> Hub:
 
 @require_GET
 def campaign_events(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """A stream of `changed` events of one campaign; over WSGI 204, none. 404 for other teams' campaigns."""
+    """A stream of `changed` events of one campaign. 404 for other teams' campaigns.
+
+    204, none, over WSGI and while half of the address's connections are streams: the page then goes on polling.
+    """
     if not Campaign.objects.visible_to(request.user).filter(pk=pk).exists():
         raise Http404("No such campaign.")
     if not isinstance(request, ASGIRequest):
         # WSGI can take no stream from the event loop, and would give each open page a thread of its own.
         return HttpResponse(status=204)
-    answer = StreamingHttpResponse(_stream(pk), content_type="text/event-stream")
+    # Without our web server nobody counts connections.
+    streams = request.scope.get("state", {}).get(STREAMS) or Streams(most=1)
+    if streams.full:
+        return HttpResponse(status=204)
+    answer = StreamingHttpResponse(_stream(pk, streams), content_type="text/event-stream")
     answer["Cache-Control"] = "no-cache"
     answer["X-Accel-Buffering"] = "no"
     return answer
 
 
-async def _stream(pk: int) -> AsyncIterator[bytes]:
-    # Here the middleware is through with the answer. What it opened would stay ours as long as the page is open.
-    await sync_to_async(connections.close_all)()
+async def _stream(pk: int, streams: Streams) -> AsyncIterator[bytes]:
     draw = random.Random()  # noqa: S311  # when to be told is no secret
-    async with hub().listen(pk) as queue:
-        yield PING  # so that the browser sees the stream open at once
-        while True:
-            try:
-                await asyncio.wait_for(queue.get(), PING_S)
-            except TimeoutError:
-                yield PING
-            else:
-                late = draw.uniform(0, hub().apart_s - APART_S)
-                await asyncio.sleep(late)
-                yield CHANGED
-                await asyncio.sleep(hub().apart_s - late)
+    with streams.one_more():
+        # Here the middleware is through with the answer. What it opened would stay ours as long as the page is open.
+        await sync_to_async(connections.close_all)()
+        async with hub().listen(pk) as queue:
+            yield PING  # so that the browser sees the stream open at once
+            while True:
+                try:
+                    await asyncio.wait_for(queue.get(), PING_S)
+                except TimeoutError:
+                    yield PING
+                else:
+                    late = draw.uniform(0, hub().apart_s - APART_S)
+                    await asyncio.sleep(late)
+                    yield CHANGED
+                    await asyncio.sleep(hub().apart_s - late)
