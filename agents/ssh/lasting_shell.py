@@ -12,7 +12,7 @@ from agents.quote import command_line, shown
 from agents.ssh import loop
 from agents.ssh.command import Lasting
 from agents.ssh.pool import Link, limited, release
-from agents.ssh.shell import SshShell, check_sudo
+from agents.ssh.shell import SshShell, check_sudo, roots_prefix
 
 FDS = range(3, 10)  # what every sh can name; more disks than that are not held
 FREE = "exec " + " ".join(f"{fd}<&-" for fd in FDS)
@@ -129,8 +129,7 @@ class LastingShell:
 
     def _open(self, timeout_s: float) -> tuple[Link, Lasting]:
         address = self.shell.address
-        sudo = ("sudo", "-n", "--") if address.user != "root" else ()
-        line = command_line((*sudo, "env", *ENV, "sh"))
+        line = command_line((*roots_prefix(address), *ENV, "sh"))
         command = Lasting()
         return loop.run(loop.pool.open(address, line, command, timeout_s, "sh")), command
 

@@ -29,6 +29,12 @@ __all__ = [
     "offered_host_key",
 ]
 
+# Root's own PATH may name a directory that somebody else may write to, or the one that a command happens to run in: a
+# program put there would be root's next command. /run/current-system is NixOS's.
+ROOTS_PATH = (
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin"
+)
+ENV_PROGRAM = "/usr/bin/env"  # by its path: it is what sets PATH
 SUDO_SAYS_NO = (b"sudo:", b"is not in the sudoers", b"is not allowed to", b"may not run sudo")
 
 
@@ -82,9 +88,10 @@ class SshShell:
         self, argv: Sequence[Argument], stdin: bytes, root: bool, timeout_s: float
     ) -> Ran:
         sudo = root and self.address.user != "root"
-        # env, not a shell assignment: sudo's env_reset and csh or fish as login shell both allow it.
-        prefix = ("sudo", "-n", "--") if sudo else ()
-        line = command_line((*prefix, "env", "LC_ALL=C", *argv))
+        prefix = (
+            roots_prefix(self.address) if root or self.address.user == "root" else (ENV_PROGRAM,)
+        )
+        line = command_line((*prefix, "LC_ALL=C", *argv))
         began = time.monotonic()
         says = shown(argv)[:160]  # a whole script would hide the message
         command = await loop.pool.run(self.address, line, stdin, timeout_s, says)
@@ -92,6 +99,15 @@ class SshShell:
         if sudo:
             check_sudo(ran, self.address)
         return ran
+
+
+def roots_prefix(address: Address) -> tuple[str, ...]:
+    """Words in front of a command that root is to run; variables may follow.
+
+    env, not a shell assignment: sudo's env_reset and csh or fish as login shell both allow it.
+    """
+    sudo = ("sudo", "-n", "--") if address.user != "root" else ()
+    return (*sudo, ENV_PROGRAM, ROOTS_PATH)
 
 
 def check_sudo(ran: Ran, address: Address) -> None:

@@ -35,8 +35,8 @@ def free_port() -> int:
 
 
 @contextmanager
-def sshd(folder: Path) -> Iterator[shell.Address]:
-    """The address of a server that runs as we do and lets us in. Skips the test without sshd."""
+def sshd(folder: Path, more: str = "") -> Iterator[shell.Address]:
+    """The address of a server that runs as we do and lets us in; `more` settings. Skips the test without sshd."""
     program = shutil.which("sshd") or shutil.which("/usr/sbin/sshd")
     if program is None:
         pytest.skip("OpenSSH's sshd is not installed")
@@ -46,7 +46,7 @@ def sshd(folder: Path) -> Iterator[shell.Address]:
     (folder / "host").chmod(0o600)
     (folder / "authorized").write_text(public + "\n")
     port = free_port()
-    (folder / "config").write_text(CONFIG.format(port=port, folder=folder))
+    (folder / "config").write_text(CONFIG.format(port=port, folder=folder) + more)
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     command = [program, "-D", "-e", "-f", str(folder / "config")]

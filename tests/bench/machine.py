@@ -23,7 +23,9 @@ from typing import Any
 
 from agents.facts import glance, health, linux
 from agents.jobs.spool import HOSTSIDE
+from agents.quote import command_line
 from agents.safety import apply
+from agents.ssh.shell import ENV_PROGRAM, ROOTS_PATH
 from agents.steps import scripts
 from agents.tools import fio
 
@@ -111,6 +113,7 @@ class Work:
         )
 
 
+IN_FRONT = command_line((ENV_PROGRAM, ROOTS_PATH, "LC_ALL=C")) + " "
 # A script that a lasting shell runs by itself: its words, the script.
 INLINE = re.compile(r"\{ set --(.*?); eval (.*); \} ?", re.DOTALL)
 
@@ -131,7 +134,7 @@ class Machine:
         """A command as `agents.ssh.shell` sends it."""
         if self.latency_s:
             await asyncio.sleep(self.latency_s)
-        line = INLINE.sub(r"sh -c \2 sh\1", line.removeprefix("env LC_ALL=C "))
+        line = INLINE.sub(r"sh -c \2 sh\1", line.removeprefix(IN_FRONT))
         for script, answer in SCRIPTS.items():
             if line.startswith(script):
                 return await answer(self, shlex.split(line[len(script) :]), stdin)

@@ -24,9 +24,10 @@ import uvloop
 
 from agents.quote import command_line
 from agents.ssh.lasting_shell import ENV
+from agents.ssh.shell import ENV_PROGRAM, ROOTS_PATH
 from tests.bench.machine import Answer, Machine
 
-LASTING = command_line(("env", *ENV, "sh"))  # what opens a shell that stays
+LASTING = command_line((ENV_PROGRAM, ROOTS_PATH, *ENV, "sh"))  # what opens a shell that stays
 # What agents.ssh.command writes to a shell that stays: a line, then two marks, the first with its exit code.
 MARKED = re.compile(
     rb"\A(.*?)\nprintf '\\n=%s %s\\n' ([0-9a-f]{32}) \$\? >&2; printf [^\n]* 0\n", re.DOTALL
