@@ -3,7 +3,7 @@
 # may. Where the host cannot do that, root runs the tool as before, and `ran_as` says why. Sourced by runner.sh, in the
 # spool directory. POSIX sh.
 first_user=61184 users=4096 # of systemd's range for dynamic users
-user='' own_mounts=''
+user='' own_mounts='' claimed=''
 
 as_user() { # COMMAND ARG...: becomes it; no exec brings a privilege back
   exec setpriv --reuid "$user" --regid "$user" --clear-groups --no-new-privs \
@@ -42,15 +42,28 @@ find_user() { # one that no account has and no process runs as
   case $number in '' | *[!0-9]*) number=$$ ;; esac
   user=$first_user
   if ! (as_user true) 2>/dev/null; then
-    why_root="this host's setpriv is missing or too old"
+    user='' why_root="this host's setpriv is missing or too old"
     return 1
   fi
   for more in 0 1 2 3 4 5 6 7 8 9; do
     user=$((first_user + (number + more) % users))
-    has_account || is_running || return 0
+    has_account && continue
+    claim && ! is_running && return
+    release
   done
-  user='' why_root="every user ID tried is in use"
+  user='' why_root="this host has no flock, or every user ID tried is in use"
   return 1
+}
+
+claim() { # no other job of this host has the user while this process lives, whatever installation sent it
+  { command exec 8>"../user-$user"; } 2>/dev/null && flock -n 8 2>/dev/null &&
+    [ "../user-$user" -ef /proc/self/fd/8 ] && claimed=yes
+}
+
+release() {
+  [ -z "$claimed" ] || rm -f "../user-$user"
+  exec 8>&-
+  claimed=''
 }
 
 has_account() {
@@ -147,16 +160,19 @@ leave() { # ends all that runs as the user; nothing of theirs stays for a tool t
   now
   until=$((ns + grace_s * 1000000000))
   while
-    (as_user sh -c 'kill -KILL -1') 2>/dev/null
+    # Another job may have the user since the leader of this one was killed: those processes are not ours.
+    [ -n "$claimed" ] || claim && (as_user sh -c 'kill -KILL -1') 2>/dev/null
     is_running
   do
     now
     [ "$ns" -lt $until ] || break
     sleep $tick || sleep 1
   done
-  [ -d "$place" ] && owns "$place" || return 0
-  find "$place" -xdev -mindepth 1 -maxdepth 1 -user "$user" -exec rm -rf -- {} +
-  chown 0 "$place"
+  if [ -d "$place" ] && owns "$place"; then
+    find "$place" -xdev -mindepth 1 -maxdepth 1 -user "$user" -exec rm -rf -- {} +
+    chown 0 "$place"
+  fi
+  release
 }
 
 owns() { # PATH: does it belong to the user?

@@ -89,14 +89,14 @@ lead() { # OWN_SESSION OWN_MOUNTS: runs the job to its end
     # shellcheck disable=SC2086
     frame $sampled
     open_streams
-    sample 9>&- &
+    sample 9>&- 8>&- &
     sampler=$!
   fi
   now
   started=$ns
-  launch "$1" </dev/null >stdout 2>stderr 9>&- &
+  launch "$1" </dev/null >stdout 2>stderr 9>&- 8>&- &
   tool=$!
-  watch_time 9>&- &
+  watch_time 9>&- 8>&- &
   watcher=$!
   # Only now, for a child would have this trap for a moment: outlive the tool to tell its end.
   trap : TERM

@@ -89,9 +89,9 @@ run_once() { # NUMBER: in the background, so that a TERM can end the wait for it
 open_streams() { # starts every command that goes on, and who stamps its lines; sets sources
   for number in $lasting; do
     mkfifo "pipe-$number"
-    sh "./sampled-$number" </dev/null >"pipe-$number" 2>/dev/null 9>&- &
+    sh "./sampled-$number" </dev/null >"pipe-$number" 2>/dev/null 9>&- 8>&- &
     sources="$sources $!"
-    stamp_lines "$number" <"pipe-$number" 9>&- &
+    stamp_lines "$number" <"pipe-$number" 9>&- 8>&- &
     sources="$sources $!"
   done
 }

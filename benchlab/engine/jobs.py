@@ -67,7 +67,7 @@ def why_root(kind: str, built: Any, target: Target, layout: Layout, facts: HostF
     ):
         return "the directory is not BenchLab's to hand over"
     if hosts.CONFINES.program not in facts.tools:
-        return "this host cannot confine it: that needs Linux with setpriv and unshare, and mount namespaces"
+        return "this host cannot confine it: that needs Linux with setpriv, unshare and flock, and mount namespaces"
     return ""
 
 

@@ -38,7 +38,7 @@ _converter = cattrs.Converter()
 CONFINES = Need(
     "confines",
     version_argv=(
-        *("unshare", "--mount", "--propagation", "slave", "setpriv"),
+        *("unshare", "--mount", "--propagation", "slave", "flock", "-s", "/", "setpriv"),
         *("--reuid", "65279", "--regid", "65279", "--clear-groups", "--no-new-privs"),
         *("--bounding-set=-all", "--inh-caps=-all", "true"),
     ),

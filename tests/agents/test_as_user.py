@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import time
 from dataclasses import replace
@@ -204,7 +205,7 @@ def test_a_program_in_a_closed_directory_is_run_by_root(shell, here, mount, tmp_
     assert found.meta.why_root == f"no other user can reach {program}"
 
 
-@pytest.mark.parametrize("lacking", ["setpriv", "unshare"])
+@pytest.mark.parametrize("lacking", ["setpriv", "unshare", "flock"])
 def test_a_host_without_the_programs(shell, here, mount, base, lacking):
     """As on old and small systems."""
     (base / "bin" / lacking).write_text("#!/bin/sh\nexit 1\n")
@@ -241,6 +242,59 @@ def test_a_user_who_exists_is_left_alone(shell, here, mount):
         assert found.meta.user == str(after)
         assert other.poll() is None
         other.kill()
+
+
+def slow_chown(base):
+    """The time between choosing a user and running as it, drawn out."""
+    (base / "bin" / "chown").write_text(
+        f'#!/bin/sh\nsleep 0.5\nexec {shutil.which("chown")} "$@"\n'
+    )
+    (base / "bin" / "chown").chmod(0o755)
+
+
+@SLOW
+def test_attempts_of_two_installations_never_have_one_user(shell, mount, base):
+    """Their numbers are the same, and they begin in the same moment; the end of one leaves the other alone."""
+    slow_chown(base)
+    number = os.getpid()
+    second = base / "second"
+    second.mkdir()
+    long, short = (job.Spool(f"{one}-{number}", root=True, base=str(base)) for one in "ab")
+    try:
+        job.start(shell, long, confined("id -u; sleep 2; echo whole", second))
+        job.start(shell, short, confined("id -u", mount))
+        users = set()
+        for here in (short, long):
+            polled = job.poll(shell, here, 20, outputs=())
+            assert polled.state is State.EXITED and polled.exit_code == 0, polled
+            users.add(polled.fetched.meta.user)
+        assert polled.fetched.files["stdout"].endswith(b"whole\n")
+    finally:
+        for here in (long, short):
+            job.stop(shell, here)
+    assert len(users) == 2 and "0" not in users
+    assert list((base / "benchlab-0").glob("user-*")) == []
+
+
+def test_a_directory_is_taken_back_without_ending_who_has_its_user_now(shell, here, mount, base):
+    """Its leader was killed, nothing of it ran on, and another job got the same user."""
+    other = job.Spool(f"other-{os.getpid()}", root=True, base=str(base))
+    place = base / "place"
+    place.mkdir()
+    job.start(shell, other, confined("echo $$ >pid; sleep 60", place, outputs=("pid",)))
+    pid = base / "benchlab-0" / other.name / "work" / "pid"
+    try:
+        eventually(lambda: pid.exists() and pid.read_text().strip())
+        user = pid.stat().st_uid
+        os.chown(mount, user, user)
+        (mount / "benchlab.dd").symlink_to("/etc/shadow")
+        os.lchown(mount / "benchlab.dd", user, user)
+        found = ran(shell, here, replace(sh("true"), place=str(mount)))
+        assert found.meta.user == "0" and mount.stat().st_uid == 0
+        assert list(mount.iterdir()) == []
+        assert job.poll(shell, other).state is State.RUNNING and lives(int(pid.read_text()))
+    finally:
+        job.stop(shell, other)
 
 
 DEVICE = Target("bl1", volume="/dev/sdb", size=1 << 40)
