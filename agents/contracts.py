@@ -192,6 +192,9 @@ class Job:
     place: str = ""  # path of the device or directory that it works on
     program: str = ""  # the one that a person named; empty: argv[0]
     room: int = 0  # bytes that it takes of the directory; 0: unknown
+    # It lays out what it measures, and its script asks once for the page cache to be dropped in between
+    lays_out: bool = False
+    keeps: bool = False  # what it leaves in the directory is for the next one there
     # Files below /proc/sys in which anything but 0 leaves what it does to root
     must_be_off: tuple[str, ...] = ()
 

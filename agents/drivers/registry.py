@@ -175,7 +175,7 @@ def needs_root(kind: str, built: Any, target: Target) -> str:
 
 
 def own_code(kind: str) -> bool:
-    """True when the tool runs what a person wrote, as root: an owner's to say, too."""
+    """True when the tool runs what a person wrote, as root where they say so: an owner's to say, too."""
     driver = tool(kind)
     return isinstance(driver, protocols.Scripted) and driver.OWN_CODE
 

@@ -3,6 +3,7 @@
 # may. Where the host cannot do that, root runs the tool as before, and `ran_as` says why. Sourced by runner.sh, in the
 # spool directory. POSIX sh.
 first_user=61184 users=4096 # of systemd's range for dynamic users
+keeper=65280 # nobody runs as it: owns between two jobs what the first one left for the next
 user='' own_mounts='' claimed=''
 
 as_user() { # COMMAND ARG...: becomes it; no exec brings a privilege back
@@ -112,7 +113,8 @@ open_directory() {
     why_root="the file system keeps the space that it needs for root"
     return 1
   fi
-  chown "$user" "$place" && return
+  chown "$user" "$place" &&
+    find "$place" -xdev -mindepth 1 -user "$keeper" -exec chown -h "$user:$user" {} + && return
   why_root="$place could not be opened for another user"
   return 1
 }
@@ -150,9 +152,19 @@ run_as_user() { # SETSID: becomes the tool. Limits that root does not have must 
   { ulimit -l unlimited; } 2>/dev/null
   # shellcheck disable=SC3045
   { ulimit -u unlimited || ulimit -p unlimited; } 2>/dev/null
-  export BENCHLAB_USER="$user"
-  cd work && exec ${1:+setsid} setpriv --reuid "$user" --regid "$user" --clear-groups --no-new-privs \
+  if [ -p asked ]; then
+    exec 7>asked 6<answered
+  fi
+  cd work && export BENCHLAB_USER="$user" HOME="$PWD" &&
+    exec ${1:+setsid} setpriv --reuid "$user" --regid "$user" --clear-groups --no-new-privs \
     --bounding-set=-all --inh-caps=-all sh -c "$command"
+}
+
+drop_once() { # drops the page cache for the user, when the tool's script asks for it between layout and measurement
+  exec 5<>asked 6>answered
+  read -r _ <&5
+  drop
+  echo "$dropped" >&6
 }
 
 leave() { # ends all that runs as the user; nothing of theirs stays for a tool that root runs
@@ -169,10 +181,19 @@ leave() { # ends all that runs as the user; nothing of theirs stays for a tool t
     sleep $tick || sleep 1
   done
   if [ -d "$place" ] && owns "$place"; then
-    find "$place" -xdev -mindepth 1 -maxdepth 1 -user "$user" -exec rm -rf -- {} +
-    chown 0 "$place"
+    give_back
   fi
   release
+}
+
+give_back() { # what root could follow or wait for goes in any case
+  if [ "$keeps" = yes ] && [ -n "$claimed" ]; then
+    find "$place" -xdev -mindepth 1 -user "$user" ! -type f ! -type d -exec rm -f -- {} +
+    find "$place" -xdev -mindepth 1 -user "$user" -exec chown -h "$keeper:$keeper" {} +
+  else
+    find "$place" -xdev -mindepth 1 -maxdepth 1 -user "$user" -exec rm -rf -- {} +
+  fi
+  chown 0 "$place"
 }
 
 owns() { # PATH: does it belong to the user?
@@ -187,7 +208,9 @@ take_back() { # a directory that was still open when the leader of a job was kil
   set -- $(LC_ALL=C ls -ldn -- "$place")
   user=$3
   if [ "$user" -ge $first_user ] && [ "$user" -lt $((first_user + users)) ] && ! has_account; then
+    kept=$keeps keeps=yes # whether that job's tool leaves something for the next is not known
     leave
+    keeps=$kept
   fi
   user=''
 }

@@ -92,6 +92,11 @@ lead() { # OWN_SESSION OWN_MOUNTS: runs the job to its end
     sample 9>&- 8>&- &
     sampler=$!
   fi
+  dropper=''
+  if [ -n "$user" ] && [ "$lays_out" = yes ] && mkfifo asked answered; then
+    drop_once 9>&- 8>&- &
+    dropper=$!
+  fi
   now
   started=$ns
   launch "$1" </dev/null >stdout 2>stderr 9>&- 8>&- &
@@ -118,10 +123,14 @@ caches() { # there is no read-back but the page cache itself: record it before a
   cached
   before=$cached_kib dropped=no
   if [ "$drop_caches" = yes ]; then
-    sync
-    { echo 3 >/proc/sys/vm/drop_caches; } 2>/dev/null && dropped=yes || dropped=refused
+    drop
   fi
   cached
+}
+
+drop() {
+  sync
+  { echo 3 >/proc/sys/vm/drop_caches; } 2>/dev/null && dropped=yes || dropped=refused
 }
 
 cached() {
@@ -137,7 +146,7 @@ note_running() { # the wall clock only now: a fork before the tool would be time
   wall
   now
   helpers=
-  for helper in $watcher $sampler $sources; do
+  for helper in $watcher $sampler $dropper $sources; do
     look "$helper" && helpers="$helpers $helper $born"
   done
   printf '%s\n' "noted_at=$at" "noted_from_ns=$from" "noted_ns=$ns" "started_ns=$started" \
@@ -164,13 +173,13 @@ collect() {
   done
   now
   # shellcheck disable=SC2086
-  kill -TERM $sampler $watcher $sources 2>/dev/null
+  kill -TERM $sampler $watcher $dropper $sources 2>/dev/null
   # shellcheck disable=SC2086
-  kill -CONT $sampler $watcher $sources 2>/dev/null # one that somebody stopped would be waited for without end
+  kill -CONT $sampler $watcher $dropper $sources 2>/dev/null # one that somebody stopped would be waited for without end
   if [ -f tool ]; then . ./tool; fi
   [ -n "$own_session" ] && kill -KILL "-$home" 2>/dev/null # what the tool left in its group
   ended_ns=$ns
-  wait $sampler $watcher 2>/dev/null # dash names the signal that ended one before it could handle it
+  wait $sampler $watcher $dropper 2>/dev/null # dash names the signal that ended one before it could handle it
   last=yes
   # shellcheck disable=SC2086
   [ -n "$sampled$lasting$each" ] && frame $sampled

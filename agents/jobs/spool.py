@@ -130,6 +130,8 @@ def archive(job: Job, sampled: Sequence[str | Watch], interval_s: float) -> byte
         "place": job.place,
         "program": job.program or job.argv[0],
         "room": str(job.room),
+        "lays_out": "yes" if job.lays_out else "no",
+        "keeps": "yes" if job.keeps else "no",
         "must_be_off": " ".join(job.must_be_off),
         "sampled": " ".join(name for name in sampled if isinstance(name, str)),
         "lasting": " ".join(number for number, watch in watches.items() if watch.lasting),

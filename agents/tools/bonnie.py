@@ -55,12 +55,13 @@ USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}(?::[A-Za-z0-9_][A-Za-z0-9_.
 
 SCRIPT = (
     rb"""#!/bin/sh
-# sh bonnie.sh PLACE USER BONNIE-ARGUMENT...   Runs bonnie++ in a new directory that is removed afterwards.
+# sh bonnie.sh PLACE USER|- BONNIE-ARGUMENT...   Runs bonnie++ in a new directory that is removed afterwards.
 """
     + _marks.SHELL
     + rb"""
 place=$1 user=$2
 shift 2
+[ "$user" != - ] || user=$(id -u):$(id -g) # as root it wants to be told
 rm -rf -- "$place" # of a run that was killed
 mkdir -- "$place" || exit
 trap 'rm -rf -- "$place"' EXIT
@@ -121,7 +122,10 @@ class Options:
         default=False, metadata={"help": "-b: no write buffering, fsync after each small file"}
     )
     user: str = field(
-        default="root", metadata={"help": "-u: user that runs it, by name or UID, or user:group"}
+        default="",
+        metadata={
+            "help": "-u: user to whom root changes for it, by name or UID, or user:group; empty: as for other tools"
+        },
     )
 
     def __post_init__(self) -> None:
@@ -137,12 +141,12 @@ class Options:
             )
         if self.file_max < self.file_min:
             raise OptionsError("file_max: smaller than file_min")
-        if not USER.fullmatch(self.user):
+        if self.user and not USER.fullmatch(self.user):
             raise OptionsError(f"user: {self.user!r} is not a user or user:group")
 
 
 def job(options: Options, target: Target) -> Job:
-    arguments = (options.user, *_arguments(options, target))
+    arguments = (options.user or "-", *_arguments(options, target))
     return _in_directory.job(
         RUNS, target, arguments, expected_s=_expected_s(options), writes=_writes(options)
     )
@@ -151,6 +155,10 @@ def job(options: Options, target: Target) -> Job:
 def precheck(options: Options, target: Target) -> Job | None:
     """bonnie++ checks nothing without doing it; what can be checked, Options does."""
     return None
+
+
+def needs_root(options: Options, target: Target) -> str:
+    return "the workload names the user to whom bonnie++ changes" if options.user else ""
 
 
 def room(options: Options, target: Target) -> int:

@@ -1,7 +1,8 @@
 """Anything else: a script of the person's own, and lines that say which figures its output holds.
 
-The script is the person's own code. It runs on the host as root, with the layout's mount point, volume and size in its
-environment; beyond the guard's look at the devices and paths that it names, BenchLab does not understand what it does.
+The script is the person's own code. It runs on the host with the layout's mount point, volume and size in its
+environment, as a user who may open these and nothing of root's, or as root where its writer says why. Beyond the
+guard's look at the devices and paths that it names, BenchLab does not understand what it does.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from agents.jobs.spool import plain
 from agents.texts import extraction
 
 LABEL = "command"
-OWN_CODE = True  # whoever may write one is root on the team's hosts
+OWN_CODE = True  # whoever may write one may run it as root on the team's hosts
 NEEDS: tuple[Need, ...] = ()  # nobody can tell; a missing program fails with its own words
 ACCESS_OF = {"outstanding": ("outstanding",)}
 SCRIPT = "command.sh"
+WHY_MAX = 200  # characters
 EXAMPLE = """cd "${BENCHLAB_MOUNT:?this needs a file system}"
 LC_ALL=C dd if=/dev/zero of=mine bs=8192 count=10000 conv=fsync 2>&1
 rm mine"""
@@ -30,10 +32,17 @@ class Options:
         default=EXAMPLE,
         metadata={
             "multiline": True,
-            "help": "a POSIX sh script. It is your own code, runs as root on the host, and BenchLab does not know what "
-            "it does. It begins in an empty directory; $BENCHLAB_MOUNT is the layout's directory or $BENCHLAB_VOLUME "
-            "its device (the other one is not set), $BENCHLAB_SIZE its bytes, $BENCHLAB_OUTSTANDING and "
-            "$BENCHLAB_PARAMETER are the options below",
+            "help": "a POSIX sh script. It is your own code, and BenchLab does not know what it does. It begins in an "
+            "empty directory; $BENCHLAB_MOUNT is the layout's directory or $BENCHLAB_VOLUME its device (the other one "
+            "is not set), $BENCHLAB_SIZE its bytes, $BENCHLAB_OUTSTANDING and $BENCHLAB_PARAMETER are the options "
+            "below",
+        },
+    )
+    why_root: str = field(
+        default="",
+        metadata={
+            "help": "reason why root must run it, which the plan shows; empty: it runs as a user of its own, who may "
+            "open the layout's directory or device and else what every user of the host may"
         },
     )
     extract: tuple[str, ...] = field(
@@ -68,6 +77,8 @@ class Options:
             raise OptionsError("command: there is nothing to run")
         if "\0" in self.command + self.parameter:
             raise OptionsError("command: it holds a NUL character")
+        if len(self.why_root) > WHY_MAX or not self.why_root.isprintable():
+            raise OptionsError(f"why_root: one line of at most {WHY_MAX} characters")
         if self.seconds > self.timeout_s:
             raise OptionsError(
                 f"timeout_s: {self.timeout_s} s is less than the {self.seconds} s it takes"
@@ -96,11 +107,12 @@ def job(options: Options, target: Target) -> Job:
         expected_s=float(options.seconds),
         timeout_s=float(options.timeout_s),
         writes=options.writes or None,
+        keeps=True,
     )
 
 
 def needs_root(options: Options, target: Target) -> str:
-    return "the script is an owner's own code, which may do anything on the host"
+    return options.why_root.strip()
 
 
 def precheck(options: Options, target: Target) -> Job | None:

@@ -57,6 +57,7 @@ SCRIPT = (
 # sh dd.sh write|read|device PATH BYTES DD-ARGUMENT...   Runs dd; it prints to stderr. A file is removed afterwards.
 """
     + _marks.SHELL
+    + _marks.FORGET
     + rb"""
 mode=$1 file=$2 bytes=$3
 shift 3
@@ -81,8 +82,7 @@ if [ "$mode" = read ]; then
         sed 's/^/layout: /' layout.txt >&2
         exit 1
     }
-    sync
-    if [ -w /proc/sys/vm/drop_caches ]; then echo 3 >/proc/sys/vm/drop_caches; fi
+    forget
 fi
 mark dd
 dd "$@"
@@ -202,6 +202,7 @@ def job(options: Options, target: Target) -> Job:
         expected_s=expected,
         timeout_s=expected * 10 + 600,
         writes=_writes(options, target, moved),
+        lays_out=bool(target.mount) and options.direction == "read",
     )
 
 
@@ -220,8 +221,6 @@ def precheck(options: Options, target: Target) -> Job | None:
 
 def needs_root(options: Options, target: Target) -> str:
     """O_NOATIME is for a file's owner, and /dev/zero is root's."""
-    if target.mount and options.direction == "read":
-        return "dd reads a file that was laid out before it, and only root may drop the page cache between the two"
     if options.direction == "write" and "noatime" in options.iflag:
         return "only root may open dd's source with noatime"
     return ""

@@ -10,7 +10,7 @@ What sysbench 1.0.20 does: it writes zeros, which a layer that compresses swallo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agents.command_forms import PATH
 from agents.contracts import (
@@ -58,6 +58,7 @@ SCRIPT = (
 # sh sysbench.sh PLACE prepare|new SYSBENCH-ARGUMENT...   Runs its fileio test in a new directory that is removed again.
 """
     + _marks.SHELL
+    + _marks.FORGET
     + rb"""
 place=$1 first=$2
 shift 2
@@ -72,8 +73,7 @@ if [ "$first" = prepare ]; then
         sed 's/^/prepare: /' prepare.txt >&2
         exit 1
     }
-    sync
-    if [ -w /proc/sys/vm/drop_caches ]; then echo 3 >/proc/sys/vm/drop_caches; fi
+    forget
 fi
 told() ( # never the first to go: what sysbench says when it is stopped passes, too
     trap '' INT TERM
@@ -187,9 +187,10 @@ class Options:
 def job(options: Options, target: Target) -> Job:
     first = "new" if options.mode == "seqwr" else "prepare"
     arguments = (first, *_arguments(options))
-    return _in_directory.job(
+    work = _in_directory.job(
         RUNS, target, arguments, expected_s=_expected_s(options), writes=_writes(options)
     )
+    return replace(work, lays_out=first == "prepare")
 
 
 def precheck(options: Options, target: Target) -> Job | None:
@@ -198,8 +199,6 @@ def precheck(options: Options, target: Target) -> Job | None:
 
 
 def needs_root(options: Options, target: Target) -> str:
-    if options.mode != "seqwr":
-        return "sysbench lays out its files first, and only root may drop the page cache before it measures"
     return ""
 
 

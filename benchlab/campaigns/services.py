@@ -82,7 +82,7 @@ def find_or_create_workload(
 
 
 def _check_owner(team: Team, user: Person, name: str, what: str) -> None:
-    """Refuse who is no owner: code that runs as root on the team's hosts could destroy any disk. Raises
+    """Refuse who is no owner: code that can run as root on the team's hosts could destroy any disk. Raises
     ValidationError.
     """
     if not has_role(user, team.pk, Role.OWNER):

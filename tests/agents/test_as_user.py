@@ -16,11 +16,13 @@ from agents.contracts import Target
 from agents.drivers import registry
 from agents.jobs import job
 from agents.jobs.job import State
-from agents.tools import fio
+from agents.outputs import sysbench_text
+from agents.tools import _marks, fio
 from tests.agents.conftest import sh, shell_as
 from tests.agents.spools import eventually, lives
 
 FIRST, USERS = 61184, 4096
+MODES = tuple(sysbench_text.MODES)
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
@@ -252,6 +254,75 @@ def slow_chown(base):
     (base / "bin" / "chown").chmod(0o755)
 
 
+LAID_OUT = [
+    *(
+        pytest.param(
+            "sysbench", {"mode": mode, "size": 1 << 20, "files": 2, "time_s": 1}, marks=SLOW
+        )
+        for mode in MODES
+    ),
+    ("dd", {"direction": "read", "block_size": 4096, "count": 64}),
+    pytest.param("bonnie", {"size": 0, "files": 1}, marks=SLOW),
+]
+
+
+@pytest.mark.parametrize(("kind", "told"), LAID_OUT, ids=str)
+def test_the_page_cache_is_dropped_between_layout_and_measurement(
+    shell, here, mount, base, kind, told
+):
+    """The tool's user asks for it; who writes all to the disks first is that user, and then root."""
+    if shutil.which(registry.tool(kind).NEEDS[0].program) is None:
+        pytest.skip(f"{kind} is not installed here")
+    log = base / "synced"
+    log.touch()
+    log.chmod(0o666)
+    (base / "bin" / "sync").write_text(f"#!/bin/sh\nid -u >>{log}\n")
+    (base / "bin" / "sync").chmod(0o755)
+    driver = registry.tool(kind)
+    built, target = options.build(driver.Options, told), Target("bl1", mount=str(mount))
+    assert registry.needs_root(kind, built, target) == ""
+    work = replace(driver.job(built, target), drop_caches=False, unprivileged=True)
+    found = ran(shell, here, replace(work, place=str(mount)), work.outputs)
+    assert found.meta.exit_code == 0, found.files
+    assert found.meta.user != "0" and found.meta.why_root == "" and driver.parse(found.files, built)
+    assert log.read_text().split() == ([found.meta.user, "0"] if work.lays_out else [])
+    assert work.lays_out == (kind != "bonnie" and told.get("mode") != "seqwr")
+
+
+def test_a_layout_whose_cache_nobody_drops_fails(shell, here, mount, base):
+    """Its figures would be those of the page cache."""
+    script = _marks.FORGET.decode() + "echo $$ >pid; sleep 1; forget; echo measured"
+    job.start(shell, here, replace(confined(script, mount), lays_out=True))
+    spool = base / "benchlab-0" / here.name
+    eventually(lambda: (spool / "work" / "pid").exists())
+    noted = next(line for line in (spool / "running").read_text().split("\n") if "helpers=" in line)
+    for pid in noted.split('"')[1].split()[::2]:
+        os.kill(int(pid), 9)
+    polled = job.poll(shell, here, 20, outputs=())
+    assert polled.state is State.EXITED and polled.exit_code != 0
+    assert polled.fetched.files["stdout"] == b""
+
+
+def test_what_a_command_leaves_is_there_for_the_next(shell, here, mount, base):
+    """Of another user, who may change it; nothing that root could follow is among it, and nothing is root's."""
+    again = job.Spool(f"attempt-{os.getpid() + 1}", root=True, base=here.base)
+    first = 'id -u; cd "$BENCHLAB_MOUNT"; mkdir data; cd data; echo one >file; mkfifo pipe; ln -s /etc/shadow link'
+    then = 'id -u; cd "$BENCHLAB_MOUNT/data"; ls -A; cat file; echo two >>file; cat file; rm file; mkdir new'
+    users = set()
+    for spool, script, after in ((here, first, ["file"]), (again, then, ["new"])):
+        built = options.build(registry.tool("command").Options, {"command": script})
+        work = registry.tool("command").job(built, Target("bl1", mount=str(mount)))
+        work = replace(work, drop_caches=False, unprivileged=True, place=str(mount))
+        found = ran(shell, spool, work)
+        assert found.files["stderr"] == b"" and found.meta.user != "0"
+        users.add(found.meta.user)
+        assert [one.name for one in (mount / "data").iterdir()] == after
+        assert mount.stat().st_uid == 0 != (mount / "data").stat().st_uid
+        assert str((mount / "data").stat().st_uid) not in users
+    assert found.files["stdout"].decode().split("\n")[1:-1] == ["file", "one", "one", "two"]
+    assert len(users) == 2
+
+
 @SLOW
 def test_attempts_of_two_installations_never_have_one_user(shell, mount, base):
     """Their numbers are the same, and they begin in the same moment; the end of one leaves the other alone."""
@@ -314,14 +385,20 @@ MOUNTED = Target("bl1", mount="/mnt/bl1", size=1 << 40)
         ("fio", {"job_file": "[a]\ndirect=1\n[b]\nsize=1g\n"}, DEVICE, "page cache"),
         ("dd", {}, DEVICE, ""),
         ("dd", {"direction": "read"}, DEVICE, ""),
-        ("dd", {"direction": "read"}, MOUNTED, "drop the page cache"),
+        ("dd", {"direction": "read"}, MOUNTED, ""),
         ("dd", {"iflag": ("noatime",)}, MOUNTED, "noatime"),
         ("pg_test_fsync", {"program": "/opt/x/pg_test_fsync"}, MOUNTED, ""),
-        ("sysbench", {"mode": "seqwr"}, MOUNTED, ""),
-        ("sysbench", {}, MOUNTED, "drop the page cache"),
-        ("bonnie", {}, MOUNTED, "more than read and write the target"),
+        *(("sysbench", {"mode": mode}, MOUNTED, "") for mode in MODES),
+        ("bonnie", {}, MOUNTED, ""),
+        ("bonnie", {"user": "daemon"}, MOUNTED, "names the user"),
         ("dynamo", {}, DEVICE, "more than read and write the target"),
-        ("command", {}, MOUNTED, "an owner's own code"),
+        ("command", {}, MOUNTED, ""),
+        (
+            "command",
+            {"why_root": "it mounts what it measures"},
+            DEVICE,
+            "it mounts what it measures",
+        ),
     ],
 )
 def test_which_tools_need_root(kind, told, target, why):
