@@ -245,15 +245,20 @@ def clock_set(samples: bytes) -> float:
 def _answer(said: bytes) -> dict[str, str]:
     answer = _pairs(said.decode(errors="replace"))
     if not answer.keys() & {"start", "state"}:
-        raise AgentError(f"unexpected answer from the host: {said[:200]!r}")
+        raise _unexpected(repr(said[:200]))
     return answer
+
+
+def _unexpected(said: str) -> AgentError:
+    """Where the host is at fault, and no code of ours."""
+    return AgentError(f"unexpected answer from the host: {said}", Reason.COMMAND_FAILED)
 
 
 def _state(answer: Mapping[str, str]) -> State:
     try:
         return State(answer.get("state", ""))
     except ValueError:
-        raise AgentError(f"unexpected answer from the host: {dict(answer)}") from None
+        raise _unexpected(str(dict(answer))) from None
 
 
 def _pairs(text: str) -> dict[str, str]:
@@ -312,7 +317,7 @@ def _number(notes: Mapping[str, str], name: str) -> float | None:
 
 def _exit(code: float | None) -> int | None:
     if code is not None and code > 255:
-        raise AgentError(f"unexpected answer from the host: exit code {code:.0f}")
+        raise _unexpected(f"exit code {code:.0f}")
     return None if code is None else int(code)
 
 

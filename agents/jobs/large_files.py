@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from agents.contracts import AgentError, Shell
+from agents.contracts import AgentError, Reason, Shell
 from agents.jobs import spool
 
 
@@ -17,7 +17,12 @@ def read(shell: Shell, where: spool.Spool, one: spool.Waiting, number: int) -> b
         if head == b"packed=yes":
             raw = zlib.decompressobj(wbits=31).decompress(raw, spool.PIECE + 1)
     except zlib.error as error:
-        raise AgentError(f"a chunk of {one.name} arrived incomplete: {error}") from None
+        raise AgentError(
+            f"a chunk of {one.name} arrived incomplete: {error}", Reason.COMMAND_FAILED
+        ) from None
     if len(raw) != wanted:
-        raise AgentError(f"a chunk of {one.name} arrived incomplete: {len(raw)} of {wanted} bytes")
+        raise AgentError(
+            f"a chunk of {one.name} arrived incomplete: {len(raw)} of {wanted} bytes",
+            Reason.COMMAND_FAILED,
+        )
     return raw

@@ -186,16 +186,21 @@ def unpack(raw: bytes, expected: Mapping[str, str]) -> dict[str, bytes]:
                     continue
                 if last not in expected or not member.isreg():
                     raise AgentError(
-                        f"the host sent {last!r}, which was not requested or is not a plain file"
+                        f"the host sent {last!r}, which was not requested or is not a plain file",
+                        Reason.COMMAND_FAILED,
                     )
                 extracted = tar.extractfile(member)
                 assert extracted is not None
                 found[expected[last]] = extracted.read()
     except tarfile.TarError as error:
-        raise AgentError(f"the outputs arrived incomplete: {error}") from None
+        raise _incomplete(str(error)) from None
     if last != "benchlab":
-        raise AgentError("the outputs arrived incomplete: the last file is missing")
+        raise _incomplete("the last file is missing")
     return found
+
+
+def _incomplete(why: str) -> AgentError:
+    return AgentError(f"the outputs arrived incomplete: {why}", Reason.COMMAND_FAILED)
 
 
 def told_of(raw: bytes, expected: Mapping[str, str]) -> tuple[Waiting, ...]:
@@ -206,6 +211,8 @@ def told_of(raw: bytes, expected: Mapping[str, str]) -> tuple[Waiting, ...]:
     for line in raw.decode(errors="replace").splitlines():
         size, _, path = line.partition(" ")
         if path not in expected or not re.fullmatch(r"[0-9]{1,15}", size):
-            raise AgentError(f"the host listed {line!r}, which was not requested")
+            raise AgentError(
+                f"the host listed {line!r}, which was not requested", Reason.COMMAND_FAILED
+            )
         found.append(Waiting(expected[path], path, int(size)))
     return tuple(found)

@@ -1,5 +1,8 @@
 """Commands on one channel of a connection: a single one, or one after the other, to a `sh` that stays.
 
+A login shell may print lines of its own before (a `.bashrc` that greets). So what a command printed begins behind a
+line that nothing else can know.
+
 The second is for hosts where a channel is dear: sshd forks twice and starts a login shell for every command that has a
 channel of its own: 60 ms on a slow host, where the command itself takes 10. Each command has gone, and has said its
 exit code, before the next one is sent.
@@ -28,6 +31,7 @@ class Command(asyncssh.SSHClientSession[bytes]):
     def __init__(self) -> None:
         self.output: dict[int | None, bytearray] = {None: bytearray(), 1: bytearray()}
         self.size = 0
+        self.mark = secrets.token_hex(16)
         self.exit_code: int | None = None
         self.error: Exception | None = None
         self.over = asyncio.Event()
@@ -38,6 +42,10 @@ class Command(asyncssh.SSHClientSession[bytes]):
     def sent(self) -> bool:
         """True when the host may have got it: asyncssh opens the channel, then sends the line."""
         return hasattr(self, "channel")
+
+    def behind_mark(self, line: str) -> str:
+        """The line for any login shell, csh and fish too; the last command's exit code is that of all."""
+        return f"echo {self.mark}; {line}"
 
     def connection_made(self, chan: Any) -> None:
         self.channel = chan
@@ -88,13 +96,29 @@ class Command(asyncssh.SSHClientSession[bytes]):
         if self.exit_code is None:
             raise self.error or asyncssh.ConnectionLost("no exit status received")
 
+    def cut(self) -> None:
+        """Take away what the login shell printed before a line that went out `behind_mark`.
+
+        Raises AgentError when the command was never begun: its exit code would be the login shell's.
+        """
+        mark, output = self.mark.encode() + b"\n", self.output[None]
+        begins = output.find(mark)
+        if begins < 0:
+            said = (output + self.output[ERR]).decode(errors="replace").strip() or "no output"
+            raise AgentError(
+                f"the user's login shell ended with exit code {self.exit_code} and did not run the command; check the"
+                f" shell's start-up files there (.bashrc). It printed: {said[:400]}",
+                Reason.COMMAND_FAILED,
+            )
+        del output[: begins + len(mark)]
+
 
 class Lasting(Command):
-    """The channel of such a shell. Behind what a command printed stands a line that nothing else can know."""
+    """The channel of such a shell. Behind what a command printed stands another such line."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.mark = secrets.token_hex(16)
+        self.begins = b"+%s\n" % self.mark.encode()
         self.ends = re.compile(rb"\n=%s ([0-9]+)\n" % self.mark.encode())
         self.said: dict[int | None, bytes] = {}  # stream -> what one command printed there
         self.searched = dict.fromkeys(self.output, 0)
@@ -102,8 +126,8 @@ class Lasting(Command):
         self.answered = asyncio.Event()
 
     def line(self, text: str) -> bytes:
-        end = f"printf '\\n=%s %s\\n' {self.mark}"
-        return f"{text}\n{end} $? >&2; {end} 0\n".encode()
+        begin, end = f"echo +{self.mark}", f"printf '\\n=%s %s\\n' {self.mark}"
+        return f"{begin}; {begin} >&2\n{text}\n{end} $? >&2; {end} 0\n".encode()
 
     def data_received(self, data: bytes, datatype: int | None) -> None:
         super().data_received(data, datatype)
@@ -112,7 +136,7 @@ class Lasting(Command):
         if found is None:
             self.searched[datatype] = max(0, len(output) - len(self.mark) - 8)
             return
-        self.said[datatype] = bytes(output[: found.start()])
+        self.said[datatype] = bytes(output[: found.start()].partition(self.begins)[2])
         if datatype == ERR:
             self.code = int(found[1])
         if len(self.said) == len(self.output):

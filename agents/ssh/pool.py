@@ -84,12 +84,13 @@ class Pool:
         self, address: Address, line: str, stdin: bytes, timeout_s: float, says: str
     ) -> Command:
         command = Command()
-        link = await self.open(address, line, command, timeout_s, says)
+        link = await self.open(address, command.behind_mark(line), command, timeout_s, says)
         try:
             async with limited(address, command, timeout_s, says):
                 await command.feed(stdin)
                 await command.over.wait()
                 command.check()
+                command.cut()
         finally:
             release(link, command)
         return command

@@ -35,8 +35,11 @@ def free_port() -> int:
 
 
 @contextmanager
-def sshd(folder: Path, more: str = "") -> Iterator[shell.Address]:
-    """The address of a server that runs as we do and lets us in; `more` settings. Skips the test without sshd."""
+def sshd(folder: Path, more: str = "", bashrc: str = "") -> Iterator[shell.Address]:
+    """The address of a server that runs as we do and lets us in; `more` settings, and `bashrc` as the user's.
+
+    Skips the test without sshd.
+    """
     program = shutil.which("sshd") or shutil.which("/usr/sbin/sshd")
     if program is None:
         pytest.skip("OpenSSH's sshd is not installed")
@@ -46,6 +49,9 @@ def sshd(folder: Path, more: str = "") -> Iterator[shell.Address]:
     (folder / "host").chmod(0o600)
     (folder / "authorized").write_text(public + "\n")
     port = free_port()
+    if bashrc:
+        (folder / ".bashrc").write_text(bashrc)
+        more = f"{more}SetEnv HOME={folder}\n"
     (folder / "config").write_text(CONFIG.format(port=port, folder=folder) + more)
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.contracts import AgentError, ParseError, Reason
+from agents.contracts import AgentError, ParseError, Ran, Reason
 from agents.jobs import job, spool
 from agents.jobs.job import State
 from tests.agents.conftest import sh, shell_as, work
@@ -176,3 +176,10 @@ def test_other_damage_is_an_error_with_its_line(raw, line):
     with pytest.raises(ParseError) as caught:
         job.frames(raw)
     assert caught.value.line == line
+
+
+@pytest.mark.parametrize("said", [b"Welcome\n", b"state=dancing\n", b"state=exited\nexit=999\n"])
+def test_an_answer_that_is_not_ours_is_the_hosts_fault(said):
+    with pytest.raises(AgentError, match="unexpected answer from the host") as caught:
+        job.polled(Ran((), 0, said, b"", 0.1), job.Spool("attempt-1"), 0, None)
+    assert caught.value.reason is Reason.COMMAND_FAILED

@@ -17,6 +17,7 @@ from agents.contracts import AgentError, Ran, Reason, Secret
 from agents.jobs import job
 from agents.jobs.job import State
 from agents.ssh import command, dial, keys, loop, pool, shell
+from agents.ssh.lasting_shell import LastingShell
 from tests.agents.conftest import sh, work
 from tests.agents.sshd import free_port, sshd
 
@@ -270,3 +271,36 @@ def test_a_start_cut_off_in_the_middle_can_be_repeated(remote, base):
     while job.poll(remote, spool).state is not State.ABSENT:
         assert time.monotonic() < limit
         time.sleep(0.1)
+
+
+NOISY = "echo; echo Welcome; echo start=already; printf 'state=exited exit=0'; echo mail >&2\n"
+
+
+def test_what_the_login_shell_prints_is_no_part_of_an_answer(tmp_path, base):
+    """A .bashrc may print whatever it likes, even what one of our scripts could."""
+    with sshd(tmp_path, bashrc=NOISY) as made:
+        noisy = shell.connect(made)
+        script = 'printf "%s|" "$@"; echo oops >&2; exit 7'
+        for run in (noisy.run, LastingShell(noisy).run):
+            for _ in range(2):
+                ran = run(("sh", "-c", script, "x", "a b", "$HOME"))
+                assert (ran.exit_code, ran.stdout) == (7, b"a b|$HOME|")
+                assert ran.stderr.endswith(b"oops\n")
+        spool = job.Spool("attempt-1", root=False, base=str(base))
+        started = job.start(noisy, spool, dataclasses.replace(sh("echo done"), root=False))
+        assert not started.already
+        assert job.poll(noisy, spool, 10).state is State.EXITED
+        assert job.fetch(noisy, spool).files["stdout"] == b"done\n"
+        job.remove(noisy, spool)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_login_shell_that_ends_before_the_command_is_said(tmp_path, code):
+    """With exit code 0 the command would seem to have succeeded."""
+    with sshd(tmp_path, bashrc=f"echo Closed for repair; exit {code}\n") as made:
+        shut = shell.connect(made)
+        for _ in range(2):
+            with refused(Reason.COMMAND_FAILED, "login shell", f"exit code {code}", "Closed for"):
+                shut.run(("wipefs", "--version"))
+        with refused(Reason.CONNECTION_LOST, f"exit code {code}"):
+            LastingShell(shut).run(("true",), root=True)
