@@ -39,6 +39,7 @@ class Reason(StrEnum):
     BAD_FACTS = "bad_facts"
     NO_DEVICES = "no_devices"
     NO_SPACE = "no_space"
+    READ_ONLY = "read_only"
     TOO_LARGE = "too_large"
     TOO_LATE = "too_late"
     CHANGED_MEANWHILE = "changed_meanwhile"

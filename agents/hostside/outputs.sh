@@ -14,7 +14,7 @@ pack() { # FILE...: a tar of all there is, the marker last; `waiting` in it tell
   note_fetch || {
     rm -f reserve
     note_fetch
-  } || no_space
+  } || cannot_write
   : >waiting
   found=
   for file in stdout stderr samples runner.log begun running ended halted fetched ran_as "$@"; do
@@ -22,7 +22,7 @@ pack() { # FILE...: a tar of all there is, the marker last; `waiting` in it tell
     { [ -e "$file" ] || [ -h "$file" ]; } && found="$found $file"
   done
   # shellcheck disable=SC2086
-  ls -lnd $found >listed || no_space # one fork for all their sizes
+  ls -lnd $found >listed || cannot_write # one fork for all their sizes
   fitting
   # shellcheck disable=SC2086
   exec tar -cf - $found waiting benchlab
@@ -33,8 +33,9 @@ note_fetch() { # fails where there is no space left
   [ -s fetched ]
 }
 
-no_space() {
-  echo "No space left in $PWD" >&2
+cannot_write() { # why: a disk is full, without inodes or read-only
+  echo "cannot write in $PWD: $(cp settings tried 2>&1)" >&2
+  rm -f tried
   exit 3
 }
 

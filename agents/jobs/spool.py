@@ -108,10 +108,16 @@ def checked(ran: Ran, spool: Spool, verb: str) -> Ran:
     """Answer of a verb of the runner, unchanged. Raises AgentError when it failed."""
     if ran.exit_code:
         said = ran.stderr.decode(errors="replace").strip() or "no output"
-        full = "No space left" in said or "full" in said
-        reason = Reason.NO_SPACE if full else Reason.COMMAND_FAILED
-        raise AgentError(f"{verb} of {spool.name} failed: {said} (exit {ran.exit_code})", reason)
+        says = f"{verb} of {spool.name} failed: {said} (exit {ran.exit_code})"
+        raise AgentError(says, _reason(said))
     return ran
+
+
+def _reason(said: str) -> Reason:
+    if "Read-only file system" in said:
+        return Reason.READ_ONLY
+    full = "No space left" in said or "full" in said
+    return Reason.NO_SPACE if full else Reason.COMMAND_FAILED
 
 
 def archive(job: Job, sampled: Sequence[str | Watch], interval_s: float) -> bytes:

@@ -131,8 +131,12 @@ WORDS: dict[str, Words] = {
     ),
     Reason.NO_SPACE: Words(
         "There is not enough space.",
-        "Make the test file smaller, or give the layout more or larger devices. Where the host's own disk is full, free"
-        " space there.",
+        "Make the test file smaller, or give the layout more or larger devices. Where the host's own disk is full (df,"
+        " df -i), free space there.",
+    ),
+    Reason.READ_ONLY: Words(
+        "The host's own file system is read-only, so a run can be neither started there nor fetched.",
+        "The host's kernel log (dmesg) says what made it so. Make it writable again; then retry, or tear down again.",
     ),
     Reason.TOO_LARGE: Words(
         "What the tool wrote is more than BenchLab keeps of one run.",

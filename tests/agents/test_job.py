@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import subprocess
 import time
 from contextlib import suppress
@@ -77,11 +78,38 @@ def test_a_disk_that_others_fill_is_named(shell, small_disk, here):
     with (small_disk / "filler").open("wb", buffering=0) as filler, suppress(OSError):
         while filler.write(bytes(4096)):
             pass
-    with pytest.raises(AgentError, match="No space left in ") as raised:
+    with pytest.raises(AgentError, match="No space left on device") as raised:
         job.fetch(shell, here)
     assert raised.value.reason is Reason.NO_SPACE
     (small_disk / "filler").unlink()
     assert job.fetch(shell, here).meta.exit_code == 0
+
+
+def test_a_disk_that_became_read_only_is_called_that(shell, small_disk, here):
+    job.start(shell, here, sh("true"))
+    finish(shell, here)
+    remount(small_disk, "ro")
+    other = dataclasses.replace(here, name="attempt-2")
+    for call in (lambda: job.fetch(shell, here), lambda: job.start(shell, other, sh("true"))):
+        with pytest.raises(AgentError, match="Read-only file system") as raised:
+            call()
+        assert raised.value.reason is Reason.READ_ONLY
+    remount(small_disk, "rw")
+    assert job.fetch(shell, here).meta.exit_code == 0
+
+
+def test_a_disk_without_inodes_is_called_full(shell, small_disk, here):
+    job.start(shell, here, sh("true"))
+    finish(shell, here)
+    now = os.statvfs(small_disk)
+    remount(small_disk, f"nr_inodes={now.f_files - now.f_ffree}")
+    with pytest.raises(AgentError, match="No space left on device") as raised:
+        job.fetch(shell, here)
+    assert raised.value.reason is Reason.NO_SPACE
+
+
+def remount(place, option):
+    subprocess.run(["mount", "-o", f"remount,{option}", str(place)], check=True)
 
 
 def test_frames_surround_the_tool(shell, here):
