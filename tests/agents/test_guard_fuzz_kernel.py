@@ -1,7 +1,8 @@
 """The guard on made-up hosts whose kernel has disks open: what the kernel prints is parsed, and the truth is known.
 
 Whoever set an export or a loop up may have done so in a container, by a name that is another disk's here, or by a node
-that is gone since. The oracle knows which device it really was.
+that is gone since. Programs have devices open too (virtual machines, servers of nbd, ublk and vhost-user), containers
+have mounted them, or VFIO took them away. The oracle knows which device it really was.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from agents.facts import linux
 from agents.safety.guard import Spare, refusals
 from benchlab.testing.profiles import examples
 from tests.agents.linux_host import output, pairs, sysfs
-from tests.agents.made_up import LAYOUT, wiping
+from tests.agents.made_up import LAYOUT, disk, spare, wiping
 
 NAMES = ("sdb", "sdc", "sdd", "sde")
 SIZES = (2097152, 2097152, 4194304)  # sectors
@@ -29,14 +30,21 @@ BY_PATH = {
     "zram": "/sys/class/block/zram{n}/backing_dev:{path}",
     "usb": "/sys/kernel/config/usb_gadget/g/functions/m.{n}/lun.0/file:{path}",
     "scst": "/sys/kernel/scst_tgt/devices/d{n}/filename:{path}",
-    "xfs": "/proc/self/mountinfo:3{n} 27 8:99 / /x{n} rw - xfs /dev/sdz rw,logdev={path}",
 }
+# Mounted file systems that name a further device in their options.
+BY_OPTION = ("xfs rw,logdev", "xfs rw,rtdev", "jfs rw,jdev", "reiserfs rw,jdev", "erofs ro,device")
 BY_NUMBER = {
     "iblock": "{core}/iblock_{n}/l/info:        Major: {major} Minor: {minor}  CLAIMED: IBLOCK",
     "bcachefs": "/sys/fs/bcachefs/u/dev-{n}/block/dev:{major}:{minor}",
     "rnbd": "/sys/class/rnbd-server/ctl/devices/{n}/block_dev/dev:{major}:{minor}",
     "xen": "/sys/bus/xen-backend/devices/vbd-{n}/physical_device:{major:x}:{minor:x}",
 }
+PSCSI = (
+    "{core}/pscsi_{n}/l/info:        SCSI Device Bus Location: Channel ID: 0 Target ID: 1 LUN: 2 Host ID: {n}\n"
+    "{core}/pscsi_{n}/l/udev_path:/dev/sg1"
+)
+PASSTHRU = "/sys/kernel/config/nvmet/subsystems/nqn:{n}/passthru/device_path:/dev/nvme{n}"
+PROGRAMS = ("qemu-system-x86", "nbd-server", "ublk", "vhost", "qemu-nbd", "tcmu-runner")
 
 
 @dataclass
@@ -50,6 +58,11 @@ class Made:
     backing: list[str] = field(default_factory=list)
     losetup: list[str] = field(default_factory=list)
     drbd: list[str] = field(default_factory=list)
+    raw: list[str] = field(default_factory=list)
+    picked: list[str] = field(default_factory=list)
+    tables: list[str] = field(default_factory=list)
+    programs: list[str] = field(default_factory=list)
+    opened: list[str] = field(default_factory=list)
     # A device -> the disk that it is on
     disk_of: dict[str, str] = field(default_factory=dict)
     minors: dict[str, int] = field(default_factory=dict)
@@ -79,10 +92,9 @@ class Host:
                 self.made.tree.append(f"/sys/class/block/{below}/holders/dm-{number}")
         self.devices = tuple(self.made.disk_of)
         self.disks = [name for name in self.devices if name in NAMES]
+        ways = (self.by_path, self.by_path, self.by_number, self.loop, *[self.other] * 3)
         for number in range(self.random.choice((0, 1, 1, 1, 2, 3))):
-            self.random.choice((self.by_path, self.by_path, self.by_number, self.loop, self.other))(
-                number
-            )
+            self.random.choice(ways)(number)
         if self.rare(40):
             module = self.random.choice(("target_core_mod", "nvmet"))
             self.made.served.append(f"/sys/module/{module}")
@@ -118,7 +130,7 @@ class Host:
 
     def by_path(self, number: int) -> None:
         kind = self.random.choice(list(BY_PATH))
-        path = self.resolved(number, spaces=kind != "xfs")
+        path = self.resolved(number, spaces=True)
         self.made.files.append(BY_PATH[kind].format(core=CORE, n=number, path=path))
 
     def resolved(self, number: int, spaces: bool) -> str:
@@ -160,13 +172,74 @@ class Host:
         self.opens(name)
 
     def other(self, number: int) -> None:
-        if self.rare(2):
-            name = self.random.choice(self.devices)
-            self.made.served.append(f"/proc/fs/jbd2/{name}")
-            self.opens(name)
+        ways = (self.option, self.drbd, self.journal, self.raw, self.pscsi, self.passthru, self.mount,
+                self.program, self.mapping)  # fmt: skip
+        self.random.choice(ways)(number, self.random.choice(self.devices))
+
+    def option(self, number: int, _: str) -> None:
+        kind, _, more = self.random.choice(BY_OPTION).partition(" ")
+        path = self.resolved(number, spaces=False)
+        line = f"3{number} 27 8:99 / /x{number} rw - {kind} /dev/sdz {more}={path}"
+        self.made.files.append(f"/proc/self/mountinfo:{line}")
+
+    def drbd(self, number: int, _: str) -> None:
+        path = self.resolved(number, spaces=False)
+        self.made.drbd.append(f'resource r{number} {{\n disk\t\t"{path}";\n}}')
+
+    def journal(self, _: int, name: str) -> None:
+        self.made.served.append(f"/proc/fs/jbd2/{name}")
+        self.opens(name)
+
+    def raw(self, number: int, name: str) -> None:
+        minor = self.made.minors[name]
+        self.made.served.append(f"/sys/class/raw/raw{number + 1}")
+        self.made.raw.append(f"/dev/raw/raw{number + 1}:\tbound to major 8, minor {minor}")
+        self.opens(name)
+
+    def pscsi(self, number: int, _: str) -> None:
+        name = self.random.choice(self.disks)
+        self.made.files.append(PSCSI.format(core=CORE, n=number))
+        self.made.served.append(f"/sys/class/scsi_device/{number}:0:1:2/device/block/{name}")
+        self.opens(name)
+
+    def passthru(self, number: int, _: str) -> None:
+        """A whole NVMe controller: its disks have no node of their own there."""
+        name = self.random.choice(self.disks)
+        self.made.files.append(PASSTHRU.format(n=number))
+        self.made.backing.append(f"5 {90 + number} f1 {number:x} 2180 /dev/nvme{number}")
+        self.made.served.append(f"/sys/class/nvme/nvme{number}/{name}")
+        self.opens(name)
+
+    def mount(self, number: int, name: str) -> None:
+        """In a container, by a name that is another's here perhaps."""
+        path = f"/dev/{self.random.choice(self.devices)}"
+        self.made.picked.append(
+            f"/proc/7{number}/mountinfo:9 1 8:{self.made.minors[name]} / /data rw - ext4 {path} rw"
+        )
+        self.opens(name)
+        self.made.free = False
+
+    def program(self, number: int, name: str) -> None:
+        """Open for writing, by whatever node."""
+        place = f"/proc/8{number}/fd/{number}"
+        self.made.programs.append(f"{place} {self.random.choice(PROGRAMS)}")
+        self.made.opened.append(
+            f"brw-rw---- 1 0 6 8, {self.made.minors[name]:3} Nov 22 10:00 {place}"
+        )
+        self.opens(name)
+
+    def mapping(self, number: int, _: str) -> None:
+        """A target of device-mapper whose table has a path, and of which the kernel shows no device below."""
+        name = self.random.choice([name for name in self.devices if not name.startswith("dm-")])
+        path = f"/dev/{name}"
+        if self.rare(4):
+            path, self.made.unknown = f"/x/gone{number}", True
         else:
-            path = self.resolved(number, spaces=False)
-            self.made.drbd.append(f'resource r{number} {{\n disk\t\t"{path}";\n}}')
+            self.opens(name)
+        self.made.files += sysfs(f"dm-{90 + number}", f"253:{90 + number}")
+        self.made.files.append(f"/sys/class/block/dm-{90 + number}/dm/name:home{number}")
+        self.made.lsblk.append(pairs(f"dm-{90 + number}", f"253:{90 + number}", "dm"))
+        self.made.tables.append(f"home{number}: 0 8 user {path} 0")
 
     def loop(self, number: int) -> None:
         """Over a device or a file; the kernel knows which inode it has open, unless losetup could not be run."""
@@ -205,13 +278,17 @@ class Host:
             "losetup": "\n".join(made.losetup),
             "backing": ("\n".join(made.backing), 1, ""),
             **({"drbd": "\n".join(made.drbd)} if made.drbd else {}),
+            **({"raw": "\n".join(made.raw)} if made.raw else {}),
+            "openers": "\n".join(made.programs),
+            "opened": "\n".join(made.opened),
         }
         return output(
             files="+" + "\n".join(made.files),
             lsblk="+" + "\n".join(made.lsblk),
             tree="+" + "\n".join(made.tree),
+            picked="+" + "\n".join(made.picked),
             served="\n".join(made.served),
-            dmsetup="No devices found",
+            dmsetup="\n".join(made.tables) or "No devices found",
             **sections,
         )
 
@@ -235,7 +312,11 @@ def wrong_passes(seed: int) -> tuple[list[str], int, int]:
         if must and not reasons:
             wrong.append(name)
         assert must or not made.free or reasons == [], (seed, name, reasons)
-    return wrong, len(host.disks), allowed
+    # VFIO has taken these, or they were pulled out: their names are nobody's.
+    for device in map(disk, set(NAMES) - set(host.disks)):
+        if not refusals(wiping(device), facts, spare(device, boot=facts.boot_id), LAYOUT):
+            wrong.append(device.name)
+    return wrong, len(NAMES), allowed
 
 
 @settings(max_examples=examples(4000), deadline=None)
