@@ -70,7 +70,7 @@ HEAD: tuple[tuple[int, bytes, str], ...] = (
     (65536, b"\x01\x16\x19\x70", "gfs2"),
     *[(at, b"OCFSV2", "ocfs2") for at in (1024, 2048, 4096, 8192)],
     (0, b"bluestore block device", "ceph_bluestore"),
-    (516, b"!Stra0tis\x86\xff\x02^Arh", "stratis"),
+    *[(at, b"!Stra0tis\x86\xff\x02^Arh", "stratis") for at in (516, 4612)],
     (0, b"dmvdo001", "vdo"),
     (4096, b"\x21\x43\x65\x87", "jfs_log"),
     # DRBD's metadata on a device of its own; on the data's device they are at the end.

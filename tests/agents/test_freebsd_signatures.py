@@ -171,7 +171,7 @@ FORMATS = [
     ("gfs2", (65536,), b"\x01\x16\x19\x70"),
     ("ocfs2", (1024, 2048, 4096, 8192), b"OCFSV2"),
     ("ceph_bluestore", (0,), b"bluestore block device"),
-    ("stratis", (516,), b"!Stra0tis\x86\xff\x02^Arh"),
+    ("stratis", (516, 4612), b"!Stra0tis\x86\xff\x02^Arh"),
     ("vdo", (0,), b"dmvdo001"),
     ("apfs", (32,), b"NXSB"),
     ("oracleasm", (32,), b"ORCLDISK"),

@@ -81,6 +81,7 @@ def why(facts: linux.HostFacts) -> str:
         (at(4120, bytes.fromhex("c68573f666ce90a9d96a60cf803df7ef")), "", "bcachefs signature"),
         (b"bluestore block device", "", "ceph_bluestore signature"),
         (at(516, b"!Stra0tis\x86\xff\x02^Arh"), "", "stratis signature"),
+        (at(4612, b"!Stra0tis\x86\xff\x02^Arh"), "", "stratis signature"),
         (b"dmvdo001", "", "vdo signature"),
         (at(32, b"ORCLDISK"), "", "oracleasm signature"),
         (at(60, b"\x83\x74\x02\x6b"), "", "drbd signature"),
