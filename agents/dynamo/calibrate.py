@@ -15,6 +15,10 @@ TOLERANCE = 0.005  # a rate that is wrong by no more is not touched
 SHORTEST = 0.5  # seconds between two polls that can say anything
 # Relative error of a measurement whose answers took long, at most, as seen with the real dynamo (0.6 %)
 USUAL_ERROR = 0.01
+# Seconds by which one of two readings comes later than the other at most on a busy machine: a real dynamo that shared
+# its core with three busy loops was 24 ms late at most, in 200 tests, and 9 ms in 99 of 100 readings. In less than 3 s
+# that is more than USUAL_ERROR.
+JITTER = 0.03
 # Relative uncertainty above which the clock is not called right: two runs differ by as much anyway
 KNOWN = 0.02
 READINGS = 8  # at each end of a test that are compared with those at the other
@@ -60,6 +64,7 @@ def rate(reported: float, polls: Sequence[Sequence[Poll]]) -> Rate:
         raise DynamoError("result", f"dynamo reports a clock rate of {reported:g} ticks per second")
     found: List[float] = []
     doubts: List[float] = []
+    spans: List[float] = []
     for own in polls:
         if len(own) < 2 or own[-1].sent - own[0].sent < SHORTEST:
             continue
@@ -68,6 +73,7 @@ def rate(reported: float, polls: Sequence[Sequence[Poll]]) -> Rate:
             raise DynamoError(
                 "result", "dynamo's clock went backwards: CPU clocks out of sync, or a migrated VM"
             )
+        spans.append(span)
         found.append((own[-1].ticks - own[0].ticks) / span)
         low, high = _bounds(own)
         doubts.append(max(0.0, high / found[-1] - 1, 1 - low / found[-1]))
@@ -80,7 +86,7 @@ def rate(reported: float, polls: Sequence[Sequence[Poll]]) -> Rate:
             f"the workers' clocks run at different rates ({min(found):.4g} to {max(found):.4g} per s)",
         )
     off = abs(measured / reported - 1)
-    wrong = off > max(TOLERANCE, min(doubt, USUAL_ERROR))
+    wrong = off > max(TOLERANCE, min(doubt, max(USUAL_ERROR, JITTER / min(spans))))
     return Rate(reported, measured, doubt, measured if wrong else reported)
 
 

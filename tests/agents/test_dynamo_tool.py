@@ -224,6 +224,25 @@ def test_a_wrong_clock_is_not_called_right_where_answers_take_long() -> None:
     assert not found.known and found.doubt == pytest.approx(0.154, abs=0.002)
 
 
+# Seconds from question to answer, and to the reading of the clock, at both ends: a real dynamo beside busy loops.
+BUSY = ((0.0197, 0.0003), (0.036, 0.0239))
+
+
+@pytest.mark.parametrize(
+    ("span", "reported", "wrong"),
+    [(0.9963, 1.0, False), (0.9963, 1.1, True), (10.0, 1.0, False), (10.0, 1.05, True), (10.0, 0.95, True)],
+)  # fmt: skip
+def test_a_late_reading_does_not_make_a_right_clock_wrong(
+    span: float, reported: float, wrong: bool
+) -> None:
+    """2.4 % in a second, which took 2 of 200 right clocks for wrong ones."""
+    asked = [
+        Poll(at, at + took, round(1e9 * (at + late)))
+        for at, (took, late) in zip((1.0, 1.0 + span), BUSY, strict=True)
+    ]
+    assert rate(1e9 * reported, [asked]).wrong == wrong
+
+
 def test_a_right_clock_is_called_so_only_where_it_is_known() -> None:
     near, far = polls(1.002e9, (1.0, 2.0)), polls(1.002e9, (1.0, 2.0), rtt=0.1)
     assert rate(1e9, [near]).known and not rate(1e9, [near]).wrong
