@@ -50,7 +50,8 @@ def process(argv: Sequence[str], log: Path, env: Mapping[str, str]) -> Iterator[
 def worker(directory: Path, redis: str) -> Iterator[Process]:
     """Worker and beat in one process group; their log is worker.log."""
     argv = [sys.executable, "-m", "celery", "-A", "benchlab.celery", "worker", "-B", "--pool", "threads",
-            "--concurrency", "4", "-s", str(directory / "beat")]  # fmt: skip
+            "--concurrency", "4", "--without-gossip", "--without-mingle",
+            "-s", str(directory / "beat")]  # fmt: skip
     with process(argv, directory / "worker.log", environment(redis)) as started:
         yield started
 
