@@ -175,8 +175,10 @@ class Machine:
         if verb == "remove" and not work.left_s:
             del self.work[name]
             return Answer(b"state=absent\n")
-        if verb == "stop" and not work.left_s:
-            return Answer(b"did=nothing\nstate=exited\n")
+        if verb == "stop":
+            did, state = (b"terminated", b"killed") if work.left_s else (b"nothing", b"exited")
+            work.seconds -= work.left_s
+            return Answer(b"did=%b\nstate=%b\n" % (did, state))
         return Answer(b"", 3, f"machine {self.number} was never told to {verb}".encode())
 
     def start(self, name: str, sent: bytes) -> Answer:
