@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any
 
 from celery import Celery
-from celery.signals import task_postrun, task_prerun, worker_ready
-from django.db import close_old_connections
+from celery.signals import worker_ready
 
 from benchlab import garbage
 
@@ -18,18 +16,10 @@ os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 app = Celery("benchlab")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-# Celery closes the connection to the database before and after each task, which is a login and a process of PostgreSQL
-# a step. Ours stay as long as CONN_MAX_AGE says, and are looked at before they serve a task.
-app.conf.update({"CELERY_DB_REUSE_MAX": sys.maxsize})
+# Celery closes a thread's connection to the database after each task. That costs little: what there is much of, steps
+# of layouts and files of uploads, has threads and connections of its own (workers/turns.py).
 app.autodiscover_tasks()
 app.autodiscover_tasks(["benchlab.engine"])  # which is no app of Django's: it has no models
-
-
-@task_prerun.connect
-@task_postrun.connect
-def refresh_connections(**_: Any) -> None:
-    """Close those that are broken or too old, as a web request does before and after it."""
-    close_old_connections()
 
 
 @worker_ready.connect

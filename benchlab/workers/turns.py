@@ -21,6 +21,8 @@ from benchlab.workers.memory import Memory
 
 log = logging.getLogger(__name__)
 
+IDLE_S = 60.0  # then a thread closes its connection to the database
+
 
 class Kind(IntEnum):
     """In this order."""
@@ -146,7 +148,8 @@ class Turns:
             with self._changed:
                 chosen = self._chosen()
                 while not (self._ended or self._new or chosen):
-                    self._changed.wait()
+                    if not self._changed.wait(IDLE_S):
+                        connection.close()
                     chosen = self._chosen()
                 if self._ended:
                     return None

@@ -1,6 +1,6 @@
-"""A worker's connections to the database outlive its tasks, and a broken one is replaced before the next task.
+"""Celery's threads keep no connection to the database: those that step layouts have enough of them.
 
-And what it has loaded is not looked through for garbage, which would be found all the same.
+And what a worker has loaded is not looked through for garbage, which would be found all the same.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import gc
 import importlib
 import weakref
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from celery.fixups.django import DjangoWorkerFixup  # type: ignore[attr-defined]
@@ -16,7 +17,10 @@ from django.db import connection
 from django.test import TransactionTestCase
 
 from benchlab import asgi, garbage
-from benchlab.celery import app, refresh_connections, settle
+from benchlab.celery import app, settle
+from benchlab.workers import turns
+from benchlab.workers.memory import Memory
+from tests.stack import wait_for
 
 
 def number() -> int:
@@ -25,38 +29,31 @@ def number() -> int:
         return int(cursor.fetchone()[0])
 
 
+def alive(pid: int) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE pid = %s", [pid])
+        return bool(cursor.fetchone()[0])
+
+
 class Connections(TransactionTestCase):
-    def setUp(self) -> None:
-        connection.settings_dict["CONN_MAX_AGE"], self.age = (
-            60,
-            connection.settings_dict["CONN_MAX_AGE"],
-        )
-        connection.close()
-        self.worker = DjangoWorkerFixup(app)
-
-    def tearDown(self) -> None:
-        connection.settings_dict["CONN_MAX_AGE"] = self.age
-        connection.close()
-
-    def task(self) -> int:
-        """Number of the connection of a query, with all that is around a task."""
-        self.worker.close_database()
-        refresh_connections()
+    def test_a_task_leaves_no_connection_behind(self) -> None:
         used = number()
-        self.worker.close_database()
-        refresh_connections()
-        return used
+        DjangoWorkerFixup(app).close_database()
+        assert connection.connection is None
+        assert number() != used
 
-    def test_one_serves_many_tasks(self) -> None:
-        assert self.task() == self.task()
 
-    def test_one_that_the_server_ended_is_replaced(self) -> None:
-        gone = self.task()
-        other = connection.copy()
-        with other.cursor() as cursor:
-            cursor.execute("SELECT pg_terminate_backend(%s)", [gone])
-        other.close()
-        assert self.task() != gone
+@pytest.mark.django_db(transaction=True)
+def test_a_thread_of_steps_that_has_nothing_to_do_has_none_either(monkeypatch):
+    monkeypatch.setattr(turns, "IDLE_S", 0.05)
+    used: list[int] = []
+    made = turns.Turns("idle", turns.Shares(places=1))
+    made.begin()
+    try:
+        made.ask(turns.Work(lambda pk: used.append(number()), Memory(lambda pk: 1), 1))
+        wait_for(lambda: bool(used) and not alive(used[0]), Path("/dev/null"), 30)
+    finally:
+        made.end()
 
 
 class Knot:
