@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import django
 from asgiref.sync import sync_to_async
@@ -16,6 +17,7 @@ from django.urls import get_resolver
 from benchlab import garbage
 from benchlab.celery import app
 from benchlab.readiness import healthy, ready
+from benchlab.web import places
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchlab.settings")
 
@@ -53,16 +55,27 @@ class Application(ASGIHandler):
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
-        """One of AT_ONCE; who waited for long goes on without, as those before may all wait for the database."""
+        """One of AT_ONCE; who waited for long goes on without, as those before may all wait for the database.
+
+        Whoever waits for a host gives its place back: four of one team's silent hosts would keep all others waiting.
+        """
         try:
             await asyncio.wait_for(self._turns.acquire(), PATIENCE_S)
         except TimeoutError:
             yield
             return
+        loop, has_it = asyncio.get_running_loop(), [True]
+
+        def give_back() -> None:
+            if has_it:
+                has_it.clear()
+                self._turns.release()
+
+        places.taken(partial(loop.call_soon_threadsafe, give_back))
         try:
             yield
         finally:
-            self._turns.release()
+            give_back()
 
 
 def load_all() -> None:

@@ -15,9 +15,13 @@ from asgiref.sync import ThreadSensitiveContext
 from django.db import connections
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
+from django.utils import timezone
 
 from benchlab import asgi
 from benchlab.asgi import application
+from benchlab.hosts import host_tasks
+from benchlab.hosts import services as hosts
+from benchlab.hosts.models import HostTask
 from tests import stack
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -133,6 +137,30 @@ def test_a_crowd_is_worked_on_a_few_at_a_time(crowded, monkeypatch):
     monkeypatch.setattr(asgi, "PATIENCE_S", 60.0)
     crowd(handler, ["/"] * 3 * asgi.AT_ONCE)
     assert max(seen) == asgi.AT_ONCE and len(seen) == 3 * asgi.AT_ONCE
+
+
+def test_who_waits_for_a_host_leaves_its_place_to_others(team, monkeypatch):
+    """As many requests as there are places wait for one team's silent host; another team's page is shown at once."""
+    monkeypatch.setattr(asgi, "PATIENCE_S", 60.0)
+    monkeypatch.setattr(host_tasks, "WAIT_S", 60.0)
+    handler, shown = asgi.Application(), threading.Event()
+    host = hosts.add_host(team, "mute", "127.0.0.1", hosts.make_credential(team, "key"))
+    task = HostTask.objects.create(host=host, kind="read_facts", due_at=timezone.now())
+
+    def respond(request):
+        if request.path == "/page":
+            shown.set()
+            HostTask.objects.update(ended_at=timezone.now())
+        else:
+            host_tasks.wait(task)
+            assert shown.is_set()
+        connections.close_all()
+        return HttpResponse()
+
+    monkeypatch.setattr(handler, "get_response", respond)
+    crowd(handler, ["/silent"] * asgi.AT_ONCE + ["/page"])
+    assert shown.is_set()
+    assert handler._turns._value == asgi.AT_ONCE  # each was given back once
 
 
 def test_who_asks_whether_it_lives_does_not_wait(crowded, monkeypatch):

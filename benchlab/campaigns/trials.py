@@ -19,6 +19,7 @@ from django.conf import settings
 
 from agents.texts.extraction import Tried
 from agents.texts.trial_process import Request
+from benchlab.web import places
 
 AT_ONCE = 2
 WAIT_SECONDS = 5.0
@@ -62,6 +63,7 @@ def try_lines(team: int, sample: str, lines: Sequence[str], file: str) -> list[T
 
 @contextmanager
 def _turn(team: int) -> Iterator[None]:
+    places.leave()
     same_team = _of_team[team]
     if not same_team.acquire(timeout=WAIT_SECONDS):
         raise Busy

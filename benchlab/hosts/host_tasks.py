@@ -25,6 +25,7 @@ from agents.contracts import AgentError
 from benchlab.hosts import services
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Host, HostTask
+from benchlab.web import places
 from benchlab.web.row_ids import row_id
 from benchlab.workers import beats, messages
 from benchlab.workers.lease import lease
@@ -204,6 +205,7 @@ def read_facts(host: Host, by: object) -> Result:
 def wait(row: HostTask, *, keep_connection: bool = False) -> HostTask:
     """The row as it is when it is over, at the latest after WAIT_S. Meanwhile others have our connection."""
     until = time.monotonic() + WAIT_S
+    places.leave()
     while True:
         row.refresh_from_db()
         if row.ended_at is not None or time.monotonic() >= until:

@@ -1,0 +1,18 @@
+"""The place of a request among those that a web server works on at once (asgi.py): who only waits gives it back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+
+# Gives back the place of the request that is answered in this context; it may be called twice, from any thread.
+_give_back: ContextVar[Callable[[], object]] = ContextVar("give_back", default=lambda: None)
+
+
+def taken(give_back: Callable[[], object]) -> None:
+    _give_back.set(give_back)
+
+
+def leave() -> None:
+    """To be called before a wait of seconds, for a host or somebody else's turn; the answer needs no place again."""
+    _give_back.get()()
