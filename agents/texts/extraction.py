@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Container, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from agents.contracts import AgentError, Metric, OptionsError, ParseError, Unit
@@ -62,6 +61,7 @@ class Tried:
     note: str = ""
     labels: str = ""
     trouble: str = ""
+    shown: str = ""  # that line, where there is trouble
 
 
 def read(lines: Sequence[str]) -> tuple[Extraction, ...]:
@@ -80,47 +80,32 @@ def read(lines: Sequence[str]) -> tuple[Extraction, ...]:
     return tuple(found)
 
 
-def metrics(extractions: Sequence[Extraction], outputs: Mapping[str, bytes]) -> list[Metric]:
-    """All figures. Raises ParseError naming the extraction that found none, and the line where it looked."""
-    texts = {name: text(raw) for name, raw in outputs.items()}
-    return [metric for one in extractions for metric in _metrics(one, texts)]
-
-
-def salvaged(extractions: Sequence[Extraction], outputs: Mapping[str, bytes]) -> list[Metric]:
-    """Of those that are found; the others are left out. Raises nothing."""
-    texts = {name: text(raw) for name, raw in outputs.items()}
-    found: list[Metric] = []
-    for one in extractions:
-        with suppress(ParseError):
-            found += _metrics(one, texts)
-    return found
-
-
 def try_extractions(
     sample: str, lines: Sequence[str], file: str = "stdout", seconds: float = 5.0
 ) -> list[Tried]:
     """Outcomes of all lines on `sample`, were it the program's `file`. Raises nothing; `seconds` bounds each regex."""
-    shown = text(sample.encode())
+    texts = {file: text(sample.encode())}
     tried: list[Tried] = []
     for number, line in enumerate(lines, 1):
         earlier = {row.name for row in tried if row.extraction != line}
-        tried += try_line(number, line, shown, file, seconds, earlier)
+        tried += try_line(number, line, texts, seconds, earlier)
     return tried
 
 
 def try_line(
-    number: int, line: str, sample: str, file: str, seconds: float, earlier: Container[str]
+    number: int, line: str, texts: Mapping[str, str], seconds: float, earlier: Container[str]
 ) -> list[Tried]:
     """Outcome of one line; `earlier` has the names that other lines define. Raises nothing."""
     try:
         one = read([line])[0]
         if one.name in earlier:
             raise OptionsError(f"extract: line {number}: {one.name} is defined twice")
-        if one.file != file:
+        if one.file not in texts:
             return [Tried(line, one.name, trouble=f"reads {one.file}, which is missing")]
-        return [_row(line, metric) for metric in _metrics(one, {file: sample}, seconds)]
+        return [_row(line, metric) for metric in _metrics(one, texts, seconds)]
     except ParseError as error:
-        return [Tried(line, line.partition(" ")[0], line=error.line, trouble=str(error))]
+        name = line.partition(" ")[0]
+        return [Tried(line, name, line=error.line, trouble=str(error), shown=error.text)]
     except AgentError as error:
         reason = str(error).removeprefix("extract: line 1, ").removeprefix(f"{line[:120]!r}: ")
         return [Tried(line, trouble=reason)]
@@ -177,10 +162,8 @@ def _factor(said: str) -> float:
     return float(said)
 
 
-def _metrics(one: Extraction, texts: Mapping[str, str], seconds: float = 5.0) -> list[Metric]:
-    said = texts.get(one.file)
-    if said is None:
-        raise ParseError(f"{one.name}: the command left no file {one.file}")
+def _metrics(one: Extraction, texts: Mapping[str, str], seconds: float) -> list[Metric]:
+    said = texts[one.file]
     if not said.strip():
         raise ParseError(f"{one.name}: {one.file} is empty")
     try:

@@ -1,6 +1,8 @@
-"""Process that tries lines of extraction on a sample, with limits on its CPU time and memory; see benchlab's `trials`.
+"""Process that reads figures out of texts by lines of extraction, with limits on CPU time and memory; see `bounded`.
 
-    python -m agents.texts.trial_process < request.json
+    python -m agents.texts.trial_process < request
+
+A request is a line of JSON, then the files' bytes one after the other.
 
 A JSONPath cannot be stopped from inside as a regex can: a filter of 500 characters takes seconds for a sample of 1 MB.
 A timer of CPU time ends each line, and the kernel the whole process. Each line's rows are written at once.
@@ -13,7 +15,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -22,16 +24,18 @@ from agents.texts import extraction
 from agents.texts.extraction import Tried
 
 NICENESS = 5
-OUT_OF_MEMORY = "MiB of memory for this sample"
+OUT_OF_MEMORY = "MiB of memory for this text"
 
 
 @dataclass(frozen=True)
 class Request:
-    """Lines to try, and what they may cost: seconds of CPU for each line and for all, bytes of address space."""
+    """Lines to try, and what they may cost: seconds of CPU for each line and for all, bytes of address space.
 
-    sample: str
+    `sizes`: bytes of each file; `regex_seconds`: what a regex may take of a short text.
+    """
+
     lines: list[str]
-    file: str
+    sizes: dict[str, int]
     regex_seconds: float
     line_seconds: float
     total_seconds: int
@@ -43,13 +47,15 @@ class TooSlow(BaseException):
 
 
 def main() -> None:
-    request = Request(**json.load(sys.stdin))
+    request = Request(**json.loads(sys.stdin.buffer.readline()))
     confine(request)
     names: dict[str, str] = {}
-    sample = extraction.text(request.sample.encode())
+    texts = {
+        name: extraction.text(sys.stdin.buffer.read(size)) for name, size in request.sizes.items()
+    }
     for number, line in enumerate(request.lines, 1):
         earlier = {name for name, defined_by in names.items() if defined_by != line}
-        rows = try_bounded(request, number, line, sample, earlier)
+        rows = try_bounded(request, number, line, texts, earlier)
         names |= {row.name: line for row in rows}
         print(json.dumps([asdict(row) for row in rows]), flush=True)
         if any(OUT_OF_MEMORY in row.trouble for row in rows):
@@ -70,18 +76,16 @@ def confine(request: Request) -> None:
 
 
 def try_bounded(
-    request: Request, number: int, line: str, sample: str, earlier: set[str]
+    request: Request, number: int, line: str, texts: Mapping[str, str], earlier: set[str]
 ) -> list[Tried]:
     """Outcome of one line, or that it takes too long or too much memory."""
     name = line.partition(" ")[0]
     try:
         with cpu_limit(request.line_seconds):
-            return extraction.try_line(
-                number, line, sample, request.file, request.regex_seconds, earlier
-            )
+            return extraction.try_line(number, line, texts, request.regex_seconds, earlier)
     except TooSlow:
         cure = "name more of the path, or compare less in the filter"
-        trouble = f"takes more than {request.line_seconds:g} s for this sample: {cure}"
+        trouble = f"takes more than {request.line_seconds:g} s for this text: {cure}"
     except MemoryError:
         most = request.memory_bytes // 2**20
         trouble = f"takes more than {most} {OUT_OF_MEMORY}: name more of the path"

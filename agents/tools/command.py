@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from agents.contracts import Access, AgentError, Job, Metric, Need, OptionsError, ParseError, Target
 from agents.jobs.spool import plain
-from agents.texts import extraction
+from agents.texts import bounded, extraction
 
 LABEL = "command"
 OWN_CODE = True  # whoever may write one may run it as root on the team's hosts
@@ -139,7 +139,7 @@ def access(options: Options) -> Access:
 
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     """Figures that the lines of `extract` find in stdout, stderr and the outputs. Raises ParseError for none."""
-    found = extraction.metrics(extraction.read(options.extract), outputs)
+    found = bounded.metrics(options.extract, outputs)
     if not found:
         raise ParseError("no figure is read: add a line to extract")
     return found
@@ -147,7 +147,7 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
 
 def salvage(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     """Of a script that failed: the lines of `extract` that do find something."""
-    return extraction.salvaged(extraction.read(options.extract), outputs)
+    return bounded.salvaged(options.extract, outputs)
 
 
 def _environment(options: Options, target: Target) -> dict[str, str]:

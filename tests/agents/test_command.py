@@ -227,7 +227,7 @@ def test_what_is_no_extraction_is_said(line: str) -> None:
 
 def test_a_missing_file_and_no_extraction_are_errors() -> None:
     options = command.Options(outputs=("o.json",), extract=("a [1] = o.json json: $.a",))
-    with pytest.raises(ParseError, match=r"the command left no file o\.json"):
+    with pytest.raises(ParseError, match=r"a reads o\.json, which is missing"):
         command.parse({"stdout": b"1"}, options)
     with pytest.raises(ParseError, match="no figure is read"):
         command.parse({"stdout": b"1"}, command.Options(extract=()))

@@ -10,8 +10,10 @@ import time
 
 import pytest
 
-from agents.texts import extraction
+from agents.contracts import ParseError
+from agents.texts import bounded, extraction
 from agents.texts.extraction import Tried
+from agents.tools import command
 from benchlab.campaigns import trials
 
 # For each of half a million numbers some sixty comparisons.
@@ -96,3 +98,28 @@ def test_the_process_gets_no_secret_and_says_what_the_server_would(monkeypatch):
     assert set(calls[0]["env"]) == {"PATH", "PYTHONPATH"}
     assert rows == extraction.try_extractions(sample, lines)
     assert all(isinstance(row, Tried) for row in rows)
+
+
+@pytest.fixture
+def small_limits_of_runs(monkeypatch):
+    monkeypatch.setattr(bounded, "LINE_SECONDS", 0.3)
+    monkeypatch.setattr(bounded, "TOTAL_SECONDS", 2)
+    monkeypatch.setattr(bounded, "MEMORY_BYTES", 200 * 2**20)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (COSTLY, r"x takes more than 0\.\d+ s for this text"),
+        ("x [1] = json last: $[*]", "x takes "),
+    ],
+)
+def test_a_run_s_output_is_read_within_the_same_limits(small_limits_of_runs, line, says):
+    """As the worker reads what a run printed: by the tool's own parser."""
+    options = command.Options(command="true", extract=(line, FAIR))
+    outputs = {"stdout": MANY.encode()}
+    before = own_cpu()
+    with pytest.raises(ParseError, match=says):
+        command.parse(outputs, options)
+    assert [(one.name, one.value) for one in command.salvage(outputs, options)] == [("y", 1.0)]
+    assert own_cpu() - before < 0.5
