@@ -23,9 +23,8 @@ MAX_PIPELINED = 16
 # A refused upload is read for so long: a browser shows the answer only when it could send.
 LINGER_SECONDS = 1.5
 MIN_WRITE_BYTES_PER_SECOND = 1024
-STREAMS = (
-    "benchlab.streams"  # where the state of a request's ASGI scope has its address's `Streams`
-)
+# Where the state of a request's ASGI scope has its address's `Streams`.
+STREAMS = "benchlab.streams"
 REASONS = {
     HTTPStatus.REQUEST_TIMEOUT: "The request took too long to arrive.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "That is more than 100 MB in one upload."

@@ -216,3 +216,28 @@ def test_documents_that_code_cites_are_there():
         for path, name in sorted(cited)
         if not ((ROOT / name).exists() if "/" in name else name in there)
     ] == []
+
+
+def test_every_claim_of_security_names_the_test_that_holds_it():
+    rows = claims((ROOT / "THREAT_MODEL.md").read_text())
+    assert len(rows) > 70
+    assert [claim for claim, held_by in rows if not all(map(names_a_test, held_by))] == []
+
+
+def claims(text: str) -> list[tuple[str, list[str]]]:
+    """(claim, what holds it) of each row."""
+    listed = text.partition("## What holds")[2].partition("\n## ")[0]
+    rows = [line.strip("|").split("|") for line in listed.splitlines() if line.startswith("| ")]
+    return [(said.strip(), by.split(",")) for said, by in rows if said.strip() != "Claim"]
+
+
+def names_a_test(said: str) -> bool:
+    found = re.fullmatch(r" *`(tests/[\w/]+\.py)::(test_\w+)` *", said)
+    return found is not None and f"def {found[2]}(" in (ROOT / found[1]).read_text()
+
+
+def test_a_claim_without_its_test_is_found():
+    text = "## What holds\n| Claim | Held by |\n|---|---|\n| a | |\n| b | `tests/x.py` |\n\n## More\n| c | |\n"
+    found = claims(text)
+    assert [claim for claim, _ in found] == ["a", "b"]
+    assert not any(names_a_test(one) for _, held_by in found for one in held_by)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from benchlab.web.connections import network_of
+from benchlab.web.connections import Connections, Limits, network_of
 from tests import stack
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
@@ -191,6 +191,15 @@ def test_what_is_whole_is_answered(server):
     with closing(connect(server)) as link:
         link.sendall(POST + b"Connection: close\r\nContent-Length: 1000000\r\n\r\n" + b"a" * 10**6)
         assert read_all(link).startswith(b"HTTP/1.1 403 ")  # without a token of its form
+
+
+def test_bodies_of_one_address_have_a_limit_together():
+    """However many connections they come by; others have their own, and what was answered counts no more."""
+    held = Connections(Limits(bodies_per_address=100))
+    assert held.hold_body("192.0.2.7", 60) and not held.hold_body("192.0.2.7", 60)
+    assert held.hold_body("192.0.2.8", 60)
+    held.hold_body("192.0.2.7", -120)
+    assert held.hold_body("192.0.2.7", 100)
 
 
 @pytest.mark.parametrize(
