@@ -87,6 +87,17 @@ def test_it_sees_only_its_team(user, team, second):
     assert [row["name"] for row in found] == ["seconds"]
 
 
+@pytest.mark.parametrize(
+    "page", ["api-token", "account_change_password", "mfa_index", "account-email"]
+)
+def test_it_opens_no_page_of_its_persons_account(user, page):
+    """So it makes no token, and changes neither password nor second factor."""
+    token = client(tokens.make(user, "all that one may", Role.OWNER)[1])
+    for answer in (token.get(reverse(page)), token.post(reverse(page), FORM)):
+        assert answer.status_code == 302 and answer["Location"].startswith("/login/")
+    assert ApiToken.objects.count() == 1
+
+
 def test_it_expires(user):
     row, key = tokens.make(user, "old", Role.VIEWER, days=1)
     ApiToken.objects.filter(pk=row.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
