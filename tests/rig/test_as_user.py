@@ -13,6 +13,7 @@ from agents.contracts import Job, Target
 from agents.drivers import registry
 from agents.jobs import job
 from agents.jobs.job import Fetched, State
+from agents.plans.chain import LayerSpec, Wanted
 from tests.rig.bench import RAW, Bench, filesystem
 
 pytestmark = pytest.mark.rig
@@ -21,8 +22,9 @@ FIO = {"rw": "randrw", "size": 16 * MIB, "runtime_s": 2, "iodepth": 8}
 WAYS = [{"ioengine": engine} for engine in ("libaio", "io_uring", "psync", "sync", "posixaio")]
 ATTACK = """
 id -u
-for disk in /dev/ubd? /dev/vd?; do
-    case $disk in "$0") continue ;; esac
+own=$(readlink -f "$0")
+for disk in /dev/ubd? /dev/vd? /dev/dm-* /dev/md[0-9]* /dev/zd*; do
+    [ -b "$disk" ] && [ "$disk" != "$own" ] || continue
     head -c 1 "$disk" >/dev/null 2>&1 && echo "read $disk"
     dd if=/dev/zero of="$disk" bs=1 count=0 conv=notrunc 2>/dev/null && echo "open $disk"
 done
@@ -34,8 +36,27 @@ for place in /etc /root /srv /var/tmp/benchlab-0; do
 done
 mknod node b 98 0 2>/dev/null && echo node
 setsid sh -c 'sleep 1000' &
-head -c 4096 "$0" | wc -c
+[ -d "$0" ] || head -c 4096 "$0" | wc -c
 """
+STACKS = {
+    "LVM stripe": (LayerSpec("lvm", {"type": "striped"}, (Wanted("data", "ssd", 2),)),),
+    "LVM cache": (
+        LayerSpec("lvm", {"type": "linear"}, (Wanted("data", "ssd"),)),
+        LayerSpec("lvm_cache", {}, (Wanted("cache", "ssd"),)),
+    ),
+    "md": (LayerSpec("md", {"level": 1}, (Wanted("data", "ssd", 2),)),),
+}
+DD = {"block_size": 65536, "count": 64}
+ON_ANY: list[tuple[str, dict[str, object]]] = [("fio", FIO), ("dd", {**DD, "oflag": ("direct",)})]
+IN_FILES: list[tuple[str, dict[str, object]]] = [
+    ("fio", {**FIO, "direct": False}),
+    ("dd", {**DD, "direction": "read"}),
+    ("sysbench", {"size": 16 * MIB, "files": 4, "time_s": 2}),
+    ("sysbench", {"size": 16 * MIB, "files": 4, "time_s": 2, "mode": "seqrd", "fsync_freq": 0}),
+    ("bonnie", {"size": 64 * MIB, "ram": 32 * MIB, "files": 1, "fast": True}),
+    ("pg_test_fsync", {"seconds": 1}),
+    ("command", {}),
+]
 
 
 @pytest.fixture
@@ -112,6 +133,39 @@ def test_tools_do_the_same_in_a_file(rig_host, kind):
         assert int(told.meta.user) > 0 and b"16777216 bytes" in told.files["stderr"]
         assert bench.run(f"ls -A {target.mount} | grep -v lost+found || true") == ""
         assert bench.run(f"stat -c %u {target.mount}").strip() == "0"
+    finally:
+        bench.assert_taken_down(made)
+
+
+@pytest.mark.night
+@pytest.mark.parametrize("top", [(), (filesystem("ext4"),)], ids=["volume", "ext4"])
+@pytest.mark.parametrize("name", STACKS)
+def test_every_tool_gives_its_numbers_on_every_stack(rig_host, name, top):
+    give_numbers(Bench(rig_host), (*STACKS[name], *top))
+
+
+def give_numbers(bench: Bench, specs: tuple[LayerSpec, ...]) -> None:
+    """As a user of its own, who may open no other disk, neither the volume's own below it."""
+    made = bench.plan(*specs)
+    bench.build(made)
+    target = made.layers[-1].gives
+    place = target.mount or target.volume
+    tools = [*ON_ANY, *(IN_FILES if target.mount else ())]
+    try:
+        for number, (kind, told) in enumerate(tools, start=20):
+            program = next((need.program for need in registry.tool(kind).NEEDS), "sh")
+            there = bench.run(f"PATH=$PATH:/usr/lib/postgresql/15/bin command -v {program} || true")
+            if not there.strip():
+                continue
+            work = work_of(kind, told, target)
+            fetched = ran(bench, work, number)
+            assert fetched.meta.exit_code == 0, (kind, fetched.files)
+            assert int(fetched.meta.user) > 0 and fetched.meta.why_root == "", kind
+            driver = registry.tool(kind)
+            assert driver.parse(fetched.files, options.build(driver.Options, told)), kind
+        work = Job(("sh", "-c", ATTACK, place), place=place, unprivileged=True)
+        told = ran(bench, work, 19).files["stdout"].decode().split("\n")
+        assert int(told[0]) > 0 and told[1:] == ([""] if target.mount else ["4096", ""])
     finally:
         bench.assert_taken_down(made)
 
