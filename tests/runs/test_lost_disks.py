@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 from django.contrib.auth.models import User
 from django.urls import reverse
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from agents.contracts import AgentError, Reason
 from agents.facts import reading
 from agents.facts.model import Signature
+from agents.jobs import job
 from benchlab.audit.models import Entry
 from benchlab.engine import release, wishes
 from benchlab.engine import tasks as engine
@@ -231,3 +233,29 @@ def test_by_api(stuck, user, other_user, hosts_at_once):
     assert api.post(path, {"typed": PHRASE}, format="json").status_code == 409
     api.force_authenticate(other_user)
     assert api.post(path, {"typed": PHRASE}, format="json").status_code == 404
+
+
+def test_a_spool_that_power_loss_brought_back_is_removed_again(paper, make_layout, monkeypatch):
+    """Its removal had not reached the disk yet: it stayed on the host for good."""
+    layout = confirmed(make_layout(phase="draft"), TOY)
+    monkeypatch.setattr(preflight, "precheck", lambda *given: None)
+    provision.build(layout)
+    gone = list[str]()
+    monkeypatch.setattr(job, "remove", lambda shell, spool: gone.append(spool.name))
+    boots = {
+        "kept": ("old", {"on_host": "x"}),
+        "back": ("old", {}),
+        "this": (paper.facts.boot_id, {}),
+    }
+    rows, attempt = {}, layout.attempts.get()
+    attempt.phase, attempt.outcome, attempt.started_at = "done", "succeeded", timezone.now()
+    for name, (boot, meta) in boots.items():
+        attempt.boot_id, attempt.meta = boot, {"removed": True, **meta}
+        attempt.save()
+        rows[name] = attempt.spool
+        attempt.pk, attempt.number = None, attempt.number + 1
+        attempt._state.adding = True
+    moves.begin_teardown(layout, Outcome.CANCELLED)
+    engine.step(layout.pk)
+    layout.refresh_from_db()
+    assert (layout.phase, gone) == ("done", [rows["back"]])

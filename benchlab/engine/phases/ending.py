@@ -21,6 +21,7 @@ from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.runs.verdict import Verdict, judge
 
 log = logging.getLogger(__name__)
+LAST_REMOVED = 8  # file systems write what was removed within half a minute
 
 
 def work_of(layout: Layout, attempt: Attempt) -> Job:
@@ -113,6 +114,14 @@ def on_host_perhaps(layout: Layout) -> list[Attempt]:
     """Attempts that were started, and whose spool directories were not removed since."""
     started = layout.attempts.exclude(started_at=None).select_related("run")
     return list(started.exclude(meta__has_key=attempt_meta.REMOVED))
+
+
+def back_perhaps(layout: Layout, boot_id: str) -> list[Attempt]:
+    """Attempts whose spool directories were removed in another boot: where power was lost soon after, they are there
+    again. Of more than the last few the removal is long on the disk.
+    """
+    removed = layout.attempts.filter(meta__has_key=attempt_meta.REMOVED).exclude(boot_id=boot_id)
+    return list(removed.select_related("run").order_by("-started_at")[:LAST_REMOVED])
 
 
 def skip(layout: Layout, stage: str) -> None:

@@ -36,7 +36,7 @@ def take_down(layout: Layout) -> bool:
         ending.stop(layout, attempt, shell)
     ending.end_open(layout, _verdict(layout))
     plan, after = clear(layout, shell)
-    for attempt in started:
+    for attempt in [*started, *ending.back_perhaps(layout, after.boot_id)]:
         ending.forget(layout, attempt, shell)
     over = "taken down, every device proven blank" if plan.claims else "taken down"
     return _end(layout, over, facts_after=after)
