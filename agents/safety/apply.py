@@ -278,4 +278,7 @@ def _failure(record: StepRecord) -> str:
     if len(lines) > 4:
         lines = [*lines[:2], "…", *lines[-2:]]
     said = " / ".join(lines) or "no output"
-    return f"{' '.join(record.argv)} ended with exit code {record.exit_code}: {said}"
+    # A whole script would hide the message; the log has it.
+    script = record.argv[:2] == ("sh", "-c")
+    command = f"{record.says!r} (a script)" if script else " ".join(record.argv)
+    return f"{command} ended with exit code {record.exit_code}: {said}"

@@ -233,7 +233,9 @@ def _net(
                 continue
             if not claims and graph.is_ours(name, layout):
                 continue
-            yield f"the command names {name}, which is not part of the plan: its data is at risk"
+            owner = graph.facts.members.get(name, "")
+            of = f" (of {owner})" if owner else ""
+            yield f"the command names {name}{of}, which is not part of the plan: its data is at risk"
 
 
 # agents/tools/command.py sets these; any other expansion stays as it is, and is refused in a path.

@@ -8,9 +8,11 @@ from shlex import quote
 
 import pytest
 
+from benchlab.engine import wishes
 from benchlab.practice import UmlHost
+from benchlab.runs.models import Layout
 from tests.rig.blank import assert_blank
-from tests.rig.test_degraded import EXT4, campaign_on, on_rig, told
+from tests.rig.test_degraded import EXT4, campaign_on, on_rig, told, until_first_is
 from tests.runs import drive
 from tests.topologies.plans import layer
 
@@ -34,4 +36,40 @@ def test_a_login_shell_that_prints_lines_disturbs_nothing(on_rig, rig_host):
     with noisy(rig_host):
         drive.to_the_end(on_rig(RAW_EXT4, "fio"))
     assert told() == [("succeeded", "", [])] * 3
+    assert_blank(rig_host, "ubdb", "ubdc")
+
+
+# What is done in a run or between two, what ends it, and words of the message that a person gets in the meantime.
+HOLDS = {
+    "a shell in the mount": (
+        [*RAW_EXT4],
+        "cd /mnt/benchlab/{name}; exec sleep 1000 >/dev/null 2>&1 </dev/null & echo $! >/run/held",
+        "kill $(cat /run/held)",
+        ("target is busy", "(sleep 1000) has its working directory in /mnt/benchlab/{name}"),
+    ),
+    "a snapshot of our volume": (
+        [layer("lvm", {"type": "linear", "size": 256 << 20}, data=("ssd", 1)), EXT4],
+        "lvcreate -qq --yes --snapshot --name mine --size 16M {name}/data",
+        "lvremove -qq --yes {name}/mine",
+        ("busy", "/dev/mapper/{name}-mine (lvm) stands on /dev/ubd"),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", HOLDS)
+def test_who_keeps_a_layout_from_being_taken_down_is_named(on_rig, rig_host, kind):
+    stack, fault, cure, words = HOLDS[kind]
+    campaign = on_rig(stack)
+    until_first_is("done", campaign)
+    layout = campaign.layouts.get()
+    rig_host.ssh("sh", "-c", fault.format(name=layout.name))
+    drive.to_the_end(campaign)
+    layout.refresh_from_db()
+    said = layout.trouble
+    rig_host.ssh("sh", "-c", cure.format(name=layout.name))
+    assert layout.phase == "stuck", said
+    assert all(word.format(name=layout.name) in said for word in words), said
+    assert len(said) < 600, said
+    wishes.teardown_again(layout)
+    drive.until(campaign, lambda: Layout.objects.filter(pk=layout.pk, phase="done").exists())
     assert_blank(rig_host, "ubdb", "ubdc")

@@ -9,6 +9,7 @@ from typing import Any
 from agents.contracts import RETRYABLE, AgentError, Reason, Shell
 from agents.facts.model import HostFacts
 from agents.plans import stack
+from agents.plans.held import held
 from agents.plans.lost_disks import as_now, gone, relocated, without
 from agents.safety import apply
 from agents.ssh.lasting_shell import lasting
@@ -73,17 +74,22 @@ def _take_down(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnaps
         step_log.run(layout, down, shell, StepLog.Kind.TEARDOWN, look, claims=plan.claims)
     except AgentError as error:
         if error.reason not in RETRYABLE:
-            _of_a_lost_disk(layout, plan, shell, error)
+            raise _with_cause(layout, plan, shell, error) from error
         raise
     return plan, hosts.read_facts(layout.host, shell)
 
 
-def _of_a_lost_disk(layout: Layout, plan: stack.StackPlan, shell: Shell, error: AgentError) -> None:
-    """Raises AgentError in the place of one that a disk is the cause of which was pulled out."""
-    if told := left_over.stands(layout, plan, hosts.look(shell)):
-        raise AgentError(
-            f"{told} The last command that failed: {error}", Reason.NEEDS_REBOOT
-        ) from error
+def _with_cause(
+    layout: Layout, plan: stack.StackPlan, shell: Shell, error: AgentError
+) -> AgentError:
+    """The error with what a look at the host adds: a disk that was pulled out, or who holds what is to go."""
+    now = hosts.look(shell)
+    if told := left_over.stands(layout, plan, now):
+        return AgentError(f"{told} The last command that failed: {error}", Reason.NEEDS_REBOOT)
+    if told := "; ".join(held(plan, now, shell)):
+        end = f"End that if it is no longer needed, then {left_over.AGAIN}."
+        return AgentError(f"{error}. In use: {told}. {end}", error.reason)
+    return error
 
 
 def _look(layout: Layout, shell: Shell) -> HostFacts:
