@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from shlex import quote
+from threading import Timer
 
 import pytest
 
@@ -72,4 +73,34 @@ def test_who_keeps_a_layout_from_being_taken_down_is_named(on_rig, rig_host, kin
     assert len(said) < 600, said
     wishes.teardown_again(layout)
     drive.until(campaign, lambda: Layout.objects.filter(pk=layout.pk, phase="done").exists())
+    assert_blank(rig_host, "ubdb", "ubdc")
+
+
+@contextmanager
+def full_tmp(host: UmlHost) -> Iterator[None]:
+    fill = "mount -t tmpfs -o size=64k full /tmp; head -c 1M /dev/zero >/tmp/filler"
+    host.ssh("sh", "-c", f"{fill} || test -s /tmp/filler")
+    yield
+    host.ssh("umount", "--lazy", "/tmp")
+
+
+@contextmanager
+def short_cut(host: UmlHost) -> Iterator[None]:
+    healing = Timer(5.0, host.heal)
+    host.cut()
+    healing.start()
+    yield
+    healing.join()
+
+
+HARMLESS = {"a full /tmp": full_tmp, "a network cut of 5 s": short_cut}
+
+
+@pytest.mark.parametrize("kind", HARMLESS)
+def test_what_runs_can_bear_costs_none_of_them(on_rig, rig_host, kind):
+    campaign = on_rig(RAW_EXT4, "fio")
+    until_first_is("running", campaign)
+    with HARMLESS[kind](rig_host):
+        drive.to_the_end(campaign)
+    assert told() == [("succeeded", "", [])] * 3
     assert_blank(rig_host, "ubdb", "ubdc")
