@@ -67,6 +67,12 @@ def test_settings_reach_the_host_as_they_are() -> None:
     assert (wish.mount, wish.volume) == ("/mnt/bl1", "")
 
 
+def test_without_settings_half_of_the_ios_are_reads_and_half_are_random() -> None:
+    assert [(line.reads, line.random) for line in dynamo.access_lines(dynamo.Options())] == [
+        (50, 50)
+    ]
+
+
 def test_the_program_is_sent_whole() -> None:
     job = dynamo.job(dynamo.Options(), MOUNTED)
     with zipfile.ZipFile(io.BytesIO(job.inputs[job.argv[1]])) as whole:

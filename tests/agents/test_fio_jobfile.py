@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.contracts import OptionsError, Target
+from agents.outputs import fio_engines
 from agents.outputs import fio_jobfile as jobfile
 from agents.tools import fio
 from benchlab.testing.profiles import examples
@@ -104,3 +105,17 @@ def test_paths(text: str) -> None:
 )
 def test_outstanding(text: str, told: int | None) -> None:
     assert fio.outstanding(fio.Options(job_file=text)) == told
+
+
+# Of fio 3.42, by its documentation.
+NO_STORAGE = (
+    "null", "cpuio", "exec", "net", "netsplice", "rdma", "dircreate", "dirdelete", "dirstat", "falloc", "filecreate",
+    "filedelete", "filestat", "ftruncate",
+)  # fmt: skip
+
+
+def test_a_result_of_an_engine_without_storage_is_refused():
+    told = {engine: fio_engines.without_storage(["libaio", f" {engine}"]) for engine in NO_STORAGE}
+    assert [engine for engine, why in told.items() if f"ioengine={engine}, it" not in why] == []
+    assert set(NO_STORAGE) == set(fio_engines.WITHOUT_STORAGE)
+    assert fio_engines.without_storage(fio_engines.READ_AND_WRITE) == ""

@@ -189,3 +189,13 @@ def test_a_remark_behind_a_result_is_kept_apart(after):
 def test_any_other_text_behind_a_result_is_refused(after):
     with pytest.raises(ParseError, match="text after the result"):
         fio_load._slowly(f'{{"jobs": []}}\n{after}\n')
+
+
+def test_latencies_of_a_job_too_slow_for_a_rate_count_as_one() -> None:
+    """0 IOPS are printed of less than one a second. Of a text that does not say how many I/Os there were they stay."""
+    text = (CASES.parent / "readers" / "fio" / "decimal-comma-1.59.txt").read_text()
+    kept = [line for line in text.splitlines() if "issued" not in line]
+    slow = [line.replace("iops=3896", "iops=0") for line in kept]
+    ((job,), _) = fio_text.jobs("\n".join(slow))
+    assert (job.traffic["read"].iops, job.traffic["read"].clat.count) == (0, 1)
+    assert job.traffic["write"].clat.count == pytest.approx(3782 * 2.005)

@@ -6,6 +6,8 @@ import math
 
 import pytest
 
+from agents.outputs.fio_model import DIRECTIONS, KINDS, PERCENTILES
+from benchlab.results.columns import FIGURES
 from benchlab.runs.models import Measurement, Series
 from tests.results.test_tables import SERIES, URL, read, rows
 
@@ -62,3 +64,10 @@ def test_an_attempt_whose_figure_is_not_known_is_not_fast(api, ours):
     Measurement.objects.create(attempt=attempt, name="odd", value=math.nan, unit="s")
     assert not rows(api, "metric.odd__gte=0") and not rows(api, "metric.odd__lte=0")
     assert rows(api, "metric.odd__isnull=false")
+
+
+def test_latencies_of_a_tool_are_known_before_any_run_has_them():
+    """Else a question for one of them is refused as a mistake until the first run has come."""
+    told = (*PERCENTILES, "mean", "stddev", "min", "max")
+    prefixes = ("", *(f"{way}." for way in DIRECTIONS))
+    assert {f"{p}{kind}.{name}" for p in prefixes for kind in KINDS for name in told} <= FIGURES
