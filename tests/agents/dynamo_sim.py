@@ -166,7 +166,10 @@ class Sim:
         self.reply(request.purpose, count)
 
     def do_set_access(self, request: Message) -> None:
-        self.access[request.data] = spec = messages.access_spec(self.data())
+        spec = messages.access_spec(self.data())
+        everyone = request.data == wire.ALL_WORKERS
+        for worker in range(len(self.access)) if everyone else (request.data,):
+            self.access[worker] = spec
         self.blocked = rules.hangs(spec)
         if rules.reads_past_its_table(spec):
             self.crash_of(f"access specification {spec}")

@@ -76,8 +76,9 @@ def wrong(request: Message, state: str, workers: int) -> str:
         return f"{request.name} while {state}"
     if request.name in MANAGERS and request.data != wire.MANAGER:
         return f"{request.name} to {request.data}"
-    known = request.data == wire.ALL_WORKERS or 0 <= request.data < workers
-    if request.name in WORKERS and (not known or not workers):
+    everyone = request.data == wire.ALL_WORKERS
+    known = (everyone and (workers or request.name == "SET_ACCESS")) or 0 <= request.data < workers
+    if request.name in WORKERS and not known:
         return f"{request.name} to worker {request.data} of {workers}"
     return ""
 

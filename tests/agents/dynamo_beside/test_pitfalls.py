@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agents.dynamo import account, transcript, wire
+from agents.dynamo import account, specs, transcript, wire
+from agents.dynamo.messages import AccessSpec
 from agents.dynamo.wire import Message
-from tests.agents import dynamo_sim_rules
+from tests.agents import dynamo_sim, dynamo_sim_rules
 from tests.agents.dynamo_beside.beside import (
     config,
     console,
@@ -146,3 +148,23 @@ def test_a_program_without_its_loader_is_told(work: Path) -> None:
 )
 def test_the_simulation_forgives_no_request(said: Message, state: str) -> None:
     assert dynamo_sim_rules.wrong(said, state, 1)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_simulation_takes_an_access_of_all_workers(
+    workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also before there are any, as the real one was seen to."""
+    monkeypatch.chdir(tmp_path)
+    request = Message(wire.SET_ACCESS, wire.ALL_WORKERS)
+    assert dynamo_sim_rules.wrong(request, "idle", workers) == ""
+    assert dynamo_sim_rules.wrong(Message(wire.START, wire.ALL_WORKERS), "idle", 0)
+    spec = AccessSpec("x", (specs.access_line("4096"),))
+    sim = dynamo_sim.Sim({}, {})
+    sim.access = [None] * workers
+    ours, sim.stream = socket.socketpair()
+    with ours, sim.stream, sim.listener, sim.log:
+        monkeypatch.setattr(sim, "data", spec.encode)
+        sim.do_set_access(request)
+        assert wire.message(ours.recv(8)) == Message(wire.SET_ACCESS, 1)
+    assert sim.access == [spec] * workers
