@@ -281,7 +281,8 @@ opened_paths() {
     for place in /sys/fs/xfs/*/log /sys/module/xfs /sys/module/jfs /sys/module/reiserfs /sys/module/erofs; do
         [ -e "$place" ] || continue
         set -f # a file system's log on another device
-        for word in $(grep -oE '[ ,](logdev|rtdev|jdev|device)=[^, ]+' /proc/self/mountinfo); do
+        # shellcheck disable=SC2086,SC2013  # a list of paths without spaces; words without spaces
+        for word in $(grep -ohsE '[ ,](logdev|rtdev|jdev|device)=[^, ]+' /proc/self/mountinfo $elsewhere | sort -u); do
             set -- "$@" "${word#*=}"
         done
         set +f

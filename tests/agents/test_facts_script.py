@@ -156,3 +156,23 @@ def test_a_program_with_a_disk_open_for_writing_is_seen_and_a_reader_is_not(shel
     assert [place in found["openers"].stdout.decode() for place in places] == [True, False]
     named = Path("/proc/self/comm").read_text().strip()
     assert f"{named}[{os.getpid()}]" in stacks.openers(found)["7:0"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may look at what is open")
+@pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
+def test_the_log_of_what_a_container_mounted_is_looked_for(shell, tmp_path):
+    """Its name may be another disk's here."""
+    if shutil.which(shell[0]) is None:
+        pytest.skip(f"{shell[0]} is not installed")
+    log, mounts = tmp_path / "log", tmp_path / "mountinfo"
+    log.touch()
+    mounts.write_text(f"30 27 8:99 / /x rw - xfs /dev/sdz rw,logdev={log}\n" * 2)
+    words = [
+        word.replace("\nelsewhere=\n", f"\nelsewhere={mounts}\n").replace(
+            "/sys/module/xfs", str(log)
+        )
+        for word in linux.command([], "n")
+    ]
+    looked = subprocess.run([*shell, *words[1:]], capture_output=True, check=True)
+    found = split(looked.stdout)["backing"].stdout.decode().splitlines()
+    assert [line.endswith(f" {log}") for line in found].count(True) == 1
