@@ -130,7 +130,7 @@ def test_a_spare_disk_replaced_by_one_like_it_is_no_spare(bench):
     _on(bench)
     before = sums(bench, "ubdd", "ubde")
     try:
-        with pytest.raises(GuardError, match=rf"{node} is serial:NEW-1, the plan meant serial:MOVED-1"):  # fmt: skip
+        with pytest.raises(GuardError, match=rf"{node} is serial:NEW-1, but planned was serial:MOVED-1"):  # fmt: skip
             bench.apply(made.steps)
         with pytest.raises(PlanError, match="has 0 spare"):
             bench.plan(*STACKS["lvm"])
