@@ -46,6 +46,10 @@ STACKS = {
     ),
     "md": (LayerSpec("md", {"level": 1}, (Wanted("data", "ssd", 2),)),),
 }
+ZVOL = (
+    LayerSpec("zpool", {"layout": "mirror"}, (Wanted("data", "ssd", 2),)),
+    LayerSpec("zvol", {}),
+)
 DD = {"block_size": 65536, "count": 64}
 ON_ANY: list[tuple[str, dict[str, object]]] = [("fio", FIO), ("dd", {**DD, "oflag": ("direct",)})]
 IN_FILES: list[tuple[str, dict[str, object]]] = [
@@ -142,6 +146,11 @@ def test_tools_do_the_same_in_a_file(rig_host, kind):
 @pytest.mark.parametrize("name", STACKS)
 def test_every_tool_gives_its_numbers_on_every_stack(rig_host, name, top):
     give_numbers(Bench(rig_host), (*STACKS[name], *top))
+
+
+@pytest.mark.night
+def test_every_tool_gives_its_numbers_on_a_zvol(zfs_host):
+    give_numbers(Bench(zfs_host), ZVOL)
 
 
 def give_numbers(bench: Bench, specs: tuple[LayerSpec, ...]) -> None:
