@@ -46,10 +46,8 @@ STACKS = {
     ),
     "md": (LayerSpec("md", {"level": 1}, (Wanted("data", "ssd", 2),)),),
 }
-ZVOL = (
-    LayerSpec("zpool", {"layout": "mirror"}, (Wanted("data", "ssd", 2),)),
-    LayerSpec("zvol", {}),
-)
+POOL = LayerSpec("zpool", {"layout": "mirror"}, (Wanted("data", "ssd", 2),))
+ZFS_STACKS = {"zvol": (POOL, LayerSpec("zvol", {})), "zfs": (POOL, LayerSpec("zfs", {}))}
 DD = {"block_size": 65536, "count": 64}
 ON_ANY: list[tuple[str, dict[str, object]]] = [("fio", FIO), ("dd", {**DD, "oflag": ("direct",)})]
 IN_FILES: list[tuple[str, dict[str, object]]] = [
@@ -149,8 +147,9 @@ def test_every_tool_gives_its_numbers_on_every_stack(rig_host, name, top):
 
 
 @pytest.mark.night
-def test_every_tool_gives_its_numbers_on_a_zvol(zfs_host):
-    give_numbers(Bench(zfs_host), ZVOL)
+@pytest.mark.parametrize("name", ZFS_STACKS)
+def test_every_tool_gives_its_numbers_on_zfs(zfs_host, name):
+    give_numbers(Bench(zfs_host), ZFS_STACKS[name])
 
 
 def give_numbers(bench: Bench, specs: tuple[LayerSpec, ...]) -> None:
