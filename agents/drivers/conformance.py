@@ -93,6 +93,7 @@ of_layer_zvol: protocols.Layer[layer_zvol.Options] = layer_zvol
 of_tool_template: protocols.Tool[tool_template.Options] = tool_template
 of_tool_template_shelled: protocols.Shelled[tool_template.Options] = tool_template
 of_tool_bonnie: protocols.Tool[tool_bonnie.Options] = tool_bonnie
+of_tool_bonnie_unprivileged: protocols.Unprivileged[tool_bonnie.Options] = tool_bonnie
 of_tool_bonnie_sized: protocols.Sized[tool_bonnie.Options] = tool_bonnie
 of_tool_bonnie_accessing: protocols.Accessing[tool_bonnie.Options] = tool_bonnie
 of_tool_bonnie_comparing: protocols.Comparing[tool_bonnie.Options] = tool_bonnie

@@ -16,8 +16,9 @@ class Private(MiddlewareMixin):
     def process_response(
         self, request: HttpRequest, response: HttpResponseBase
     ) -> HttpResponseBase:
-        if not response.has_header("Cache-Control"):
+        said = response.get("Cache-Control", "")
+        if not said:
             patch_cache_control(response, private=True, no_store=True)
-        else:
+        elif "no-store" not in said:
             patch_cache_control(response, private=True)
         return response

@@ -27,7 +27,7 @@ SET_UPS = 0x6270  # of campaigns whose set-ups are looked at (benchlab/verdicts/
 # Of the one Chromium that makes files of reports (benchlab/sharing/made_reports.py)
 PRINTING = 0x626F
 PLAYING = 0x626D  # of attempts whose console is played by a process of ours (dynamo_player.py)
-WORKERS = 0x6271  # of workers that live
+WORKERS = 0x6274  # of workers that live; host_tasks.py and installing.py have those in between
 # Its subselect: the keys of other databases of the same server are others'
 ALIVE = """
 SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND classid = %s AND objsubid = 2 AND granted

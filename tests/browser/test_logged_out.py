@@ -8,7 +8,11 @@ from playwright.sync_api import expect
 from tests.browser.person import Person
 from tests.charts import made
 
-pytestmark = pytest.mark.night
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.night,
+    pytest.mark.django_db(transaction=True),
+]
 
 
 def test_back_shows_no_page_after_log_out(chromium, live_server, user, team):

@@ -81,9 +81,13 @@ def test_a_browser_that_has_it_is_told_so(web, lab, ear):
     url = reverse("campaign-figure", args=[lab.campaign.pk])
     answer = web.get(url, headers={"Accept-Encoding": "gzip"})
     tag = answer["ETag"]
-    assert tag.startswith('W/"') and answer["Cache-Control"] == "no-cache"
+    assert tag.startswith('W/"') and answer["Cache-Control"] == "no-cache, private"
     again = web.get(url, headers={"If-None-Match": tag})
-    assert (again.status_code, again.content, again["Cache-Control"]) == (304, b"", "no-cache")
+    assert (again.status_code, again.content, again["Cache-Control"]) == (
+        304,
+        b"",
+        "no-cache, private",
+    )
     Measurement.objects.update(value=7.0)
     ear.heard(events.channel(lab.campaign.pk))
     assert web.get(url, headers={"If-None-Match": tag}).status_code == 200

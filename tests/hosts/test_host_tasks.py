@@ -341,7 +341,7 @@ def test_leases_of_different_things_never_meet():
         value for name, value in vars(lease).items() if name.isupper() and isinstance(value, int)
     ]
     rooms += [host_tasks.PERFORMING, host_tasks.SEATS, installing.ADVANCING]
-    assert len(set(rooms)) == len(rooms) == 8
+    assert len(set(rooms)) == len(rooms) == 9
 
 
 def test_who_asks_has_a_silent_host_tried_and_others_leave_it_alone(web, host, monkeypatch, sent):

@@ -37,8 +37,11 @@ async def dawdles(process) -> None:
 
 
 def says(out: bytes, err: bytes = b"", code: int = 0):
+    """It runs the `echo` in front of a command, as any login shell, and answers the rest with that."""
+
     async def answer(process) -> None:
-        process.stdout.write(out)
+        mark = process.command.removeprefix("echo ").partition(";")[0]
+        process.stdout.write(f"{mark}\n".encode() + out)
         process.stderr.write(err)
         process.exit(code)
 
