@@ -41,7 +41,6 @@ def assert_refused(bench: Bench, said: str, *names: str) -> None:
         assert said in why, (name, why)
 
 
-@pytest.mark.covering
 def test_members_of_pools(bench):
     """One test, for each part goes on from the pool that the one before it left: two processes must not share them."""
     are_refused_whatever_their_use_and_state(bench)

@@ -122,7 +122,7 @@ def test_all_visits_of_a_layout_are_one_set_up(make_campaign, user):
     assert all("median of 2 repeats" in cell for row in rows for cell in row.cells)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_later_estimates_know_how_long_building_took(make_campaign):
     campaign = make_campaign(repeats=2)
     [host] = {one.host for one in campaign.layouts.select_related("host")}
@@ -143,7 +143,7 @@ def test_later_estimates_know_how_long_building_took(make_campaign):
     assert not building.of([host], topologies)[host.pk, topologies[0].pk].learned
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_retry_of_one_visit_measures_nothing_of_another(make_campaign):
     campaign = make_campaign(repeats=2)
     drive.plan_and_start(campaign)
@@ -315,7 +315,7 @@ def test_a_later_visit_with_other_commands_shows_them(web, on_paper):
     assert text.count("command: those of bl") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_repeats_that_are_added_make_turns_of_what_was_built_one_after_the_other(
     make_campaign, user
 ):
