@@ -47,8 +47,7 @@ class Group:
 def groups(profile: str) -> tuple[Group, ...]:
     """Groups that a profile runs, in this order."""
     cores = max(2, os.cpu_count() or 2)
-    # One more than there are cores: a good part of these tests waits, for a job, a worker or a server. A page waits
-    # more.
+    # One more than there are cores: a good part of these tests waits, for a job, a worker or a server.
     plain = Group(
         "without host or browser", _marks(PLAIN, profile), cores + 1, ignored=(RIG, BROWSER)
     )
@@ -57,7 +56,7 @@ def groups(profile: str) -> tuple[Group, ...]:
         return (part, Group("hosts and pages", QUICK_REST, cores + 1, places=(RIG, BROWSER)))
     others = (
         Group("rig", _marks(OF_HOSTS, profile), hosts_at_once(), places=(RIG,)),
-        Group("browser", _marks(OF_PAGES, profile), cores + 2, FILE_BY_FILE, places=(BROWSER,)),
+        Group("browser", _marks(OF_PAGES, profile), cores + 1, FILE_BY_FILE, places=(BROWSER,)),
         Group("alone", _marks("alone", profile), places=(RIG, DRIVERS)),
     )
     # `full` begins with the longest

@@ -50,7 +50,7 @@ def test_lines_are_compared_by_iops_along_a_sweep_and_by_throughput_elsewhere(de
     assert _set_ups.figure_of([Line("a", "b", tuple(runs), (1, 2))]) == figure
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("kind", list(finding.of_runs()))
 def test_clean_runs_are_told_nothing(told, kind):
     assert told[kind] / RUNS <= MOST + SLACK
@@ -152,7 +152,7 @@ DUE: dict[str, tuple[str, Callable[[Truth], None], float, dict]] = {
 }  # fmt: skip
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("what", DUE)
 def test_what_is_due_is_found(what):
     kind, change, least, given = DUE[what]

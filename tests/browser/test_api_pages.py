@@ -10,7 +10,7 @@ from tests.browser.test_charts import log_in
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.night
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_about_the_api_and_the_token_are_clean(chromium, live_server, user, scheme):
     page, said = log_in(chromium, live_server, scheme)

@@ -171,6 +171,7 @@ def test_a_stack_and_the_same_without_its_cache_by_one_click_more(person):
     assert person.complaints == []
 
 
+@pytest.mark.night
 def test_dragged_wrongly_it_says_so_and_its_button_mends_it(person):
     page = person.page
     page.locator("#gap-0 button[value='add 0 lvm']").click()

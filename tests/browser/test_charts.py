@@ -288,6 +288,7 @@ def test_other_charts_of_the_run_show_the_same_instant(chromium, live_server, ca
     page.context.close()
 
 
+@pytest.mark.night
 def test_many_disks_are_a_band_and_each_of_them_on_demand(chromium, live_server, campaign, team):
     where, load = made.host(team, "many", disks=12), made.workload(team, "other")
     [attempt] = made.swept(

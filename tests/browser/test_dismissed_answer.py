@@ -69,7 +69,10 @@ def in_sight(card: Any) -> Any:
     return card.locator(".fig")
 
 
-@pytest.mark.parametrize("address", ["/campaigns/{pk}/", "/compare/?campaign={pk}"])
+@pytest.mark.parametrize(
+    "address",
+    ["/campaigns/{pk}/", pytest.param("/compare/?campaign={pk}", marks=pytest.mark.night)],
+)
 def test_by_keys_alone(person, two, address):
     page, keys = person.page, Keys(person)
     card = page.locator(".answer").first

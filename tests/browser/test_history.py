@@ -89,7 +89,7 @@ def test_the_history_is_drawn_and_clean(chromium, live_server, history, scheme):
     page.context.close()
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.night
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_what_curves_say_is_drawn_and_clean(chromium, live_server, shapes, scheme):
     page, said = log_in(chromium, live_server, scheme)

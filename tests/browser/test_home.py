@@ -153,6 +153,7 @@ CUT = """Array.from(document.querySelectorAll(".wall section")).filter(
 LARGER = """document.documentElement.scrollHeight > innerHeight || document.documentElement.scrollWidth > innerWidth"""
 
 
+@pytest.mark.night
 def test_a_wall_screen_shows_all_without_scrolling(person):
     page = person.page
     page.get_by_role("button", name="Wall screen").click()

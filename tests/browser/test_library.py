@@ -23,7 +23,7 @@ def library(user):
     return list(Campaign.objects.filter(source=Campaign.Source.LIBRARY).order_by("pk"))
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_article_is_drawn_and_clean(chromium, live_server, library, scheme):
     page, said = log_in(chromium, live_server, scheme)

@@ -158,6 +158,7 @@ def planned_on_paper(campaign: Campaign, found: HostFacts) -> None:
         )  # fmt: skip
 
 
+@pytest.mark.night
 def test_layouts_that_take_turns_are_recommended_and_agreed_to_once(person, team, lab):
     """The order ABBA, from the wizard to the word that starts all its visits."""
     found = many_disks()
@@ -226,6 +227,7 @@ def test_what_a_layout_left_is_seen_and_taken_down(person, team, lab):
     assert person.complaints == []
 
 
+@pytest.mark.night
 def test_a_dry_run_asks_which_host_and_says_what_is_wrong(person, team, lab, tmp_path):
     """That host does not answer: the dry run is over with words, not with an error page."""
     Host.objects.filter(pk=lab.pk).update(address="127.0.0.1", port=1)

@@ -56,7 +56,7 @@ def test_a_link_is_made_and_opened_by_a_stranger(chromium, live_server, lab):
     page.context.close()
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("kind", ["run", "campaign", "report", "comparison"])
 def test_what_a_guest_gets_is_drawn_and_clean(chromium, live_server, lab, kind, scheme):

@@ -162,7 +162,7 @@ def test_every_table_with_heads_that_sort_is_here():
     assert has == {*(template for template, _, _ in LISTS.values()), "charts/_instant.html"}
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("url", LISTS)
 def test_heads_sort_both_ways(web, lab, url):
     template, word, _ = LISTS[url]
@@ -191,7 +191,7 @@ def others(answer: Any) -> int:
     return sum("invited_sort" in one or "?sort=" not in one for one in heads)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("url", LISTS)
 def test_what_is_no_column_is_refused_with_those_there_are(web, lab, url):
     word = LISTS[url][1]
@@ -207,7 +207,7 @@ def test_what_is_no_column_is_refused_with_those_there_are(web, lab, url):
     assert web.get(url, {"sort": [word, "colour"]}).status_code == 400
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("url", LISTS)
 def test_what_is_no_filter_is_refused_with_those_there_are(web, lab, url):
     text = LISTS[url][2]
@@ -242,7 +242,7 @@ def said_by(answer: Any) -> str:
     return unescape(found[1])
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("url", [url for url, (_, _, text) in LISTS.items() if text])
 def test_one_field_filters_and_keeps_the_order(web, lab, url):
     template, word, text = LISTS[url]

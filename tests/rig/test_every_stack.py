@@ -11,7 +11,7 @@ from tests.rig.bench import Bench
 from tests.rig.every_stack import live
 
 STACKS = stacks.every(zfs=False)
-NAMES = profiles.drawn("stacks", list(STACKS), quick=1, more=3)
+NAMES = profiles.drawn("stacks", list(STACKS), quick=1, more=2)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from tests.rig.bench import Bench
 from tests.rig.every_stack import live
 
 STACKS = stacks.every(zfs=True)
-NAMES = profiles.drawn("stacks with ZFS", list(STACKS), quick=2, more=1)
+NAMES = profiles.drawn("stacks with ZFS", list(STACKS), quick=1, more=1)
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,6 @@ def bench(make_zfs_host) -> Bench:
     return made
 
 
-@pytest.mark.covering
 @pytest.mark.parametrize("name", NAMES)
 def test_a_stack_lives_and_leaves_nothing(bench, name):
     layers, stages = STACKS[name]

@@ -4,7 +4,7 @@ teardown, of every layer.
 Afterwards a teardown from fresh facts leads to blank disks. Nothing is left to luck: the commands are counted. One
 round interrupts all lanes (tests/rig/lanes.py) after the same number of commands. In `full` the rounds are shared out
 among the tests of this module: several processes take some each, and a night that is interrupted loses little. In `ci`
-three stacks are drawn, and rounds so that each kind of layer in them is interrupted while it is built, grown and taken
+two stacks are drawn, and rounds so that each kind of layer in them is interrupted while it is built, grown and taken
 down. Power is lost at moments of one life (tests/rig/moments.py); for a killed worker the host lives on, so each round
 lives anew up to its command. Which of the two meets a kind while it is built, and which while it is taken down, is
 dealt by day.
@@ -56,9 +56,9 @@ PARTS = 6 if profiles.profile() == profiles.FULL else 1
 
 
 def chosen() -> list[Grows]:
-    """By night all of them; in `ci` three, in `quick` two: one life of all takes a minute before the first round."""
+    """By night all of them; in `ci` and `quick` two: one life of all takes a minute before the first round."""
     numbers = range(len(STACKS))
-    return [STACKS[n] for n in profiles.drawn("stacks", numbers, quick=2, more=3)]
+    return [STACKS[n] for n in profiles.drawn("stacks", numbers, quick=2, more=2)]
 
 
 @pytest.fixture(scope="module")

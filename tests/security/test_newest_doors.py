@@ -142,7 +142,7 @@ PLACES = (
 )
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.django_db
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("known", [True, False])
@@ -180,7 +180,7 @@ def test_theirs_and_what_never_was_answer_alike(web, both, place):
     )
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.django_db
 @pytest.mark.parametrize("place", PLACES)
 def test_a_guest_gets_none_of_them(client, both, place):
@@ -208,7 +208,7 @@ HOLD_AGAINST = (
 
 
 @pytest.mark.draws
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.django_db
 @pytest.mark.parametrize("place", HOLD_AGAINST)
 def test_no_odd_baseline_breaks_a_page_or_is_told_as_it_came(web, both, place):
@@ -243,7 +243,7 @@ def key_of(client, campaign) -> str:
     return answer["key"]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.django_db
 @pytest.mark.parametrize("door", DOORS)
 def test_no_odd_key_or_query_breaks_dismissing(web, both, door):

@@ -41,7 +41,8 @@ def test_drivers_are_tested_without_django_and_stores(where):
     assert " passed" in done.stdout
 
 
-@pytest.mark.parametrize("processes", ["0", pytest.param("2", marks=pytest.mark.night)])
+@pytest.mark.night
+@pytest.mark.parametrize("processes", ["0", "2"])
 def test_other_tests_start_what_they_need(processes):
     argv = [
         sys.executable,

@@ -221,6 +221,7 @@ def test_nothing_is_written_over(lab, kept):
     assert {path: path.read_bytes() for path in kept.iterdir()} == before
 
 
+@pytest.mark.night
 def test_one_that_fails_leaves_nothing(lab, place):
     missing = place / "nowhere" / "kept"
     assert "Cannot write the backup" in lab.manage("backup", str(missing), fails=True)
