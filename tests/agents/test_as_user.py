@@ -296,8 +296,8 @@ def test_a_layout_whose_cache_nobody_drops_fails(shell, here, mount, base):
     spool = base / "benchlab-0" / here.name
     eventually(lambda: (spool / "work" / "pid").exists())
     noted = next(line for line in (spool / "running").read_text().split("\n") if "helpers=" in line)
-    for pid in noted.split('"')[1].split()[::2]:
-        os.kill(int(pid), 9)
+    _, dropper = noted.split('"')[1].split()[::2]
+    os.kill(int(dropper), 9)
     polled = job.poll(shell, here, 20, outputs=())
     assert polled.state is State.EXITED and polled.exit_code != 0
     assert polled.fetched.files["stdout"] == b""
