@@ -28,9 +28,10 @@ from agents.ssh.shell import ENV_PROGRAM, ROOTS_PATH
 from tests.bench.machine import Answer, Machine
 
 LASTING = command_line((ENV_PROGRAM, ROOTS_PATH, *ENV, "sh"))  # what opens a shell that stays
-# What agents.ssh.command writes to a shell that stays: a line, then two marks, the first with its exit code.
+# What agents.ssh.command writes to a shell that stays: two marks, a line, then two marks, the first with its exit code.
 MARKED = re.compile(
-    rb"\A(.*?)\nprintf '\\n=%s %s\\n' ([0-9a-f]{32}) \$\? >&2; printf [^\n]* 0\n", re.DOTALL
+    rb"\Aecho [^\n]* >&2\n(.*?)\nprintf '\\n=%s %s\\n' ([0-9a-f]{32}) \$\? >&2; printf [^\n]* 0\n",
+    re.DOTALL,
 )
 SUBSHELL = re.compile(r"\((?:exec [^;]*; )?(.*) </dev/null\)\Z", re.DOTALL)
 STARTS_S = 60.0
@@ -68,8 +69,9 @@ class Channel(asyncssh.SSHServerSession[bytes]):
             self.task.cancel()
 
     async def _answer(self) -> None:
-        answer = await self.machine.run(self.line, bytes(self.given))
-        self._say(answer.stdout, answer.stderr)
+        echo, _, line = self.line.partition("; ")
+        answer = await self.machine.run(line, bytes(self.given))
+        self._say(echo.removeprefix("echo ").encode() + b"\n" + answer.stdout, answer.stderr)
         self.chan.exit(answer.exit_code)
 
     def _say(self, stdout: bytes, stderr: bytes) -> None:
@@ -86,8 +88,8 @@ class Channel(asyncssh.SSHServerSession[bytes]):
         command = SUBSHELL.match(text)
         answer = await self.machine.run(command[1]) if command else Answer()  # flock: nothing
         self._say(
-            answer.stdout + b"\n=%b 0\n" % mark,
-            answer.stderr + b"\n=%b %d\n" % (mark, answer.exit_code),
+            b"+%b\n%b\n=%b 0\n" % (mark, answer.stdout, mark),
+            b"+%b\n%b\n=%b %d\n" % (mark, answer.stderr, mark, answer.exit_code),
         )
         self.task = None
         self._next()
