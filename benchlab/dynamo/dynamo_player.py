@@ -33,7 +33,7 @@ from benchlab.runs import artifact_writer, events, moves
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.runs.verdict import Verdict
-from benchlab.workers.lease import PLAYING, lease
+from benchlab.workers.lease import Lock, lease
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class Player:
 
     def _run(self) -> None:
         try:
-            with lease(self._attempt.pk, PLAYING) as held:
+            with lease(self._attempt.pk, Lock.ATTEMPT) as held:
                 if held:
                     self._held.set()
                     self._go.wait()
@@ -135,7 +135,7 @@ def store(attempt: Attempt, messages: bytes, to: AttemptPhase | None = None) -> 
 
 
 def is_played(attempt: Attempt) -> bool:
-    with lease(attempt.pk, PLAYING) as held:
+    with lease(attempt.pk, Lock.ATTEMPT) as held:
         return not held
 
 

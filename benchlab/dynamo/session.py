@@ -40,7 +40,7 @@ from benchlab.runs import moves
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase
 from benchlab.team.models import Team
-from benchlab.workers.lease import PLAYING, lease
+from benchlab.workers.lease import Lock, lease
 
 log = logging.getLogger(__name__)
 
@@ -183,7 +183,7 @@ class Seat:
     def _lend(self, talk: _Talk) -> None:
         assert self._attempt is not None
         attempt = self._attempt
-        with lease(attempt.pk, PLAYING) as held:
+        with lease(attempt.pk, Lock.ATTEMPT) as held:
             if not held:
                 return
             try:

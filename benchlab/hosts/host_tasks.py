@@ -28,14 +28,12 @@ from benchlab.hosts.models import Host, HostTask
 from benchlab.web import places
 from benchlab.web.row_ids import row_id
 from benchlab.workers import beats, messages
-from benchlab.workers.lease import lease
+from benchlab.workers.lease import Lock, lease
 
 log = logging.getLogger(__name__)
 
 PERFORM = "benchlab.hosts.tasks.perform_host_task"
 Result = dict[str, Any]
-PERFORMING = 0x6271  # leases of tasks: a dead worker's are free at once
-SEATS = 0x6272  # the lock under which seats are given
 # Of a worker's eight threads: hosts that are silent must leave enough of them to campaigns, and those of one team a
 # seat to other teams.
 AT_ONCE = 4
@@ -126,7 +124,7 @@ def due() -> list[int]:
 
 def perform(pk: int) -> None:
     """Do it, in a worker. One that is over, in other hands or has no seat yet is left alone."""
-    with lease(pk, PERFORMING) as held:
+    with lease(pk, Lock.HOST_TASK) as held:
         if held and (row := _seated(pk)):
             _perform(row)
             if (following := next_in_turn()) is not None:
@@ -152,7 +150,7 @@ def _seated(pk: int) -> HostTask | None:
     """The row, when it may be done now. One whose worker died has its seat still."""
     now = timezone.now()
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s, 0)", [SEATS])
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, 0)", [Lock.SEATS])
         still_open = HostTask.objects.filter(ended_at=None)
         row = still_open.select_related("host__credential", "by").filter(pk=pk).first()
         if row is None:

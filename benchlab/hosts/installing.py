@@ -24,7 +24,7 @@ from benchlab.hosts import contact, discovery
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Host, PackageInstall
 from benchlab.workers import messages
-from benchlab.workers.lease import lease
+from benchlab.workers.lease import Lock, lease
 
 ADVANCE = "benchlab.hosts.tasks.advance_install"
 TIMEOUT_S = 1800.0
@@ -33,7 +33,6 @@ STARTS_WITHIN = timedelta(minutes=2)  # else the worker that wanted to start it 
 STALE = timedelta(minutes=15)  # nobody expects any more what no worker began by then
 AGAIN = timedelta(seconds=10)  # a message that was not taken by then is sent again
 LOOK_S, LOOK_MOST_S = 2.0, 60.0  # from one look to the next
-ADVANCING = 0x6273  # leases of those that advance one
 
 
 def missing(host: Host, needs: Iterable[Need] | None = None) -> packages.Missings:
@@ -102,7 +101,7 @@ def team_of(pk: int) -> int | None:
 
 def advance(pk: int) -> None:
     """One step, in a worker: start it, or look how far it is. When it is looked at again is kept with it."""
-    with lease(pk, ADVANCING) as held:
+    with lease(pk, Lock.INSTALLATION) as held:
         rows = PackageInstall.objects.select_related("host__credential")
         row = rows.filter(pk=pk, ended_at=None).first() if held else None
         if row is None:

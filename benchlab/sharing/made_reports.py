@@ -32,7 +32,7 @@ from benchlab.sharing import chromium, markdown, pdf_facts, report_file
 from benchlab.sharing.models import MadeReport, SavedView
 from benchlab.sharing.report import Subject
 from benchlab.workers import messages
-from benchlab.workers.lease import PRINTING, lease
+from benchlab.workers.lease import Lock, lease
 
 log = logging.getLogger(__name__)
 
@@ -146,7 +146,7 @@ def file_of(row: MadeReport) -> tuple[str, str]:
 def make() -> None:
     """All that waits, one after the other; nothing where a worker is at it already."""
     while _due().exists():
-        with lease(0, PRINTING) as held:
+        with lease(0, Lock.CHROMIUM) as held:
             if not held:
                 return
             while (row := next_in_turn()) is not None:

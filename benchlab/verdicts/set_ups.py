@@ -16,7 +16,7 @@ from benchlab.charts.queries import Group, groups, labels
 from benchlab.findings import stored_runs, storing
 from benchlab.team.guests import Guest
 from benchlab.verdicts import builds, history_alerts
-from benchlab.workers.lease import SET_UPS, lease
+from benchlab.workers.lease import Lock, lease
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ AT_ONCE = 20  # campaigns of a sweep: what a new version finds of an old lab com
 def sweep(among: Iterable[int] | None = None) -> None:
     """Look at the campaigns that ended, or whose results changed since; of these only, then at all of them."""
     for pk in storing.due(AT_ONCE if among is None else None, among):
-        with lease(pk, SET_UPS) as held:
+        with lease(pk, Lock.SET_UPS) as held:
             campaign = Campaign.objects.filter(pk=pk).first() if held else None
             if campaign is not None:
                 _look(campaign)

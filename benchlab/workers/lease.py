@@ -14,6 +14,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import IntEnum, unique
 from functools import partial
 from typing import Any
 
@@ -21,13 +22,25 @@ from django.db import connection
 
 from agents.ssh import loop
 
-NAMESPACE = 0x626C  # "bl": keeps our keys apart from anybody else's advisory locks
-PLANNING = 0x626E  # of hosts that are read for the plans of their drafts (previews.py)
-SET_UPS = 0x6270  # of campaigns whose set-ups are looked at (benchlab/verdicts/set_ups.py)
-# Of the one Chromium that makes files of reports (benchlab/sharing/made_reports.py)
-PRINTING = 0x626F
-PLAYING = 0x626D  # of attempts whose console is played by a process of ours (dynamo_player.py)
-WORKERS = 0x6274  # of workers that live; host_tasks.py and installing.py have those in between
+
+@unique
+class Lock(IntEnum):
+    """What a lock is of: the first of an advisory lock's two keys; the second is the row's number.
+
+    All begin with "bl", which keeps them apart from other programs' locks in the same database.
+    """
+
+    LAYOUT = 0x626C  # being stepped
+    ATTEMPT = 0x626D  # whose console a process of ours plays (dynamo_player.py)
+    PLANNED_HOST = 0x626E  # read for the plans of its drafts (previews.py)
+    CHROMIUM = 0x626F  # the one that makes files of reports (benchlab/sharing/made_reports.py)
+    SET_UPS = 0x6270  # of a campaign, being looked at (benchlab/verdicts/set_ups.py)
+    HOST_TASK = 0x6271
+    SEATS = 0x6272  # of host tasks, being given
+    INSTALLATION = 0x6273  # being advanced
+    WORKER = 0x6274  # that lives
+
+
 # Its subselect: the keys of other databases of the same server are others'
 ALIVE = """
 SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND classid = %s AND objsubid = 2 AND granted
@@ -36,13 +49,13 @@ AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 
 
 @contextmanager
-def lease(key: int, namespace: int = NAMESPACE) -> Iterator[bool]:
+def lease(key: int, of: Lock = Lock.LAYOUT) -> Iterator[bool]:
     """True if we hold it. kill -9 of the worker closes its connection, and so frees the lease at once.
 
     While we do, a command of this thread to a host raises Django's OperationalError, and is not sent, once it is lost.
     """
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [namespace, key])
+        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [of, key])
         held = bool(cursor.fetchone()[0])
     if not held:
         yield False
@@ -54,7 +67,7 @@ def lease(key: int, namespace: int = NAMESPACE) -> Iterator[bool]:
     finally:
         loop.check.reset(before)
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [namespace, key])
+            cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [of, key])
 
 
 class Workers:
@@ -69,9 +82,9 @@ class Workers:
         """`take_over` what those had in hand that have ended since the last look; at the first look, all before us."""
         with connection.cursor() as cursor:
             if connection.connection is not self._session:
-                cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [WORKERS, self._number])
+                cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [Lock.WORKER, self._number])
                 self._session = connection.connection
-            cursor.execute(ALIVE, [WORKERS])
+            cursor.execute(ALIVE, [Lock.WORKER])
             alive = {int(row[0]) for row in cursor.fetchall()}
         if self._alive is None or not self._alive <= alive:
             take_over()

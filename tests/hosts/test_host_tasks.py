@@ -19,7 +19,7 @@ from benchlab.hosts.models import Host, HostTask, PackageInstall
 from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
 from benchlab.workers import beats, messages
-from benchlab.workers.lease import lease
+from benchlab.workers.lease import Lock, lease
 from tests.api.conftest import client_of, is_problem
 from tests.hosts.conftest import credential_key, disk, facts
 from tests.silent_hosts import silent_hosts
@@ -248,7 +248,7 @@ def test_what_another_worker_does_is_left_to_it(host, monkeypatch, sent):
     def other() -> None:
         from django.db import connection
 
-        with lease(row.pk, host_tasks.PERFORMING):
+        with lease(row.pk, Lock.HOST_TASK):
             held.set()
             over.wait(10)
         connection.close()
@@ -331,17 +331,6 @@ def test_a_dry_run_by_facts_that_were_read(user, read_host, topology, host, team
     assert told.status_code == 200 and told.json()["snapshot"] == seen
     other = services.add_host(team, "lab9", "192.0.2.1", host.credential)
     is_problem(api.post(path, {"host": other.pk, "snapshot": seen}, format="json"), 400)
-
-
-def test_leases_of_different_things_never_meet():
-    """A task and a host that have the same number: each would find the other's lease held."""
-    from benchlab.workers import lease
-
-    rooms = [
-        value for name, value in vars(lease).items() if name.isupper() and isinstance(value, int)
-    ]
-    rooms += [host_tasks.PERFORMING, host_tasks.SEATS, installing.ADVANCING]
-    assert len(set(rooms)) == len(rooms) == 9
 
 
 def test_who_asks_has_a_silent_host_tried_and_others_leave_it_alone(web, host, monkeypatch, sent):

@@ -17,7 +17,7 @@ from benchlab.engine.checks import previews
 from benchlab.hosts import services
 from benchlab.runs.models import Layout
 from benchlab.workers import messages
-from benchlab.workers.lease import PLANNING, lease
+from benchlab.workers.lease import Lock, lease
 from tests.runs.paper_host import TOY, paper, toy
 
 __all__ = ["paper", "toy"]
@@ -57,7 +57,7 @@ def test_who_finds_the_host_being_read_leaves_it_to_that_one(drafts, readings):
         previews.preview_once(drafts[1].pk)
         connection.close()
 
-    with lease(drafts[0].host_id, PLANNING) as held:
+    with lease(drafts[0].host_id, Lock.PLANNED_HOST) as held:
         assert held
         other = Thread(target=beside)
         other.start()

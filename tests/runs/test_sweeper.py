@@ -20,7 +20,7 @@ from benchlab.hosts.models import Host
 from benchlab.imports import drafts, storing_drafts
 from benchlab.runs.models import Layout
 from benchlab.workers import beats, messages, turns
-from benchlab.workers.lease import WORKERS, Workers
+from benchlab.workers.lease import Lock, Workers
 from tests import stack
 
 REDIS = 7
@@ -114,7 +114,7 @@ def test_what_a_worker_had_in_hand_is_taken_over_when_it_ends(make_layout, sent)
     other, ours = connections.create_connection("default"), Workers()
     try:
         with other.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_lock(%s, 7)", [WORKERS])
+            cursor.execute("SELECT pg_advisory_lock(%s, 7)", [Lock.WORKER])
         assert sweeper.sweep_once() == []
         ours.look(sweeper.take_over)
         assert sweeper.sweep_once() == [layout.pk]

@@ -14,7 +14,7 @@ from benchlab.runs import events, progress
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
 from benchlab.web.units import duration
-from benchlab.workers.lease import PLANNING, lease
+from benchlab.workers.lease import Lock, lease
 
 
 def preview(layout_id: int) -> None:
@@ -38,7 +38,7 @@ def preview_once(layout_id: int) -> None:
         draft = Layout.objects.select_related("host__credential").get(pk=asked)
         if draft.phase != LayoutPhase.DRAFT:
             return
-        with lease(draft.host_id, PLANNING) as held:
+        with lease(draft.host_id, Lock.PLANNED_HOST) as held:
             if not held:
                 return
             _preview_all(draft)
