@@ -7,6 +7,7 @@ runs.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 import pytest
 
@@ -15,6 +16,8 @@ from benchlab.testing import profiles
 MARK = "one_in"
 # Of what is marked `slow`, which quick leaves out, unless its own mark says another
 SLOW_ONE_IN = 2
+# What quick leaves out and ci runs whole
+LEFT_TO_CI = (pytest.mark.slow, pytest.mark.one_in(1))
 
 
 def draw(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -26,6 +29,12 @@ def draw(config: pytest.Config, items: list[pytest.Item]) -> None:
     drawn = {item for (name, n), cases in tests.items() for item in profiles.share(name, cases, n)}
     left_out = {item for cases in tests.values() for item in cases} - drawn
     leave_out(config, items, left_out)
+
+
+def quick_has_first(cases: Iterable[object]) -> list[object]:
+    """Cases for a test that takes seconds with each: quick runs the first, ci all of them."""
+    first, *others = cases
+    return [first, *(pytest.param(one, marks=LEFT_TO_CI) for one in others)]
 
 
 def one_in(item: pytest.Item) -> int:

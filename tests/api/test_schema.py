@@ -170,6 +170,8 @@ def named(operation) -> set[str]:
 
 
 @pytest.mark.draws
+@pytest.mark.slow
+@pytest.mark.one_in(1)
 def test_schemathesis_finds_nothing(served, rows, headers):
     """Ten made-up requests to each operation drawn: no server error, no answer that the schema does not know."""
     operations = {

@@ -185,7 +185,6 @@ def test_every_line_is_told_at_one_depth(chromium, live_server, campaign):
     page.context.close()
 
 
-@pytest.mark.quick
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_is_clean_and_fits_a_phone(chromium, live_server, campaign, scheme):

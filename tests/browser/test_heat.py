@@ -42,7 +42,6 @@ def person(chromium, live_server, user):
     one.close()
 
 
-@pytest.mark.quick
 def test_metric_and_folds_are_switched_in_place(person, campaign):
     page = person.page
     page.goto(f"/campaigns/{campaign.pk}/")

@@ -156,6 +156,8 @@ def test_a_second_dynamo_of_the_same_name_is_refused(team, user, web, folder):
     assert "a second dynamo logged in as &#x27;WIN-7&#x27; from 127.0.0.1" in page
 
 
+@pytest.mark.slow
+@pytest.mark.one_in(1)
 def test_a_dynamo_that_takes_the_place_of_another_waits_to_be_accepted(team, user, folder):
     """It has the other's name, address and targets, but not its files and disks: 4 KiB were measured as 1 MiB."""
     with listening() as listener:

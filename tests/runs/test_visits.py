@@ -104,6 +104,8 @@ def test_layouts_take_turns_and_each_is_down_before_the_next(make_campaign):
     assert not done.exclude(outcome="succeeded").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.one_in(1)
 def test_all_visits_of_a_layout_are_one_set_up(make_campaign, user):
     campaign = make_campaign(repeats=2, sweep={"block_size": [4096, 65536]})
     drive.plan_and_start(campaign)
