@@ -23,8 +23,9 @@ from benchlab.up.state import State, state_from_environment
 from benchlab.up.trouble import Trouble
 
 DOWN_PATIENCE_S = 45.0
-# Loaded when they are asked for: whoever only uses BenchLab starts it without them.
-FOR_DEVELOPERS = {
+# Loaded when they are asked for: every other word starts without them.
+LOADED = {
+    "install-service": "benchlab.up.install_service:run",
     "test": "benchlab.testing.command:run_tests",
     "lint": "benchlab.up.linting:run_lint",
     "bench": "benchlab.testing.command:run_benchmarks",
@@ -40,6 +41,7 @@ HELP = """BenchLab: storage benchmark campaigns.
   python3 manage.py check     try every setting for real: database, broker, keys, mail, single sign-on, Chromium
   python3 manage.py backup    write all there is, and its keys, into a new directory; runs go on
   python3 manage.py restore   put such a backup back into an empty state directory
+  python3 manage.py install-service  print units of systemd; --help tells its options
   python3 manage.py practice  boot a practice host with disks to spare, and register it
   python3 manage.py help ...  Django's commands: migrate, createsuperuser, changepassword, reparse, ...
 """
@@ -49,7 +51,7 @@ def run(argv: Sequence[str]) -> int:
     """One command line; returns the exit code. Trouble is printed as it stands."""
     word, rest = (argv[1], list(argv[2:])) if len(argv) > 1 else ("", [])
     own: dict[str, Callable[[list[str]], int]] = {"up": up, "down": down}
-    own |= {name: partial(loaded, where) for name, where in FOR_DEVELOPERS.items()}
+    own |= {name: partial(loaded, where) for name, where in LOADED.items()}
     if word in ("", "-h", "--help") or (word == "help" and not rest):
         print(HELP, end="")
         return 0
@@ -160,7 +162,7 @@ def down(rest: list[str]) -> int:
 
 
 def loaded(where: str, rest: list[str]) -> int:
-    """A command of FOR_DEVELOPERS."""
+    """A command of LOADED."""
     module, _, name = where.partition(":")
     perform: Callable[[list[str]], int] = getattr(import_module(module), name)
     return perform(rest)

@@ -19,6 +19,7 @@ from benchlab.up.state import State, changing, load_secrets, read_json
 def base_environment(state: State) -> dict[str, str]:
     """Ours, with the secrets of the state directory where the environment brings none."""
     env = {**os.environ, "BENCHLAB_STATE": str(state.path), "BENCHLAB_NO_BOOTSTRAP": "1"}
+    env.pop("NOTIFY_SOCKET", None)  # what `up` tells systemd is not a child's to say
     env["PYTHONUNBUFFERED"] = "1"
     env["PYTHONPATH"] = str(ROOT)
     env.setdefault("DJANGO_SETTINGS_MODULE", "benchlab.settings")

@@ -8,9 +8,11 @@ from __future__ import annotations
 import http.client
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from benchlab.up import database, postgres, recipes
@@ -98,6 +100,7 @@ class Supervisor:
             self.add(listener)
         self.until(lambda: self.services["sshd"].ready, "sshd")
         self.help("first_run", recipes.first_run(self.wish.campaign), env)
+        tell("READY=1", f"STATUS=Answers at {self.wish.url}")
 
     def start_stores(self) -> Mapping[str, str]:
         """PostgreSQL and Valkey, unless the environment names others; returns the children's."""
@@ -213,6 +216,7 @@ class Supervisor:
     def stop(self) -> None:
         """Everything, in order, what runs for us over SSH too; kills whoever does not listen."""
         self.stopping = True
+        tell("STOPPING=1")
         helpers = [identify(name, helper.pid) for name, helper in self.helpers.items()]
         end([h for h in helpers if h], pause=self.pause, patience_s=3.0)
         for names in STOP_ORDER:
@@ -248,3 +252,11 @@ def http_status(wish: Wish) -> int:
 
 def say(text: str) -> None:
     print(text, flush=True)
+
+
+def tell(*lines: str) -> None:
+    """Say NAME=value to the systemd that started us (sd_notify(3)), if one did."""
+    if place := os.environ.get("NOTIFY_SOCKET"):
+        address = f"\0{place[1:]}" if place.startswith("@") else place
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as speaker:
+            speaker.sendto("\n".join(lines).encode(), address)

@@ -15,13 +15,15 @@ from agents.drivers import registry
 from benchlab.testing.command import BENCH, run_tests
 from benchlab.up.bootstrap import ROOT
 from benchlab.up.command import up
+from benchlab.up.install_service import run as install_service
 from benchlab.up.linting import run_lint
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 GUIDE, OPERATING = ROOT / "docs" / "guide.md", ROOT / "docs" / "operating.md"
-OWN = {"up", "down", "test", "lint", "bench"}
+OWN = {"up", "down", "install-service", "test", "lint", "bench"}
 DJANGOS = {"help"}  # in none of its lists
-HELPS: dict[str, Callable[[list[str]], int]] = {"up": up, "test": run_tests, "lint": run_lint}
+HELPS: dict[str, Callable[[list[str]], int]] = {
+    "up": up, "install-service": install_service, "test": run_tests, "lint": run_lint}  # fmt: skip
 OPTION = r"(?<![\w-])--[a-z][a-z-]*"
 # Of tests/agents/conftest.py.
 OF_PYTEST = {"--accept"}
@@ -80,8 +82,8 @@ def test_links_lead_somewhere(document):
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_commands_exist(document):
-    used = set(re.findall(r"(?:python3 |`)manage\.py ([a-z_]+)", document.read_text()))
-    assert used <= OWN | set(get_commands())
+    used = set(re.findall(r"(?:python3 |`)manage\.py ([a-z_][a-z_-]*)", document.read_text()))
+    assert used <= OWN | DJANGOS | set(get_commands())
 
 
 def options(command: str, capsys: pytest.CaptureFixture[str]) -> set[str]:
@@ -100,7 +102,7 @@ def options(command: str, capsys: pytest.CaptureFixture[str]) -> set[str]:
 
 def unknown_options(text: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
     found = []
-    for command, words in re.findall(r"manage\.py ([a-z_]+)([^`#\n]*)", text):
+    for command, words in re.findall(r"manage\.py ([a-z_][a-z_-]*)([^`#\n]*)", text):
         known = options(command, capsys) if "--" in words else set()
         found += [f"{command} {word}" for word in re.findall(OPTION, words) if word not in known]
     return found
@@ -118,7 +120,7 @@ def test_what_the_program_tells_people_to_run_is_there(capsys):
     wrong = []
     for path in told:
         text = "\n".join(texts_of(path)) if path.suffix == ".py" else path.read_text()
-        named = set(re.findall(r"(?:python3 |`)manage\.py ([a-z_]+)", text))
+        named = set(re.findall(r"(?:python3 |`)manage\.py ([a-z_][a-z_-]*)", text))
         wrong += [f"{path}: {one}" for one in sorted(named - OWN - DJANGOS - set(get_commands()))]
         wrong += [f"{path}: {one}" for one in unknown_options(text, capsys)]
     assert wrong == []

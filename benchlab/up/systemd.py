@@ -1,0 +1,216 @@
+"""Units of systemd that run BenchLab: their text.
+
+One unit runs `up` with its own stores, or several run web server, worker and beat with stores that are named to them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchlab.up import recipes
+from benchlab.up.bootstrap import ROOT
+from benchlab.up.postgres import reachable
+from benchlab.up.state import State
+from benchlab.up.supervisor import STOP_ORDER, STOP_PATIENCE_S
+from benchlab.up.trouble import Trouble
+
+HEAD = "# Made by BenchLab's install-service. Changes belong in a drop-in: systemctl edit\n"
+HOMES = ("/home", "/root", "/run/user")
+SECRETS = ("SECRET_KEY", "BENCHLAB_KEY", "DATABASE_URL", "REDIS_URL")
+# Seconds beyond those that `up` gives its children.
+MARGIN_S = 20
+# Whoever may not do anything else: also without root, by a user's own systemd.
+BY_ANYBODY = {
+    "NoNewPrivileges": "yes",
+    "LockPersonality": "yes",
+    "RestrictRealtime": "yes",
+    "RestrictSUIDSGID": "yes",
+    # Netlink tells the machine's addresses.
+    "RestrictAddressFamilies": "AF_UNIX AF_INET AF_INET6 AF_NETLINK",
+    "SystemCallArchitectures": "native",
+    "SystemCallErrorNumber": "EPERM",
+    "UMask": "0077",
+}
+BY_ROOT = BY_ANYBODY | {
+    "CapabilityBoundingSet": "",
+    "AmbientCapabilities": "",
+    "ProtectSystem": "strict",
+    "PrivateTmp": "yes",
+    "PrivateDevices": "yes",
+    "PrivateUsers": "yes",
+    # No RemoveIPC: that user may run a second PostgreSQL outside of the unit, and it would lose its memory.
+    "ProtectClock": "yes",
+    "ProtectControlGroups": "yes",
+    "ProtectHostname": "yes",
+    "ProtectKernelLogs": "yes",
+    "ProtectKernelModules": "yes",
+    "ProtectKernelTunables": "yes",
+    "ProtectProc": "invisible",
+}
+CALLS = "@system-service"
+# Chromium builds its sandbox of namespaces, where there is a worker.
+ALONE = {"RestrictNamespaces": "yes", "SystemCallFilter": f"{CALLS}\n~@privileged"}
+WITH_CHROMIUM = {"RestrictNamespaces": "user pid net", "SystemCallFilter": f"{CALLS} chroot"}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Options of install-service."""
+
+    name: str
+    state: Path
+    host: str
+    port: int
+    user: str  # "": the units are for systemd of one user, who runs them
+
+    @property
+    def settings(self) -> str:
+        """Directory of settings and secrets; systemd puts /etc for %E, or the user's ~/.config."""
+        return f"%E/{self.name}"
+
+
+def program() -> recipes.Argv:
+    """Beginning of every command line of ours."""
+    return (sys.executable, str(ROOT / "manage.py"))
+
+
+def require_readable(user: str) -> None:
+    """Raise Trouble where that user could not read the program or its Python."""
+    for path in (ROOT, Path(sys.executable)):
+        if not reachable(path):
+            raise Trouble(
+                f"{path.resolve()} cannot be read by every user, so {user} could not run it. Put the checkout into"
+                " /opt/benchlab, set it up there with the system's own Python (`/usr/bin/python3 manage.py help`),"
+                " and run this command there; or make units for yourself: --user."
+            )
+
+
+def whole(wish: Wish) -> dict[str, str]:
+    """The one unit that runs `up`, by its file name."""
+    up = (*program(), "up", "--host", wish.host, "--port", str(wish.port))
+    stop_s = round(STOP_PATIENCE_S * len(STOP_ORDER)) + MARGIN_S
+    service = {
+        # It says when the page answers; a first start makes a database before.
+        "Type": "notify",
+        "NotifyAccess": "main",
+        "TimeoutStartSec": "10min",
+        # `up` stops its children in order; what it leaves is killed.
+        "KillMode": "mixed",
+        # It starts a child again by itself.
+        "OOMPolicy": "continue",
+        "ExecStart": command(up),
+    }
+    service |= _common(wish, stop_s, {"BENCHLAB_STATE": str(wish.state)}) | WITH_CHROMIUM
+    unit = {"Description": "BenchLab, storage benchmark campaigns"}
+    return {f"{wish.name}.service": text(unit | _after(wish), service, _wanted(wish))}
+
+
+def split(wish: Wish) -> dict[str, str]:
+    """Units of web server, worker, beat and the listener for dynamos, what they need first, and their target."""
+    state, target = State(wish.state), f"{wish.name}.target"
+    prepare = f"{wish.name}-prepare.service"
+    env = {
+        "BENCHLAB_STATE": str(wish.state),
+        "BENCHLAB_STATIC": str(wish.state / "static"),
+        "BENCHLAB_AUDIT_HEAD": str(wish.state / "audit-head.json"),
+        "BENCHLAB_NO_BOOTSTRAP": "1",
+        "DJANGO_SETTINGS_MODULE": "benchlab.settings",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONUNBUFFERED": "1",
+        **{f"{name}_FILE": f"%d/{name}" for name in SECRETS},
+    }
+    once = (*recipes.prepare(), "--library")
+    many = {
+        "web": (recipes.web(wish.host, wish.port, {}).argv, 15, ALONE),
+        "worker": (recipes.worker({}).argv, 30, WITH_CHROMIUM),
+        "beat": (recipes.beat(state, {}).argv, 15, ALONE),
+        "dynamo": ((*recipes.DJANGO, "dynamo_listener"), 15, ALONE),
+    }
+    secrets = "\n".join(f"{name}:{wish.settings}/{name}" for name in SECRETS)
+    given = {"WorkingDirectory": escape(str(ROOT)), "LoadCredential": secrets}
+    bound = _after(wish) | {"PartOf": target}
+    first = {"Type": "oneshot", "RemainAfterExit": "yes", "ExecStart": command(once)}
+    first |= {**_common(wish, 15, env), **given, **ALONE, "TimeoutStartSec": "10min"}
+    del first["Restart"], first["RestartSec"]
+    units = {prepare: text({"Description": "BenchLab: database and static files"} | bound, first)}
+    for name, (argv, stop_s, calls) in many.items():
+        unit = {"Description": f"BenchLab: {name}", **bound, "Requires": prepare}
+        unit["After"] = f"{bound.get('After', '')} {prepare}".strip()
+        service = {"Type": "exec", "ExecStart": command(argv), "KillMode": "mixed"}
+        service |= {**_common(wish, stop_s, env), **given, **calls}
+        if name == "dynamo":  # only where settings ask for it
+            asked = '/bin/sh -c "test -n \\"$$BENCHLAB_DYNAMO_LISTEN\\""'
+            service = {"ExecCondition": asked, **service}
+        units[f"{wish.name}-{name}.service"] = text(unit, service)
+    wants = " ".join(f"{wish.name}-{name}.service" for name in many)
+    told = {"Description": "BenchLab, storage benchmark campaigns", "Wants": wants}
+    return units | {target: text(told, {}, _wanted(wish))}
+
+
+def _after(wish: Wish) -> dict[str, str]:
+    if not wish.user:
+        return {}
+    return {
+        "After": "network-online.target postgresql.service valkey-server.service redis-server.service",
+        "Wants": "network-online.target",
+        "RequiresMountsFor": quoted(str(wish.state)),
+    }
+
+
+def _wanted(wish: Wish) -> dict[str, str]:
+    return {"WantedBy": "multi-user.target" if wish.user else "default.target"}
+
+
+def _common(wish: Wish, stop_s: int, env: Mapping[str, str]) -> dict[str, str]:
+    """What all services have."""
+    # The checkout is not for us to write in, and without compiled modules each start takes twice as long.
+    env = {**env, "PYTHONPYCACHEPREFIX": str(wish.state / "compiled")}
+    given = "\n".join(quoted(f"{name}={value}", "%d/" not in value) for name, value in env.items())
+    service = {
+        "Environment": given,
+        "EnvironmentFile": f"-{wish.settings}/environment",
+        "Restart": "on-failure",
+        "RestartSec": "5s",
+        "TimeoutStopSec": f"{stop_s}s",
+        "LimitNOFILE": "65536",
+    }
+    if not wish.user:
+        return service | BY_ANYBODY
+    paths = (ROOT, Path(sys.executable).resolve(), wish.state)
+    at_home = any(path.is_relative_to(home) for path in paths for home in HOMES)
+    who = {"User": wish.user, "Group": wish.user, "ReadWritePaths": quoted(str(wish.state))}
+    return service | who | BY_ROOT | {"ProtectHome": "read-only" if at_home else "yes"}
+
+
+def text(
+    unit: Mapping[str, str], service: Mapping[str, str], install: Mapping[str, str] | None = None
+) -> str:
+    """A unit's file. A value of several lines is a setting that is given several times."""
+    sections = {"Unit": unit, "Service": service, "Install": install or {}}
+    parts = [
+        "\n".join([f"[{name}]", *_lines(values)]) for name, values in sections.items() if values
+    ]
+    return HEAD + "\n\n".join(parts) + "\n"
+
+
+def _lines(values: Mapping[str, str]) -> Iterable[str]:
+    return (f"{name}={one}" for name, value in values.items() for one in value.split("\n"))
+
+
+def command(argv: Sequence[str | Path]) -> str:
+    """ExecStart's value: each word as it stands, whatever systemd would make of it."""
+    return " ".join(quoted(str(word)).replace("$", "$$") for word in argv)
+
+
+def quoted(word: str, literal: bool = True) -> str:
+    """One word of a list. `literal`: no specifier of systemd is in it."""
+    told = (escape(word) if literal else word).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{told}"' if set(told) & set(" \t'\"\\;") or not told else told
+
+
+def escape(value: str) -> str:
+    """A whole value, in which systemd sees no specifier."""
+    return value.replace("%", "%%")
