@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import django
 from celery import Celery
-from celery.signals import worker_ready
+from celery.signals import worker_init, worker_ready
 
-from benchlab import garbage
+from benchlab import fitting, garbage
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchlab.settings")
 # Django's checks are for development. They load every page: a third of a worker's start, for which the hosts wait.
@@ -20,6 +21,14 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 # of layouts and files of uploads, has threads and connections of its own (workers/turns.py).
 app.autodiscover_tasks()
 app.autodiscover_tasks(["benchlab.engine"])  # which is no app of Django's: it has no models
+
+
+@worker_init.connect
+def refuse_what_does_not_fit(**_: Any) -> None:
+    """Before the first task. Celery logs what else a receiver raises, and goes on."""
+    django.setup(set_prefix=False)
+    if said := fitting.unfit():
+        raise SystemExit(said)
 
 
 @worker_ready.connect

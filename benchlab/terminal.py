@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from django.core.management.base import BaseCommand, OutputWrapper
+from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
 from agents.plaintext import visible
+from benchlab import fitting
 
 MOST = 100_000  # characters at once
 
@@ -25,7 +26,9 @@ class Plain(OutputWrapper):
 
 
 class Command(BaseCommand):
-    """The base of every command of ours."""
+    """The base of every command of ours. `any_database`: also of a newer BenchLab, which it does not write to."""
+
+    any_database = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -38,4 +41,6 @@ class Command(BaseCommand):
             self.stdout = Plain(out)
         if (err := options.pop("stderr", None)) is not None:
             self.stderr = Plain(err)
+        if not self.any_database and (said := fitting.unfit()):
+            raise CommandError(said)
         return super().execute(*args, **options)

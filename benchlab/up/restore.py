@@ -16,11 +16,10 @@ from pathlib import Path
 from django.conf import settings
 from django.core.management import call_command
 from django.db import connection, transaction
-from django.db.migrations.loader import MigrationLoader
 from django.utils import timezone
 
 from agents.contracts import Reason
-from benchlab import env
+from benchlab import env, fitting
 from benchlab.audit.chain import record
 from benchlab.campaigns.models import Campaign
 from benchlab.engine.phases import ending
@@ -90,15 +89,9 @@ def _put_back(dump: Path) -> None:
 
 def _require_known(said: Manifest) -> None:
     """Raise Trouble for a backup whose tables this BenchLab would not understand, for one of the two is too old."""
-    there = MigrationLoader(None).disk_migrations or {}
-    known = {*there, *(step for one in there.values() for step in one.replaces)}
-    if strange := sorted(set(said.migrations) - known):
-        names = ", ".join(".".join(one) for one in strange[:3])
-        raise Trouble(
-            f"The backup is of a newer BenchLab ({said.version}, {said.at}): this one does not know {names}. "
-            "Take that version. Nothing was changed."
-        )
-    if refused := old_databases.refusal("The backup", set(said.migrations)):
+    applied = set(said.migrations)
+    what = f"The backup ({said.version}, {said.at})"
+    if refused := fitting.newer(what, applied) or old_databases.refusal("The backup", applied):
         raise Trouble(refused)
 
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import argparse
 import resource
+from importlib import import_module
 
 import uvicorn
 
-from benchlab import env
+from benchlab import env, fitting
 from benchlab.web.connections import Limits, limited_protocol
 
+APPLICATION = "benchlab.asgi:application"
 # Then open event streams are cut, which would hold a stop for ever.
 GRACE_SECONDS = 3
 # Open files that are no client's connection: the database's, static files, uploads.
@@ -24,8 +26,12 @@ def main() -> None:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
     options = parser.parse_args()
+    # First, for the settings see by it that they are a web server's.
+    import_module(APPLICATION.partition(":")[0])
+    if said := fitting.unfit():
+        raise SystemExit(said)
     uvicorn.run(
-        "benchlab.asgi:application",
+        APPLICATION,
         host=options.host,
         port=options.port,
         # X-Forwarded-For of whoever connects from this machine would become the client's address, in log-in limits and

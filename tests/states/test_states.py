@@ -1,4 +1,4 @@
-"""What older versions stored is taken over: labs that each of them made (make.py), with the figures that they showed.
+"""Stored states of older versions (make.py), taken over: each figure, each byte, those who log in, what goes on.
 
 The numbers compared with were written when the state was made; nothing of them is computed again here.
 """

@@ -14,6 +14,7 @@ from benchlab.up.trouble import Trouble
 
 
 class Command(terminal.Command):
+    any_database = True
     help = "Write a backup into a new directory. Runs go on meanwhile; `restore` puts it back."
 
     def add_arguments(self, parser: CommandParser) -> None:

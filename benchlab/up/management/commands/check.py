@@ -22,7 +22,7 @@ from django.core.management.base import CommandError
 from django.core.management.commands import check
 from django.db import DatabaseError, connection
 
-from benchlab import env, terminal
+from benchlab import env, fitting, terminal
 from benchlab.dynamo import listening
 from benchlab.hosts import rotating
 from benchlab.sharing import chromium
@@ -30,7 +30,6 @@ from benchlab.up import database as own_stores
 from benchlab.up.ports import kept_port
 from benchlab.up.state import state_from_environment
 
-OLDEST = 150_000  # PostgreSQL 15
 PATIENCE_S = 5
 SAYS_OIDC = ("issuer", "authorization_endpoint", "token_endpoint", "jwks_uri")
 
@@ -44,6 +43,7 @@ class Off(Exception):
 
 
 class Command(terminal.Command, check.Command):
+    any_database = True
     help = "Check the project, and try every setting for real: database, broker, keys, mail, single sign-on, ..."
 
     def handle(self, *labels: Any, **options: Any) -> None:
@@ -79,15 +79,18 @@ def database() -> str:
         raise Wrong(f"no connection: {str(error).strip()}") from None
     assert row is not None
     version, number, encoding, standby, may_create, user = row
-    if number < OLDEST:
-        raise Wrong(f"PostgreSQL {version} is too old: BenchLab needs 15 or newer")
+    if refused := fitting.of_server(number):
+        raise Wrong(refused)
     if encoding != "UTF8":
         raise Wrong(f"its encoding is {encoding}: create the database with ENCODING 'UTF8'")
     if standby:
         raise Wrong("it is a standby, which takes no writes: name the primary")
     if not may_create:
         raise Wrong(f"user {user} may not create tables in it: make that user its owner")
-    return f"PostgreSQL {version}"
+    if refused := fitting.unfit():
+        raise Wrong(refused)
+    tried = f", newer than {fitting.NEWEST}, with which BenchLab was tried"
+    return f"PostgreSQL {version}{tried if number // 10_000 > fitting.NEWEST else ''}"
 
 
 def broker() -> str:

@@ -1,0 +1,60 @@
+"""Fit of this program and a database: the version of its server, and tables that a newer BenchLab has changed.
+
+Asked before anything is written: by `prepare`, which `up` and containers run, by the web server, workers and commands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import psycopg
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
+from psycopg import sql
+
+Step = tuple[str, str]  # app, name of a migration
+
+# Versions of PostgreSQL: none before is taken, and with none later BenchLab was tried.
+OLDEST, NEWEST = 15, 18
+PATIENCE_S = 5
+NEWER = "{what} is of a newer BenchLab: this one does not know {steps}. Take that version{way}. Nothing was changed."
+ANOTHER = ", or restore a backup that this one made into another database"
+
+
+def unfit() -> str:
+    """Words for why nothing may start on the database that is set; "" where it fits, is empty or does not answer.
+
+    By a connection of its own: whoever starts may go on without the database, and wait for it later.
+    """
+    asked = {**connection.get_connection_params(), "connect_timeout": PATIENCE_S}
+    try:
+        with psycopg.connect(**asked) as own:
+            return of_server(own.info.server_version) or newer(
+                "This database", _applied(own), ANOTHER
+            )
+    except psycopg.Error:
+        return ""
+
+
+def of_server(number: int) -> str:
+    """Words for a server that is too old; `number` as libpq gives it, such as 150004."""
+    if number // 10_000 >= OLDEST:
+        return ""
+    return f"PostgreSQL {number // 10_000} is too old: BenchLab needs {OLDEST} or newer. Nothing was changed."
+
+
+def newer(what: str, applied: Iterable[Step], way: str = "") -> str:
+    """Words for a database or backup with migrations that this program does not have; "" for any other."""
+    there = MigrationLoader(None).disk_migrations or {}
+    known = {*there, *(step for one in there.values() for step in one.replaces)}
+    strange = sorted(set(applied) - known)
+    steps = ", ".join(".".join(one) for one in strange[:3])
+    return NEWER.format(what=what, steps=steps, way=way) if strange else ""
+
+
+def _applied(own: psycopg.Connection[tuple[object, ...]]) -> set[Step]:
+    rows = own.execute("SELECT to_regclass('django_migrations') IS NOT NULL").fetchone()
+    if not rows or not rows[0]:
+        return set()
+    found = own.execute(sql.SQL("SELECT app, name FROM django_migrations")).fetchall()
+    return {(str(app), str(name)) for app, name in found}
