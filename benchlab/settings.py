@@ -162,8 +162,14 @@ CELERY_BEAT_SCHEDULE = {
 }
 
 # Attempts to log in are counted there, for all web processes together.
+# One that hangs is as good as none: without these a log-in would wait for ever.
+CACHE_OPTIONS = {"socket_timeout": 2, "socket_connect_timeout": 2}
 CACHES = {
-    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL,
+        "OPTIONS": CACHE_OPTIONS,
+    }
 }
 
 TOP_BAR_S = 3.0  # what the top bar of a page tells is this old at most

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,6 +22,7 @@ from redis.exceptions import RedisError
 from rest_framework.throttling import BaseThrottle
 
 from benchlab.team.models import ApiToken
+from benchlab.web.errors import RETRY_S
 
 if TYPE_CHECKING:  # rest_framework.views itself imports this module
     from rest_framework.request import Request
@@ -52,7 +55,7 @@ class RateLimits(MiddlewareMixin):
 
 
 class PerMinute(BaseThrottle):
-    """Counts in Redis, for all web processes together. Without Redis nobody is held up."""
+    """Counts in Redis, for all web processes together; without Redis each process counts by itself."""
 
     scope: ClassVar[str]
 
@@ -106,11 +109,46 @@ def _seconds_left() -> float:
     return MINUTE - time.time() % MINUTE
 
 
+class Own:
+    """Counts of this process, while Redis is away; that is asked again after RETRY_S, not each time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+        self._minute = 0
+        self._away_until = 0.0
+
+    def away(self) -> None:
+        self._away_until = time.monotonic() + RETRY_S
+
+    @property
+    def in_force(self) -> bool:
+        return time.monotonic() < self._away_until
+
+    def counted(self, key: str) -> int:
+        with self._lock:
+            if self._minute != (now := int(time.time() // MINUTE)):
+                self._minute, self._counts = now, Counter()
+            self._counts[key] += 1
+            return self._counts[key]
+
+
+own = Own()
+
+
 def counted(key: str) -> int:
-    """Number of calls with the key in two minutes; 0 when nobody can tell."""
+    """Number of calls with the key, which names a minute: of all processes, or of this one while Redis is away.
+
+    0: nobody can tell.
+    """
+    if own.in_force:
+        return own.counted(key)
     try:
         cache.add(key, 0, 2 * MINUTE)
         return int(cache.incr(key))
-    except (RedisError, ValueError) as error:
-        log.debug("requests are not counted: %s", error)
+    except ValueError:  # it was thrown away between the two
         return 0
+    except RedisError as error:
+        log.warning("each web process counts the API's requests by itself: %s", error)
+        own.away()
+        return own.counted(key)
