@@ -99,6 +99,17 @@ def host_names(name: str, default: str) -> list[str]:
     return found
 
 
+def origins(name: str) -> list[str]:
+    """Origins as a browser sends them: a scheme, a name and perhaps a port; with more, Django would never match one."""
+    found = words(name)
+    for word in found:
+        if not re.fullmatch(r"https?://(\*\.)?[^\s/*@?#]+", word):
+            raise ImproperlyConfigured(
+                f"{name}: expected origins without a path, such as https://bench.example.org, got {word!r}"
+            )
+    return found
+
+
 def fernet_keys(given: str) -> list[str]:
     """BENCHLAB_KEY's keys, newest first, separated by commas. Their values are in no message."""
     found = [key.strip() for key in given.split(",")]

@@ -20,7 +20,8 @@ BENCHLAB_KEYS = env.fernet_keys(
     env.required("BENCHLAB_KEY", "it encrypts the SSH private keys at rest")
 )
 ALLOWED_HOSTS = env.host_names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
-CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
+CSRF_TRUSTED_ORIGINS = env.origins("CSRF_TRUSTED_ORIGINS")
+CSRF_FAILURE_VIEW = "benchlab.web.errors.form_refused"
 
 INSTALLED_APPS = [
     "django.contrib.auth",
@@ -61,6 +62,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "benchlab.web.proxies.Checked",
     "django.middleware.security.SecurityMiddleware",
     "benchlab.web.static_files.served",
     "benchlab.web.compression.Compressed",

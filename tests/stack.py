@@ -59,11 +59,16 @@ def worker(directory: Path, redis: str) -> Iterator[Process]:
 @contextmanager
 def web(directory: Path, redis: str, **more: str) -> Iterator[str]:
     """The web server, as in production (no DEBUG); yields its address. Its log is web.log. `more`: settings."""
-    port = _free_port()
+    with web_at(_free_port(), directory, redis, more) as address:
+        yield address
+
+
+@contextmanager
+def web_at(port: int, directory: Path, redis: str, more: Mapping[str, str]) -> Iterator[str]:
     argv = [sys.executable, "-m", "benchlab.web.server", "--port", str(port)]
     env = {**environment(redis), "BENCHLAB_DEBUG": "0", **more}
     with process(argv, directory / "web.log", env) as started:
-        wait_for(lambda: _listens(port, started), directory / "web.log", 30)
+        wait_for(lambda: listens(port, started), directory / "web.log", 30)
         yield f"http://127.0.0.1:{port}"
 
 
@@ -80,7 +85,7 @@ def _free_port() -> int:
         return int(server.getsockname()[1])
 
 
-def _listens(port: int, started: Process) -> bool:
+def listens(port: int, started: Process) -> bool:
     assert started.poll() is None, f"the web server ended with {started.returncode}"
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0

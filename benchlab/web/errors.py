@@ -8,9 +8,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from django.core.exceptions import BadRequest
+from django.core.exceptions import BadRequest, DisallowedHost
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.middleware.csrf import REASON_BAD_ORIGIN, REASON_NO_CSRF_COOKIE
 from django.template import loader
 from django.utils.log import log_response
 from psycopg_pool import PoolTimeout
@@ -22,6 +23,25 @@ BROKEN = "BenchLab itself failed. See the server's log."
 # What log-ins are counted in: without a count nobody's password may be tried.
 NO_BROKER = (
     "The broker (Valkey or Redis) does not answer, so nobody can log in and some pages do not work."
+)
+# Of a proxy in front (docs/deploying.md); whoever reads them can tell whoever runs it.
+WRONG_NAME = (
+    "This server does not answer to the name %s. Whoever runs it puts the name that you typed into ALLOWED_HOSTS; a"
+    " proxy in front must pass on the Host that the browser sent."
+)
+OTHER_ORIGIN = "Your browser says that this form is one of %s, but BenchLab takes itself for %s."
+NO_TLS = (
+    " TLS ends in a proxy in front: whoever runs BenchLab sets BENCHLAB_HTTPS, and the proxy sends"
+    " X-Forwarded-Proto: https."
+)
+OTHER_NAME = (
+    " If you typed the first of them, whoever runs BenchLab lets the proxy pass on the Host that the browser sent,"
+    " or puts that origin into CSRF_TRUSTED_ORIGINS."
+)
+NO_COOKIE = "Your browser sent no cookie with this form. Allow cookies here, load the page again and send it again."
+NOT_OURS = (
+    "This form is too old, or not one of this server's: you may have logged in or out since, perhaps in another tab."
+    " Load its page again and send it again."
 )
 NO_DATABASE = "The server has no free database connection."
 
@@ -78,10 +98,37 @@ def _page(request: HttpRequest, status: int, **said: object) -> HttpResponse:
 def not_understood(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler400. What a BadRequest of ours names is told; what else Django found suspicious is not."""
     said = str(exception) if isinstance(exception, BadRequest) else ""
+    if isinstance(exception, DisallowedHost):
+        said = WRONG_NAME % request.META.get("HTTP_HOST", "")[:100]
     if _of_the_api(request):
         body = {"title": "Bad Request", "status": 400, "detail": said or "Not understood."}
         return JsonResponse(body, status=400, content_type="application/problem+json")
     return _page(request, 400, said=said)
+
+
+def form_refused(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """Django's CSRF_FAILURE_VIEW. Behind a proxy it is mostly the proxy that says another origin than the browser."""
+    said = NOT_OURS
+    if reason == REASON_NO_CSRF_COOKIE:
+        said = NO_COOKIE
+    elif reason.startswith(REASON_BAD_ORIGIN.partition("%")[0]):
+        theirs = request.META.get("HTTP_ORIGIN", "")[:100]
+        ours = f"{request.scheme}://{request.get_host()}"
+        said = OTHER_ORIGIN % (theirs, ours)
+        if theirs == f"https://{request.get_host()}":
+            said += NO_TLS
+        elif theirs != "null":
+            said += OTHER_NAME
+    answer = _page(request, 403, exception=said)
+    log_response(
+        "Forbidden (%s): %s",
+        reason,
+        request.path,
+        response=answer,
+        request=request,
+        level="warning",
+    )
+    return answer
 
 
 def without_database(error: BaseException | None) -> bool:

@@ -54,7 +54,7 @@ def web(directory: Path, env: Mapping[str, str]) -> Iterator[tuple[str, psutil.P
         assert prepared.wait(120) == 0, log.read_text()
     server = argv(recipes.web("127.0.0.1", port, env))
     with stack.process(server, directory / "web.log", env) as started:
-        stack.wait_for(lambda: stack._listens(port, started), directory / "web.log", 30)
+        stack.wait_for(lambda: stack.listens(port, started), directory / "web.log", 30)
         yield f"http://127.0.0.1:{port}", psutil.Process(started.pid)
 
 

@@ -82,7 +82,7 @@ def test_what_does_not_work_is_named(asked, monkeypatch, tmp_path, team):
     sealed = Fernet(Fernet.generate_key()).encrypt(b"k")
     Credential.objects.create(team=team, name="old", private_key=sealed)
     out = io.StringIO()
-    with pytest.raises(CommandError, match="7 of 9 do not work"):
+    with pytest.raises(CommandError, match="7 of 10 do not work"):
         call_command("check", stdout=out)
     said = out.getvalue()
     for words in (

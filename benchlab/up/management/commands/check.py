@@ -162,6 +162,26 @@ def single_sign_on() -> str:
     return issuer
 
 
+def proxy() -> str:
+    """Headers that it must send; the settings that go with it agree."""
+    proxies, tls = settings.ALLAUTH_TRUSTED_PROXY_COUNT, settings.SECURE_SSL_REDIRECT
+    if not proxies and not tls:
+        raise Off("not set, so people reach BenchLab without a proxy and without TLS")
+    if not proxies:
+        raise Wrong(
+            "TLS ends in a proxy, but BENCHLAB_PROXIES is 0: everybody would have the proxy's address in the audit log"
+            " and in the limits on log-ins; leave it out, or set it to the number of proxies"
+        )
+    if set(settings.ALLOWED_HOSTS) <= {"localhost", "127.0.0.1", "[::1]"}:
+        raise Wrong("ALLOWED_HOSTS has only this machine's own names: add the one that people type")
+    if tls and (plain := [one for one in settings.CSRF_TRUSTED_ORIGINS if one.startswith("http:")]):
+        raise Wrong(
+            f"CSRF_TRUSTED_ORIGINS: no form comes from {plain[0]}, for pages are had by TLS"
+        )
+    sent = "Host, X-Forwarded-For" + (", X-Forwarded-Proto" if tls else "")
+    return f"{proxies} in front, sending {sent} (docs/deploying.md)"
+
+
 def directories() -> str:
     """Places that BenchLab writes to; each was written to."""
     head = settings.BENCHLAB_AUDIT_HEAD
@@ -223,6 +243,7 @@ TRIALS: tuple[tuple[str, Callable[[], str]], ...] = (
     ("BENCHLAB_KEY", keys),
     ("BENCHLAB_MAIL_URL", mail),
     ("BENCHLAB_OIDC_URL", single_sign_on),
+    ("BENCHLAB_PROXIES", proxy),
     ("directories", directories),
     ("BENCHLAB_STATIC", static),
     ("BENCHLAB_CHROMIUM", browser),
