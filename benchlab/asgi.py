@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -12,12 +12,12 @@ import django
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIHandler
 from django.http import HttpRequest, HttpResponseBase
-from django.urls import get_resolver
+from django.urls import get_resolver, resolve
 
 from benchlab import garbage
 from benchlab.celery import app
-from benchlab.readiness import healthy, ready
 from benchlab.web import places
+from benchlab.workers.tally import tally
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchlab.settings")
 
@@ -27,8 +27,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchlab.settings")
 AT_ONCE = max(4, 2 * (os.cpu_count() or 2))
 PATIENCE_S = 5.0
 # Answered at once, and before any middleware: a health check names an address that ALLOWED_HOSTS need not have, speaks
-# plain HTTP where BENCHLAB_HTTPS redirects pages, and wants to know just that: whether others wait.
-PROBES = {"/healthz": healthy, "/readyz": ready}
+# plain HTTP where BENCHLAB_HTTPS redirects pages, and wants to know just that: whether others wait. So does Prometheus.
+PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
 
 
 class Application(ASGIHandler):
@@ -47,7 +47,8 @@ class Application(ASGIHandler):
         super().load_middleware(is_async=False)
 
     async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
-        if probe := PROBES.get(request.path_info):
+        if request.path_info in PROBES:
+            probe: Callable[[HttpRequest], HttpResponseBase] = resolve(request.path_info).func
             return await sync_to_async(probe, thread_sensitive=True)(request)
         answer = sync_to_async(self.get_response, thread_sensitive=True)
         async with self._turn():
@@ -95,3 +96,4 @@ django.setup(set_prefix=False)
 load_all()
 garbage.leave_what_is_loaded(garbage.OF_PAGES)
 application = Application()
+tally.begin()

@@ -28,6 +28,7 @@ NAMES = frozenset(
         "CHROMIUM_SANDBOX CONNECTIONS CONNECTIONS_PER_ADDRESS DEBUG DYNAMO DYNAMO_ALLOW DYNAMO_BIND DYNAMO_LISTEN",
         "DYNAMO_TEAM FORBID_NETS GRACE_DAYS HEADER_BYTES HEADER_SECONDS HOSTS HTTPS INSTALLATION KEY LOG_LEVEL",
         "LOST_AFTER_S MAIL_FROM MAIL_URL NO_BOOTSTRAP OIDC_CLIENT_ID OIDC_CLIENT_SECRET OIDC_NAME OIDC_URL PG_BIN POOL",
+        "METRICS_TOKEN",
         "POOL_WAIT PORT PROXIES REDIS_BIN RIG STATE STATIC TOKEN URL WITH_CHROMIUM WRITE_SECONDS",
     )
     for name in names.split()
@@ -81,6 +82,17 @@ def level(name: str, default: str) -> str:
     value = text(name, default).upper()
     if value not in LEVELS:
         raise ImproperlyConfigured(f"{name}: expected one of {', '.join(LEVELS)}, got {value!r}")
+    return value
+
+
+def token(name: str, least: int = 24) -> str:
+    """A secret that cannot be guessed and that a header can carry; "" for none."""
+    value = text(name)
+    if value and not re.fullmatch(rf"[\x21-\x7e]{{{least},}}", value):
+        raise ImproperlyConfigured(
+            f"{name}: expected at least {least} letters, digits or signs without a space; "
+            "make one: openssl rand -hex 32"
+        )
     return value
 
 

@@ -62,6 +62,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "benchlab.web.observing.observed",
     "benchlab.web.proxies.Checked",
     "django.middleware.security.SecurityMiddleware",
     "benchlab.web.static_files.served",
@@ -359,6 +360,9 @@ LOGGING = {
         **{name: {"propagate": True} for name in ("uvicorn", "uvicorn.error")},
     },
 }
+
+# What Prometheus shows at /metrics (benchlab/metrics/view.py); "": a site admin's API token is needed.
+BENCHLAB_METRICS_TOKEN = env.token("BENCHLAB_METRICS_TOKEN")
 
 # Hosts may be anywhere but here; also this server's own database could be kept from them.
 BENCHLAB_FORBID_NETS = env.networks("BENCHLAB_FORBID_NETS", reach.NEVER)

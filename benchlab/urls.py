@@ -13,6 +13,7 @@ handler500 = "benchlab.web.errors.failed"
 urlpatterns = [
     path("healthz", healthy, name="healthz"),
     path("readyz", ready, name="readyz"),
+    path("", include("benchlab.metrics.urls")),
     path("", include("benchlab.pages.team.urls")),  # /login/, /account/, /team/, /join/, /site/
     path("", include("benchlab.pages.campaigns.urls")),  # / and /campaigns/, /workloads/
     path("hosts/", include("benchlab.pages.hosts.urls")),

@@ -177,6 +177,11 @@ def test_health_checks_are_answered_whatever_name_and_scheme_they_use(settings):
     assert b'"database": "ok"' in answered("/readyz", host=b"10.0.0.7:8000")[2]
 
 
+def test_prometheus_need_not_know_the_servers_name(settings):
+    settings.BENCHLAB_METRICS_TOKEN = "a-token-of-24-letters-or-more"
+    assert answered("/metrics", host=b"web:8000")[0] == 401
+
+
 def test_a_health_check_asks_neither_database_nor_broker(monkeypatch):
     away = socket.create_server(("127.0.0.1", 0))  # takes connections and says nothing
     monkeypatch.setitem(connections["default"].settings_dict, "HOST", "127.0.0.1")

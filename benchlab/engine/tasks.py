@@ -19,6 +19,7 @@ from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
 from agents.contracts import AgentError
+from benchlab import log_context
 from benchlab.celery import app
 from benchlab.engine import load
 from benchlab.engine.access import Access, all_accesses
@@ -32,6 +33,7 @@ from benchlab.engine.wishes import nudge
 from benchlab.hosts import services as hosts
 from benchlab.runs import moves
 from benchlab.runs.states import AttemptPhase
+from benchlab.workers import counting
 from benchlab.workers.lease import lease
 from benchlab.workers.memory import Memory
 from benchlab.workers.turns import Work, turns
@@ -73,10 +75,13 @@ def step(layout_id: int) -> None:
 def _once(layout_id: int, until: float) -> _Next:
     """One step. Unless there is something to do at once, when to look again is stored."""
     rows = load.rows(layout_id)
+    before = log_context.WORK.set(_named(rows))
     try:
         delay = _acted(rows)
     except moves.Moved:
         return _Next.NOW
+    finally:
+        log_context.WORK.reset(before)
     follows = _Next.NOW if delay == 0.0 else _Next.LATER
     if follows is _Next.NOW and not _brings(rows) and waits.crowded(rows.layout.host.team_id):
         follows, delay = _Next.PUT_OFF, LOST_S
@@ -86,6 +91,13 @@ def _once(layout_id: int, until: float) -> _Next:
         then = timezone.now() + timedelta(seconds=delay)
         moves.note(rows.layout, next_step_at=then)
     return follows
+
+
+def _named(rows: Rows) -> log_context.Ids:
+    """For the log's lines of a step."""
+    layout, attempt = rows.layout, rows.attempt
+    known = {"campaign": layout.campaign_id, "host": layout.host_id, "layout": layout.pk}
+    return {**known, "run": attempt.run_id, "attempt": attempt.pk} if attempt else known
 
 
 def _brings(rows: Rows) -> bool:
@@ -135,13 +147,13 @@ _teams_of_drafts = Memory(team_of)
 
 @app.task
 def step_layout(layout_id: int) -> None:
-    if not waits.asked(layout_id):
+    if not waits.asked(layout_id, counting.SENT.get()):
         step(layout_id)
 
 
 @app.task
 def plan_layout(layout_id: int) -> None:
-    turns.ask(Work(previews.preview_once, _teams_of_drafts, layout_id))
+    turns.ask(Work(previews.preview_once, _teams_of_drafts, layout_id, counting.sent_at()))
 
 
 @worker_ready.connect

@@ -86,16 +86,16 @@ class Waits:
         """Results wait to be taken up: what else this team has to do has time until they are."""
         return turns.crowded(team)
 
-    def asked(self, layout_id: int) -> bool:
-        """Step it in its team's turn. False: nobody serves, so whoever asks does it."""
+    def asked(self, layout_id: int, at: float = 0.0) -> bool:
+        """Step it in its team's turn; asked for `at`, 0 is now. False: nobody serves, so whoever asks does it."""
         if self.serves:
-            self._put_step(layout_id, Kind.ASKED)
+            self._put_step(layout_id, Kind.ASKED, at)
         return self.serves
 
-    def _put_step(self, layout_id: int, kind: Kind) -> None:
+    def _put_step(self, layout_id: int, kind: Kind, at: float = 0.0) -> None:
         step = self._step
         if step is not None:
-            turns.put(kind, Work(step, self._teams, layout_id))
+            turns.put(kind, Work(step, self._teams, layout_id, at or time.time()))
 
     def patience_s(self, wished: float) -> float:
         """So long a poll waits for the job's end; that is told at once, samples by the way only then."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from benchlab import log_context
 from benchlab.celery import app
 from benchlab.findings import storing
 from benchlab.workers.gathering import Gathered
@@ -12,4 +13,5 @@ _results = Gathered(storing.attempts)
 @app.task
 def find(attempt_id: int) -> None:
     """Queue a result that has just come for its findings. A lost message is made up for when its campaign is over."""
-    _results.add(attempt_id)
+    with log_context.about(attempt=attempt_id):
+        _results.add(attempt_id)

@@ -22,6 +22,7 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from agents.contracts import AgentError
+from benchlab import log_context
 from benchlab.hosts import services
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Host, HostTask
@@ -126,7 +127,8 @@ def perform(pk: int) -> None:
     """Do it, in a worker. One that is over, in other hands or has no seat yet is left alone."""
     with lease(pk, Lock.HOST_TASK) as held:
         if held and (row := _seated(pk)):
-            _perform(row)
+            with log_context.about(host=row.host_id):
+                _perform(row)
             if (following := next_in_turn()) is not None:
                 _tell(following)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchlab.celery import app
 from benchlab.hosts import host_tasks, installing
+from benchlab.workers import counting
 from benchlab.workers.memory import Memory
 from benchlab.workers.turns import Work, turns
 
@@ -17,4 +18,4 @@ def perform_host_task(pk: int) -> None:
 
 @app.task
 def advance_install(pk: int) -> None:
-    turns.ask(Work(installing.advance, _teams, pk))
+    turns.ask(Work(installing.advance, _teams, pk, counting.sent_at()))

@@ -8,7 +8,7 @@ from celery.signals import worker_ready, worker_shutdown
 
 from benchlab.celery import app
 from benchlab.imports import drafts, storing_drafts
-from benchlab.workers import messages
+from benchlab.workers import counting, messages
 from benchlab.workers.memory import Memory
 from benchlab.workers.turns import Shares, Turns, Work
 
@@ -19,12 +19,12 @@ _teams_of_drafts = Memory(storing_drafts.team_of)
 
 @app.task
 def read_file(pk: int) -> None:
-    uploads.ask(Work(drafts.read, _teams_of_files, pk))
+    uploads.ask(Work(drafts.read, _teams_of_files, pk, counting.sent_at()))
 
 
 @app.task
 def store_draft(pk: int) -> None:
-    uploads.ask(Work(storing_drafts.store, _teams_of_drafts, pk))
+    uploads.ask(Work(storing_drafts.store, _teams_of_drafts, pk, counting.sent_at()))
 
 
 @app.task

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
@@ -21,6 +22,7 @@ from benchlab.runs.states import (
     Outcome,
 )
 from benchlab.runs.verdict import Verdict
+from benchlab.workers.tally import tally
 
 SEEN_AGAIN = timedelta(seconds=10)
 LATER = "_noted_later"  # fields of a row that wait for its next update
@@ -134,6 +136,8 @@ def attempt(
         if also is not None:
             also()
         events.changed(row.layout.campaign_id)
+        if to == AttemptPhase.DONE:
+            _count({(str(fields.get("outcome", "")), str(fields.get("reason", ""))): 1})
     _apply(row, phase=to, **fields)
 
 
@@ -175,6 +179,7 @@ def over(verdicts: Mapping[Attempt, Verdict]) -> None:
             for row, verdict in verdicts.items()
         )
         events.changed(next(iter(verdicts)).layout.campaign_id)
+        _count(Counter((str(one.outcome), str(one.reason)) for one in verdicts.values()))
     for row, verdict in verdicts.items():
         _apply(
             row,
@@ -184,6 +189,16 @@ def over(verdicts: Mapping[Attempt, Verdict]) -> None:
             reason=verdict.reason,
             reason_text=verdict.text,
         )
+
+
+def _count(ended: Mapping[tuple[str, str], int]) -> None:
+    """Attempts that ended, by outcome and reason, once that is stored."""
+
+    def add() -> None:
+        for (outcome, reason), number in ended.items():
+            tally.add("attempts_ended_total", outcome, reason, by=number)
+
+    transaction.on_commit(add)
 
 
 def begin_teardown(

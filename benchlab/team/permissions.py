@@ -16,6 +16,7 @@ from benchlab.team.permissions_api import API
 PAGES: Mapping[str, Rule] = {
     "healthz": Rule(ANYONE),
     "readyz": Rule(ANYONE),
+    "metrics": Rule(ANYONE),  # which asks for a token itself (benchlab/metrics/view.py)
     "login": Rule(ANYONE, ANYONE),
     "account_login": Rule(ANYONE, ANYONE),
     "logout": Rule(ANYONE, ANYONE),  # also from the middle of a log-in

@@ -87,6 +87,10 @@ class Connections:
         """Those of all its connections: half of them may be streams. Kept as long as somebody has it."""
         return self._streams.setdefault(address, Streams(max(1, self.limits.per_address // 2)))
 
+    @property
+    def open_streams(self) -> int:
+        return sum(one.open for one in list(self._streams.values()))
+
     def admit(self, new: LimitedProtocol) -> bool:
         """Count a connection; one whose request is not whole makes room for it. False: all are being answered.
 

@@ -13,6 +13,7 @@ import uvicorn
 
 from benchlab import env, fitting
 from benchlab.web.connections import Limits, limited_protocol
+from benchlab.workers.tally import tally
 
 APPLICATION = "benchlab.asgi:application"
 # Then open event streams are cut, which would hold a stop for ever.
@@ -26,7 +27,12 @@ def main() -> None:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
     options = parser.parse_args()
-    # First, for the settings see by it that they are a web server's.
+    protocol = limited_protocol(limits())
+    # benchlab/asgi.py begins to hand over: settings must not be loaded before it.
+    tally.role = "web"
+    tally.gauges["connections"] = lambda: protocol.open_connections.count
+    tally.gauges["streams"] = lambda: protocol.open_connections.open_streams
+    # The settings see by it that they are a web server's.
     import_module(APPLICATION.partition(":")[0])
     if said := fitting.unfit():
         raise SystemExit(said)
@@ -38,7 +44,7 @@ def main() -> None:
         # in the audit log. Django's side reads it, and only behind as many proxies as BENCHLAB_PROXIES says.
         proxy_headers=False,
         loop="uvloop",
-        http=limited_protocol(limits()),
+        http=protocol,
         ws="none",
         lifespan="off",
         access_log=False,

@@ -13,22 +13,23 @@ KEPT_S = 3600
 
 
 @cache
-def _client() -> redis.Redis:
-    client: redis.Redis = redis.Redis.from_url(
+def client() -> redis.Redis:
+    """The process's own, which gives up after two seconds."""
+    made: redis.Redis = redis.Redis.from_url(
         settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2
     )
-    return client
+    return made
 
 
 def beat() -> None:
     """Now. A broker that is away loses a sign of life, and must not stop the sweep."""
     try:
-        _client().set(KEY, f"{time.time():.3f}", ex=KEPT_S)
+        client().set(KEY, f"{time.time():.3f}", ex=KEPT_S)
     except redis.RedisError:
         return
 
 
 def age_s() -> float | None:
     """Age of the last one, in seconds; None for never. Raises redis.RedisError when nobody answers."""
-    said = _client().get(KEY)
+    said = client().get(KEY)
     return max(0.0, time.time() - float(said)) if isinstance(said, bytes) else None

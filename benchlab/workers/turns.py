@@ -10,14 +10,16 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from django.db import Error, close_old_connections, connection
 
 from benchlab.workers.memory import Memory
+from benchlab.workers.tally import tally
 
 log = logging.getLogger(__name__)
 
@@ -34,11 +36,12 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """`do(pk)`, for the team that `team` knows by the same pk."""
+    """`do(pk)`, for the team that `team` knows by the same pk; `asked_at`: seconds since the epoch."""
 
     do: Callable[[int], None]
     team: Memory[int | None]
     pk: int
+    asked_at: float = field(default_factory=time.time, compare=False)
 
     @property
     def key(self) -> tuple[int, int]:
@@ -131,14 +134,18 @@ class Turns:
     def _serve(self) -> None:
         while (found := self._next()) is not None:
             kind, work, team = found
+            begun, outcome = time.time(), "done"
             try:
                 close_old_connections()  # as Celery does around a task
                 work.do(work.pk)
             except Error as error:
+                outcome = "no_database"
                 log.warning("%s: database error, the sweeper retries: %s", work.pk, error)
             except Exception:
+                outcome = "failed"
                 log.exception("%s of %s", work.do.__name__, work.pk)
             finally:
+                _count(work, outcome, begun)
                 self._over(kind, work, team)
         connection.close()
 
@@ -213,7 +220,16 @@ class Turns:
                 again = self._again.pop(work.key)
             self._changed.notify()
         if again:
-            self.put(kind, work)
+            self.put(kind, replace(work, asked_at=time.time()))
+
+
+def _count(work: Work, outcome: str, begun: float) -> None:
+    """What it took, and how long after it was asked for it began and was done."""
+    name, now = work.do.__name__, time.time()
+    tally.add("work_total", name, outcome)
+    tally.took("work_wait_seconds", name, seconds=max(0.0, begun - work.asked_at))
+    tally.took("work_lag_seconds", name, seconds=max(0.0, now - work.asked_at))
+    tally.took("work_seconds", name, seconds=max(0.0, now - begun))
 
 
 turns = Turns()  # of what talks to hosts

@@ -138,8 +138,8 @@ def test_who_finds_no_connection_is_told_when_to_come_again(tmp_path, team, key,
 
 def test_ready_is_told_part_by_part(tmp_path, redis, monkeypatch, settings):
     settings.REDIS_URL = redis
-    beats._client.cache_clear()
-    beats._client().delete(beats.KEY)
+    beats.client.cache_clear()
+    beats.client().delete(beats.KEY)
     with stack.web(tmp_path, redis) as url:
         status, _, body = get(f"{url}/readyz")
         assert (status, json.loads(body)) == (
@@ -149,14 +149,14 @@ def test_ready_is_told_part_by_part(tmp_path, redis, monkeypatch, settings):
         beats.beat()
         status, _, body = get(f"{url}/readyz")
         assert (status, set(json.loads(body).values())) == (200, {"ok"})
-        beats._client().set(beats.KEY, str(time.time() - 100))
+        beats.client().set(beats.KEY, str(time.time() - 100))
         status, _, body = get(f"{url}/readyz")
         assert status == 503 and "silent for 10" in json.loads(body)["worker"]
     with stack.web(tmp_path, "redis://127.0.0.1:1/0") as url:
         status, _, body = get(f"{url}/readyz")
         assert status == 503 and json.loads(body)["broker"].startswith("no answer")
         assert get(f"{url}/healthz")[0] == 200
-    beats._client.cache_clear()
+    beats.client.cache_clear()
 
 
 def test_an_api_that_breaks_answers_in_its_one_shape(web, monkeypatch):

@@ -37,7 +37,7 @@ PK_OF = {"host": "host", "credential": "credential", "topology": "topology", "wo
          "dynamo": "binary", "source": "source", "made": "report"}  # fmt: skip
 # 404 to whoever has no second factor, no provider, or names no team of theirs.
 NEEDS_MORE = {"mfa_view_recovery_codes", "mfa_deactivate_totp", "openid_connect_login", "openid_connect_callback",
-              "team-choose", "api-token-revoke", "api-tokens-end", "api-nowhere"}  # fmt: skip
+              "team-choose", "api-token-revoke", "api-tokens-end", "api-nowhere", "metrics"}  # fmt: skip
 TOKEN = "the-link-of-an-invitation"
 RUNS_LINK = "the-link-of-a-run"  # all other links are of a campaign
 OF_A_RUN = {

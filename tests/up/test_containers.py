@@ -24,7 +24,7 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DOCKERFILE = (ROOT / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
 SECRETS = ("POSTGRES_PASSWORD", "REDIS_PASSWORD", "SECRET_KEY", "BENCHLAB_KEY")
 # What may be left out, and its file: NAME, NAME_FILE.
-OPTIONAL = ("BENCHLAB_MAIL_URL", "BENCHLAB_OIDC_CLIENT_SECRET")
+OPTIONAL = ("BENCHLAB_MAIL_URL", "BENCHLAB_METRICS_TOKEN", "BENCHLAB_OIDC_CLIENT_SECRET")
 GIVEN = {
     "POSTGRES_PASSWORD": "p/w@r:d %41",
     "REDIS_PASSWORD": "r3dis",

@@ -11,6 +11,7 @@ from benchlab import terminal
 from benchlab.up import backup
 from benchlab.up.state import state_from_environment
 from benchlab.up.trouble import Trouble
+from benchlab.workers.tally import note_time
 
 
 class Command(terminal.Command):
@@ -31,6 +32,7 @@ class Command(terminal.Command):
             made = backup.write(place, state, with_keys=not options["without_keys"])
         except Trouble as trouble:
             raise CommandError(str(trouble)) from None
+        note_time("backup")
         self.stdout.write(
             f"Backup of {made.at} in {place}: {sum(made.rows.values()):,} rows, {made.size / 2**20:,.1f} MiB."
         )

@@ -1,0 +1,1 @@
+"""Metrics of the whole installation for Prometheus."""

@@ -1,0 +1,190 @@
+"""State of the whole installation as PostgreSQL has it, by queries that read an index, or a table of few rows.
+
+Each may take STATEMENT_MS; of many runs only what an index has is read (measured: tests/bench/bench_api.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import connection, transaction
+
+from benchlab.audit import heads
+from benchlab.findings.models import Severities
+from benchlab.metrics.table import Samples
+from benchlab.readiness import CONNECT_S
+from benchlab.runs.progress import SILENT_S, State
+from benchlab.runs.states import HOLDING, AttemptPhase, LayoutPhase, Outcome
+from benchlab.workers.lease import ALIVE, WORKERS
+
+STATEMENT_MS = 2000
+LATE_S = 30.0
+HELD = "('" + "', '".join(HOLDING) + "')"
+ACTIVE = "('provisioning', 'ready', 'tearing_down', 'stuck', 'waiting')"
+
+HOST_STATES = (
+    "described",
+    "key_changed",
+    "trouble",
+    "unconfirmed",
+    "held",
+    "free",
+)
+HOSTS = f"""
+SELECT CASE WHEN access = 'described' THEN 'described'
+            WHEN host_key <> '' AND offered_key <> '' THEN 'key_changed'
+            WHEN trouble <> '' THEN 'trouble'
+            WHEN access = 'ssh' AND host_key = '' THEN 'unconfirmed'
+            WHEN EXISTS (SELECT FROM runs_layout l WHERE l.host_id = h.id AND l.phase IN {HELD}) THEN 'held'
+            ELSE 'free' END, count(*)
+FROM hosts_host h GROUP BY 1
+"""  # noqa: S608  # phases of ours
+# Roles are what people type: others than these are told together.
+DISK_ROLES = ("hdd", "ssd", "nvme", "none", "other")
+DISK_STATES = ("absent", "held", "spare_in_use", "spare", "in_use", "free")
+DISKS = f"""
+SELECT CASE WHEN role = '' THEN 'none' WHEN role IN ('hdd', 'ssd', 'nvme') THEN role ELSE 'other' END,
+       CASE WHEN NOT present THEN 'absent'
+            WHEN spare AND host_id IN (SELECT host_id FROM runs_layout WHERE phase IN {HELD}) THEN 'held'
+            WHEN spare AND in_use <> '' THEN 'spare_in_use'
+            WHEN spare THEN 'spare'
+            WHEN in_use <> '' THEN 'in_use'
+            ELSE 'free' END, count(*)
+FROM hosts_device GROUP BY 1, 2
+"""  # noqa: S608
+# As benchlab/runs/progress.py has it of one campaign; a test compares.
+CAMPAIGNS = f"""
+SELECT CASE WHEN stuck THEN 'stuck'
+            WHEN asks THEN 'asks'
+            WHEN active AND cancelled_at IS NOT NULL THEN 'cancelling'
+            WHEN active AND paused_at IS NOT NULL THEN 'paused'
+            WHEN active AND held THEN 'running'
+            WHEN active THEN 'queued'
+            WHEN draft THEN 'draft'
+            WHEN cancelled_at IS NOT NULL THEN 'cancelled'
+            ELSE 'done' END, count(*)
+FROM campaigns_campaign c LEFT JOIN (
+    SELECT campaign_id, bool_or(phase = 'stuck') AS stuck, bool_or(needs_person <> '') AS asks,
+           bool_or(phase IN {ACTIVE}) AS active, bool_or(phase IN {HELD}) AS held, bool_or(phase = 'draft') AS draft
+    FROM runs_layout GROUP BY campaign_id
+) l ON l.campaign_id = c.id
+WHERE c.deleted_at IS NULL GROUP BY 1
+"""  # noqa: S608
+OVERDUE = f"""
+SELECT count(*) FILTER (WHERE next_step_at < now() - make_interval(secs => {LATE_S})),
+       coalesce(extract(epoch FROM now() - min(next_step_at)), 0)
+FROM runs_layout WHERE phase IN ('provisioning', 'ready', 'tearing_down') AND next_step_at < now()
+"""  # noqa: S608
+SILENT = f"""
+SELECT count(*) FROM runs_attempt
+WHERE phase = 'running' AND seen_at < now() - make_interval(secs => {SILENT_S})
+"""  # noqa: S608
+STANDING = "SELECT severity, count(*) FROM findings_finding WHERE stands AND dismissed_at IS NULL GROUP BY 1"
+STILL_OPEN = """
+SELECT phase, count(*) FROM runs_attempt
+WHERE phase IN ('queued', 'starting', 'running', 'collecting') GROUP BY 1
+"""
+SERVER = """
+SELECT pg_database_size(current_database()),
+       (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database())
+"""
+
+
+def read() -> dict[str, Samples]:
+    """Raises psycopg.Error, django.db.Error or PoolTimeout."""
+    with _cursor() as cursor:
+        found: dict[str, Samples] = {
+            "layouts": _counted(
+                cursor, "SELECT phase, count(*) FROM runs_layout GROUP BY 1", LayoutPhase.values
+            ),
+            **_attempts(cursor),
+            "campaigns": _counted(cursor, CAMPAIGNS, State.values),
+            "findings": _counted(cursor, STANDING, Severities.values),
+            "hosts": _counted(cursor, HOSTS, HOST_STATES),
+            "disks": _disks(cursor),
+            "workers": {(): float(len(_rows(cursor, ALIVE, [WORKERS])))},
+            **_audit(cursor),
+        }
+        for names, query in (
+            (("layouts_overdue", "layout_overdue_seconds"), OVERDUE),
+            (("attempts_silent",), SILENT),
+            (("database_size_bytes", "database_connections"), SERVER),
+        ):
+            [row] = _rows(cursor, query)
+            found |= {name: {(): float(value)} for name, value in zip(names, row, strict=True)}
+    return found
+
+
+@contextmanager
+def _cursor() -> Iterator[Any]:
+    """Of the pool where there is one, but without a page's patience: metrics tell when it is empty."""
+    pool = getattr(connection, "pool", None)
+    if pool:
+        pool.open()
+        with pool.connection(CONNECT_S) as own, own.transaction(), own.cursor() as cursor:
+            _limit(cursor)
+            yield cursor
+    else:
+        with transaction.atomic(), connection.cursor() as cursor:
+            _limit(cursor)
+            yield cursor
+
+
+def _limit(cursor: Any) -> None:
+    """One process of PostgreSQL's, and no compiling, which would cost more than any of the queries."""
+    cursor.execute(
+        "SELECT set_config('statement_timeout', %s, true), set_config('jit', 'off', true),"
+        " set_config('max_parallel_workers_per_gather', '0', true)",
+        [str(STATEMENT_MS)],
+    )
+
+
+def _rows(cursor: Any, query: str, params: Iterable[object] = ()) -> list[tuple[Any, ...]]:
+    cursor.execute(query, list(params))
+    rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows
+
+
+def _counted(cursor: Any, query: str, known: Iterable[str]) -> Samples:
+    """Those that are known and have none count 0, so that an alert can tell it from "not read"."""
+    counts: Samples = {(name,): 0.0 for name in known}
+    return counts | {(str(name),): float(number) for name, number in _rows(cursor, query)}
+
+
+def _attempts(cursor: Any) -> dict[str, Samples]:
+    """By the indices on phase and on outcome; "" is the outcome of those that are not over."""
+    done = _counted(cursor, "SELECT outcome, count(*) FROM runs_attempt GROUP BY 1", Outcome.values)
+    done.pop(("",), None)
+    phases = _counted(cursor, STILL_OPEN, AttemptPhase.values)
+    phases[(AttemptPhase.DONE.value,)] = sum(done.values())
+    return {"attempts": phases, "attempts_done": done}
+
+
+def _disks(cursor: Any) -> Samples:
+    counts: Samples = {(role, state): 0.0 for role in DISK_ROLES for state in DISK_STATES}
+    return counts | {(role, state): float(number) for role, state, number in _rows(cursor, DISKS)}
+
+
+def _audit(cursor: Any) -> dict[str, Samples]:
+    """Its number of entries, and whether its end is what its sealed row and its file say."""
+    rows = _rows(cursor, "SELECT entries, entry, digest, seal FROM audit_head WHERE id = 1")
+    if not rows:
+        [[entries]] = _rows(cursor, "SELECT count(*) FROM (SELECT FROM audit_entry LIMIT 1) one")
+        return {"audit_entries": {(): float(entries)}, "audit_head_ok": {(): float(not entries)}}
+    entries, entry, digest, seal = rows[0]
+    told = heads.Told(entries, entry, digest)
+    try:
+        kept = heads.kept()
+        ok = heads.is_sealed(told, seal) and all(
+            _in_log(cursor, one) for one in (told, kept) if one is not None
+        )
+    except heads.Unreadable:
+        ok = False
+    return {"audit_entries": {(): float(entries)}, "audit_head_ok": {(): float(ok)}}
+
+
+def _in_log(cursor: Any, told: heads.Told) -> bool:
+    found = "SELECT count(*) FROM audit_entry WHERE id = %s AND digest = %s"
+    return not told.entries or bool(_rows(cursor, found, [told.entry, told.digest])[0][0])

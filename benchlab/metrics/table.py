@@ -1,0 +1,154 @@
+"""Every metric that /metrics prints: its type, its labels and what it says. docs/operating.md has this table, too.
+
+Labels have few values. Names of hosts, disks, people, teams and campaigns are in none, nor their numbers, so that a
+token shows nothing of a team's, and a large lab has as many series as a small one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric as Family
+
+from benchlab.workers.tally import BOUNDS, INFINITE, SUM, Series
+
+Samples = dict[tuple[str, ...], float]  # by the labels' values
+PREFIX = "benchlab_"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """`name` without the prefix. A counter's ends with _total, and a histogram has it in seconds."""
+
+    name: str
+    says: str
+    labels: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        if self.name.endswith("_total"):
+            return "counter"
+        return "histogram" if self in HISTOGRAMS else "gauge"
+
+    def family(self, samples: Samples) -> Family:
+        """As the library prints it. Of a histogram the last label is the bucket's bound, or SUM."""
+        name = PREFIX + self.name
+        if self.kind == "histogram":
+            return _histogram(HistogramMetricFamily(name, self.says, labels=self.labels), samples)
+        make = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
+        family = make(name, self.says, labels=self.labels)
+        for labels, value in sorted(samples.items()):
+            family.add_metric(labels, value)
+        return family
+
+
+def _histogram(family: HistogramMetricFamily, samples: Samples) -> Family:
+    for labels in sorted({key[:-1] for key in samples}):
+        total, buckets = 0.0, []
+        for bound in (*map(str, BOUNDS), INFINITE):
+            total += samples.get((*labels, bound), 0.0)
+            buckets.append((bound, total))
+        family.add_metric(labels, buckets, samples.get((*labels, SUM), 0.0))
+    return family
+
+
+# Counted by each process and added up in Valkey.
+COUNTED = (
+    Metric(
+        "http_requests_total",
+        "Requests answered: by class of address, method and status",
+        ("route", "method", "status"),
+    ),
+    Metric("tasks_total", "Celery tasks that ended", ("task", "outcome")),
+    Metric(
+        "work_total", "Pieces of work that a worker's threads did for a task", ("work", "outcome")
+    ),
+    Metric(
+        "attempts_ended_total",
+        "Runs' attempts that ended, by outcome and reason",
+        ("outcome", "reason"),
+    ),
+)
+HISTOGRAMS = (
+    Metric("http_request_seconds", "Time until an answer began, in seconds", ("route",)),
+    Metric("task_wait_seconds", "Time from a task's message to its begin, in seconds", ("task",)),
+    Metric("task_seconds", "Duration of a task, in seconds", ("task",)),
+    Metric(
+        "work_wait_seconds",
+        "Time from when work was asked for to its begin, in seconds",
+        ("work",),
+    ),
+    Metric(
+        "work_lag_seconds",
+        "Time from when work was asked for until it was done, in seconds; a layout's step is asked for when due",
+        ("work",),
+    ),
+    Metric("work_seconds", "Duration of a piece of work, in seconds", ("work",)),
+)
+# Read from Valkey when asked.
+BROKER = (
+    Metric("processes", "Processes that reported within 30 s", ("role",)),
+    Metric(
+        "process_reported_timestamp_seconds",
+        "Last report of a process, as Unix time; the 100 that reported last",
+        ("role", "process"),
+    ),
+    Metric("http_connections", "Open connections of all web processes"),
+    Metric("http_streams", "Live pages' open event streams, among the connections"),
+    Metric("hosts_paused", "Hosts that workers leave alone for a while, as they did not answer"),
+    Metric("queue_messages", "Messages that wait for a worker", ("queue",)),
+    Metric(
+        "queue_oldest_message_seconds",
+        "Age of the message that waits longest, in seconds; 0 when none waits",
+        ("queue",),
+    ),
+    Metric("queue_unacknowledged_messages", "Messages that a worker took and has not done"),
+    Metric("worker_swept_timestamp_seconds", "Last look of a worker for what is due, as Unix time"),
+    Metric("backup_timestamp_seconds", "Last `manage.py backup` that succeeded, as Unix time"),
+)
+# Read from PostgreSQL when asked.
+DATABASE = (
+    Metric("workers", "Workers whose session with the database is alive"),
+    Metric("layouts", "Layouts by phase", ("phase",)),
+    Metric("layouts_overdue", "Layouts whose next step is more than 30 s late"),
+    Metric("layout_overdue_seconds", "Lateness of the layout that is latest, in seconds"),
+    Metric("attempts", "Runs' attempts by phase", ("phase",)),
+    Metric("attempts_done", "Runs' attempts that are over, by outcome", ("outcome",)),
+    Metric("attempts_silent", "Attempts that run, and whose host said nothing for 30 s"),
+    Metric("campaigns", "Campaigns by state, without those deleted", ("state",)),
+    Metric("findings", "Findings that stand and were not dismissed, by severity", ("severity",)),
+    Metric("hosts", "Hosts by state", ("state",)),
+    Metric("disks", "Disks by role and state", ("role", "state")),
+    Metric("database_size_bytes", "Size of the database"),
+    Metric("database_connections", "Connections to the database, of all programs"),
+    Metric("audit_entries", "Entries of the audit log"),
+    Metric("audit_head_ok", "1 when the audit log's end is the one that is sealed and kept"),
+)
+MACHINE = (
+    Metric("state_free_bytes", "Free space where BENCHLAB_STATE lies, on the web server"),
+    Metric("state_size_bytes", "Size of the file system where BENCHLAB_STATE lies"),
+)
+OWN = (
+    Metric("info", "1; the version is its label", ("version",)),
+    Metric("scrape_ok", "1 when that part could be read just now", ("part",)),
+    Metric("scrape_seconds", "Time that reading it took just now, in seconds", ("part",)),
+)
+METRICS = (*COUNTED, *HISTOGRAMS, *BROKER, *DATABASE, *MACHINE, *OWN)
+
+
+def counted(counts: dict[Series, float]) -> dict[str, Samples]:
+    """By metric. What is not in the table, or has other labels, is of another version and left out."""
+    parts = {one.name: len(one.labels) for one in COUNTED}
+    parts |= {one.name: len(one.labels) + 1 for one in HISTOGRAMS}
+    found: dict[str, Samples] = {name: {} for name in parts}
+    for (name, *labels), value in counts.items():
+        if parts.get(name) == len(labels):
+            found[name][tuple(labels)] = value
+    return found
+
+
+def families(read: dict[str, Samples]) -> Iterable[Family]:
+    """In the table's order; a metric that was not read is not printed."""
+    return [one.family(read[one.name]) for one in METRICS if one.name in read]

@@ -1,0 +1,118 @@
+"""/metrics: the whole installation's metrics for Prometheus, in its text format or as OpenMetrics, as Accept says.
+
+For whoever has the token BENCHLAB_METRICS_TOKEN, or an API token of a site admin that is not limited, as
+`Authorization: Bearer ...`. What comes from PostgreSQL and Valkey is read when asked; what only a process knows it
+counts itself (benchlab/workers/tally.py). A part that cannot be read is left out, and scrape_ok says which.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import shutil
+import time
+from collections.abc import Callable, Iterable
+
+import psycopg
+import redis
+from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
+from django.core.exceptions import PermissionDenied
+from django.db import Error
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import CollectorRegistry
+from psycopg_pool import PoolTimeout
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
+
+import benchlab
+from benchlab.metrics import broker, database
+from benchlab.metrics.table import Samples, families
+from benchlab.team.enforcing import admit
+from benchlab.team.levels import SITE_ADMIN
+from benchlab.team.tokens import TokenAuthentication
+from benchlab.up.state import state_from_environment
+
+log = logging.getLogger(__name__)
+
+AWAY = (redis.RedisError, psycopg.Error, Error, PoolTimeout, OSError)
+OFF = "There are no metrics here: set BENCHLAB_METRICS_TOKEN, or ask with an API token of a site admin.\n"
+NEEDS = "Metrics need BENCHLAB_METRICS_TOKEN or an API token of a site admin, as Authorization: Bearer TOKEN.\n"
+
+
+@never_cache
+@login_not_required
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """401 without such a token; 404 where none is set and nobody's is shown."""
+    if not (_has_the_token(request) or _is_site_admins(request)):
+        return _refused()
+    encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Read())
+    return HttpResponse(encode(registry), content_type=content_type)
+
+
+def _refused() -> HttpResponse:
+    if not settings.BENCHLAB_METRICS_TOKEN:
+        return HttpResponse(OFF, status=404, content_type="text/plain")
+    answer = HttpResponse(NEEDS, status=401, content_type="text/plain")
+    answer["WWW-Authenticate"] = 'Bearer realm="metrics"'
+    return answer
+
+
+def _has_the_token(request: HttpRequest) -> bool:
+    """Compared in a time that says nothing of it."""
+    word, _, shown = request.headers.get("Authorization", "").partition(" ")
+    wanted = settings.BENCHLAB_METRICS_TOKEN
+    same = hmac.compare_digest(shown.strip().encode(), wanted.encode())
+    return bool(wanted) and word.lower() == "bearer" and same
+
+
+def _is_site_admins(request: HttpRequest) -> bool:
+    try:
+        found = TokenAuthentication().authenticate(Request(request))
+        if found is None:
+            return False
+        admit(found[0], SITE_ADMIN)
+    except (AuthenticationFailed, PermissionDenied):
+        return False
+    return True
+
+
+class Read:
+    """A collector as the library wants it, which reads all anew."""
+
+    def collect(self) -> Iterable[Family]:
+        read: dict[str, Samples] = {"info": {(benchlab.__version__,): 1.0}}
+        ok, took = Samples(), Samples()
+        parts: dict[str, Callable[[], dict[str, Samples]]] = {
+            "broker": broker.read,
+            "database": database.read,
+            "machine": _machine,
+        }
+        for name, ask in parts.items():
+            begun = time.perf_counter()
+            try:
+                read |= ask()
+                ok[name,] = 1.0
+            except AWAY as error:
+                log.warning("metrics without the %s: %s", name, error)
+                ok[name,] = 0.0
+            took[name,] = time.perf_counter() - begun
+        return families({**read, "scrape_ok": ok, "scrape_seconds": took})
+
+
+def _machine() -> dict[str, Samples]:
+    path = state_from_environment().path
+    if not path.exists():
+        return {"state_free_bytes": {}, "state_size_bytes": {}}
+    usage = shutil.disk_usage(path)
+    return {
+        "state_free_bytes": {(): float(usage.free)},
+        "state_size_bytes": {(): float(usage.total)},
+    }

@@ -1,0 +1,168 @@
+"""Counters of all processes, added up in Valkey; benchlab/metrics prints the sums.
+
+Web, worker and beat are processes on several machines or in several containers, and Prometheus asks one of them. They
+share no directory, so prometheus_client's files cannot add them up, and an address for each process would have to be
+found and guarded. A process counts in memory, which costs a request some microseconds, and a thread of its own hands
+over what came every EVERY_S. What a process had not handed over when it was killed is lost. An answer of Valkey's that
+is lost may add one batch twice. Counters that begin anew with an empty Valkey are what Prometheus expects of them.
+
+Each process also says there that it is alive, with its gauges.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import socket
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import redis
+
+from benchlab.workers import beats
+
+COUNTS, PROCESSES, TIMES = "benchlab:counts", "benchlab:processes", "benchlab:times"
+EVERY_S = 5.0
+# A process that has said nothing for so long is forgotten; the page says how old the others' words are.
+FORGOTTEN_S = 600.0
+# Upper bounds of the histograms' buckets, in seconds.
+BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+INFINITE = "+Inf"
+MOST_SERIES = 3000  # of one process, whatever it is asked to count
+SUM = "sum"
+
+# A metric's name, its labels' values, and of a histogram a bucket's bound or SUM.
+Series = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counters of one process. Without `begin` they stay in memory until `hand_over`."""
+
+    role: str = ""
+    gauges: dict[str, Callable[[], float]] = field(default_factory=dict)
+    _counts: defaultdict[Series, float] = field(default_factory=lambda: defaultdict(float))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _stopped: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+    _seen: set[Series] = field(default_factory=set)
+
+    def add(self, name: str, *labels: str, by: float = 1.0) -> None:
+        with self._lock:
+            self._add((name, *labels), by)
+
+    def took(self, name: str, *labels: str, seconds: float) -> None:
+        """Count a duration in the histogram `name`."""
+        bound = next((str(one) for one in BOUNDS if seconds <= one), INFINITE)
+        with self._lock:
+            self._add((name, *labels, bound), 1.0)
+            self._add((name, *labels, SUM), seconds)
+
+    def _add(self, series: Series, by: float) -> None:
+        if series not in self._seen:
+            if len(self._seen) >= MOST_SERIES:
+                return
+            self._seen.add(series)
+        self._counts[series] += by
+
+    def begin(self, role: str = "") -> None:
+        """Hand over from now on. Nothing happens in a process that has no role: a test, a shell."""
+        self.role = role or self.role
+        if not self.role or self._thread is not None:
+            return
+        self._stopped.clear()
+        self._thread = threading.Thread(target=self._run, name="tally", daemon=True)
+        self._thread.start()
+        atexit.register(self.end)
+
+    def end(self) -> None:
+        """Hand over the rest, and say no more that this process is alive."""
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        self._stopped.set()
+        thread.join(EVERY_S)
+        with contextlib.suppress(redis.RedisError):
+            self.hand_over()
+            beats.client().hdel(PROCESSES, identity())
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            with contextlib.suppress(redis.RedisError):
+                self.hand_over()
+            self._stopped.wait(EVERY_S)
+
+    def hand_over(self) -> None:
+        """Now, in one round trip. Raises redis.RedisError; what was not handed over waits for the next time."""
+        with self._lock:
+            counts, self._counts = self._counts, defaultdict(float)
+        try:
+            pipeline = beats.client().pipeline(transaction=True)
+            for series, by in counts.items():
+                pipeline.hincrbyfloat(COUNTS, json.dumps(series), by)
+            if self.role:
+                pipeline.hset(PROCESSES, identity(), json.dumps(self._alive()))
+            pipeline.execute()
+        except BaseException:
+            with self._lock:
+                for series, by in counts.items():
+                    self._counts[series] += by
+            raise
+
+    def _alive(self) -> dict[str, Any]:
+        gauges = {name: ask() for name, ask in self.gauges.items()}
+        return {"role": self.role, "at": time.time(), "gauges": gauges}
+
+
+def identity() -> str:
+    """This process among all of the installation's."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def note_time(name: str) -> None:
+    """Something that happens seldom happened now, such as a backup. A broker that is away stops nobody."""
+    with contextlib.suppress(redis.RedisError):
+        beats.client().hset(TIMES, name, f"{time.time():.3f}")
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process, as it said of itself last."""
+
+    name: str
+    role: str
+    at: float  # seconds since the epoch
+    gauges: Mapping[str, float]
+
+
+def counts(said: Mapping[Any, Any]) -> dict[Series, float]:
+    """Sums of all processes, of COUNTS as Valkey has it; what is no count of ours is left out."""
+    found: dict[Series, float] = {}
+    for key, value in said.items():
+        with contextlib.suppress(ValueError):
+            series = json.loads(key)
+            if isinstance(series, list):
+                found[tuple(map(str, series))] = float(value)
+    return found
+
+
+def processes(said: Mapping[Any, Any]) -> list[Process]:
+    """Those that said something within FORGOTTEN_S, the last ones first, of PROCESSES as Valkey has it."""
+    found = []
+    for name, value in said.items():
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            one = json.loads(value)
+            found.append(
+                Process(name.decode(), str(one["role"]), float(one["at"]), dict(one["gauges"]))
+            )
+    found.sort(key=lambda one: -one.at)
+    return [one for one in found if time.time() - one.at < FORGOTTEN_S]
+
+
+tally = Tally()

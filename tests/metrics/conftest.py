@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from benchlab.metrics import broker
+from benchlab.workers import beats
+from benchlab.workers import tally as tallies
+
+
+@pytest.fixture(autouse=True)
+def counts(monkeypatch) -> Iterator[tallies.Tally]:
+    """Counters of this test alone: all tests of a run share one Valkey, and one process's counters."""
+    mine = secrets.token_hex(4)
+    for module in (tallies, broker):
+        for name in ("COUNTS", "PROCESSES", "TIMES"):
+            monkeypatch.setattr(module, name, f"test:{mine}:{name}")
+    with tallies.tally._lock:
+        tallies.tally._counts.clear()
+    client = beats.client()
+    yield tallies.tally
+    client.delete(tallies.COUNTS, tallies.PROCESSES, tallies.TIMES)
