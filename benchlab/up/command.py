@@ -110,6 +110,8 @@ def sole(state: State) -> Iterator[bool]:
 def detach(state: State, rest: list[str]) -> int:
     """Start `up` in a session of its own and show what it says until it answers."""
     log = state.logs / "up.log"
+    if log.exists():  # it may tell why the last one ended
+        log.replace(log.with_name("up.log.1"))
     with log.open("w") as output:
         process = subprocess.Popen(
             [sys.executable, ROOT / "manage.py", "up", *rest],

@@ -13,7 +13,6 @@ from benchlab.up.procs import Identity, Owner, identify, spawn
 
 LONGEST_PAUSE_S = 30.0
 SETTLED_S = 60.0  # alive for so long: the next death is a new story, the pauses begin at 1 s again
-BIG_LOG = 10 * 2**20  # bytes
 
 
 @dataclass(frozen=True)
@@ -36,6 +35,7 @@ class Service:
 
     recipe: Recipe
     log: Path
+    output: int  # file descriptor of what ends up in the log
     process: subprocess.Popen[bytes] | None = None
     identity: Identity | None = None
     born: float = 0.0
@@ -44,18 +44,16 @@ class Service:
     last_code: int | None = field(default=None)
 
     def start(self) -> None:
-        roll(self.log)
         recipe = self.recipe
-        with self.log.open("ab") as output:
-            self.process = spawn(
-                recipe.argv,
-                recipe.env,
-                output,
-                owner=recipe.owner,
-                cwd=recipe.cwd,
-                death=recipe.stop,
-                stdin=recipe.stdin,
-            )
+        self.process = spawn(
+            recipe.argv,
+            recipe.env,
+            self.output,
+            owner=recipe.owner,
+            cwd=recipe.cwd,
+            death=recipe.stop,
+            stdin=recipe.stdin,
+        )
         self.identity = identify(recipe.name, self.process.pid)
         self.born, self.due = time.monotonic(), None
 
@@ -83,12 +81,6 @@ def describe_end(code: int | None) -> str:
     if code is None:
         return "gone"
     return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit {code}"
-
-
-def roll(log: Path) -> None:
-    """Keep one older log; called at each start only, nobody writes then."""
-    if log.exists() and log.stat().st_size > BIG_LOG:
-        log.replace(log.with_name(f"{log.name}.1"))
 
 
 def tail(log: Path, lines: int = 8) -> str:

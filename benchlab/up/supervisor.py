@@ -14,9 +14,11 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 
 from benchlab.up import database, postgres, recipes
 from benchlab.up.leftovers import end_jobs, end_leftovers, wait_for_installers
+from benchlab.up.logfiles import Logs
 from benchlab.up.ports import require_port
 from benchlab.up.procs import Identity, end, identify, spawn
 from benchlab.up.state import State, changing, write_json
@@ -29,6 +31,7 @@ START_PATIENCE_S = 120.0
 STOP_PATIENCE_S = 10.0
 # Stopped in this order: first those that give work, last what holds the data.
 STOP_ORDER = (("beat", "web", "worker", "dynamo"), ("sshd",), ("valkey",), ("postgres",))
+HELPERS = ("prepare", "first_run")
 
 
 class Stop(Exception):
@@ -58,6 +61,9 @@ class Supervisor:
     stopping: bool = False
     hurried: bool = False
 
+    def __post_init__(self) -> None:
+        self.logs = Logs(self.state.logs, (*chain(*STOP_ORDER), *HELPERS))
+
     def run(self) -> int:
         """Until told to stop. Raises Trouble when the start fails; leaves no process either way."""
         # Under nohup SIGHUP is ignored; a blocked signal would reach us all the same.
@@ -65,6 +71,7 @@ class Supervisor:
         self.watched = (STOPPERS - ignored) | {signal.SIGCHLD}
         signal.pthread_sigmask(signal.SIG_BLOCK, self.watched)
         try:
+            self.logs.revive()
             self.start()
             while True:
                 self.pause(1.0)
@@ -126,13 +133,13 @@ class Supervisor:
         """Raises Trouble when it answers, but with an error of its own."""
         status = http_status(self.wish)
         if status >= 500:
-            log = self.services["web"].log
-            raise Trouble(f"The page answers with error {status}. {log}:\n{tail(log)}")
+            raise Trouble(f"The page answers with error {status}. {self.last_words('web')}")
         return status > 0
 
     def add(self, recipe: Recipe) -> None:
-        service = Service(recipe, self.state.logs / f"{recipe.name}.log")
-        self.services[recipe.name] = service
+        name = recipe.name
+        service = Service(recipe, self.logs.path(name), self.logs.output(name))
+        self.services[name] = service
         service.start()
         self.remember()
 
@@ -140,8 +147,7 @@ class Supervisor:
         self, name: str, argv: recipes.Argv, env: Mapping[str, str]
     ) -> subprocess.Popen[bytes]:
         """A program that ends by itself: what it says is shown, what it complains of is logged."""
-        with (self.state.logs / f"{name}.log").open("ab") as log:
-            process = spawn(argv, env, None, errors=log, cwd="/")
+        process = spawn(argv, env, None, errors=self.logs.output(name), cwd="/")
         self.helpers[name] = process
         self.remember()
         return process
@@ -153,9 +159,8 @@ class Supervisor:
             self.pause(POLL_S)
         del self.helpers[name]
         if process.returncode:
-            log = self.state.logs / f"{name}.log"
             ended = describe_end(process.returncode)
-            raise Trouble(f"`{name}` failed ({ended}). The end of {log}:\n{tail(log)}")
+            raise Trouble(f"`{name}` failed ({ended}). {self.last_words(name)}")
 
     def until(self, ready: Callable[[], bool], name: str) -> None:
         """Wait for a service of the start. Raises Trouble if it dies or takes too long."""
@@ -164,14 +169,17 @@ class Supervisor:
         while not ready():
             if service.died():
                 ended = describe_end(service.last_code)
-                raise Trouble(
-                    f"{name} did not start ({ended}). {service.log}:\n{tail(service.log)}"
-                )
+                raise Trouble(f"{name} did not start ({ended}). {self.last_words(name)}")
             if time.monotonic() > deadline:
                 raise Trouble(
                     f"{name} is not ready after {START_PATIENCE_S:.0f} s: see {service.log}"
                 )
             self.pause(POLL_S)
+
+    def last_words(self, name: str, lines: int = 8) -> str:
+        """The end of a program's log, and where that is."""
+        log = self.logs.catch_up(name)
+        return f"The end of {log}:\n{tail(log, lines)}"
 
     def pause(self, seconds: float) -> None:
         """Sleep until a child dies or the time is over. Raises Stop when somebody asks us to end."""
@@ -184,10 +192,10 @@ class Supervisor:
 
     def revive(self) -> None:
         """Say who died, and start again whose time has come."""
+        self.logs.revive()
         for name in [name for name, helper in self.helpers.items() if helper.poll() is not None]:
             if code := self.helpers.pop(name).returncode:
-                log = self.state.logs / f"{name}.log"
-                say(f"{name} failed ({describe_end(code)}):\n{tail(log, 3)}\nLog: {log}")
+                say(f"{name} failed ({describe_end(code)}). {self.last_words(name, 3)}")
         for name, service in self.services.items():
             if service.died() and service.due is not None:
                 wait = max(0.0, service.due - time.monotonic())
@@ -224,6 +232,7 @@ class Supervisor:
             if "sshd" in names:
                 wait_for_installers(self.state, self.pause, say)
                 end_jobs(self.state, self.pause)
+        self.logs.close()
         for path in (self.state.running, self.state.children):
             path.unlink(missing_ok=True)
 
