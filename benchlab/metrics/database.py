@@ -17,7 +17,7 @@ from benchlab.metrics.table import Samples
 from benchlab.readiness import CONNECT_S
 from benchlab.runs.progress import SILENT_S, State
 from benchlab.runs.states import HOLDING, AttemptPhase, LayoutPhase, Outcome
-from benchlab.workers.lease import ALIVE, WORKERS
+from benchlab.workers.lease import ALIVE, Lock
 
 STATEMENT_MS = 2000
 LATE_S = 30.0
@@ -104,7 +104,7 @@ def read() -> dict[str, Samples]:
             "findings": _counted(cursor, STANDING, Severities.values),
             "hosts": _counted(cursor, HOSTS, HOST_STATES),
             "disks": _disks(cursor),
-            "workers": {(): float(len(_rows(cursor, ALIVE, [WORKERS])))},
+            "workers": {(): float(len(_rows(cursor, ALIVE, [Lock.WORKER])))},
             **_audit(cursor),
         }
         for names, query in (
