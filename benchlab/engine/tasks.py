@@ -14,6 +14,7 @@ from datetime import timedelta
 from enum import Enum, auto
 from typing import Any
 
+from celery.exceptions import Reject
 from celery.signals import worker_ready, worker_shutdown
 from django.db import InterfaceError, OperationalError
 from django.utils import timezone
@@ -21,7 +22,7 @@ from django.utils import timezone
 from agents.contracts import AgentError
 from benchlab import log_context
 from benchlab.celery import app
-from benchlab.engine import load
+from benchlab.engine import load, wishes
 from benchlab.engine.access import Access, all_accesses
 from benchlab.engine.checks import condition, previews
 from benchlab.engine.decide import failed
@@ -33,7 +34,7 @@ from benchlab.engine.wishes import nudge
 from benchlab.hosts import services as hosts
 from benchlab.runs import moves
 from benchlab.runs.states import AttemptPhase
-from benchlab.workers import counting
+from benchlab.workers import counting, draining
 from benchlab.workers.lease import lease
 from benchlab.workers.memory import Memory
 from benchlab.workers.turns import Work, turns
@@ -61,12 +62,12 @@ def step(layout_id: int) -> None:
             return
         until = time.monotonic() + BUDGET_S
         follows = _once(layout_id, until)
-        while follows is _Next.NOW and time.monotonic() < until:
+        while follows is _Next.NOW and time.monotonic() < until and not waits.drained:
             follows = _once(layout_id, until)
         condition.forget(layout_id)  # whoever goes on later looks again
     if follows is _Next.PUT_OFF:
         waits.put_off(layout_id)
-    elif follows is _Next.NOW:
+    elif follows is _Next.NOW or waits.drained:
         nudge(layout_id)
     else:
         waits.follow(layout_id)
@@ -147,13 +148,32 @@ _teams_of_drafts = Memory(team_of)
 
 @app.task
 def step_layout(layout_id: int) -> None:
+    _leave_to_others()
     if not waits.asked(layout_id, counting.SENT.get()):
         step(layout_id)
 
 
 @app.task
 def plan_layout(layout_id: int) -> None:
-    turns.ask(Work(previews.preview_once, _teams_of_drafts, layout_id, counting.sent_at()))
+    _leave_to_others()
+    turns.ask(
+        Work(previews.preview_once, _teams_of_drafts, layout_id, wishes.PLAN, counting.sent_at())
+    )
+
+
+def _leave_to_others() -> None:
+    """Celery may take one more message before it sees that it shall end: that goes back."""
+    if waits.drained:
+        raise Reject("this worker ends", requeue=True)
+
+
+def _hand_over() -> None:
+    for sweeper in _sweepers:
+        sweeper.stop()
+    waits.drain()
+
+
+draining.hand_over.append(_hand_over)
 
 
 @worker_ready.connect

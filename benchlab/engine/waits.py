@@ -16,6 +16,8 @@ from agents.contracts import Ran, Shell
 from agents.jobs import job
 from agents.jobs.spool import Spool
 from agents.ssh.shell import SshShell
+from benchlab.engine.wishes import STEP
+from benchlab.workers import messages
 from benchlab.workers.memory import Memory
 from benchlab.workers.turns import Kind, Work, turns
 
@@ -61,6 +63,8 @@ class Waits:
         self._lock = threading.Lock()
         self._pending: dict[int, Question] = {}
         self._came: dict[int, Answer] = {}
+        # This process is about to end.
+        self.drained = False
         self._step: Callable[[int], None] | None = None
         self._teams: Memory[int | None] = Memory(lambda layout_id: None)
 
@@ -69,9 +73,17 @@ class Waits:
         self._step, self._teams = step, Memory(team)
         turns.begin()
 
+    def drain(self) -> None:
+        """Have other workers do the steps that wait here, and ask anew what is asked here."""
+        self.drained = True
+        turns.drain()
+        with self._lock:
+            asked = sorted({*self._pending, *self._came})
+        messages.send_each(STEP, asked)
+
     def end(self) -> None:
         """No more steps; those that are under way are waited for."""
-        self._step = None
+        self._step, self.drained = None, False
         turns.end()
 
     @property
@@ -95,7 +107,7 @@ class Waits:
     def _put_step(self, layout_id: int, kind: Kind, at: float = 0.0) -> None:
         step = self._step
         if step is not None:
-            turns.put(kind, Work(step, self._teams, layout_id, at or time.time()))
+            turns.put(kind, Work(step, self._teams, layout_id, STEP, at or time.time()))
 
     def patience_s(self, wished: float) -> float:
         """So long a poll waits for the job's end; that is told at once, samples by the way only then."""

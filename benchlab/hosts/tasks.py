@@ -18,4 +18,4 @@ def perform_host_task(pk: int) -> None:
 
 @app.task
 def advance_install(pk: int) -> None:
-    turns.ask(Work(installing.advance, _teams, pk, counting.sent_at()))
+    turns.ask(Work(installing.advance, _teams, pk, installing.ADVANCE, counting.sent_at()))

@@ -16,6 +16,8 @@ from benchlab.up.state import State
 from benchlab.up.supervised import Recipe
 
 Argv = tuple[str, ...]
+# Less than the supervisor waits for it
+WEB_GRACE_S = 8
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # what a person asks for by --host
 DJANGO: Argv = (sys.executable, "-m", "django")
 CELERY: Argv = (sys.executable, "-m", "celery", "-A", "benchlab.celery")
@@ -78,7 +80,8 @@ def valkey(state: State) -> tuple[Recipe, str]:
 
 def web(host: str, port: int, env: Mapping[str, str]) -> Recipe:
     argv = (sys.executable, "-m", "benchlab.web.server", "--host", host, "--port", str(port))
-    return Recipe("web", argv, env, cwd=ROOT)
+    how = ("--grace", str(WEB_GRACE_S))
+    return Recipe("web", (*argv, *how), env, cwd=ROOT)
 
 
 def worker(env: Mapping[str, str]) -> Recipe:

@@ -10,7 +10,7 @@ import asyncio
 import ipaddress
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
@@ -59,6 +59,8 @@ class Streams:
 
     most: int
     open: int = 0
+    # Set when the server stops: each ends, and its browser connects again, to another server if there is one.
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def full(self) -> bool:
@@ -79,13 +81,15 @@ class Connections:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.count = 0
+        self.ended = asyncio.Event()
         self._by_address: dict[str, dict[LimitedProtocol, None]] = {}
         self._body_bytes: dict[str, int] = {}
         self._streams: WeakValueDictionary[str, Streams] = WeakValueDictionary()
 
     def streams(self, address: str) -> Streams:
         """Those of all its connections: half of them may be streams. Kept as long as somebody has it."""
-        return self._streams.setdefault(address, Streams(max(1, self.limits.per_address // 2)))
+        most = max(1, self.limits.per_address // 2)
+        return self._streams.setdefault(address, Streams(most, ended=self.ended))
 
     @property
     def open_streams(self) -> int:

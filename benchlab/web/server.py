@@ -6,26 +6,42 @@
 from __future__ import annotations
 
 import argparse
+import os
 import resource
+import signal
+import socket
+import sys
 from importlib import import_module
 
 import uvicorn
 
 from benchlab import env, fitting
-from benchlab.web.connections import Limits, limited_protocol
+from benchlab.web.connections import LimitedProtocol, Limits, limited_protocol
 from benchlab.workers.tally import tally
 
 APPLICATION = "benchlab.asgi:application"
-# Then open event streams are cut, which would hold a stop for ever.
-GRACE_SECONDS = 3
+# After SIGTERM, requests that have begun may take so long; docker-compose.yml and `up` wait a little longer.
+GRACE_SECONDS = 25
+# Exit code where it could not listen
+NOT_STARTED = 3
 # Open files that are no client's connection: the database's, static files, uploads.
 OTHER_FILES = 500
+
+
+class Server(uvicorn.Server):
+    """uvicorn's, which at its stop ends the streams of live pages at once: by themselves they never would."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        protocol: type[LimitedProtocol] = self.config.http_protocol_class  # type: ignore[assignment]
+        protocol.open_connections.ended.set()
+        await super().shutdown(sockets)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchlab.web.server")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--grace", type=int, default=GRACE_SECONDS, help="seconds")
     options = parser.parse_args()
     protocol = limited_protocol(limits())
     # benchlab/asgi.py begins to hand over: settings must not be loaded before it.
@@ -36,7 +52,7 @@ def main() -> None:
     import_module(APPLICATION.partition(":")[0])
     if said := fitting.unfit():
         raise SystemExit(said)
-    uvicorn.run(
+    config = uvicorn.Config(
         APPLICATION,
         host=options.host,
         port=options.port,
@@ -48,8 +64,21 @@ def main() -> None:
         ws="none",
         lifespan="off",
         access_log=False,
-        timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_graceful_shutdown=options.grace,
     )
+    server = Server(config)
+    # uvicorn sends itself the signal again once it has stopped.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end)
+    server.run()
+    if not server.started:
+        sys.exit(NOT_STARTED)
+
+
+def _end(*_: object) -> None:
+    """Not by sys.exit, which would wait for the threads of requests that were cut."""
+    tally.end()
+    os._exit(0)
 
 
 def limits() -> Limits:

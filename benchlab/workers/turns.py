@@ -2,7 +2,8 @@
 
 A message is handed over at once and holds no thread of Celery's. Its work waits here, in this order: of a team that has
 nothing under way, what came of a result, of the team that has least under way, the oldest. What waits is lost with the
-process: it must be made up for (engine/sweeper.py, and the beat for uploads).
+process: it must be made up for (engine/sweeper.py, and the beat for uploads). A process that is told to end hands it
+over: it sends the messages again that asked for it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from enum import IntEnum
 
 from django.db import Error, close_old_connections, connection
 
+from benchlab.workers import messages
 from benchlab.workers.memory import Memory
 from benchlab.workers.tally import tally
 
@@ -36,11 +38,15 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """`do(pk)`, for the team that `team` knows by the same pk; `asked_at`: seconds since the epoch."""
+    """`do(pk)`, for the team that `team` knows by the same pk.
+
+    `task`: Celery's, which asks for it. `asked_at`: seconds since the epoch.
+    """
 
     do: Callable[[int], None]
     team: Memory[int | None]
     pk: int
+    task: str
     asked_at: float = field(default_factory=time.time, compare=False)
 
     @property
@@ -91,6 +97,18 @@ class Turns:
         for thread in self._threads:
             thread.start()
 
+    def drain(self) -> None:
+        """Begin nothing more, and have other workers do what waits."""
+        with self._changed:
+            self._ended = True
+            waiting = [work for _, work in self._new]
+            waiting += [work for line in self._lines.values() for _, work in line]
+            self._new.clear()
+            self._lines.clear()
+            self._changed.notify_all()
+        for task in {work.task for work in waiting}:
+            messages.send_each(task, sorted({work.pk for work in waiting if work.task == task}))
+
     def end(self) -> None:
         """Begin nothing more; what is under way is waited for."""
         threads, self._threads = self._threads, []
@@ -99,6 +117,7 @@ class Turns:
             self._changed.notify_all()
         for thread in threads:
             thread.join()
+        self._clear()
 
     @property
     def serves(self) -> bool:
@@ -120,6 +139,9 @@ class Turns:
         self.put(Kind.ASKED, work)
 
     def put(self, kind: Kind, work: Work) -> None:
+        if self._ended:
+            messages.send(work.task, work.pk)
+            return
         with self._changed:
             if kind is Kind.ASKED:
                 if work.key in self._again:
@@ -176,9 +198,12 @@ class Turns:
                 self._waiting.discard(work.key)
             return
         with self._changed:
-            line = self._lines.setdefault((kind, team), deque())
-            line.append((next(self._number), work))
-            self._changed.notify()
+            if not self._ended:
+                line = self._lines.setdefault((kind, team), deque())
+                line.append((next(self._number), work))
+                self._changed.notify()
+                return
+        messages.send(work.task, work.pk)
 
     def _chosen(self) -> tuple[Kind, int | None] | None:
         lines = [

@@ -220,6 +220,27 @@ def test_many_pages_are_told_less_often_and_not_at_once(monkeypatch):
     asyncio.run(asyncio.wait_for(check(), 60))
 
 
+def test_a_server_that_stops_ends_its_streams_at_once(monkeypatch):
+    """Those too that were told of a change a moment ago."""
+    monkeypatch.setattr(event_stream.Hub, "_read", lambda self: asyncio.sleep(60))
+
+    async def check() -> None:
+        streams = [Streams(most=1), Streams(most=1)]
+        told = [event_stream._stream(7, one) for one in streams]
+        assert [await anext(one) for one in told] == [event_stream.PING] * 2
+        event_stream.hub().wake(events.channel(7))
+        assert [await anext(one) for one in told] == [event_stream.CHANGED] * 2
+        ends = [asyncio.ensure_future(anext(one, None)) for one in told]
+        await asyncio.sleep(0)
+        for one in streams:
+            one.ended.set()
+        begun = asyncio.get_running_loop().time()
+        assert await asyncio.gather(*ends) == [None, None]
+        assert asyncio.get_running_loop().time() - begun < event_stream.APART_S / 2
+
+    asyncio.run(asyncio.wait_for(check(), 60))
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_server_that_cannot_stream_answers_at_once(live_server, web, campaign):
     """Over WSGI, as the browser tests' server is: a page that is told "none" goes on by its clock."""

@@ -50,7 +50,7 @@ def test_a_thread_of_steps_that_has_nothing_to_do_has_none_either(monkeypatch):
     made = turns.Turns("idle", turns.Shares(places=1))
     made.begin()
     try:
-        made.ask(turns.Work(lambda pk: used.append(number()), Memory(lambda pk: 1), 1))
+        made.ask(turns.Work(lambda pk: used.append(number()), Memory(lambda pk: 1), 1, "task"))
         wait_for(lambda: bool(used) and not alive(used[0]), Path("/dev/null"), 30)
     finally:
         made.end()

@@ -16,6 +16,7 @@ from benchlab.hosts import installing
 from benchlab.hosts import tasks as host_tasks
 from benchlab.imports import drafts, storing_drafts
 from benchlab.imports import tasks as import_tasks
+from benchlab.workers import messages
 from benchlab.workers.memory import Memory
 from benchlab.workers.turns import Kind, Shares, Turns, Work
 from tests.silent_hosts import silent_hosts
@@ -41,7 +42,7 @@ class Lab:
         assert self.go.wait(30)
 
     def work(self, pk: int) -> Work:
-        return Work(self.do, self.teams, pk)
+        return Work(self.do, self.teams, pk, "task")
 
 
 @pytest.fixture
@@ -82,9 +83,9 @@ def test_a_team_begins_while_another_teams_hosts_are_silent(made, how, monkeypat
         made.begin()
         teams: Memory[int | None] = Memory(lambda pk: pk // 1000)
         for number in range(40):
-            made.ask(Work(connect, teams, OTHERS + number))
+            made.ask(Work(connect, teams, OTHERS + number, "task"))
         eventually(lambda: silent.came >= made.shares.asked_of_team)
-        made.ask(Work(lambda pk: over.set(), teams, OURS))
+        made.ask(Work(lambda pk: over.set(), teams, OURS, "task"))
         assert over.wait(20)
         assert not ended
         assert silent.came == made.shares.asked_of_team
@@ -138,7 +139,7 @@ def test_a_team_that_cannot_be_looked_up_stops_nobody(made, lab):
     made.begin()
     known: dict[int, int | None] = {}
     missing: Memory[int | None] = Memory(lambda pk: known[pk])
-    made.ask(Work(lab.do, missing, OURS))
+    made.ask(Work(lab.do, missing, OURS, "task"))
     made.ask(lab.work(OURS + 1))
     eventually(lambda: lab.begun == [OURS + 1])
 
@@ -146,6 +147,25 @@ def test_a_team_that_cannot_be_looked_up_stops_nobody(made, lab):
 def test_where_nobody_serves_it_is_done_in_place(lab):
     lab.go.set()
     Turns().ask(lab.work(OURS))
+    assert lab.begun == [OURS]
+
+
+@places(1)
+def test_what_waits_is_handed_over_when_the_process_ends(made, lab, monkeypatch):
+    """Once, by the message that asked for it, and what comes later as well; what is under way goes on."""
+    sent: list[tuple[str, int]] = []
+    monkeypatch.setattr(messages, "send", lambda task, pk: sent.append((task, pk)))
+    made.begin()
+    made.ask(lab.work(OURS))
+    eventually(lambda: lab.begun == [OURS])
+    made.ask(lab.work(OURS + 1))
+    made.put(Kind.PUT_OFF, lab.work(OURS + 1))
+    made.drain()
+    assert sent == [("task", OURS + 1)]
+    made.ask(lab.work(OURS + 2))
+    lab.go.set()
+    made.end()
+    assert sent == [("task", OURS + 1), ("task", OURS + 2)]
     assert lab.begun == [OURS]
 
 

@@ -14,7 +14,8 @@ import contextlib
 import logging
 import random
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import redis.asyncio
@@ -148,13 +149,22 @@ async def _stream(pk: int, streams: Streams) -> AsyncIterator[bytes]:
         await sync_to_async(connections.close_all)()
         async with hub().listen(pk) as queue:
             yield PING  # so that the browser sees the stream open at once
-            while True:
-                try:
-                    await asyncio.wait_for(queue.get(), PING_S)
-                except TimeoutError:
+            while not streams.ended.is_set():
+                if not await _within(PING_S, queue.get(), streams.ended.wait()):
                     yield PING
-                else:
-                    late = draw.uniform(0, hub().apart_s - APART_S)
-                    await asyncio.sleep(late)
-                    yield CHANGED
-                    await asyncio.sleep(hub().apart_s - late)
+                    continue
+                late = draw.uniform(0, hub().apart_s - APART_S)
+                await _within(late, streams.ended.wait())
+                yield CHANGED
+                await _within(hub().apart_s - late, streams.ended.wait())
+
+
+async def _within(seconds: float, *awaited: Coroutine[Any, Any, object]) -> bool:
+    """Wait for the first of them; False: none came in so many seconds."""
+    tasks = [asyncio.ensure_future(one) for one in awaited]
+    try:
+        done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+    return bool(done)
