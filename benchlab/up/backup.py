@@ -34,8 +34,8 @@ from benchlab.up.trouble import Trouble, remedy
 FORMAT = 1
 DUMP, MANIFEST, KEYS = "database.dump", "manifest.json", "keys.json"
 KEPT = ("SECRET_KEY", "BENCHLAB_KEY")
-# What a later pg_dump writes sets parameters that servers before this one refuse.
-ANY_LATER = 17
+# The oldest server that the programs of a later version read here and put back into.
+OLDEST = 15
 MACHINE_ID = Path("/etc/machine-id")
 
 
@@ -136,8 +136,8 @@ def _require_tables(dump: Path, rows: Mapping[str, int]) -> None:
 def require_programs() -> None:
     """Raise Trouble where pg_dump and pg_restore are not of a version that this server can be read and written with."""
     server = connection.get_database_version()[0]
-    ours = int(postgres.major_version(postgres.packaged_binaries()))
-    if server > ours or (server < ours and server < ANY_LATER):
+    ours = int(postgres.major_version(postgres.packaged_binaries("pg_dump"), "pg_dump"))
+    if server > ours or (server < ours and server < OLDEST):
         raise Trouble(
             f"The server is PostgreSQL {server}, the programs to back it up are of {ours}. Name its own in "
             f"BENCHLAB_PG_BIN (/usr/lib/postgresql/{server}/bin on Debian). Nothing was done."
@@ -146,21 +146,28 @@ def require_programs() -> None:
 
 def run(name: str, *words: str, connected: bool = True) -> str:
     """Output of one of PostgreSQL's programs. Raises Trouble with its last words."""
-    program = str(postgres.packaged_binaries() / name)
-    argv = [program, *(["--no-password"] if connected else []), *words]
+    argv = [program(name), *(["--no-password"] if connected else []), *words]
     try:
         done = subprocess.run(
-            argv, env=_environment(connected), capture_output=True, text=True, check=False
+            argv, env=environment(connected), capture_output=True, text=True, check=False
         )
     except OSError as error:
-        raise Trouble(f"{program} cannot be run: {error.strerror}. Set BENCHLAB_PG_BIN.") from None
+        raise Trouble(f"{argv[0]} cannot be run: {error.strerror}. Set BENCHLAB_PG_BIN.") from None
     if done.returncode:
-        tail = "\n".join(f"  {line}" for line in done.stderr.strip().splitlines()[-6:])
-        raise Trouble(f"{name} failed (exit {done.returncode}). Its last words:\n{tail}")
+        raise failed(name, done.returncode, done.stderr)
     return done.stdout
 
 
-def _environment(connected: bool) -> Mapping[str, str]:
+def program(name: str) -> str:
+    return str(postgres.packaged_binaries(name) / name)
+
+
+def failed(name: str, code: int, said: str) -> Trouble:
+    tail = "\n".join(f"  {line}" for line in said.strip().splitlines()[-6:])
+    return Trouble(f"{name} failed (exit {code}). Its last words:\n{tail}")
+
+
+def environment(connected: bool) -> Mapping[str, str]:
     """Django's own connection in libpq's words; the password is in no command line."""
     env = {**postgres.BASE_ENV}
     if not connected:

@@ -88,8 +88,9 @@ def plan(state: State) -> Postgres:
     )
 
 
-def packaged_binaries() -> Path:
-    """BENCHLAB_PG_BIN, else the wheel's newest. Raises Trouble if there is neither."""
+def packaged_binaries(needed: str = "postgres") -> Path:
+    """BENCHLAB_PG_BIN, else the wheel's newest. Raises Trouble where it has no program `needed`: the
+    container's image has clients only."""
     if override := os.environ.get("BENCHLAB_PG_BIN"):
         found = Path(override)
     else:
@@ -99,19 +100,20 @@ def packaged_binaries() -> Path:
                 "No embedded PostgreSQL is installed. Set DATABASE_URL or BENCHLAB_PG_BIN."
             )
         found = Path(spec.submodule_search_locations[0]).resolve() / "pginstall18" / "bin"
-    if not (found / "postgres").exists():
-        raise Trouble(f"There is no PostgreSQL in {found}. Set DATABASE_URL or BENCHLAB_PG_BIN.")
+    if not (found / needed).exists():
+        what = "PostgreSQL" if needed == "postgres" else f"program {needed}"
+        raise Trouble(f"There is no {what} in {found}. Set DATABASE_URL or BENCHLAB_PG_BIN.")
     return found
 
 
-def major_version(binaries: Path) -> str:
+def major_version(binaries: Path, program: str = "postgres") -> str:
     """A cluster belongs to one major version, so its directory is named for it."""
     words = subprocess.run(
-        [binaries / "postgres", "--version"], capture_output=True, text=True, env=BASE_ENV, cwd="/"
+        [binaries / program, "--version"], capture_output=True, text=True, env=BASE_ENV, cwd="/"
     ).stdout
     if found := re.search(r"\) (\d+)", words):
         return found[1]
-    raise Trouble(f"{binaries}/postgres does not run here (it says {words!r}). Set DATABASE_URL.")
+    raise Trouble(f"{binaries}/{program} does not run here (it says {words!r}). Set DATABASE_URL.")
 
 
 def unprivileged(home: Path) -> Owner:

@@ -8,10 +8,15 @@ waited is paused, and names that hosts may know are not given again.
 from __future__ import annotations
 
 import os
+import shutil
 import socket
+import subprocess
+import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from django.conf import settings
 from django.core.management import call_command
@@ -34,6 +39,9 @@ from benchlab.up.database import given
 from benchlab.up.state import State, read_json, write_json
 from benchlab.up.trouble import Trouble
 
+# pg_restore sets it since 17, and servers before that refuse what they do not know. It stands in the script's head.
+NOT_BEFORE_17 = b"SET transaction_timeout = 0;"
+HEAD_ENDS = b"SELECT pg_catalog.set_config("
 # Layouts and what their runs leave on a host are named by their ids: so many may have been given since the backup.
 GIVEN_SINCE = 100_000
 NAMED_BY_ID = (Layout, Attempt)
@@ -83,8 +91,56 @@ def _require_empty(state: State) -> None:
 def _put_back(dump: Path) -> None:
     """All of it or nothing."""
     name = str(connection.settings_dict["NAME"])
+    if connection.get_database_version()[0] < 17:
+        _put_back_as_script(dump, name)
+        return
     how = ["--single-transaction", "--exit-on-error", "--no-owner", "--no-acl", f"--dbname={name}"]
     backup.run("pg_restore", *how, str(dump))
+
+
+def _put_back_as_script(dump: Path, name: str) -> None:
+    """By psql, for a server that is older than what pg_restore may set. psql is killed where the script was cut off:
+    at its end it would commit what it has."""
+    writer = [backup.program("pg_restore"), "--no-owner", "--no-acl", "--file=-", str(dump)]
+    reader = [backup.program("psql"), "--no-psqlrc", "--no-password", "--quiet", f"--dbname={name}"]
+    reader += ["--single-transaction", "--set=ON_ERROR_STOP=1", "--file=-"]
+    pipe, env = subprocess.PIPE, backup.environment(connected=True)
+    with tempfile.TemporaryFile() as told, tempfile.TemporaryFile() as wrong:
+        with (
+            subprocess.Popen(
+                writer, env=backup.environment(False), stdout=pipe, stderr=wrong
+            ) as made,
+            subprocess.Popen(
+                reader, env=env, stdin=pipe, stdout=subprocess.DEVNULL, stderr=told
+            ) as psql,
+        ):
+            assert made.stdout and psql.stdin
+            _pass_on(made.stdout, psql.stdin)
+            if made.wait():
+                psql.kill()
+        # What psql refused comes first: it cut the writer off. Below 0 it was ended by us.
+        ends = [("pg_restore", made.returncode, wrong), ("psql", psql.returncode, told)]
+        for name, code, file in ends[::-1] if psql.returncode > 0 else ends:
+            if code:
+                file.seek(0)
+                raise backup.failed(name, code, file.read().decode(errors="replace"))
+
+
+def _pass_on(script: IO[bytes], to: IO[bytes]) -> None:
+    """All but that one line of the head. psql may have ended at an error: it says which."""
+    try:
+        for line in script:
+            if line.rstrip() != NOT_BEFORE_17:
+                to.write(line)
+            if line.startswith(HEAD_ENDS):
+                break
+        shutil.copyfileobj(script, to)
+        to.flush()
+    except BrokenPipeError:
+        # Nobody reads on: else the writer would wait for ever. What is held for the reader cannot go out.
+        script.close()
+        with suppress(BrokenPipeError):
+            to.close()
 
 
 def _require_known(said: Manifest) -> None:

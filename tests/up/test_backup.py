@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 import pytest
 
 from benchlab.runs.states import LayoutPhase
-from benchlab.up import backup, restore
+from benchlab.up import backup, database, postgres, restore
 from benchlab.up.backup import DUMP, KEYS, MANIFEST
 from benchlab.up.bootstrap import ROOT
 from benchlab.up.state import State
@@ -231,7 +232,7 @@ def test_one_that_fails_leaves_nothing(lab, place):
 
 
 @pytest.mark.parametrize(
-    ("server", "fits"), [(14, False), (16, False), (17, True), (18, True), (19, False)]
+    ("server", "fits"), [(14, False), (15, True), (17, True), (18, True), (19, False)]
 )
 def test_programs_fit_the_server(monkeypatch, server, fits):
     monkeypatch.setattr(
@@ -246,6 +247,65 @@ def test_programs_fit_the_server(monkeypatch, server, fits):
         backup.require_programs()
 
 
+def clients(place: Path) -> Path:
+    """What the container's image has of PostgreSQL: no server."""
+    there = place / "clients"
+    there.mkdir(exist_ok=True)
+    for name in ("pg_dump", "pg_restore", "psql"):
+        if not (there / name).exists():
+            (there / name).symlink_to(postgres.packaged_binaries() / name)
+    return there
+
+
+@contextmanager
+def server_of(binaries: Path, place: Path) -> Iterator[str]:
+    """A PostgreSQL of other programs than those that back it up; its URL."""
+    state = State(place)
+    state.create()
+    with pytest.MonkeyPatch.context() as given:
+        given.setenv("BENCHLAB_PG_BIN", str(binaries))
+        cluster = postgres.plan(state)
+    with database.served(cluster, throw_away=True):
+        yield cluster.url
+
+
+OLD_SERVERS = {"16": postgres.packaged_binaries().parents[1] / "pginstall/bin"} | {
+    path.parents[1].name: path.parent
+    for path in Path("/usr/lib/postgresql").glob("1[567]/bin/postgres")
+}
+
+
+@pytest.mark.night
+@pytest.mark.parametrize("version", sorted(OLD_SERVERS))
+def test_older_servers_by_the_programs_that_we_have(kept, lab, place, version):
+    """What an older server holds is backed up; into one goes what another had, all of it or nothing."""
+    with server_of(OLD_SERVERS[version], place / f"server{version}") as url:
+        key = json.loads((lab.state.path / "secrets.json").read_text())["BENCHLAB_KEY"]
+        given = {"DATABASE_URL": url, "BENCHLAB_KEY": key, "BENCHLAB_PG_BIN": str(clients(place))}
+        old = Installation(place / f"lab{version}", **given)
+        bad = copied(kept, place / f"cut off {version}")
+        whole = (bad / DUMP).read_bytes()
+        (bad / DUMP).write_bytes(whole[: len(whole) * 3 // 4])
+        said = json.loads((bad / MANIFEST).read_text())
+        said |= {"size": (bad / DUMP).stat().st_size, "sha256": backup.digest(bad / DUMP)}
+        (bad / MANIFEST).write_text(json.dumps(said))
+        assert "pg_restore failed" in old.manage("restore", str(bad), fails=True)
+        assert "No damage found." in old.manage("restore", str(kept))
+        assert old.look()["figures"] == lab.look()["figures"]
+        old.manage("backup", str(place / f"of {version}"))
+    again = Installation(place / f"of {version} again", BENCHLAB_KEY=key)
+    assert "No damage found." in again.manage("restore", str(place / f"of {version}"))
+
+
+def test_psql_that_ends_early_ends_the_writer_too(tmp_path):
+    script = tmp_path / "script"
+    script.write_bytes(b"SET transaction_timeout = 0;\n" + b"SELECT 1;\n" * 200_000)
+    with subprocess.Popen(["true"], stdin=subprocess.PIPE) as psql, script.open("rb") as head:
+        psql.wait()
+        restore._pass_on(head, psql.stdin)
+        assert head.closed
+
+
 def copied(kept: Path, to: Path, **change: Any) -> Path:
     to.mkdir()
     for path in kept.iterdir():
@@ -257,8 +317,6 @@ def copied(kept: Path, to: Path, **change: Any) -> Path:
 
 def without_dump(place: Path) -> Path:
     """PostgreSQL's programs, but a pg_dump that fails in its midst."""
-    from benchlab.up import postgres
-
     bin = place / "bin"
     bin.mkdir()
     for path in postgres.packaged_binaries().iterdir():
