@@ -22,7 +22,7 @@ from benchlab.engine import wishes
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.runs.models import Attempt, Layout, Transition
 from benchlab.topologies.models import Topology
-from benchlab.workers.lease import NAMESPACE, WORKERS
+from benchlab.workers.lease import Lock
 from tests import stack
 from tests.runs import drive, local_host
 
@@ -123,12 +123,12 @@ def test_another_worker_goes_on_at_once(runs, tmp_path, during):
         if during == "a run":
             stack.wait_for(lambda: Attempt.objects.filter(phase="running").exists(), log, 60)
         with stack.worker(tmp_path / "other", redis):
-            stack.wait_for(lambda: len(sessions(WORKERS)) == 2, log, 60)
+            stack.wait_for(lambda: len(sessions(Lock.WORKER)) == 2, log, 60)
             layout = Layout.objects.get()
             first.send_signal(signal.SIGTERM)
             began, seen = time.monotonic(), dict[int, float]()
             while first.poll() is None or not still_open(set(seen)):
-                for pid in sessions(NAMESPACE, layout.pk):
+                for pid in sessions(Lock.LAYOUT, layout.pk):
                     seen.setdefault(pid, time.monotonic() - began)
                 assert time.monotonic() - began < 30, log.read_text()[-4000:]
                 if first.poll() is None:
@@ -155,7 +155,7 @@ def test_plans_that_were_asked_for_come(runs, tmp_path, wait_s):
     """The next worker makes them: their message is sent again, or they were ready."""
     redis, log = stack.redis_url(15), tmp_path / "worker.log"
     with stack.worker(tmp_path, redis) as first:
-        stack.wait_for(lambda: bool(sessions(WORKERS)), log, 60)
+        stack.wait_for(lambda: bool(sessions(Lock.WORKER)), log, 60)
         layout = Layout.objects.get()
         with app.connection_for_write(redis) as broker:
             app.send_task(wishes.PLAN, (layout.pk,), connection=broker, ignore_result=True)
