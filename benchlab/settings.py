@@ -8,9 +8,9 @@ from pathlib import Path
 from csp.constants import NONCE, NONE, SELF
 
 from agents.ssh import reach
-from benchlab import env
+from benchlab import env, installation
 
-BASE_DIR = Path(__file__).resolve().parent.parent
+BASE_DIR = installation.DATA
 
 env.refuse_unknown()
 DEBUG = env.flag("BENCHLAB_DEBUG")
@@ -103,7 +103,7 @@ TEMPLATES = [
                 "benchlab.team.context.may",
                 "benchlab.pages.campaigns.top_bar.top_bar",
             ],
-            "builtins": ["benchlab.charts.templatetags.si"],
+            "builtins": ["benchlab.charts.templatetags.si", "benchlab.web.product_tags"],
         },
     }
 ]

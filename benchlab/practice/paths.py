@@ -8,9 +8,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchlab.installation import state_path
 from benchlab.practice.record import HostRecord
-
-_CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
 
 def cache_root() -> Path:
@@ -38,8 +37,7 @@ def hosts_dir() -> Path:
 
 def installation() -> str:
     """As benchlab.up.state.State.tag."""
-    state = Path(os.environ.get("BENCHLAB_STATE") or _CHECKOUT / ".benchlab").absolute()
-    return hashlib.sha256(str(state).encode()).hexdigest()[:10]
+    return hashlib.sha256(str(state_path()).encode()).hexdigest()[:10]
 
 
 def common_dir() -> Path:

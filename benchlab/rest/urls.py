@@ -26,9 +26,10 @@ from benchlab.rest import (
     verdicts,
 )
 from benchlab.team.docs import SharedSchema
-from benchlab.web.api import Nowhere
+from benchlab.web.api import Nowhere, Root
 
 router = DefaultRouter()
+router.APIRootView = Root
 router.include_format_suffixes = False  # there is JSON and nothing else
 router.register("teams", teams.Teams)
 router.register("memberships", teams.Memberships)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agents.contracts import Reason
+from benchlab.installation import command
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ WORDS: dict[str, Words] = {
     ),
     Reason.PARSE_FAILED: Words(
         "The tool's output could not be read. It is kept, byte for byte.",
-        "Look at the artifact and the line named; after a fix, `manage.py reparse` reads it again.",
+        f"Look at the artifact and the line named; after a fix, `{command('reparse')}` reads it again.",
     ),
     Reason.HOST_REBOOTED: Words(
         "The host was rebooted after the layout was built.", "Find out why, then retry."

@@ -1,7 +1,8 @@
 """Make `.venv` from requirements.lock and go on inside it. Standard library only.
 
 Order: uv on PATH; else a small venv in `.bootstrap` with uv in it; else pip. Nothing is downloaded but
-packages. A stamp in `.venv` (lock and Python) makes the unchanged case a matter of milliseconds.
+packages, and with `--wheelhouse DIR` (benchlab/up/wheelhouse.py fills it) nothing at all. A stamp in
+`.venv` (lock and Python) makes the unchanged case a matter of milliseconds.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
+from zipfile import ZipFile
 
+from benchlab.installation import ROOT as ROOT  # what many name it by
 from benchlab.up.trouble import Trouble, remedy
 
-ROOT = Path(__file__).resolve().parents[2]
 UV = "uv==0.13.8"
 STAMP = "benchlab-stamp.json"
 BEGUN = "benchlab-setup-begun"
@@ -32,22 +34,58 @@ WAITING = "Waiting for packages being installed, which must not be cut short ...
 Argv = Sequence[str | Path]
 
 
-def enter(argv: Sequence[str]) -> None:
-    """Return when this process runs in an up-to-date environment; else make it and replace us."""
-    if os.environ.get("BENCHLAB_NO_BOOTSTRAP"):
-        return
-    everything = len(argv) > 1 and argv[1] in NEEDS_ALL
-    venv = ROOT / ".venv"
-    inside = Path(sys.prefix).resolve() == venv.resolve()
-    if inside and not everything:
-        return
+def enter(argv: Sequence[str]) -> list[str]:
+    """The arguments, when this process runs in an up-to-date environment; else make it and replace us."""
     try:
-        ensure(ROOT, everything)
+        return set_up(list(argv))
     except Trouble as trouble:
         sys.stderr.write(f"{trouble}\n")
         raise SystemExit(Trouble.exit_code) from None
+
+
+def set_up(argv: list[str]) -> list[str]:
+    if os.environ.get("BENCHLAB_NO_BOOTSTRAP"):
+        return argv
+    wheels, argv = take_option(argv, "--wheelhouse")
+    _, words = take_option(argv, "--state")
+    everything = len(words) > 1 and words[1] in NEEDS_ALL
+    venv = ROOT / ".venv"
+    inside = Path(sys.prefix).resolve() == venv.resolve()
+    if not inside or everything:
+        ensure(ROOT, everything, wheelhouse(wheels) if wheels else None)
     if not inside:
         go_on(venv, argv)
+    return argv
+
+
+def wheelhouse(named: str) -> Path:
+    """The directory, absolute. Raises Trouble when it holds no wheel."""
+    place = Path(named).absolute()
+    if not any(place.glob("*.whl")):
+        raise Trouble(
+            f"There are no wheels in {place}. On a machine like this one that has a network, fill it by:\n"
+            "  python3 manage.py wheelhouse DIR"
+        )
+    return place
+
+
+def take_option(argv: Sequence[str], name: str) -> tuple[str | None, list[str]]:
+    """The value of `name VALUE` or `name=VALUE`, before or after the command's word, and the arguments without it.
+
+    Raises Trouble when no value follows.
+    """
+    value, left = None, []
+    words = iter(argv)
+    for word in words:
+        if word == "--":
+            left += [word, *words]
+        elif word == name or word.startswith(f"{name}="):
+            value = word.partition("=")[2] or next(words, "")
+            if not value:
+                raise Trouble(f"{name} needs a directory after it.")
+        else:
+            left.append(word)
+    return value, left
 
 
 def go_on(venv: Path, argv: Sequence[str]) -> NoReturn:
@@ -57,8 +95,11 @@ def go_on(venv: Path, argv: Sequence[str]) -> NoReturn:
     os.execv(python, [python, str(ROOT / "manage.py"), *argv[1:]])
 
 
-def ensure(root: Path, everything: bool) -> None:
-    """Bring `root/.venv` to the lock; a no-op when its stamp says that it is there already."""
+def ensure(root: Path, everything: bool, wheels: Path | None = None) -> None:
+    """Bring `root/.venv` to the lock; a no-op when its stamp says that it is there already.
+
+    `wheels`: the directory to take all packages from; None: from the network.
+    """
     venv = root / ".venv"
     if satisfied(venv, wanted_stamp(root, everything)):
         return
@@ -67,8 +108,8 @@ def ensure(root: Path, everything: bool) -> None:
         wanted = wanted_stamp(root, everything or had.get("set") == "all")
         if satisfied(venv, wanted):  # somebody else made it while we waited
             return
-        say(f"Setting up {venv} (once; needs the network) ...")
-        build(root, venv, wanted)
+        say(f"Setting up {venv} (once; {f'from {wheels}' if wheels else 'needs the network'}) ...")
+        build(root, venv, wanted, wheels)
         (venv / STAMP).write_text(json.dumps(wanted))
         (venv / BEGUN).unlink()
 
@@ -115,15 +156,15 @@ def one_at_a_time(root: Path) -> Iterator[None]:
         yield
 
 
-def build(root: Path, venv: Path, wanted: dict[str, str]) -> None:
+def build(root: Path, venv: Path, wanted: dict[str, str], wheels: Path | None = None) -> None:
     """Make the environment and install the wanted set; BEGUN stays behind if we are cut short."""
     if (venv / BEGUN).exists():
         say("The last set-up was interrupted: doing it again.")
-    uv = find_uv(root)
+    uv = find_uv(root, wheels)
     if must_be_made(venv, wanted):
         make_venv(root, venv, uv)
     (venv / BEGUN).touch()
-    install(root, venv, uv, wanted["set"])
+    install(root, venv, uv, wanted["set"], wheels)
 
 
 def must_be_made(venv: Path, wanted: dict[str, str]) -> bool:
@@ -144,31 +185,55 @@ def make_venv(root: Path, venv: Path, uv: Path | None) -> None:
         call([sys.executable, "-m", "venv", "--clear", venv], root)
 
 
-def install(root: Path, venv: Path, uv: Path | None, which: str) -> None:
+def install(
+    root: Path, venv: Path, uv: Path | None, which: str, wheels: Path | None = None
+) -> None:
     """Install by hash from the lock: everything in it, or (by uv) what the product itself needs."""
     lock = root / "requirements.lock"
     python = venv / "bin" / "python"
+    source: list[str | Path] = ["--no-index", "--find-links", wheels] if wheels else []
     if not uv:
         call([python, "-m", "pip", "install", "-q", "--require-hashes", "-r", lock], root)
     elif which == "all":
-        call([uv, "pip", "sync", "-q", "--require-hashes", "--python", python, lock], root)
+        call([uv, "pip", "sync", "-q", *source, "--require-hashes", "--python", python, lock], root)
     else:
-        project: list[str | Path] = ["-r", root / "pyproject.toml", "--extra", "embedded"]
-        call([uv, "pip", "install", "-q", "--python", python, "-c", lock, *project], root)
+        project: list[str | Path] = [*source, "-c", lock, "-r", root / "pyproject.toml"]
+        call([uv, "pip", "install", "-q", "--python", python, *project], root)
 
 
-def find_uv(root: Path) -> Path | None:
-    """uv from PATH if it runs (a pyenv shim may not), else our own in `.bootstrap`; None: use pip."""
+def find_uv(root: Path, wheels: Path | None = None) -> Path | None:
+    """uv from PATH if it runs (a pyenv shim may not), else our own in `.bootstrap`; None: use pip.
+
+    Raises Trouble where it has to be in `wheels`, and is not.
+    """
     found = shutil.which("uv")
     if found and works([found, "--version"]):
         return Path(found)
     own = root / ".bootstrap" / "bin" / "uv"
     if works([own, "--version"]):
         return own
+    if wheels:
+        return unpacked_uv(own, wheels)
     require_ensurepip()
     call([sys.executable, "-m", "venv", root / ".bootstrap"], root)
     pip: list[str | Path] = [root / ".bootstrap" / "bin" / "python", "-m", "pip"]
     return own if works([*pip, "install", "-q", UV]) and works([own, "--version"]) else None
+
+
+def unpacked_uv(own: Path, wheels: Path) -> Path:
+    """uv out of its wheel, which needs neither pip nor a virtual environment. Raises Trouble."""
+    found = sorted(wheels.glob(f"{UV.replace('==', '-')}-*.whl"))
+    if found:
+        name, version = UV.split("==")
+        own.parent.mkdir(exist_ok=True)
+        with ZipFile(found[0]) as wheel:
+            own.write_bytes(wheel.read(f"{name}-{version}.data/scripts/{name}"))
+        own.chmod(0o755)
+    if not works([own, "--version"]):
+        raise Trouble(
+            f"{wheels} holds no wheel of {UV} that runs here; `wheelhouse` puts one there."
+        )
+    return own
 
 
 def require_ensurepip() -> None:

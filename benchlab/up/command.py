@@ -1,4 +1,4 @@
-"""`manage.py`'s words: our own, and every Django command with the right environment around it."""
+"""Words of `manage.py` and `benchlab`: our own, and every Django command with the right environment around it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from functools import partial
 from importlib import import_module
 from typing import IO
 
+from benchlab import __version__
+from benchlab.installation import INSTALLED, ROOT, command, program
 from benchlab.up import database
-from benchlab.up.bootstrap import ROOT
+from benchlab.up.bootstrap import take_option
 from benchlab.up.leftovers import end_jobs, end_leftovers, finishing, wait_for_installers
 from benchlab.up.procs import end, identity_from_json
 from benchlab.up.state import State, state_from_environment
@@ -26,44 +28,111 @@ DOWN_PATIENCE_S = 45.0
 # Loaded when they are asked for: every other word starts without them.
 LOADED = {
     "install-service": "benchlab.up.install_service:run",
+    "wheelhouse": "benchlab.up.wheelhouse:wheelhouse",
+}
+SERVICES = {
+    "web": "benchlab.web.server:main",
+    "worker": "benchlab.up.celery_services:worker",
+    "beat": "benchlab.up.celery_services:beat",
+}
+FOR_DEVELOPERS = {
     "test": "benchlab.testing.command:run_tests",
     "lint": "benchlab.up.linting:run_lint",
     "bench": "benchlab.testing.command:run_benchmarks",
 }
-HELP = """BenchLab: storage benchmark campaigns.
+HELP = {
+    "up": "start everything, print the address (--port, --host, --detach, --no-campaign)",
+    "down": "stop what `up` started",
+    "check": "try every setting for real: database, broker, keys, mail, single sign-on, Chromium",
+    "doctor": "check stored files and the audit log against their hashes",
+    "backup": "write all there is, and its keys, into a new directory; runs go on",
+    "restore": "put such a backup back into an empty state directory",
+    "install-service": "print units of systemd; --help tells its options",
+    "practice": "boot a practice host with disks to spare, and register it",
+    "web": "one part of `up` alone, with stores that the settings name; likewise worker and beat",
+    "wheelhouse": "download all wheels into a directory, for machines without a network",
+    "help ...": "Django's commands: migrate, createsuperuser, changepassword, reparse, ...",
+}
+HELP_FOR_DEVELOPERS = {
+    "test": "run the tests (--ci, --full: more of them; --install: get what they need by apt;"
+    " --explore: new seeds; --seed; pytest's own arguments)",
+    "lint": "ruff, mypy, import-linter, djade",
+    "bench": "measure what BenchLab itself costs (words of names; one name and its options; --help)",
+}
 
-  python3 manage.py up        start everything, print the address (--port, --host, --detach, --no-campaign)
-  python3 manage.py down      stop what `up` started
-  python3 manage.py test      run the tests (--ci, --full: more of them; --install: get what they need by apt;
-                              --explore: new seeds; --seed; pytest's own arguments)
-  python3 manage.py lint      ruff, mypy, import-linter, djade
-  python3 manage.py bench     measure what BenchLab itself costs (words of names; one name and its options; --help)
-  python3 manage.py check     try every setting for real: database, broker, keys, mail, single sign-on, Chromium
-  python3 manage.py backup    write all there is, and its keys, into a new directory; runs go on
-  python3 manage.py restore   put such a backup back into an empty state directory
-  python3 manage.py install-service  print units of systemd; --help tells its options
-  python3 manage.py practice  boot a practice host with disks to spare, and register it
-  python3 manage.py help ...  Django's commands: migrate, createsuperuser, changepassword, reparse, ...
-"""
+
+def main() -> int:
+    """The installed command `benchlab`."""
+    try:
+        return run(sys.argv)
+    except KeyboardInterrupt:
+        return 130
 
 
 def run(argv: Sequence[str]) -> int:
     """One command line; returns the exit code. Trouble is printed as it stands."""
-    word, rest = (argv[1], list(argv[2:])) if len(argv) > 1 else ("", [])
-    own: dict[str, Callable[[list[str]], int]] = {"up": up, "down": down}
-    own |= {name: partial(loaded, where) for name, where in LOADED.items()}
-    if word in ("", "-h", "--help") or (word == "help" and not rest):
-        print(HELP, end="")
-        return 0
     try:
-        return own[word](rest) if word in own else django(argv)
+        return perform(argv)
     except Trouble as trouble:
         print(trouble, file=sys.stderr, flush=True)
         return Trouble.exit_code
 
 
+def perform(argv: Sequence[str]) -> int:
+    """Raises Trouble, which a setting that cannot be right becomes, too."""
+    given, argv = take_option(argv, "--state")
+    if given:
+        os.environ["BENCHLAB_STATE"] = os.path.abspath(given)  # noqa: PTH100  # resolves no link
+    word, rest = (argv[1], argv[2:]) if len(argv) > 1 else ("", [])
+    if word in ("", "-h", "--help") or (word == "help" and not rest):
+        print(help_text(), end="")
+        return 0
+    if word in ("version", "--version"):
+        print(f"BenchLab {__version__}")
+        return 0
+    own: dict[str, Callable[[list[str]], int]] = {"up": up, "down": down}
+    own |= {name: partial(loaded, where) for name, where in LOADED.items()}
+    own |= {name: partial(service, name) for name in SERVICES}
+    if word in FOR_DEVELOPERS:
+        own[word] = partial(for_developers, word)
+    from django.core.exceptions import ImproperlyConfigured
+
+    try:
+        return own[word](rest) if word in own else django(argv)
+    except ImproperlyConfigured as wrong:  # a setting; its text says which one and what is expected
+        raise Trouble(str(wrong)) from None
+
+
+def help_text() -> str:
+    """List of the commands; in a checkout with those for developers."""
+    there = HELP | (HELP_FOR_DEVELOPERS if in_checkout() else {})
+    width = max(len(command(word)) for word in there)
+    lines = [f"  {command(word):<{width}}  {does}" for word, does in there.items()]
+    return "\n".join(
+        [
+            "BenchLab: storage benchmark campaigns.\n",
+            *lines,
+            f"\nEach takes --state DIR, as BENCHLAB_STATE; now: {state_from_environment().path}\n",
+        ]
+    )
+
+
+def in_checkout() -> bool:
+    """Neither a package nor a container's image holds the tests."""
+    return (ROOT / "tests").is_dir() and not INSTALLED
+
+
+def for_developers(word: str, rest: list[str]) -> int:
+    if not in_checkout():
+        raise Trouble(
+            f"`{word}` is for developers: it needs a checkout of BenchLab's repository, where"
+            f" `python3 manage.py {word}` runs it."
+        )
+    return loaded(FOR_DEVELOPERS[word], rest)
+
+
 def up(rest: list[str]) -> int:
-    parser = argparse.ArgumentParser("manage.py up", description="Start everything.")
+    parser = argparse.ArgumentParser(command("up"), description="Start everything.")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
     parser.add_argument("--port", type=port_number, default=8000)
     parser.add_argument("--no-campaign", action="store_true", help="no first campaign here")
@@ -114,7 +183,7 @@ def detach(state: State, rest: list[str]) -> int:
         log.replace(log.with_name("up.log.1"))
     with log.open("w") as output:
         process = subprocess.Popen(
-            [sys.executable, ROOT / "manage.py", "up", *rest],
+            [*program(), "up", *rest],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -122,7 +191,7 @@ def detach(state: State, rest: list[str]) -> int:
         )
     with log.open() as said:
         while process.poll() is None:
-            if "manage.py down`" in follow(said):
+            if "Stop it: " in follow(said):
                 return 0
             time.sleep(0.1)
         follow(said)
@@ -138,9 +207,7 @@ def follow(said: IO[str]) -> str:
 
 
 def down(rest: list[str]) -> int:
-    argparse.ArgumentParser("manage.py down", description="Stop what `up` started.").parse_args(
-        rest
-    )
+    argparse.ArgumentParser(command("down"), description="Stop what `up` started.").parse_args(rest)
     state = state_from_environment()
     supervisor = identity_from_json(database.running(state))
     if supervisor:
@@ -163,11 +230,17 @@ def down(rest: list[str]) -> int:
     return 0
 
 
+def service(word: str, rest: list[str]) -> int:
+    """One of the programs that `up` consists of, alone."""
+    database.use_stores(word, state_from_environment())
+    return loaded(SERVICES[word], rest)
+
+
 def loaded(where: str, rest: list[str]) -> int:
-    """A command of LOADED."""
+    """A command that is loaded when it is asked for: `where` is module:function."""
     module, _, name = where.partition(":")
-    perform: Callable[[list[str]], int] = getattr(import_module(module), name)
-    return perform(rest)
+    function: Callable[[list[str]], int] = getattr(import_module(module), name)
+    return function(rest)
 
 
 def django(argv: Sequence[str]) -> int:
@@ -183,10 +256,6 @@ def django(argv: Sequence[str]) -> int:
 
 def execute(argv: Sequence[str]) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchlab.settings")
-    from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
 
-    try:
-        execute_from_command_line(list(argv))
-    except ImproperlyConfigured as wrong:  # a setting; its text says which one and what is expected
-        raise Trouble(str(wrong)) from None
+    execute_from_command_line(list(argv))

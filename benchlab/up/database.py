@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
+from benchlab.installation import INSTALLED, ROOT, command
 from benchlab.up import postgres, valkey
-from benchlab.up.bootstrap import ROOT
 from benchlab.up.ports import kept_port, noted_port
 from benchlab.up.procs import end, identify, identity_from_json, spawn
 from benchlab.up.state import State, changing, load_secrets, read_json
+from benchlab.up.trouble import Trouble
 
 
 def base_environment(state: State) -> dict[str, str]:
@@ -21,7 +22,8 @@ def base_environment(state: State) -> dict[str, str]:
     env = {**os.environ, "BENCHLAB_STATE": str(state.path), "BENCHLAB_NO_BOOTSTRAP": "1"}
     env.pop("NOTIFY_SOCKET", None)  # what `up` tells systemd is not a child's to say
     env["PYTHONUNBUFFERED"] = "1"
-    env["PYTHONPATH"] = str(ROOT)
+    if not INSTALLED:
+        env["PYTHONPATH"] = str(ROOT)
     env.setdefault("DJANGO_SETTINGS_MODULE", "benchlab.settings")
     env.setdefault("BENCHLAB_AUDIT_HEAD", str(state.path / "audit-head.json"))
     kept = load_secrets(state)
@@ -81,6 +83,28 @@ def for_command(state: State) -> Iterator[Mapping[str, str]]:
             return
         with served(cluster):
             yield env
+
+
+def use_stores(word: str, state: State) -> None:
+    """Take the addresses of both stores into the environment: they are given there, or `up` runs here.
+
+    Raises Trouble when they would have to be started: they would end with this program.
+    """
+    if os.environ.get("BENCHLAB_NO_BOOTSTRAP"):  # a container, or a child of `up`: all is given
+        return
+    if not running(state):
+        require_given(word, state)
+    with for_command(state) as env:
+        os.environ.update(env)
+
+
+def require_given(word: str, state: State) -> None:
+    missing = [name for name in ("DATABASE_URL", "REDIS_URL") if not given(name)]
+    if missing:
+        raise Trouble(
+            f"`{command(word)}` needs PostgreSQL and Redis: set {' and '.join(missing)}. Or start"
+            f" `{command('up')}`, which runs all there is; nothing runs on {state.path} now."
+        )
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from benchlab.engine.checks import previews
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Credential, Host
+from benchlab.installation import command
 from benchlab.team.models import Team
 from benchlab.team.services import team_of
 from benchlab.topologies.models import Topology
@@ -47,7 +48,7 @@ def owner() -> tuple[Team, User]:
     """Team and user whose host and campaign it will be: the first administrator's. Raises NotStarted."""
     user = User.objects.filter(is_superuser=True).order_by("pk").first()
     if user is None:
-        raise NotStarted("There is no administrator: run `python3 manage.py createsuperuser`.")
+        raise NotStarted(f"There is no administrator: run `{command('createsuperuser')}`.")
     return team_of(user), user
 
 

@@ -8,6 +8,7 @@ import os
 import socket
 from pathlib import Path
 
+from benchlab.installation import command
 from benchlab.up.state import State, read_json, write_json
 from benchlab.up.trouble import Trouble
 
@@ -63,7 +64,7 @@ def require_port(host: str, port: int) -> None:
         other = next((p for p in range(port + 1, port + 100) if not why_not(host, p)), free_port())
         raise Trouble(
             f"Port {port} on {host} is busy: {holder(port)} listens there. Stop that, or take"
-            f" another port:\n  python3 manage.py up --port {other}"
+            f" another port:\n  {command(f'up --port {other}')}"
         )
     if error.errno in (errno.EACCES, errno.EPERM):
         raise Trouble(

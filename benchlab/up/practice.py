@@ -12,6 +12,7 @@ from django.contrib.auth.models import User
 from agents.ssh.keys import check_private_key
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Credential, Device, Host
+from benchlab.installation import command
 from benchlab.practice import UmlHost, boot_practice_host
 from benchlab.practice.paths import common_dir
 from benchlab.practice.record import HostRecord
@@ -38,7 +39,7 @@ def start(name: str, say: Say) -> Host:
     say(f"{name} runs: ssh root@{LOOPBACK}, port {machine.port}. It is among the hosts now.")
     for device in mark_disks(host, user):
         say(f"  {device.name}: {device.serial}, marked spare as {device.role}; it holds nothing")
-    say(f"Choose {name} in a campaign. End it with: python3 manage.py practice --stop")
+    say(f"Choose {name} in a campaign. End it with: {command('practice --stop')}")
     return host
 
 
@@ -61,10 +62,11 @@ def stop(machine: UmlHost) -> str:
 def status(machine: UmlHost) -> str:
     """In one line: does it exist, does it run, is it known."""
     if not machine.exists:
-        return f"There is no practice host {machine.name}: python3 manage.py practice makes one.{_shared(machine)}"
+        makes = command("practice")
+        return f"There is no practice host {machine.name}: {makes} makes one.{_shared(machine)}"
     known = Host.objects.filter(name=machine.name, notes=NOTES, port=machine.port).exists()
     if not machine.running:
-        return f"{machine.name} is off: python3 manage.py practice boots it again."
+        return f"{machine.name} is off: {command('practice')} boots it again."
     listed = "registered" if known else "not registered"
     return f"{machine.name} runs on {LOOPBACK}, port {machine.port}, {listed}."
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 
 import psutil
 
+from benchlab.installation import program
 from benchlab.up import database, ports
 from benchlab.up import postgres as pg
 from benchlab.up import valkey as vk
-from benchlab.up.bootstrap import ROOT
 from benchlab.up.state import State
 from benchlab.up.supervised import Recipe
 
@@ -19,8 +19,6 @@ Argv = tuple[str, ...]
 # Less than the supervisor waits for it
 WEB_GRACE_S = 8
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # what a person asks for by --host
-DJANGO: Argv = (sys.executable, "-m", "django")
-CELERY: Argv = (sys.executable, "-m", "celery", "-A", "benchlab.celery")
 
 
 def child_environment(state: State, host: str) -> dict[str, str]:
@@ -79,39 +77,36 @@ def valkey(state: State) -> tuple[Recipe, str]:
 
 
 def web(host: str, port: int, env: Mapping[str, str]) -> Recipe:
-    argv = (sys.executable, "-m", "benchlab.web.server", "--host", host, "--port", str(port))
-    how = ("--grace", str(WEB_GRACE_S))
-    return Recipe("web", (*argv, *how), env, cwd=ROOT)
+    argv = (*program(), "web", "--host", host, "--port", str(port), "--grace", str(WEB_GRACE_S))
+    return Recipe("web", argv, env, cwd="/")
 
 
 def worker(env: Mapping[str, str]) -> Recipe:
-    # Threads: a task waits for a host most of its time, and all share one SSH connection per host.
-    how = ("--pool", "threads", "--concurrency", "8", "--without-gossip", "--without-mingle")
-    return Recipe("worker", (*CELERY, "worker", "--loglevel", "INFO", *how), env, cwd=ROOT)
+    return Recipe("worker", (*program(), "worker"), env, cwd="/")
 
 
 def beat(state: State, env: Mapping[str, str]) -> Recipe:
-    schedule = ("--schedule", str(state.path / "beat-schedule"), "--pidfile=")
-    return Recipe("beat", (*CELERY, "beat", "--loglevel", "WARNING", *schedule), env, cwd=ROOT)
+    schedule = ("--schedule", str(state.path / "beat-schedule"))
+    return Recipe("beat", (*program(), "beat", *schedule), env, cwd="/")
 
 
 def dynamo_listener(env: Mapping[str, str]) -> Recipe | None:
     """Only where it was asked for, by address and by whom it listens to."""
     if not (env.get("BENCHLAB_DYNAMO_LISTEN") and env.get("BENCHLAB_DYNAMO_ALLOW")):
         return None
-    return Recipe("dynamo", (*DJANGO, "dynamo_listener"), env, cwd=ROOT)
+    return Recipe("dynamo", (*program(), "dynamo_listener"), env, cwd="/")
 
 
 def sshd(state: State, env: Mapping[str, str]) -> Recipe:
     port = ports.kept_port(state, "ssh")
-    argv = (sys.executable, "-m", "benchlab.up.sshd", str(state.path), str(port))
+    argv = (sys.executable, "-P", "-m", "benchlab.up.sshd", str(state.path), str(port))
     busy = ports.why_not
-    return Recipe("sshd", argv, env, lambda pid: bool(busy(ports.LOOPBACK, port)), cwd=ROOT)
+    return Recipe("sshd", argv, env, lambda pid: bool(busy(ports.LOOPBACK, port)), cwd="/")
 
 
 def prepare() -> Argv:
-    return (*DJANGO, "prepare", "--static")
+    return (*program(), "prepare", "--static")
 
 
 def first_run(campaign: bool) -> Argv:
-    return (*DJANGO, "first_run", *(() if campaign else ("--no-campaign",)))
+    return (*program(), "first_run", *(() if campaign else ("--no-campaign",)))

@@ -1,4 +1,4 @@
-"""The state directory (`.benchlab`, or BENCHLAB_STATE): data, secrets, logs, and what runs now."""
+"""The state directory (benchlab/installation.py says where): data, secrets, logs, and what runs now."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import json
 import os
 import pwd
 import secrets
+import shlex
 import shutil
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from benchlab.up.bootstrap import ROOT
+from benchlab.installation import command, state_path, usual_state_path
 from benchlab.up.trouble import Trouble, remedy
 
 MIN_FREE = 500 * 2**20  # bytes: a fresh cluster takes 40 MB, its WAL grows to some hundred
@@ -74,6 +75,11 @@ class State:
         return self.path / "busy.lock"
 
     @property
+    def option(self) -> str:
+        """Words that a command needs so that it means this one; "" for the usual one."""
+        return "" if self.path == usual_state_path() else f" --state {shlex.quote(str(self.path))}"
+
+    @property
     def tag(self) -> str:
         """Short and unique to this directory, for names outside it."""
         return hashlib.sha256(str(self.path).encode()).hexdigest()[:10]
@@ -91,7 +97,7 @@ class State:
             todo = remedy(error, "Run as the user who owns it")
             raise Trouble(
                 f"Cannot use the state directory {self.path}: {error.strerror}. {todo.rstrip('.')}, or"
-                " name another one in BENCHLAB_STATE."
+                " name another one by --state, or in BENCHLAB_STATE."
             ) from None
 
     def socket_dir(self) -> Path:
@@ -103,7 +109,14 @@ class State:
 
 
 def state_from_environment() -> State:
-    return State(Path(os.environ.get("BENCHLAB_STATE") or ROOT / ".benchlab").absolute())
+    """That of this process's commands. Raises Trouble for a user who has neither it nor a home directory."""
+    try:
+        return State(state_path())
+    except RuntimeError:
+        raise Trouble(
+            "This user has no home directory to keep the state in: name a directory by --state DIR, or"
+            " in BENCHLAB_STATE."
+        ) from None
 
 
 @contextmanager
@@ -115,13 +128,13 @@ def changing(state: State, pause: Callable[[float], object] = time.sleep) -> Ite
     with state.busy.open("a+") as lock:
         if not _lock(lock):
             lock.seek(0)
-            holder = lock.read().strip() or "another command of manage.py"
+            holder = lock.read().strip() or "another command of BenchLab"
             message = f"Waiting for {holder}, which uses the state directory {state.path} ..."
             print(message, file=sys.stderr, flush=True)
             while not _lock(lock):
                 pause(LOCK_POLL_SECONDS)
         lock.truncate(0)
-        lock.write(f"`manage.py {' '.join(sys.argv[1:2])}` (process {os.getpid()})")
+        lock.write(f"`{command(' '.join(sys.argv[1:2]))}` (process {os.getpid()})")
         lock.flush()
         yield
 

@@ -38,6 +38,7 @@ class Service:
     output: int  # file descriptor of what ends up in the log
     process: subprocess.Popen[bytes] | None = None
     identity: Identity | None = None
+    log_begins: int = 0  # bytes; what this process says comes after them
     born: float = 0.0
     deaths: int = 0
     due: float | None = None
@@ -45,6 +46,7 @@ class Service:
 
     def start(self) -> None:
         recipe = self.recipe
+        self.log_begins = size(self.log)
         self.process = spawn(
             recipe.argv,
             recipe.env,
@@ -81,6 +83,22 @@ def describe_end(code: int | None) -> str:
     if code is None:
         return "gone"
     return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit {code}"
+
+
+def size(log: Path) -> int:
+    """Bytes that the log has by now; 0 if there is none."""
+    return log.stat().st_size if log.exists() else 0
+
+
+def since(log: Path, begins: int) -> str:
+    """Text that stands after so many bytes, 8 KiB at most; "" for none, or for a traceback, which is not for people."""
+    try:
+        with log.open("rb") as file:
+            file.seek(begins)
+            said = file.read(8192).decode(errors="replace").strip()
+    except OSError:
+        return ""
+    return "" if "Traceback" in said else said
 
 
 def tail(log: Path, lines: int = 8) -> str:

@@ -16,13 +16,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 
+from benchlab.installation import command
 from benchlab.up import database, postgres, recipes
 from benchlab.up.leftovers import end_jobs, end_leftovers, wait_for_installers
 from benchlab.up.logfiles import Logs
 from benchlab.up.ports import require_port
 from benchlab.up.procs import Identity, end, identify, spawn
 from benchlab.up.state import State, changing, write_json
-from benchlab.up.supervised import Recipe, Service, describe_end, tail
+from benchlab.up.supervised import Recipe, Service, describe_end, since, size, tail
 from benchlab.up.trouble import Trouble
 
 STOPPERS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
@@ -57,6 +58,7 @@ class Supervisor:
     wish: Wish
     services: dict[str, Service] = field(default_factory=dict)
     helpers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    begun: dict[str, int] = field(default_factory=dict)  # of each helper's log, where it begins
     watched: set[signal.Signals] = field(default_factory=set)
     stopping: bool = False
     hurried: bool = False
@@ -96,7 +98,7 @@ class Supervisor:
         self.add(recipes.web(self.wish.host, self.wish.port, env))
         self.until(self.web_answers, "web")
         say(f"BenchLab answers at  {self.wish.url}  ({time.monotonic() - begun:.1f} s)")
-        say("Stop it: Ctrl-C here, or `python3 manage.py down` anywhere.")
+        say(f"Stop it: Ctrl-C here, or `{command('down')}{self.state.option}` anywhere.")
         self.add(recipes.sshd(self.state, env))
         self.add(recipes.worker(env))
         self.add(recipes.beat(self.state, env))
@@ -147,6 +149,7 @@ class Supervisor:
         self, name: str, argv: recipes.Argv, env: Mapping[str, str]
     ) -> subprocess.Popen[bytes]:
         """A program that ends by itself: what it says is shown, what it complains of is logged."""
+        self.begun[name] = size(self.logs.path(name))
         process = spawn(argv, env, None, errors=self.logs.output(name), cwd="/")
         self.helpers[name] = process
         self.remember()
@@ -159,8 +162,7 @@ class Supervisor:
             self.pause(POLL_S)
         del self.helpers[name]
         if process.returncode:
-            ended = describe_end(process.returncode)
-            raise Trouble(f"`{name}` failed ({ended}). {self.last_words(name)}")
+            raise self.failure(f"`{name}` failed", name, process.returncode, self.begun[name])
 
     def until(self, ready: Callable[[], bool], name: str) -> None:
         """Wait for a service of the start. Raises Trouble if it dies or takes too long."""
@@ -168,13 +170,19 @@ class Supervisor:
         deadline = time.monotonic() + START_PATIENCE_S
         while not ready():
             if service.died():
-                ended = describe_end(service.last_code)
-                raise Trouble(f"{name} did not start ({ended}). {self.last_words(name)}")
+                code, begins = service.last_code, service.log_begins
+                raise self.failure(f"{name} did not start", name, code, begins)
             if time.monotonic() > deadline:
                 raise Trouble(
                     f"{name} is not ready after {START_PATIENCE_S:.0f} s: see {service.log}"
                 )
             self.pause(POLL_S)
+
+    def failure(self, what: str, name: str, code: int | None, begins: int) -> Trouble:
+        """Its own words alone where they say what to put right, as Trouble; else the end of its log."""
+        log = self.logs.catch_up(name)
+        told = since(log, begins) if code == Trouble.exit_code else ""
+        return Trouble(told or f"{what} ({describe_end(code)}). {self.last_words(name)}")
 
     def last_words(self, name: str, lines: int = 8) -> str:
         """The end of a program's log, and where that is."""

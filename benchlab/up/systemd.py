@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchlab.installation import ROOT, program
 from benchlab.up import recipes
-from benchlab.up.bootstrap import ROOT
 from benchlab.up.postgres import reachable
 from benchlab.up.state import State
 from benchlab.up.supervisor import STOP_ORDER, STOP_PATIENCE_S
@@ -72,11 +72,6 @@ class Wish:
         return f"%E/{self.name}"
 
 
-def program() -> recipes.Argv:
-    """Beginning of every command line of ours."""
-    return (sys.executable, str(ROOT / "manage.py"))
-
-
 def require_readable(user: str) -> None:
     """Raise Trouble where that user could not read the program or its Python."""
     for path in (ROOT, Path(sys.executable)):
@@ -127,7 +122,7 @@ def split(wish: Wish) -> dict[str, str]:
         "web": (recipes.web(wish.host, wish.port, {}).argv, 15, ALONE),
         "worker": (recipes.worker({}).argv, 30, WITH_CHROMIUM),
         "beat": (recipes.beat(state, {}).argv, 15, ALONE),
-        "dynamo": ((*recipes.DJANGO, "dynamo_listener"), 15, ALONE),
+        "dynamo": ((*program(), "dynamo_listener"), 15, ALONE),
     }
     secrets = "\n".join(f"{name}:{wish.settings}/{name}" for name in SECRETS)
     given = {"WorkingDirectory": escape(str(ROOT)), "LoadCredential": secrets}

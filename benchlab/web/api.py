@@ -23,9 +23,11 @@ from rest_framework.exceptions import (
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.routers import APIRootView
 from rest_framework.settings import api_settings
 from rest_framework.views import APIView, exception_handler
 
+from benchlab import __version__
 from benchlab.team import soft_delete
 from benchlab.team.models import OwnedQuerySet, Team
 from benchlab.team.roles import asked_of
@@ -201,6 +203,14 @@ class Replayed(Exception):
     def __init__(self, answer: Response) -> None:
         super().__init__()
         self.answer = answer
+
+
+class Root(APIRootView):
+    """The lists that there are, by name, and the version of BenchLab that answers."""
+
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        lists = super().get(request, *args, **kwargs)
+        return Response({"version": __version__, **lists.data})
 
 
 class Nowhere(APIView):

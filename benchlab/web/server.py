@@ -1,4 +1,4 @@
-"""Start the web server: `python -m benchlab.web.server --host ADDRESS --port PORT`.
+"""Start the web server: `manage.py web`, or `python -m benchlab.web.server --host ADDRESS --port PORT`.
 
 `manage.py up`, the container image and the tests start it in this way, so that what protects it stands in one place.
 """
@@ -11,6 +11,7 @@ import resource
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 
 import uvicorn
@@ -37,12 +38,13 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="benchlab.web.server")
+def main(words: Sequence[str] | None = None) -> int:
+    """Serve until a signal comes. Words: those after the program's name; None: the process's own."""
+    parser = argparse.ArgumentParser(prog="benchlab web")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--grace", type=int, default=GRACE_SECONDS, help="seconds")
-    options = parser.parse_args()
+    options = parser.parse_args(words)
     protocol = limited_protocol(limits())
     # benchlab/asgi.py begins to hand over: settings must not be loaded before it.
     tally.role = "web"
@@ -72,7 +74,8 @@ def main() -> None:
         signal.signal(number, _end)
     server.run()
     if not server.started:
-        sys.exit(NOT_STARTED)
+        return NOT_STARTED
+    return 0
 
 
 def _end(*_: object) -> None:
@@ -113,4 +116,4 @@ def _allow_open_files() -> int:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

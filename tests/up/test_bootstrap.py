@@ -51,7 +51,7 @@ def test_a_changed_lock_is_installed_with_the_set_that_was_there(root, monkeypat
     (root / "requirements.lock").write_text("django==5.2.20\n")
     built = []
 
-    def build(root: Path, venv: Path, wanted: dict[str, str]) -> None:
+    def build(root: Path, venv: Path, wanted: dict[str, str], wheels: Path | None) -> None:
         built.append(wanted["set"])
         (venv / bootstrap.BEGUN).touch()
 

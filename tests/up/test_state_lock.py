@@ -48,10 +48,13 @@ def finished(process: subprocess.Popen[str]) -> tuple[str, str]:
 
 def test_two_commands_make_one_database(state):
     """Without a lock the second deletes the first one's, which initdb is still writing."""
-    ended = [finished(process) for process in [manage(state, "version"), manage(state, "version")]]
+    ended = [
+        finished(process)
+        for process in [manage(state, "diffsettings"), manage(state, "diffsettings")]
+    ]
     messages = "".join(errors for _, errors in ended)
     assert messages.count(WAITING) == messages.count("\n") == 1, messages
-    assert "manage.py version" in messages and str(state.path) in messages
+    assert "manage.py diffsettings" in messages and str(state.path) in messages
     assert [path.name for path in (state.path / "postgres").iterdir() if path.is_dir()] == ["18"]
 
 
@@ -64,7 +67,7 @@ def test_a_command_during_the_first_start_waits_for_it(state):
             assert up.poll() is None and time.monotonic() < deadline, "initdb did not begin"
             time.sleep(0.005)
         output, errors = finished(manage(state, "showmigrations", "team"))
-        assert f"{WAITING}`manage.py up` (process {up.pid})" in errors
+        assert f"{WAITING}`python3 manage.py up` (process {up.pid})" in errors
         assert "unfinished" not in errors and "[X]" in output and "[ ]" not in output
     finally:
         up.send_signal(signal.SIGTERM)
@@ -75,7 +78,7 @@ def test_a_command_during_the_first_start_waits_for_it(state):
 def test_who_waits_changes_nothing(state, capfd):
     state.create()
     with changing(state):
-        waiting = manage(state, "version")
+        waiting = manage(state, "diffsettings")
         assert waiting.stderr and waiting.stderr.readline().startswith(WAITING)
         assert {path.name for path in state.path.iterdir()} == {"logs", "ssh", state.busy.name}
         waiting.terminate()

@@ -16,6 +16,7 @@ from django.db import connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
 
 from benchlab import terminal
+from benchlab.installation import command
 from benchlab.team.services import join_first_team
 from benchlab.up import old_databases, unfinished
 from benchlab.web import static_files
@@ -47,7 +48,7 @@ class Command(terminal.Command):
         if password := make_administrator():
             self.stdout.write(f"Log in as  {ADMIN}  with password  {password}")
             self.stdout.write(
-                "It is shown only this once. To set another: python3 manage.py changepassword admin"
+                f"It is shown only this once. To set another: {command('changepassword admin')}"
             )
         if options["library"]:
             call_command("load_library", stdout=self.stdout)

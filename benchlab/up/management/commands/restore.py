@@ -10,6 +10,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError, CommandParser
 
 from benchlab import terminal
+from benchlab.installation import command
 from benchlab.up.restore import Restored, restore
 from benchlab.up.state import state_from_environment
 from benchlab.up.trouble import Trouble
@@ -54,5 +55,5 @@ def told(done: Restored) -> str:
     lines.append(
         "Stop the installation that made it, if it still runs: two must not use the same hosts."
     )
-    lines.append("Start this one: python3 manage.py up")
+    lines.append(f"Start this one: {command('up')}")
     return "\n".join(lines)

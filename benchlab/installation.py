@@ -1,0 +1,47 @@
+"""A checkout or an installed package: where its files are, and what a person types. Standard library only."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent
+# The checkout; of an installed package the directory that holds `benchlab` and `agents`.
+ROOT = PACKAGE.parent
+# pyproject.toml packs there what lies at the top of a checkout.
+PACKED = PACKAGE / "_data"
+INSTALLED = PACKED.is_dir()
+# Holds `templates`, `static` and `docs`.
+DATA = PACKED if INSTALLED else ROOT
+
+
+def command(words: str) -> str:
+    """Words that a person types to have BenchLab do that."""
+    return f"benchlab {words}" if INSTALLED else f"python3 manage.py {words}"
+
+
+def program() -> tuple[str, ...]:
+    """Beginning of an argv that runs a command as this very program, from any directory."""
+    if INSTALLED:
+        # Without -P, Python would look for modules in the current directory first.
+        return (sys.executable, "-P", "-m", "benchlab.up")
+    return (sys.executable, str(ROOT / "manage.py"))
+
+
+def state_path() -> Path:
+    """The state directory: BENCHLAB_STATE, else the usual one. Raises RuntimeError as that does."""
+    own = os.environ.get("BENCHLAB_STATE")
+    return Path(own).absolute() if own else usual_state_path()
+
+
+def usual_state_path() -> Path:
+    """Of a checkout its `.benchlab`; of a package the user's own, by XDG's base directories.
+
+    Raises RuntimeError for a user without a home directory.
+    """
+    if not INSTALLED:
+        return ROOT / ".benchlab"
+    base = Path(os.environ.get("XDG_STATE_HOME", ""))
+    # The standard has relative ones ignored.
+    return (base if base.is_absolute() else Path.home() / ".local" / "state") / "benchlab"

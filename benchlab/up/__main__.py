@@ -1,0 +1,7 @@
+"""`python -m benchlab.up`: the command `benchlab`."""
+
+import sys
+
+from benchlab.up.command import main
+
+sys.exit(main())
