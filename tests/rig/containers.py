@@ -1,12 +1,13 @@
 """The shipped image and Compose file, built and started for real: Buildah and Podman, and Debian 13's Compose.
 
-No registry of images is asked: Debian's Python, PostgreSQL and Valkey stand in for the official ones. What takes
+No registry of images is asked: Debian's Python, PostgreSQL, Valkey and nginx stand in for the official ones. What takes
 minutes is kept in the cache: Podman's storage, and in it the layers of an image whose files did not change.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
@@ -25,11 +26,14 @@ STAND_INS = Path(__file__).parent / "compose"
 PACKAGES = (
     *("python3", "python3-pip", "python3-venv", "ca-certificates"),
     *("postgresql", "valkey-server", "valkey-tools", "docker-compose"),
+    *("nginx", "gettext-base", "curl", "openssh-server", "fio"),
 )
 IMAGES = {
     "python": "python:3.13-slim",
     "postgres": "postgres:18",
     "valkey": "valkey/valkey:9",
+    "nginx": "nginx:stable",
+    "host": "benchlab-test-host",
 }
 COMPOSE = "usr/libexec/docker/cli-plugins/docker-compose"
 # runc, for crun wants control groups of one version; limits that any machine may set.
@@ -121,9 +125,14 @@ class Engine:
         self.run(*argv, "-v", certificates, "-t", tag, *words, str(context))
 
     def stand_ins(self) -> None:
-        """Images of Debian's packages under the names of the official ones; at the first time only."""
-        there = self.run("podman", "images", "--format", "{{.Repository}}:{{.Tag}}").split()
-        if {f"localhost/{name}" for name in IMAGES.values()} <= set(there):
+        """Images of Debian's packages under the names of the official ones; made again where our files changed."""
+        files = sorted(path for path in STAND_INS.iterdir() if path.is_file())
+        made_of = repr([PACKAGES, *(path.read_bytes() for path in files)]).encode()
+        kept, wanted = self.cache / "stand-ins", hashlib.sha256(made_of).hexdigest()
+        # In front of a name is localhost, or the registry that the machine's short names stand for.
+        there = self.run("podman", "images", "--format", "/{{.Repository}}:{{.Tag}}").split()
+        named = all(any(f"/{name}" in one for one in there) for name in IMAGES.values())
+        if named and kept.exists() and kept.read_text() == wanted:
             return
         context = self.cache / "context"
         shutil.copytree(STAND_INS, context, dirs_exist_ok=True)
@@ -134,14 +143,16 @@ class Engine:
         for target, name in IMAGES.items():
             self.build(name, context, "--target", target)
         tar.unlink()
+        kept.write_text(wanted)
 
     def look_after(self, ended: Event) -> None:
-        """Run health checks, as systemd's timers would, and tell of containers that ended.
+        """Run health checks until they pass, as systemd's timers would, and tell of containers that ended.
 
         This machine may have no systemd; and what Podman 4.3 starts at a container's end does not find our storage.
         """
         while not ended.wait(0.5):
-            for name in self._quietly("ps", "-q").split():
+            healthy = self._quietly("ps", "-q", "--filter", "health=healthy").split()
+            for name in set(self._quietly("ps", "-q").split()) - set(healthy):
                 self._quietly("healthcheck", "run", name)
             for name in self._quietly(
                 "ps", "-aq", "--filter", "status=exited", "--filter", "status=stopped"
@@ -169,6 +180,8 @@ def engine(work: Path) -> Iterator[Engine]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         made.run("podman", "rm", "--all", "--force", "--volumes")
         made.run("podman", "volume", "prune", "--force")
+        # It has nothing in it now but the run root of who made it, a directory of a test that pytest has removed since.
+        (cache / "storage/libpod/bolt_state.db").unlink(missing_ok=True)
         argv = ("podman", "system", "service", "--time=0", f"unix://{work}/podman.sock")
         made.stand_ins()
         # Before anything else uses the storage: Buildah 1.28 loses a stage's files when Podman looks at it meanwhile.

@@ -119,7 +119,7 @@ def test_secrets_arrive_from_variables_and_files(service, how, tmp_path):
     found = settings_of(inside(service, variables if how == "variables" else variables | files))
     assert {name: found[name] for name in GIVEN} == GIVEN
     assert found["where"] == ["postgres", "benchlab", "redis", 6379]
-    assert (found["proxies"], found["lost"], found["rates"]["user"]) == (0, 900, 3000)
+    assert (found["proxies"], found["lost"], found["rates"]["user"]) == (1, 900, 3000)
     assert found["forbidden"]
 
 
@@ -145,13 +145,34 @@ def test_every_setting_of_the_environment_is_passed_on():
         assert missing == (own if service != "dynamo" else set()), service
 
 
+def test_every_service_is_limited_and_one_has_the_port():
+    """So that there may be any number of the others; dynamo, which is off, has a port of its own protocol."""
+    for name, service in SERVICES.items():
+        assert service["read_only"] and service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert service["mem_limit"] and service["pids_limit"] and "cpus" in service, name
+        assert all("size=" in mount for mount in service["tmpfs"]), name
+        assert service["logging"]["options"]["max-size"], name
+        assert "container_name" not in service, name
+        assert bool(service.get("cap_add")) == (name in ("postgres", "redis")), name
+    assert {name for name, service in SERVICES.items() if "ports" in service} == {"proxy", "dynamo"}
+
+
+def test_a_certificate_turns_https_on():
+    told = {"BENCHLAB_TLS_CERTIFICATE_FILE": "lab.pem", "BENCHLAB_TLS_KEY_FILE": "lab.key"}
+    for given, https, ssl in (({}, "", ""), (told, "1", "ssl")):
+        services = composed(GIVEN | given)["services"]
+        assert services["web"]["environment"]["BENCHLAB_HTTPS"] == https
+        assert services["proxy"]["environment"]["PROXY_SSL"] == ssl
+
+
 @pytest.mark.parametrize("how", ["variables", "files"])
 def test_stores_get_their_passwords(how, tmp_path):
     given = GIVEN if how == "variables" else as_files(tmp_path)
     sql = inside("postgres", given)
     # The image takes either, never both.
     assert bool(sql["POSTGRES_PASSWORD"]) != bool(sql["POSTGRES_PASSWORD_FILE"])
-    program = tmp_path / "valkey-server"
+    program = tmp_path / "docker-entrypoint.sh"
     program.write_text('#!/bin/sh\necho "$@"\nexec cat\n')
     program.chmod(0o755)
     argv = composed(given)["services"]["redis"]["command"]
@@ -159,6 +180,7 @@ def test_stores_get_their_passwords(how, tmp_path):
     said = subprocess.run(
         argv, env=env, capture_output=True, text=True, check=True
     ).stdout.splitlines()
+    assert said[0].startswith("valkey-server - ")
     assert said[1:] == [f"requirepass {GIVEN['REDIS_PASSWORD']}"]
     assert GIVEN["REDIS_PASSWORD"] not in said[0]
 
@@ -208,6 +230,11 @@ def test_services_volumes_and_files_that_are_named_are_there():
         assert set(service.get("depends_on", ())) <= set(SERVICES), name
         volumes = {volume.partition(":")[0] for volume in service.get("volumes", ())}
         assert volumes <= set(COMPOSE["volumes"]), name
+        assert {config["source"] for config in service.get("configs", ())} <= set(
+            COMPOSE["configs"]
+        )
+        assert set(service.get("secrets", ())) <= set(COMPOSE["secrets"]), name
+    assert all((ROOT / config["file"]).exists() for config in COMPOSE["configs"].values())
     for *sources, _ in words("COPY"):
         if not sources[0].startswith("--from"):
             assert all((ROOT / source).exists() for source in sources), sources

@@ -1,0 +1,43 @@
+"""A campaign of the container's only team, in a directory of one host; started. Prints its number.
+
+Run inside a container of ours, with the host's address, its public key and the private key that opens it as arguments.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import django
+from django.contrib.auth import get_user_model
+
+django.setup()
+
+from benchlab.campaigns.models import Workload  # noqa: E402
+from benchlab.engine import wishes  # noqa: E402
+from benchlab.engine.new_campaign import create_campaign  # noqa: E402
+from benchlab.hosts.credentials import upload_credential  # noqa: E402
+from benchlab.hosts.registering import add_host, change_host  # noqa: E402
+from benchlab.team.models import Team  # noqa: E402
+from benchlab.topologies.models import Topology  # noqa: E402
+
+address, public, private = sys.argv[1:]
+user = get_user_model().objects.get(username="admin")
+team = Team.objects.get(members=user)
+host = add_host(team, "measured", address, upload_credential(team, "key", private))
+change_host(host, host_key=public)
+stack = [{"kind": "directory", "options": {"path": "/srv"}, "devices": []}]
+work = {"rw": "write", "size": 1 << 20, "runtime_s": 5, "ioengine": "psync", "direct": False}
+campaign = create_campaign(
+    team=team, user=user, name="in containers", question="", hosts=[host],
+    topologies=[Topology.objects.create(team=team, name="directory", stack=stack)],
+    workloads=[Workload.objects.create(team=team, name="fio", tool="fio", options=work)],
+    repeats=8, order="as_written", seed=1,
+)  # fmt: skip
+wishes.plan(campaign)
+until = time.monotonic() + 120
+while campaign.layouts.filter(planned_at=None).exists():
+    assert time.monotonic() < until, "no worker planned it"
+    time.sleep(0.2)
+wishes.start(campaign, dict(campaign.layouts.values_list("pk", "plan_fingerprint")))
+print(campaign.pk)
