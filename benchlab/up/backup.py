@@ -6,6 +6,7 @@ name only once it is whole: a backup that did not finish cannot be taken for one
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -14,10 +15,11 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from django.conf import settings
 from django.db import connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
@@ -52,6 +54,7 @@ class Manifest:
     credentials: int  # SSH keys that only the keys open
     rows: dict[str, int]  # by table
     migrations: list[tuple[str, str]]  # app and name of each that was applied
+    keys: list[str] = field(default_factory=list)  # fingerprints of BENCHLAB_KEY's, newest first
 
     @property
     def at(self) -> str:
@@ -112,6 +115,7 @@ def _dump(place: Path) -> Manifest:
         credentials=credentials,
         rows=rows,
         migrations=applied,
+        keys=[fingerprint(key) for key in settings.BENCHLAB_KEYS],
     )
 
 
@@ -142,6 +146,18 @@ def require_programs() -> None:
             f"The server is PostgreSQL {server}, the programs to back it up are of {ours}. Name its own in "
             f"BENCHLAB_PG_BIN (/usr/lib/postgresql/{server}/bin on Debian). Nothing was done."
         )
+
+
+def require_readable(dump: Path) -> None:
+    """Raise Trouble where our pg_restore is older than the pg_dump that wrote it: it knows no later format."""
+    try:
+        run("pg_restore", "--list", str(dump), connected=False)
+    except Trouble as trouble:
+        server = connection.get_database_version()[0]
+        raise Trouble(
+            f"{dump} cannot be read by the programs of PostgreSQL {server}, the server's own: a backup goes into a "
+            f"server of the version that it was made of, or a later one. Nothing was changed.\n{trouble}"
+        ) from None
 
 
 def run(name: str, *words: str, connected: bool = True) -> str:
@@ -218,6 +234,11 @@ def require_whole(place: Path, said: Manifest) -> None:
         raise Trouble(
             f"{dump} is damaged: {size} bytes, and not those that were written ({said.size})."
         )
+
+
+def fingerprint(key: str) -> str:
+    """Name of a Fernet key by which nobody learns the key."""
+    return hashlib.sha256(b"benchlab.backup" + base64.urlsafe_b64decode(key)).hexdigest()[:12]
 
 
 def digest(path: Path) -> str:

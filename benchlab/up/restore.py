@@ -33,9 +33,8 @@ from benchlab.runs import moves
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.runs.verdict import Verdict
-from benchlab.up import backup, old_databases, unfinished
-from benchlab.up.backup import DUMP, KEYS, Manifest
-from benchlab.up.database import given
+from benchlab.up import backup, old_databases, restore_keys, unfinished
+from benchlab.up.backup import DUMP, Manifest
 from benchlab.up.state import State, read_json, write_json
 from benchlab.up.trouble import Trouble
 
@@ -62,14 +61,17 @@ class Restored:
     paused: int  # campaigns with layouts that waited
 
 
-def restore(place: Path, state: State) -> Restored:
+def restore(place: Path, state: State, with_ssh_keys: bool = True) -> Restored:
     """Put it back. Raises Trouble before anything is changed: what is no whole backup of a BenchLab that this one
-    can follow, keys that are missing, a database that is not empty."""
+    can follow, a server that cannot take it, keys that are missing, a database that is not empty."""
     said = backup.read(place)
     _require_known(said)
-    keys = _keys(place, said, state)
     backup.require_whole(place, said)
     backup.require_programs()
+    backup.require_readable(place / DUMP)
+    keys = restore_keys.chosen(place, state)
+    if with_ssh_keys:
+        restore_keys.require(place, said, keys)
     _require_empty(state)
     unfinished.begin()
     _put_back(place / DUMP)
@@ -149,25 +151,6 @@ def _require_known(said: Manifest) -> None:
     what = f"The backup ({said.version}, {said.at})"
     if refused := fitting.newer(what, applied) or old_databases.refusal("The backup", applied):
         raise Trouble(refused)
-
-
-def _keys(place: Path, said: Manifest, state: State) -> Mapping[str, str]:
-    """The backup's, but for those that the environment brings. Raises Trouble where SSH keys could not be opened."""
-    kept = read_json(place / KEYS)
-    brought = {name for name in backup.KEPT if _brought(name, state)}
-    keys = {name: str(kept[name]) for name in backup.KEPT if name in kept and name not in brought}
-    if said.credentials and "BENCHLAB_KEY" not in brought | keys.keys():
-        raise Trouble(
-            f"The backup has {said.credentials} SSH keys, and not what opens them: there is no {KEYS} in {place}. Give "
-            "BENCHLAB_KEY in the environment, as it was when the backup was made. Nothing was changed."
-        )
-    return keys
-
-
-def _brought(name: str, state: State) -> bool:
-    """By the environment of whoever started us, not by the state directory."""
-    kept = read_json(state.path / "secrets.json").get(name)
-    return given(name) and os.environ.get(name) != kept
 
 
 def _require_rows(said: Manifest) -> None:

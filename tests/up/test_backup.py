@@ -17,9 +17,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from cryptography.fernet import Fernet
 
 from benchlab.runs.states import LayoutPhase
-from benchlab.up import backup, database, postgres, restore
+from benchlab.up import backup, database, postgres, restore, restore_keys
 from benchlab.up.backup import DUMP, KEYS, MANIFEST
 from benchlab.up.bootstrap import ROOT
 from benchlab.up.state import State
@@ -28,6 +29,9 @@ from tests.up.test_life import NOT_PASSED_ON
 
 pytestmark = pytest.mark.slow
 TRIED = (*NOT_PASSED_ON, "BENCHLAB_NO_BOOTSTRAP", "BENCHLAB_AUDIT_HEAD", "DJANGO_SETTINGS_MODULE")
+
+
+STATES = Path(__file__).parents[1] / "states"
 
 
 class Installation:
@@ -145,6 +149,48 @@ def test_one_without_keys_wants_them(lab, place):
     assert brought.look()["key"] == lab.look()["key"]
 
 
+@pytest.mark.parametrize("version", ["0.1.0", "0.2.0"])
+def test_ssh_keys_in_a_dump_are_tried(version, settings):
+    """Backups of before fingerprints tell nothing of their keys."""
+    made = STATES / version
+    said = backup.read(made)
+    assert said.keys == []
+    settings.BENCHLAB_KEYS = [Fernet.generate_key().decode()]
+    with pytest.raises(Trouble, match=r"these SSH keys: lab\. .*YOURS,OLD.*Nothing was changed"):
+        restore_keys.require(made, said, {})
+    restore_keys.require(made, said, json.loads((made / KEYS).read_text()))
+
+
+@pytest.mark.night
+def test_another_key_is_told_before_anything_is_written(lab, kept, place):
+    key = json.loads((lab.state.path / "secrets.json").read_text())["BENCHLAB_KEY"]
+    other = Fernet.generate_key().decode()
+    before = backup.read(kept)
+    assert before.keys == [backup.fingerprint(key)]
+    older = copied(kept, place / "without fingerprints", keys=[])
+    for made, told in ((kept, before.keys[0]), (older, "another BENCHLAB_KEY; the one given here")):
+        brought = Installation(place / "another key", BENCHLAB_KEY=other)
+        refused = brought.manage("restore", str(made), fails=True)
+        for part in (told, backup.fingerprint(other), "these SSH keys: lab.", "BENCHLAB_KEY=YOURS,OLD",
+                     "--without-ssh-keys", "Nothing was changed"):  # fmt: skip
+            assert part in refused, refused
+        assert key not in refused and other not in refused
+    both = Installation(place / "another key", BENCHLAB_KEY=f"{other},{key}")
+    assert "No damage found." in both.manage("restore", str(kept))
+    assert both.look()["key"] == lab.look()["key"]
+
+
+@pytest.mark.night
+def test_a_person_may_go_on_without_the_ssh_keys(kept, place):
+    other = Fernet.generate_key().decode()
+    where = Installation(place / "keys lost", BENCHLAB_KEY=other)
+    said = where.manage("restore", "--without-ssh-keys", str(kept))
+    assert "SSH keys that no BENCHLAB_KEY decrypts: lab" in said
+    assert "Store new SSH keys" in said
+    assert "No damage" not in where.manage("doctor", "--accept-audit-log", fails=True)
+    assert "audit log is broken" not in where.manage("doctor", fails=True)
+
+
 def test_what_was_made_on_another_machine_is_not_this_one(kept, place):
     other = copied(kept, place / "other", machine="0" * 32)
     moved = Installation(place / "moved")
@@ -198,7 +244,8 @@ def test_nothing_starts_where_a_restore_was_cut_off(kept, place):
 
 def test_one_that_never_put_a_row_back_is_done_again(kept, place):
     bad = copied(kept, place / "no dump")
-    (bad / DUMP).write_bytes(b"PGDMP nothing of ours")
+    # What is in it stands at its beginning.
+    (bad / DUMP).write_bytes((bad / DUMP).read_bytes()[:-2000])
     said = json.loads((bad / MANIFEST).read_text())
     said |= {"size": (bad / DUMP).stat().st_size, "sha256": backup.digest(bad / DUMP)}
     (bad / MANIFEST).write_text(json.dumps(said))

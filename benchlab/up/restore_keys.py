@@ -1,0 +1,94 @@
+"""Keys that a backup needs and keys that its restore would use: compared before anything is written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.conf import settings
+
+from benchlab import env
+from benchlab.up import backup
+from benchlab.up.backup import DUMP, KEYS, Manifest, fingerprint
+from benchlab.up.database import given
+from benchlab.up.state import State, read_json
+from benchlab.up.trouble import Trouble
+
+WITHOUT = "--without-ssh-keys"
+CREDENTIALS = "hosts_credential"
+
+
+def chosen(place: Path, state: State) -> Mapping[str, str]:
+    """Keys of the backup at `place` that are taken over: those that the environment does not bring."""
+    kept = read_json(place / KEYS)
+    return {
+        name: str(kept[name]) for name in backup.KEPT if name in kept and not _brought(name, state)
+    }
+
+
+def _brought(name: str, state: State) -> bool:
+    """By the environment of whoever started us, not by the state directory."""
+    kept = read_json(state.path / "secrets.json").get(name)
+    return given(name) and os.environ.get(name) != kept
+
+
+def require(place: Path, said: Manifest, taken_over: Mapping[str, str]) -> None:
+    """Raise Trouble where stored secrets could not be opened, with what to do about it."""
+    own = taken_over.get("BENCHLAB_KEY")
+    keys = env.fernet_keys(own) if own else list(settings.BENCHLAB_KEYS)
+    newest = said.keys[:1]
+    lost = set(newest) - set(map(fingerprint, keys))
+    shut = _shut(place / DUMP, keys) if said.credentials else []
+    if lost or shut:
+        raise Trouble(_told(place, said, keys, shut, kept_there=bool(read_json(place / KEYS))))
+
+
+def _told(
+    place: Path, said: Manifest, keys: Sequence[str], shut: Sequence[str], kept_there: bool
+) -> str:
+    made = f", whose fingerprint is {said.keys[0]}" if said.keys else ""
+    here = ", ".join(map(fingerprint, keys))
+    lines = [
+        f"The backup was made under another BENCHLAB_KEY{made}; the one given here has {here}."
+    ]
+    if shut:
+        lines.append(f"It does not open these SSH keys: {', '.join(shut)}.")
+    if kept_there:
+        lines.append(
+            f"Leave BENCHLAB_KEY out of the environment, then the one in {place / KEYS} is used, or put that one "
+            "behind yours: BENCHLAB_KEY=YOURS,OLD."
+        )
+    else:
+        lines.append(
+            f"There is no {KEYS} in {place}. Give BENCHLAB_KEY in the environment, as it was when the backup was made, "
+            "or behind a new one: BENCHLAB_KEY=NEW,OLD."
+        )
+    lines.append(f"To go on without what it seals, add {WITHOUT}. Nothing was changed.")
+    return " ".join(lines)
+
+
+def _shut(dump: Path, keys: Sequence[str]) -> list[str]:
+    """Names of the SSH keys in the dump that none of the keys opens."""
+    fernet = MultiFernet([Fernet(key) for key in keys])
+    found = []
+    for name, sealed in _credentials(dump):
+        try:
+            fernet.decrypt(sealed)
+        except InvalidToken:
+            found.append(name)
+    return found
+
+
+def _credentials(dump: Path) -> Iterator[tuple[str, bytes]]:
+    """Name and sealed private key of each, from the COPY of their table: columns between tabs, bytea as hex."""
+    how = ("--data-only", f"--table={CREDENTIALS}", "--file=-", str(dump))
+    lines = iter(backup.run("pg_restore", *how, connected=False).splitlines())
+    head = next((line for line in lines if line.startswith("COPY ")), "")
+    columns = head.partition("(")[2].partition(")")[0].split(", ")
+    for line in lines:
+        if line == "\\.":
+            return
+        row = dict(zip(columns, line.split("\t"), strict=True))
+        yield row["name"], bytes.fromhex(row["private_key"].removeprefix("\\\\x"))
