@@ -28,7 +28,7 @@ NAMES = frozenset(
         "CHROMIUM_SANDBOX CONNECTIONS CONNECTIONS_PER_ADDRESS DEBUG DYNAMO DYNAMO_ALLOW DYNAMO_BIND DYNAMO_LISTEN",
         "DYNAMO_TEAM FORBID_NETS GRACE_DAYS HEADER_BYTES HEADER_SECONDS HOSTS HTTPS INSTALLATION KEY LOG_LEVEL",
         "LOST_AFTER_S MAIL_FROM MAIL_URL NO_BOOTSTRAP OIDC_CLIENT_ID OIDC_CLIENT_SECRET OIDC_NAME OIDC_URL PG_BIN POOL",
-        "METRICS_TOKEN",
+        "LOG_FORMAT METRICS_TOKEN",
         "POOL_WAIT PORT PROXIES REDIS_BIN RIG STATE STATIC TOKEN URL WITH_CHROMIUM WRITE_SECONDS",
         # Of docker-compose.yml alone
         "CPUS POSTGRES_MEMORY REDIS_MEMORY TLS_CERTIFICATE TLS_KEY WEB_MEMORY WORKER_MEMORY",
@@ -84,6 +84,14 @@ def level(name: str, default: str) -> str:
     value = text(name, default).upper()
     if value not in LEVELS:
         raise ImproperlyConfigured(f"{name}: expected one of {', '.join(LEVELS)}, got {value!r}")
+    return value
+
+
+def one_of(name: str, known: Sequence[str]) -> str:
+    """One of these words; the first is the default."""
+    value = text(name, known[0]).lower()
+    if value not in known:
+        raise ImproperlyConfigured(f"{name}: expected {' or '.join(known)}, got {value!r}")
     return value
 
 

@@ -1,20 +1,29 @@
-"""One event, one log line: what hosts and visitors say cannot begin another one, nor paint a terminal."""
+"""One event, one log line: what hosts and visitors say cannot begin another one, nor paint a terminal.
+
+BENCHLAB_LOG_FORMAT says how: `line` for people, `json` for what collects logs. Both name what the line is about
+(benchlab/log_context.py).
+"""
 
 from __future__ import annotations
 
+import json
 import logging
+from datetime import UTC, datetime
 
 from agents.plaintext import one_line, visible
+from benchlab import log_context
+from benchlab.team.log_filter import without_links
 
 INDENT = "    | "  # before each further line of a traceback: no event begins like that
 TRACE_MAX = 20_000  # characters
+IDS_MAX = 100  # characters: a longer list of ids is in JSON only
 
 
 class OneLine(logging.Formatter):
     """Control characters are escaped, newlines too; a traceback's lines are set in."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        return one_line(super().formatMessage(record))
+        return one_line(super().formatMessage(record)) + _ids_behind()
 
     def formatException(self, ei: object) -> str:
         return _set_in(super().formatException(ei))  # type: ignore[arg-type]
@@ -23,6 +32,43 @@ class OneLine(logging.Formatter):
         return _set_in(super().formatStack(stack_info))
 
 
+class Json(logging.Formatter):
+    """An object in a line of ASCII, its time in UTC as RFC 3339 has it. Warnings of Python's become events, too."""
+
+    def __init__(self, *positional: object, **named: object) -> None:
+        super().__init__()
+        logging.captureWarnings(True)
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC)
+        said: dict[str, object] = {
+            "time": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname,
+            "logger": visible(record.name),
+            "message": visible(record.getMessage()),
+            **log_context.ids(),
+        }
+        if isinstance(status := getattr(record, "status_code", None), int):
+            said["status"] = status
+        if record.exc_info:
+            said["exception"] = _end(self.formatException(record.exc_info))
+        elif record.exc_text:
+            said["exception"] = _end(record.exc_text)
+        if record.stack_info:
+            said["stack"] = _end(self.formatStack(record.stack_info))
+        return json.dumps(said)
+
+
+def _ids_behind() -> str:
+    """ " [layout 7, attempt 12]", or nothing."""
+    found = ", ".join(f"{name} {value}" for name, value in log_context.ids().items())
+    return f" [{found}]" if found and len(found) <= IDS_MAX else ""
+
+
 def _set_in(text: str) -> str:
-    lines = visible(text[-TRACE_MAX:], TRACE_MAX).split("\n")
-    return "\n".join(INDENT + line for line in lines)
+    return "\n".join(INDENT + line for line in _end(text).split("\n"))
+
+
+def _end(text: str) -> str:
+    """The last TRACE_MAX characters, where a traceback says what it is."""
+    return visible(without_links(text)[-TRACE_MAX:], TRACE_MAX)

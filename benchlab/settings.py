@@ -342,11 +342,16 @@ LOGGING = {
             "()": "benchlab.logs.OneLine",
             "format": "{asctime} {levelname} {name} {message}",
             "style": "{",
-        }
+        },
+        "json": {"()": "benchlab.logs.Json"},
     },
     "filters": {"links": {"()": "benchlab.team.log_filter.Links"}},
     "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["links"]}
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": env.one_of("BENCHLAB_LOG_FORMAT", ("line", "json")),
+            "filters": ["links"],
+        }
     },
     "root": {"handlers": ["stderr"], "level": env.level("BENCHLAB_LOG_LEVEL", "INFO")},
     # asyncssh tells of every channel at INFO; the engine says what matters.

@@ -1,10 +1,12 @@
 """State of the whole installation as PostgreSQL has it, by queries that read an index, or a table of few rows.
 
-Each may take STATEMENT_MS; of many runs only what an index has is read (measured: tests/bench/bench_api.py).
+Two read tables that grow with every run; they are asked once in COUNTED_EVERY_S by each web process. Each
+query may take STATEMENT_MS. tests/bench/bench_metrics.py measures all of it.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,6 +22,7 @@ from benchlab.runs.states import HOLDING, AttemptPhase, LayoutPhase, Outcome
 from benchlab.workers.lease import ALIVE, Lock
 
 STATEMENT_MS = 2000
+COUNTED_EVERY_S = 60.0
 LATE_S = 30.0
 HELD = "('" + "', '".join(HOLDING) + "')"
 ACTIVE = "('provisioning', 'ready', 'tearing_down', 'stuck', 'waiting')"
@@ -99,9 +102,9 @@ def read() -> dict[str, Samples]:
             "layouts": _counted(
                 cursor, "SELECT phase, count(*) FROM runs_layout GROUP BY 1", LayoutPhase.values
             ),
-            **_attempts(cursor),
+            **_attempts(cursor, _of_all_runs(cursor)["attempts_done"]),
             "campaigns": _counted(cursor, CAMPAIGNS, State.values),
-            "findings": _counted(cursor, STANDING, Severities.values),
+            "findings": _of_all_runs(cursor)["findings"],
             "hosts": _counted(cursor, HOSTS, HOST_STATES),
             "disks": _disks(cursor),
             "workers": {(): float(len(_rows(cursor, ALIVE, [Lock.WORKER])))},
@@ -153,10 +156,26 @@ def _counted(cursor: Any, query: str, known: Iterable[str]) -> Samples:
     return counts | {(str(name),): float(number) for name, number in _rows(cursor, query)}
 
 
-def _attempts(cursor: Any) -> dict[str, Samples]:
-    """By the indices on phase and on outcome; "" is the outcome of those that are not over."""
-    done = _counted(cursor, "SELECT outcome, count(*) FROM runs_attempt GROUP BY 1", Outcome.values)
-    done.pop(("",), None)
+class _Counts:
+    """Counts over all runs, and when they were read (time.monotonic)."""
+
+    at: float = float("-inf")
+    read: dict[str, Samples] = {}
+
+
+def _of_all_runs(cursor: Any) -> dict[str, Samples]:
+    """Attempts that are over by outcome, and findings by severity; as old as COUNTED_EVERY_S at most."""
+    if time.monotonic() - _Counts.at > COUNTED_EVERY_S:
+        done = _counted(
+            cursor, "SELECT outcome, count(*) FROM runs_attempt GROUP BY 1", Outcome.values
+        )
+        done.pop(("",), None)  # of those that are not over
+        findings = _counted(cursor, STANDING, Severities.values)
+        _Counts.read, _Counts.at = {"attempts_done": done, "findings": findings}, time.monotonic()
+    return _Counts.read
+
+
+def _attempts(cursor: Any, done: Samples) -> dict[str, Samples]:
     phases = _counted(cursor, STILL_OPEN, AttemptPhase.values)
     phases[(AttemptPhase.DONE.value,)] = sum(done.values())
     return {"attempts": phases, "attempts_done": done}

@@ -27,6 +27,8 @@ def child_environment(state: State, host: str) -> dict[str, str]:
     if not database.given("ALLOWED_HOSTS"):
         env["ALLOWED_HOSTS"] = ",".join(names_of(host))
     env.setdefault("BENCHLAB_STATIC", str(state.path / "static"))
+    if env.get("BENCHLAB_LOG_FORMAT", "").lower() == "json":
+        env["CELERY_QUIET"] = "1"  # no picture at the start
     return env
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchlab.metrics import broker
+from benchlab.metrics import broker, database
 from benchlab.workers import beats
 from benchlab.workers import tally as tallies
 
@@ -17,6 +17,7 @@ def counts(monkeypatch) -> Iterator[tallies.Tally]:
     for module in (tallies, broker):
         for name in ("COUNTS", "PROCESSES", "TIMES"):
             monkeypatch.setattr(module, name, f"test:{mine}:{name}")
+    monkeypatch.setattr(database._Counts, "at", float("-inf"))
     with tallies.tally._lock:
         tallies.tally._counts.clear()
     client = beats.client()

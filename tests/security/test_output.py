@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 import logging
 import logging.config
 import shlex
@@ -23,7 +24,7 @@ from agents.contracts import AgentError, Metric, ParseError, Ran, Series, Unit
 from agents.jobs import job, spool
 from agents.plaintext import CONTROL, one_line, visible
 from benchlab import terminal
-from benchlab.logs import INDENT, OneLine
+from benchlab.logs import INDENT, Json, OneLine
 from benchlab.runs import storable
 from benchlab.web import spreadsheets
 from tests.charts import made
@@ -56,6 +57,20 @@ def test_an_event_is_one_line_of_the_log(words):
     assert len(line.splitlines()) == 1 and not CONTROL.search(line)
 
 
+@pytest.mark.parametrize("words", WORDS)
+def test_an_event_is_one_object_of_the_log(words):
+    try:
+        raise ValueError(words)
+    except ValueError as error:
+        told = (ValueError, error, error.__traceback__)
+    given = {"msg": "host says %s", "args": (words,), "name": words, "exc_info": told}
+    line = Json().format(logging.makeLogRecord(given))
+    assert len(line.splitlines()) == 1 and line.isascii() and not CONTROL.search(line)
+    found = json.loads(line)
+    assert found["message"] == f"host says {visible(words)}"
+    assert "ValueError" in found["exception"] and not CONTROL.search(found["exception"])
+
+
 def test_lines_of_a_traceback_are_set_in_and_plain():
     try:
         raise ValueError(PROMPT + TERMINAL)
@@ -71,7 +86,8 @@ def test_lines_of_a_traceback_are_set_in_and_plain():
 def test_every_log_handler_of_ours_writes_so():
     said: Any = django_settings.LOGGING
     assert {handler["formatter"] for handler in said["handlers"].values()} == {"line"}
-    assert said["formatters"]["line"]["()"] == "benchlab.logs.OneLine"
+    made = {name: one["()"] for name, one in said["formatters"].items()}
+    assert made == {"line": "benchlab.logs.OneLine", "json": "benchlab.logs.Json"}
 
 
 def test_a_megabyte_is_cut():
