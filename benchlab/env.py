@@ -152,6 +152,9 @@ def refuse_unknown(names: Iterable[str] = os.environ) -> None:
     for name in sorted(names):
         if not name.startswith("BENCHLAB_") or name in known or re.match(NOT_OURS, name):
             continue
+        # A service's address, as Kubernetes has it in NAME_PORT
+        if name.endswith("_PORT") and re.match("(tcp|udp|sctp)://", os.environ.get(name, "")):
+            continue
         near = difflib.get_close_matches(name, known, 1)
         raise ImproperlyConfigured(
             f"{name}: BenchLab has no such setting"

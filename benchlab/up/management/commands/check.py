@@ -172,7 +172,7 @@ def proxy() -> str:
             "TLS ends in a proxy, but BENCHLAB_PROXIES is 0: everybody would have the proxy's address in the audit log"
             " and in the limits on log-ins; leave it out, or set it to the number of proxies"
         )
-    if set(settings.ALLOWED_HOSTS) <= {"localhost", "127.0.0.1", "[::1]"}:
+    if tls and set(settings.ALLOWED_HOSTS) <= {"localhost", "127.0.0.1", "[::1]"}:
         raise Wrong("ALLOWED_HOSTS has only this machine's own names: add the one that people type")
     if tls and (plain := [one for one in settings.CSRF_TRUSTED_ORIGINS if one.startswith("http:")]):
         raise Wrong(
