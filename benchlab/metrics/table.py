@@ -114,7 +114,7 @@ DATABASE = (
     Metric("layouts", "Layouts by phase", ("phase",)),
     Metric("layouts_overdue", "Layouts whose next step is more than 30 s late"),
     Metric("layout_overdue_seconds", "Lateness of the layout that is latest, in seconds"),
-    Metric("attempts", "Runs' attempts by phase", ("phase",)),
+    Metric("attempts", "Runs' attempts by phase; those done up to a minute old", ("phase",)),
     Metric(
         "attempts_done",
         "Runs' attempts that are over, by outcome; up to a minute old",

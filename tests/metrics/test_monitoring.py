@@ -80,6 +80,15 @@ def test_every_metric_is_on_the_dashboard():
     assert [one.name for one in METRICS if PREFIX + one.name not in shown] == []
 
 
+def test_the_documents_have_every_metric():
+    told = (PLACE.parent / "operating.md").read_text()
+    rows = re.findall(rf"^\| `{PREFIX}(\w+)` \| (\w+) \| (.*?) \| (.*) \|$", told, re.MULTILINE)
+    assert rows == [
+        (one.name, one.kind, ", ".join(f"`{label}`" for label in one.labels), one.says)
+        for one in METRICS
+    ]
+
+
 def test_panels_have_units_and_places_of_their_own():
     assert len({panel["id"] for panel in BOARD["panels"]}) == len(BOARD["panels"])
     assert all(panel["fieldConfig"]["defaults"]["unit"] for panel in PANELS)
