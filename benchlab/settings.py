@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from pathlib import Path
 
@@ -15,6 +16,8 @@ BASE_DIR = installation.DATA
 env.refuse_unknown()
 DEBUG = env.flag("BENCHLAB_DEBUG")
 SECRET_KEY = env.required("SECRET_KEY", "it signs sessions and tokens")
+# Tells installations apart that share a Redis, or a browser: cookies are the same for all ports of a machine.
+INSTALLATION = hashlib.blake2s(SECRET_KEY.encode(), digest_size=4, person=b"benchlab").hexdigest()
 # Fernet keys, newest first: they encrypt private keys at rest.
 BENCHLAB_KEYS = env.fernet_keys(
     env.required("BENCHLAB_KEY", "it encrypts the SSH private keys at rest")
@@ -124,6 +127,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "unacked_restore_throttle": 1,
     "socket_keepalive": True,
 }
+CELERY_TASK_DEFAULT_QUEUE = f"benchlab-{INSTALLATION}"
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
@@ -172,6 +176,7 @@ CACHES = {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": REDIS_URL,
         "OPTIONS": CACHE_OPTIONS,
+        "KEY_PREFIX": INSTALLATION,
     }
 }
 
@@ -257,6 +262,7 @@ DATA_UPLOAD_MAX_NUMBER_FILES = 2000
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 5000  # an import's page has eight for each of its results
 
 SESSION_ENGINE = "benchlab.team.sessions"
+SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"sessionid-{INSTALLATION}", f"csrftoken-{INSTALLATION}"
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from asgiref.sync import ThreadSensitiveContext
+from django.conf import settings
 from django.db import connections
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
@@ -77,7 +78,10 @@ def handed_over(monkeypatch) -> list[object]:
 
 def test_a_page_is_made_in_one_thread(web: Client, handed_over):
     """Django's own would change threads for every middleware, there and back."""
-    status, _, body = answered("/campaigns/", f"sessionid={web.cookies['sessionid'].value}")
+    status, _, body = answered(
+        "/campaigns/",
+        f"{settings.SESSION_COOKIE_NAME}={web.cookies[settings.SESSION_COOKIE_NAME].value}",
+    )
     assert status == 200 and b"Campaigns" in body
     assert len(handed_over) <= 3  # that it began, the page, that it is over
 

@@ -14,14 +14,14 @@ log = logging.getLogger(__name__)
 
 
 def channel(campaign_id: int) -> str:
-    """Named by the database, too: a channel is heard in all numbered databases of a Redis, whoever shares it."""
-    return f"benchlab:{_database()}:campaign:{campaign_id}"
+    """Named by installation and database, too: a channel is heard in all numbered databases of a Redis."""
+    return f"benchlab:{settings.INSTALLATION}:{_database()}:campaign:{campaign_id}"
 
 
 def pattern() -> str:
     """Every campaign's channel of this database, for the one subscriber of a web process."""
     name = re.sub(r"[\\*?\[\]]", r"\\\g<0>", _database())
-    return f"benchlab:{name}:campaign:*"
+    return f"benchlab:{settings.INSTALLATION}:{name}:campaign:*"
 
 
 def _database() -> str:

@@ -8,7 +8,7 @@ from functools import cache
 import redis
 from django.conf import settings
 
-KEY = "benchlab:worker:swept"
+KEY = f"benchlab:{settings.INSTALLATION}:worker:swept"
 KEPT_S = 3600
 
 

@@ -27,6 +27,7 @@ from typing import Any
 
 import django
 import psutil
+from django.conf import settings
 
 from tests.bench import lab_services
 from tests.bench.bench_api import p95_of, verdict
@@ -192,7 +193,10 @@ def session(owner: Any, number: int) -> dict[str, str]:
     Membership.objects.create(team=owner.teams.get(), user=user)
     client = Client()
     client.force_login(user)
-    return {"sessionid": client.cookies["sessionid"].value, "csrftoken": _get_new_csrf_string()}
+    return {
+        settings.SESSION_COOKIE_NAME: client.cookies[settings.SESSION_COOKIE_NAME].value,
+        settings.CSRF_COOKIE_NAME: _get_new_csrf_string(),
+    }
 
 
 class Watch(threading.Thread):

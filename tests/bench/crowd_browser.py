@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from django.conf import settings
+
 PART = re.compile(rb'id="(campaign-[a-z]+)"[^>]*hx-get="([^"]+)"[^>]*hx-trigger="([^"]*)"')
 EVERY = re.compile(rb"every (\d+)s")
 FIGURE = re.compile(rb'data-figure-url="([^"]+)"[^>]*? data-(?:refresh="(\d+)"|live )')
@@ -48,7 +50,9 @@ class Browser:
         return await self._ask("GET", path, what, more)
 
     async def press(self, path: str) -> bytes:
-        return await self._ask("POST", path, "press", {"X-CSRFToken": self.cookies["csrftoken"]})
+        return await self._ask(
+            "POST", path, "press", {"X-CSRFToken": self.cookies[settings.CSRF_COOKIE_NAME]}
+        )
 
     async def _ask(self, method: str, path: str, what: str, more: dict[str, str]) -> bytes:
         begun, status, body = time.monotonic(), 0, b""

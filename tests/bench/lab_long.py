@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from django.conf import settings
 from django.contrib.auth.models import User
 
 from agents.contracts import Series, Unit
@@ -61,4 +62,4 @@ def session(user: User) -> dict[str, Any]:
 
     client = Client()
     client.force_login(user)
-    return {"sessionid": client.cookies["sessionid"].value}
+    return {settings.SESSION_COOKIE_NAME: client.cookies[settings.SESSION_COOKIE_NAME].value}

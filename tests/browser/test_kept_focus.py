@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.utils import timezone
 
 from agents.plans import as_json
@@ -49,7 +50,11 @@ LOST = """async (selector) => {
 def person(chromium, web, tmp_path) -> Iterator[Person]:
     with stack.web(tmp_path, stack.redis_url(9)) as url:
         one = Person(chromium, url)
-        session = {"name": "sessionid", "value": web.cookies["sessionid"].value, "url": url}
+        session = {
+            "name": settings.SESSION_COOKIE_NAME,
+            "value": web.cookies[settings.SESSION_COOKIE_NAME].value,
+            "url": url,
+        }
         one.page.context.add_cookies([session])
         yield one
         one.close()

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.utils import timezone
 from playwright.sync_api import expect
 
@@ -36,7 +37,11 @@ def live_page(
     """The campaign's page once its stream is open, and the scripts' errors. `clock`: its timers can be wound on."""
     with stack.web(tmp_path, stack.redis_url(9)) as url:
         context = chromium.new_context(base_url=url, reduced_motion="reduce")
-        session = {"name": "sessionid", "value": web.cookies["sessionid"].value, "url": url}
+        session = {
+            "name": settings.SESSION_COOKIE_NAME,
+            "value": web.cookies[settings.SESSION_COOKIE_NAME].value,
+            "url": url,
+        }
         context.add_cookies([session])
         page = context.new_page()
         if clock:
@@ -194,7 +199,11 @@ def test_a_build_is_watched_step_by_step(chromium, web, team, tmp_path):
     layout = building(team, ended=3)
     with stack.web(tmp_path, stack.redis_url(9)) as url:
         person = Person(chromium, url)
-        session = {"name": "sessionid", "value": web.cookies["sessionid"].value, "url": url}
+        session = {
+            "name": settings.SESSION_COOKIE_NAME,
+            "value": web.cookies[settings.SESSION_COOKIE_NAME].value,
+            "url": url,
+        }
         person.page.context.add_cookies([session])
         page = person.page
         page.goto(f"/campaigns/{layout.campaign_id}/")
@@ -231,7 +240,11 @@ def test_a_running_point_is_watched_on_its_disks(chromium, web, team, tmp_path):
     attempt = made_live.running(campaign, host, topology, made.workload(team, "seqread"), frames=40)
     with stack.web(tmp_path, stack.redis_url(9)) as url:
         person = Person(chromium, url)
-        session = {"name": "sessionid", "value": web.cookies["sessionid"].value, "url": url}
+        session = {
+            "name": settings.SESSION_COOKIE_NAME,
+            "value": web.cookies[settings.SESSION_COOKIE_NAME].value,
+            "url": url,
+        }
         person.page.context.add_cookies([session])
         page = person.page
         page.goto(f"/campaigns/{campaign.pk}/")

@@ -246,7 +246,9 @@ def test_a_server_that_cannot_stream_answers_at_once(live_server, web, campaign)
     """Over WSGI, as the browser tests' server is: a page that is told "none" goes on by its clock."""
     asked = urllib.request.Request(
         live_server.url + reverse("campaign-events", args=[campaign.pk]),
-        headers={"Cookie": f"sessionid={web.cookies['sessionid'].value}"},
+        headers={
+            "Cookie": f"{settings.SESSION_COOKIE_NAME}={web.cookies[settings.SESSION_COOKIE_NAME].value}"
+        },
     )
     with urllib.request.urlopen(asked, timeout=10) as answer:  # our own server
         assert (answer.status, answer.read()) == (204, b"")

@@ -15,6 +15,7 @@ from email.message import Message
 from urllib.parse import urlsplit
 
 import pytest
+from django.conf import settings
 from django.db import connection, transaction
 
 from benchlab.team import tokens
@@ -99,7 +100,7 @@ def test_a_live_page_holds_no_connection(tmp_path, team, user, web, redis):
     """Twelve of them and a pool of two: else nobody else would be served."""
     campaign = made.campaign(team)
     path = f"/campaigns/{campaign.pk}/events/"
-    cookie = f"sessionid={web.cookies['sessionid'].value}"
+    cookie = f"{settings.SESSION_COOKIE_NAME}={web.cookies[settings.SESSION_COOKIE_NAME].value}"
     few = {"BENCHLAB_POOL": "2", "BENCHLAB_POOL_WAIT": "3", "BENCHLAB_PROXIES": "0"}
     with stack.web(tmp_path, redis, BENCHLAB_CONNECTIONS_PER_ADDRESS="24", **few) as url:
         with open_streams(url, path, cookie, 12):

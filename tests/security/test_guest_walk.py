@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.test import Client
 
@@ -183,7 +184,7 @@ def test_links_open_no_other_address_whatever_the_method(rows, user):
     assert len(asked) > 500
     for number, (name, address, method) in enumerate(asked):
         token = tokens[number % len(tokens)]
-        guest.cookies["token"] = guest.cookies["sessionid"] = token
+        guest.cookies["token"] = guest.cookies[settings.SESSION_COOKIE_NAME] = token
         headers = {"Authorization": f"Token {token}", "Referer": f"http://testserver/s/{token}/"}
         sent = {"token": token, "note": "x", "text": "x"}
         writes = Writes()

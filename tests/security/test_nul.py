@@ -8,6 +8,7 @@ import re
 from typing import Any, cast
 
 import pytest
+from django.conf import settings
 from django.test import Client
 
 from benchlab.audit import chain
@@ -87,7 +88,7 @@ def test_neither_cookie_nor_header_nor_body_answers_500(user, team, bad):
     octal = "session-" + "".join(f"\\{byte:03o}" for byte in bad.encode("utf-8", "surrogatepass"))
     web = Client(raise_request_exception=False)
     answers: dict[str, Any] = {}
-    for name in ("sessionid", "csrftoken", "messages", "benchlab_team"):
+    for name in (settings.SESSION_COOKIE_NAME, settings.CSRF_COOKIE_NAME, "messages"):
         answers[f"cookie {name}"] = web.get("/", headers={"cookie": f'{name}="{octal}"'})
         answers[f"api {name}"] = web.post(
             "/api/campaigns/", headers={"cookie": f'{name}="{octal}"'}

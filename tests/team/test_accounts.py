@@ -6,6 +6,7 @@ import re
 
 import pytest
 from allauth.mfa.models import Authenticator
+from django.conf import settings
 from django.contrib.auth.hashers import Argon2PasswordHasher
 from django.contrib.auth.models import User
 from django.core import mail
@@ -56,9 +57,9 @@ def set_up(web: Client) -> tuple[str, list[str]]:
 def test_a_log_in_lasts_as_long_as_was_asked_for(user):
     web, answer = log_in()
     assert answer.status_code == 302 and answer["Location"] == "/"
-    assert not web.cookies["sessionid"]["max-age"]
+    assert not web.cookies[settings.SESSION_COOKIE_NAME]["max-age"]
     web, _ = log_in(remember="on")
-    assert int(web.cookies["sessionid"]["max-age"]) > 86400
+    assert int(web.cookies[settings.SESSION_COOKIE_NAME]["max-age"]) > 86400
     assert web.get("/").status_code == 200
 
 
