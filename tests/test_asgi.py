@@ -202,3 +202,18 @@ def test_who_waited_for_long_goes_on(crowded, monkeypatch):
     monkeypatch.setattr(asgi, "PATIENCE_S", 0.01)
     crowd(handler, ["/"] * 2 * asgi.AT_ONCE)
     assert max(seen) > asgi.AT_ONCE
+
+
+def test_the_web_server_has_a_pool_of_connections():
+    """The settings see by benchlab.asgi that they are a web server's: nothing may load them before it."""
+    code = """
+import sys
+from importlib import import_module
+import benchlab.web.server as server
+assert "benchlab.settings" not in sys.modules
+import_module(server.APPLICATION.partition(":")[0])
+from django.conf import settings
+print(settings.POOL)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "20\n", done.stderr

@@ -32,7 +32,9 @@ def read() -> dict[str, Samples]:
     tally.hand_over()
     queue = app.conf.task_default_queue
     pipeline: Any = beats.client().pipeline(transaction=False)
-    pipeline.hgetall(COUNTS).hgetall(PROCESSES).hgetall(TIMES).get(beats.KEY)
+    for name in (COUNTS, PROCESSES, TIMES):
+        pipeline.hgetall(beats.key(name))
+    pipeline.get(beats.key(beats.SWEPT))
     # Messages are pushed on the left, and taken from the right
     pipeline.llen(queue).lindex(queue, -1).hlen(UNACKNOWLEDGED)
     counted_there, said, times, swept, waiting, oldest, taken = pipeline.execute()
@@ -52,7 +54,7 @@ def read() -> dict[str, Samples]:
 def _forget(names: set[bytes]) -> None:
     """Processes that were killed: each start adds one."""
     if names:
-        beats.client().hdel(PROCESSES, *names)
+        beats.client().hdel(beats.key(PROCESSES), *names)
 
 
 def _processes(alive: list[Process]) -> dict[str, Samples]:

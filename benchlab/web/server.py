@@ -66,6 +66,7 @@ def main(words: Sequence[str] | None = None) -> int:
         ws="none",
         lifespan="off",
         access_log=False,
+        log_config=None,  # the settings have it
         timeout_graceful_shutdown=options.grace,
     )
     server = Server(config)

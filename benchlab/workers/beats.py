@@ -8,8 +8,13 @@ from functools import cache
 import redis
 from django.conf import settings
 
-KEY = f"benchlab:{settings.INSTALLATION}:worker:swept"
+SWEPT = "worker:swept"
 KEPT_S = 3600
+
+
+def key(name: str) -> str:
+    """A key of this installation: several may share a Redis."""
+    return f"benchlab:{settings.INSTALLATION}:{name}"
 
 
 @cache
@@ -24,12 +29,12 @@ def client() -> redis.Redis:
 def beat() -> None:
     """Now. A broker that is away loses a sign of life, and must not stop the sweep."""
     try:
-        client().set(KEY, f"{time.time():.3f}", ex=KEPT_S)
+        client().set(key(SWEPT), f"{time.time():.3f}", ex=KEPT_S)
     except redis.RedisError:
         return
 
 
 def age_s() -> float | None:
     """Age of the last one, in seconds; None for never. Raises redis.RedisError when nobody answers."""
-    said = client().get(KEY)
+    said = client().get(key(SWEPT))
     return max(0.0, time.time() - float(said)) if isinstance(said, bytes) else None

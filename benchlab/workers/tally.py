@@ -27,7 +27,8 @@ import redis
 
 from benchlab.workers import beats
 
-COUNTS, PROCESSES, TIMES = "benchlab:counts", "benchlab:processes", "benchlab:times"
+# Valkey's keys, by beats.key
+COUNTS, PROCESSES, TIMES = "counts", "processes", "times"
 EVERY_S = 5.0
 # A process that has said nothing for so long is forgotten; the page says how old the others' words are.
 FORGOTTEN_S = 600.0
@@ -90,7 +91,7 @@ class Tally:
         thread.join(EVERY_S)
         with contextlib.suppress(redis.RedisError):
             self.hand_over()
-            beats.client().hdel(PROCESSES, identity())
+            beats.client().hdel(beats.key(PROCESSES), identity())
 
     def _run(self) -> None:
         while not self._stopped.is_set():
@@ -105,9 +106,9 @@ class Tally:
         try:
             pipeline = beats.client().pipeline(transaction=True)
             for series, by in counts.items():
-                pipeline.hincrbyfloat(COUNTS, json.dumps(series), by)
+                pipeline.hincrbyfloat(beats.key(COUNTS), json.dumps(series), by)
             if self.role:
-                pipeline.hset(PROCESSES, identity(), json.dumps(self._alive()))
+                pipeline.hset(beats.key(PROCESSES), identity(), json.dumps(self._alive()))
             pipeline.execute()
         except BaseException:
             with self._lock:
@@ -128,7 +129,7 @@ def identity() -> str:
 def note_time(name: str) -> None:
     """Something that happens seldom happened now, such as a backup. A broker that is away stops nobody."""
     with contextlib.suppress(redis.RedisError):
-        beats.client().hset(TIMES, name, f"{time.time():.3f}")
+        beats.client().hset(beats.key(TIMES), name, f"{time.time():.3f}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,4 +22,4 @@ def counts(monkeypatch) -> Iterator[tallies.Tally]:
         tallies.tally._counts.clear()
     client = beats.client()
     yield tallies.tally
-    client.delete(tallies.COUNTS, tallies.PROCESSES, tallies.TIMES)
+    client.delete(*map(beats.key, (tallies.COUNTS, tallies.PROCESSES, tallies.TIMES)))

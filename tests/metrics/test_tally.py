@@ -12,7 +12,7 @@ from benchlab.workers.tally import MOST_SERIES, Tally
 
 
 def there() -> dict[tuple[str, ...], float]:
-    return tally.counts(beats.client().hgetall(tally.COUNTS))
+    return tally.counts(beats.client().hgetall(beats.key(tally.COUNTS)))
 
 
 def test_two_processes_are_added_up():
@@ -55,14 +55,17 @@ def test_a_process_says_that_it_is_alive_until_it_ends(monkeypatch):
     assert mine._thread is None  # it has no role
     mine.begin("web")
     until = time.monotonic() + 20
-    while not (said := beats.client().hgetall(tally.PROCESSES)) and time.monotonic() < until:
+    while (
+        not (said := beats.client().hgetall(beats.key(tally.PROCESSES)))
+        and time.monotonic() < until
+    ):
         time.sleep(0.01)
     [one] = tally.processes(said)
     assert (one.role, one.gauges, one.name) == ("web", {"connections": 7.0}, tally.identity())
     mine.add("tasks_total", "last", "succeeded")
     mine.end()
     assert there() == {("tasks_total", "last", "succeeded"): 1.0}
-    assert not beats.client().hgetall(tally.PROCESSES)
+    assert not beats.client().hgetall(beats.key(tally.PROCESSES))
 
 
 def test_what_is_no_count_of_ours_is_left_out():

@@ -319,14 +319,14 @@ def test_processes_are_added_up_and_forgotten(settings):
         ("d:4", 9999, "beat"),
     ):
         said = {"role": role, "at": now - age, "gauges": {"connections": 3}}
-        beats.client().hset(tally.PROCESSES, name, json.dumps(said))
+        beats.client().hset(beats.key(tally.PROCESSES), name, json.dumps(said))
     found = read(settings)
     assert value(found, "processes", role="web") == 2
     assert value(found, "processes", role="worker") == 0
     assert value(found, "http_connections") == 6
     shown = {dict(labels)["process"] for name, labels in found if "reported" in name}
     assert shown == {"a:1", "b:2", "c:3"}
-    assert beats.client().hlen(tally.PROCESSES) == 3
+    assert beats.client().hlen(beats.key(tally.PROCESSES)) == 3
 
 
 def test_without_the_broker_the_rest_is_told(settings, monkeypatch, caplog):

@@ -223,7 +223,7 @@ def test_a_worker_whose_places_are_all_taken_still_sweeps(make_layout, team, hos
             with ThreadPoolExecutor(1) as elsewhere:
                 elsewhere.submit(_is_due, due.pk).result()
             stack.wait_for(lambda: _now(CLAIMED.format(due.pk)) == 1, log, 30)
-            assert time.time() - float(broker.get(beats.KEY)) < 5
+            assert time.time() - float(broker.get(beats.key(beats.SWEPT))) < 5
 
 
 def test_each_message_names_a_task():

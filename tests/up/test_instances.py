@@ -68,13 +68,13 @@ def test_pages_hear_of_their_own_campaigns_alone(settings):
 def test_locks_of_another_database_are_not_ours():
     given = {k: v for k, v in connection.get_connection_params().items() if k != "cursor_factory"}
     with psycopg.connect(**given | {"dbname": "template1"}, autocommit=True) as other:
-        asked = other.execute("SELECT pg_try_advisory_lock(%s, %s)", [lease.WORKERS, 77])
+        asked = other.execute("SELECT pg_try_advisory_lock(%s, %s)", [lease.Lock.WORKER, 77])
         assert asked.fetchone() == (True,)
-        with lease.lease(77, lease.WORKERS) as ours, connection.cursor() as cursor:
-            cursor.execute(lease.ALIVE, [lease.WORKERS])
+        with lease.lease(77, lease.Lock.WORKER) as ours, connection.cursor() as cursor:
+            cursor.execute(lease.ALIVE, [lease.Lock.WORKER])
             assert ours and cursor.fetchall() == [(77,)]
         with connection.cursor() as cursor:
-            cursor.execute(lease.ALIVE, [lease.WORKERS])
+            cursor.execute(lease.ALIVE, [lease.Lock.WORKER])
             assert cursor.fetchall() == []
 
 
