@@ -17,6 +17,14 @@ Step = tuple[str, str]  # app, name of a migration
 # Versions of PostgreSQL: none before is taken, and with none later BenchLab was tried.
 OLDEST, NEWEST = 15, 18
 PATIENCE_S = 5
+# Settings that a server may have other defaults for: with those, times are not read, and figures lose digits.
+SETTINGS = {
+    "DateStyle": "ISO, MDY",
+    "IntervalStyle": "postgres",
+    "extra_float_digits": "1",
+    "standard_conforming_strings": "on",
+    "default_transaction_isolation": "read committed",
+}
 NEWER = "{what} is of a newer BenchLab: this one does not know {steps}. Take that version{way}. Nothing was changed."
 ANOTHER = ", or restore a backup that this one made into another database"
 
@@ -29,8 +37,10 @@ def unfit() -> str:
     asked = {**connection.get_connection_params(), "connect_timeout": PATIENCE_S}
     try:
         with psycopg.connect(**asked) as own:
-            return of_server(own.info.server_version) or newer(
-                "This database", _applied(own), ANOTHER
+            return (
+                of_server(own.info.server_version)
+                or _of_settings(own)
+                or newer("This database", _applied(own), ANOTHER)
             )
     except psycopg.Error:
         return ""
@@ -41,6 +51,33 @@ def of_server(number: int) -> str:
     if number // 10_000 >= OLDEST:
         return ""
     return f"PostgreSQL {number // 10_000} is too old: BenchLab needs {OLDEST} or newer. Nothing was changed."
+
+
+def _of_settings(own: psycopg.Connection[tuple[object, ...]]) -> str:
+    """Words for settings with which stored values would be read wrongly, and the statements that mend it."""
+    asked = "SELECT name, setting FROM pg_settings WHERE name = ANY(%s) ORDER BY name"
+    rows = own.execute(asked, [list(SETTINGS)]).fetchall()
+    wrong = [(str(name), str(value)) for name, value in rows if not _taken(str(name), str(value))]
+    if not wrong:
+        return ""
+    told = ", ".join(f"{name} is {value}" for name, value in wrong)
+    database = sql.Identifier(own.info.dbname)
+    todo = "; ".join(
+        sql.SQL("ALTER DATABASE {} SET {} = {}")
+        .format(database, sql.SQL(name), sql.Literal(SETTINGS[name]))
+        .as_string(own)
+        for name, _ in wrong
+    )
+    return (
+        f"The server's default of {told}: BenchLab cannot read its values so. Say to it: {todo}. "
+        "Nothing was changed."
+    )
+
+
+def _taken(name: str, value: str) -> bool:
+    if name == "DateStyle":
+        return value.startswith("ISO")
+    return int(value) >= 1 if name == "extra_float_digits" else value == SETTINGS[name]
 
 
 def newer(what: str, applied: Iterable[Step], way: str = "") -> str:

@@ -138,7 +138,8 @@ def _require_tables(dump: Path, rows: Mapping[str, int]) -> None:
 
 
 def require_programs() -> None:
-    """Raise Trouble where pg_dump and pg_restore are not of a version that this server can be read and written with."""
+    """Raise Trouble where pg_dump and pg_restore are not of a version that this server can be read and written with,
+    or do not reach it."""
     server = connection.get_database_version()[0]
     ours = int(postgres.major_version(postgres.packaged_binaries("pg_dump"), "pg_dump"))
     if server > ours or (server < ours and server < OLDEST):
@@ -146,6 +147,13 @@ def require_programs() -> None:
             f"The server is PostgreSQL {server}, the programs to back it up are of {ours}. Name its own in "
             f"BENCHLAB_PG_BIN (/usr/lib/postgresql/{server}/bin on Debian). Nothing was done."
         )
+    try:
+        run("pg_dump", "--schema-only", "--exclude-schema=*")
+    except Trouble as trouble:
+        raise Trouble(
+            "PostgreSQL's programs do not reach the database, which BenchLab does. Those that come with BenchLab have "
+            f"no TLS: where the server demands it, name others in BENCHLAB_PG_BIN. Nothing was done.\n{trouble}"
+        ) from None
 
 
 def require_readable(dump: Path) -> None:
@@ -192,6 +200,7 @@ def environment(connected: bool) -> Mapping[str, str]:
     info = connection.connection.info
     names = {"host": "PGHOST", "port": "PGPORT", "dbname": "PGDATABASE", "user": "PGUSER"}
     names |= {"sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT"}
+    names |= {"sslcert": "PGSSLCERT", "sslkey": "PGSSLKEY", "channel_binding": "PGCHANNELBINDING"}
     told = {**info.get_parameters(), "host": info.host, "port": str(info.port)}
     env |= {names[name]: value for name, value in told.items() if name in names and value}
     return env | ({"PGPASSWORD": info.password} if info.password else {})

@@ -22,6 +22,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import connection, transaction
 from django.utils import timezone
+from psycopg.conninfo import make_conninfo
 
 from agents.contracts import Reason
 from benchlab import env, fitting
@@ -92,7 +93,8 @@ def _require_empty(state: State) -> None:
 
 def _put_back(dump: Path) -> None:
     """All of it or nothing."""
-    name = str(connection.settings_dict["NAME"])
+    # A plain name with "=" in it would be taken for more than a name.
+    name = make_conninfo(dbname=str(connection.settings_dict["NAME"]))
     if connection.get_database_version()[0] < 17:
         _put_back_as_script(dump, name)
         return

@@ -82,7 +82,10 @@ def _shut(dump: Path, keys: Sequence[str]) -> list[str]:
 
 
 def _credentials(dump: Path) -> Iterator[tuple[str, bytes]]:
-    """Name and sealed private key of each, from the COPY of their table: columns between tabs, bytea as hex."""
+    """Name and sealed private key of each, from the COPY of their table: columns between tabs.
+
+    A server gives bytea as hex, or (bytea_output is escape) what Fernet seals as the letters that it is.
+    """
     how = ("--data-only", f"--table={CREDENTIALS}", "--file=-", str(dump))
     lines = iter(backup.run("pg_restore", *how, connected=False).splitlines())
     head = next((line for line in lines if line.startswith("COPY ")), "")
@@ -91,4 +94,6 @@ def _credentials(dump: Path) -> Iterator[tuple[str, bytes]]:
         if line == "\\.":
             return
         row = dict(zip(columns, line.split("\t"), strict=True))
-        yield row["name"], bytes.fromhex(row["private_key"].removeprefix("\\\\x"))
+        sealed = row["private_key"]
+        raw = sealed.encode() if "\\" not in sealed else bytes.fromhex(sealed.removeprefix("\\\\x"))
+        yield row["name"], raw

@@ -285,6 +285,7 @@ def test_programs_fit_the_server(monkeypatch, server, fits):
     monkeypatch.setattr(
         backup, "connection", SimpleNamespace(get_database_version=lambda: (server, 4))
     )
+    monkeypatch.setattr(backup, "run", lambda *words: "")
     if fits:
         backup.require_programs()
         return
