@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby, pairwise
 from math import log
 from statistics import mean
 
 from django.core.cache import cache
 from django.db.models import Count
+from redis.exceptions import RedisError
 
 from benchlab.analysis.curves import median_of
 from benchlab.analysis.designs import Design, Order, design
@@ -96,12 +98,16 @@ def _turns(first: Collection[tuple[int, int]], second: Collection[tuple[int, int
 
 def rebuilt(teams: Collection[int]) -> tuple[float, ...]:
     """ln ratios of IOPS, else of fsyncs, else of throughput, between two builds whose fingerprints are equal, a pair of
-    layouts each. Kept for a while."""
+    layouts each. Kept for a while, where there is a Redis."""
     key = f"rebuilt-{'-'.join(map(str, sorted(teams)))}"
-    found: tuple[float, ...] | None = cache.get(key)
+    try:
+        found: tuple[float, ...] | None = cache.get(key)
+    except RedisError:
+        return _rebuilt(teams)
     if found is None:
         found = _rebuilt(teams)
-        cache.set(key, found, KEPT_S)
+        with suppress(RedisError):
+            cache.set(key, found, KEPT_S)
     return found
 
 
