@@ -21,6 +21,7 @@ from benchlab.workers.tally import (
     tally,
 )
 
+# Each installation has these, and some a listener for dynamos.
 ROLES = ("web", "worker", "beat")
 ALIVE_S = 30.0
 MOST_PROCESSES = 100
@@ -59,12 +60,13 @@ def _forget(names: set[bytes]) -> None:
 
 def _processes(alive: list[Process]) -> dict[str, Samples]:
     reported = [one for one in alive if time.time() - one.at < ALIVE_S]
+    roles = {*ROLES, *(one.role for one in reported)}
 
     def total(gauge: str) -> Samples:
         return {(): sum(one.gauges.get(gauge, 0.0) for one in reported)}
 
     return {
-        "processes": {(role,): float(sum(one.role == role for one in reported)) for role in ROLES},
+        "processes": {(role,): float(sum(one.role == role for one in reported)) for role in roles},
         "process_reported_timestamp_seconds": {
             (one.role, one.name): one.at for one in alive[:MOST_PROCESSES]
         },

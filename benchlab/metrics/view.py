@@ -36,11 +36,13 @@ from benchlab.team.enforcing import admit
 from benchlab.team.levels import SITE_ADMIN
 from benchlab.team.tokens import TokenAuthentication
 from benchlab.up.state import state_from_environment
+from benchlab.web.errors import RETRY_S
 
 log = logging.getLogger(__name__)
 
 AWAY = (redis.RedisError, psycopg.Error, Error, PoolTimeout, OSError)
 OFF = "There are no metrics here: set BENCHLAB_METRICS_TOKEN, or ask with an API token of a site admin.\n"
+NO_DATABASE = "API tokens cannot be looked up now; BENCHLAB_METRICS_TOKEN needs no database.\n"
 NEEDS = "Metrics need BENCHLAB_METRICS_TOKEN or an API token of a site admin, as Authorization: Bearer TOKEN.\n"
 
 
@@ -48,9 +50,15 @@ NEEDS = "Metrics need BENCHLAB_METRICS_TOKEN or an API token of a site admin, as
 @login_not_required
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """401 without such a token; 404 where none is set and nobody's is shown."""
-    if not (_has_the_token(request) or _is_site_admins(request)):
-        return _refused()
+    """401 without such a token; 404 where none is set and nobody's is shown; 503 while no token can be looked up."""
+    try:
+        if not (_has_the_token(request) or _is_site_admins(request)):
+            return _refused()
+    except AWAY as error:
+        log.warning("metrics: an API token cannot be looked up: %s", error)
+        answer = HttpResponse(NO_DATABASE, status=503, content_type="text/plain")
+        answer["Retry-After"] = str(RETRY_S)
+        return answer
     encode, content_type = choose_encoder(request.headers.get("Accept", ""))
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Read())

@@ -19,6 +19,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import request_finished
 from django.test import Client
+from redis import Redis
 
 from benchlab import env, log_context
 from benchlab.engine import tasks
@@ -27,7 +28,7 @@ from benchlab.runs.models import Layout
 from benchlab.team import tokens
 from benchlab.team.roles import Role
 from benchlab.web import observing
-from benchlab.workers import counting
+from benchlab.workers import counting, tally
 from tests import stack
 from tests.api.conftest import everything
 
@@ -153,6 +154,11 @@ def test_a_task_names_itself_until_it_is_done():
 # --- real processes -------------------------------------------------------------------------------------------------
 
 
+def _roles(client: Redis) -> list[str]:
+    """Of those that say they are alive: the worker has a beat of its own, too."""
+    return sorted(one.role for one in tally.processes(client.hgetall("benchlab:processes")))
+
+
 def _says(log: Path, word: str) -> bool:
     return log.exists() and word in log.read_text()
 
@@ -165,6 +171,8 @@ def test_web_worker_and_beat_write_objects_only(tmp_path, monkeypatch):
         monkeypatch.setenv(name, value)
     argv = [sys.executable, "-m", "celery", "-A", "benchlab.celery", "beat", "--loglevel", "INFO",
             "--pidfile=", "--schedule", str(tmp_path / "schedule")]  # fmt: skip
+    with Redis.from_url(redis) as client:
+        client.delete("benchlab:processes")  # of an earlier test
     logs = [tmp_path / name for name in ("web.log", "worker.log", "beat.log")]
     with (
         stack.web(tmp_path, redis) as url,
@@ -175,6 +183,8 @@ def test_web_worker_and_beat_write_objects_only(tmp_path, monkeypatch):
             urllib.request.urlopen(f"{url}/join/a-secret-link/", timeout=30)
         for log, word in zip(logs, ("uvicorn", "message", "celery.beat"), strict=True):
             stack.wait_for(partial(_says, log, word), log, 60)
+        with Redis.from_url(redis) as client:
+            stack.wait_for(lambda: _roles(client) == ["beat", "beat", "web", "worker"], logs[2], 60)
     said = [[json.loads(line) for line in log.read_text().splitlines()] for log in logs]
     assert all(one["message"] and one["time"].endswith("Z") for each in said for one in each)
     [refused] = [one for one in said[0] if one["logger"] == "django.request"]

@@ -110,6 +110,17 @@ def test_an_owners_of_a_team_does_not(user, settings):
     assert ask(tokens.make(user, "mine", Role.OWNER)[1]).status_code == 401
 
 
+def test_a_token_that_cannot_be_looked_up_is_told_so(settings, monkeypatch):
+    def away(self: Any, request: Any) -> None:
+        raise Error("away")
+
+    monkeypatch.setattr(tokens.TokenAuthentication, "authenticate", away)
+    answer = ask("blab_some-token")
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+    settings.BENCHLAB_METRICS_TOKEN = TOKEN
+    assert ask(TOKEN).status_code == 200
+
+
 # --- what it says ---------------------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ from django.core.management.base import CommandError
 
 from benchlab import terminal
 from benchlab.dynamo.listening import Listener, Settings
+from benchlab.workers.tally import tally
 
 
 class Command(terminal.Command):
@@ -32,4 +33,5 @@ class Command(terminal.Command):
         self.stdout.write(
             f"Listening for dynamos on {listen}. IOmeter's protocol has no passwords: keep this on a network you trust."
         )
+        tally.begin("dynamo")
         listener.run()
