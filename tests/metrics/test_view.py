@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import redis
+from celery.app.task import Context
 from django.contrib.auth.models import User
 from django.core.exceptions import ImproperlyConfigured
 from django.db import Error
@@ -24,6 +25,7 @@ from benchlab import env
 from benchlab.audit.chain import record
 from benchlab.audit.models import Head
 from benchlab.campaigns.models import Campaign
+from benchlab.celery import app
 from benchlab.findings.models import Finding
 from benchlab.hosts.models import Device, Host
 from benchlab.metrics import broker, database
@@ -319,6 +321,22 @@ def test_what_waits_in_the_queue_and_for_how_long(settings, monkeypatch):
         assert value(read(settings), "queue_oldest_message_seconds", queue=queue) == 0
     finally:
         client.delete(queue)
+
+
+def test_a_message_of_celerys_says_when_it_was_sent():
+    """On its way to the queue, and to the task that runs."""
+    queue = f"test-{time.time()}"
+    app.send_task("benchlab.findings.tasks.find", (0,), queue=queue, ignore_result=True)
+    try:
+        message = beats.client().lindex(queue, -1)
+        assert broker._age_s(message) < 60 and counting.SENT_AT in json.loads(message)["headers"]
+        task = SimpleNamespace(name="a", request=Context(json.loads(message)["headers"]))
+        counting._begin(task=task)
+        assert 0 < counting.SENT.get() == json.loads(message)["headers"][counting.SENT_AT]
+        counting._end(task=task, state="SUCCESS")
+        assert counting.SENT.get() == 0
+    finally:
+        beats.client().delete(queue)
 
 
 def test_processes_are_added_up_and_forgotten(settings):
