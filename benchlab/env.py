@@ -267,12 +267,21 @@ def redis(url: str) -> str:
         raise ImproperlyConfigured(
             f"REDIS_URL: expected {expected}; {parts.path[1:]!r} is no database's number"
         )
-    if parts.password or not password or not parts.hostname:
+    if parts.password or not password:
         return url
     place = parts.netloc.rpartition("@")[2]
     return parts._replace(
         netloc=f"{parts.username or ''}:{quote(password, safe='')}@{place}"
     ).geturl()
+
+
+def broker(url: str) -> str:
+    """REDIS_URL as Celery has it, which has words of its own for a Unix socket."""
+    parts = urlsplit(url)
+    if parts.scheme != "unix":
+        return url
+    number = parse_qs(parts.query).get("db", ["0"])[-1]
+    return parts._replace(scheme="redis+socket", query=f"virtual_host={number}").geturl()
 
 
 def _pool(most: int) -> dict[str, float]:

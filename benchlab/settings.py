@@ -120,7 +120,7 @@ DATABASES = {
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.redis(env.required("REDIS_URL", "Celery's broker and the live pages need it"))
-CELERY_BROKER_URL = REDIS_URL
+CELERY_BROKER_URL = env.broker(REDIS_URL)
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "visibility_timeout": 3600,
     "unacked_restore_interval": 5,

@@ -83,7 +83,8 @@ class Listener:
         self._allowed = networks(allowed)
         self._team = team_for(team)
         host, port = where(listen)
-        self._socket = socket.create_server((host, port), backlog=16)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.create_server((host, port), family=family, backlog=16)
         self.port: int = self._socket.getsockname()[1]
         self.halt = Halt()
         self.slots: Counter[Process] = Counter()

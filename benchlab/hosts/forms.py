@@ -15,7 +15,7 @@ KEY_FILE_MAX = 64 * 1024  # bytes; the longest RSA key is a tenth of it
 
 an_address = RegexValidator(
     r"^[0-9A-Za-z][0-9A-Za-z._-]*$|^[0-9A-Fa-f:.]+(%[0-9A-Za-z._-]+)?$",
-    "Give a host name or an IP address alone; user and port have their own fields.",
+    "Give a host name or an IP address alone, without brackets; user and port have their own fields.",
 )
 a_user = RegexValidator(
     r"^[A-Za-z_][A-Za-z0-9_.@\\-]*\$?$", "That is not a user name as Unix knows them."

@@ -25,6 +25,9 @@ from benchlab.up.state import State, state_from_environment
 from benchlab.up.trouble import Trouble
 
 DOWN_PATIENCE_S = 45.0
+LISTEN = (
+    "address to listen on (:: is every one, IPv6 and IPv4), or unix:/PATH for a proxy beside it"
+)
 # Loaded when they are asked for: every other word starts without them.
 LOADED = {
     "install-service": "benchlab.up.install_service:run",
@@ -133,7 +136,7 @@ def for_developers(word: str, rest: list[str]) -> int:
 
 def up(rest: list[str]) -> int:
     parser = argparse.ArgumentParser(command("up"), description="Start everything.")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    parser.add_argument("--host", default="127.0.0.1", type=address, help=LISTEN)
     parser.add_argument("--port", type=port_number, default=8000)
     parser.add_argument("--no-campaign", action="store_true", help="no first campaign here")
     parser.add_argument("--detach", action="store_true", help="return as soon as it answers")
@@ -150,6 +153,13 @@ def up(rest: list[str]) -> int:
             print(f"BenchLab is already running: {where(state)}")
             return 0
         return Supervisor(state, Wish(wish.host, wish.port, not wish.no_campaign)).run()
+
+
+def address(word: str) -> str:
+    """An address as servers take it: without the brackets that it has in a URL."""
+    if word.startswith("unix:") and not word.startswith("unix:/"):
+        raise argparse.ArgumentTypeError(f"a Unix socket is unix:/PATH, not {word!r}")
+    return word.removeprefix("[").removesuffix("]")
 
 
 def port_number(word: str) -> int:

@@ -11,7 +11,7 @@ import shlex
 from pathlib import Path
 
 from benchlab.up import systemd
-from benchlab.up.command import port_number
+from benchlab.up.command import LISTEN, address, port_number
 from benchlab.up.state import state_from_environment
 from benchlab.up.trouble import Trouble, remedy
 
@@ -46,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--run-as", default="", help="the system's user who runs it (default: NAME)")
     found.add_argument("--name", type=unit_name, default="benchlab", help="of units and settings")
     found.add_argument("--state", type=Path, help="state directory (default: /var/lib/NAME)")
-    found.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    found.add_argument("--host", default="127.0.0.1", type=address, help=LISTEN)
     found.add_argument("--port", type=port_number, default=8000)
     return found
 

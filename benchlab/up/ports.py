@@ -11,6 +11,7 @@ from pathlib import Path
 from benchlab.installation import command
 from benchlab.up.state import State, read_json, write_json
 from benchlab.up.trouble import Trouble
+from benchlab.web import listening
 
 LOOPBACK = "127.0.0.1"
 LISTEN = "0A"  # the state's number in /proc/net/tcp
@@ -23,11 +24,15 @@ def why_not(host: str, port: int) -> OSError | None:
         with socket.socket(family) as probe:
             # As servers do: a port in TIME_WAIT counts as free.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((host, port))
+            if family == socket.AF_INET6:
+                probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            where = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)[0][4]
+            probe.bind(where)
             probe.listen(1)
     except OSError as error:
         return error
-    return None
+    # Of each family there is a socket.
+    return why_not("0.0.0.0", port) if host == listening.EVERY else None  # noqa: S104
 
 
 def free_port() -> int:
@@ -57,6 +62,12 @@ def noted_port(state: State, name: str) -> int | None:
 
 def require_port(host: str, port: int) -> None:
     """Raise Trouble that says who listens there and what to type instead."""
+    if path := listening.unix_path(host):
+        try:
+            listening.require_free(path)
+        except OSError as taken:
+            raise Trouble(f"Cannot listen on {path}: {taken.strerror}.") from None
+        return
     error = why_not(host, port)
     if error is None:
         return
@@ -78,7 +89,7 @@ def require_port(host: str, port: int) -> None:
 
 def holder(port: int) -> str:
     """Process number and name of whoever listens on the port, as far as we may see."""
-    inodes = {f"socket:[{inode}]" for inode in listening(port)}
+    inodes = {f"socket:[{inode}]" for inode in listeners(port)}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
@@ -90,7 +101,7 @@ def holder(port: int) -> str:
     return "another program (of another user, or outside this container)"
 
 
-def listening(port: int) -> list[str]:
+def listeners(port: int) -> list[str]:
     """Inodes of the sockets that listen on the port, from /proc/net/tcp and tcp6."""
     found = []
     for table in ("tcp", "tcp6"):

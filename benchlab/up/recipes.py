@@ -14,6 +14,7 @@ from benchlab.up import postgres as pg
 from benchlab.up import valkey as vk
 from benchlab.up.state import State
 from benchlab.up.supervised import Recipe
+from benchlab.web import listening
 
 Argv = tuple[str, ...]
 # Less than the supervisor waits for it
@@ -37,14 +38,21 @@ def names_of(host: str) -> list[str]:
     names = ["localhost", "127.0.0.1", "[::1]"]
     if host in EVERYWHERE:
         names += [socket.gethostname(), socket.getfqdn()]
-        names += [a.address for found in psutil.net_if_addrs().values() for a in found if is_v4(a)]
-    elif host not in names:
-        names.append(f"[{host}]" if ":" in host else host)
+        names += [
+            in_brackets(one.address)
+            for found in psutil.net_if_addrs().values()
+            for one in found
+            # A zone is of one machine alone: no browser asks for a name with another's.
+            if one.family in (socket.AF_INET, socket.AF_INET6) and "%" not in one.address
+        ]
+    elif not listening.unix_path(host):
+        names.append(in_brackets(host))
     return list(dict.fromkeys(names))
 
 
-def is_v4(address: object) -> bool:
-    return getattr(address, "family", None) == socket.AF_INET
+def in_brackets(address: str) -> str:
+    """As a URL has it: a colon would begin the port."""
+    return f"[{address}]" if ":" in address else address
 
 
 def reach(host: str) -> str:
@@ -53,8 +61,9 @@ def reach(host: str) -> str:
 
 
 def page_url(host: str, port: int) -> str:
-    name = reach(host)
-    return f"http://{f'[{name}]' if ':' in name else name}:{port}/"
+    if listening.unix_path(host):
+        return host
+    return f"http://{in_brackets(reach(host)).replace('%', '%25')}:{port}/"
 
 
 def postgres(cluster: pg.Postgres) -> Recipe:

@@ -25,6 +25,7 @@ from benchlab.up.procs import Identity, end, identify, spawn
 from benchlab.up.state import State, changing, write_json
 from benchlab.up.supervised import Recipe, Service, describe_end, since, size, tail
 from benchlab.up.trouble import Trouble
+from benchlab.web import listening
 
 STOPPERS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 POLL_S = 0.05
@@ -259,6 +260,11 @@ def http_status(wish: Wish) -> int:
     """Status of the web server's answer to a health check; 0 while nobody listens."""
     connection = http.client.HTTPConnection(recipes.reach(wish.host), wish.port, timeout=5)
     try:
+        if path := listening.unix_path(wish.host):
+            connection.host = "localhost"
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.settimeout(5)
+            connection.sock.connect(str(path))
         connection.request("GET", "/healthz")
         return connection.getresponse().status
     except (OSError, http.client.HTTPException):

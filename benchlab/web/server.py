@@ -1,4 +1,4 @@
-"""Start the web server: `manage.py web`, or `python -m benchlab.web.server --host ADDRESS --port PORT`.
+"""Start the web server: `manage.py web`, or `python -m benchlab.web.server`, with `--host ADDRESS` or `--host unix:PATH`.
 
 `manage.py up`, the container image and the tests start it in this way, so that what protects it stands in one place.
 """
@@ -13,10 +13,12 @@ import socket
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 
 import uvicorn
 
 from benchlab import env, fitting
+from benchlab.web import listening
 from benchlab.web.connections import LimitedProtocol, Limits, limited_protocol
 from benchlab.workers.tally import tally
 
@@ -30,11 +32,17 @@ OTHER_FILES = 500
 
 
 class Server(uvicorn.Server):
-    """uvicorn's, which at its stop ends the streams of live pages at once: by themselves they never would."""
+    """uvicorn's, which at its stop ends the streams of live pages at once: by themselves they never would.
+
+    It also removes its Unix socket, at which a proxy would wait for an answer.
+    """
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         protocol: type[LimitedProtocol] = self.config.http_protocol_class  # type: ignore[assignment]
         protocol.open_connections.ended.set()
+        for one in sockets or []:
+            if one.family == socket.AF_UNIX:
+                Path(one.getsockname()).unlink(missing_ok=True)
         await super().shutdown(sockets)
 
 
@@ -45,6 +53,8 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--grace", type=int, default=GRACE_SECONDS, help="seconds")
     options = parser.parse_args(words)
+    if listening.unix_path(options.host) and not proxies():
+        parser.error("a Unix socket tells no client's address: set BENCHLAB_PROXIES=1")
     protocol = limited_protocol(limits())
     # benchlab/asgi.py begins to hand over: settings must not be loaded before it.
     tally.role = "web"
@@ -54,6 +64,10 @@ def main(words: Sequence[str] | None = None) -> int:
     import_module(APPLICATION.partition(":")[0])
     if said := fitting.unfit():
         raise SystemExit(said)
+    try:
+        made = listening.made(options.host, options.port)
+    except OSError as error:
+        parser.error(f"cannot listen on {options.host}: {error.strerror}")
     config = uvicorn.Config(
         APPLICATION,
         host=options.host,
@@ -73,10 +87,8 @@ def main(words: Sequence[str] | None = None) -> int:
     # uvicorn sends itself the signal again once it has stopped.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
-    server.run()
-    if not server.started:
-        return NOT_STARTED
-    return 0
+    server.run(made or None)
+    return 0 if server.started else NOT_STARTED
 
 
 def _end(*_: object) -> None:
@@ -85,12 +97,17 @@ def _end(*_: object) -> None:
     os._exit(0)
 
 
+def proxies() -> int:
+    """Number of proxies in front, each of which tells whom it speaks for."""
+    return env.number("BENCHLAB_PROXIES", 1 if env.flag("BENCHLAB_HTTPS") else 0)
+
+
 def limits() -> Limits:
     """Limits from the environment. Behind proxies all connections are theirs: limits by address are theirs, too."""
     usual = Limits()
     files = _allow_open_files() - OTHER_FILES
     total = env.number("BENCHLAB_CONNECTIONS", max(50, min(usual.total, files)), 1)
-    behind_proxies = env.number("BENCHLAB_PROXIES", 1 if env.flag("BENCHLAB_HTTPS") else 0) > 0
+    behind_proxies = proxies() > 0
     per_address = env.number("BENCHLAB_CONNECTIONS_PER_ADDRESS", usual.per_address, 1)
     return Limits(
         header_bytes=env.number("BENCHLAB_HEADER_BYTES", usual.header_bytes, 1),
