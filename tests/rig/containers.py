@@ -89,9 +89,9 @@ class Engine:
     def compose(self, env: Mapping[str, str], *words: str) -> str:
         return self.run(*self.compose_argv(*words), env=env)
 
-    def up(self, env: Mapping[str, str]) -> None:
+    def up(self, env: Mapping[str, str], *words: str) -> None:
         """Again where Compose read a health status while Podman 4.3 wrote it: it was empty."""
-        argv = self.compose_argv("up", "--detach", "--no-build")
+        argv = self.compose_argv("up", "--detach", "--no-build", *words)
         for _ in range(3):
             done = subprocess.run(
                 argv,
@@ -99,7 +99,7 @@ class Engine:
                 capture_output=True,
                 text=True,
                 check=False,
-                timeout=120,
+                timeout=300,
             )
             if not done.returncode:
                 return

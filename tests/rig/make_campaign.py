@@ -1,6 +1,7 @@
 """A campaign of the container's only team, in a directory of one host; started. Prints its number.
 
-Run inside a container of ours, with the host's address, its public key and the private key that opens it as arguments.
+Run inside a container of ours, with arguments: how many runs, the host's address, its public key, the private key that
+opens it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from benchlab.hosts.registering import add_host, change_host  # noqa: E402
 from benchlab.team.models import Team  # noqa: E402
 from benchlab.topologies.models import Topology  # noqa: E402
 
-address, public, private = sys.argv[1:]
+repeats, address, public, private = sys.argv[1:]
 user = get_user_model().objects.get(username="admin")
 team = Team.objects.get(members=user)
 host = add_host(team, "measured", address, upload_credential(team, "key", private))
@@ -32,7 +33,7 @@ campaign = create_campaign(
     team=team, user=user, name="in containers", question="", hosts=[host],
     topologies=[Topology.objects.create(team=team, name="directory", stack=stack)],
     workloads=[Workload.objects.create(team=team, name="fio", tool="fio", options=work)],
-    repeats=8, order="as_written", seed=1,
+    repeats=int(repeats), order="as_written", seed=1,
 )  # fmt: skip
 wishes.plan(campaign)
 until = time.monotonic() + 120
