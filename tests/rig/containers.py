@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
 
-from benchlab.practice.machine import mirror
+from benchlab.practice.machine import mirror, require_tools
 from benchlab.practice.paths import cache_root
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +28,8 @@ PACKAGES = (
     *("postgresql", "valkey-server", "valkey-tools", "docker-compose"),
     *("nginx", "gettext-base", "curl", "openssh-server", "fio"),
 )
+# Programs that this machine needs, and the Debian packages that have them.
+TOOLS = {name: name for name in ("buildah", "podman", "runc", "mmdebstrap")}
 IMAGES = {
     "python": "python:3.13-slim",
     "postgres": "postgres:18",
@@ -124,6 +126,10 @@ class Engine:
         )
         self.run(*argv, "-v", certificates, "-t", tag, *words, str(context))
 
+    def clear(self) -> None:
+        self.run("podman", "rm", "--all", "--force", "--volumes")
+        self.run("podman", "volume", "prune", "--force")
+
     def stand_ins(self) -> None:
         """Images of Debian's packages under the names of the official ones; made again where our files changed."""
         files = sorted(path for path in STAND_INS.iterdir() if path.is_file())
@@ -168,24 +174,34 @@ class Engine:
 
 
 @contextmanager
-def engine(work: Path) -> Iterator[Engine]:
-    """Podman with our image and its service, without containers at begin and end. One at a time uses the cache."""
+def images(work: Path) -> Iterator[Engine]:
+    """Podman with our image, without containers at begin and end. One at a time uses the cache."""
     cache = cache_root() / "containers"
     cache.mkdir(parents=True, exist_ok=True)
+    require_tools(print, TOOLS)
     made = Engine(cache, work)
     (work / "containers.conf").write_text(CONFIG.format(work=work))
     (work / "storage.conf").write_text(STORAGE.format(cache=cache, work=work))
     (work / "networks").mkdir()
     with (cache / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        made.run("podman", "rm", "--all", "--force", "--volumes")
-        made.run("podman", "volume", "prune", "--force")
+        made.clear()
         # It has nothing in it now but the run root of who made it, a directory of a test that pytest has removed since.
         (cache / "storage/libpod/bolt_state.db").unlink(missing_ok=True)
-        argv = ("podman", "system", "service", "--time=0", f"unix://{work}/podman.sock")
         made.stand_ins()
         # Before anything else uses the storage: Buildah 1.28 loses a stage's files when Podman looks at it meanwhile.
         made.build("benchlab", ROOT)
+        try:
+            yield made
+        finally:
+            made.clear()
+
+
+@contextmanager
+def engine(work: Path) -> Iterator[Engine]:
+    """And Podman's service, which Compose speaks to."""
+    with images(work) as made:
+        argv = ("podman", "system", "service", "--time=0", f"unix://{work}/podman.sock")
         service = subprocess.Popen(argv, env=made.env, stderr=subprocess.DEVNULL)
         ended = Event()
         helper = Thread(target=made.look_after, args=(ended,))
@@ -196,8 +212,7 @@ def engine(work: Path) -> Iterator[Engine]:
         finally:
             ended.set()
             helper.join()
-            made.run("podman", "rm", "--all", "--force", "--volumes")
-            made.run("podman", "volume", "prune", "--force")
+            made.clear()
             made.run("podman", "network", "prune", "--force")
             service.terminate()
             service.wait()
