@@ -1,7 +1,8 @@
-"""The shipped image: how much it holds, that nothing BenchLab uses is missing."""
+"""The shipped image: how much it holds, that nothing BenchLab uses is missing, and that `migrate` runs in it."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -60,11 +61,17 @@ def size(podman: Engine, image: str) -> int:
     return int(podman.run("podman", "image", "inspect", "--format", "{{.Size}}", image))
 
 
-@pytest.mark.night
-def test_the_image_is_small(tmp_path: Path) -> None:
+@pytest.mark.covering
+def test_the_image_is_small_and_prepares_its_database(tmp_path: Path) -> None:
+    """Once it could not: it collected static files again, as a user who may not write where root had put them."""
     with images(tmp_path) as podman:
         ours = size(podman, "benchlab") - size(podman, IMAGES["python"])
         assert ours <= OUR_LAYERS, f"{ours / 1e6:.0f} MB on top of Python's image"
+        with sql(podman) as given:
+            run = ("podman", "run", "--rm", *as_shipped(), *given, "benchlab")
+            said = podman.run(*run, *SERVICE["migrate"]["command"])
+            assert re.search(r"Log in as  admin  with password  \S+", said), said
+            assert podman.run(*run, "id", "-u").strip() == "10001"
 
 
 @pytest.mark.night
