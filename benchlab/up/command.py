@@ -140,6 +140,11 @@ def up(rest: list[str]) -> int:
     parser.add_argument("--port", type=port_number, default=8000)
     parser.add_argument("--no-campaign", action="store_true", help="no first campaign here")
     parser.add_argument("--detach", action="store_true", help="return as soon as it answers")
+    # Both are taken before (`perform`, bootstrap.py); here they are told.
+    parser.add_argument("--state", metavar="DIR", help="keep the data there, as with any command")
+    if not INSTALLED:
+        told = "set up from the wheels there, without a network"
+        parser.add_argument("--wheelhouse", metavar="DIR", help=told)
     wish = parser.parse_args(rest)
     state = state_from_environment()
     state.create()
