@@ -329,6 +329,7 @@ def test_a_message_of_celerys_says_when_it_was_sent():
     app.send_task("benchlab.findings.tasks.find", (0,), queue=queue, ignore_result=True)
     try:
         message = beats.client().lindex(queue, -1)
+        assert isinstance(message, bytes)
         assert broker._age_s(message) < 60 and counting.SENT_AT in json.loads(message)["headers"]
         task = SimpleNamespace(name="a", request=Context(json.loads(message)["headers"]))
         counting._begin(task=task)

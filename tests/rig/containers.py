@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -207,7 +207,7 @@ def engine(work: Path) -> Iterator[Engine]:
         helper = Thread(target=made.look_after, args=(ended,))
         helper.start()
         try:
-            _wait_for(work / "podman.sock")
+            wait_until((work / "podman.sock").exists, 30, lambda: "podman's service did not start")
             yield made
         finally:
             ended.set()
@@ -218,9 +218,9 @@ def engine(work: Path) -> Iterator[Engine]:
             service.wait()
 
 
-def _wait_for(socket: Path) -> None:
-    for _ in range(300):
-        if socket.exists():
-            return
-        time.sleep(0.1)
-    raise AssertionError("podman's service did not start")
+def wait_until(met: Callable[[], bool], seconds: float, said: Callable[[], str]) -> None:
+    """Raises AssertionError with what `said` tells once the time is over."""
+    end = time.monotonic() + seconds
+    while not met():
+        assert time.monotonic() < end, said()
+        time.sleep(0.3)

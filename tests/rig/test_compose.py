@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 import pytest
 
 from benchlab.up.ports import free_port
-from tests.rig.containers import Engine, engine
+from tests.rig.containers import Engine, engine, wait_until
 
 SECRETS = {
     "POSTGRES_PASSWORD": "p/w@r:d %41",
@@ -74,7 +74,10 @@ class Stack:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         try:
             connection.request(
-                "GET" if form is None else "POST", path, form and urlencode(form), headers
+                "GET" if form is None else "POST",
+                path,
+                None if form is None else urlencode(form),
+                headers,
             )
             answer = connection.getresponse()
             for cookie in answer.headers.get_all("Set-Cookie", ()):
@@ -92,10 +95,7 @@ class Stack:
         return self.podman.compose(self.env, "logs", "--tail", "20")
 
     def until(self, met: Callable[[], bool], seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while not met():
-            assert time.monotonic() < end, self.logs()
-            time.sleep(0.3)
+        wait_until(met, seconds, self.logs)
 
     def rows(self, query: str) -> list[str]:
         """PostgreSQL's answer, a row a line, columns between bars."""

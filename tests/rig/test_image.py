@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.rig.containers import IMAGES, ROOT, Engine, images
-from tests.rig.test_compose import SECRETS, until
+from tests.rig.containers import IMAGES, ROOT, Engine, images, wait_until
+from tests.rig.test_compose import SECRETS
 
 # 450 MB in all: Docker Hub's python:3.13-slim has 120 to 150 of them. The stand-in is larger, so it is not counted.
 OUR_LAYERS = 300_000_000
@@ -45,7 +45,7 @@ def sql(podman: Engine) -> Iterator[tuple[str, ...]]:
     podman.run("podman", "run", "--detach", "--name", "sql", *sockets, *own, IMAGES["postgres"])
     # By TCP: the server that only makes the database does not listen there.
     ready = ("podman", "exec", "sql", "pg_isready", "-h", "127.0.0.1", "-U", "benchlab")
-    until(lambda: succeeds(podman, *ready), 60, lambda: podman.run("podman", "logs", "sql"))
+    wait_until(lambda: succeeds(podman, *ready), 60, lambda: podman.run("podman", "logs", "sql"))
     given = SECRETS | {
         "DATABASE_URL": "postgresql://benchlab@/benchlab?host=/run/postgresql",
         "REDIS_URL": "redis://127.0.0.1:6379/0",
