@@ -78,13 +78,14 @@ def test_a_web_server_ends_streams_and_finishes_uploads(team, web, tmp_path):
         assert server.wait(10) == 0
 
 
-WORK = {"rw": "write", "size": 1 << 20, "runtime_s": 6, "ioengine": "psync", "direct": False}
+RUN_S = 30  # as long as another worker takes to start beside it
+WORK = {"rw": "write", "size": 1 << 20, "runtime_s": RUN_S, "ioengine": "psync", "direct": False}
 needs_fio = pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed here")
 
 
 @pytest.fixture
 def runs(team, user, tmp_path) -> Iterator[Campaign]:
-    """Two of six seconds on this machine."""
+    """One, on this machine."""
     with local_host.served(tmp_path / "state") as (state, port):
         host = local_host.register(team, state, port)
         (tmp_path / "scratch").mkdir()
@@ -95,7 +96,7 @@ def runs(team, user, tmp_path) -> Iterator[Campaign]:
             team=team, user=user, name="drained", question="", hosts=[host],
             topologies=[Topology.objects.create(team=team, name="scratch", stack=stack)],
             workloads=[Workload.objects.create(team=team, name="fio", tool="fio", options=WORK)],
-            repeats=2, order="as_written", seed=1,
+            repeats=1, order="as_written", seed=1,
         )  # fmt: skip
 
 
@@ -114,17 +115,16 @@ def still_open(pids: set[int]) -> set[int]:
 
 
 @needs_fio
-@pytest.mark.parametrize("during", ["a run", "a start"])
-def test_another_worker_goes_on_at_once(runs, tmp_path, during):
+def test_another_worker_goes_on_at_once(runs, tmp_path):
     redis, log = stack.redis_url(15), tmp_path / "worker.log"
     (tmp_path / "other").mkdir()
     with stack.worker(tmp_path, redis) as first:
         drive.plan_and_start(runs)
-        if during == "a run":
-            stack.wait_for(lambda: Attempt.objects.filter(phase="running").exists(), log, 60)
+        stack.wait_for(lambda: Attempt.objects.filter(phase="running").exists(), log, 60)
         with stack.worker(tmp_path / "other", redis):
             stack.wait_for(lambda: len(sessions(Lock.WORKER)) == 2, log, 60)
             layout = Layout.objects.get()
+            assert Attempt.objects.get().phase == "running"
             first.send_signal(signal.SIGTERM)
             began, seen = time.monotonic(), dict[int, float]()
             while first.poll() is None or not still_open(set(seen)):
@@ -135,18 +135,15 @@ def test_another_worker_goes_on_at_once(runs, tmp_path, during):
                     ended = time.monotonic() - began
                 time.sleep(0.01)
             others = min(seen[pid] for pid in still_open(set(seen)))
-            print(
-                f"{during}: ended after {ended:.1f} s, the other one went on after {others:.1f} s"
-            )
+            print(f"ended after {ended:.1f} s, the other one went on after {others:.1f} s")
             stack.wait_for(lambda: Layout.objects.filter(phase="done").exists(), log, 120)
     assert first.returncode == 0
-    for attempt in Attempt.objects.all():
-        assert attempt.outcome == "succeeded", attempt.reason_text
-        assert attempt.measurements.get(name="write.iops").value
-        assert attempt.meta["ended_mono"] - attempt.meta["started_mono"] == pytest.approx(6, abs=3)
-        moves = Transition.objects.filter(attempt=attempt).values_list("new", flat=True)
-        assert list(moves) == ["starting", "running", "collecting", "done"]
-    assert Attempt.objects.count() == 2
+    attempt = Attempt.objects.get()
+    assert attempt.outcome == "succeeded", attempt.reason_text
+    assert attempt.measurements.get(name="write.iops").value
+    assert attempt.meta["ended_mono"] - attempt.meta["started_mono"] == pytest.approx(RUN_S, abs=3)
+    moves = Transition.objects.filter(attempt=attempt).values_list("new", flat=True)
+    assert list(moves) == ["starting", "running", "collecting", "done"]
     assert others < 2 + os.getloadavg()[0]
 
 

@@ -101,7 +101,7 @@ class Engine:
                 capture_output=True,
                 text=True,
                 check=False,
-                timeout=300,
+                timeout=900,
             )
             if not done.returncode:
                 return

@@ -73,12 +73,10 @@ class Stack:
             headers["X-Forwarded-For"] = "203.0.113.9"
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         try:
-            connection.request(
-                "GET" if form is None else "POST",
-                path,
-                None if form is None else urlencode(form),
-                headers,
-            )
+            if form is None:
+                connection.request("GET", path, headers=headers)
+            else:
+                connection.request("POST", path, urlencode(form), headers)
             answer = connection.getresponse()
             for cookie in answer.headers.get_all("Set-Cookie", ()):
                 self.cookies.load(cookie)
@@ -211,7 +209,7 @@ def test_a_campaign_outlives_servers_and_workers(stack: Stack, tmp_path: Path) -
         stack.until(lambda: stack.ask(f"/campaigns/{campaign}/")[0] == 200, 10)
         stack.until(lambda: "event: changed" in heard[mark:], 60)
         over_with = "SELECT outcome FROM runs_layout WHERE phase = 'done' AND campaign_id = "
-        stack.until(lambda: stack.rows(f"{over_with}{campaign}") == ["succeeded"], 300)
+        stack.until(lambda: stack.rows(f"{over_with}{campaign}") == ["succeeded"], 600)
     finally:
         over.set()
         browser.join()
