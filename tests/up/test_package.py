@@ -18,7 +18,7 @@ from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
 
 from benchlab import __version__, installation
-from benchlab.up import bootstrap, command
+from benchlab.up import bootstrap, command, supervisor
 from benchlab.up.ports import free_port
 from benchlab.up.state import State, state_from_environment
 from benchlab.up.trouble import Trouble
@@ -173,6 +173,30 @@ def test_a_wrong_setting_is_told_without_a_traceback(word):
     )
 
 
+def test_what_a_part_of_up_says_to_put_right_is_told_alone(tmp_path):
+    """A traceback once came before the sentence."""
+    log = tmp_path / "prepare.log"
+    log.write_text("of an earlier start\n")
+    begins = log.stat().st_size
+    log.write_text(f"{log.read_text()}BENCHLAB_X: no such setting\n")
+    told = supervisor.failure("`prepare` failed", Trouble.exit_code, log, begins)
+    assert str(told) == "BENCHLAB_X: no such setting"
+    assert "failed (exit 1). The end of" in str(supervisor.failure("`x` failed", 1, log, begins))
+    log.write_text("Traceback (most recent call last):\n  ...\nKeyError: 1\n")
+    assert "The end of" in str(supervisor.failure("`x` failed", Trouble.exit_code, log, 0))
+
+
+@pytest.mark.night
+def test_up_tells_a_wrong_setting_in_one_sentence():
+    kept = {k: v for k, v in os.environ.items() if not re.fullmatch(NOT_PASSED_ON, k)}
+    with tempfile.TemporaryDirectory(prefix="benchlab-wrong-") as lab:
+        argv = [*installation.program(), "--state", lab, "up", "--port", str(free_port())]
+        env = {**kept, "BENCHLAB_GRACE_DAY": "3"}
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == Trouble.exit_code
+    assert done.stderr.startswith("BENCHLAB_GRACE_DAY: ") and done.stderr.count("\n") == 1
+
+
 def python_of(minor: int) -> str:
     """A Python 3.`minor` with venv and pip; skips where there is none."""
     pyenv = sorted(Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/python"))
@@ -211,11 +235,16 @@ def built(tmp_path_factory) -> dict[str, Path]:
 
 
 @pytest.fixture
-def package(request, tmp_path) -> Iterator[Package]:
+def package(request) -> Iterator[Package]:
     python = python_of(request.param)
-    # PostgreSQL's own user, where root runs this, may enter it, but not pytest's directory.
-    with tempfile.TemporaryDirectory(prefix="benchlab-package-") as lab:
-        made = Package(tmp_path, Path(lab), python)
+    # Root starts no tool that lies where others may write, as in /tmp.
+    top = "/opt" if os.geteuid() == 0 else None
+    with (
+        tempfile.TemporaryDirectory(prefix="benchlab-package-", dir=top) as place,
+        tempfile.TemporaryDirectory(prefix="benchlab-lab-") as lab,
+    ):
+        Path(place).chmod(0o755)  # PostgreSQL's own user runs its programs, which lie in there
+        made = Package(Path(place), Path(lab), python)
         yield made
         if (made.venv / "bin" / "benchlab").exists():
             made.benchlab("--state", lab, "down")
