@@ -25,7 +25,7 @@ from agents.ssh import loop
 
 @unique
 class Lock(IntEnum):
-    """What a lock is of: the first of an advisory lock's two keys; the second is the row's number.
+    """Kinds of locks: the first of an advisory lock's two keys; the second is the row's number.
 
     All begin with "bl", which keeps them apart from other programs' locks in the same database.
     """
