@@ -50,7 +50,8 @@ compat_api_enforce_docker_hub = false
 [network]
 network_config_dir = "{work}/networks"
 """
-STORAGE = '[storage]\ndriver = "overlay"\ngraphroot = "{cache}/storage"\nrunroot = "{work}/run"\n'
+# Podman keeps the first one's path for good, and what pytest gives a test is removed by a later run of pytest.
+STORAGE = '[storage]\ndriver = "overlay"\ngraphroot = "{cache}/storage"\nrunroot = "{cache}/run"\n'
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
-"""The shipped image: how much it holds, that nothing BenchLab uses is missing, and that `migrate` runs in it."""
+"""The shipped image: how much it holds, that nothing BenchLab uses is missing, and what its commands do in it."""
 
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from tests.rig.test_compose import SECRETS
 
 # 450 MB in all: Docker Hub's python:3.13-slim has 120 to 150 of them. The stand-in is larger, so it is not counted.
 OUR_LAYERS = 300_000_000
+# A version before this one whose image starts.
+BEFORE = "11145c1c"
 SERVICE: Mapping[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
 NEEDED = ROOT / "tests" / "rig" / "whole_image.py"
 
@@ -80,3 +83,45 @@ def test_nothing_that_benchlab_uses_is_missing(tmp_path: Path) -> None:
         run = ("podman", "run", "--rm", *as_shipped(), *given, "benchlab")
         shell = ("python", "manage.py", "shell", "--no-imports", "-c", NEEDED.read_text())
         assert "All is there." in podman.run(*run, *shell)
+
+
+def taken(place: Path, commit: str) -> Path:
+    """The tree of that commit."""
+    archive = ("git", "archive", "--format=tar", f"--output={place}.tar", commit)
+    subprocess.run(archive, cwd=ROOT, check=True)
+    shutil.unpack_archive(f"{place}.tar", place, "tar", filter="data")
+    return place
+
+
+@pytest.mark.night
+def test_an_upgrade_a_backup_and_a_restore(tmp_path: Path) -> None:
+    """The image before makes the database, this one takes it over; its backup goes into another database."""
+    with images(tmp_path) as podman:
+        podman.build("benchlab-before", taken(tmp_path / "before", BEFORE))
+        with sql(podman) as given:
+            run = ("podman", "run", "--rm", *as_shipped(), *given)
+            manage = (*run, "benchlab", "python", "manage.py")
+            said = podman.run(*run, "benchlab-before", *SERVICE["migrate"]["command"])
+            assert "with password" in said
+            said = podman.run(*run, "benchlab", *SERVICE["migrate"]["command"])
+            assert "with password" not in said
+            podman.run(*manage, "reparse")
+            assert "No damage found." in podman.run(*manage, "doctor")
+            assert "Backup of" in podman.run(*manage, "backup", "/var/lib/benchlab/kept")
+            podman.run(
+                "podman",
+                "exec",
+                "sql",
+                "createdb",
+                "-h",
+                "/run/postgresql",
+                "-U",
+                "benchlab",
+                "other",
+            )
+            other = ("-e", "DATABASE_URL=postgresql://benchlab@/other?host=/run/postgresql")
+            head = ("-e", "BENCHLAB_AUDIT_HEAD=/var/lib/benchlab/other-head.json")
+            there = (*run, *other, *head, "benchlab", "python", "manage.py")
+            said = podman.run(*there, "restore", "/var/lib/benchlab/kept")
+            assert "Restored the backup" in said and "No damage found." in said
+            assert "No damage found." in podman.run(*there, "doctor")
