@@ -251,7 +251,7 @@ def package(request) -> Iterator[Package]:
 
 
 @pytest.mark.night
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(2400)
 @pytest.mark.parametrize("what", ["wheel", "sdist"])
 @pytest.mark.parametrize("package", [11, 12, 13, 14], ids="3.{}".format, indirect=True)
 def test_installed_alone_it_runs_a_first_campaign(package, what, built):
@@ -262,7 +262,7 @@ def test_installed_alone_it_runs_a_first_campaign(package, what, built):
     state = ("--state", str(package.lab))
     said = package.benchlab("up", "--detach", "--port", str(package.port), *state)
     assert f"`benchlab down --state {package.lab}`" in said
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + 900
     while not (outcomes := over(package, state)):
         assert time.monotonic() < deadline, (package.lab / "logs/up.log").read_text()
         time.sleep(2)
