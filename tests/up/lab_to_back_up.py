@@ -6,7 +6,9 @@ import json
 import socket
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.db import connection
+from django.test import Client
 from django.utils import timezone
 
 from benchlab.audit.chain import record
@@ -16,7 +18,9 @@ from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Credential, Device, Host
 from benchlab.runs.models import Attempt, Layout, Measurement
 from benchlab.runs.states import AttemptPhase, LayoutPhase
+from benchlab.team import tokens
 from benchlab.team.models import Team
+from benchlab.team.roles import Role
 from benchlab.vault import decrypt
 from tests.charts import made
 
@@ -69,6 +73,23 @@ def look() -> None:
         "next": _next(Layout._meta.db_table),
     }
     print(json.dumps(found))
+
+
+def show() -> None:
+    """Print, as JSON in the last line, how a campaign's page answers, its figures by the API and in the database, and
+    the key."""
+    person, over = User.objects.get(username="admin"), Campaign.objects.get(name="over")
+    token, key = tokens.make(person, "look", Role.VIEWER)
+    browser = Client(SERVER_NAME="localhost", headers={"Authorization": f"Token {key}"})
+    rows = browser.get(f"/api/results/?campaign={over.pk}")
+    figures = b"".join(rows).decode()
+    token.delete()
+    person_s = Client(SERVER_NAME="localhost")
+    person_s.force_login(person)
+    page = person_s.get(f"/campaigns/{over.pk}/")
+    stored = list(Measurement.objects.order_by("pk").values_list("name", "value"))
+    key = decrypt(bytes(Credential.objects.get().private_key))
+    print(json.dumps([page.status_code, rows.status_code, figures, stored, key]))
 
 
 def _next(table: str) -> int:
