@@ -9,7 +9,7 @@ import django
 from celery import Celery
 from celery.signals import worker_init, worker_ready
 
-from benchlab import fitting, garbage
+from benchlab import compatibility, garbage
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchlab.settings")
 # Django's checks are for development. They load every page: a third of a worker's start, for which the hosts wait.
@@ -27,7 +27,7 @@ app.autodiscover_tasks(["benchlab.engine"])  # which is no app of Django's: it h
 def refuse_what_does_not_fit(**_: Any) -> None:
     """Before the first task. Celery logs what else a receiver raises, and goes on."""
     django.setup(set_prefix=False)
-    if said := fitting.unfit():
+    if said := compatibility.unfit():
         raise SystemExit(said)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
 from agents.plaintext import visible
-from benchlab import fitting
+from benchlab import compatibility
 
 MOST = 100_000  # characters at once
 
@@ -41,6 +41,6 @@ class Command(BaseCommand):
             self.stdout = Plain(out)
         if (err := options.pop("stderr", None)) is not None:
             self.stderr = Plain(err)
-        if not self.any_database and (said := fitting.unfit()):
+        if not self.any_database and (said := compatibility.unfit()):
             raise CommandError(said)
         return super().execute(*args, **options)

@@ -25,7 +25,7 @@ from django.utils import timezone
 from psycopg.conninfo import make_conninfo
 
 from agents.contracts import Reason
-from benchlab import env, fitting
+from benchlab import compatibility, env
 from benchlab.audit.chain import record
 from benchlab.campaigns.models import Campaign
 from benchlab.engine.phases import ending
@@ -151,7 +151,9 @@ def _require_known(said: Manifest) -> None:
     """Raise Trouble for a backup whose tables this BenchLab would not understand, for one of the two is too old."""
     applied = set(said.migrations)
     what = f"The backup ({said.version}, {said.at})"
-    if refused := fitting.newer(what, applied) or old_databases.refusal("The backup", applied):
+    if refused := compatibility.newer(what, applied) or old_databases.refusal(
+        "The backup", applied
+    ):
         raise Trouble(refused)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import uvicorn
 
-from benchlab import env, fitting
+from benchlab import compatibility, env
 from benchlab.web import listening
 from benchlab.web.connections import LimitedProtocol, Limits, limited_protocol
 from benchlab.workers.tally import tally
@@ -62,7 +62,7 @@ def main(words: Sequence[str] | None = None) -> int:
     tally.gauges["streams"] = lambda: protocol.open_connections.open_streams
     # The settings see by it that they are a web server's.
     import_module(APPLICATION.partition(":")[0])
-    if said := fitting.unfit():
+    if said := compatibility.unfit():
         raise SystemExit(said)
     try:
         made = listening.made(options.host, options.port)

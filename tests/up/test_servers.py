@@ -18,7 +18,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from benchlab import fitting
+from benchlab import compatibility
 from benchlab.up import postgres
 from tests.up import servers
 from tests.up.servers import Server
@@ -119,7 +119,7 @@ def test_settings_that_spoil_values_are_named(start, place, setting, value):
         assert own.execute("SELECT to_regclass('django_migrations')").fetchone() == (None,)
         own.execute(todo)
     with psycopg.connect(lab.env["DATABASE_URL"]) as own:
-        assert fitting._of_settings(own) == ""
+        assert compatibility._of_settings(own) == ""
 
 
 @pytest.mark.parametrize(("version", "into"), [(18, 15), (17, 16)])

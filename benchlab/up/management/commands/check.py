@@ -22,7 +22,7 @@ from django.core.management.base import CommandError
 from django.core.management.commands import check
 from django.db import DatabaseError, connection
 
-from benchlab import env, fitting, terminal
+from benchlab import compatibility, env, terminal
 from benchlab.dynamo import listening
 from benchlab.hosts import rotating
 from benchlab.sharing import chromium
@@ -79,7 +79,7 @@ def database() -> str:
         raise Wrong(f"no connection: {str(error).strip()}") from None
     assert row is not None
     version, number, encoding, standby, may_create, user = row
-    if refused := fitting.of_server(number):
+    if refused := compatibility.of_server(number):
         raise Wrong(refused)
     if encoding != "UTF8":
         raise Wrong(f"its encoding is {encoding}: create the database with ENCODING 'UTF8'")
@@ -87,10 +87,10 @@ def database() -> str:
         raise Wrong("it is a standby, which takes no writes: name the primary")
     if not may_create:
         raise Wrong(f"user {user} may not create tables in it: make that user its owner")
-    if refused := fitting.unfit():
+    if refused := compatibility.unfit():
         raise Wrong(refused)
-    tried = f", newer than {fitting.NEWEST}, with which BenchLab was tried"
-    return f"PostgreSQL {version}{tried if number // 10_000 > fitting.NEWEST else ''}"
+    tried = f", newer than {compatibility.NEWEST}, with which BenchLab was tried"
+    return f"PostgreSQL {version}{tried if number // 10_000 > compatibility.NEWEST else ''}"
 
 
 def broker() -> str:

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from benchlab import fitting
+from benchlab import compatibility
 from benchlab.up.bootstrap import ROOT
 from tests.states.test_states import empty_database
 
@@ -68,18 +68,18 @@ def test_servers_do_not_start_on_it(newer, argv):
 
 @pytest.mark.django_db
 def test_what_fits_is_taken():
-    assert fitting.unfit() == ""
+    assert compatibility.unfit() == ""
 
 
 def test_one_that_does_not_answer_is_waited_for(monkeypatch):
     monkeypatch.setitem(connection.settings_dict, "HOST", "/nowhere")
-    assert fitting.unfit() == ""
+    assert compatibility.unfit() == ""
 
 
 @pytest.mark.parametrize(
     ("number", "said"), [(140019, "PostgreSQL 14 is too old"), (150000, ""), (190000, "")]
 )
 def test_servers_that_are_too_old_are_named(number, said):
-    assert fitting.of_server(number).startswith(said) and bool(fitting.of_server(number)) == bool(
-        said
-    )
+    assert compatibility.of_server(number).startswith(said) and bool(
+        compatibility.of_server(number)
+    ) == bool(said)

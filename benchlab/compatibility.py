@@ -1,4 +1,4 @@
-"""Fit of this program and a database: the version of its server, and tables that a newer BenchLab has changed.
+"""Whether this program and a database are compatible: the server's version, and tables that a newer BenchLab changed.
 
 Asked before anything is written: by `prepare`, which `up` and containers run, by the web server, workers and commands.
 """
