@@ -14,6 +14,8 @@ from pathlib import Path
 
 import django
 
+from tests.bench import options
+
 FEW, MANY, ROUNDS, A_MINUTE = 1_000, 100_000, 9, 4
 TARGET_MS, RATIO = 50.0, 5.0  # at MANY runs; against FEW
 TOKEN = "a-token-of-24-letters-or-more"
@@ -28,6 +30,7 @@ WHERE r.campaign_id = ANY(%(campaigns)s)
 
 
 def main() -> int:
+    options.none(__doc__)
     django.setup()
     from django.conf import settings
     from django.core.management import call_command

@@ -8,6 +8,7 @@ from datetime import timedelta
 from io import BytesIO
 
 import pytest
+from django.conf import settings
 from django.core.cache.backends.redis import RedisCache
 from django.utils import timezone
 
@@ -43,7 +44,10 @@ def draft(team, monkeypatch) -> Draft:
 @pytest.mark.slow
 def test_what_a_killed_worker_was_storing_is_stored_once(draft, tmp_path):
     redis, log = redis_url(13), tmp_path / "worker.log"
-    cache, key = RedisCache(redis, {}), f"import-{draft.pk}-stored"
+    cache, key = (
+        RedisCache(redis, {"KEY_PREFIX": settings.INSTALLATION}),
+        f"import-{draft.pk}-stored",
+    )
     cache.delete(key)
     with worker(tmp_path, redis) as first:
         wait_for(lambda: (cache.get(key) or 0) > 5, log, 90)  # its progress, as the page shows it

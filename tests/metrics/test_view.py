@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
+from dataclasses import asdict
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +23,7 @@ from prometheus_client.openmetrics import parser as openmetrics
 
 import benchlab
 from benchlab import env
+from benchlab.audit import heads
 from benchlab.audit.chain import record
 from benchlab.audit.models import Head
 from benchlab.campaigns.models import Campaign
@@ -256,6 +258,10 @@ def test_layouts_that_are_late(team, settings):
 
 def test_an_audit_log_that_was_cut_shows(settings, user, tmp_path):
     settings.BENCHLAB_AUDIT_HEAD = str(tmp_path / "head")
+    # As a migration leaves it: a test that empties all tables takes it along.
+    empty = heads.Told()
+    sealed = asdict(empty) | {"seal": heads.seal(empty)}
+    Head.objects.update_or_create(pk=Head.ONLY, defaults=sealed)
     record("host.create", actor="somebody")
     assert value(read(settings), "audit_head_ok") == 1
     assert value(read(settings), "audit_entries") == Head.objects.get().entries

@@ -42,10 +42,13 @@ def test_who_has_no_result_to_bring_lets_others_go_first(make_layout, monkeypatc
         rows.attempt.phase = phase
         return delays.pop(0)
 
-    crowd = SimpleNamespace(
-        crowded=lambda team: True, put_off=put_off.append, follow=lambda layout_id: None
+    waiting = SimpleNamespace(
+        crowded=lambda team: True,
+        put_off=put_off.append,
+        follow=lambda layout_id: None,
+        drained=False,
     )
-    monkeypatch.setattr(tasks, "waits", crowd)
+    monkeypatch.setattr(tasks, "waits", waiting)
     monkeypatch.setattr(tasks, "_acted", acted)
     tasks.step(layout.pk)
     assert (put_off, len(delays)) == (([layout.pk], 1) if waits else ([], 0))

@@ -116,7 +116,7 @@ def test_the_known_names_are_those_that_are_read():
     """In our sources and in what starts the containers; the rest are names inside hosts' scripts and of tests."""
     places = [*Path("benchlab").rglob("*.py"), Path("docker-compose.yml"), Path("Dockerfile")]
     read = {
-        name
+        name.removesuffix("_FILE")
         for place in places
         for name in re.findall(r"\bBENCHLAB_[A-Z][A-Z_]*[A-Z]\b", place.read_text())
     }

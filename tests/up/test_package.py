@@ -175,15 +175,24 @@ def test_a_wrong_setting_is_told_without_a_traceback(word):
 
 def test_what_a_part_of_up_says_to_put_right_is_told_alone(tmp_path):
     """A traceback once came before the sentence."""
-    log = tmp_path / "prepare.log"
+    state = State(tmp_path)
+    state.create()
+    up = supervisor.Supervisor(state, supervisor.Wish("127.0.0.1", 1, False))
+    log = up.logs.path("prepare")
     log.write_text("of an earlier start\n")
     begins = log.stat().st_size
-    log.write_text(f"{log.read_text()}BENCHLAB_X: no such setting\n")
-    told = supervisor.failure("`prepare` failed", Trouble.exit_code, log, begins)
-    assert str(told) == "BENCHLAB_X: no such setting"
-    assert "failed (exit 1). The end of" in str(supervisor.failure("`x` failed", 1, log, begins))
-    log.write_text("Traceback (most recent call last):\n  ...\nKeyError: 1\n")
-    assert "The end of" in str(supervisor.failure("`x` failed", Trouble.exit_code, log, 0))
+
+    def told(code: int, begins: int) -> str:
+        return str(up.failure("`prepare` failed", "prepare", code, begins))
+
+    try:
+        log.write_text(f"{log.read_text()}BENCHLAB_X: no such setting\n")
+        assert told(Trouble.exit_code, begins) == "BENCHLAB_X: no such setting"
+        assert "failed (exit 1). The end of" in told(1, begins)
+        log.write_text("Traceback (most recent call last):\n  ...\nKeyError: 1\n")
+        assert "The end of" in told(Trouble.exit_code, 0)
+    finally:
+        up.logs.close()
 
 
 @pytest.mark.night
