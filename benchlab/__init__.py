@@ -1,3 +1,3 @@
 """BenchLab: what the team sees and what is remembered."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

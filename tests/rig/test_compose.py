@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -228,3 +229,25 @@ def test_it_says_so_when_the_database_is_away(stack: Stack) -> None:
     assert time.monotonic() - began < 5  # the pool's patience is ten seconds, of each
     stack.podman.compose(stack.env, "start", "postgres")
     stack.until(lambda: stack.ask("/readyz")[0] == 200, 60)
+
+
+def test_a_backup_goes_into_a_new_stack(stack: Stack, tmp_path: Path) -> None:
+    """By the commands of docs/operating.md."""
+    compose = partial(stack.podman.compose, stack.env)
+    manage = partial(compose, "exec", "-T", "web", "python", "manage.py")
+    place, kept = "/var/lib/benchlab/kept", tmp_path / "kept"
+    counted = "SELECT count(*), sum(length(sha256)) FROM runs_artifact"
+    before = stack.rows(counted)
+    manage("backup", place)
+    compose("cp", f"web:{place}", str(kept))
+    for path in (kept, *kept.iterdir()):
+        os.chown(path, 10001, -1)
+    compose("down", "--volumes")
+    restore = ("migrate", "python", "manage.py", "restore", "/kept")
+    compose("run", "--rm", "-T", "-v", f"{kept}:/kept:ro", *restore)
+    stack.podman.up(stack.env)
+    stack.until(lambda: stack.ask("/readyz")[0] == 200, 120)
+    assert stack.rows(counted) == before
+    assert "No damage found." in manage("doctor")
+    manage("reparse")
+    assert stack.rows(counted) == before
