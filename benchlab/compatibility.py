@@ -1,4 +1,4 @@
-"""Whether this program and a database are compatible: the server's version, and tables that a newer BenchLab changed.
+"""Compatibility of this program and a database: the server's version, and tables of a newer BenchLab.
 
 Asked before anything is written: by `prepare`, which `up` and containers run, by the web server, workers and commands.
 """
