@@ -7,7 +7,6 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from urllib.parse import urlsplit
 
@@ -16,15 +15,13 @@ import pytest
 from django.db import connection
 from django.urls import reverse
 
-from benchlab.campaigns.models import Campaign, Workload
+from benchlab.campaigns.models import Campaign
 from benchlab.celery import app
 from benchlab.engine import wishes
-from benchlab.engine.new_campaign import create_campaign
 from benchlab.runs.models import Attempt, Layout, Transition
-from benchlab.topologies.models import Topology
 from benchlab.workers.lease import Lock
 from tests import stack
-from tests.runs import drive, local_host
+from tests.runs import drive
 
 pytestmark = [pytest.mark.night, pytest.mark.django_db(transaction=True)]
 
@@ -79,25 +76,7 @@ def test_a_web_server_ends_streams_and_finishes_uploads(team, web, tmp_path):
 
 
 RUN_S = 30  # as long as another worker takes to start beside it
-WORK = {"rw": "write", "size": 1 << 20, "runtime_s": RUN_S, "ioengine": "psync", "direct": False}
 needs_fio = pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed here")
-
-
-@pytest.fixture
-def runs(team, user, tmp_path) -> Iterator[Campaign]:
-    """One, on this machine."""
-    with local_host.served(tmp_path / "state") as (state, port):
-        host = local_host.register(team, state, port)
-        (tmp_path / "scratch").mkdir()
-        stack = [
-            {"kind": "directory", "options": {"path": str(tmp_path / "scratch")}, "devices": []}
-        ]
-        yield create_campaign(
-            team=team, user=user, name="drained", question="", hosts=[host],
-            topologies=[Topology.objects.create(team=team, name="scratch", stack=stack)],
-            workloads=[Workload.objects.create(team=team, name="fio", tool="fio", options=WORK)],
-            repeats=1, order="as_written", seed=1,
-        )  # fmt: skip
 
 
 def sessions(namespace: int, key: int | None = None) -> set[int]:
@@ -115,11 +94,11 @@ def still_open(pids: set[int]) -> set[int]:
 
 
 @needs_fio
-def test_another_worker_goes_on_at_once(runs, tmp_path):
+def test_another_worker_goes_on_at_once(campaign, tmp_path):
     redis, log = stack.redis_url(15), tmp_path / "worker.log"
     (tmp_path / "other").mkdir()
     with stack.worker(tmp_path, redis) as first:
-        drive.plan_and_start(runs)
+        drive.plan_and_start(campaign)
         stack.wait_for(lambda: Attempt.objects.filter(phase="running").exists(), log, 60)
         with stack.worker(tmp_path / "other", redis):
             stack.wait_for(lambda: len(sessions(Lock.WORKER)) == 2, log, 60)
@@ -148,7 +127,7 @@ def test_another_worker_goes_on_at_once(runs, tmp_path):
 
 
 @pytest.mark.parametrize("wait_s", [0.0, 0.3, 1.0])
-def test_plans_that_were_asked_for_come(runs, tmp_path, wait_s):
+def test_plans_that_were_asked_for_come(campaign, tmp_path, wait_s):
     """The next worker makes them: their message is sent again, or they were ready."""
     redis, log = stack.redis_url(15), tmp_path / "worker.log"
     with stack.worker(tmp_path, redis) as first:

@@ -15,34 +15,16 @@ from statistics import median
 import pytest
 from django.utils import timezone
 
-from benchlab.campaigns.models import Run, Workload
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.campaigns.models import Run
 from benchlab.runs.models import Attempt, Layout, Transition
-from benchlab.topologies.models import Topology
-from tests.runs import drive, local_host
+from tests.chaos.conftest import WRITES
+from tests.runs import drive
 from tests.stack import Process, redis_url, wait_for, worker
 
 pytestmark = [pytest.mark.slow, pytest.mark.one_in(1), pytest.mark.django_db(transaction=True)]
 
-# About six seconds: a pipe's worth of bytes, one synced block after the other would be too fast or too slow to plan.
-WORK = {"rw": "write", "size": 1 << 20, "runtime_s": 6, "ioengine": "psync", "direct": False}
+RUN_S = 6
 KILLS = 5
-
-
-@pytest.fixture
-def campaign(team, user, tmp_path):
-    with local_host.served(tmp_path / "state") as (state, port):
-        host = local_host.register(team, state, port)
-        (tmp_path / "scratch").mkdir()
-        stack = [
-            {"kind": "directory", "options": {"path": str(tmp_path / "scratch")}, "devices": []}
-        ]
-        yield create_campaign(
-            team=team, user=user, name="killed", question="", hosts=[host],
-            topologies=[Topology.objects.create(team=team, name="scratch", stack=stack)],
-            workloads=[Workload.objects.create(team=team, name="fio", tool="fio", options=WORK)],
-            repeats=1, order="as_written", seed=1,
-        )  # fmt: skip
 
 
 def kill(one: Process) -> float:
@@ -80,7 +62,7 @@ def test_what_a_kill_costs_the_host(campaign, tmp_path, others):
     """Seconds until its job is polled again: by the worker that is started in the place of the killed one, or by one
     that lives. The limit is generous; docs/operating.md has what was measured.
     """
-    Run.objects.update(options=WORK | {"runtime_s": 900})
+    Run.objects.update(options=WRITES | {"runtime_s": 900})
     redis, log = redis_url(15), tmp_path / "worker.log"
     took = []
     with ExitStack() as all_of_them:
