@@ -35,11 +35,16 @@ CONFIG = re.compile(rf"{_SECTION}(?: {_SECTION})*")
 class Form:
     """One way to call a program. What is no flag is an operand, and can be a name."""
 
-    alone: str = ""  # flags that take no word
-    taking: Mapping[str, str] = field(default_factory=dict)  # flag -> a word that is no name
-    naming: str = ""  # flags that take a word which can be a name
-    begins: tuple[str, ...] = ()  # words that come first
-    keywords: str = ""  # operands that the program takes for its own words, after the first one
+    # flags that take no word
+    alone: str = ""
+    # flag -> a word that is no name
+    taking: Mapping[str, str] = field(default_factory=dict)
+    # flags that take a word which can be a name
+    naming: str = ""
+    # words that come first
+    begins: tuple[str, ...] = ()
+    # operands that the program takes for its own words, after the first one
+    keywords: str = ""
 
     def names_in(self, words: Sequence[str]) -> list[str] | None:
         """Of each word what can be a name, "" for nothing; None: this is another form."""

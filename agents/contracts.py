@@ -28,21 +28,24 @@ class Unit(StrEnum):
     OPS_PER_SECOND = "op/s"
     SECONDS = "s"
     BYTES = "B"
-    RATIO = "1"  # also plain counts
+    # also plain counts
+    RATIO = "1"
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
     """One figure of a tool's output. `value` is None where the tool printed n/a; `note` says so."""
 
-    name: str  # dotted, lower case: "read.iops", "write.clat.p99"
+    # dotted, lower case: "read.iops", "write.clat.p99"
+    name: str
     value: float | None
     unit: Unit
     labels: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
     # Where the output says so, from 1; 0: nowhere in particular
     line: int = field(default=0, compare=False)
-    output: str = field(default="", compare=False)  # whose line: "stdout", "stderr", "fio.json"
+    # whose line: "stdout", "stderr", "fio.json"
+    output: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +65,12 @@ Argument = str | Secret
 class Claim:
     """A device that a plan wants to destroy: who it must be, and where it was seen."""
 
-    identity: str  # BlockDevice.identity: "wwn:…", "serial:…" or "weak:…"
-    node: str  # "/dev/sdb", as it was when the plan was made
-    size: int  # bytes
+    # BlockDevice.identity: "wwn:…", "serial:…" or "weak:…"
+    identity: str
+    # "/dev/sdb", as it was when the plan was made
+    node: str
+    # bytes
+    size: int
     model: str
 
 
@@ -73,13 +79,15 @@ class Step:
     """One command of a plan. Everything destructive names what it destroys."""
 
     argv: tuple[Argument, ...]
-    says: str  # what it does, for the plan page and the log
+    # what it does, for the plan page and the log
+    says: str
     destroys: tuple[Claim, ...] = ()
     undo: tuple[Step, ...] = ()
     stdin: str = ""
     root: bool = True
     timeout_s: float = 300.0
-    quiet: bool = False  # udev need not read the disks before the next Step that is not
+    # udev need not read the disks before the next Step that is not
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +95,22 @@ class Ask:
     """Task that only a person can do, and the check that shows it is done."""
 
     says: str
-    back: str = ""  # how the person takes it back once the disks are blank
-    check: Step | None = None  # only looks
-    expect: str = ""  # what its output must contain
+    # how the person takes it back once the disks are blank
+    back: str = ""
+    # only looks
+    check: Step | None = None
+    # what its output must contain
+    expect: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """A partition or other piece that a layer below made for a use of a layer above."""
 
-    node: str  # "/dev/disk/by-partlabel/bl17-log-1"
-    size: int  # bytes
+    # "/dev/disk/by-partlabel/bl17-log-1"
+    node: str
+    # bytes
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,18 +121,24 @@ class Target:
     `mount` the directory made by the layer below. `stripe_unit` (bytes) times `stripe_count` is the full stripe.
     """
 
-    name: str  # the layout's own prefix, "bl17": every VG, array, pool, label and mount point carries it
+    # the layout's own prefix, "bl17": every VG, array, pool, label and mount point carries it
+    name: str
     devices: Mapping[str, tuple[Claim, ...]] = field(default_factory=dict)
-    parts: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)  # by use, like devices
+    # by use, like devices
+    parts: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
     volume: str = ""
-    pool: str = ""  # the zpool made by the layer below
+    # the zpool made by the layer below
+    pool: str = ""
     mount: str = ""
     size: int = 0
     stripe_unit: int = 0
     stripe_count: int = 0
-    parity: int = 0  # disks of each full stripe that hold it, where a pool's volumes reckon with it
-    notes: tuple[str, ...] = ()  # facts worth recording: "sunit from the layer below: 4 KiB"
-    kept: Mapping[str, str] = field(default_factory=dict)  # what this layer's plan kept: see Plan
+    # disks of each full stripe that hold it, where a pool's volumes reckon with it
+    parity: int = 0
+    # facts worth recording: "sunit from the layer below: 4 KiB"
+    notes: tuple[str, ...] = ()
+    # what this layer's plan kept: see Plan
+    kept: Mapping[str, str] = field(default_factory=dict)
 
 
 def claims_of(target: Target) -> tuple[Claim, ...]:
@@ -144,8 +163,10 @@ class Plan:
 class Use:
     """Disks of one use in a layer: their purpose, and the least and greatest number of them."""
 
-    says: str  # "disks of the stripe"
-    least: int = 1  # 0: may be left out
+    # "disks of the stripe"
+    says: str
+    # 0: may be left out
+    least: int = 1
     most: int = 256
 
 
@@ -153,8 +174,10 @@ class Use:
 class Progress:
     """Something that the kernel does by itself and a layer waits for: resync, reshape, flush."""
 
-    says: str  # "resync of bl17"
-    done: float  # 0 to 1
+    # "resync of bl17"
+    says: str
+    # 0 to 1
+    done: float
     eta_s: float | None = None
 
 
@@ -165,9 +188,11 @@ class Need:
     program: str
     # OS family ("debian", "rhel", "freebsd") -> package
     packages: Mapping[str, str] = field(default_factory=dict)
-    version_argv: tuple[str, ...] = ()  # empty: program --version
+    # empty: program --version
+    version_argv: tuple[str, ...] = ()
     minimum: str = ""
-    places: tuple[str, ...] = ()  # directories beside PATH where it may be; shell patterns
+    # directories beside PATH where it may be; shell patterns
+    places: tuple[str, ...] = ()
     # OS family -> the program that does it there; "": one that is always there
     instead: Mapping[str, str] = field(default_factory=dict)
 
@@ -177,24 +202,31 @@ class Job:
     """One run of a tool, as it is started detached on the host in its own spool directory (the cwd)."""
 
     argv: tuple[str, ...]
-    outputs: tuple[str, ...] = ()  # files it writes into the cwd, fetched beside stdout and stderr
+    # files it writes into the cwd, fetched beside stdout and stderr
+    outputs: tuple[str, ...] = ()
     # Files laid into the cwd before it starts
     inputs: Mapping[str, bytes] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     expected_s: float = 0.0
     timeout_s: float = 3600.0
-    writes: int | None = None  # bytes it will write at most, None when nobody can tell
+    # bytes it will write at most, None when nobody can tell
+    writes: int | None = None
     drop_caches: bool = True
     root: bool = True
     # True: started by root, but run as a user of its own that may open `place` and nothing else that is not everybody's
     unprivileged: bool = False
-    why_root: str = ""  # why not, for the record
-    place: str = ""  # path of the device or directory that it works on
-    program: str = ""  # the one that a person named; empty: argv[0]
-    room: int = 0  # bytes that it takes of the directory; 0: unknown
+    # why not, for the record
+    why_root: str = ""
+    # path of the device or directory that it works on
+    place: str = ""
+    # the one that a person named; empty: argv[0]
+    program: str = ""
+    # bytes that it takes of the directory; 0: unknown
+    room: int = 0
     # It lays out what it measures, and its script asks once for the page cache to be dropped in between
     lays_out: bool = False
-    keeps: bool = False  # what it leaves in the directory is for the next one there
+    # what it leaves in the directory is for the next one there
+    keeps: bool = False
     # Files below /proc/sys in which anything but 0 leaves what it does to root
     must_be_off: tuple[str, ...] = ()
 
@@ -206,14 +238,21 @@ class Access:
     reads: bool | None = None
     writes: bool | None = None
     random: bool | None = None
-    block: int | None = None  # B, of the smallest request
-    direct: bool | None = None  # past the page cache
-    synced: bool | None = None  # each write is made durable before the next
-    compressible: bool | None = None  # its buffers are zeros or repeat themselves
-    size: int | None = None  # B that it goes over
-    ramp_s: float | None = None  # not measured, before what is
+    # B, of the smallest request
+    block: int | None = None
+    # past the page cache
+    direct: bool | None = None
+    # each write is made durable before the next
+    synced: bool | None = None
+    # its buffers are zeros or repeat themselves
+    compressible: bool | None = None
+    # B that it goes over
+    size: int | None = None
+    # not measured, before what is
+    ramp_s: float | None = None
     runtime_s: float | None = None
-    outstanding: int | None = None  # I/Os, over all its workers
+    # I/Os, over all its workers
+    outstanding: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +262,10 @@ class SameWork:
     Other options (how long, on how large a file, past the page cache or not) are told where they differ.
     """
 
-    options: tuple[str, ...] = ()  # each must be told, unless it is swept
-    more: tuple[object, ...] = ()  # equal as they are
+    # each must be told, unless it is swept
+    options: tuple[str, ...] = ()
+    # equal as they are
+    more: tuple[object, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +273,8 @@ class Ran:
     """Result of a command on the host."""
 
     argv: tuple[Argument, ...]
-    exit_code: int  # 128 + n for signal n
+    # 128 + n for signal n
+    exit_code: int
     stdout: bytes
     stderr: bytes
     seconds: float = 0.0
@@ -266,7 +308,8 @@ class Watch:
     # The lines (a shell pattern) at which the clock is read; others get the time of the last such line. Reading it
     # costs nothing on Linux and three forks on FreeBSD: name the first line of a report where it has one.
     begins: str = "*"
-    families: tuple[str, ...] = ()  # OS families on which it is run; empty: on all
+    # OS families on which it is run; empty: on all
+    families: tuple[str, ...] = ()
     # Run only where a file of any of these patterns is, when the job starts
     where: tuple[str, ...] = ()
 
@@ -281,18 +324,22 @@ class Frame:
     """One tick of the sampler: seconds of the host's monotonic clock, and the text of each file and Watch."""
 
     at: float
-    files: Mapping[str, str]  # path, or Watch.key -> text
+    # path, or Watch.key -> text
+    files: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
     """One metric of one device over the run. `times` are seconds since the run's first frame, at interval ends."""
 
-    device: str  # kernel name; "" for the whole host
-    metric: str  # "read.iops", "util", "cpu.user"
+    # kernel name; "" for the whole host
+    device: str
+    # "read.iops", "util", "cpu.user"
+    metric: str
     unit: Unit
     times: tuple[float, ...]
-    values: tuple[float, ...]  # NaN where unknown (hot-plugged, counter reset)
+    # NaN where unknown (hot-plugged, counter reset)
+    values: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +349,8 @@ class Histogram:
     Rising, and none is empty: where one does not begin at the end of the last, nothing was between.
     """
 
-    name: str  # as that of a Metric, without the statistic: "read.clat", "sync.lat"
+    # as that of a Metric, without the statistic: "read.clat", "sync.lat"
+    name: str
     lows: tuple[float, ...]
     highs: tuple[float, ...]
     counts: tuple[int, ...]
@@ -313,16 +361,20 @@ class Histogram:
 class Timing:
     """Start and end of a job by its host's clocks: a tool needs them to place its own times."""
 
-    started: float  # seconds of the host's monotonic clock, as Frame.at
+    # seconds of the host's monotonic clock, as Frame.at
+    started: float
     ended: float
-    epoch: float | None  # the start by the wall clock; None where that was set meanwhile
+    # the start by the wall clock; None where that was set meanwhile
+    epoch: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
     """A span of a run with a name. A tool tells it in seconds since its job began; stored it is on Series' clock."""
 
-    name: str  # "measured", "ramp", "one.fdatasync"
+    # "measured", "ramp", "one.fdatasync"
+    name: str
     start: float
     end: float
-    measured: bool = True  # False: before what was measured (file layout, ramp); no mean is over it
+    # False: before what was measured (file layout, ramp); no mean is over it
+    measured: bool = True

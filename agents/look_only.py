@@ -37,11 +37,14 @@ class Form:
     """One way to call a program: flags that stand alone, flags with the word that follows, and operands."""
 
     alone: str = ""
-    taking: tuple[tuple[str, str], ...] = ()  # flag (a pattern), and what may follow
-    operands: str = ""  # of each; "" takes none
+    # flag (a pattern), and what may follow
+    taking: tuple[tuple[str, str], ...] = ()
+    # of each; "" takes none
+    operands: str = ""
     least: int = 0
     most: int = 99
-    begins: tuple[str, ...] = ()  # words that come first
+    # words that come first
+    begins: tuple[str, ...] = ()
 
     def fits(self, words: Sequence[str]) -> bool:
         if tuple(words[: len(self.begins)]) != self.begins:

@@ -9,7 +9,8 @@ import re
 CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-MOST = 8000  # characters of a message; a page with a line of megabytes stands still
+# characters of a message; a page with a line of megabytes stands still
+MOST = 8000
 MOST_OF_FILE = 64 * 1024
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 
-HALF = 16  # hex digits of a UUID that say whose it is; the rest says what it names
+# hex digits of a UUID that say whose it is; the rest says what it names
+HALF = 16
 
 
 def uuid_of(layout: str, *what: str) -> str:

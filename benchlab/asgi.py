@@ -88,7 +88,8 @@ def load_all() -> None:
     get_resolver().url_patterns  # noqa: B018
     app.loader.import_default_modules()
     app.finalize()
-    with app.connection_for_write() as connection:  # which opens none
+    # which opens none
+    with app.connection_for_write() as connection:
         _ = connection.transport, app.amqp.producer_pool, app.events.Dispatcher
 
 

@@ -20,7 +20,8 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 # Celery closes a thread's connection to the database after each task. That costs little: what there is much of, steps
 # of layouts and files of uploads, has threads and connections of its own (workers/turns.py).
 app.autodiscover_tasks()
-app.autodiscover_tasks(["benchlab.engine"])  # which is no app of Django's: it has no models
+# which is no app of Django's: it has no models
+app.autodiscover_tasks(["benchlab.engine"])
 
 
 @worker_init.connect

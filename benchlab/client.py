@@ -22,11 +22,14 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 TRIES = 6
 TIMEOUT_S = 120.0
-AGAIN = (429, 502, 503, 504)  # for a while: what was asked is asked again
+# for a while: what was asked is asked again
+AGAIN = (429, 502, 503, 504)
 POLL_S = 5.0
-PLAN_S, PLAN_POLL_S = 600.0, 1.0  # a worker reads the facts of every host before it plans
+# a worker reads the facts of every host before it plans
+PLAN_S, PLAN_POLL_S = 600.0, 1.0
 OVER = ("done", "cancelled")
-BAR = 30  # characters
+# characters
+BAR = 30
 
 
 class LabError(Exception):
@@ -103,7 +106,8 @@ class Lab:
         """Every row of a list, page by page."""
         told = self.get(path, {"page_size": 200, **filters, "cursor": ""})
         yield from told["results"]
-        while told["next"]:  # whatever name a proxy gave the lab in there, it is asked by ours
+        # whatever name a proxy gave the lab in there, it is asked by ours
+        while told["next"]:
             told = json.loads(self._send("GET", f"{path}?{urlsplit(told['next']).query}"))
             yield from told["results"]
 

@@ -12,7 +12,8 @@ from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 from psycopg import sql
 
-Step = tuple[str, str]  # app, name of a migration
+# app, name of a migration
+Step = tuple[str, str]
 
 # Versions of PostgreSQL: none before is taken, and with none later BenchLab was tried.
 OLDEST, NEWEST = 15, 18

@@ -245,7 +245,8 @@ def _split(name: str, url: str, schemes: Sequence[str], expected: str) -> SplitR
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError as error:  # a bracket that is not closed, or a port that is none
+    except ValueError as error:
+        # a bracket that is not closed, or a port that is none
         raise ImproperlyConfigured(f"{name}: expected {expected}: {error}") from None
     if parts.scheme not in schemes or port == 0:
         got = f"{parts.scheme}://…" if "://" in url else "no URL"

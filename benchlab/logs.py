@@ -14,9 +14,12 @@ from agents.plaintext import one_line, visible
 from benchlab import log_context
 from benchlab.team.log_filter import without_links
 
-INDENT = "    | "  # before each further line of a traceback: no event begins like that
-TRACE_MAX = 20_000  # characters
-IDS_MAX = 100  # characters: a longer list of ids is in JSON only
+# before each further line of a traceback: no event begins like that
+INDENT = "    | "
+# characters
+TRACE_MAX = 20_000
+# characters: a longer list of ids is in JSON only
+IDS_MAX = 100
 
 
 class OneLine(logging.Formatter):

@@ -17,7 +17,8 @@ from django.views.decorators.cache import never_cache
 from benchlab.web.errors import RETRY_S
 from benchlab.workers import beats
 
-SILENT_S = 30.0  # a worker sweeps every second
+# a worker sweeps every second
+SILENT_S = 30.0
 NEVER = "never seen"
 # Whoever asks gives up after a few seconds
 CONNECT_S = 1.0
@@ -62,7 +63,8 @@ def database() -> str:
     """Of the pool where there is one, as a page would get it, but without a page's patience."""
     pool = getattr(connection, "pool", None)
     if pool:
-        pool.open()  # no page may have been asked for yet
+        # no page may have been asked for yet
+        pool.open()
     try:
         with pool.connection(CONNECT_S) if pool else _connect() as own:
             own.execute("SELECT 1")

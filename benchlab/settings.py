@@ -179,11 +179,13 @@ CACHES = {
     }
 }
 
-TOP_BAR_S = 3.0  # what the top bar of a page tells is this old at most
+# what the top bar of a page tells is this old at most
+TOP_BAR_S = 3.0
 
 PASSWORD_HASHERS = [
     f"django.contrib.auth.hashers.{name}"
-    for name in ("Argon2PasswordHasher", "PBKDF2PasswordHasher")  # the second: of older accounts
+    # the second: of older accounts
+    for name in ("Argon2PasswordHasher", "PBKDF2PasswordHasher")
 ]
 _VALIDATORS: dict[str, dict[str, int]] = {
     "UserAttributeSimilarityValidator": {},
@@ -203,9 +205,11 @@ ACCOUNT_ADAPTER = "benchlab.team.adapters.Accounts"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
-ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False  # nobody could sign up
+# nobody could sign up
+ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "[BenchLab] "
-ACCOUNT_SESSION_REMEMBER = None  # the person says so: else the session ends with the browser
+# the person says so: else the session ends with the browser
+ACCOUNT_SESSION_REMEMBER = None
 ACCOUNT_LOGOUT_REDIRECT_URL = "login"
 ACCOUNT_FORMS = {
     "change_password": "benchlab.pages.team.passwords.ChangePassword",
@@ -256,9 +260,11 @@ STORAGES = {
         else "django.contrib.staticfiles.storage.StaticFilesStorage"
     },
 }
-DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20  # without files; those: benchlab/imports/receiving.py
+# without files; those: benchlab/imports/receiving.py
+DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20
 DATA_UPLOAD_MAX_NUMBER_FILES = 2000
-DATA_UPLOAD_MAX_NUMBER_FIELDS = 5000  # an import's page has eight for each of its results
+# an import's page has eight for each of its results
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 5000
 
 SESSION_ENGINE = "benchlab.team.sessions"
 SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"sessionid-{INSTALLATION}", f"csrftoken-{INSTALLATION}"
@@ -378,9 +384,12 @@ BENCHLAB_METRICS_TOKEN = env.token("BENCHLAB_METRICS_TOKEN")
 BENCHLAB_FORBID_NETS = env.networks("BENCHLAB_FORBID_NETS", reach.NEVER)
 
 # The console for dynamos that log in by themselves (benchlab/dynamo/listening.py); off unless both are set.
-BENCHLAB_DYNAMO_LISTEN = env.text("BENCHLAB_DYNAMO_LISTEN")  # address:port, as 0.0.0.0:1066
-BENCHLAB_DYNAMO_ALLOW = env.words("BENCHLAB_DYNAMO_ALLOW")  # addresses or networks
-BENCHLAB_DYNAMO_TEAM = env.text("BENCHLAB_DYNAMO_TEAM")  # whose hosts they become; the first team's
+# address:port, as 0.0.0.0:1066
+BENCHLAB_DYNAMO_LISTEN = env.text("BENCHLAB_DYNAMO_LISTEN")
+# addresses or networks
+BENCHLAB_DYNAMO_ALLOW = env.words("BENCHLAB_DYNAMO_ALLOW")
+# whose hosts they become; the first team's
+BENCHLAB_DYNAMO_TEAM = env.text("BENCHLAB_DYNAMO_TEAM")
 
 # A file for the audit log's head, best where the database's backups do not go; "" keeps none (benchlab/audit/heads.py).
 BENCHLAB_AUDIT_HEAD = env.text("BENCHLAB_AUDIT_HEAD")
@@ -394,7 +403,9 @@ CHROMIUM = env.program(
 CHROMIUM_SANDBOX = env.flag("BENCHLAB_CHROMIUM_SANDBOX", True)
 
 # How the engine waits. Seconds.
-BENCHLAB_GRACE_DAYS = env.number("BENCHLAB_GRACE_DAYS", 14)  # what is deleted can be brought back
-BENCHLAB_POLL_S = 2.0  # one poll of a running job lasts at most this long on the host
+# what is deleted can be brought back
+BENCHLAB_GRACE_DAYS = env.number("BENCHLAB_GRACE_DAYS", 14)
+# one poll of a running job lasts at most this long on the host
+BENCHLAB_POLL_S = 2.0
 # Silence beyond a job's own limit
 BENCHLAB_LOST_AFTER_S = env.number("BENCHLAB_LOST_AFTER_S", 900, 1)

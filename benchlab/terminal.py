@@ -10,7 +10,8 @@ from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 from agents.plaintext import visible
 from benchlab import compatibility
 
-MOST = 100_000  # characters at once
+# characters at once
+MOST = 100_000
 
 
 class Plain(OutputWrapper):

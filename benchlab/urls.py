@@ -14,21 +14,31 @@ urlpatterns = [
     path("healthz", healthy, name="healthz"),
     path("readyz", ready, name="readyz"),
     path("", include("benchlab.metrics.urls")),
-    path("", include("benchlab.pages.team.urls")),  # /login/, /account/, /team/, /join/, /site/
-    path("", include("benchlab.pages.campaigns.urls")),  # / and /campaigns/, /workloads/
+    # /login/, /account/, /team/, /join/, /site/
+    path("", include("benchlab.pages.team.urls")),
+    # / and /campaigns/, /workloads/
+    path("", include("benchlab.pages.campaigns.urls")),
     path("hosts/", include("benchlab.pages.hosts.urls")),
     path("topologies/", include("benchlab.pages.topologies.urls")),
     path("runs/", include("benchlab.pages.runs.urls")),
     path("search/", include("benchlab.pages.search.urls")),
-    path("", include("benchlab.charts.urls")),  # /runs/, /compare/
-    path("", include("benchlab.pages.findings.urls")),  # /findings/
-    path("", include("benchlab.pages.answers.urls")),  # /campaigns/1/answers/
-    path("", include("benchlab.imports.urls")),  # /import/, /library/
-    path("", include("benchlab.dynamo.urls")),  # /dynamo/ and files of IOmeter's
-    path("docs/look/", include("benchlab.pages.look.urls")),  # before the documents: it is none
-    path("", include("benchlab.pages.documents.urls")),  # /docs/
+    # /runs/, /compare/
+    path("", include("benchlab.charts.urls")),
+    # /findings/
+    path("", include("benchlab.pages.findings.urls")),
+    # /campaigns/1/answers/
+    path("", include("benchlab.pages.answers.urls")),
+    # /import/, /library/
+    path("", include("benchlab.imports.urls")),
+    # /dynamo/ and files of IOmeter's
+    path("", include("benchlab.dynamo.urls")),
+    # before the documents: it is none
+    path("docs/look/", include("benchlab.pages.look.urls")),
+    # /docs/
+    path("", include("benchlab.pages.documents.urls")),
     path("audit/", include("benchlab.pages.audit.urls")),
-    path("", include("benchlab.sharing.urls")),  # /talk/, /views/, /shares/, /activity/, /s/
+    # /talk/, /views/, /shares/, /activity/, /s/
+    path("", include("benchlab.sharing.urls")),
     # …/rename/, /archive/, /delete/ of three nouns, /deleted/
     path("", include("benchlab.lifecycle.urls")),
     path("api/", include("benchlab.rest.urls")),

@@ -33,7 +33,8 @@ ELSEWHERE: dict[str, dict[str, str]] = {
 # In an installer's environment: whoever ends all that runs for us on this machine waits for it instead.
 FINISHES = {"BENCHLAB_FINISHES": "yes"}
 OLD_RHEL = re.compile(r"(?:CentOS|Red Hat|Oracle|Scientific)\D*[67]\b")
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._@-]*")  # never an option
+# never an option
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._@-]*")
 TROUBLES = (
     (
         r"Could not get lock|is another process using it|Another app is currently holding|"

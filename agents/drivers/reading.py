@@ -11,14 +11,16 @@ from agents.drivers import registry
 from agents.drivers.protocols import Reader
 from agents.texts.found import Found, Places, Reading, Unread
 
-SHOWN = 120  # characters of an unread line
+# characters of an unread line
+SHOWN = 120
 
 
 def read(text: str, name: str = "") -> Reading:
     """`name`: the file's, which tells fio's logs apart. Line numbers are those of `text`, from 1."""
     if one := _alone(text, name):
         return Reading((one,), ())
-    plain = text.replace("\xa0", " ")  # as web pages have it; readers know it themselves
+    # as web pages have it; readers know it themselves
+    plain = text.replace("\xa0", " ")
     readers = [one for one in registry.all_readers().values() if may_hold(plain, one)]
     seen = [one for reader in readers for one in reader.find(text, name)]
     found = sorted(_apart(seen), key=lambda one: one.first)
@@ -54,7 +56,8 @@ def _apart(seen: Iterable[Found]) -> list[Found]:
 def _unread(text: str, found: list[Found]) -> Iterable[Unread]:
     """Runs of lines that belong to no result and are not empty; an empty line does not end one."""
     parts = {part for one in found for part in ((one.first, one.last), *one.also)}
-    places, behind = Places(text), 0  # the last line that was seen to
+    # the last line that was seen to
+    places, behind = Places(text), 0
     for first, last in sorted(parts):
         if first > behind + 1:
             yield from _told(text, places, behind + 1, first)

@@ -36,7 +36,8 @@ def load(package: ModuleType) -> dict[str, Any]:
     drivers: dict[str, Any] = {}
     for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda found: found.name):
         if info.name.startswith("_"):
-            continue  # _template.py is for reading
+            # _template.py is for reading
+            continue
         module = import_module(f"{package.__name__}.{info.name}")
         if missing := [name for name in members(CONTRACT[package]) if not hasattr(module, name)]:
             raise ImportError(f"{module.__name__} lacks {', '.join(missing)}")
@@ -279,7 +280,8 @@ def steady(kind: str, given: Mapping[str, Any]) -> bool:
         return False
     try:
         return driver.steady(options.build(driver.Options, given))
-    except OptionsError:  # those of an earlier release
+    except OptionsError:
+        # those of an earlier release
         return False
 
 

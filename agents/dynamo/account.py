@@ -38,7 +38,8 @@ class Update(NamedTuple):
 class Active(NamedTuple):
     """A worker that took part."""
 
-    number: int  # from 1
+    # from 1
+    number: int
     access: AccessSpec
     targets: Tuple[Target, ...]
 
@@ -51,8 +52,10 @@ class Measured(NamedTuple):
     manager: ManagerResults
     results: Tuple[WorkerResults, ...]
     updates: Tuple[Update, ...]
-    began: float  # RECORD_ON went out
-    ended: float  # the answer to RECORD_OFF was there
+    # RECORD_ON went out
+    began: float
+    # the answer to RECORD_OFF was there
+    ended: float
     rate: Rate
     notes: Dict[str, object]
 
@@ -102,7 +105,8 @@ class _Account:
         self._targets: List[Tuple[Target, ...]] = []
         self._updates: List[Update] = []
         self._began: Optional[float] = None
-        self._off: Optional[Poll] = None  # its ticks are not known yet
+        # its ticks are not known yet
+        self._off: Optional[Poll] = None
 
     def log_in(self, record: Record) -> None:
         if record.kind == "<" and record.wire == wire.DATA_BYTES:

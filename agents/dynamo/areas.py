@@ -9,21 +9,25 @@ from agents.dynamo.messages import AccessSpec, Target
 from agents.dynamo.specs import Trial
 from agents.dynamo.wire import DynamoError
 
-DIRECTORY = "iometer"  # ours in a mounted layout: iometer1, iometer2, … with dynamo's file in each
+# ours in a mounted layout: iometer1, iometer2, … with dynamo's file in each
+DIRECTORY = "iometer"
 
 
 class Wish(NamedTuple):
     """The settings, as agents/tools/dynamo.py writes them into its config file."""
 
     binary: str
-    access: Tuple[str, ...]  # lines as in an .icf file
+    # lines as in an .icf file
+    access: Tuple[str, ...]
     mount: str = ""
     volume: str = ""
     workers: int = 1
-    targets: int = 1  # files or slices; of each worker if `own`
+    # files or slices; of each worker if `own`
+    targets: int = 1
     own: bool = False
     outstanding: int = 1
-    size: int = 1 << 30  # bytes of each target; 0: what there is of a volume
+    # bytes of each target; 0: what there is of a volume
+    size: int = 1 << 30
     pattern: int = 1
     ramp: float = 0.0
     duration: float = 60.0

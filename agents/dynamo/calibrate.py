@@ -11,8 +11,10 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from agents.dynamo.wire import DynamoError
 
-TOLERANCE = 0.005  # a rate that is wrong by no more is not touched
-SHORTEST = 0.5  # seconds between two polls that can say anything
+# a rate that is wrong by no more is not touched
+TOLERANCE = 0.005
+# seconds between two polls that can say anything
+SHORTEST = 0.5
 # Relative error of a measurement whose answers took long, at most, as seen with the real dynamo (0.6 %)
 USUAL_ERROR = 0.01
 # Seconds by which one of two readings comes later than the other at most on a busy machine: a real dynamo that shared
@@ -21,8 +23,10 @@ USUAL_ERROR = 0.01
 JITTER = 0.03
 # Relative uncertainty above which the clock is not called right: two runs differ by as much anyway
 KNOWN = 0.02
-READINGS = 8  # at each end of a test that are compared with those at the other
-APART = 0.01  # two workers' clocks may differ by so much before they are called unsynchronised
+# at each end of a test that are compared with those at the other
+READINGS = 8
+# two workers' clocks may differ by so much before they are called unsynchronised
+APART = 0.01
 
 
 class Poll(NamedTuple):
@@ -44,7 +48,8 @@ class Rate(NamedTuple):
 
     reported: float
     measured: Optional[float]
-    doubt: float  # relative: how far the true rate may be from `measured`
+    # relative: how far the true rate may be from `measured`
+    doubt: float
     used: float
 
     @property

@@ -22,17 +22,21 @@ from typing import Any, Generator, List, NamedTuple, Optional, Tuple, Union
 
 from agents.dynamo.wire import SIZES, DynamoError, Inbox
 
-CANCELLING = 20.0  # s; dynamo looks at its preparation every 3 s, and was seen to take 5.5 s
+# s; dynamo looks at its preparation every 3 s, and was seen to take 5.5 s
+CANCELLING = 20.0
 KINDS = {"M": "message", "D": "data"}
 
 
 class Send(NamedTuple):
     """A step: messages to send, and what must come back. The script gets an Answer."""
 
-    says: str  # what is being done, for errors: "starting the workers"
+    # what is being done, for errors: "starting the workers"
+    says: str
     parts: Tuple[bytes, ...]
-    awaits: str = ""  # one letter for each: M an 8-byte message, D a data message
-    timeout: float = 0.0  # seconds; 0: none
+    # one letter for each: M an 8-byte message, D a data message
+    awaits: str = ""
+    # seconds; 0: none
+    timeout: float = 0.0
     # Sent when somebody stops the session meanwhile; the awaited answer then comes early
     cancel: bytes = b""
 
@@ -106,7 +110,8 @@ class Console:
         self._step: Optional[Step] = None
         self._came: List[Tuple[bytes, float]] = []
         self._sent_at = 0.0
-        self._cancel = ""  # "": nobody asked, "asked", "thrown"
+        # "": nobody asked, "asked", "thrown"
+        self._cancel = ""
         self._send: List[bytes] = []
         self._events: List[object] = []
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-SHARE = 0.02  # they agreed to 0.3 % where all was well
-MORE = 0.03  # with 256 in flight the kernel was seen to count as much more
-OTHERS = 64 << 10  # B/s: a journal that is written beside
-CLOCK = 0.02  # s: two readings of a clock that goes by hundredths
+# they agreed to 0.3 % where all was well
+SHARE = 0.02
+# with 256 in flight the kernel was seen to count as much more
+MORE = 0.03
+# B/s: a journal that is written beside
+OTHERS = 64 << 10
+# s: two readings of a clock that goes by hundredths
+CLOCK = 0.02
 # I/Os at most that may have been counted on one side only, where recording began and ended
 EDGES = 256
 

@@ -119,7 +119,8 @@ class _Run:
         self._wanted, self._here, self._found = wanted, here, found
         self._writer, self._work = writer, work
         self._live = Live(work / LIVE, clock())
-        self.laid_out = False  # the files were seen to be whole
+        # the files were seen to be whole
+        self.laid_out = False
 
     def whole(self, binary: str) -> None:
         # the name tells ours from another dynamo that finds our port

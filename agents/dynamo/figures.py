@@ -35,10 +35,14 @@ class Way(NamedTuple):
     ios: int
     bytes: int
     errors: int
-    iops: float  # 1/s
-    bandwidth: float  # B/s
-    waited: float  # s: all latencies together
-    slowest: float  # s
+    # 1/s
+    iops: float
+    # B/s
+    bandwidth: float
+    # s: all latencies together
+    waited: float
+    # s
+    slowest: float
 
     @property
     def mean(self) -> Optional[float]:
@@ -49,8 +53,10 @@ class Way(NamedTuple):
 class Figures(NamedTuple):
     reads: Way
     writes: Way
-    seconds: float  # measured time, the longest
-    bins: Tuple[int, ...]  # () where dynamo keeps none
+    # measured time, the longest
+    seconds: float
+    # () where dynamo keeps none
+    bins: Tuple[int, ...]
 
     @property
     def all(self) -> Way:

@@ -16,15 +16,18 @@ from typing import Dict, List, NamedTuple, Sequence
 
 from agents.dynamo.wire import DynamoError
 
-BLKSSZGET = 0x1268  # ioctl: the logical block
-SECTOR = 512  # the kernel counts in these, whatever the disk has
+# ioctl: the logical block
+BLKSSZGET = 0x1268
+# the kernel counts in these, whatever the disk has
+SECTOR = 512
 NO_MHZ = "/proc/cpuinfo has no 'cpu MHz', without which dynamo does not start: it needs an x86 host"
 LIBAIO = "libaio.so.1"
 INSTALL_LIBAIO = "install libaio (package libaio1, libaio1t64 or libaio)"
 # Debian 13's and Ubuntu 24.04's name of it; on x86-64 nothing else changed in it.
 RENAMED_LIBAIO = tuple(f"{top}/x86_64-linux-gnu/{LIBAIO}t64" for top in ("/usr/lib", "/lib"))
 X86_64 = b"\x7fELF\x02"
-SPARE = 64 << 20  # bytes to be left free: a file system that is full to the brim is another one
+# bytes to be left free: a file system that is full to the brim is another one
+SPARE = 64 << 20
 
 
 class Place(NamedTuple):
@@ -32,8 +35,10 @@ class Place(NamedTuple):
 
     sector: int
     block: int
-    size: int  # bytes: free in a file system, or all of a device
-    device: str  # "253:3" as in /proc/diskstats; "" where there is none
+    # bytes: free in a file system, or all of a device
+    size: int
+    # "253:3" as in /proc/diskstats; "" where there is none
+    device: str
 
 
 def directory(path: str) -> Place:

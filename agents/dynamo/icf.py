@@ -22,7 +22,8 @@ SECTOR, BLOCK = (
     4096,
 )
 MOST_POINTS = 64
-IDLE = "Idle"  # IOmeter's own specification, which no file has
+# IOmeter's own specification, which no file has
+IDLE = "Idle"
 VERSION = re.compile(r"\s*Version (\d{1,8})\.(\d{1,4})\.(\d{1,4})\s*$")
 SECTION = re.compile(
     r"^\s*'(TEST SETUP|ACCESS SPECIFICATIONS|MANAGER LIST|RESULTS DISPLAY) =",
@@ -43,8 +44,10 @@ class Workload:
     options: Mapping[str, Any]
     sweep: Mapping[str, Sequence[int]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    trouble: str = ""  # why it cannot be run
-    description: str = ""  # the file's Test Description
+    # why it cannot be run
+    trouble: str = ""
+    # the file's Test Description
+    description: str = ""
     # Where the file says it, from 1; the settings that all share stand elsewhere. 0: of no file.
     first: int = field(default=0, compare=False)
     last: int = field(default=0, compare=False)

@@ -11,7 +11,8 @@ from agents.dynamo.messages import AccessLine, AccessSpec
 
 ASSIGNMENTS = {"none": 0, "all": 1, "disk": 2, "net": 3}
 NUMBER = re.compile(r"\d{1,15}")
-SEED = re.compile(r"\d{1,20}")  # of 64 bits
+# of 64 bits
+SEED = re.compile(r"\d{1,20}")
 SWITCHES = {"ENABLED": True, "DISABLED": False}
 
 
@@ -30,13 +31,16 @@ class Worker:
     name: str
     disk: bool = True
     outstanding: int = 1
-    sectors: int = 0  # of 512 bytes; 0: everything
+    # of 512 bytes; 0: everything
+    sectors: int = 0
     start: int = 0
     pattern: int = 0
     specs: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
-    transactions: int = 0  # per connection, where "test connection rate" is on; 0: it is off
-    seed: int | None = None  # where "use fixed seed" is on
+    # per connection, where "test connection rate" is on; 0: it is off
+    transactions: int = 0
+    # where "use fixed seed" is on
+    seed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,8 @@ class Config:
     description: str = ""
     run_s: int = 0
     ramp_s: int = 0
-    disk_workers: int | None = 0  # None: one for each CPU
+    # None: one for each CPU
+    disk_workers: int | None = 0
     test_type: str = "NORMAL"
     workers: Cycle = field(default_factory=Cycle)
     disks: Cycle = field(default_factory=Cycle)
@@ -63,7 +68,8 @@ class Config:
     places: tuple[tuple[int, int], ...] = field(default=(), compare=False)
 
 
-Line = tuple[int, str, str]  # number, key (lower case), data
+# number, key (lower case), data
+Line = tuple[int, str, str]
 
 
 def config(text: str) -> Config:
@@ -128,7 +134,8 @@ class _Reader:
         self.workers: list[Worker] = []
         self.specs: list[tuple[str, int, list[AccessLine]]] = []
         self.places: list[tuple[int, int]] = []
-        self.begun = 0  # line of the key above
+        # line of the key above
+        self.begun = 0
 
     def line(self, key: str, data: str, number: int) -> None:
         if not data:

@@ -9,7 +9,8 @@ OUTSTANDING = (
     "Number of outstanding IOs,test connection rate,transactions per connection,use fixed seed,"
     "fixed seed value"
 )
-WIDE = 80  # columns of a section's heading
+# columns of a section's heading
+WIDE = 80
 # What IOmeter shows while it runs: it reads this section, and we have no use for it.
 CHARTS = (
     "Total I/Os per Second",

@@ -16,7 +16,8 @@ from typing import Callable, Sequence
 from agents.dynamo.areas import Area
 from agents.dynamo.wire import DynamoError
 
-PIECE = 4 << 20  # bytes of a write: a slow disk's second, so that nobody waits long who stops us
+# bytes of a write: a slow disk's second, so that nobody waits long who stops us
+PIECE = 4 << 20
 # bytes that are there, and all that are to be; raises DynamoError to end it
 Watch = Callable[[int, int], None]
 
@@ -55,7 +56,8 @@ def _write(area: Area, pattern: int, seen: Callable[[int], None]) -> None:
                 with memoryview(buffer) as whole, whole[:count] as piece:
                     done += _put(handle, piece)
             os.fsync(handle)
-            os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)  # where nothing was direct
+            # where nothing was direct
+            os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
         finally:
             os.close(handle)
     seen(done)
@@ -69,7 +71,8 @@ def _opened(path: Path) -> int:
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-    with contextlib.suppress(FileNotFoundError):  # some say no only when it is there
+    # some say no only when it is there
+    with contextlib.suppress(FileNotFoundError):
         path.unlink()
     return os.open(str(path), flags, 0o600)
 
@@ -86,7 +89,8 @@ def _put(handle: int, piece: memoryview) -> int:
         fcntl.fcntl(handle, fcntl.F_SETFL, flags & ~os.O_DIRECT)
         written = os.write(handle, piece)
     if not fcntl.fcntl(handle, fcntl.F_GETFL) & os.O_DIRECT:
-        os.fdatasync(handle)  # else memory fills, and who stops us waits until it is empty again
+        # else memory fills, and who stops us waits until it is empty again
+        os.fdatasync(handle)
     return written
 
 

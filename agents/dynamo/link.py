@@ -19,7 +19,8 @@ from agents.dynamo.transcript import CONTROL, LOGIN, Writer
 from agents.dynamo.wire import DynamoError
 
 HERE = "127.0.0.1"
-LOGGING_IN, CONNECTING, RETRY = 30.0, 10.0, 0.05  # s
+# s
+LOGGING_IN, CONNECTING, RETRY = 30.0, 10.0, 0.05
 TICK = 1.0
 PIECE = 1 << 20
 clock = time.monotonic
@@ -78,7 +79,8 @@ class Talk:
 
     # Seconds that a stopped session gets; then the stream is closed (runner.sh kills after 5)
     ENDING = 3.0
-    GREETING = 5.0  # s for a whole login (0.85 MiB); who says nothing does not keep ours waiting
+    # s for a whole login (0.85 MiB); who says nothing does not keep ours waiting
+    GREETING = 5.0
 
     def __init__(
         self,
@@ -116,7 +118,8 @@ class Talk:
             except DynamoError as error:
                 if error.kind not in STRANGE:
                     raise
-                self._hang_up()  # somebody else's connection; ours may still come
+                # somebody else's connection; ours may still come
+                self._hang_up()
         self.turn_to(self._connect(info, ended))
         return info
 
@@ -208,7 +211,8 @@ class Talk:
                 continue
             trouble = self._tell(event, now)
             if isinstance(event, Paused):
-                now = clock()  # what it asked for took its time
+                # what it asked for took its time
+                now = clock()
                 self._turn(console, console.resume(now, trouble), now)
 
     def _hang_up(self) -> None:

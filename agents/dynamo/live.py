@@ -9,10 +9,12 @@ from agents.dynamo.calibrate import Poll, rate
 from agents.dynamo.script import Phase, Reported
 from agents.dynamo.wire import DynamoError
 
-NOW = "now.json"  # the last lines alone
+# the last lines alone
+NOW = "now.json"
 # Of them: the sampler's ticks and ours are not in step, and no second is to be passed over
 KEPT = 3
-EACH = 1.0  # s between two lines of a layout that goes on
+# s between two lines of a layout that goes on
+EACH = 1.0
 
 
 class Live:

@@ -5,9 +5,12 @@ from typing import Iterable, List, NamedTuple, Tuple, Union
 
 from agents.dynamo.wire import DATA_BYTES, DATA_HEADER, DynamoError, field, padded, text
 
-LOGICAL = 0x8A000000  # a directory: I/O goes to iobw.tst in it
-PHYSICAL = 0x8C000000  # a raw block device
-ACTIVE = 0x40000000  # the original console sets it in what it sends
+# a directory: I/O goes to iobw.tst in it
+LOGICAL = 0x8A000000
+# a raw block device
+PHYSICAL = 0x8C000000
+# the original console sets it in what it sends
+ACTIVE = 0x40000000
 TCP_MASK = 0x80088000
 TARGET_BYTES, MAX_TARGETS = 434, 2048
 MAX_LINES, LINE_BYTES = 100, 32
@@ -80,7 +83,8 @@ class Target(NamedTuple):
     queue_depth: int = 0
     data_pattern: int = 0
     trans_per_conn: int = 0
-    random: int = 0  # the seed
+    # the seed
+    random: int = 0
     use_fixed_seed: int = 0
     fixed_seed_value: int = 0
     test_connection_rate: int = 0
@@ -161,7 +165,8 @@ class AccessLine(NamedTuple):
     random: int = 0
     delay: int = 0
     burst: int = 1
-    align: int = 0  # 0: to the sector size
+    # 0: to the sector size
+    align: int = 0
     reply: int = 0
 
 
@@ -190,7 +195,8 @@ class AccessSpec(NamedTuple):
             for line in self.lines
         ]
         if len(rows) < MAX_LINES:
-            rows.append(struct.pack("<i", -1))  # ends the table
+            # ends the table
+            rows.append(struct.pack("<i", -1))
         head = field(self.name, 128, "access specification") + struct.pack(
             "<i", self.default_assignment
         )

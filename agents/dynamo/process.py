@@ -13,9 +13,12 @@ from typing import Callable, List, Optional, Sequence
 from agents.dynamo import hostfacts
 from agents.dynamo.wire import DynamoError
 
-LOG = "dynamo.log"  # what it prints
-LIBRARIES = "libraries"  # a directory: libaio under the name that dynamo knows
-MAX_CPUS = 64  # dynamo's tables overrun with more
+# what it prints
+LOG = "dynamo.log"
+# a directory: libaio under the name that dynamo knows
+LIBRARIES = "libraries"
+# dynamo's tables overrun with more
+MAX_CPUS = 64
 PR_SET_PDEATHSIG = 1
 # A name space of its own, so that neither the shorter CPU list nor the name is seen outside.
 PRIVATE = """
@@ -71,7 +74,8 @@ NOISE = (
     "Removing ",
     "Ending execution",
     "Excluding the following",
-    "Error receiving message",  # the console hung up, and says why
+    # the console hung up, and says why
+    "Error receiving message",
 )
 USUAL = re.compile(
     r"benchlab-[0-9a-f]+$|[\d.]+ \(port \d+\)$|/.* (?:preparing|done)\.$|\d+ worker\(s\) are created\.$"
@@ -166,7 +170,8 @@ class Dynamo:
             time.sleep(0.05)
         if not self.ended:
             self._killed = True
-            with contextlib.suppress(OSError):  # it ended this moment
+            # it ended this moment
+            with contextlib.suppress(OSError):
                 os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 

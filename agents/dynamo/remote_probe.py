@@ -21,8 +21,10 @@ from agents.dynamo.layout import Watch
 from agents.dynamo.wire import DynamoError
 
 OLDEST = (3, 6)
-FIRST_PIECE, MOST_PIECE = 16 << 20, 1 << 30  # bytes that one command lays out
-QUICK, SLOWEST_PIECE = 2.0, 300.0  # s
+# bytes that one command lays out
+FIRST_PIECE, MOST_PIECE = 16 << 20, 1 << 30
+# s
+QUICK, SLOWEST_PIECE = 2.0, 300.0
 NUMBER = re.compile(r"(\d+)\.(\d+)")
 UPTIME = re.compile(r"(\d+\.\d+) ")
 ROOT_ONLY = files("agents.hostside").joinpath("root_only.sh").read_text()
@@ -146,7 +148,8 @@ class Looked:
     aio: int
     place: Place
     found: tuple[Area, ...]
-    existed: tuple[str, ...]  # directories that were there before
+    # directories that were there before
+    existed: tuple[str, ...]
 
     @property
     def unready(self) -> list[Area]:

@@ -14,14 +14,16 @@ STRIDE, STRIDE_RC1 = (
     128,
 )
 MAX_TARGETS = 2048
-_COUNTERS = struct.Struct("<6Q2I9Q")  # the last one, counter_time, is always 0
+# the last one, counter_time, is always 0
+_COUNTERS = struct.Struct("<6Q2I9Q")
 _BINS = struct.Struct("<21q")
 _MANAGER = struct.Struct("<qqi")
 _CPU = struct.Struct("<6d")
 _TCP = struct.Struct("<di")
 _INTERFACE = struct.Struct("<3d")
 _WORKER = struct.Struct("<QQi")
-TEN_SECONDS = 10.0  # an I/O that takes longer is in no bin
+# an I/O that takes longer is in no bin
+TEN_SECONDS = 10.0
 
 
 class Cpu(NamedTuple):
@@ -67,7 +69,8 @@ def manager_results(raw: bytes) -> ManagerResults:
     if len(raw) < 4648:
         raise DynamoError("protocol", f"manager results: {len(raw)} bytes of 4648")
     first, last, count = _MANAGER.unpack_from(raw, 8)
-    rows = count if 0 < count <= MAX_CPUS else 0  # more than 64 CPUs overrun dynamo's table
+    # more than 64 CPUs overrun dynamo's table
+    rows = count if 0 < count <= MAX_CPUS else 0
     cpus = tuple(Cpu(*map(_finite, _CPU.unpack_from(raw, 28 + 48 * c))) for c in range(rows))
     resent, interfaces = _TCP.unpack_from(raw, 3100)
     seen = min(max(interfaces, 0), MAX_INTERFACES)
@@ -78,7 +81,8 @@ def manager_results(raw: bytes) -> ManagerResults:
 
 
 def _finite(value: float) -> float:
-    return value if math.isfinite(value) else 0.0  # an interval of no length divides by zero
+    # an interval of no length divides by zero
+    return value if math.isfinite(value) else 0.0
 
 
 class RawResult(NamedTuple):

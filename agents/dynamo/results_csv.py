@@ -19,7 +19,8 @@ from agents.dynamo.results import RawResult
 from agents.dynamo.summary import Part
 
 HEADER = re.compile(r"\s*'?Target Type([,;\t])\s*Target Name\1")
-SEVERAL = -1  # where members of a row differ
+# where members of a row differ
+SEVERAL = -1
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ class Stamped:
 class Row:
     """One line: its cells by the names of csv_columns.NAMES and BINS; empty cells are left out."""
 
-    line: int  # from 1
+    # from 1
+    line: int
     cells: Mapping[str, str]
 
     @property
@@ -47,11 +49,14 @@ class Row:
 class Block:
     """One step of a run: all rows below one heading."""
 
-    first: int  # lines from 1: what belongs to it from here
+    # lines from 1: what belongs to it from here
+    first: int
     last: int
     rows: tuple[Row, ...]
-    facts: Mapping[str, Sequence[str]] = field(default_factory=dict)  # comment -> data lines below
-    ended: tuple[str, ...] = ()  # the time stamp below it, and "aborted" where it was
+    # comment -> data lines below
+    facts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    # the time stamp below it, and "aborted" where it was
+    ended: tuple[str, ...] = ()
 
 
 def write(found: Sequence[Stamped], description: str = "", test_type: str = "NORMAL") -> str:
@@ -65,7 +70,8 @@ def write(found: Sequence[Stamped], description: str = "", test_type: str = "NOR
         "'Time Stamp",
         first,
     ]
-    heading = "'" + ",".join((*NAMES, *BINS[:-1], f" {BINS[-1]}"))  # IOmeter has that space, too
+    # IOmeter has that space, too
+    heading = "'" + ",".join((*NAMES, *BINS[:-1], f" {BINS[-1]}"))
     for one in found:
         lines += _access(one.test)
         lines += ["'Results", heading]

@@ -13,12 +13,16 @@ from agents.dynamo.messages import AccessSpec, ManagerInfo, Target
 from agents.dynamo.specs import Trial
 from agents.dynamo.wire import ALL_WORKERS, MANAGER, DynamoError, Message
 
-SHORT, OPENING, STOPPING = 10.0, 30.0, 60.0  # s: settings and START, BEGIN_IO, STOP
+# s: settings and START, BEGIN_IO, STOP
+SHORT, OPENING, STOPPING = 10.0, 30.0, 60.0
 # Seconds: REPORT_TARGETS tries every mount point and disk, some of which must spin up first
 LOOKING = 60.0
-BUSY = 0.01  # of the time that is recorded at most goes into updates
-PER_WORKER = 0.1  # s more for each worker in a report
-CHECK_PREPARED = "prepared"  # Pause: the owner looks whether the files are there now, and whole
+# of the time that is recorded at most goes into updates
+BUSY = 0.01
+# s more for each worker in a report
+PER_WORKER = 0.1
+# Pause: the owner looks whether the files are there now, and whole
+CHECK_PREPARED = "prepared"
 # Pause: the owner reads the kernel's counters, however long it takes
 BEFORE_RECORDING = "before recording"
 
@@ -39,7 +43,8 @@ class Seen(NamedTuple):
 class Reported(NamedTuple):
     """An event: results came. `answer.parts` are the manager's, then one of each worker in `active` (their targets)."""
 
-    purpose: int  # REPORT_UPDATE: since the last one; REPORT_RESULTS: the whole test
+    # REPORT_UPDATE: since the last one; REPORT_RESULTS: the whole test
+    purpose: int
     active: Tuple[int, ...]
     answer: Answer
 

@@ -19,12 +19,17 @@ from agents.dynamo.messages import (
 )
 from agents.dynamo.wire import DynamoError
 
-FILE = "iobw.tst"  # dynamo's own name for the file in a directory
-SUFFIX = " [files]"  # dynamo cuts a directory's name at " ["; without it, it would test the root file system
-LONGEST_PATH = 70  # bytes: dynamo appends /iobw.tst and cuts at 79
+# dynamo's own name for the file in a directory
+FILE = "iobw.tst"
+# dynamo cuts a directory's name at " ["; without it, it would test the root file system
+SUFFIX = " [files]"
+# bytes: dynamo appends /iobw.tst and cuts at 79
+LONGEST_PATH = 70
 MAX_WORKERS = 128
-PREPARING_SLOTS = 16  # AIO slots that each prepared target takes and never gives back
-AIO_SLOTS = 65536  # fs.aio-max-nr where nobody set it
+# AIO slots that each prepared target takes and never gives back
+PREPARING_SLOTS = 16
+# fs.aio-max-nr where nobody set it
+AIO_SLOTS = 65536
 PATTERNS = {
     0: "one random byte repeated in each write (a compressing layer reduces it to almost nothing)",
     1: "random data, the same for the whole test",
@@ -49,7 +54,8 @@ class Trial(NamedTuple):
     prepare: Tuple[Tuple[Target, ...], ...] = ()
     ramp: float = 0.0
     duration: float = 60.0
-    poll: float = 1.0  # between two updates while recording; 0: none
+    # between two updates while recording; 0: none
+    poll: float = 1.0
 
     @property
     def active(self) -> Tuple[int, ...]:

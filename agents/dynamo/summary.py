@@ -14,9 +14,12 @@ from agents.dynamo.wire import DATA_BYTES, DynamoError
 
 RATE, BANDWIDTH, SECONDS, BYTES, ONE = "op/s", "B/s", "s", "B", "1"
 RANKS = (("p50", 50.0), ("p90", 90.0), ("p95", 95.0), ("p99", 99.0), ("p99.9", 99.9))
-OFF_WALL, SLACK = 0.05, 0.1  # how far dynamo's time may be from ours: share, and seconds
-DISTURBS = 0.02  # of the time in updates: what two runs differ by anyway
-TOO_FAST = 10e-6  # s; no disk answers in so short a mean time
+# how far dynamo's time may be from ours: share, and seconds
+OFF_WALL, SLACK = 0.05, 0.1
+# of the time in updates: what two runs differ by anyway
+DISTURBS = 0.02
+# s; no disk answers in so short a mean time
+TOO_FAST = 10e-6
 MAX_CPUS = 64
 
 
@@ -170,8 +173,10 @@ def _known_to_within(rate: Rate) -> str:
 class Polling(NamedTuple):
     """Cost of a test's updates to the machine that was measured."""
 
-    bytes: int  # that it sent
-    share: float  # of the time, from each question to the end of its answer
+    # that it sent
+    bytes: int
+    # of the time, from each question to the end of its answer
+    share: float
 
 
 def polling(test: Measured) -> Polling:
@@ -193,7 +198,8 @@ def kernel(test: Measured, way: str) -> Optional[Tuple[float, float]]:
     before, after = test.notes.get("diskstats_before"), test.notes.get("diskstats_after")
     if not isinstance(before, dict) or not isinstance(after, dict) or set(before) != set(after):
         return None
-    at = 0 if way == "read" else 2  # [reads, bytes read, writes, bytes written] of each device
+    # [reads, bytes read, writes, bytes written] of each device
+    at = 0 if way == "read" else 2
     ios = sum(after[device][at] - before[device][at] for device in after)
     moved = sum(after[device][at + 1] - before[device][at + 1] for device in after)
     return (float(ios), float(moved)) if ios >= 0 and moved >= 0 and after else None

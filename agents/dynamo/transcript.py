@@ -23,13 +23,15 @@ _SIZED = struct.Struct("<ccQII")
 LOGIN, CONTROL = "L", "C"
 DONE = "done"
 BLOCK = bytes(1 << 14)
-STARTED = "monotonic"  # note of a console beside dynamo: its start, on that host's monotonic clock
+# note of a console beside dynamo: its start, on that host's monotonic clock
+STARTED = "monotonic"
 
 
 class Record(NamedTuple):
     kind: str
     channel: str
-    at: float  # seconds
+    # seconds
+    at: float
     stored: bytes
     wire: int
 
@@ -40,7 +42,8 @@ class Record(NamedTuple):
 
 
 class Transcript(NamedTuple):
-    records: Tuple[Record, ...]  # only ">" and "<"
+    # only ">" and "<"
+    records: Tuple[Record, ...]
     notes: Tuple[Tuple[float, Dict[str, object]], ...]
     end: Dict[str, object]
 

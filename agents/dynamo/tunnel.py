@@ -40,7 +40,8 @@ class Halt(Bell):
 
 
 class _Talk(Talk):
-    GREETING = 60.0  # through somebody's slow line
+    # through somebody's slow line
+    GREETING = 60.0
 
     def __init__(
         self,

@@ -3,11 +3,13 @@
 import struct
 from typing import NamedTuple, Optional
 
-DATA_BYTES = 888840  # every data message, whatever its payload
+# every data message, whatever its payload
+DATA_BYTES = 888840
 MESSAGE = struct.Struct("<Ii")
 DATA_HEADER = struct.Struct("<ii")
 SIZES = {"message": MESSAGE.size, "data": DATA_BYTES}
-VERSION_1_1_0 = 0x01000100  # major << 24 | minor << 8 | sub-minor
+# major << 24 | minor << 8 | sub-minor
+VERSION_1_1_0 = 0x01000100
 VERSION_MASK = 0xFFFFFF00
 
 LOGIN = 0x10000001
@@ -26,7 +28,8 @@ PREP_DISKS = 0x00100001
 RECORD_ON = 0x01000002
 RESET = 0x01000003
 EXIT = 0x01000004
-LOGIN_OK = 0x1000000F  # data of the console's LOGIN, like WRONG_VERSION
+# data of the console's LOGIN, like WRONG_VERSION
+LOGIN_OK = 0x1000000F
 WRONG_VERSION = 0x10000010
 
 MANAGER = -8

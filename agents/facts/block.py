@@ -32,7 +32,8 @@ class Blocks:
 
     devices: tuple[BlockDevice, ...]
     tree: sysfs.Tree
-    labels: Mapping[str, str]  # kernel name -> label of its bcache superblock
+    # kernel name -> label of its bcache superblock
+    labels: Mapping[str, str]
 
 
 def read(sections: Mapping[str, Section], opened: OpenedPaths) -> Blocks:
@@ -49,9 +50,11 @@ def read(sections: Mapping[str, Section], opened: OpenedPaths) -> Blocks:
     for name, values in sorted(attributes.items()):
         size = _number(name, "size", values, 0) * 512
         if "dev" not in values:
-            continue  # a hidden path of NVMe's own multipath (nvme0c0n1): the head nvme0n1 is the disk
+            # a hidden path of NVMe's own multipath (nvme0c0n1): the head nvme0n1 is the disk
+            continue
         if size == 0 and not tree.parents.get(name):
-            continue  # an empty card reader, an idle loop or nbd; but an array not started holds disks
+            # an empty card reader, an idle loop or nbd; but an array not started holds disks
+            continue
         device = _device(name, size, values, rows.get(name, {}), tree, links.get(name, set()))
         found.append(_identified(device, values, pages.get(name, {})))
     found = identifiers.without_shared_serials(found, tree.scsi)
@@ -192,14 +195,16 @@ def _all_signatures(
             for name, section in alone.items()
             if section is not None and section.exit_code == 0
         }
-    names = [name for name in names if f"wipefs {name}" not in sections]  # it would not end there
+    # it would not end there
+    names = [name for name in names if f"wipefs {name}" not in sections]
     # wipefs prints the last part of the node's path: c0d0 for cciss!c0d0.
     by_node: dict[str, list[str]] = {}
     for name in names:
         by_node.setdefault(name.rpartition("!")[2], []).append(name)
     found: dict[str, list[Signature]] = {name: [] for name in names}
     for node, signature in signatures(together):
-        for name in by_node.get(node, ()):  # two of that name: both are held to have it
+        # two of that name: both are held to have it
+        for name in by_node.get(node, ()):
             found[name].append(signature)
         if node not in by_node:
             raise bad_facts(f"signatures: {node!r} is no device of /sys")
@@ -242,7 +247,8 @@ def signatures(section: Section) -> list[tuple[str, Signature]]:
     found = []
     for number, line in section.lines():
         if line.startswith(b"#"):
-            continue  # the heading of old versions
+            # the heading of old versions
+            continue
         match = re.fullmatch(
             rb"(?:([^,]+),)?0x([0-9a-f]+),([^,]*),(.*),([^,]+)", line.strip(), re.S
         )

@@ -162,6 +162,7 @@ def zpool(section: Section) -> list[tuple[str, str]]:
             inside = words[0] == "config:"
         elif inside and words[0] != pool and not GROUPS.fullmatch(words[0]):
             said = words[words.index("was") + 1] if "was" in words[:-1] else words[0]
-            if said.startswith("/dev/") or not said.startswith("/"):  # else a file
+            # else a file
+            if said.startswith("/dev/") or not said.startswith("/"):
                 found.append((said.removeprefix("/dev/"), pool))
     return found

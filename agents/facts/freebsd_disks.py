@@ -26,14 +26,16 @@ SCHEMES = {
     "LDM": "ldm",
 }
 FSTYP = {"cd9660": "iso9660", "ext2fs": "ext4", "msdosfs": "vfat", "zfs": "zfs_member"}
-LARGEST_SECTOR = 16384  # a stripe that is larger belongs to an array
+# a stripe that is larger belongs to an array
+LARGEST_SECTOR = 16384
 
 
 @dataclass(slots=True)
 class Users:
     """Users of the devices, by device name."""
 
-    members: dict[str, str] = field(default_factory=dict)  # as in HostFacts
+    # as in HostFacts
+    members: dict[str, str] = field(default_factory=dict)
     mounts: dict[str, list[str]] = field(default_factory=dict)
     swap: set[str] = field(default_factory=set)
     unknown: list[str] = field(default_factory=list)
@@ -67,13 +69,16 @@ def _uses(consumer: Consumer, found: Users) -> None:
     name = consumer.provider
     match consumer.kind:
         case "PART":
-            pass  # its partitions stand on it
-        case "DEV":  # a program has the node open; reading does no harm
+            # its partitions stand on it
+            pass
+        case "DEV":
+            # a program has the node open; reading does no harm
             if consumer.writes:
                 found.members.setdefault(name, "a program that has it open for writing")
         case "SWAP":
             found.swap.add(name)
-        case "VFS":  # "ffs.ada0p2"
+        case "VFS":
+            # "ffs.ada0p2"
             found.mounts.setdefault(name, [f"by the kernel as {consumer.geom}"])
         case "ZFS::VDEV":
             if not found.members.get(name, "").startswith("zpool "):

@@ -7,7 +7,9 @@ what it lies on. Every node in /dev is itself a consumer (class DEV), opened whe
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ET  # see _geoms
+
+# see _geoms
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -19,24 +21,32 @@ class Provider:
     """Something that can be read and written: /dev/NAME."""
 
     name: str
-    kind: str  # its geom's class: "DISK", "PART", "MIRROR"
-    geom: str  # its geom's name
-    size: int  # bytes
-    sector: int  # bytes
-    stripe: int  # bytes; of a disk its physical sector
+    # its geom's class: "DISK", "PART", "MIRROR"
+    kind: str
+    # its geom's name
+    geom: str
+    # bytes
+    size: int
+    # bytes
+    sector: int
+    # bytes; of a disk its physical sector
+    stripe: int
     config: Mapping[str, str]
     aliases: tuple[str, ...] = ()
-    below: tuple[str, ...] = ()  # names of providers that its geom consumes
+    # names of providers that its geom consumes
+    below: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
     """A user of a provider."""
 
-    provider: str  # name
+    # name
+    provider: str
     kind: str
     geom: str
-    mode: str  # "r1w1e0": opened how often for reading, writing, exclusively
+    # "r1w1e0": opened how often for reading, writing, exclusively
+    mode: str
 
     @property
     def writes(self) -> bool:
@@ -49,8 +59,10 @@ class Mesh:
 
     providers: Mapping[str, Provider]
     consumers: tuple[Consumer, ...]
-    names: Mapping[str, str]  # any name, label or alias -> name of the provider
-    schemes: Mapping[str, str] = field(default_factory=dict)  # provider -> partition scheme on it
+    # any name, label or alias -> name of the provider
+    names: Mapping[str, str]
+    # provider -> partition scheme on it
+    schemes: Mapping[str, str] = field(default_factory=dict)
 
 
 def read(section: Section) -> Mesh:
@@ -121,13 +133,16 @@ class _Geom:
     kind: str
     name: str
     config: Mapping[str, str]
-    uses: tuple[tuple[str, str], ...]  # id of a provider, mode
-    gives: Mapping[str, Provider]  # by id
+    # id of a provider, mode
+    uses: tuple[tuple[str, str], ...]
+    # by id
+    gives: Mapping[str, Provider]
 
 
 def _geoms(section: Section) -> Iterator[_Geom]:
     raw = section.stdout.strip()
-    if b"<!" in raw:  # the kernel writes no such thing, and entities could fill the memory
+    # the kernel writes no such thing, and entities could fill the memory
+    if b"<!" in raw:
         raise bad_facts("geom: a declaration in kern.geom.confxml")
     try:
         mesh = ET.fromstring(raw)  # noqa: S314  # without declarations, so without entities

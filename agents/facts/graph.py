@@ -81,7 +81,8 @@ class Graph:
                 self.below.setdefault(holder, set()).add(device.name)
         self.hollow = _hollow(facts, self.below)
         self.owners = owners(facts.devices)
-        self.paths = leading(self.owners, self.devices)  # a path of several devices leads nowhere
+        # a path of several devices leads nowhere
+        self.paths = leading(self.owners, self.devices)
 
     def stack_on(self, name: str) -> list[str]:
         """The device itself, its partitions and all that stands on them; names may be unknown."""
@@ -103,12 +104,14 @@ class Graph:
         """True when a stacked device was made by this layout: it has a name that we gave."""
         device = self.devices.get(name)
         if device is None or not (self.below.get(name) or name in self.hollow):
-            return False  # a disk is never made by a layout
+            # a disk is never made by a layout
+            return False
         certain = (path for path in device.links if self.paths.get(path) == name)
         if any(carries(_own_name(path), layout) for path in (device.path, *certain)):
             return True
         below = self.below.get(name, set())
-        if device.name.startswith("md"):  # one that could not start has no name of ours itself
+        # one that could not start has no name of ours itself
+        if device.name.startswith("md"):
             parents = below or self._members(name)
             owners = [self.facts.members.get(parent, "") for parent in parents]
             ours = (o.startswith("md ") and carries(o[3:], layout) for o in owners)

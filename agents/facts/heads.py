@@ -16,8 +16,10 @@ from agents.facts import magic
 from agents.facts.model import BlockDevice, Signature
 from agents.facts.sections import Section, text
 
-HEAD = 12288  # bytes of each device, as hostside/facts.sh asks for; 32 entries of a GPT with sectors of 4 KiB
-TAIL = 32768  # bytes of each device's end: the copy of a GPT in sectors of 4 KiB takes 20 KiB
+# bytes of each device, as hostside/facts.sh asks for; 32 entries of a GPT with sectors of 4 KiB
+HEAD = 12288
+# bytes of each device's end: the copy of a GPT in sectors of 4 KiB takes 20 KiB
+TAIL = 32768
 HEADING = re.compile(rb"\n?==> (/dev/[^\n]{1,255}) <==\n")
 
 
@@ -35,7 +37,8 @@ def read(section: Section, devices: Iterable[BlockDevice], most: int = HEAD) -> 
         ends = heading.end() + length == len(printed)
         if device is not None and len(data) == length and (following or ends):
             found[device.name] = data
-        elif not ends:  # it could not be read, or not all of it: its neighbour is next
+        elif not ends:
+            # it could not be read, or not all of it: its neighbour is next
             following = HEADING.search(printed, heading.end())
         heading = following
     return found

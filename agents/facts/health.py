@@ -27,13 +27,15 @@ BOOT = "/proc/sys/kernel/random/boot_id"
 class Complaint:
     """A line of the kernel's log about an I/O error."""
 
-    at: float  # on the log's own clock
+    # on the log's own clock
+    at: float
     says: str
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    boot_id: str = ""  # "": this system has none (FreeBSD)
+    # "": this system has none (FreeBSD)
+    boot_id: str = ""
     # Node -> kernel name; absent: it is gone
     names: Mapping[str, str] = field(default_factory=dict)
     # Kernel name -> "size", "ro", "device/state", "bcache/state", …
@@ -42,11 +44,16 @@ class Health:
     arrays: tuple[MdArray, ...] = ()
     # Name in /dev/mapper -> words of its status, of all its segments in a row
     mapped: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    pools: Mapping[str, Zpool] = field(default_factory=dict)  # with what ails them
-    sound: frozenset[str] = frozenset()  # pools that are healthy
-    said: str = ""  # of a pool that is not: in its own words
-    mounts: tuple[Mount, ...] | None = None  # None: not known here (FreeBSD)
-    counters: Mapping[str, int] = field(default_factory=dict)  # btrfs's errors, those above 0
+    # with what ails them
+    pools: Mapping[str, Zpool] = field(default_factory=dict)
+    # pools that are healthy
+    sound: frozenset[str] = frozenset()
+    # of a pool that is not: in its own words
+    said: str = ""
+    # None: not known here (FreeBSD)
+    mounts: tuple[Mount, ...] | None = None
+    # btrfs's errors, those above 0
+    counters: Mapping[str, int] = field(default_factory=dict)
     log: tuple[Complaint, ...] = ()
     # Lines of `dmsetup table`
     tables: tuple[str, ...] = ()
@@ -55,7 +62,8 @@ class Health:
     dataset_properties: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     sysctls: Mapping[str, str] = field(default_factory=dict)
     governors: Mapping[str, str] = field(default_factory=dict)
-    at_rest: bool = False  # True: no resync or recovery is to go on, so that one is a fault too
+    # True: no resync or recovery is to go on, so that one is a fault too
+    at_rest: bool = False
 
     def name(self, node: str) -> str:
         """Its kernel name; the node itself when it is gone."""
@@ -156,7 +164,8 @@ def arrays(printed: str) -> tuple[MdArray, ...]:
 def with_pool(health: Health, name: str, state: str) -> Health:
     """The same with one pool in that state, as its kstat shows it; which device it lacks is not told there."""
     if name in health.pools and health.pools[name].state == state:
-        return health  # in more words
+        # in more words
+        return health
     if state == "ONLINE":
         return replace(health, sound=health.sound | {name})
     pools = {**health.pools, name: Zpool(name, state)}

@@ -17,10 +17,12 @@ from agents.facts.sections import text
 # Attributes below /sys/class/block/X that name the disk and nothing larger. The serial number of an NVMe controller is
 # not among them: its namespaces are different disks.
 NAMING = ("wwid", "eui", "nguid", "uuid", "device/wwid", "device/cid")
-HEADER = 4  # bytes before a page's contents, and before each designator
+# bytes before a page's contents, and before each designator
+HEADER = 4
 # Association of a designator; others name a port, or the box with all of its units.
 LOGICAL_UNIT = 0
-T10, EUI64, NAA, NAME, UUID = 1, 2, 3, 8, 10  # types of designators that are unique
+# types of designators that are unique
+T10, EUI64, NAA, NAME, UUID = 1, 2, 3, 8, 10
 
 
 def identifying(value: str) -> str:

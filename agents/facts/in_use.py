@@ -11,7 +11,8 @@ from agents.facts.model import BlockDevice, Mount, Signature
 from agents.facts.stacks import devices_of
 from agents.uuids import is_uuid_of
 
-MOUNT_ROOT = "/mnt/benchlab"  # a layout mounts at MOUNT_ROOT/bl17 and nowhere else
+# a layout mounts at MOUNT_ROOT/bl17 and nowhere else
+MOUNT_ROOT = "/mnt/benchlab"
 SYSTEM = ("/", "/boot", "/usr", "/var", "/etc", "/home", "/opt", "/srv", "/root")
 NO_DISK = {
     "overlay",
@@ -123,7 +124,8 @@ def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> I
     own_member = carries(owner.partition(" ")[2], layout) or (
         own_bcache and owner.partition(" ")[0] in ("", "bcache")
     )
-    if owner == "lvm":  # in no group, by its UUID one that a layout made
+    # in no group, by its UUID one that a layout made
+    if owner == "lvm":
         own_member = any(_own_volume(signature, layout) for signature in device.signatures)
     if owner and not own_member:
         remove = f": remove it from there first{_cure(owner, device)}"

@@ -173,7 +173,8 @@ def _lio(hba: str, lun: str, info: str, udev_path: str, served: Iterable[str]) -
     elif address:
         place = f"/sys/class/scsi_device/{address[4]}:{address[1]}:{address[2]}:{address[3]}/device/block/"
         disks = (path.removeprefix(place) for path in served if path.startswith(place))
-        yield _Use(opener, names=tuple(disks))  # none of a tape or a changer
+        # none of a tape or a changer
+        yield _Use(opener, names=tuple(disks))
     else:
         yield from _by_path(file[1] if file and file[1] else udev_path, opener)
 

@@ -160,16 +160,19 @@ def _failures(sections: Mapping[str, Section], devices: Mapping[str, BlockDevice
     if text(sections["uid"].stdout).strip() != "0":
         return ["signatures, LVM and device-mapper tables: they need root (passwordless sudo)"]
     unknown = stacks.openers_failure(sections)
-    if sections["picked"].exit_code > GREP_FAILS:  # nobody knows what containers have mounted
+    # nobody knows what containers have mounted
+    if sections["picked"].exit_code > GREP_FAILS:
         unknown.append(sections["picked"].failure)
     for name in ("lsblk", "pvs", "dmsetup", "zpool"):
         section = sections.get(name)
         if section is None or section.exit_code == 0:
             continue
         if name == "zpool" and "modules are not loaded" in section.stderr:
-            continue  # no module, no pool
+            # no module, no pool
+            continue
         if name == "dmsetup" and not any(device.startswith("dm-") for device in devices):
-            continue  # no device-mapper in this kernel
+            # no device-mapper in this kernel
+            continue
         unknown.append(section.failure)
     if "lsblk" not in sections:
         unknown.append("lsblk printed nothing")

@@ -14,12 +14,18 @@ from uuid import UUID
 from agents.facts.model import Signature
 from agents.facts.sections import text
 
-KEPT = 524288  # bytes from either end
-LABEL = 262144  # bytes of one of ZFS's four labels, two at either end
-BTRFS_SUPERBLOCK = 65536  # where the first copy begins
-BTRFS_COPIES = {"copy64M": 1 << 26, "copy256G": 1 << 38}  # bytes; in sections of the reading
-BTRFS_SEEDING = 1 << 32  # a flag of a superblock: other file systems build on this one
-EXT_JOURNAL_DEVICE = 8  # in s_feature_incompat at byte 1120: nothing but another one's journal
+# bytes from either end
+KEPT = 524288
+# bytes of one of ZFS's four labels, two at either end
+LABEL = 262144
+# where the first copy begins
+BTRFS_SUPERBLOCK = 65536
+# bytes; in sections of the reading
+BTRFS_COPIES = {"copy64M": 1 << 26, "copy256G": 1 << 38}
+# a flag of a superblock: other file systems build on this one
+BTRFS_SEEDING = 1 << 32
+# in s_feature_incompat at byte 1120: nothing but another one's journal
+EXT_JOURNAL_DEVICE = 8
 F2FS_MAGIC = b"\x10\x20\xf5\xf2"
 PAGES = (4096, 8192, 16384, 32768, 65536)
 
@@ -153,15 +159,20 @@ SPANNING = {
     UUID("37affc90-ef7d-4e96-91c3-2d7ae055b174"): "gpfs",
     UUID("aa31e02a-400f-11db-9590-000c2911d1b8"): "VMFS",
 }
-MBR_SPANNING = {0x42: "ldm", 0xFB: "VMFS"}  # the same by type in a DOS table
+# the same by type in a DOS table
+MBR_SPANNING = {0x42: "ldm", 0xFB: "VMFS"}
 # What no wipefs clears, or not every one.
 CLEARED_BY_HAND = {"ldm", *UNKNOWN_TO_LIBBLKID, *SPANNING.values()} - {"VMFS"}
-ENTRY = 128  # bytes of a partition's entry in a GPT
-NAME = slice(56, 128)  # of its name in it
-ENTRIES = 128  # of a GPT, as every program makes it
+# bytes of a partition's entry in a GPT
+ENTRY = 128
+# of its name in it
+NAME = slice(56, 128)
+# of a GPT, as every program makes it
+ENTRIES = 128
 # Type of a signature: partitions of a GPT that the kernel does not go by; the label has their names, a line each.
 HIDDEN = "hidden_partitions"
-F2FS_COPY = 4096  # where the second superblock's block begins, which wipefs does not touch
+# where the second superblock's block begins, which wipefs does not touch
+F2FS_COPY = 4096
 
 
 def signatures(head: bytes, tail: bytes, size: int) -> tuple[Signature, ...]:

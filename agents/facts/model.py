@@ -11,8 +11,10 @@ from typing import TypedDict
 class Signature:
     """A superblock or table found on a device (wipefs, blkid -p)."""
 
-    type: str  # "ext4", "LVM2_member", "linux_raid_member", "gpt", …
-    offset: int = 0  # bytes
+    # "ext4", "LVM2_member", "linux_raid_member", "gpt", …
+    type: str
+    # bytes
+    offset: int = 0
     label: str = ""
     uuid: str = ""
     # Devices that share the file system, where its superblock counts them (btrfs); 0: unknown
@@ -23,29 +25,38 @@ class Signature:
 class Opener:
     """A user of a device inside the kernel that neither holders nor mounts nor open descriptors show."""
 
-    use: str  # "is exported by the SCSI target as fileio_0/lun0"
-    cure: str  # what ends that, in words or as a command
+    # "is exported by the SCSI target as fileio_0/lun0"
+    use: str
+    # what ends that, in words or as a command
+    cure: str
 
 
 @dataclass(frozen=True, slots=True)
 class BlockDevice:
     """One block device: disk, partition, or anything stacked (lvm, raid1, crypt, bcache, loop, …)."""
 
-    name: str  # kernel name, "sdb"
-    path: str  # "/dev/sdb", "/dev/mapper/bl17-data"
-    type: str  # lsblk's TYPE
-    size: int  # bytes
-    majmin: str  # "8:16"
+    # kernel name, "sdb"
+    name: str
+    # "/dev/sdb", "/dev/mapper/bl17-data"
+    path: str
+    # lsblk's TYPE
+    type: str
+    # bytes
+    size: int
+    # "8:16"
+    majmin: str
     model: str = ""
     vendor: str = ""
-    firmware: str = ""  # its revision, as SCSI, ATA and NVMe disks tell it
+    # its revision, as SCSI, ATA and NVMe disks tell it
+    firmware: str = ""
     serial: str = ""
     wwn: str = ""
     # Everything by which its hardware calls itself, in one spelling: two devices that share one are one disk, or cannot
     # be distinguished (agents/facts/identifiers.py)
     identifiers: tuple[str, ...] = ()
     transport: str = ""
-    link_bandwidth: int = 0  # B/s that its link carries at most; 0: the host does not tell
+    # B/s that its link carries at most; 0: the host does not tell
+    link_bandwidth: int = 0
     rotational: bool | None = None
     read_only: bool = False
     removable: bool = False
@@ -54,17 +65,24 @@ class BlockDevice:
     scheduler: str = ""
     # /sys/block/X/queue: "scheduler", "read_ahead_kb", …, as the kernel prints them
     queue: Mapping[str, str] = field(default_factory=dict, hash=False)
-    parents: tuple[str, ...] = ()  # kernel names this one stands on
+    # kernel names this one stands on
+    parents: tuple[str, ...] = ()
     # Kernel names standing on this one (/sys/block/*/holders), partitions too
     holders: tuple[str, ...] = ()
-    mounts: tuple[str, ...] = ()  # mount points, those of other mount namespaces too
-    links: tuple[str, ...] = ()  # its other paths: "/dev/dm-0", "/dev/disk/by-id/…", "/dev/md/bl17"
+    # mount points, those of other mount namespaces too
+    mounts: tuple[str, ...] = ()
+    # its other paths: "/dev/dm-0", "/dev/disk/by-id/…", "/dev/md/bl17"
+    links: tuple[str, ...] = ()
     swap: bool = False
-    writers: tuple[str, ...] = ()  # programs that have it open for writing, "qemu-system-x86[4711]"
-    openers: tuple[Opener, ...] = ()  # the kernel's targets, journals, zram, …
+    # programs that have it open for writing, "qemu-system-x86[4711]"
+    writers: tuple[str, ...] = ()
+    # the kernel's targets, journals, zram, …
+    openers: tuple[Opener, ...] = ()
     signatures: tuple[Signature, ...] = ()
-    signatures_known: bool = False  # False: could not be looked for (no root), so nothing is proven
-    label: str = ""  # a partition's name in its table, where the host says it (FreeBSD)
+    # False: could not be looked for (no root), so nothing is proven
+    signatures_known: bool = False
+    # a partition's name in its table, where the host says it (FreeBSD)
+    label: str = ""
     # Bytes from its disk's beginning, of a partition, where the host says it (FreeBSD)
     start: int = 0
 
@@ -95,10 +113,14 @@ class Mount:
 class Vdev:
     """A device of a zpool, and what it is for."""
 
-    path: str  # as `zpool status -P` names it; of a missing one what it was, or its number
-    use: str  # "data", "log", "cache", "special", "spare", "dedup"
-    group: str = ""  # "mirror-0", "raidz1-0"; "" when it stands alone
-    state: str = ""  # "ONLINE", "AVAIL", "UNAVAIL", …
+    # as `zpool status -P` names it; of a missing one what it was, or its number
+    path: str
+    # "data", "log", "cache", "special", "spare", "dedup"
+    use: str
+    # "mirror-0", "raidz1-0"; "" when it stands alone
+    group: str = ""
+    # "ONLINE", "AVAIL", "UNAVAIL", …
+    state: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,44 +128,60 @@ class Zpool:
     """An imported pool."""
 
     name: str
-    state: str = ""  # "ONLINE", "DEGRADED", "SUSPENDED", …
+    # "ONLINE", "DEGRADED", "SUSPENDED", …
+    state: str = ""
     vdevs: tuple[Vdev, ...] = ()
-    properties: Mapping[str, str] = field(default_factory=dict)  # of pools named like layouts
+    # of pools named like layouts
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
     """A file system or volume of a pool that is named like a layout."""
 
-    name: str  # "bl17/data"
+    # "bl17/data"
+    name: str
     properties: Mapping[str, str] = field(default_factory=dict)
-    local: tuple[str, ...] = ()  # those of its properties that were set on itself
+    # those of its properties that were set on itself
+    local: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class MdMember:
     """A device in an md array."""
 
-    device: str  # kernel name
-    number: int  # as /proc/mdstat counts them; not always the slot
-    flags: str = ""  # letters: S spare, F failed, W write-mostly, J journal, R replacement
+    # kernel name
+    device: str
+    # as /proc/mdstat counts them; not always the slot
+    number: int
+    # letters: S spare, F failed, W write-mostly, J journal, R replacement
+    flags: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class MdArray:
     """An md array by /proc/mdstat."""
 
-    name: str  # "md127"
-    state: str  # "active", "inactive" (not started), "broken"
-    level: str = ""  # "raid5"; "" when it is not started
+    # "md127"
+    name: str
+    # "active", "inactive" (not started), "broken"
+    state: str
+    # "raid5"; "" when it is not started
+    level: str = ""
     members: tuple[MdMember, ...] = ()
-    chunk: int = 0  # bytes; 0 for a mirror
-    layout: str = ""  # of raid10: "n2", "f2", "o2"
-    slots: int = 0  # members it should have, spares apart; 0: a level that cannot lose one
-    up: int = 0  # of them in order
+    # bytes; 0 for a mirror
+    chunk: int = 0
+    # of raid10: "n2", "f2", "o2"
+    layout: str = ""
+    # members it should have, spares apart; 0: a level that cannot lose one
+    slots: int = 0
+    # of them in order
+    up: int = 0
     bitmap: bool = False
-    action: str = ""  # what the kernel does: "resync", "recovery", "reshape", "check", "repair"
-    done: float = 0.0  # of that, 0 to 1
+    # what the kernel does: "resync", "recovery", "reshape", "check", "repair"
+    action: str = ""
+    # of that, 0 to 1
+    done: float = 0.0
     finish_s: float | None = None
     # /sys/block/X/md/…: "stripe_cache_size", as the kernel prints them
     settings: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -153,10 +191,13 @@ class MdArray:
 class Bcache:
     """A backing or cache device of bcache."""
 
-    set_uuid: str = ""  # of the cache set, as its superblock says; "" when that could not be read
+    # of the cache set, as its superblock says; "" when that could not be read
+    set_uuid: str = ""
     label: str = ""
-    registered: bool = False  # the kernel holds it, running or not
-    values: Mapping[str, str] = field(default_factory=dict)  # /sys/block/X/bcache/…: "cache_mode"
+    # the kernel holds it, running or not
+    registered: bool = False
+    # /sys/block/X/bcache/…: "cache_mode"
+    values: Mapping[str, str] = field(default_factory=dict)
 
 
 class Machine(TypedDict):
@@ -178,39 +219,54 @@ class HostFacts:
     """A host as it was when its commands ran."""
 
     hostname: str
-    os_family: str  # "debian", "rhel", "suse", "arch", "alpine", "freebsd", …
-    os_name: str  # "Debian GNU/Linux 12 (bookworm)"
+    # "debian", "rhel", "suse", "arch", "alpine", "freebsd", …
+    os_family: str
+    # "Debian GNU/Linux 12 (bookworm)"
+    os_name: str
     kernel: str
     arch: str
     boot_id: str
     cpu_model: str
     cpus: int
-    memory: int  # bytes
-    root: bool  # commands ran as root (directly or by sudo -n)
-    sudo: bool  # passwordless sudo works, or the user is root
+    # bytes
+    memory: int
+    # commands ran as root (directly or by sudo -n)
+    root: bool
+    # passwordless sudo works, or the user is root
+    sudo: bool
     devices: tuple[BlockDevice, ...] = ()
     mounts: tuple[Mount, ...] = ()
-    swaps: tuple[str, ...] = ()  # paths
-    dm_tables: tuple[str, ...] = ()  # lines of `dmsetup table`
-    dm_status: tuple[str, ...] = ()  # lines of `dmsetup status` of LVM's mirrors
-    drivers: Mapping[str, str] = field(default_factory=dict)  # major number -> block driver
-    lvm_pvs: tuple[str, ...] = ()  # paths of physical volumes
-    md_members: tuple[str, ...] = ()  # kernel names in /proc/mdstat
+    # paths
+    swaps: tuple[str, ...] = ()
+    # lines of `dmsetup table`
+    dm_tables: tuple[str, ...] = ()
+    # lines of `dmsetup status` of LVM's mirrors
+    dm_status: tuple[str, ...] = ()
+    # major number -> block driver
+    drivers: Mapping[str, str] = field(default_factory=dict)
+    # paths of physical volumes
+    lvm_pvs: tuple[str, ...] = ()
+    # kernel names in /proc/mdstat
+    md_members: tuple[str, ...] = ()
     md_arrays: tuple[MdArray, ...] = ()
-    bcache: Mapping[str, Bcache] = field(default_factory=dict)  # by kernel name
+    # by kernel name
+    bcache: Mapping[str, Bcache] = field(default_factory=dict)
     zpool_members: tuple[str, ...] = ()
     zpools: tuple[Zpool, ...] = ()
     datasets: tuple[Dataset, ...] = ()
-    zfs_module: str = ""  # version of the kernel's ZFS, loaded or not; "" when there is none
+    # version of the kernel's ZFS, loaded or not; "" when there is none
+    zfs_module: str = ""
     # Kernel name -> what it belongs to: "lvm VG", "md NAME", "zpool POOL", "bcache LABEL"
     members: Mapping[str, str] = field(default_factory=dict)
     # Program -> version line; absent: not there
     tools: Mapping[str, str] = field(default_factory=dict)
-    sysctls: Mapping[str, str] = field(default_factory=dict)  # "vm.dirty_ratio" -> "20"
+    # "vm.dirty_ratio" -> "20"
+    sysctls: Mapping[str, str] = field(default_factory=dict)
     # cpufreq policy -> governor; empty: this kernel cannot change the frequency
     governors: Mapping[str, str] = field(default_factory=dict)
     governor_choices: tuple[str, ...] = ()
-    scheduler_modules: tuple[str, ...] = ()  # I/O schedulers that would be loaded when asked for
+    # I/O schedulers that would be loaded when asked for
+    scheduler_modules: tuple[str, ...] = ()
     # What could not be read, in words; the guard refuses because of it
     unknown: tuple[str, ...] = ()
 

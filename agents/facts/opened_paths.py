@@ -18,9 +18,12 @@ STAT = re.compile(rb"(\d+) (\d+) ([0-9a-f]+) ([0-9a-f]+) ([0-9a-f]+) (/.*)")
 class Node:
     """A file that a path leads to, in one of the host's mount namespaces."""
 
-    kind: int  # stat.S_IFBLK, …
-    number: str  # "8:16" of a block or character device
-    inode: tuple[str, str]  # number of its file system's device, "0:5", and inode
+    # stat.S_IFBLK, …
+    kind: int
+    # "8:16" of a block or character device
+    number: str
+    # number of its file system's device, "0:5", and inode
+    inode: tuple[str, str]
 
 
 class OpenedPaths:

@@ -9,7 +9,8 @@ from agents.contracts import AgentError, Reason, Shell
 # A scheduler brings its own number of requests.
 ATTRIBUTES = ("scheduler", "nr_requests")
 
-Queues = Mapping[str, Mapping[str, str]]  # kernel name -> attribute -> what is in force
+# kernel name -> attribute -> what is in force
+Queues = Mapping[str, Mapping[str, str]]
 
 
 def chosen(attribute: str, said: str) -> str:

@@ -10,7 +10,8 @@ from pathlib import PurePosixPath
 
 from agents.contracts import AgentError, Need, Reason, Shell
 
-READING_MAX = 128 << 20  # bytes; FreeBSD sends up to 1 MiB of each disk and partition
+# bytes; FreeBSD sends up to 1 MiB of each disk and partition
+READING_MAX = 128 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,8 @@ def ask(shell: Shell, argv: tuple[str, ...], timeout_s: float) -> bytes:
     """Output of the script, run as root where that works. Raises AgentError of the connection."""
     try:
         ran = shell.run(argv, root=True, timeout_s=timeout_s)
-        if b" facts\n" not in ran.stdout:  # sudo itself refused
+        # sudo itself refused
+        if b" facts\n" not in ran.stdout:
             ran = shell.run(argv, timeout_s=timeout_s)
     except AgentError as error:
         if error.reason is not Reason.NO_SUDO:

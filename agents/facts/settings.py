@@ -30,12 +30,14 @@ MD = ("stripe_cache_size", "group_thread_cnt", "preread_bypass_threshold", "skip
 SYSFS = {"queue": ("", QUEUE), "bcache": ("bcache ", BCACHE), "md": ("md ", MD)}
 # Read-only is what the kernel makes of a mount after an error: a fault (a layer's `ails`), and no setting.
 FAULTS = {"rw", "ro", "emergency_ro", "shutdown"}
-TABLE, MOUNT = "device-mapper table", "mount options"  # many words, of which some may differ
+# many words, of which some may differ
+TABLE, MOUNT = "device-mapper table", "mount options"
 POOL, DATASET = "zpool ", "zfs "
 # Their tables stay as they are while nobody loads another one; flashcache counts in its own.
 TABLES = {"linear", "striped", "crypt", "cache", "writecache", "raid", "mirror", "multipath"}
 
-Setting = tuple[str, str]  # its name, and of what: ("read_ahead_kb", "/dev/sdb")
+# its name, and of what: ("read_ahead_kb", "/dev/sdb")
+Setting = tuple[str, str]
 Settings = Mapping[Setting, str]
 
 
@@ -47,7 +49,8 @@ class Scope:
     """
 
     name: str
-    disks: tuple[str, ...] = ()  # nodes
+    # nodes
+    disks: tuple[str, ...] = ()
     volumes: tuple[str, ...] = ()
     mounts: frozenset[str] = frozenset()
     growing: bool = False

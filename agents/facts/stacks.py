@@ -17,7 +17,8 @@ LOG_OPTIONS = {
     "reiserfs": ("jdev",),
     "erofs": ("device",),
 }
-NOT_RUN = 126  # and above: ls itself did not run; 1 and 2 are of programs that have gone
+# and above: ls itself did not run; 1 and 2 are of programs that have gone
+NOT_RUN = 126
 
 
 def mounts(section: Section) -> list[Mount]:
@@ -46,7 +47,8 @@ def swaps(section: Section) -> list[str]:
             raise section.bad(number, line, "not a line of /proc/swaps")
         path = unoctal(match[1])
         if match[2] == b"partition" or path.startswith("/dev/"):
-            found.append(path)  # a swap file lies on a mounted file system: that one is refused
+            # a swap file lies on a mounted file system: that one is refused
+            found.append(path)
     return found
 
 
@@ -68,7 +70,8 @@ def dm_tables(section: Section) -> list[str]:
     for number, line in section.lines():
         if line.strip() == b"No devices found":
             continue
-        if not re.match(rb"\S+:(?: \d+ |\s*$)", line):  # a name may hold colons, and no space
+        # a name may hold colons, and no space
+        if not re.match(rb"\S+:(?: \d+ |\s*$)", line):
             raise section.bad(number, line, "not NAME: table")
         found.append(text(line))
     return found
@@ -78,7 +81,8 @@ def devices_of(mount: Mount) -> Iterator[str]:
     """Paths below /dev that a mount uses: its source, and log or journal devices in its options."""
     if mount.source.startswith("/dev/"):
         yield mount.source
-        if mount.fstype == "bcachefs":  # all its disks, with colons between
+        # all its disks, with colons between
+        if mount.fstype == "bcachefs":
             yield from mount.source.split(":")
     yield from re.findall(r"=(/dev/[^,]+)", mount.options)
 

@@ -30,9 +30,12 @@ class Tree:
 
     parents: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     holders: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    bcache: set[str] = field(default_factory=set)  # backing and cache devices, registered
-    btrfs: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # uuid -> members
-    scsi: dict[str, str] = field(default_factory=dict)  # kernel name -> "HOST:CHANNEL:TARGET:LUN"
+    # backing and cache devices, registered
+    bcache: set[str] = field(default_factory=set)
+    # uuid -> members
+    btrfs: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    # kernel name -> "HOST:CHANNEL:TARGET:LUN"
+    scsi: dict[str, str] = field(default_factory=dict)
 
 
 def attributes(files: Section) -> dict[str, dict[str, str]]:
@@ -70,7 +73,8 @@ def tree(section: Section) -> Tree:
     found = Tree()
     for number, line in section.lines():
         if b"*" in line:
-            continue  # a pattern that nothing matched
+            # a pattern that nothing matched
+            continue
         parts = text(line).split("/")
         match parts[2:]:
             case ["class", "block", name, "holders", holder]:
@@ -109,7 +113,8 @@ def links(picked: Section, names: Mapping[str, str]) -> dict[str, set[str]]:
             raise picked.bad(number, line, "not a line of udev's database")
         name = names.get(text(match[1]))
         if name is None:
-            continue  # a device that has gone
+            # a device that has gone
+            continue
         prefix = "/dev/" if match[2] == b"S:" else "/dev/md/"
         # udev's own \x20 is part of the link's name in /dev, so it stays.
         found[name].add(prefix + text(match[3]))

@@ -28,7 +28,8 @@ def status(section: Section) -> list[Zpool]:
     for _, line in section.lines():
         said = text(line)
         words = said.split()
-        if not words:  # a control character alone: a line, and no word
+        # a control character alone: a line, and no word
+        if not words:
             continue
         if words[0] == "pool:":
             pools.append(Zpool(said.partition("pool: ")[2]))
@@ -38,7 +39,8 @@ def status(section: Section) -> list[Zpool]:
         elif words[0] in ("config:", "errors:"):
             inside, use, group = words[0] == "config:", "data", ""
         elif inside and pools and words[0] != "NAME":
-            depth = (len(said) - len(said.lstrip())) // 2  # a tab, then two spaces for each level
+            # a tab, then two spaces for each level
+            depth = (len(said) - len(said.lstrip())) // 2
             if depth == 0:
                 use, group = HEADINGS.get(words[0], "data"), ""
             elif vdev := _vdev(words, use, group if depth > 1 else ""):

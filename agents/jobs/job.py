@@ -29,8 +29,10 @@ from agents.jobs.spool import (
 )
 from agents.plaintext import visible
 
-WORD_MAX = 200  # characters of a name or value that the runner notes
-POLL_CAP = 4 * 1024 * 1024  # bytes of samples in one answer, runner.sh's dd
+# characters of a name or value that the runner notes
+WORD_MAX = 200
+# bytes of samples in one answer, runner.sh's dd
+POLL_CAP = 4 * 1024 * 1024
 # Of /proc/stat, as it stands in a frame
 BOOTED = re.compile(rb"^ btime ([0-9]{1,12})$", re.M)
 NOTES = ("begun", "running", "ended", "halted", "fetched", "ran_as")
@@ -39,13 +41,17 @@ NOTES = ("begun", "running", "ended", "halted", "fetched", "ran_as")
 class State(StrEnum):
     """State of a job. After `vanished` call `stop`: the tool may have outlived its leader."""
 
-    ABSENT = "absent"  # no spool directory: never started, or removed
+    # no spool directory: never started, or removed
+    ABSENT = "absent"
     STARTING = "starting"
     RUNNING = "running"
     EXITED = "exited"
-    KILLED = "killed"  # by `stop`
-    TIMEOUT = "timeout"  # by its own timeout
-    VANISHED = "vanished"  # the leader is gone and left no exit code
+    # by `stop`
+    KILLED = "killed"
+    # by its own timeout
+    TIMEOUT = "timeout"
+    # the leader is gone and left no exit code
+    VANISHED = "vanished"
     REBOOTED = "rebooted"
 
     @property
@@ -64,17 +70,22 @@ class Did(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    already: bool  # somebody else's start, or our own that was delivered twice
+    # somebody else's start, or our own that was delivered twice
+    already: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Polled:
     state: State
-    exit_code: int | None  # 128 + n for signal n
+    # 128 + n for signal n
+    exit_code: int | None
     new_samples: bytes
-    offset: int  # for the next poll
-    more: bool  # the answer was cut at POLL_CAP: poll again at once
-    fetched: Fetched | None = None  # of a job that is over, when its outputs were asked for
+    # for the next poll
+    offset: int
+    # the answer was cut at POLL_CAP: poll again at once
+    more: bool
+    # of a job that is over, when its outputs were asked for
+    fetched: Fetched | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,30 +101,41 @@ class Meta:
     state: State
     exit_code: int | None
     boot_id: str
-    started_at: float | None  # epoch
-    ended_at: float | None  # epoch: start plus the monotonic time since
+    # epoch
+    started_at: float | None
+    # epoch: start plus the monotonic time since
+    ended_at: float | None
     started_mono: float | None
     ended_mono: float | None
     # By how much the wall clock jumped at least between start and fetch; what reading two clocks takes is no jump.
     clock_step: float | None
-    caches: str  # "yes" dropped, "no" not asked, "refused" by the kernel
-    cached_before: int | None  # bytes of page cache before and after dropping
+    # "yes" dropped, "no" not asked, "refused" by the kernel
+    caches: str
+    # bytes of page cache before and after dropping
+    cached_before: int | None
     cached_after: int | None
-    sample_bytes: int  # what the sampler wrote during the run
-    user: str = ""  # whose ID the tool had: "0" root's; "" that of whoever logs in
-    why_root: str = ""  # why it had to be root
+    # what the sampler wrote during the run
+    sample_bytes: int
+    # whose ID the tool had: "0" root's; "" that of whoever logs in
+    user: str = ""
+    # why it had to be root
+    why_root: str = ""
     # Samples at which the tool was stopped by a signal: what it timed then is no work of its
     halted: int = 0
-    disk_full: bool = False  # that of the spool, when the tool ended: the outputs may be cut
+    # that of the spool, when the tool ended: the outputs may be cut
+    disk_full: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    files: dict[str, bytes]  # "stdout", "stderr" and each of Job.outputs that was there
+    # "stdout", "stderr" and each of Job.outputs that was there
+    files: dict[str, bytes]
     samples: bytes
-    log: bytes  # complaints of the runner itself; empty is right
+    # complaints of the runner itself; empty is right
+    log: bytes
     meta: Meta
-    waiting: tuple[Waiting, ...] = ()  # what was too large for one answer; `samples` is b"" then
+    # what was too large for one answer; `samples` is b"" then
+    waiting: tuple[Waiting, ...] = ()
 
 
 def start(
@@ -278,7 +300,8 @@ def _between(notes: Mapping[str, str], name: str) -> tuple[float | None, float]:
 
 def _meta(notes: Mapping[str, str], sample_bytes: int) -> Meta:
     started, (noted, unsure) = _mono(notes, "started_ns"), _between(notes, "noted")
-    started_at = _number(notes, "noted_at")  # read a moment after the start
+    # read a moment after the start
+    started_at = _number(notes, "noted_at")
     if started_at is not None and started is not None and noted is not None:
         started_at -= noted - started
     ended, code = _mono(notes, "ended_ns"), _number(notes, "exit")

@@ -17,10 +17,13 @@ from agents.contracts import AgentError, Job, Ran, Reason, Shell, Watch
 from agents.quote import command_line, exports
 
 HOSTSIDE = files("agents.hostside")
-PIECE = 16 << 20  # bytes of a file that is too large for one answer; outputs.sh
-GRACE_S = 5  # between TERM and KILL
+# bytes of a file that is too large for one answer; outputs.sh
+PIECE = 16 << 20
+# between TERM and KILL
+GRACE_S = 5
 BASE = "/var/tmp"  # noqa: S108  # spool.sh refuses a directory in it that is not our own
-RESERVE = b"reserve\n" * 4096  # a block of 4 KiB for each note on the end of a job
+# a block of 4 KiB for each note on the end of a job
+RESERVE = b"reserve\n" * 4096
 PLAIN = re.compile(r"[A-Za-z0-9_+=@%][A-Za-z0-9_.+=@%,-]{0,199}")
 PROGRAMS = (b"\x7fELF", b"#!/")
 OWN_FILES = (
@@ -43,8 +46,10 @@ OWN_FILES = (
 class Spool:
     """The directory of one attempt on the host: BASE/benchlab-UID/NAME, kept over reboots."""
 
-    name: str  # "attempt-17"
-    root: bool = True  # whose it is: the job's own `root`
+    # "attempt-17"
+    name: str
+    # whose it is: the job's own `root`
+    root: bool = True
     base: str = BASE
 
     def __post_init__(self) -> None:
@@ -83,7 +88,8 @@ def tell_stopped(directory: Path) -> None:
     `directory` is that of a process on this machine, which may be no job's. Raises OSError when the process is gone.
     """
     here = directory.resolve(strict=True)
-    for place in (here, here.parent):  # of a job's leader, of its tool
+    # of a job's leader, of its tool
+    for place in (here, here.parent):
         if (place / "benchlab").is_file() and (place / "begun").is_file():
             flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             os.close(os.open(place / "stopped", flags, 0o600))
@@ -92,7 +98,8 @@ def tell_stopped(directory: Path) -> None:
 def script(spool: Spool, verb: str, *arguments: str) -> tuple[str, ...]:
     """The one command of every call: spool.sh finds the directory and hands over to the runner there."""
     text = (HOSTSIDE / "spool.sh").read_text()
-    uid = "0" if spool.root else ""  # saves the host a fork; else it asks id
+    # saves the host a fork; else it asks id
+    uid = "0" if spool.root else ""
     return ("sh", "-c", text, "spool", spool.base, uid, verb, spool.name, *arguments)
 
 

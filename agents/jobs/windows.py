@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from agents.contracts import Window
 
-SHORTEST = 0.5  # s of a preparation that is worth a name
+# s of a preparation that is worth a name
+SHORTEST = 0.5
 
 
 def after_ramp(start: float, end: float, ramp: float) -> list[Window]:

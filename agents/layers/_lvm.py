@@ -20,7 +20,8 @@ NEED_LVM = Need("lvm", {"debian": "lvm2", "rhel": "lvm2"}, ("lvm", "version"))
 NEED_DMSETUP = Need(
     "dmsetup", {"debian": "dmsetup", "rhel": "device-mapper"}, ("dmsetup", "version")
 )
-PVS = "pv"  # the pieces under which lvm tells lvm_cache what its group stands on
+# the pieces under which lvm tells lvm_cache what its group stands on
+PVS = "pv"
 LONG_S = 3600.0
 # Kinds of block device that every LVM knows; of others it must be told (article 000: Shannon's PCIe flash).
 KNOWN_TYPES = {
@@ -67,7 +68,8 @@ def command(
     devices = _types(target, facts)
     seen = tuple(dict.fromkeys(nodes))
     restrict: tuple[str, ...] = ("--devices", ",".join(seen))
-    if version(facts) < (2, 3, 12):  # it has a filter only, and a daemon that remembers
+    # it has a filter only, and a daemon that remembers
+    if version(facts) < (2, 3, 12):
         accept = ",".join([f'"a({_literal(node)})"' for node in seen] + ['"r(.*)"'])
         devices += [f"filter=[{accept}]", f"global_filter=[{accept}]"]
         if version(facts) < (2, 3):

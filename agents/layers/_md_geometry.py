@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from agents.contracts import Part
 
 KIB = 1 << 10
-LEAST = {0: 2, 1: 2, 5: 2, 6: 4, 10: 2}  # mdadm refuses fewer
+# mdadm refuses fewer
+LEAST = {0: 2, 1: 2, 5: 2, 6: 4, 10: 2}
 PARITY = {5: 1, 6: 2}
-ROUND = 64  # a mirror has no chunk; what a superblock of any version could take
+# a mirror has no chunk; what a superblock of any version could take
+ROUND = 64
 
 
 def data_offset(nodes: Sequence[Part], chunk: int) -> int:

@@ -18,7 +18,8 @@ def differences(array: MdArray, level: int, chunk: int, layout: str, bitmap: boo
     wrong = []
     if array.state != "active":
         wrong.append(f"{array.name} is {array.state}, not active")
-    passing = level == 0 and array.level == "raid4"  # a reshape of RAID 0, seen in the middle
+    # a reshape of RAID 0, seen in the middle
+    passing = level == 0 and array.level == "raid4"
     if array.level != f"raid{level}" and not passing:
         wrong.append(f"{array.name} is {array.level or 'without a level'}, not raid{level}")
     if array.chunk != chunk:

@@ -55,7 +55,8 @@ def layout_of(
             " use as many disks as it is wide, or a multiple of that"
         )
     if kind == "mirror":
-        rooms = [room - 1 for room in rooms]  # an extent of each is the record of what is in sync
+        # an extent of each is the record of what is in sync
+        rooms = [room - 1 for room in rooms]
         most = len(rooms) // wide * min(rooms)
     else:
         most = sum(rooms) if wide == 1 else len(rooms) // wide * wide * min(rooms)
@@ -80,7 +81,8 @@ def written(segment: Segment, extend: bool = False) -> tuple[str, ...]:
         return (
             count if extend else ("--type", "raid1", "--mirrors", str(segment.stripes - 1), *count)
         )
-    if segment.type == "linear":  # lvextend rounds a linear type up to the stripes of the volume
+    # lvextend rounds a linear type up to the stripes of the volume
+    if segment.type == "linear":
         return (*(("--stripes", "1") if extend else ("--type", "linear")), *count)
     return (
         "--type",

@@ -13,11 +13,16 @@ from agents.contracts import Need, OptionsError, Plan, Step, Target, Use
 from agents.facts.model import HostFacts
 from agents.steps.common import is_claimed, one, settle, wipe
 
-LABEL = "Read-ahead"  # as a person calls it
-NEEDS = (Need("blockdev", {"debian": "util-linux"}),)  # programs on the host
-USES = {"data": Use("the disk", most=1)}  # what its disks are for; {} when it has none
-WANTS = "devices"  # below it: see agents/drivers/protocols.py
-GIVES = "volume"  # to the layer above
+# as a person calls it
+LABEL = "Read-ahead"
+# programs on the host
+NEEDS = (Need("blockdev", {"debian": "util-linux"}),)
+# what its disks are for; {} when it has none
+USES = {"data": Use("the disk", most=1)}
+# below it: see agents/drivers/protocols.py
+WANTS = "devices"
+# to the layer above
+GIVES = "volume"
 
 
 @dataclass(frozen=True, slots=True)

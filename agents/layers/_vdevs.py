@@ -20,7 +20,8 @@ class Group:
     """Devices that belong together, or one alone (kind "")."""
 
     use: str
-    kind: str  # "", "mirror", "raidz1", …
+    # "", "mirror", "raidz1", …
+    kind: str
     nodes: tuple[str, ...]
 
     def __str__(self) -> str:

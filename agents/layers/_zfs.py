@@ -71,7 +71,8 @@ def settled(steps: Iterable[Step], facts: HostFacts) -> tuple[Step, ...]:
 def check_module(facts: HostFacts) -> None:
     """Raises PlanError when the tools are there and the kernel has no ZFS: nothing has been touched yet."""
     if facts.os_family == "freebsd" or facts.zfs_module or "zpool" not in facts.tools:
-        return  # FreeBSD's own; or all of it is missing, which is said elsewhere
+        # FreeBSD's own; or all of it is missing, which is said elsewhere
+        return
     packages = MODULES.get(facts.os_family, "OpenZFS's kernel module").format(kernel=facts.kernel)
     raise PlanError(
         f"the kernel {facts.kernel} has no module zfs: install {packages}, then run modprobe zfs"

@@ -10,12 +10,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 MIB = 1 << 20
-LEAST = 64 * MIB  # SPA_MINDEVSIZE
+# SPA_MINDEVSIZE
+LEAST = 64 * MIB
 LABEL = 256 << 10
-FRONT = 2 * LABEL + (7 << 19)  # two labels and the space for a boot loader
+# two labels and the space for a boot loader
+FRONT = 2 * LABEL + (7 << 19)
 BACK = 2 * LABEL
-OLD_BLOCK = 128 << 10  # what raidz's space is reckoned in
-POINTERS = 1024  # block pointers in an indirect block
+# what raidz's space is reckoned in
+OLD_BLOCK = 128 << 10
+# block pointers in an indirect block
+POINTERS = 1024
 
 
 @dataclass(frozen=True, slots=True)

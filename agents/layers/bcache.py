@@ -40,7 +40,8 @@ USES = {
 GIVES = "volume"
 WANTS = "devices"
 KIB = 1 << 10
-DATA_OFFSET = 8 * KIB  # make-bcache's own, 16 sectors
+# make-bcache's own, 16 sectors
+DATA_OFFSET = 8 * KIB
 MODES = ("writethrough", "writeback", "writearound", "none")
 
 
@@ -264,7 +265,8 @@ def _cache(options: Options, cache: Part, graph: Graph) -> list[str]:
     device = graph.find(cache.node)
     found = graph.facts.bcache.get(device.name) if device else None
     if found is None:
-        return []  # said already
+        # said already
+        return []
     values = found.values
     wrong = [
         said

@@ -38,7 +38,8 @@ WANTS = "devices"
 GIVES = "volume"
 SECTOR = 512
 WORKS = ("no_read_workqueue", "no_write_workqueue", "same_cpu_crypt", "submit_from_crypt_cpus")
-HEADER = 16 * MIB  # of LUKS2: two copies of its text, and the key slots
+# of LUKS2: two copies of its text, and the key slots
+HEADER = 16 * MIB
 KEYS = {
     "aes-xts-plain64": (256, 512),
     "aes-cbc-essiv:sha256": (128, 192, 256),

@@ -73,7 +73,8 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
             f"Make {cache.node} the cache of {backing.node}",
             destroys=claims,
             undo=(_remove(target, facts), *erase_all(target, [backing, cache], facts)),
-            stdin="y\n",  # it asks when the SSD is the larger one
+            # it asks when the SSD is the larger one
+            stdin="y\n",
         ),
         settle(),
     )

@@ -29,20 +29,26 @@ NEEDS = (
     ),
 )
 USES = {"cache": Use("the SSD")}
-GIVES = "volume"  # not "lv": a cached volume takes no second cache
+# not "lv": a cached volume takes no second cache
+GIVES = "volume"
 WANTS = "lv"
 MIB = 1 << 20
 SECTOR = 512
-CACHEVOL_SINCE = (2, 3, 0)  # and writecache
-POOL_AT_ONCE_SINCE = (2, 3, 0)  # lvcreate makes the pool and attaches it
+# and writecache
+CACHEVOL_SINCE = (2, 3, 0)
+# lvcreate makes the pool and attaches it
+POOL_AT_ONCE_SINCE = (2, 3, 0)
 CHUNK_STEP = 32 << 10
 MOST_CHUNK = 1 << 30
-MOST_CHUNKS = 1_000_000  # LVM's own limit for a cache pool (allocation/cache_pool_max_chunks)
+# LVM's own limit for a cache pool (allocation/cache_pool_max_chunks)
+MOST_CHUNKS = 1_000_000
 DEFAULT_CHUNK = 64 << 10
-EXTENT = 4 << 20  # of the group, unless somebody chose another: LVM has the last word on what fits
+# of the group, unless somebody chose another: LVM has the last word on what fits
+EXTENT = 4 << 20
 SMALLEST = {"cache-pool": 4 * MIB, "cachevol": 16 * MIB, "writecache": 4 * MIB}
 BLANK = ("--wipesignatures", "y", "--zero", "y")
-META_PER_CHUNK = 44  # bytes, and 4 MiB beside, as LVM estimates it
+# bytes, and 4 MiB beside, as LVM estimates it
+META_PER_CHUNK = 44
 WRITECACHE_BLOCK = 4096
 
 

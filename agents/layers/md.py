@@ -37,7 +37,8 @@ NEEDS = (Need("mdadm", {"debian": "mdadm", "rhel": "mdadm", "suse": "mdadm", "ar
 USES = {"data": Use("members of the array", least=2), "spare": Use("hot spares", least=0)}
 GIVES = "volume"
 WANTS = "devices"
-CHUNK = 512 * KIB  # mdadm's own default
+# mdadm's own default
+CHUNK = 512 * KIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +251,8 @@ def ails(options: Options, target: Target, health: Health) -> list[str]:
     wrong = look.lost_members(array, wished, len(spares))
     busy = look.progress(array, options.level, target.name)
     if busy:
-        wrong = [said for said in wrong if "spares" not in said]  # they are at work
+        # they are at work
+        wrong = [said for said in wrong if "spares" not in said]
     if busy and not health.at_rest:
         return wrong
     if not wrong and array.up < array.slots:

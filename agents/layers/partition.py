@@ -21,7 +21,8 @@ NEEDS = (
 USES = {"data": Use("the disks to partition")}
 GIVES = "parts"
 WANTS = "own"
-ENDS = 2 * MIB  # the first MiB, and the last one with the backup table
+# the first MiB, and the last one with the backup table
+ENDS = 2 * MIB
 LINUX_DATA = "8300"
 
 

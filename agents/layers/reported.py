@@ -13,9 +13,12 @@ NEEDS: tuple[Need, ...] = ()
 USES: dict[str, Use] = {}
 WANTS = "nothing"
 GIVES = "mount"
-FAMILY = "dynamo"  # HostFacts.os_family of a machine of which only dynamo tells
-NOTE = "as dynamo reports it"  # among Target.notes: only dynamo knows that name
-RAW = "raw"  # Mount.fstype of a whole disk
+# HostFacts.os_family of a machine of which only dynamo tells
+FAMILY = "dynamo"
+# among Target.notes: only dynamo knows that name
+NOTE = "as dynamo reports it"
+# Mount.fstype of a whole disk
+RAW = "raw"
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,8 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     )
 
 
-stretch = plan  # when what is below has grown: also on the new disks
+# when what is below has grown: also on the new disks
+stretch = plan
 
 
 def _notes(

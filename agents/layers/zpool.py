@@ -42,7 +42,8 @@ USES = {
 }
 WANTS = "devices"
 GIVES = "pool"
-RESERVED = 8 << 20  # partition 9, which nothing is ever written to
+# partition 9, which nothing is ever written to
+RESERVED = 8 << 20
 # A command that writes to such a pool waits for ever, and with it whoever asks about pools.
 CANNOT_WRITE = {"SUSPENDED", "UNAVAIL", "FAULTED"}
 LOST = "because it lost a disk and its I/O is suspended: reboot the host, then retry"
@@ -106,7 +107,8 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
             f"Make the pool {target.name}",
             destroys=claims,
             undo=(_destroy(target.name, claims),),
-            timeout_s=900,  # OpenZFS waits for udev at each disk
+            # OpenZFS waits for udev at each disk
+            timeout_s=900,
         ),
         settle(),
     ]

@@ -104,5 +104,6 @@ def _old_words(fields: list[str]) -> bool:
     if not all(re.fullmatch(r"(?:\d{1,12}(?:\.\d{1,3})?|\+{3,5})?", word) for word in rates):
         return False
     if bool(fields[1]) != any(fields[2:14]) or bool(fields[14]) != any(fields[15:]):
-        return False  # somebody else's numbers
+        # somebody else's numbers
+        return False
     return any(rates) and (not fields[14] or FILE_COUNT.fullmatch(fields[14]) is not None)

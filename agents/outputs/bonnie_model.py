@@ -19,7 +19,8 @@ FILES = (
 )
 TOO_FAST = "+++: too fast to measure"
 CUT = "at the very end of the input, where a digit may be missing"
-NO_RATE = "the text has the number of files in place of the rate"  # a bug of 1.98 and 2.00
+# a bug of 1.98 and 2.00
+NO_RATE = "the text has the number of files in place of the rate"
 LATENCY = re.compile(r"(0|[1-9]\d{0,11})(us|ms|s)")
 LATENCY_PARTS = {"us": 1e6, "ms": 1e3, "s": 1.0}
 CPU = re.compile(r"0|[1-9]\d{0,6}")
@@ -33,11 +34,15 @@ SCALE = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 class Cell:
     """One test that ran. None: it was too fast to be measured."""
 
-    rate: float | None  # B/s, or op/s
-    cpu: float | None  # 1
+    # B/s, or op/s
+    rate: float | None
+    # 1
+    cpu: float | None
     line: int
-    step: float = 0.0  # by how much the printed rate may be off the exact one
-    note: str = ""  # why there is no rate
+    # by how much the printed rate may be off the exact one
+    step: float = 0.0
+    # why there is no rate
+    note: str = ""
     cpu_note: str = ""
 
 
@@ -46,13 +51,17 @@ class Table:
     """One result as it was printed once: as text, or as a line of CSV."""
 
     version: str = ""
-    name: str = ""  # of the machine
-    size: str = ""  # "64M", "2G:8k": of the files that are written and read; "" when there are none
+    # of the machine
+    name: str = ""
+    # "64M", "2G:8k": of the files that are written and read; "" when there are none
+    size: str = ""
     # "16", "16:1000:0/4": in units of 1024, of the file tests; "" when there are none
     files: str = ""
     cells: dict[str, Cell] = field(default_factory=dict)
-    latencies: dict[str, tuple[float, int]] = field(default_factory=dict)  # seconds, line
-    columns: bool = True  # False: some tests did not run, and nothing tells which
+    # seconds, line
+    latencies: dict[str, tuple[float, int]] = field(default_factory=dict)
+    # False: some tests did not run, and nothing tells which
+    columns: bool = True
 
 
 def cell(test: str, rate: str, cpu: str, line: int, scale: float, step: float) -> Cell | None:

@@ -31,7 +31,8 @@ TESTS = (
         for order in ("sequential", "random")
     ),
 )
-LONGEST = 2000  # characters of a line of CSV, and more than any
+# characters of a line of CSV, and more than any
+LONGEST = 2000
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from dataclasses import replace
 from agents.contracts import ParseError
 from agents.outputs import bonnie_model as model
 
-LONGEST = 300  # characters of a line, and far more than any of the tables'
+# characters of a line, and far more than any of the tables'
+LONGEST = 300
 OUTPUT_HEAD = re.compile(
     r"Version (\d\.\d\d\w{0,3}) -+Sequential Output-+ -+Sequential Input- -+Random-"
 )
@@ -29,7 +30,8 @@ OUTPUT_ROW = re.compile(rf"(.{{0,80}}?)(\d{{1,9}}[MGT](?::[\w:]{{0,40}})?)((?:{P
 CREATE_ROW = re.compile(rf"\s*(\d{{1,9}}(?::[\w:]{{1,40}})?(?:/\d{{1,9}})?)((?:{PAIR}){{1,6}})\s*")
 LATENCIES = re.compile(r"\s*Latency((?:\s+\d{1,12}(?:us|ms|s)){1,6})\s*")
 WORDS = re.compile(r"(\s+)(\S+)\s+(\S+)")
-GAP = 10  # characters of the blank columns of one test
+# characters of the blank columns of one test
+GAP = 10
 STEPS = {"": model.KIB, "k": 2.0**10, "m": 2.0**20, "g": 2.0**30, "t": 2.0**40}
 
 
@@ -40,7 +42,8 @@ def clean(line: str) -> str:
 def begins(line: str) -> bool:
     """True when a line begins a result in text."""
     if "-Sequential" not in line:
-        return False  # nearly every line
+        # nearly every line
+        return False
     words = clean(line)
     return bool(OUTPUT_HEAD.fullmatch(words) or CREATE_HEAD.fullmatch(words))
 

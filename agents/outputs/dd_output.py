@@ -31,7 +31,8 @@ BSD = re.compile(
     re.ASCII,
 )
 POWERS = " KMGTPE"
-LONGEST_S = 1e9  # no dd ran for thirty years
+# no dd ran for thirty years
+LONGEST_S = 1e9
 # GNU reads the clock with more digits than it prints, and BusyBox divides in whole steps.
 SLACK = 1.2
 CURE = "run it again with LC_ALL=C and without status=noxfer"
@@ -142,7 +143,8 @@ def _agree(found: re.Match[str], moved: int, seconds: float) -> bool:
     unit = (found.groupdict().get("unit") or " ").upper()
     scale = (1024.0 if found.re is BUSYBOX else 1000.0) ** POWERS.index(unit)
     rate, step = _decimal(found["rate"]) * scale, _step(found["rate"]) * scale
-    lost = _step(found["s"]) / seconds  # the share of the seconds that rounding may have taken
+    # the share of the seconds that rounding may have taken
+    lost = _step(found["s"]) / seconds
     # Near its resolution the clock says little: 0.000001 secs may be half of that, or twice.
     blurred = min(lost, 1.0) * max(rate, moved / seconds)
     return abs(moved / seconds - rate) <= SLACK * (step / 2 + blurred) + 1

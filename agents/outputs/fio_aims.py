@@ -215,5 +215,6 @@ def _of_goal(jobs: Sequence[FioJob]) -> list[Figure]:
         (name, value, unit, said_of.get(name, "") if value is not None else fio_fields.NO_VERSION)
         for name, unit, values in said
         for value in values
-        if len(values) == 1  # else each job has another one
+        # else each job has another one
+        if len(values) == 1
     ]

@@ -18,18 +18,21 @@ DOCUMENT: Mapping[str, Version] = {
     "timestamp_ms": (3, 0),
     "global options": (3, 0),
     "jobs": (3, 0),
-    "client_stats": (3, 0),  # in place of jobs, of fio --client
+    # in place of jobs, of fio --client
+    "client_stats": (3, 0),
 }
 JOB: Mapping[str, Version] = {
     "jobname": (3, 0),
     "groupid": (3, 0),
     "error": (3, 0),
-    "total_err": (3, 0),  # continue_on_error only
+    # continue_on_error only
+    "total_err": (3, 0),
     "job options": (3, 0),
     "read": (3, 0),
     "write": (3, 0),
     "trim": (3, 0),
-    "mixed": (3, 0),  # unified_rw_reporting only
+    # unified_rw_reporting only
+    "mixed": (3, 0),
     "sync": (3, 4),
     "job_runtime": (3, 8),
     "job_start": (3, 36),
@@ -66,7 +69,8 @@ LATENCY: Mapping[str, Version] = {
     "stddev": (3, 0),
     "N": (3, 18),
     "percentile": (3, 0),
-    "bins": (3, 0),  # json+ only
+    # json+ only
+    "bins": (3, 0),
 }
 STEADY: Mapping[str, Version] = {
     "ss": (3, 0),
@@ -75,7 +79,8 @@ STEADY: Mapping[str, Version] = {
     "criterion": (3, 0),
     "data.bw_mean": (3, 0),
     "data.iops_mean": (3, 0),
-    "data.lat_mean": (3, 42),  # where latency is the criterion
+    # where latency is the criterion
+    "data.lat_mean": (3, 42),
 }
 INSTEAD: Mapping[str, str] = {
     "sync": "fsync latencies are not told, as before 3.4",

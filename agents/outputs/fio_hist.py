@@ -16,7 +16,8 @@ from agents.outputs.fio_log import DIRECTIONS, EPOCH_MS
 from agents.outputs.fio_model import percentiles
 
 GROUP_BITS = 6
-LAYOUTS = {29 << GROUP_BITS: 1e9, 19 << GROUP_BITS: 1e6}  # bins -> units per second
+# bins -> units per second
+LAYOUTS = {29 << GROUP_BITS: 1e9, 19 << GROUP_BITS: 1e6}
 COARSEST = 6
 RANKS = {"p50": 50.0, "p99": 99.0, "p99.9": 99.9}
 _ROW = re.compile(r"[\d,\s]{1,50000}\Z")
@@ -27,7 +28,8 @@ class Run:
     """One job's intervals of one direction: seconds since its start, and hits by latency (s)."""
 
     direction: str
-    layout: list[float]  # the latency of each bin
+    # the latency of each bin
+    layout: list[float]
     times: list[float] = field(default_factory=list)
     # Which bins were hit, and how often: as dicts, hours of many jobs would fill the memory.
     packed: list[tuple[array[int], array[int]]] = field(default_factory=list)
@@ -90,7 +92,8 @@ def latencies(count: int, line: int = 0) -> list[float]:
 def middle(first: int, stride: int = 1) -> float:
     """Latency of so many bins from this one on, in the units of the layout."""
     if stride == 1 and first < 2 << GROUP_BITS:
-        return float(first)  # a bin of its own for each of the least
+        # a bin of its own for each of the least
+        return float(first)
     begin, _ = _span(first)
     return (begin + sum(_span(first + stride - 1))) / 2
 

@@ -15,10 +15,14 @@ from math import nan
 
 from agents.outputs.fio_log import Run
 
-NEAR = 0.005  # s: two directions of one job, looked at one after the other
-LATE = 1.5  # intervals: a sample that comes later than that is of the last one alone
-MOST = 200_000  # intervals that are told one by one; of a longer log the ends of what has no sample
-Points = list[tuple[float, float]]  # (end in s, value)
+# s: two directions of one job, looked at one after the other
+NEAR = 0.005
+# intervals: a sample that comes later than that is of the last one alone
+LATE = 1.5
+# intervals that are told one by one; of a longer log the ends of what has no sample
+MOST = 200_000
+# (end in s, value)
+Points = list[tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,12 +50,14 @@ TARGET_KEYS = frozenset({"filename", "directory", "opendir", "filename_format", 
 _KEY = re.compile(r"[a-z][a-z0-9_]*\Z")
 # No $, quote, backtick, bracket or backslash; and short, because fio cuts long lines into two.
 _VALUE = re.compile(r"[A-Za-z0-9_.,:/%+~ -]{0,500}\Z")
-_HOLDS_PATH = re.compile(r"(?:^|[=:,\s])/")  # 4k/50 is none
+# 4k/50 is none
+_HOLDS_PATH = re.compile(r"(?:^|[=:,\s])/")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,60}\Z")
 _PATH = re.compile(r"/[A-Za-z0-9_./:+@%,=-]{0,500}\Z")
 ALIASES = {"bs": "blocksize", "rw": "readwrite", "ba": "blockalign", "timeout": "runtime"}
 
-Sections = dict[str, dict[str, str | None]]  # section -> key -> value; None: a key without "="
+# section -> key -> value; None: a key without "="
+Sections = dict[str, dict[str, str | None]]
 
 
 def check(key: str, value: str | None, where: str) -> None:
@@ -82,7 +84,8 @@ def engines(sections: Sections) -> list[str]:
 
 
 def _check_memory(value: str | None, where: str) -> None:
-    if value and "/" in value:  # mmaphuge:/path and mmapshared:/path map a file of that name
+    # mmaphuge:/path and mmapshared:/path map a file of that name
+    if value and "/" in value:
         raise OptionsError(f"{where}: memory from a file is not allowed")
 
 

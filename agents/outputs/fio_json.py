@@ -38,9 +38,12 @@ PLACES = {
     "runtime": ("runtime",),
 }
 HEAD = ("jobname", "groupid", "job options", "job_runtime", "hostname", "port")
-NANOSECONDS = 1e9  # a second's: 3.x; 2.x prints microseconds
-SLACK = {"total_ios": 0.0, "io_bytes": 1024.0}  # 2.x cuts bytes to KiB, of each client and of all
-UNKNOWN = 0  # a depth: clients had several, and which had which is not told
+# a second's: 3.x; 2.x prints microseconds
+NANOSECONDS = 1e9
+# 2.x cuts bytes to KiB, of each client and of all
+SLACK = {"total_ios": 0.0, "io_bytes": 1024.0}
+# a depth: clients had several, and which had which is not told
+UNKNOWN = 0
 FIGURES = ("mean", "stddev", "min", "max")
 WHOLE = {
     "errors": ("total_err", "error"),
@@ -130,7 +133,8 @@ def _jobs(document: fio_load.Document, lines: Lines) -> Iterator[FioJob]:
         if name == "client_stats" and isinstance(job, dict):
             if index and job.get("jobname") == ALL_CLIENTS:
                 _all_there(job, sums, where)
-                continue  # the sum of those before
+                # the sum of those before
+                continue
             for key, value in _totals(job, where):
                 sums[key] = sums.get(key, 0.0) + value
         options = shared(document.rest, job)
@@ -174,7 +178,8 @@ def _number(
 ) -> float:
     value = data.get(key, default)
     if (type(value) is float or type(value) is int) and 0 <= value < LARGEST:
-        return float(value)  # nearly always
+        # nearly always
+        return float(value)
     if value is None and key not in data:
         since = fio_fields.since(key)
         raise ParseError(f"{where}.{key} is missing, although fio prints it since {since}")
@@ -203,7 +208,8 @@ def _job(data: object, options: object, version: str, where: str, spot: _Spot) -
         if _busy(_object(data, name, where), f"{where}.{name}")
     }
     if set(traffic) > {"mixed"}:
-        del traffic["mixed"]  # unified_rw_reporting=both: the sum of the others, printed besides
+        # unified_rw_reporting=both: the sum of the others, printed besides
+        del traffic["mixed"]
     sync = _object(data, "sync", where)
     levels = _levels(_object(data, "iodepth_level", where), f"{where}.iodepth_level")
     depth = _depth(options, data.get("job options"))
@@ -265,7 +271,8 @@ def _moved(data: dict[str, object], runtime: float, where: str) -> tuple[float, 
         bandwidth, step = _number(data, "bw_bytes", where), 1.0
     else:
         bandwidth, step = _number(data, "bw", where) * 1024, 1024.0
-    slack = (step + 1) * runtime  # fio cuts the bandwidth to whole bytes, or KiB, per second
+    # fio cuts the bandwidth to whole bytes, or KiB, per second
+    slack = (step + 1) * runtime
     fits = [unit for unit in (1, 1024) if _close(bandwidth * runtime, moved * unit, slack)]
     if "io_kbytes" in data:
         fits = [unit for unit in fits if unit == 1]
@@ -391,7 +398,8 @@ def _numbered(data: Mapping[str, object], where: str) -> dict[str, object]:
 
 def _ranks(data: dict[str, object], scale: float, where: str) -> dict[float, float]:
     ranks = {number(key, where): _number(data, key, where) / scale for key in data}
-    return {rank: value for rank, value in ranks.items() if rank}  # 2.x pads with "0.00"
+    # 2.x pads with "0.00"
+    return {rank: value for rank, value in ranks.items() if rank}
 
 
 def _levels(data: dict[str, object], where: str) -> dict[int, float]:

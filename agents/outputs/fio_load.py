@@ -16,10 +16,13 @@ import orjson
 
 from agents.contracts import ParseError
 
-WHOLE = 1 << 20  # bytes: below, cutting is not worth it
-TWICE = object()  # a key that came twice with different values: fatal only for whoever reads it
+# bytes: below, cutting is not worth it
+WHOLE = 1 << 20
+# a key that came twice with different values: fatal only for whoever reads it
+TWICE = object()
 _FIRST_KEY = b"jobname"
-_HOLDING = {dict, list, str}  # what a colon can be in
+# what a colon can be in
+_HOLDING = {dict, list, str}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,8 @@ class Document:
 
     rest: dict[str, object]
     jobs: Iterable[tuple[object, int]]
-    notes: str  # what fio printed around the document, one line
+    # what fio printed around the document, one line
+    notes: str
     # All of it; None where that is too long, or a key may have come twice.
     whole: dict[str, object] | None = None
 
@@ -113,7 +117,8 @@ def _pieces(raw: bytes, starts: list[int], last: object) -> Iterator[tuple[objec
                 raise _Uncut
             yield _object(raw, begin, comma), line
         except _Uncut:
-            _slowly(_text(raw))  # says what is wrong, and where
+            # says what is wrong, and where
+            _slowly(_text(raw))
             raise ParseError("a job that cannot be read", line, "") from None
 
 

@@ -18,7 +18,8 @@ from agents.contracts import ParseError
 KINDS = ("bw", "iops", "slat", "clat", "lat")
 LATENCIES = ("slat", "clat", "lat")
 DIRECTIONS = ("read", "write", "trim", "sync", "sync", "sync")
-EPOCH_MS = 10**11  # a time above is no run's but a clock's (log_unix_epoch)
+# a time above is no run's but a clock's (log_unix_epoch)
+EPOCH_MS = 10**11
 _ROW = re.compile(r"\s*\d{1,20}(?:\s*,\s*(?:\d{1,20}|0x[0-9a-fA-F]{1,8})){2,7}\s*\Z")
 _NAME = re.compile(
     r"(?:^|[_/\\])(bw|iops|slat|clat|lat|clat_hist)(?:\.(\d{1,6}))?\.log(?:\.txt)?\Z"
@@ -26,7 +27,8 @@ _NAME = re.compile(
 _VERSION = re.compile(r"fio-?(\d)\.(\d{1,2})")
 # What an interval is told by: how far off a gap may be, how many are one of it, and how many are several.
 OFF, OFTEN, MOST = 0.1, 0.2, 0.9
-OF_TWO = 5  # columns at most before fio 3.0: with log_offset. 3.2x writes a priority in the place of the offset
+# columns at most before fio 3.0: with log_offset. 3.2x writes a priority in the place of the offset
+OF_TWO = 5
 
 
 def kind(name: str) -> tuple[str, str]:
@@ -59,7 +61,8 @@ def runs(text: str, kind: str, seen: tuple[int, int] | None) -> list[Run]:
     rows = _rows(text)
     at = _direction_column(rows)
     if seen is None and (len(rows[0][1]) > OF_TWO or "0x" in text):
-        seen = (3, 0)  # only these have more columns, or priorities in hexadecimal
+        # only these have more columns, or priorities in hexadecimal
+        seen = (3, 0)
     scale = _scale(kind, rows, seen)
     start = rows[0][1][0] if rows and rows[0][1][0] > EPOCH_MS else 0
     found: list[Run] = []
@@ -153,7 +156,8 @@ def interval(all_runs: list[Run]) -> float:
     for grid in (1.0, 0.5, 0.1, 0.05, 0.01):
         asked = round(median / grid) * grid
         if asked and abs(asked - median) < 0.05 * median:
-            return asked  # fio is some ms late each time: over a long run that adds up to intervals
+            # fio is some ms late each time: over a long run that adds up to intervals
+            return asked
     return median
 
 

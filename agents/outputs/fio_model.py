@@ -23,13 +23,16 @@ PERCENTILES = {
     "p99.9": 99.9,
     "p99.99": 99.99,
 }
-LARGEST = 2.0**65  # fio counts in 64 bits; anything above is no number of fio's
-ALL_CLIENTS = "All clients"  # what fio calls the sum over --client; we add up by ourselves
+# fio counts in 64 bits; anything above is no number of fio's
+LARGEST = 2.0**65
+# what fio calls the sum over --client; we add up by ourselves
+ALL_CLIENTS = "All clients"
 DIRECTIONS = ("read", "write", "trim")
 KINDS = ("slat", "clat", "lat")
 
 
-Lines = Mapping[str, int]  # where the output says a figure, from 1
+# where the output says a figure, from 1
+Lines = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +89,14 @@ class Steady:
     """fio's `steadystate`: rates are means over the last `seconds`, true only where it was attained."""
 
     attained: bool
-    asked: str  # "iops_slope:50%"
-    seconds: float | None  # None: fio's text does not tell it
+    # "iops_slope:50%"
+    asked: str
+    # None: fio's text does not tell it
+    seconds: float | None
     iops: float
     bandwidth: float
-    latency: float | None  # s; None where it is not the criterion
+    # s; None where it is not the criterion
+    latency: float | None
     # A share, a slope without its sign; None where the criterion is no percentage
     deviation: float | None
 
@@ -100,10 +106,12 @@ class Goal:
     """fio's `latency_target`: the depth at which `share` of the I/Os kept within `latency` s, for `window` s."""
 
     depth: float
-    latency: float | None  # None where nothing tells its unit
+    # None where nothing tells its unit
+    latency: float | None
     window: float | None
     share: float
-    grouped: bool = False  # fio summed jobs up, and tells the depth of one
+    # fio summed jobs up, and tells the depth of one
+    grouped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +120,13 @@ class FioJob:
 
     group: int
     errors: int
-    traffic: Mapping[str, Traffic]  # "read", "write", "trim", or "mixed" (unified_rw_reporting)
+    # "read", "write", "trim", or "mixed" (unified_rw_reporting)
+    traffic: Mapping[str, Traffic]
     sync: Latencies | None = None
-    levels: Mapping[int, float] = field(default_factory=dict)  # depth -> share of the I/Os, 0 to 1
-    depth: int | None = None  # the iodepth that fio says it was given
+    # depth -> share of the I/Os, 0 to 1
+    levels: Mapping[int, float] = field(default_factory=dict)
+    # the iodepth that fio says it was given
+    depth: int | None = None
     cpu_user: float | None = None
     cpu_system: float | None = None
     steady: Steady | None = None
@@ -132,9 +143,11 @@ class Pool:
 
     def __init__(self) -> None:
         self.parts: list[Latencies] = []
-        self._bins: Mapping[str, int] = {}  # the first one's own, until there is a second
+        # the first one's own, until there is a second
+        self._bins: Mapping[str, int] = {}
         self._sums: defaultdict[str, int] | None = None
-        self._whole = True  # half a histogram would be a wrong one
+        # half a histogram would be a wrong one
+        self._whole = True
 
     def add(self, part: Latencies | None) -> None:
         if part is None or part.count <= 0:
@@ -179,7 +192,8 @@ class Pool:
 
 def merge(parts: Iterable[Latencies | None]) -> Latencies | None:
     known = [part for part in parts if part is not None and part.count > 0]
-    if len(known) == 1:  # one direction, as nearly always
+    # one direction, as nearly always
+    if len(known) == 1:
         return known[0]
     pool = Pool()
     for part in known:
@@ -218,7 +232,8 @@ def _bins(found: Latencies) -> list[float]:
         )
     except ValueError:
         right = False
-    return places if right else [number(at, "bins") for at in found.bins]  # says which
+    # says which
+    return places if right else [number(at, "bins") for at in found.bins]
 
 
 class Group:
@@ -226,7 +241,8 @@ class Group:
 
     def __init__(self) -> None:
         self.jobs: list[FioJob] = []
-        self.pools: dict[tuple[str, str], Pool] = {}  # (direction, kind of latency)
+        # (direction, kind of latency)
+        self.pools: dict[tuple[str, str], Pool] = {}
 
     def add(self, job: FioJob) -> None:
         slim = {name: self._traffic(name, part) for name, part in job.traffic.items()}

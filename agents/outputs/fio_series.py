@@ -37,21 +37,25 @@ class Asked:
 
 
 NOT_TOLD = Asked()
-Files = Mapping[str, Sequence[Run]]  # number of the job -> its runs
+# number of the job -> its runs
+Files = Mapping[str, Sequence[Run]]
 
 
 def series(
     files: Mapping[str, str], seen: tuple[int, int] | None, asked: Asked = NOT_TOLD
 ) -> list[Series]:
     """Of the logs of one run by file name; `seen`: fio's version, where it is known."""
-    logs: dict[str, dict[str, list[Run]]] = {}  # kind -> number of the job -> its runs
+    # kind -> number of the job -> its runs
+    logs: dict[str, dict[str, list[Run]]] = {}
     histograms: list[fio_hist.Run] = []
     read: set[tuple[str, str]] = set()
     for name in sorted(files):
         kind, number = fio_log.kind(name)
-        text = files[name] if kind else ""  # one at a time: they may be large
+        # one at a time: they may be large
+        text = files[name] if kind else ""
         if not text.strip():
-            continue  # fio makes a log of what never happened, too
+            # fio makes a log of what never happened, too
+            continue
         if (kind, number) in read:
             raise ParseError(f"{name}: a second log of the same job")
         read.add((kind, number))

@@ -20,8 +20,10 @@ SIZE = re.compile(r"(\d{1,9})(\.\d{1,9})?([KMG]?)(i?)(B?)(?=[-/,\s]|\Z)", re.IGN
 COPIES = re.compile(r"\s*\.\.\.\s")
 WAYS = ("read", "write", "trim")
 POWERS = {"": 0, "k": 1, "m": 2, "g": 3}
-SECTOR = 9  # the power of two of the smallest block
-NEARLY = 1e-9  # as much may a size be off that was computed
+# the power of two of the smallest block
+SECTOR = 9
+# as much may a size be off that was computed
+NEARLY = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,8 @@ class Started:
     iodepth: int
     # Bytes, as printed: the smallest and the largest block of each direction
     sizes: tuple[int, ...]
-    several: bool  # numjobs
+    # numjobs
+    several: bool
 
     def fixed(self) -> Mapping[str, int]:
         """Block size of each direction that has but one; of "mixed", where all have the same."""

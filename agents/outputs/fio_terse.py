@@ -16,11 +16,16 @@ from agents.outputs.fio_model import ALL_CLIENTS, FioJob, Latencies, Traffic
 from agents.outputs.fio_started import roundest
 
 HEAD = re.compile(r"^\s*(?:2;[^;\n]*|[345];fio[- ][^;\n]*;[^;\n]*);\d+;\d+;\d+;\d+;\d+;", re.M)
-RATES_OF = re.compile(r";\d+;\d+;\d+;\d+;\d+;")  # of any such line, fast to be found missing
-RANKS = 20  # fio always prints so many
-SHORT, LONG = 21, 21 + RANKS  # fields of a direction, before 1.58 without percentiles
-RATES = 6  # more fields of a direction in version 5
-SHARES = 7 + 10 + 12  # of depths, and of latencies in usec and msec
+# of any such line, fast to be found missing
+RATES_OF = re.compile(r";\d+;\d+;\d+;\d+;\d+;")
+# fio always prints so many
+RANKS = 20
+# fields of a direction, before 1.58 without percentiles
+SHORT, LONG = 21, 21 + RANKS
+# more fields of a direction in version 5
+RATES = 6
+# of depths, and of latencies in usec and msec
+SHARES = 7 + 10 + 12
 NAMES = {1: ("mixed",), 2: ("read", "write"), 3: ("read", "write", "trim")}
 _WHOLE = re.compile(r"\d{1,20}\Z")
 _REAL = re.compile(r"\d{1,20}(?:\.\d{1,10})?\Z")
@@ -98,7 +103,8 @@ class _Record:
             if part is not None:
                 traffic[direction] = part
         if set(traffic) > {"mixed"}:
-            del traffic["mixed"]  # the sum of the others
+            # the sum of the others
+            del traffic["mixed"]
         return FioJob(
             group=int(self.real(self.begin - 2)),
             errors=self.errors(behind + 5 + SHARES),
@@ -116,7 +122,8 @@ class _Record:
     def errors(self, at: int) -> int:
         """The count of continue_on_error, where it is there, else whether the job failed."""
         while self.layout > 2 and at + 8 < len(self.fields) and self.fields[at + 8].endswith("%"):
-            at += 9  # the figures of one disk
+            # the figures of one disk
+            at += 9
         rest = self.fields[at : at + 2]
         if len(rest) == 2 and all(map(_WHOLE.match, rest)):
             return int(rest[0])
@@ -148,7 +155,8 @@ class _Record:
     def latencies(self, at: int, weight: float, ranks: dict[float, float]) -> Latencies | None:
         low, high, mean, stddev = (self.real(at + place) / 1e6 for place in range(4))
         if not (high or mean):
-            return None  # slat of a synchronous engine
+            # slat of a synchronous engine
+            return None
         if not low - 1e-6 <= mean <= high + 1e-6:
             raise self.error(f"mean {mean} s is not between min {low} and max {high}")
         lines = {"": self.number}
@@ -160,7 +168,8 @@ class _Record:
             read = _RANK.match(field)
             if read is None:
                 raise self.error(f"{field[:40]!r} is not a percentile")
-            if float(read[1]):  # padded with 0%=0
+            # padded with 0%=0
+            if float(read[1]):
                 found[float(read[1])] = float(read[2]) / 1e6
         return found
 

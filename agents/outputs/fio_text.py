@@ -23,10 +23,12 @@ from agents.outputs.fio_started import WAYS, Started
 
 HEAD = re.compile(r"\(groupid=(\d+), jobs=(\d+)\): err=\s*(\d+)")
 END = re.compile(r"Run status group|Disk stats \(read/write\)")
-WHOLE = r"\d[\d.]*(?:,\d+)*"  # with commas between thousands
+# with commas between thousands
+WHOLE = r"\d[\d.]*(?:,\d+)*"
 THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 DECIMALS = re.compile(r"\d+,\d{1,2}")
-SHARE = r"\d[\d.]*(?:,\d+)?"  # with a decimal sign
+# with a decimal sign
+SHARE = r"\d[\d.]*(?:,\d+)?"
 OLD = re.compile(
     rf"\b(?P<name>read|write|trim|mixed)\s*: io=\s*(?P<io>{WHOLE})(?P<io_unit>[KMGTP]?)i?B?, "
     rf"bw=\s*(?P<bw>{WHOLE})(?P<bw_unit>[KMGTP]?)i?(?P<per>bit|B?)/s, iops=\s*(?P<iops>{WHOLE})(?P<k>[kKMG]?)\s*, "
@@ -158,7 +160,8 @@ def _job(
         raise ParseError(says, body.line(head), head[0])
     traffic = {name: part for name, part in traffic.items() if part.bytes or part.ios}
     if set(traffic) > {"mixed"}:
-        del traffic["mixed"]  # unified_rw_reporting=both: the sum of the others
+        # unified_rw_reporting=both: the sum of the others
+        del traffic["mixed"]
     cpu, levels, failed = body.search(CPU), body.search(LEVELS), body.search(FAILED)
     depth = own.iodepth if own else _same_depth(started.values())
     steady, goal = body.search(fio_aims.STEADY_TEXT), body.search(fio_aims.GOAL_TEXT)

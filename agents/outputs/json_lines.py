@@ -11,30 +11,37 @@ from collections.abc import Callable, Iterable, Mapping
 
 from agents.contracts import NOTHING
 
-LARGEST = 1 << 19  # bytes: about a quarter of a second
-DEEPEST = 20  # objects in each other that `along` follows; fio's are five
+# bytes: about a quarter of a second
+LARGEST = 1 << 19
+# objects in each other that `along` follows; fio's are five
+DEEPEST = 20
 # A histogram is most of a document, and nobody asks for the line of a bin: it is passed over in one step.
 _BINS = r'"(bins)"\s*:\s*\{[^{}\[\]]*\}|'
-_STRING = r'"([^"\\\n]*(?:\\.[^"\\\n]*)*)"'  # nearly none has a backslash
+# nearly none has a backslash
+_STRING = r'"([^"\\\n]*(?:\\.[^"\\\n]*)*)"'
 # As a pretty printer has nearly all members: with a plain value, and to the end of the line.
 _MEMBER = rf'{_STRING}[ \t]*:[ \t]*(?:[-+.\w]+|"[^"\\\n]*"),?\n|'
 BINS_ALONE = frozenset({"bins"})
 Some = Mapping[str, Callable[[tuple[str, ...]], Iterable[str]]]
-_NO_BINS = "(?!)(bins)|"  # for who wants them: that group never matches
+# for who wants them: that group never matches
+_NO_BINS = "(?!)(bins)|"
 # With the blanks before it: a search that begins at each of them would be most of the work.
 _TOKEN, _TOKEN_OF_ALL = (
     re.compile(rf"[ \t]*(?:{bins}{_MEMBER}{_STRING}(\s*:)?|([{{}}\[\],\n]))")
     for bins in (_BINS, _NO_BINS)
 )
-BINS, MEMBER, STRING, COLON, MARK = range(1, 6)  # groups of that
+# groups of that
+BINS, MEMBER, STRING, COLON, MARK = range(1, 6)
 
 
 def lines(text: str, skip: frozenset[str] = BINS_ALONE) -> dict[str, int]:
     """Line (from 1) by path, of members and array items. Members of objects named in `skip` have none."""
     found: dict[str, int] = {}
-    note = found.setdefault  # of a key that is there twice the first one counts
+    # of a key that is there twice the first one counts
+    note = found.setdefault
     places: list[_Place] = []
-    place: _Place | None = None  # the last of them
+    # the last of them
+    place: _Place | None = None
     path, line = "", 1
     tokens = _TOKEN if "bins" in skip else _TOKEN_OF_ALL
     for token in tokens.finditer(text):
@@ -75,7 +82,8 @@ class _Place:
 
     def __init__(self, path: str, listed: bool, skipped: bool) -> None:
         self.path, self.listed, self.skipped, self.index = path, listed, skipped, 0
-        self.before = f"{path}." if path else ""  # stands before the keys of its members
+        # stands before the keys of its members
+        self.before = f"{path}." if path else ""
 
 
 def along(
@@ -87,7 +95,8 @@ def along(
     and so do those in `some`, of which only the members have a line that its function picks.
     """
     start = text.find("{")
-    if start < 0 or "\\" in text:  # what looks like a string's end may then be in it
+    # what looks like a string's end may then be in it
+    if start < 0 or "\\" in text:
         return None
     walk = _Walk(text, start, skip, some)
     try:

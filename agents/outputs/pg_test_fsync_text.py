@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from agents.contracts import Metric, ParseError, Unit
 
-LONGEST = 300  # characters of a line, and far more than any of the tool's
+# characters of a line, and far more than any of the tool's
+LONGEST = 300
 METHODS = ("open_datasync", "fdatasync", "fsync", "fsync_writethrough", "open_sync")
 # section -> its rows in their order: the words printed -> the metric's name
 ROWS: dict[str, dict[str, str]] = {
@@ -64,7 +65,8 @@ NOT_THERE = {
     "n/a": "n/a: this system has no such method",
     "n/a*": "n/a*: this file system and its mount options do not support direct I/O",
 }
-OLD_SIZE = re.compile(r"(16|8|4|2|1)kB open_sync writes?")  # 9.1 does not say how many
+# 9.1 does not say how many
+OLD_SIZE = re.compile(r"(16|8|4|2|1)kB open_sync writes?")
 # A row, whatever follows: the words of one, and something that begins like a result
 ROW = re.compile(
     r"((?:\d{1,2} \* )?\d{1,2}kB open_sync writes?|write, fsync, close|write, close, fsync|"
@@ -78,12 +80,17 @@ class Run:
     """One run as far as its lines go; line numbers are indexes into what `read` was given, from 0."""
 
     first: int
-    last: int = -1  # the last line that is of the run
-    seconds: int | None = None  # of each test; 9.1 counts operations instead
-    sections: dict[str, set[str]] = field(default_factory=dict)  # section -> rows that were there
+    # the last line that is of the run
+    last: int = -1
+    # of each test; 9.1 counts operations instead
+    seconds: int | None = None
+    # section -> rows that were there
+    sections: dict[str, set[str]] = field(default_factory=dict)
     metrics: list[Metric] = field(default_factory=list)
-    block: str = ""  # kB, once a head has said it; 8 unless PostgreSQL was built otherwise
-    cut: str = ""  # the row at the very end of the text that is not whole
+    # kB, once a head has said it; 8 unless PostgreSQL was built otherwise
+    block: str = ""
+    # the row at the very end of the text that is not whole
+    cut: str = ""
 
     @property
     def missing(self) -> list[str]:
@@ -154,7 +161,8 @@ def read(lines: Sequence[str], first: int) -> Run:
 def _section(line: str) -> tuple[str, str] | None:
     """Section and kB, if the line is a section's head."""
     if not line.startswith(("Compare ", "Test ", "Non-")):
-        return None  # nearly every line
+        # nearly every line
+        return None
     for section, pattern in HEAD.items():
         if found := pattern.fullmatch(line):
             return section, found[1] if pattern.groups else ""
@@ -198,7 +206,8 @@ def _line(run: Run, section: str, line: str, index: int, lines: Sequence[str]) -
         run.cut = words
         return True
     if not row[2]:
-        return False  # a word of somebody's text
+        # a word of somebody's text
+        return False
     run.metrics += _figures(ROWS[section][words], row[2], run, index + 1, line)
     run.sections[section].add(words)
     return True
@@ -234,7 +243,8 @@ def _figures(name: str, said: str, run: Run, number: int, line: str) -> list[Met
     rate = float(found[1])
     metrics = [Metric(f"{name}.ops", rate, Unit.OPS_PER_SECOND, labels, line=number)]
     if found[2]:
-        exact = 1e6 / rate  # the rate has three digits after the point, the time has none
+        # the rate has three digits after the point, the time has none
+        exact = 1e6 / rate
         if abs(float(found[2]) - exact) > 0.501 + exact * 0.0006 / rate:
             raise ParseError("ops/sec and usecs/op do not agree", number, line)
         seconds = int(found[2]) / 1e6

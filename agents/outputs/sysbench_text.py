@@ -23,8 +23,10 @@ MODES = {
 IO_MODES = {"sync": "synchronous", "async": "asynchronous", "mmap": "fast mmaped"}
 DIRECTIONS = {"seqrd": ("read",), "rndrd": ("read",), "rndrw": ("read", "write")}
 RANKS = {"p50": 50.0, "p99": 99.0, "p99.9": 99.9}
-HALF = 0.005  # of the last decimal that the report has
-COARSE_MS = 0.02  # below it the histogram's whole microseconds are some percent of a value
+# of the last decimal that the report has
+HALF = 0.005
+# below it the histogram's whole microseconds are some percent of a value
+COARSE_MS = 0.02
 NUMBER = r"(\d+\.\d+)"
 SIZE = r"[\d.]+(?:[KMGTPE]i)?B"
 HEAD = re.compile(
@@ -99,9 +101,12 @@ class Report:
 
     figures: dict[str, float] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
-    rank: int = 0  # of the percentile in the report
-    bars: list[tuple[float, int, int]] = field(default_factory=list)  # ms, events, line
-    meanwhile: list[tuple[float, ...]] = field(default_factory=list)  # s, MiB/s twice, op/s, %, ms
+    # of the percentile in the report
+    rank: int = 0
+    # ms, events, line
+    bars: list[tuple[float, int, int]] = field(default_factory=list)
+    # s, MiB/s twice, op/s, %, ms
+    meanwhile: list[tuple[float, ...]] = field(default_factory=list)
 
 
 def read(lines: Sequence[str], wish: Wish) -> Report:

@@ -33,7 +33,8 @@ GROUPS = {
     "total_wait": ("zpool.read.wait", "zpool.write.wait"),
     "disk_wait": ("zpool.read.disk_wait", "zpool.write.disk_wait"),
 }
-SINGLE = {"scrub", "trim", "rebuild"}  # groups of one column; every other has two
+# groups of one column; every other has two
+SINGLE = {"scrub", "trim", "rebuild"}
 CLASSES = {"logs", "log", "cache", "special", "dedup", "spares", "spare"}
 COLUMNS = {"alloc", "free", "used", "avail", "read", "write", "wait", "pend", "activ"}
 DASHES = re.compile(r"\s*-{4,}(?:\s+-{3,})+\s*")
@@ -43,14 +44,18 @@ TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    device: str  # "zp1", "zp1/mirror-0/sdb", "zp1/logs/sdc"
-    number: int  # of its line
-    values: Mapping[str, float | None]  # None: a dash
+    # "zp1", "zp1/mirror-0/sdb", "zp1/logs/sdc"
+    device: str
+    # of its line
+    number: int
+    # None: a dash
+    values: Mapping[str, float | None]
 
 
 @dataclass(slots=True)
 class Report:
-    at: int  # number of its first line
+    # number of its first line
+    at: int
     rows: dict[str, Row] = field(default_factory=dict)
     rounded: bool = False
 
@@ -81,7 +86,8 @@ class _Reader:
         self.columns: list[str] = []
         self.report = Report(0)
         self.pool = ""
-        self.above: list[tuple[int, str]] = []  # (indentation, name) of the vdevs above
+        # (indentation, name) of the vdevs above
+        self.above: list[tuple[int, str]] = []
 
     def take(self, number: int, line: str) -> Report | None:
         """The report that is whole now that this line came."""

@@ -33,7 +33,8 @@ def _device(claim: Claim, graph: Graph) -> BlockDevice | None:
     if device is not None and device.identity == claim.identity:
         return device
     elsewhere = [d for d in graph.facts.devices if d.identity == claim.identity]
-    return elsewhere[0] if len(elsewhere) == 1 else None  # renamed by a reboot
+    # renamed by a reboot
+    return elsewhere[0] if len(elsewhere) == 1 else None
 
 
 def _disk(claim: Claim, graph: Graph) -> Iterator[str]:

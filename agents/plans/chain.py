@@ -49,7 +49,8 @@ class LayerSpec:
 class StageSpec:
     """A layer that grows once the stack stands: by more disks, with the options of its driver's `Grow`."""
 
-    layer: int  # 1-based, bottom up
+    # 1-based, bottom up
+    layer: int
     options: Mapping[str, Any] = field(default_factory=dict)
     devices: tuple[Wanted, ...] = ()
 
@@ -60,7 +61,8 @@ class Trouble:
 
     layer: int
     says: str
-    unfinished: bool = False  # nothing is wrong so far: a layer on top of it is missing
+    # nothing is wrong so far: a layer on top of it is missing
+    unfinished: bool = False
 
 
 def specs(data: Iterable[Mapping[str, Any]]) -> list[LayerSpec]:

@@ -18,8 +18,10 @@ class Destroyed:
     identity: str
     model: str
     serial: str
-    size: int  # bytes
-    holds: tuple[str, ...]  # "sdb1: ext4 'home'"
+    # bytes
+    size: int
+    # "sdb1: ext4 'home'"
+    holds: tuple[str, ...]
 
 
 def what_is_destroyed(stack: StackPlan, facts: HostFacts) -> list[Destroyed]:

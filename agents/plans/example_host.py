@@ -36,7 +36,8 @@ class Disk:
     name: str
     role: str
     size: int
-    sector: int = SECTOR  # physical
+    # physical
+    sector: int = SECTOR
 
 
 def example(disks: Sequence[Disk]) -> tuple[HostFacts, list[Spare]]:
@@ -57,7 +58,8 @@ def _device(number: int, disk: Disk) -> BlockDevice:
         size=disk.size,
         majmin=f"8:{number}",
         model="example",
-        serial=f"{number:06}",  # disks are taken in the order of their identities
+        # disks are taken in the order of their identities
+        serial=f"{number:06}",
         physical_sector=disk.sector,
         queue=QUEUE,
         signatures_known=True,

@@ -11,7 +11,8 @@ from agents.facts.sections import text
 from agents.plans import ailing
 from agents.plans.stack import StackPlan
 
-SHOWN = 8  # uses of a mount; a compiler that runs in it has hundreds
+# uses of a mount; a compiler that runs in it has hundreds
+SHOWN = 8
 # sh -c USERS held MOUNT: a line for each use of a mount. One process looks at the links of all programs. Nothing in a
 # path that we gave is a pattern.
 USERS = r"""

@@ -18,7 +18,8 @@ from agents.plans.stack import StackPlan
 
 BCACHE = re.compile(r"/sys/class/block/([^/]+)/(bcache/(?:state|running))")
 POOL = re.compile(r"/proc/spl/kstat/zfs/([^/]+)/state")
-STATUS = "dmsetup status --noflush"  # the end of the sampler's command
+# the end of the sampler's command
+STATUS = "dmsetup status --noflush"
 SAMPLED = re.compile(
     rb"^# (?:/proc/mdstat|/sys/class/block/[^/\n]+/bcache/|/proc/spl/kstat/zfs/[^/\n]+/state|\|.*dmsetup status)",
     re.M,

@@ -31,7 +31,8 @@ from agents.safety.guard import Spare
 from agents.steps import scripts
 from agents.steps.common import settle
 
-BELOW = "below"  # the use under which a layer is told all disks of the layers beneath it
+# the use under which a layer is told all disks of the layers beneath it
+BELOW = "below"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,8 @@ class StackPlan:
     @property
     def claims(self) -> tuple[Claim, ...]:
         """Every disk that may be destroyed, those of all stages too."""
-        if not self.layers:  # agents.plans.applied_part: nothing of it was begun
+        # agents.plans.applied_part: nothing of it was begun
+        if not self.layers:
             return ()
         return claims_of(self.at(len(self.stages))[-1].gives)
 
@@ -252,7 +254,8 @@ def _stretched(layer: Placed, below: Sequence[Placed], facts: HostFacts) -> Plac
     own = {use: given for use, given in layer.target.devices.items() if use != BELOW}
     target = replace(_on(below, layer.target.name, own), kept=layer.target.kept)
     driver = registry.stretching(layer.spec.kind)
-    if driver is None:  # it gives what is below it
+    # it gives what is below it
+    if driver is None:
         return _placed(layer.spec, target, Plan((), target), layer.target.kept)
     made = driver.stretch(options.build(driver.Options, layer.spec.options), target, facts)
     return _placed(layer.spec, target, made, layer.target.kept)

@@ -9,14 +9,16 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-LONGEST = 2000  # characters of a line that may be a command
+# characters of a line that may be a command
+LONGEST = 2000
 # What ends a prompt, or another command of the same line: nothing before it is a part of the command.
 BEFORE = re.compile(r"[#$%>❯➜λ»✗›;&|(`]|\bthen\b|\bdo\b")
 # Such prompts go on behind their sign: "➜  ~ git:(main) iostat -x 1"
 ARROW = re.compile(r"^\s*[➜❯λ»›]")
 PLACE = re.compile(r"~\S*|/\S*|git:\S*|\S+\)|[\w.-]+")
 SET = re.compile(r"[A-Za-z_]\w*=\S*")
-NOTHING = re.compile(r"\+{1,9}|-|!|\d+[smhd]?|\{|-{2}")  # set -x, `time -p`'s kin, a duration
+# set -x, `time -p`'s kin, a duration
+NOTHING = re.compile(r"\+{1,9}|-|!|\d+[smhd]?|\{|-{2}")
 # Programs that run another one, and how many words of their own they take beside options.
 WRAPPERS = {
     "sudo": 0,
@@ -54,7 +56,8 @@ WRAPPERS = {
 }
 # Up to a pipe, a redirection, the next command; none of these within quotes.
 ENDS = re.compile(r"""(?:"[^"\n]*"|'[^'\n]*'|\\.|[^\\"'|;&<>`\n)]|(?<=\w)\)(?=\w))*""")
-DESCRIPTOR = re.compile(r"\s[012&]$")  # of "2> file"
+# of "2> file"
+DESCRIPTOR = re.compile(r"\s[012&]$")
 # `watch`: its host and date behind
 WATCH = re.compile(r"Every [\d.,]{1,8}s: (.*?)(?:\s{2,}\S.*)?$")
 COMMENT = re.compile(r"\s#\s.*$")
@@ -158,7 +161,8 @@ def _command(line: str, start: int, found: re.Match[str]) -> Command:
     ended = ENDS.match(line, name)
     end = ended.end() if ended else len(line)
     quotes = ""
-    for mark in "\"'":  # it stands in quotes itself: ssh host "iostat -x 1"
+    # it stands in quotes itself: ssh host "iostat -x 1"
+    for mark in "\"'":
         if line[max(start - 1, 0) : name].count(mark) % 2:
             closing = line.find(mark, found.end())
             end, quotes = (closing, mark) if closing >= 0 else (end, "")

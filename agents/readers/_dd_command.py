@@ -10,7 +10,8 @@ from agents.tools import dd
 
 # A prompt, sudo or time may stand before; what follows the operands (a redirection, &&) does not belong to it.
 LINE = re.compile(r"""(?:^|[\s#$%>;&|(/`'"])dd((?: +[a-z]{2,6}=[^\s;&|<>()`'"]+)+)""")
-LONGEST = 1000  # characters of a command line
+# characters of a command line
+LONGEST = 1000
 SUFFIXES = {
     "": 1,
     "c": 1,
@@ -44,7 +45,8 @@ class Command:
     """`options` are those of the tool dd, `sizes` among them; `notes` say what it has no option for."""
 
     text: str
-    sizes: Mapping[str, int] = field(default_factory=dict)  # B, or blocks
+    # B, or blocks
+    sizes: Mapping[str, int] = field(default_factory=dict)
     options: Mapping[str, object] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -80,7 +82,8 @@ def _sizes(given: Mapping[str, str]) -> tuple[dict[str, int], list[str]]:
     sizes: dict[str, int] = {}
     notes: list[str] = []
     for key, name in SIZES.items():
-        if key in given and not (key in ("ibs", "obs") and "bs" in given):  # bs wins
+        # bs wins
+        if key in given and not (key in ("ibs", "obs") and "bs" in given):
             value = size(given[key])
             if value is None:
                 notes.append(f"{key}={given[key]} is not understood")

@@ -21,8 +21,10 @@ class Printed:
     found: Found
     # Differs between runs: a text's process ids, a document's options; "" is not known
     run: str = ""
-    at: float | None = None  # the second when it was printed; a text need not tell
-    step: float = 0.0  # how exact that is, in seconds
+    # the second when it was printed; a text need not tell
+    at: float | None = None
+    # how exact that is, in seconds
+    step: float = 0.0
 
 
 def last_totals(every: Iterable[Printed]) -> list[Found]:
@@ -81,7 +83,8 @@ def _jobs_of(one: Found, lines: Sequence[Found]) -> slice | None:
             sums = [has - less for has, less in zip(sums, _bytes(lines[low]), strict=True)]
             low += 1
         its = lines[low : high + 1]
-        lost = 1024 * len(its)  # each tells whole KiB
+        # each tells whole KiB
+        lost = 1024 * len(its)
         if (
             len(its) > 1
             and all(want - has < lost for has, want in zip(sums, wanted, strict=True))
@@ -173,7 +176,8 @@ def _same(one: Found, other: Found) -> bool:
             for m in which.metrics
             if m.value is not None
             and m.name.endswith((".ios", "iops", "clat.mean"))
-            and not m.name.startswith("steady.")  # JSON alone has it
+            # JSON alone has it
+            and not m.name.startswith("steady.")
         }
         for which in (one, other)
     )
@@ -190,5 +194,6 @@ def _agree(name: str, one: float, other: float) -> bool:
     if name.endswith(".ios"):
         return one == other
     if name.endswith("iops"):
-        return abs(one - other) < 2  # read and write are cut each
+        # read and write are cut each
+        return abs(one - other) < 2
     return abs(one - other) <= 0.01 * max(one, other) + 1.5e-6

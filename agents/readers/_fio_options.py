@@ -17,7 +17,8 @@ GROUPED = (
     "fio summed up sections of different depth (group_reporting): the outstanding I/Os are unknown"
 )
 GROUPED_JSON = "fio summed up several sections (group_reporting): the outstanding I/Os are unknown"
-ENGINE = "psync"  # what fio takes where it is told nothing, on Linux
+# what fio takes where it is told nothing, on Linux
+ENGINE = "psync"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ class Told:
     options: Mapping[str, object] = field(default_factory=dict)
     outstanding: int | None = None
     note: str = ""
-    run: str = ""  # equal in all that one run printed in this format; "" where nothing tells
+    # equal in all that one run printed in this format; "" where nothing tells
+    run: str = ""
 
 
 def of_text(block: str) -> Told:

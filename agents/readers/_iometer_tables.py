@@ -36,7 +36,8 @@ HEADS = {
 CACHES = {"无缓存": "none", "启用读缓存": "read", "启用读写缓存": "read/write"}
 NUMBER = re.compile(r"\d{1,9}(?:\.\d{1,6})?")
 RULE = re.compile(r"[\s|:+-]+")
-LONGEST = 500  # characters of a row
+# characters of a row
+LONGEST = 500
 
 
 def find(text: str) -> list[Found]:
@@ -48,7 +49,8 @@ def find(text: str) -> list[Found]:
     return [one for one in map(_found, _tables(lines)) if one is not None]
 
 
-Cells = tuple[int, list[str]]  # line from 1, cells
+# line from 1, cells
+Cells = tuple[int, list[str]]
 
 
 def _tables(lines: Sequence[str]) -> Iterator[list[Cells]]:

@@ -77,7 +77,8 @@ DEVICE = ("Device:", "Device", "device", "device:")
 NUMBER = re.compile(r"\d{1,15}(?:([.,])(\d{1,2}))?([sBkMGTP%]?)")
 SHARE = re.compile(r"\d{1,15}(?:[.,]\d{1,2})?%?")
 SIZES = {"s": SECTOR, "B": 1.0} | {unit: 1024.0**n for n, unit in enumerate("kMGTP", 1)}
-RATES = frozenset({"tps", "r/s", "w/s", "d/s", "f/s"})  # each table of --pretty has one of them
+# each table of --pretty has one of them
+RATES = frozenset({"tps", "r/s", "w/s", "d/s", "f/s"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,10 @@ class Heads:
     """The headings of a table of devices."""
 
     names: tuple[str, ...]
-    behind: bool = False  # the device's name stands behind its figures: --pretty
-    unknown: tuple[str, ...] = ()  # of the names: their figures are left out
+    # the device's name stands behind its figures: --pretty
+    behind: bool = False
+    # of the names: their figures are left out
+    unknown: tuple[str, ...] = ()
 
     def named(self, words: Sequence[str]) -> list[str]:
         """A row with the device's name first."""
@@ -199,7 +202,8 @@ def row(words: Sequence[str], heads: Heads, number: int, line: str) -> Values:
         if head not in heads.unknown
     ]
     said = [one for _, one in pairs if one]
-    alike = len({one[1] for one in said if one[1]}) < 2  # points or commas
+    # points or commas
+    alike = len({one[1] for one in said if one[1]}) < 2
     if len(said) < len(pairs) or not alike or not _units_fit(pairs):
         raise ParseError("not a row of iostat's figures", number, line)
     values: Values = {}

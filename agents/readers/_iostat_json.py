@@ -33,7 +33,8 @@ _decoder = json.JSONDecoder(parse_float=str, parse_int=str, strict=False)
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    first: int  # line, from 1
+    # line, from 1
+    first: int
     last: int
     reports: Sequence[Report] = ()
     notes: Sequence[str] = ()
@@ -81,7 +82,8 @@ class _Walk:
 
     def __init__(self, text: str, first: int) -> None:
         self.text, self.first, self.at = text, first, 0
-        self.begin = 0  # where the present report begins
+        # where the present report begins
+        self.begin = 0
         self.ends = [at for at, char in enumerate(text) if char == "\n"]
 
     def line(self, at: int) -> int:

@@ -13,7 +13,8 @@ from agents.contracts import Metric, Series, Unit
 from agents.readers._command import Command
 from agents.texts.found import Found
 
-Values = dict[str, float | None]  # by metric; None: there was no such request
+# by metric; None: there was no such request
+Values = dict[str, float | None]
 
 CLOCKS = (
     "%Y-%m-%dT%H:%M:%S%z",
@@ -38,7 +39,8 @@ SOME_MISSING = "not all reports have all devices: a mean is of those that have i
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    line: int  # 0: the report leaves the device out
+    # 0: the report leaves the device out
+    line: int
     values: Values
 
 
@@ -46,8 +48,10 @@ class Sample:
 class Report:
     first: int
     last: int
-    rows: dict[str, Sample] = field(default_factory=dict)  # by device; "": the host
-    when: float | None = None  # seconds of some clock
+    # by device; "": the host
+    rows: dict[str, Sample] = field(default_factory=dict)
+    # seconds of some clock
+    when: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +60,10 @@ class Kind:
 
     name: str
     units: Mapping[str, Unit]
-    weights: Mapping[str, tuple[str, ...]]  # of a time per request: the rates of those requests
-    missing: str = ""  # why a device may be missing in a report
+    # of a time per request: the rates of those requests
+    weights: Mapping[str, tuple[str, ...]]
+    # why a device may be missing in a report
+    missing: str = ""
 
 
 def when(line: str) -> tuple[bool, float | None]:
@@ -204,7 +210,8 @@ def _mean(metric: str, samples: Sequence[Sample], rates: Sequence[str]) -> float
         return known[0][1]
     pairs = [(value, _weight(sample, rates)) for sample, value in known if value is not None]
     total = sum(weight for _, weight in pairs)
-    if pairs and not total:  # so few that their rates are printed as 0
+    # so few that their rates are printed as 0
+    if pairs and not total:
         return sum(value for value, _ in pairs) / len(pairs)
     return sum(value * weight for value, weight in pairs) / total if total else None
 

@@ -11,9 +11,11 @@ from agents.readers import _command
 from agents.texts.found import Found
 
 LABEL = "bonnie++"
-WORDS = ("-Sequential", re.compile(r",[^,\n]*+,(?:[^,\n]*+,){4}"))  # a line of CSV has more
+# a line of CSV has more
+WORDS = ("-Sequential", re.compile(r",[^,\n]*+,(?:[^,\n]*+,){4}"))
 KIND = "bonnie"
-ABOVE = 40  # lines in which its progress and its command are looked for
+# lines in which its progress and its command are looked for
+ABOVE = 40
 
 
 def find(text: str, name: str) -> list[Found]:

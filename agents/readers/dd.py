@@ -13,8 +13,10 @@ from agents.texts.found import Found
 
 LABEL = "dd"
 WORDS = ("copied,", "bytes/sec", re.compile(r"\+\d"))
-REACH = 4  # lines that may stand between a command and its result: complaints, progress
-MANY = 60_000  # characters of a line that is none of dd's
+# lines that may stand between a command and its result: complaints, progress
+REACH = 4
+# characters of a line that is none of dd's
+MANY = 60_000
 # "1024+0 Datensätze ein", "记录了1024+0 的读入": dd in another language, twice, then a line with a rate
 FOREIGN = re.compile(r"[^\d+]{0,20}\d{1,18}\+\d{1,18}[^\d+]{2,60}")
 FOREIGN_RATE = re.compile(r"\d{1,19} ?[^\d\s][^/]{0,150} [kKMGTP]?i?[^\W\d]{1,8}/\w{1,4}")
@@ -135,7 +137,8 @@ def _first(lines: Sequence[str], start: int) -> int:
     first = start
     while first and (dd_output.summary(lines[first - 1]) or lines[first - 1].startswith("dd: ")):
         if first > 1 and _way(lines[first - 2]) == "out":
-            break  # the end of another result
+            # the end of another result
+            break
         first -= 1
     return first
 
@@ -146,7 +149,8 @@ def _command(
     """The nearest command line before `first` and its index, if it can have given this result."""
     for at in range(first - 1, max(first - REACH, 0) - 1, -1):
         if dd_output.summary(lines[at]) or _way(lines[at]):
-            break  # that is another run's
+            # that is another run's
+            break
         if found := _dd_command.read(lines[at]):
             return at, found if _fits(found.sizes, figures) else None
     return first, None

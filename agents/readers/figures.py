@@ -44,10 +44,12 @@ NAME = r"[a-z][a-z0-9_-]{0,39}(?:\.[a-z0-9_-]{1,40}){0,5}"
 FIGURE = re.compile(rf"({NAME})\s*=\s*(\S+)\s+([^\s#]+)\s*(?:#\s*(.*))?")
 NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,12})?")
 TOOL = re.compile(r"[a-z][a-z0-9_]{0,39}")
-LONGEST = 1000  # characters of a line
+# characters of a line
+LONGEST = 1000
 ONCE = ("title", "tool", "version", "command", "outstanding")
 SUMS = ("iops", "bandwidth")
-OFF = 0.01  # reads + writes against the whole
+# reads + writes against the whole
+OFF = 0.01
 
 # As the sources print them -> base unit and factor.
 UNITS: Mapping[str, tuple[Unit, str]] = {

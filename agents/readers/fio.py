@@ -28,16 +28,21 @@ START = re.compile(
     r"(?<!\S)(?<!> )\S{1,200}: \(g=\d+\): rw=|(?<!> )\bStarting \d+ (?:process|thread)"
 )
 TAIL = re.compile(r"\s*(?:READ|WRITE|TRIM|MIXED):|\s*Run status|\s*Disk stats|.{1,80}: ios=|\s*\Z")
-CONTINUED = re.compile(r"\\\n\s*")  # a command over several lines
-ABOVE = 2000  # characters above a result in which its command may be
+# a command over several lines
+CONTINUED = re.compile(r"\\\n\s*")
+# characters above a result in which its command may be
+ABOVE = 2000
 VERSION = re.compile(r"\bfio[- ](\d+\.\d[\w.-]*)")
 PROCESS = re.compile(r"(\S{1,200}): \(groupid=(\d+), jobs=\d+\): err=[^:\n]{1,20}: pid=(\d+)")
 TIME_MS = re.compile(r'"timestamp_ms"\s*:\s*(\d{1,16})')
 TIME = re.compile(r'"timestamp"\s*:\s*(\d{1,13})')
 LINE = re.compile(r"\(line (\d+)")
-BIG = 8 << 20  # characters of a document whose end is taken to be the text's
-STEP = 1 << 20  # characters
-MANY = 1000  # results in one text
+# characters of a document whose end is taken to be the text's
+BIG = 8 << 20
+# characters
+STEP = 1 << 20
+# results in one text
+MANY = 1000
 WHITE = str.maketrans({"\u00a0": " ", "\u202f": " ", "\r": " ", "\t": " "})
 
 
@@ -193,7 +198,8 @@ def _said(text: str, begin: int, end: int) -> str:
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
     """Start and end of each result: starting lines, jobs, then the summary of all groups."""
     if "(groupid=" not in text:
-        return  # nothing that ends where a result begins: START is slow to find none
+        # nothing that ends where a result begins: START is slow to find none
+        return
     marks = [("start", found) for found in START.finditer(text)]
     marks += [("head", found) for found in fio_text.HEAD.finditer(text)]
     marks += [("end", found) for found in fio_text.END.finditer(text)]

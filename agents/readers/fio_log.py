@@ -18,7 +18,8 @@ from agents.outputs import fio_log, fio_series
 from agents.texts.found import Found
 
 NEEDS = "fio_log_unit"
-UNITS = {"us": "2.0", "ns": "3.0"}  # what it is counted in, and a version of fio that does so
+# what it is counted in, and a version of fio that does so
+UNITS = {"us": "2.0", "ns": "3.0"}
 UNTOLD = "latencies are in microseconds (fio before 3.0) or nanoseconds (since); this log does not tell which"
 
 LATE = re.compile(rb'"(?:startdelay|start_delay|stonewall|wait_for_previous|new_group)"')
@@ -43,7 +44,8 @@ def find(text: str, name: str) -> list[Found]:
             found = fio_series.series({title: text}, seen)
         except fio_log.UnitUnknown:
             needs = NEEDS
-            found = fio_series.series({title: text}, (3, 0))  # is all else right?
+            # is all else right?
+            found = fio_series.series({title: text}, (3, 0))
         if not found:
             said = "mean latencies of several jobs in one log: how many I/Os each stands for is not in it"
     except ParseError as error:

@@ -20,7 +20,8 @@ WORDS = ("'",)
 SECTION = re.compile(
     r"\s*'(END )?(TEST SETUP|ACCESS SPECIFICATIONS|MANAGER LIST|RESULTS DISPLAY)\b", re.IGNORECASE
 )
-WIDEST = 200  # characters of a line that may be a heading
+# characters of a line that may be a heading
+WIDEST = 200
 
 
 def find(text: str, name: str) -> list[Found]:
@@ -39,7 +40,8 @@ def _files(lines: list[str]) -> Iterator[tuple[int, int]]:
                 yield begin, last or at
             begin, last = at + 1, 0
         elif begin and mark == "section":
-            last = 0  # until it ends: else it is cut off, and the error names it
+            # until it ends: else it is cut off, and the error names it
+            last = 0
         elif begin and (
             mark == "end" or (mark == "version" and last and _mark(lines[last - 1]) == "end")
         ):

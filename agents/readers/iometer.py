@@ -20,8 +20,10 @@ CPU = (
     ("cpu.user", "% User Time"),
     ("cpu.system", "% Privileged Time"),
 )
-ROUNDING = 2e-6  # of a figure with six decimals
-SAME = 0.002  # reads and writes against the whole, MB against MiB
+# of a figure with six decimals
+ROUNDING = 2e-6
+# reads and writes against the whole, MB against MiB
+SAME = 0.002
 
 
 def find(text: str, name: str) -> list[Found]:

@@ -31,7 +31,8 @@ CPU = ["avg-cpu:", "%user", "%nice", "%system", "%iowait", "%steal", "%idle"]
 TITLE = ["extended", "device", "statistics"]
 NAME = re.compile(r"[a-z][A-Za-z0-9!/_.-]{1,60}")
 NO_HEADS = Heads(())
-MOST_BROKEN = 5  # lines that one may have been broken into
+# lines that one may have been broken into
+MOST_BROKEN = 5
 TWO_DIGITS = re.compile(r"\d+[.,]\d\d")
 
 
@@ -40,14 +41,19 @@ class _Run:
     """One run of iostat while its lines are read."""
 
     command: Command = _command.NONE
-    first: int = 0  # line of the command or banner
+    # line of the command or banner
+    first: int = 0
     reports: list[Report] = field(default_factory=list)
     heads: Heads = NO_HEADS
-    tables: list[Heads] = field(default_factory=list)  # those of the last report
-    many: int = 0  # how many tables a whole report has
+    # those of the last report
+    tables: list[Heads] = field(default_factory=list)
+    # how many tables a whole report has
+    many: int = 0
     notes: list[str] = field(default_factory=list)
-    last: int = 0  # line, where it is not the last report's
-    head: int = 0  # line of the headings, where they are those of another table
+    # line, where it is not the last report's
+    last: int = 0
+    # line of the headings, where they are those of another table
+    head: int = 0
 
 
 @dataclass
@@ -68,9 +74,12 @@ class _Reader:
         self.lines = lines
         self.run = _Run()
         self.ahead = _Ahead()
-        self.known = NO_HEADS  # the last headings of the text
-        self.known_at = 0  # their line
-        self.at = 0  # index of the line to be read
+        # the last headings of the text
+        self.known = NO_HEADS
+        # their line
+        self.known_at = 0
+        # index of the line to be read
+        self.at = 0
 
     def read(self) -> Iterator[Found]:
         while self.at < len(self.lines):
@@ -108,7 +117,8 @@ class _Reader:
         try:
             values = table.cpu(words, self.at + 1)
         except ParseError:
-            return  # cut, or quoted without figures: the table may follow all the same
+            # cut, or quoted without figures: the table may follow all the same
+            return
         self.at += 1
         self.ahead = _Ahead(self.ahead.first or number, self.ahead.when, Sample(self.at, values))
         yield from ()
@@ -173,7 +183,8 @@ class _Reader:
             if not table.known(below[0]):
                 if len(words) < 2 or not table.known(words[-1] + below[0]):
                     break
-                words[-1] += below.pop(0)  # broken within a word
+                # broken within a word
+                words[-1] += below.pop(0)
             words, lines = words + below, lines + 1
         return table.columns(words), lines
 
@@ -234,7 +245,8 @@ class _Reader:
         """The words of the row that begins here, the device's name first, and how many lines it takes."""
         wide = len(heads.names) + 1
         words = heads.named(self.lines[self.at].split())
-        alone = len(words) == 1  # the name, as iostat -h printed it before sysstat 12
+        # the name, as iostat -h printed it before sysstat 12
+        alone = len(words) == 1
         if len(words) in (0, wide) or (broken == 1 and not alone):
             return words, 1
         parts = [self.lines[self.at]]
@@ -263,7 +275,8 @@ class _Reader:
                 words = self.lines[at - 1].split()
                 rows[words[0]] = Sample(at, table.row(words, self.known, at, self.lines[at - 1]))
         except ParseError:
-            self.at = end  # some other table
+            # some other table
+            self.at = end
             return
         self.at = end
         self.run = _Run(heads=self.known, reports=[Report(number, end, rows)], head=self.known_at)

@@ -41,7 +41,8 @@ def _one(lines: list[str], first: int) -> tuple[Found | None, int]:
         return Found(KIND, start + 1, last, title, KIND, command=command, trouble=str(error)), last
     if not run.metrics:
         if not run.sections:
-            return None, first + 1  # "5 seconds per test" of anything else
+            # "5 seconds per test" of anything else
+            return None, first + 1
         nothing = "the table has no line that can be read"
         trouble = Found(
             KIND, start + 1, run.last + 1, title, KIND, command=command, trouble=nothing

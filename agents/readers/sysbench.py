@@ -16,8 +16,10 @@ from agents.texts.found import Found
 LABEL = "sysbench fileio"
 KIND = "sysbench"
 WORDS = ("Running the test with following options",)
-LONGEST = 2000  # characters of a line that is none of sysbench's
-ABOVE = 3  # lines in which its command is looked for
+# characters of a line that is none of sysbench's
+LONGEST = 2000
+# lines in which its command is looked for
+ABOVE = 3
 BEGINS = re.compile(r"sysbench (\d+\.\d+[^ ]*) \(using .*\)")
 OPTIONS = "Running the test with following options:"
 ENDS = re.compile(r"execution time \(avg/stddev\):.*")
@@ -110,7 +112,8 @@ def _read(found: Found, block: Sequence[str], first: int, options: Mapping[str, 
     try:
         report = text.read(block, wish)
         told, over_time = text.metrics(report, wish), text.series(report, wish)
-    except ParseError as error:  # its line counts from the block's beginning, and would mislead
+    except ParseError as error:
+        # its line counts from the block's beginning, and would mislead
         return dataclasses.replace(found, trouble=str(error).partition(" (line ")[0])
     return dataclasses.replace(
         found,

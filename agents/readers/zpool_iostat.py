@@ -47,7 +47,8 @@ def find(text: str, name: str) -> list[Found]:
         elif words and not (
             (len(lines[at]) < 60 and _watched.when(lines[at])[0]) or _command.between(lines[at])
         ):
-            command, said_at = _command.NONE, 0  # of something else
+            # of something else
+            command, said_at = _command.NONE, 0
         at += 1
     return found
 
@@ -123,7 +124,8 @@ def _extent(
         and len(tail.split()) < wide
         and not (zpool.DASHES.fullmatch(tail) or zpool.heads(tail))
     ):
-        kept.pop()  # cut by the end of the text
+        # cut by the end of the text
+        kept.pop()
     return end, kept, dates
 
 

@@ -26,11 +26,15 @@ from agents.ssh.lasting_shell import LastingShell
 # udev that is still busy after its time (on a slow host, or with other disks) has not failed what was built: that is
 # looked at when the layer stands.
 SETTLE = ("udevadm", "settle")
-KEEP = 64 * 1024  # bytes of each output that a record keeps, from its end
+# bytes of each output that a record keeps, from its end
+KEEP = 64 * 1024
 UNDOING = {Reason.COMMAND_FAILED, Reason.GUARD_REFUSED, Reason.BAD_FACTS}
-FRESH_S = 3.0  # so old may a reading be when a Step is the first to touch a disk
-SAME_S = 10.0  # and so old for further Steps on disks that this apply has taken: what was on them is gone
-LOG_S = 1.0  # a log that took longer to write leaves a reading too old
+# so old may a reading be when a Step is the first to touch a disk
+FRESH_S = 3.0
+# and so old for further Steps on disks that this apply has taken: what was on them is gone
+SAME_S = 10.0
+# a log that took longer to write leaves a reading too old
+LOG_S = 1.0
 # The kernel's own answer to whether a disk is in use. Facts show neither a mount in a namespace without processes nor
 # one that was unmounted lazily; such a disk has an exclusive user, and the kernel refuses a second one. A disk that is
 # only opened, by a program or a loop device, is found by the facts alone.
@@ -67,7 +71,8 @@ class Look:
     """Facts that were read right before `apply`, by somebody who ran nothing on the host since."""
 
     facts: HostFacts
-    began: float  # time.monotonic() before they were read
+    # time.monotonic() before they were read
+    began: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +82,21 @@ class StepRecord:
     One that provably did not run is logged once, with its `error`, and destroys nothing.
     """
 
-    index: int  # counts up within one call of apply, undo steps too
-    argv: tuple[str, ...]  # as displayed
+    # counts up within one call of apply, undo steps too
+    index: int
+    # as displayed
+    argv: tuple[str, ...]
     says: str
     started: datetime
     undo: bool = False
-    destroys: tuple[str, ...] = ()  # identities of the claimed disks
+    # identities of the claimed disks
+    destroys: tuple[str, ...] = ()
     exit_code: int | None = None
     stdout: str = ""
     stderr: str = ""
     seconds: float = 0.0
-    error: str = ""  # why it did not run, or the connection's last word
+    # why it did not run, or the connection's last word
+    error: str = ""
 
 
 def apply(
@@ -138,7 +147,8 @@ class _Run:
         self.shell, self.layout, self.spares = shell, layout, spares
         self.read_facts, self.log = read_facts, log
         self.look = look if look and time.monotonic() - look.began < FRESH_S else None
-        self.taken: set[str] = set()  # identities of the disks that a Step has touched
+        # identities of the disks that a Step has touched
+        self.taken: set[str] = set()
         # Disks that are the layout's already; None: whoever else uses one is not looked for
         self.touched = touched
         self.index = 0
@@ -260,7 +270,8 @@ def _ended(record: StepRecord, ran: Ran, argv: Sequence[Argument]) -> StepRecord
 
 def _text(raw: bytes, argv: Sequence[Argument]) -> str:
     whole = raw.decode("utf-8", "backslashreplace")
-    masked = _masked(whole, argv)  # before the cut, which might leave half a secret
+    # before the cut, which might leave half a secret
+    masked = _masked(whole, argv)
     kept = visible(masked[-KEEP:], KEEP)
     return kept if len(masked) <= KEEP else "…" + kept
 

@@ -39,7 +39,8 @@ class Spare:
     size: int
     model: str
     role: str = ""
-    boot: str = ""  # boot_id of the host when a person confirmed it
+    # boot_id of the host when a person confirmed it
+    boot: str = ""
 
 
 def check(step: Step, facts: HostFacts, spares: Mapping[str, Spare], layout: str) -> None:
@@ -220,11 +221,13 @@ def _net(
     for text, names in texts:
         named, foreign = mentions.find(text, names)
         for word in foreign:
-            if several := graph.owners.get(word):  # a name of ours, perhaps, and of a stranger too
+            # a name of ours, perhaps, and of a stranger too
+            if several := graph.owners.get(word):
                 yield f"{_several(word, several)}: rename what is not meant"
                 continue
             if own_path(word, layout):
-                continue  # made by an earlier Step of the same plan, or about to be
+                # made by an earlier Step of the same plan, or about to be
+                continue
             yield f"the command names {word}, which is not a device in the facts"
         for name in sorted(named):
             under = graph.disks_under(name)
@@ -251,7 +254,8 @@ def _escapes(text: str, target: Target) -> Iterator[str]:
     for match in re.finditer(rf"(?m)(?:^|[\s-])({COMMAND_KEYS})\s*=", text):
         yield f"{match[1]} would run a command of its own on the host: remove it from the job"
     for match in re.finditer(rf"(?m)(?:^|[\s-])({WRITING_KEYS})\s*=\s*(\S+)", text):
-        key, path = match[1], match[2].replace('"', "").replace("'", "")  # as a shell would
+        # as a shell would
+        key, path = match[1], match[2].replace('"', "").replace("'", "")
         if "$" in path or ".." in PurePosixPath(path).parts:
             yield f"{key}={path}: write the path out in full"
         elif path.startswith("/") and not path.startswith("/dev/") and not _inside(path, target):

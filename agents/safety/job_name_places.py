@@ -32,7 +32,8 @@ ADDED = re.compile(
     r"(?:unlink|allow_file_create|per_job_logs|invalidate)=[01]|log_(?:avg|hist)_msec=\d+"
     r"|write_(?:bw|iops|lat|hist)_log=fio"
 )
-ACCESS = re.compile(r"dynamo|\d+(?:,\d+)*")  # the program in PATH, and how IOmeter writes an access
+# the program in PATH, and how IOmeter writes an access
+ACCESS = re.compile(r"dynamo|\d+(?:,\d+)*")
 SECTION = re.compile(r"\[[A-Za-z0-9_][A-Za-z0-9_. -]*\]")
 
 

@@ -20,10 +20,13 @@ class Mentions:
     def __init__(self, graph: Graph, groups: bool = True) -> None:
         """`groups`: whether the name of a volume group, array or pool names its members."""
         self.graph = graph
-        self.bare: dict[str, set[str]] = {}  # what the kernel calls a device, in words and numbers
-        self.given: dict[str, set[str]] = {}  # what people called it, or its group, array or pool
+        # what the kernel calls a device, in words and numbers
+        self.bare: dict[str, set[str]] = {}
+        # what people called it, or its group, array or pool
+        self.given: dict[str, set[str]] = {}
         for device in graph.facts.devices:
-            for word in filter(None, (device.name, device.majmin)):  # FreeBSD gives no numbers
+            # FreeBSD gives no numbers
+            for word in filter(None, (device.name, device.majmin)):
                 self.bare.setdefault(word, set()).add(device.name)
             self.given.setdefault(device.path.removeprefix("/dev/mapper/"), set()).add(device.name)
         for name, owner in graph.facts.members.items() if groups else ():
@@ -64,7 +67,8 @@ def _parts(text: str) -> Iterator[str]:
 
 def _device_paths(text: str) -> Iterator[tuple[str, str]]:
     """From each /dev/ to the end of the text (a link may hold colons), and what stood before it."""
-    plain = re.sub(r"/(?:\.?/)+", "/", text)  # //dev/./sdb
+    # //dev/./sdb
+    plain = re.sub(r"/(?:\.?/)+", "/", text)
     for match in re.finditer(r"/dev/", plain):
         yield plain[match.start() :], plain[: match.start()]
     for match in re.finditer(r"\.\./+(?:\S*/)?dev/+", plain):
@@ -73,7 +77,8 @@ def _device_paths(text: str) -> Iterator[tuple[str, str]]:
 
 def _harmless(path: str, before: str) -> bool:
     if before.endswith("/sys") and path.startswith("/dev/block/"):
-        return True  # /sys/dev/block/8:16 has its own rule
+        # /sys/dev/block/8:16 has its own rule
+        return True
     if before.endswith("/proc/sys") and re.match(rf"/dev/(?:{SYSCTLS}){_ENDS}", path):
         return True
     return re.match(rf"/dev/(?:{'|'.join(HARMLESS)}){_ENDS}", path) is not None

@@ -57,14 +57,16 @@ _LVM = Form(
     },
     "--devices|--cachepool|--cachevol",
 )
-_LVCREATE = Form(_LVM.alone, {**_LVM.taking, "--name": "[^/]+"}, _LVM.naming)  # GROUP/NAME is one
+# GROUP/NAME is one
+_LVCREATE = Form(_LVM.alone, {**_LVM.taking, "--name": "[^/]+"}, _LVM.naming)
 _MDADM = Form(
     r"--create|--grow|--manage|--run|--add|--assume-clean|--level=\d+|--raid-devices=\d+|--metadata=1\.2"
     r"|--data-offset=\d+K|--spare-devices=\d+|--chunk=\d+|--layout=[nfo]\d|--bitmap=(?:internal|none)"
     r"|--homehost=any|--uuid=[0-9a-f]{8}(?::[0-9a-f]{8}){3}|--size=max"
     r"|--name=bl\d+"
 )
-_PATHS = Form("-p|-f|--all")  # programs that take nothing but paths
+# programs that take nothing but paths
+_PATHS = Form("-p|-f|--all")
 
 
 def _mkfs(kind: str, quiet: str) -> Form:
@@ -161,7 +163,8 @@ FORMS: Mapping[str, tuple[Form, ...]] = {
         (_PATHS,),
     ),
 }
-ANSWERS = {"flashcache_create": "y\n"}  # what a program reads as its answer
+# what a program reads as its answer
+ANSWERS = {"flashcache_create": "y\n"}
 
 
 def names_in(words: Sequence[str], stdin: str) -> list[str]:

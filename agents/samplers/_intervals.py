@@ -20,8 +20,10 @@ def is_count(word: str) -> bool:
 class Interval:
     before: Frame
     after: Frame
-    end: float  # seconds since the run's first frame
-    seconds: float  # its length
+    # seconds since the run's first frame
+    end: float
+    # its length
+    seconds: float
 
 
 def in_time(frames: Sequence[Frame]) -> list[Frame]:

@@ -11,9 +11,11 @@ from agents.samplers._intervals import is_count
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    at: float  # seconds since the run's first frame at which it, or its report's first line, came
+    # seconds since the run's first frame at which it, or its report's first line, came
+    at: float
     text: str
-    number: int  # 1-based, over all frames
+    # 1-based, over all frames
+    number: int
 
 
 def lines(frames: Sequence[Frame], watch: Watch) -> list[Line]:

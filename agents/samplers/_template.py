@@ -38,6 +38,7 @@ def series(frames: Sequence[Frame]) -> list[Series]:
 
 def _load(text: str) -> float:
     said = re.match(r"(\d{1,9}\.\d\d) ", text)
-    if not said:  # also what is empty or cut
+    # also what is empty or cut
+    if not said:
         raise ParseError("not what /proc/loadavg says", 1, text[:80])
     return float(said[1])

@@ -41,7 +41,8 @@ RATES = {
     "bypassed": Unit.OPS_PER_SECOND,
 }
 
-Seen = Mapping[str, int]  # one device in one frame: counters, "dirty" in bytes
+# one device in one frame: counters, "dirty" in bytes
+Seen = Mapping[str, int]
 
 
 def series(frames: Sequence[Frame]) -> list[Series]:

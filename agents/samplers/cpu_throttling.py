@@ -27,8 +27,10 @@ FILES = (
     f"{CPUS}/cpu[0-3]/cpufreq/cpuinfo_max_freq",
     f"{CPUS}/cpu[0-9]/thermal_throttle/core_throttle_count",
     f"{CPUS}/cpu*[01]/thermal_throttle/package_throttle_count",
-    "/sys/fs/cgroup/cpu.stat",  # of a container its own; of a whole host the root's, which has no quota
-    "/sys/fs/cgroup/cpu/cpu.stat",  # the same of version 1
+    # of a container its own; of a whole host the root's, which has no quota
+    "/sys/fs/cgroup/cpu.stat",
+    # the same of version 1
+    "/sys/fs/cgroup/cpu/cpu.stat",
 )
 WATCHES: tuple[Watch, ...] = ()
 

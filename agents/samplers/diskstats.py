@@ -28,14 +28,17 @@ LABEL = "Block devices (/proc/diskstats)"
 FILES = ("/proc/diskstats",)
 WATCHES: tuple[Watch, ...] = ()
 
-SECTOR = 512  # bytes, whatever the device's own sector size
+# bytes, whatever the device's own sector size
+SECTOR = 512
 WRAP = 1 << 32
 MILLISECONDS = (3, 7, 9, 10, 14, 16)
-GAUGE = 8  # requests in flight: no counter
+# requests in flight: no counter
+GAUGE = 8
 # All that is counted of requests: of each way, and flushes; those merged into others leave with these.
 REQUESTS = (0, 1, 4, 5, 11, 12, 15)
 WAITS = ("read.await", "write.await", "await")
-SLACK_S = 0.1  # a frame's time is from before it is read; old kernels round each wait to a tick of 10 ms at most
+# a frame's time is from before it is read; old kernels round each wait to a tick of 10 ms at most
+SLACK_S = 0.1
 ONLY_IF_USED = re.compile(r"(ram|loop|zram|fd|sr)\d")
 ONLY_IF_CONNECTED = re.compile(r"nbd\d")
 
@@ -86,7 +89,8 @@ def _ever_counted(device: str, tables: Mapping[int, Table]) -> bool:
     )
 
 
-Table = dict[tuple[str, str], Counters]  # (device, major:minor) -> counters
+# (device, major:minor) -> counters
+Table = dict[tuple[str, str], Counters]
 
 
 def _table(frame: Frame) -> Table:
@@ -95,7 +99,8 @@ def _table(frame: Frame) -> Table:
         words = line.split()
         name, counters = "".join(words[2:3]), words[3:]
         if len(counters) == 4:
-            continue  # a partition before Linux 2.6.25: no times
+            # a partition before Linux 2.6.25: no times
+            continue
         if len(counters) < 11 or not all(map(is_count, counters)):
             raise ParseError("not a line of /proc/diskstats", number, line)
         table[name, ":".join(words[:2])] = tuple(map(int, counters))
@@ -105,7 +110,8 @@ def _table(frame: Frame) -> Table:
 def _rows(
     device: str, between: Sequence[Interval], tables: dict[int, Table]
 ) -> Iterator[dict[str, float]]:
-    idle_at: float | None = None  # when the device was last seen with nothing in flight
+    # when the device was last seen with nothing in flight
+    idle_at: float | None = None
     for interval in between:
         before, after = tables[id(interval.before)], tables[id(interval.after)]
         # The number is part of the key: another disk under the same name is another device.
@@ -123,7 +129,8 @@ def _rows(
 
 def _possible(found: dict[str, float], d: Counters, longest: float) -> dict[str, float]:
     """With waits unknown that cannot be. `longest`: s that a request which ended may have waited."""
-    left = -d[GAUGE]  # so many more left than came
+    # so many more left than came
+    left = -d[GAUGE]
     uncounted = left > sum(d[index] for index in REQUESTS if index < len(d))
     cannot_be = [one for one in WAITS if uncounted or found[one] > longest + SLACK_S]
     return found | dict.fromkeys(cannot_be, nan)

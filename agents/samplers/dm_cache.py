@@ -34,7 +34,8 @@ TABLE = Watch(
 )
 WATCHES = (STATUS, TABLE)
 
-SECTOR = 512  # bytes
+# bytes
+SECTOR = 512
 UPTIME = re.compile(r"^uptime (\d{1,12}\.\d{1,3})$", re.M)
 NAMED = re.compile(r"/sys/block/(dm-\d+)/dm/name (\S.*)")
 TARGET = re.compile(r"(\S.*?): (?:\d+) (?:\d+) (cache|writecache) (.*)")

@@ -23,7 +23,8 @@ WATCHES = (
         ("gstat", "-B", "-d", "-o", "-I", "1s"), lasting=True, begins="dT:*", families=("freebsd",)
     ),
 )
-IOSTAT = "|iostat -x -w 1"  # freebsd_iostat's Watch.key
+# freebsd_iostat's Watch.key
+IOSTAT = "|iostat -x -w 1"
 
 COLUMNS = [
     *("L(q)", "ops/s", "r/s", "kBps", "ms/r", "w/s", "kBps", "ms/w"),
@@ -77,14 +78,16 @@ def _reports(said: Sequence[Line]) -> list[tuple[float, dict[str, Row]]]:
     for line in said:
         words = line.text.split()
         if not found and words[:1] != ["dT:"]:
-            continue  # the frames of a live page may begin in the middle of a report
+            # the frames of a live page may begin in the middle of a report
+            continue
         if words[:1] == ["dT:"]:
             found.append((line.at, {}))
             headed = False
         elif words == COLUMNS:
             headed = True
         elif words == ["*"] or not words:
-            continue  # a provider that was busy while it was looked at
+            # a provider that was busy while it was looked at
+            continue
         elif not headed or len(words) < len(COLUMNS):
             raise ParseError("not a line of gstat", line.number, line.text)
         else:

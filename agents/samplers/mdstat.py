@@ -54,7 +54,8 @@ def _arrays(text: str) -> Iterator[tuple[str, dict[str, float]]]:
                 yield name, row
             name, row = array[1], dict[str, float]()
         elif not line.startswith(" "):
-            continue  # Personalities, unused devices, an empty line
+            # Personalities, unused devices, an empty line
+            continue
         elif not name:
             raise ParseError("a line of no array in /proc/mdstat", number, line)
         elif disks := DISKS.search(line):

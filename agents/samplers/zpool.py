@@ -36,7 +36,8 @@ def series(frames: Sequence[Frame]) -> list[Series]:
     came = {line.number: line.at for line in said}
     found = list(reports((line.number, line.text) for line in said))
     if len(found) > 1 and len(found[-1].rows) < len(found[-2].rows):
-        found.pop()  # cut by the end of the run
+        # cut by the end of the run
+        found.pop()
     rows_of = [(came[one.at], one) for one in found]
     devices = dict.fromkeys(name for one in found for name in one.rows)
     return [

@@ -20,7 +20,8 @@ import asyncssh
 
 from agents.contracts import AgentError, Argument, Ran, Reason
 
-OUTPUT_CAP = 256 * 1024 * 1024  # bytes of stdout and stderr together
+# bytes of stdout and stderr together
+OUTPUT_CAP = 256 * 1024 * 1024
 CHUNK = 64 * 1024
 ERR = asyncssh.EXTENDED_DATA_STDERR
 
@@ -80,7 +81,8 @@ class Command(asyncssh.SSHClientSession[bytes]):
         for start in range(0, len(stdin), CHUNK):
             await self.writable.wait()
             if self.channel.is_closing():
-                return  # it ended without reading all of it, which is its right
+                # it ended without reading all of it, which is its right
+                return
             self.channel.write(stdin[start : start + CHUNK])
         self.channel.write_eof()
 
@@ -120,7 +122,8 @@ class Lasting(Command):
         super().__init__()
         self.begins = b"+%s\n" % self.mark.encode()
         self.ends = re.compile(rb"\n=%s ([0-9]+)\n" % self.mark.encode())
-        self.said: dict[int | None, bytes] = {}  # stream -> what one command printed there
+        # stream -> what one command printed there
+        self.said: dict[int | None, bytes] = {}
         self.searched = dict.fromkeys(self.output, 0)
         self.code: int | None = None
         self.answered = asyncio.Event()

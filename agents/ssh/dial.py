@@ -20,8 +20,10 @@ from agents.ssh.keys import check_private_key, public
 REACH_S = 5.0
 # From then on, each at the latest. asyncssh's limits (connect_timeout, login_timeout) are one for all three.
 BANNER_S, EXCHANGE_S, LOGIN_S = 5.0, 8.0, 15.0
-OFFER_S = REACH_S + EXCHANGE_S  # for a key that is only looked at
-KEEPALIVE_S, KEEPALIVE_TRIES = 15, 3  # a silent peer counts as lost after 45 s
+# for a key that is only looked at
+OFFER_S = REACH_S + EXCHANGE_S
+# a silent peer counts as lost after 45 s
+KEEPALIVE_S, KEEPALIVE_TRIES = 15, 3
 RSA_SIGNATURES = ["rsa-sha2-512", "rsa-sha2-256"]
 HOST_KEY_KINDS = [
     "ssh-ed25519",
@@ -43,10 +45,14 @@ class Address:
     host: str
     port: int
     user: str
-    private_key: Secret  # OpenSSH PEM
-    host_key: str  # "ssh-ed25519 AAAA…"; empty: nothing is trusted yet
-    forbidden: tuple[str, ...] = reach.NEVER  # networks that are not connected to
-    group: int | None = None  # the team, which has a share of all look-ups of names
+    # OpenSSH PEM
+    private_key: Secret
+    # "ssh-ed25519 AAAA…"; empty: nothing is trusted yet
+    host_key: str
+    # networks that are not connected to
+    forbidden: tuple[str, ...] = reach.NEVER
+    # the team, which has a share of all look-ups of names
+    group: int | None = None
 
     def __str__(self) -> str:
         return f"{self.user}@{self.host} port {self.port}"
@@ -55,8 +61,10 @@ class Address:
 @dataclass(frozen=True, slots=True)
 class HostKey:
     type: str
-    public_key: str  # "ssh-ed25519 AAAA…"
-    fingerprint: str  # "SHA256:…"
+    # "ssh-ed25519 AAAA…"
+    public_key: str
+    # "SHA256:…"
+    fingerprint: str
 
 
 class _Client(asyncssh.SSHClient):
@@ -146,7 +154,8 @@ async def _check_kind(address: Address, pinned: Any) -> None:
     try:
         shown = await offered(address.host, address.port, OFFER_S, address.forbidden, address.group)
     except AgentError:
-        return  # then it was not the key
+        # then it was not the key
+        return
     if shown.type != pinned.get_algorithm():
         raise _changed(address, pinned, shown.fingerprint)
 

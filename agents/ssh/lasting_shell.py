@@ -14,13 +14,15 @@ from agents.ssh.command import Lasting
 from agents.ssh.pool import Link, limited, release
 from agents.ssh.shell import SshShell, check_sudo, roots_prefix
 
-FDS = range(3, 10)  # what every sh can name; more disks than that are not held
+# what every sh can name; more disks than that are not held
+FDS = range(3, 10)
 FREE = "exec " + " ".join(f"{fd}<&-" for fd in FDS)
 # `command`: where a node cannot be opened, `exec` alone would end the shell.
 HOLD = (
     "if [ -r {node} ] && command -v flock; then command exec {fd}<{node} && flock -x -w 5 {fd}; fi"
 )
-HOLD_S = 60.0  # that a command may take beyond its time where disks are held before it
+# that a command may take beyond its time where disks are held before it
+HOLD_S = 60.0
 # libblkid, in wipefs, mkfs and LVM, reads a MiB of each disk into fresh memory; what is kept is paged in once. glibc's.
 ENV = ("LC_ALL=C", "MALLOC_MMAP_THRESHOLD_=67108864", "MALLOC_TRIM_THRESHOLD_=67108864")
 ENDED = "its shell ended with exit code {}: it is unknown whether the command ran"
@@ -50,8 +52,10 @@ class LastingShell:
     def __init__(self, shell: SshShell) -> None:
         self.shell = shell
         self._held: tuple[Link, Lasting] | None = None
-        self._quiet: tuple[str, ...] = ()  # nodes that udev is kept from, in the order of FDS
-        self._first: tuple[str, ...] = ()  # what the next command's line begins with
+        # nodes that udev is kept from, in the order of FDS
+        self._quiet: tuple[str, ...] = ()
+        # what the next command's line begins with
+        self._first: tuple[str, ...] = ()
 
     def run(
         self,
@@ -113,9 +117,11 @@ class LastingShell:
             except BaseException:
                 self.close()
                 raise
-            if sent or fresh:  # one that is gone at once has said why: it is sudo that says no
+            # one that is gone at once has said why: it is sudo that says no
+            if sent or fresh:
                 break
-            self.close()  # it was known to be gone, and the command was not sent
+            # it was known to be gone, and the command was not sent
+            self.close()
         return command
 
     async def _execute(

@@ -26,7 +26,8 @@ class _Loop:
 
 # Called before each command to a host, in the thread that asks for it. Raises where that thread may send no more.
 check: ContextVar[Callable[[], None]] = ContextVar("check", default=lambda: None)
-pool = Pool()  # use only inside `run`
+# use only inside `run`
+pool = Pool()
 _loop: _Loop | None = None
 _starting = threading.Lock()
 
@@ -53,5 +54,6 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     try:
         return future.result()
     except BaseException:
-        future.cancel()  # the waiting thread was interrupted: nobody wants the answer any more
+        # the waiting thread was interrupted: nobody wants the answer any more
+        future.cancel()
         raise

@@ -41,7 +41,8 @@ async def found(host: str, group: int | None) -> Found:
     try:
         return socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except socket.gaierror:
-        pass  # a name
+        # a name
+        pass
     with _counting:
         answer = _under_way.get(host) or _begun(host, group)
     # Who waits no longer leaves the thread to whoever asks next.
@@ -70,7 +71,8 @@ def _begun(host: str, group: int | None) -> asyncio.Future[Found]:
         with _counting:
             _of_group[group] -= 1
             del _under_way[host]
-        with contextlib.suppress(RuntimeError):  # the loop was closed
+        # the loop was closed
+        with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(_tell, future, answer)
 
     threading.Thread(target=look_up, name=f"look up {host}", daemon=True).start()
@@ -80,6 +82,7 @@ def _begun(host: str, group: int | None) -> asyncio.Future[Found]:
 def _tell(future: asyncio.Future[Found], answer: Found | OSError) -> None:
     if isinstance(answer, OSError):
         future.set_exception(answer)
-        future.exception()  # seen, should nobody wait any more
+        # seen, should nobody wait any more
+        future.exception()
     else:
         future.set_result(answer)

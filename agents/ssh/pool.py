@@ -15,9 +15,12 @@ from agents.ssh.breaker import Breaker
 from agents.ssh.command import Command, Lasting
 from agents.ssh.dial import Address, dial, why
 
-IDLE_S = 60.0  # an unused connection is closed after this
-REST_S = 2.0  # and a lasting shell that nobody uses after this: runs that follow each other find it again
-SESSIONS = 8  # per connection; sshd's MaxSessions is 10 by default
+# an unused connection is closed after this
+IDLE_S = 60.0
+# and a lasting shell that nobody uses after this: runs that follow each other find it again
+REST_S = 2.0
+# per connection; sshd's MaxSessions is 10 by default
+SESSIONS = 8
 
 
 @dataclass(eq=False)
@@ -58,7 +61,8 @@ class Pool:
 
     links: dict[Address, list[Link]] = field(default_factory=dict)
     locks: dict[Address, asyncio.Lock] = field(default_factory=dict)
-    resting: dict[Address, Resting] = field(default_factory=dict)  # one each is enough
+    # one each is enough
+    resting: dict[Address, Resting] = field(default_factory=dict)
     breaker: Breaker = field(default_factory=Breaker)
 
     async def ready(self, address: Address) -> None:

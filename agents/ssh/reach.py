@@ -19,15 +19,18 @@ IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 # Where no host to measure is, but a cloud's metadata may be, with its keys. This machine itself is allowed.
 NEVER = (
     "169.254.0.0/16",
-    "fe80::/10",  # link-local: metadata of most clouds
+    # link-local: metadata of most clouds
+    "fe80::/10",
     "fd00:ec2::254/128",
     "100.100.100.200/32",
-    "192.0.0.192/32",  # metadata elsewhere
+    # metadata elsewhere
+    "192.0.0.192/32",
     "0.0.0.0/8",
     "::/128",
     "224.0.0.0/4",
     "ff00::/8",
-    "240.0.0.0/4",  # nobody's
+    # nobody's
+    "240.0.0.0/4",
 )
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
 

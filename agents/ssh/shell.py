@@ -34,7 +34,8 @@ __all__ = [
 ROOTS_PATH = (
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin"
 )
-ENV_PROGRAM = "/usr/bin/env"  # by its path: it is what sets PATH
+# by its path: it is what sets PATH
+ENV_PROGRAM = "/usr/bin/env"
 SUDO_SAYS_NO = (b"sudo:", b"is not in the sudoers", b"is not allowed to", b"may not run sudo")
 
 
@@ -93,7 +94,8 @@ class SshShell:
         )
         line = command_line((*prefix, "LC_ALL=C", *argv))
         began = time.monotonic()
-        says = shown(argv)[:160]  # a whole script would hide the message
+        # a whole script would hide the message
+        says = shown(argv)[:160]
         command = await loop.pool.run(self.address, line, stdin, timeout_s, says)
         ran = command.ran(tuple(argv), time.monotonic() - began)
         if sudo:

@@ -14,7 +14,8 @@ from agents.contracts import AgentError, Reason
 from agents.ssh import loop
 from agents.ssh.dial import Address, dial, why
 
-HERE = "127.0.0.1"  # on the host
+# on the host
+HERE = "127.0.0.1"
 PIECE = 1 << 18
 OPENING_S = 15.0
 

@@ -12,7 +12,8 @@ from agents.facts.model import BlockDevice, HostFacts
 from agents.steps import scripts
 
 MIB = 1 << 20
-Place = tuple[str, int]  # a node and a byte on it, at a whole sector
+# a node and a byte on it, at a whole sector
+Place = tuple[str, int]
 
 
 def one(target: Target, use: str) -> Claim:
@@ -142,7 +143,8 @@ def _reread(disks: tuple[Claim, ...]) -> Step:
         ("blockdev", "--rereadpt", *nodes),
         f"Have the kernel forget the partitions of {', '.join(nodes)}",
         destroys=disks,
-        quiet=True,  # the kernel says "busy" while udev reads one of them
+        # the kernel says "busy" while udev reads one of them
+        quiet=True,
     )
 
 

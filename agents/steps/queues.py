@@ -93,7 +93,8 @@ def _check(disk: Disk, attribute: str, wish: str, facts: HostFacts) -> None:
     if attribute != "scheduler":
         return
     listed = said.replace("[", "").replace("]", "").split()
-    loadable = facts.scheduler_modules if "[" in said else ()  # a plain "none" takes no other
+    # a plain "none" takes no other
+    loadable = facts.scheduler_modules if "[" in said else ()
     known = [*listed, *(name for name in loadable if name not in listed)]
     if wish not in known:
         raise PlanError(
@@ -107,7 +108,8 @@ def restore(
 ) -> tuple[Step, ...]:
     """Steps that bring back what was kept, where it differs now; in the order of ATTRIBUTES."""
     steps = []
-    renewed: set[str] = set()  # disks whose scheduler changes, and nr_requests with it
+    # disks whose scheduler changes, and nr_requests with it
+    renewed: set[str] = set()
     for attribute in ATTRIBUTES:
         groups: dict[str, list[Disk]] = {}
         for disk in found:

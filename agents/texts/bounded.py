@@ -67,7 +67,8 @@ def _metric(file: str, row: Tried) -> Metric:
 def _error(row: Tried) -> ParseError:
     words = row.trouble if row.trouble.startswith(f"{row.name}: ") else f"{row.name} {row.trouble}"
     error = ParseError(words)
-    error.line, error.text = row.line, row.shown  # which the words have
+    # which the words have
+    error.line, error.text = row.line, row.shown
     return error
 
 

@@ -33,7 +33,8 @@ WHICH = ("", "first", "last", "sum", "each")
 FACTOR = re.compile(r"\d{1,20}(?:\.\d{1,20})?(?:e[+-]?\d{1,2})?", re.ASCII)
 NUMBER = re.compile(r"\+?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][+-]?\d{1,3})?", re.ASCII)
 UNKNOWN = re.compile(r"n/?a\*?|none|null|nan|-{1,9}|\+{2,9}", re.IGNORECASE)
-MOST = 100  # extractions of one command
+# extractions of one command
+MOST = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,8 @@ class Extraction:
     factor: float
     file: str
     way: str
-    which: str  # "": there must be exactly one
+    # "": there must be exactly one
+    which: str
     pattern: str
 
 
@@ -57,11 +59,13 @@ class Tried:
     name: str = ""
     value: float | None = None
     unit: str = ""
-    line: int = 0  # of the text, from 1
+    # of the text, from 1
+    line: int = 0
     note: str = ""
     labels: str = ""
     trouble: str = ""
-    shown: str = ""  # that line, where there is trouble
+    # that line, where there is trouble
+    shown: str = ""
 
 
 def read(lines: Sequence[str]) -> tuple[Extraction, ...]:

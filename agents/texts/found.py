@@ -15,7 +15,8 @@ class Places:
     Lines asked for in their order cost one look through it.
     """
 
-    STEP = 1 << 14  # characters
+    # characters
+    STEP = 1 << 14
 
     def __init__(self, text: str) -> None:
         self.text, self.line, self.at = text, 1, 0
@@ -43,16 +44,26 @@ class Places:
 class Found:
     """One result, and the lines of the text that hold it."""
 
-    kind: str  # the reader: "pg_test_fsync", "iostat"
-    first: int  # line, from 1
-    last: int  # line, inclusive
-    title: str  # what a person calls it: fio's job names, dd's command line
-    tool: str = ""  # agents/tools/ kind that prints such; "" for one that only watches, or that we do not run
-    version: str = ""  # of the tool, as printed
-    description: str = ""  # what its author wrote about it
-    command: str = ""  # the command line, where the text shows it
-    metrics: tuple[Metric, ...] = ()  # each with its line in the whole text
-    series: tuple[Series, ...] = ()  # those of a watcher (iostat), or of a log
+    # the reader: "pg_test_fsync", "iostat"
+    kind: str
+    # line, from 1
+    first: int
+    # line, inclusive
+    last: int
+    # what a person calls it: fio's job names, dd's command line
+    title: str
+    # agents/tools/ kind that prints such; "" for one that only watches, or that we do not run
+    tool: str = ""
+    # of the tool, as printed
+    version: str = ""
+    # what its author wrote about it
+    description: str = ""
+    # the command line, where the text shows it
+    command: str = ""
+    # each with its line in the whole text
+    metrics: tuple[Metric, ...] = ()
+    # those of a watcher (iostat), or of a log
+    series: tuple[Series, ...] = ()
     histograms: tuple[Histogram, ...] = ()
     # Of the tool, as far as the text tells
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -60,14 +71,20 @@ class Found:
     point: Mapping[str, Any] = field(default_factory=dict)
     outstanding: int | None = None
     notes: tuple[str, ...] = ()
-    trouble: str = ""  # why it cannot be read; then there are neither metrics nor series
-    described: bool = False  # a workload of `tool` that was not run here: nothing was measured
-    sweep: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # of such: options as lists
-    also: tuple[tuple[int, int], ...] = ()  # (first, last) of other lines that it was read from
+    # why it cannot be read; then there are neither metrics nor series
+    trouble: str = ""
+    # a workload of `tool` that was not run here: nothing was measured
+    described: bool = False
+    # of such: options as lists
+    sweep: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    # (first, last) of other lines that it was read from
+    also: tuple[tuple[int, int], ...] = ()
     # Line elsewhere of the headings that it was read by: kept alone, it needs them above
     head: int = 0
-    needs: str = ""  # what no line of it tells, and without which it has no figure: fio_log.NEEDS
-    varies: str = ""  # a sweep in one table: the label of its metrics that tells its points apart
+    # what no line of it tells, and without which it has no figure: fio_log.NEEDS
+    needs: str = ""
+    # a sweep in one table: the label of its metrics that tells its points apart
+    varies: str = ""
 
     def alone(self, text: Places) -> str:
         """Its part of the text's lines, such that its reader finds it, and only it, in there."""
@@ -88,7 +105,8 @@ class Unread:
 
     first: int
     last: int
-    text: str  # the beginning of the first of them
+    # the beginning of the first of them
+    text: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,12 @@ from jsonpath import JSONPathEnvironment, JSONPathError
 
 from agents.contracts import OptionsError
 
-MOST = 1000  # values of one extraction
-SLOWEST = 10e6  # characters a second that any fair pattern reads
-WALKED = 50_000_000  # characters that may be read again to tell lines
+# values of one extraction
+MOST = 1000
+# characters a second that any fair pattern reads
+SLOWEST = 10e6
+# characters that may be read again to tell lines
+WALKED = 50_000_000
 QUOTED = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""")
 SPACE = re.compile(r"[ \t\r\n]*")
 BEFORE = re.compile(r"[0-9][.,]?$|(?:^|[^A-Za-z0-9_])-$")
@@ -31,7 +34,8 @@ INSIDE = re.compile(r"[.,]?[0-9]")
 BEYOND = re.compile(r"[^\W\d_]|%| (?:[kKMGTPE](?:i?[bB]|[ /]|i?o|$)|[mnuµ]s|min|%)")
 
 _paths = JSONPathEnvironment(strict=True)
-_paths.function_extensions.clear()  # match() would run a pattern that nothing stops
+# match() would run a pattern that nothing stops
+_paths.function_extensions.clear()
 _decoder = json.JSONDecoder()
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from html import unescape
 
 INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad"
-OVERTYPED = re.compile(r"[^\x08\n]\x08")  # a key that was taken back
+# a key that was taken back
+OVERTYPED = re.compile(r"[^\x08\n]\x08")
 LEFT_BEHIND = str.maketrans("", "", "\x07\x08\x0e\x0f")
 TAGGED = ("<pre", "</pre", "<PRE", "<code", "</code", "<CODE", "[code", "[CODE", "[icode", "[pre")
 TAGS = re.compile(
@@ -21,18 +22,22 @@ TAGS = re.compile(
     re.IGNORECASE,
 )
 QUOTED = re.compile(r"(?:[ \t]{0,2}>)+ ?")
-SERVICE = re.compile(r"([\w.@/-]{1,60}) *\| ?")  # docker compose: "fio-1  | …"
+# docker compose: "fio-1  | …"
+SERVICE = re.compile(r"([\w.@/-]{1,60}) *\| ?")
 STAMPED = re.compile(
     r"\[?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
     r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)\]?"
     r"(?: [\w.-]{1,80} [\w./@-]{1,80}\[\d{1,8}\]:)?(?: |$)"
 )
 NUMBERED = re.compile(r"[ \t]*(\d{1,6})([:.)|\u2502]|\t| |$)")
-HEAD = 400  # characters in which the first line's mark would be
-TWO, THREE = 2, 3  # lines in a row, at least
+# characters in which the first line's mark would be
+HEAD = 400
+# lines in a row, at least
+TWO, THREE = 2, 3
 
 
-Run = tuple[int, list[int]]  # index of its first line, and how many characters go of each
+# index of its first line, and how many characters go of each
+Run = tuple[int, list[int]]
 Find = Callable[[Sequence[str]], Iterator[Run]]
 
 

@@ -59,7 +59,8 @@ def main() -> None:
         names |= {row.name: line for row in rows}
         print(json.dumps([asdict(row) for row in rows]), flush=True)
         if any(OUT_OF_MEMORY in row.trouble for row in rows):
-            return  # what is left of the memory may not even do for an error
+            # what is left of the memory may not even do for an error
+            return
 
 
 def confine(request: Request) -> None:

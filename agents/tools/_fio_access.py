@@ -16,7 +16,8 @@ from agents.outputs import fio_jobfile as jobfile
 T = TypeVar("T")
 Told = Mapping[str, str | None]
 SIZE = re.compile(r"(\d{1,12})\s*([kmgtp]?)i?b?", re.IGNORECASE)
-BLOCK = 4096  # B, where no size is told
+# B, where no size is told
+BLOCK = 4096
 READS = ("read", "randread", "rw", "readwrite", "randrw")
 WRITES = ("write", "randwrite", "rw", "readwrite", "randrw", "trimwrite", "randtrimwrite")
 SYNCS = ("1", "sync", "dsync")

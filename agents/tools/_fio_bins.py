@@ -17,7 +17,8 @@ from agents.outputs.fio_hist import GROUP_BITS
 from agents.outputs.fio_model import Latencies, number
 
 MOST = 200
-PER_DOUBLING = (32, 16, 8, 4, 2, 1)  # tried in this order, until there are few enough
+# tried in this order, until there are few enough
+PER_DOUBLING = (32, 16, 8, 4, 2, 1)
 _SUBS = 1 << GROUP_BITS
 
 # Where it begins -> (where it ends, I/Os), in the units that fio printed
@@ -30,10 +31,12 @@ def histogram(name: str, found: Latencies, labels: Mapping[str, str] | None = No
     for many in PER_DOUBLING:
         if len(bins) <= MOST:
             break
-        bins = _merged(bins, many)  # a coarser cut is among those of the finer
+        # a coarser cut is among those of the finer
+        bins = _merged(bins, many)
     lows, scale = sorted(bins), found.bins_per_second
     ends = [bins[low][0] / scale for low in lows]
-    if ends and found.high >= ends[-1]:  # fio's last bin takes whatever took longer
+    # fio's last bin takes whatever took longer
+    if ends and found.high >= ends[-1]:
         ends[-1] = found.high + 1 / scale
     return Histogram(
         name,
@@ -81,7 +84,8 @@ def _merged(bins: Bins, many: int) -> Bins:
 def _cell(low: int, many: int) -> tuple[int, int]:
     """Start and end of the merged bin that holds the one from there on."""
     if low < _SUBS:
-        return low, low + 1  # fewer to a power of two than fio has elsewhere
+        # fewer to a power of two than fio has elsewhere
+        return low, low + 1
     bits = low.bit_length() - 1
     cuts = _cuts(many)
     at = bisect_right(cuts, ((low - (1 << bits)) << GROUP_BITS) >> bits) - 1

@@ -19,10 +19,12 @@ from agents.outputs.fio_model import (
 from agents.tools import _fio_bins
 
 NOT_MERGED = "no histogram bins: percentiles of several jobs do not merge"
-NOT_ASKED = 1  # in the place of parts: nobody misses the percentiles that only lat_percentiles, slat_percentiles bring
+# in the place of parts: nobody misses the percentiles that only lat_percentiles, slat_percentiles bring
+NOT_ASKED = 1
 
 
-KEPT = ("lat", "clat")  # latencies whose histograms are kept
+# latencies whose histograms are kept
+KEPT = ("lat", "clat")
 
 
 def metrics(jobs: Iterable[FioJob], depth: int, note: str = "") -> list[Metric]:

@@ -57,7 +57,8 @@ ROOTS_OPTIONS = frozenset(
         "sequential_zone",
     ]
 )
-ROOTS_ENGINES = frozenset({"splice"})  # of pipes another user may have less
+# of pipes another user may have less
+ROOTS_ENGINES = frozenset({"splice"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +182,8 @@ class Options:
         if unknown := set(self.override) - set(OVERRIDABLE):
             raise OptionsError(f"override: {', '.join(sorted(unknown))} cannot be overridden")
         fio_engines.check(self.ioengine, "ioengine")
-        sections(self)  # a bad job file or extra is said when the form is checked
+        # a bad job file or extra is said when the form is checked
+        sections(self)
 
 
 def sections(options: Options) -> jobfile.Sections:
@@ -203,8 +205,10 @@ def _settings(options: Options) -> dict[str, str | None]:
         "rwmixread": str(options.rwmixread),
         "percentage_random": str(options.percentage_random),
         "buffer_compress_percentage": str(options.compressible),
-        "randrepeat": "0",  # repeats that touch the same blocks in the same order flatter a cache
-        "refill_buffers": "1",  # fresh random data: a compressing or deduplicating layer gains nothing
+        # repeats that touch the same blocks in the same order flatter a cache
+        "randrepeat": "0",
+        # fresh random data: a compressing or deduplicating layer gains nothing
+        "refill_buffers": "1",
     }
     if not options.compressible:
         del pairs["buffer_compress_percentage"]

@@ -17,14 +17,16 @@ from agents.jobs.windows import after_ramp
 from agents.outputs import fio_load
 
 DIRECTIONS = ("read", "write", "trim", "mixed")
-LAG = 0.3  # s
+# s
+LAG = 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
     name: str
     group: int
-    start: float  # epoch; NaN where fio did not say
+    # epoch; NaN where fio did not say
+    start: float
     seconds: float
 
 
@@ -43,7 +45,8 @@ def windows(raw: bytes, timing: Timing, ramp: float, together: bool) -> list[Win
         jobs = [_Job(one.name, one.group, start, one.seconds - LAG) for one in jobs]
     spans = [_span([one for one in jobs if one.group == group], timing.epoch) for group in groups]
     if not all(0 <= start < end <= timing.ended - timing.started + 1 for start, end in spans):
-        return []  # by another clock
+        # by another clock
+        return []
     names = [next(one.name for one in jobs if one.group == group) for group in groups]
     if len(groups) == 1:
         return after_ramp(*spans[0], ramp)

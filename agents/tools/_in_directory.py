@@ -14,7 +14,8 @@ class Script:
 
     tool: str
     works: str
-    name: str  # of its file on the host
+    # of its file on the host
+    name: str
     content: bytes
     directory: str
 

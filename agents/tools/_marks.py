@@ -63,7 +63,8 @@ forget() {
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    at: float  # seconds since the job began
+    # seconds since the job began
+    at: float
     words: str
 
 

@@ -48,9 +48,12 @@ ACCESS_OF = {
     "ramp_s": (),
 }
 MIB = 1 << 20
-SEEKS = 8192  # a tenth of them writes
-EXPECTED_RATE, EXPECTED_FILES = 100e6, 1000.0  # a slow disk's: B/s, and files per second
-CHARACTERS_S = 120.0  # the tests per character: a second or two of a small part, minutes in 1.0x
+# a tenth of them writes
+SEEKS = 8192
+# a slow disk's: B/s, and files per second
+EXPECTED_RATE, EXPECTED_FILES = 100e6, 1000.0
+# the tests per character: a second or two of a small part, minutes in 1.0x
+CHARACTERS_S = 120.0
 USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,31})?")
 
 SCRIPT = (
@@ -206,7 +209,8 @@ def _arguments(options: Options, target: Target) -> tuple[str, ...]:
 
 
 def _expected_s(options: Options) -> float:
-    passes = 4 * options.size / EXPECTED_RATE  # write, rewrite (twice), read
+    # write, rewrite (twice), read
+    passes = 4 * options.size / EXPECTED_RATE
     small = 2 * options.files * 1024
     characters = CHARACTERS_S if options.size and not options.fast else 0.0
     moved = small * options.file_max / EXPECTED_RATE

@@ -15,11 +15,14 @@ from agents.jobs.spool import plain
 from agents.texts import bounded, extraction
 
 LABEL = "command"
-OWN_CODE = True  # whoever may write one may run it as root on the team's hosts
-NEEDS: tuple[Need, ...] = ()  # nobody can tell; a missing program fails with its own words
+# whoever may write one may run it as root on the team's hosts
+OWN_CODE = True
+# nobody can tell; a missing program fails with its own words
+NEEDS: tuple[Need, ...] = ()
 ACCESS_OF = {"outstanding": ("outstanding",)}
 SCRIPT = "command.sh"
-WHY_MAX = 200  # characters
+# characters
+WHY_MAX = 200
 EXAMPLE = """cd "${BENCHLAB_MOUNT:?this needs a file system}"
 LC_ALL=C dd if=/dev/zero of=mine bs=8192 count=10000 conv=fsync 2>&1
 rm mine"""

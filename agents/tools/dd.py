@@ -36,7 +36,8 @@ FLAGS = frozenset(
 )
 CONVERSIONS = frozenset({"fdatasync", "fsync", "nocreat", "notrunc", "sparse"})
 SOURCES = {"zero": "/dev/zero", "random": "/dev/urandom"}
-SYNCED = frozenset({"sync", "dsync", "fsync"})  # of oflag: each block before the next
+# of oflag: each block before the next
+SYNCED = frozenset({"sync", "dsync", "fsync"})
 ACCESS_OF = {
     "reads": ("direction",),
     "writes": ("direction",),
@@ -50,7 +51,8 @@ ACCESS_OF = {
     "outstanding": (),
 }
 FILE = "benchlab.dd"
-EXPECTED_RATE, EXPECTED_SYNC_S = 100e6, 0.01  # a slow disk's: B/s, and seconds for one synced block
+# a slow disk's: B/s, and seconds for one synced block
+EXPECTED_RATE, EXPECTED_SYNC_S = 100e6, 0.01
 
 SCRIPT = (
     rb"""#!/bin/sh
@@ -198,7 +200,8 @@ def job(options: Options, target: Target) -> Job:
         argv=("sh", "dd.sh", mode, path, str(moved), *arguments),
         outputs=(_marks.MARKS,),
         inputs={"dd.sh": SCRIPT},
-        env={"LC_ALL": "C"},  # else a locale may print a decimal comma, or words we cannot read
+        # else a locale may print a decimal comma, or words we cannot read
+        env={"LC_ALL": "C"},
         expected_s=expected,
         timeout_s=expected * 10 + 600,
         writes=_writes(options, target, moved),

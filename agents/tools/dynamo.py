@@ -42,14 +42,20 @@ NEEDS = (
 HEX = re.compile("[0-9a-f]{64}")
 MESSAGES, CONFIG = "messages.bin", "config.json"
 OUTPUTS = (MESSAGES, "result.json", "live.jsonl", "dynamo.log")
-LIVE = ("work/now.json",)  # read by the sampler too: what happens right now
+# read by the sampler too: what happens right now
+LIVE = ("work/now.json",)
 DEFAULT = "dynamo"
 PROGRAM_OPTION = "binary"
-STORED = "sha256:"  # what Options.binary begins with where BenchLab sends it along
-SENT = "dynamo"  # its name in the job's directory then
-LAYOUT_RATE = 50e6  # B/s, a slow disk's: how fast we expect dynamo to lay a file out
-SLOWEST_LAYOUT = 5e6  # B/s: no disk is slower; who is, hangs
-PREPARING_GRID_S = 3.0  # dynamo looks so often whether its preparation is done
+# what Options.binary begins with where BenchLab sends it along
+STORED = "sha256:"
+# its name in the job's directory then
+SENT = "dynamo"
+# B/s, a slow disk's: how fast we expect dynamo to lay a file out
+LAYOUT_RATE = 50e6
+# B/s: no disk is slower; who is, hangs
+SLOWEST_LAYOUT = 5e6
+# dynamo looks so often whether its preparation is done
+PREPARING_GRID_S = 3.0
 ACCESS_OF = {
     "reads": ("read_percent",),
     "writes": ("read_percent",),
@@ -63,8 +69,10 @@ ACCESS_OF = {
     "runtime_s": ("runtime_s",),
     "outstanding": ("outstanding_ios", "workers", "targets"),
 }
-POLL_S = 3.0  # between two updates: each second they cost one CPU up to half of its IOPS, each 3 s none was lost
-MOST_UPDATES = 3600  # of a run; each is kept
+# between two updates: each second they cost one CPU up to half of its IOPS, each 3 s none was lost
+POLL_S = 3.0
+# of a run; each is kept
+MOST_UPDATES = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +281,8 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     except DynamoError as error:
         raise ParseError(str(error) + _complaint(outputs)) from None
     said = crosscheck.remark({row.name: row.value for row in rows if not row.labels})
-    if said:  # the note goes wherever the figure does
+    # the note goes wherever the figure does
+    if said:
         rows[0] = rows[0]._replace(note="; ".join(filter(None, (rows[0].note, said))))
     return [Metric(row.name, row.value, Unit(row.unit), dict(row.labels), row.note) for row in rows]
 

@@ -41,7 +41,8 @@ NEEDS = (
 )
 RESULT = "fio.json"
 LOGS = ("bw", "iops", "lat", "clat", "slat")
-MOST_LOGGED = 256  # jobs with logs of their own
+# jobs with logs of their own
+MOST_LOGGED = 256
 JSON = re.compile(rb"\s*\{")
 _VERSION = re.compile(rb'"fio version"\s*:\s*"([^"]+)"')
 # --parse-only takes any word for an engine: it is opened only by a run. --enghelp also fails without options to tell.
@@ -66,10 +67,14 @@ ACCESS_OF = {
     "runtime_s": ("runtime_s",),
     "outstanding": ("iodepth", "numjobs", "ioengine"),
 }
-MIXED = ("rw", "readwrite", "randrw")  # half reads unless told
-LAYOUT_RATE = 100e6  # B/s, a slow disk's: how fast we expect a file to be laid out
-SLOWEST = 1e5  # B/s: so slowly may a job go on that has a size to do, and no time
-LONGEST_S = 2 * 86400.0  # beyond what is expected
+# half reads unless told
+MIXED = ("rw", "readwrite", "randrw")
+# B/s, a slow disk's: how fast we expect a file to be laid out
+LAYOUT_RATE = 100e6
+# B/s: so slowly may a job go on that has a size to do, and no time
+SLOWEST = 1e5
+# beyond what is expected
+LONGEST_S = 2 * 86400.0
 
 
 def job(options: Options, target: Target) -> Job:
@@ -166,7 +171,8 @@ def _result(outputs: Mapping[str, bytes]) -> str:
 
 def _jobs(raw: bytes, outputs: Mapping[str, bytes]) -> tuple[Iterable[FioJob], str]:
     """And what fio said besides."""
-    if JSON.match(raw):  # 100 MB of it are not to be decoded, nor searched for what they are
+    # 100 MB of it are not to be decoded, nor searched for what they are
+    if JSON.match(raw):
         return fio_json.jobs(raw)
     try:
         text = raw.decode("utf-8")

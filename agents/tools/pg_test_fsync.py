@@ -56,8 +56,10 @@ ACCESS_OF = dict.fromkeys(
     ("reads", "writes", "block", "synced", "compressible", "ramp_s", "outstanding"), ()
 )
 FILE = "benchlab.pg_test_fsync"
-TESTS = 18  # of each run at most: 5 + 5 + 5 + 2 + 1
-SEGMENT = 16 << 20  # bytes written before the first test
+# of each run at most: 5 + 5 + 5 + 2 + 1
+TESTS = 18
+# bytes written before the first test
+SEGMENT = 16 << 20
 # Of a test's time: a line that is seen later than this was kept back by a buffer, and not by a busy host.
 LATE = 0.5
 # B/s of a test that syncs: 60k writes of 8 kB, which the fastest disk of the articles nearly does. The unsynced one
@@ -176,7 +178,8 @@ def job(options: Options, target: Target) -> Job:
         argv=("sh", "pg_test_fsync.sh", path, str(options.seconds), program, *PLACES),
         outputs=(_marks.MARKS,),
         inputs={"pg_test_fsync.sh": SCRIPT},
-        env={"LC_ALL": "C"},  # it is translated into a dozen languages
+        # it is translated into a dozen languages
+        env={"LC_ALL": "C"},
         expected_s=expected,
         timeout_s=expected * 3 + 600,
         writes=SEGMENT + options.seconds * (TESTS - 1) * FASTEST,

@@ -38,7 +38,8 @@ NEEDS = (
     ),
 )
 DIRECTORY = "benchlab.sysbench"
-EXPECTED_RATE, EXPECTED_S = 100e6, 0.01  # a slow disk's: B/s to lay out, seconds for one request
+# a slow disk's: B/s to lay out, seconds for one request
+EXPECTED_RATE, EXPECTED_S = 100e6, 0.01
 READS = ("seqrd", "rndrd")
 ACCESS_OF = {
     "reads": ("mode", "rw_ratio"),

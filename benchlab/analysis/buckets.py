@@ -16,7 +16,8 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 Numbers = Sequence[float] | Floats
 Places = np.ndarray[Any, np.dtype[np.int64]]
 
-FINE, COARSE = 8, 64  # samples to a bucket, of what is stored beside the samples of a long run
+# samples to a bucket, of what is stored beside the samples of a long run
+FINE, COARSE = 8, 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,14 +27,16 @@ class Buckets:
     Of a bucket in which nothing is known `low` and `high` are NaN, at its first sample.
     """
 
-    every: int  # samples to a bucket; the last one may have fewer
+    # samples to a bucket; the last one may have fewer
+    every: int
     times: Floats
     low: Floats
     low_at: Places
     high: Floats
     high_at: Places
     total: Floats
-    known: Places  # how many samples
+    # how many samples
+    known: Places
 
     @property
     def means(self) -> Floats:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 # docs/method.md, "Numbers".
-ENOUGH_REPEATS = 3  # fewer: no interval is claimed
+# fewer: no interval is claimed
+ENOUGH_REPEATS = 3
 LITTLE_TOLERANCE = 0.05
 
 

@@ -14,14 +14,18 @@ from math import sqrt
 from statistics import median
 
 ENOUGH_PAIRS = 5
-SAFETY = 1.5  # a standard deviation of five pairs is itself uncertain
+# a standard deviation of five pairs is itself uncertain
+SAFETY = 1.5
 
 
 class Order(StrEnum):
-    INTERLEAVED = "interleaved"  # both set-ups in every block
-    ABBA = "abba"  # each built in at least two visits, which take turns
+    # both set-ups in every block
+    INTERLEAVED = "interleaved"
+    # each built in at least two visits, which take turns
+    ABBA = "abba"
     ONE_AFTER_OTHER = "one_after_other"
-    UNTOLD = "untold"  # results from elsewhere: taken for the worst
+    # results from elsewhere: taken for the worst
+    UNTOLD = "untold"
 
 
 TAU = {Order.INTERLEAVED: 0.0, Order.ONE_AFTER_OTHER: 0.05, Order.UNTOLD: 0.05}

@@ -65,7 +65,8 @@ def _level(found: Fit) -> Array:
 
 def discoveries(p: Array) -> Array:
     """Benjamini and Hochberg's q along the last axis; what is not a number is not among them, and stays so."""
-    ranks = np.argsort(p, axis=-1)  # not a number last
+    # not a number last
+    ranks = np.argsort(p, axis=-1)
     known = (~np.isnan(p)).sum(axis=-1, keepdims=True)
     rising = np.take_along_axis(p, ranks, axis=-1) * known / np.arange(1, p.shape[-1] + 1)
     rising = np.where(np.isnan(rising), np.inf, rising)

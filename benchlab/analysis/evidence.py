@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from benchlab.analysis.designs import Order
 
-NEAR = 0.02  # s: two clocks of one host, read by different programs
+# s: two clocks of one host, read by different programs
+NEAR = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,30 +29,44 @@ class Access:
     reads: bool | None = None
     writes: bool | None = None
     random: bool | None = None
-    block: int | None = None  # B, of the smallest request
-    direct: bool | None = None  # past the page cache
-    synced: bool | None = None  # each write is made durable before the next
-    compressible: bool | None = None  # its buffers are zeros or repeat themselves
-    size: int | None = None  # B that it goes over
-    ramp_s: float | None = None  # not measured, before what is
+    # B, of the smallest request
+    block: int | None = None
+    # past the page cache
+    direct: bool | None = None
+    # each write is made durable before the next
+    synced: bool | None = None
+    # its buffers are zeros or repeat themselves
+    compressible: bool | None = None
+    # B that it goes over
+    size: int | None = None
+    # not measured, before what is
+    ramp_s: float | None = None
     runtime_s: float | None = None
-    outstanding: int | None = None  # I/Os, over all its workers
+    # I/Os, over all its workers
+    outstanding: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
     """A disk of the layout, as the host told it before the run."""
 
-    name: str  # kernel name, "sdb"
-    size: int | None = None  # B
+    # kernel name, "sdb"
+    name: str
+    # B
+    size: int | None = None
     rotational: bool | None = None
     scheduler: str = ""
     write_cache: str = ""
-    logical_block: int | None = None  # B
-    physical_block: int | None = None  # B
-    link: float | None = None  # B/s that its link can carry
-    rated_iops: float | None = None  # op/s, of its data sheet
-    rated_bandwidth: float | None = None  # B/s
+    # B
+    logical_block: int | None = None
+    # B
+    physical_block: int | None = None
+    # B/s that its link can carry
+    link: float | None = None
+    # op/s, of its data sheet
+    rated_iops: float | None = None
+    # B/s
+    rated_bandwidth: float | None = None
     firmware: str = ""
 
 
@@ -59,7 +74,8 @@ class Device:
 class Layer:
     """A layer of the stack, from the bottom. `uses`: the disks given to it, by use ("data", "cache", "log")."""
 
-    kind: str  # its driver: "lvm", "zpool"
+    # its driver: "lvm", "zpool"
+    kind: str
     options: Mapping[str, Any] = field(default_factory=dict)
     uses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -79,11 +95,14 @@ class Track:
     """One metric of one device over the run; `device` is "" for the whole host. `times`: s, at the interval's end."""
 
     device: str
-    metric: str  # "read.iops", "write.bandwidth", "queue", "cpu.steal"
+    # "read.iops", "write.bandwidth", "queue", "cpu.steal"
+    metric: str
     unit: str
     times: tuple[float, ...]
-    values: tuple[float, ...]  # NaN where unknown
-    lengths: tuple[float, ...] = ()  # s that each value is of; empty: since the one before it
+    # NaN where unknown
+    values: tuple[float, ...]
+    # s that each value is of; empty: since the one before it
+    lengths: tuple[float, ...] = ()
 
     def spans(self) -> tuple[float, ...]:
         """`lengths`, or what they must be."""
@@ -122,7 +141,8 @@ class Track:
         return float(np.average(values[known], weights=spans[known]))
 
 
-@lru_cache(maxsize=16)  # all that one sampler tells of a run has the same times
+# all that one sampler tells of a run has the same times
+@lru_cache(maxsize=16)
 def _between(times: tuple[float, ...]) -> tuple[float, ...]:
     """s from each to the next, and what the first must be."""
     if not times:
@@ -148,25 +168,33 @@ class Run:
 
     tool: str
     access: Access = Access()
-    options: Mapping[str, Any] = field(default_factory=dict)  # the tool's, as they were told
+    # the tool's, as they were told
+    options: Mapping[str, Any] = field(default_factory=dict)
     figures: Mapping[str, float] = field(default_factory=dict)
-    notes: Mapping[str, str] = field(default_factory=dict)  # of those figures that have one
+    # of those figures that have one
+    notes: Mapping[str, str] = field(default_factory=dict)
     labelled: tuple[Figure, ...] = ()
     windows: tuple[Window, ...] = ()
     tracks: tuple[Track, ...] = ()
     layers: tuple[Layer, ...] = ()
     devices: Mapping[str, Device] = field(default_factory=dict)
-    memory: int | None = None  # B, of the host
+    # B, of the host
+    memory: int | None = None
     # Of the host, in words: {"kernel": "6.1.0-28"}.
     conditions: Mapping[str, str] = field(default_factory=dict)
     # What the runner recorded: "clock_step", caches, resyncs meanwhile.
     meta: Mapping[str, Any] = field(default_factory=dict)
-    asked: tuple[str, ...] = ()  # what was set for it on purpose: "scheduler"
+    # what was set for it on purpose: "scheduler"
+    asked: tuple[str, ...] = ()
     degraded: tuple[str, ...] = ()
-    unwritten: str = ""  # in words, why it may have read blocks that nothing ever wrote
-    stage: str = ""  # the moment of a layout that grows: "" as built
-    ours: bool = True  # measured by this lab, and not imported
-    run: int = 0  # for links; 0 in cases
+    # in words, why it may have read blocks that nothing ever wrote
+    unwritten: str = ""
+    # the moment of a layout that grows: "" as built
+    stage: str = ""
+    # measured by this lab, and not imported
+    ours: bool = True
+    # for links; 0 in cases
+    run: int = 0
     attempt: int = 0
 
     def measured(self, metric: str, devices: Iterable[str] | None = None) -> tuple[Track, ...]:
@@ -200,12 +228,15 @@ class Line:
     """A set-up's runs of one workload in one campaign, at one moment: a curve, or a bar. Repeats are told apart by
     `repeats`, the depth of each by its access."""
 
-    name: str  # as charts name it
+    # as charts name it
+    name: str
     workload: str
     runs: tuple[Run, ...]
-    repeats: tuple[int, ...]  # of each run
+    # of each run
+    repeats: tuple[int, ...]
     topology: int = 0
-    order: str = Order.ONE_AFTER_OTHER  # how it stands to the others
+    # how it stands to the others
+    order: str = Order.ONE_AFTER_OTHER
     host: int = 0
     # ln ratios of pairs of builds that should be equal, of this lab: benchlab.analysis.designs.
     rebuilt: tuple[float, ...] = ()

@@ -21,7 +21,8 @@ from benchlab.analysis.differences import FALSE_DISCOVERIES, LEAST, TWO_SIDED, d
 from benchlab.analysis.fits import LEAST_NOISE, Array
 from benchlab.analysis.repeats import robust
 
-ENOUGH_REPEATS = 3  # as robust means need
+# as robust means need
+ENOUGH_REPEATS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,8 @@ class Effects:
     interactions: tuple[Effect, ...]
 
 
-Place = tuple[str, ...]  # a level of each factor
+# a level of each factor
+Place = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,14 +19,18 @@ from benchlab.analysis.evidence import Line, Run
 
 
 class Severity(StrEnum):
-    DOUBT = "doubt"  # the figures may not be what they say: look before you believe them
-    LIMIT = "limit"  # believable, and this is what holds it back
-    NOTE = "note"  # worth knowing
+    # the figures may not be what they say: look before you believe them
+    DOUBT = "doubt"
+    # believable, and this is what holds it back
+    LIMIT = "limit"
+    # worth knowing
+    NOTE = "note"
 
 
 # Of a run, told by the history of its set-up (benchlab.verdicts.history_alerts) and by no module; their labels.
 OF_HISTORY = {"change": "Level changed", "stands_out": "Stands out of its history"}
-NEEDED = "needed"  # the number that tells how many repeats, in all, of its runs' points would tell
+# the number that tells how many repeats, in all, of its runs' points would tell
+NEEDED = "needed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +38,16 @@ class Number:
     """A number that a sentence names, and where it comes from."""
 
     value: float
-    unit: str  # "op/s", "B/s", "s", "B", "1"
-    of: str  # "read of sdb", "write.iops": what a page writes beside it
-    run: int = 0  # whose; 0: the finding's own run
-    figure: str = ""  # the measurement's name, where it is one
-    device: str = ""  # the track's device and metric, where it is a mean of one
+    # "op/s", "B/s", "s", "B", "1"
+    unit: str
+    # "read of sdb", "write.iops": what a page writes beside it
+    of: str
+    # whose; 0: the finding's own run
+    run: int = 0
+    # the measurement's name, where it is one
+    figure: str = ""
+    # the track's device and metric, where it is a mean of one
+    device: str = ""
     metric: str = ""
 
 
@@ -51,14 +60,17 @@ class Finding:
     severity: Severity
     numbers: Mapping[str, Number] = field(default_factory=dict)
     about: str = ""
-    runs: tuple[int, ...] = ()  # that it is about, of a campaign's
+    # that it is about, of a campaign's
+    runs: tuple[int, ...] = ()
 
 
 class OfRun(Protocol):
     """Looks at one run. `applies` is pure and quick (1,000 runs in 5 s, all findings together)."""
 
-    LABEL: str  # "Read from a cache"
-    METHOD: str  # heading in docs/method.md
+    # "Read from a cache"
+    LABEL: str
+    # heading in docs/method.md
+    METHOD: str
     applies: Callable[[Run], list[Finding]]
 
 

@@ -24,10 +24,14 @@ from benchlab.analysis.shape_library import NONE, library, posterior
 
 __all__ = ["NONE", "Knee", "chances_of", "knee", "usable"]
 
-ENOUGH_DEPTHS = 4  # with fewer a corner cannot be told from a bend
-SURE = 0.90  # of depths within a factor of two of the knee, or, "flat", of the first depth; for "none" see PLAUSIBLE
-SURE_OF_FEW = 0.95  # the same of fewer than three repeats
-PLAUSIBLE = 0.95  # what "between a and b" holds; "none" is told where that is nothing else
+# with fewer a corner cannot be told from a bend
+ENOUGH_DEPTHS = 4
+# of depths within a factor of two of the knee, or, "flat", of the first depth; for "none" see PLAUSIBLE
+SURE = 0.90
+# the same of fewer than three repeats
+SURE_OF_FEW = 0.95
+# what "between a and b" holds; "none" is told where that is nothing else
+PLAUSIBLE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,8 @@ def knee(cells: Mapping[int, Sequence[float]]) -> Knee | None:
     return _knee(depths, tuple(tuple(cells[depth]) for depth in depths))
 
 
-@lru_cache(maxsize=512)  # some ms each, and a page asks several times
+# some ms each, and a page asks several times
+@lru_cache(maxsize=512)
 def _knee(depths: tuple[int, ...], cells: tuple[tuple[float, ...], ...]) -> Knee:
     repeats = min(map(len, cells))
     sure = SURE if repeats >= ENOUGH_REPEATS else SURE_OF_FEW

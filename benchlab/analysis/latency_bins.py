@@ -12,11 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 
-CELLS = 8  # to a doubling of the latency, on a chart: each about 9 % wide
+# to a doubling of the latency, on a chart: each about 9 % wide
+CELLS = 8
 # fio has so many bins to a doubling; a cell begins where one of them does, as those do that were merged.
 FINEST = 64
 CUTS = tuple(round(FINEST * (2 ** (at / CELLS) - 1)) for at in range(CELLS))
-NEAR = 1e-6  # of one of fio's bins: what is lost from ns to s and back
+# of one of fio's bins: what is lost from ns to s and back
+NEAR = 1e-6
 NS = 1e9
 
 
@@ -51,7 +53,8 @@ class Bins:
         return self.lows[at], self.highs[at]
 
 
-Cells = Counter[int]  # number of a cell -> I/Os
+# number of a cell -> I/Os
+Cells = Counter[int]
 
 
 def cells(bins: Bins) -> Cells:

@@ -12,10 +12,14 @@ from benchlab.analysis.differences import LEAST, TWO_SIDED
 from benchlab.analysis.in_reason import MOST_REPEATS
 from benchlab.analysis.repeats import robust
 
-POWER = 0.84  # of a normal distribution: 80 % of such comparisons are decided
-FIRST = 3  # where nothing tells the noise yet
-ENOUGH = 3  # of which one may be left out
-OUTVOTES = 5  # so many that an odd one is seen to be one
+# of a normal distribution: 80 % of such comparisons are decided
+POWER = 0.84
+# where nothing tells the noise yet
+FIRST = 3
+# of which one may be left out
+ENOUGH = 3
+# so many that an odd one is seen to be one
+OUTVOTES = 5
 
 
 def repeats_for_mean(cells: Sequence[Sequence[float]], within: float) -> int | None:

@@ -19,10 +19,13 @@ from benchlab.analysis.knees import usable
 from benchlab.analysis.repeats import robust
 from benchlab.analysis.shape_library import library, posterior
 
-FALL = 0.05  # of the peak: less is no fall worth a word
+# of the peak: less is no fall worth a word
+FALL = 0.05
 SURE_OF_FALL = 0.97
-FLAT = 0.02  # the range of a cap (docs/method.md)
-DOUBLINGS = 2  # that it goes on for, at least
+# the range of a cap (docs/method.md)
+FLAT = 0.02
+# that it goes on for, at least
+DOUBLINGS = 2
 # Of the growth in outstanding I/Os that latency takes part in, where all of them wait
 FOLLOWS = 0.9
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 IOPS = "IOPS"
-OPERATIONS = "ops/s"  # of what is no I/O, and has no word of its own
+# of what is no I/O, and has no word of its own
+OPERATIONS = "ops/s"
 WORDS = (
     (re.compile(r"(?:.+\.)?flush\.iops"), "flushes/s"),
     (re.compile(r"(?:.+\.)?iops"), IOPS),

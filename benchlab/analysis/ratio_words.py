@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import floor, isfinite, log10
 
 TIMES = "\u00a0×"
-LARGE = 100  # from here on whole numbers
+# from here on whole numbers
+LARGE = 100
 
 
 def number(ratio: float) -> str:

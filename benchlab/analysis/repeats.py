@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-ALWAYS = log(2)  # repeats that far apart are told whatever the others do
-LEAST = log(1.10)  # repeats closer than that never are
+# repeats that far apart are told whatever the others do
+ALWAYS = log(2)
+# repeats closer than that never are
+LEAST = log(1.10)
 # Studentised range, 0.999, by degrees of freedom (a row each, from 1) and number of repeats (scipy is slow to load).
 REPEATS = (2, 3, 4, 5, 6, 8, 10, 20, 50)
 # Of at most ten degrees of freedom: points differ in their noise
@@ -31,7 +33,8 @@ QUANTILES = (
     (6.761, 7.768, 8.419, 8.906, 9.295, 9.896, 10.35, 11.74, 13.48),
     (6.487, 7.411, 8.006, 8.449, 8.804, 9.352, 9.769, 11.03, 12.63),
 )
-CLIP, ROUNDS = 2.5, 12  # robust means: Huber's pseudo-values
+# robust means: Huber's pseudo-values
+CLIP, ROUNDS = 2.5, 12
 
 
 def disagreeing(cells: Sequence[Sequence[float]]) -> list[float | None]:

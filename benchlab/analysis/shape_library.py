@@ -18,22 +18,29 @@ from numpy.typing import NDArray
 from benchlab.analysis.curves import ENOUGH_REPEATS
 from benchlab.analysis.repeats import Cells, robust
 
-KNEE_GAIN = 0.05  # a doubling of outstanding I/Os that gains less is past the knee
-OUTLYING = 0.02  # probability that a point is none of the curve's
+# a doubling of outstanding I/Os that gains less is past the knee
+KNEE_GAIN = 0.05
+# probability that a point is none of the curve's
+OUTLYING = 0.02
 OUTLIER_DENSITY = 1 / 1.5
 # Before anything is measured: as if three runs had shown a noise of 4 %.
 PRIOR_RUNS, PRIOR_NOISE = 3, 0.04
-NONE = -1  # the label of curves that still gain at the last depth
+# the label of curves that still gain at the last depth
+NONE = -1
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    curves: Array  # ln IOPS, a row per curve, a column per depth
-    labels: NDArray[np.int64]  # index of the knee, or NONE
-    prior: Array  # ln: equal for each label that occurs, even within it
-    falls: Array  # ln of the peak over the last depth
+    # ln IOPS, a row per curve, a column per depth
+    curves: Array
+    # index of the knee, or NONE
+    labels: NDArray[np.int64]
+    # ln: equal for each label that occurs, even within it
+    prior: Array
+    # ln of the peak over the last depth
+    falls: Array
 
 
 @lru_cache(maxsize=16)

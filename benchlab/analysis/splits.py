@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-LEAST = 3  # runs on each side of a split
+# runs on each side of a split
+LEAST = 3
 
 
 def largest_t(series: Array) -> tuple[NDArray[np.int64], Array]:

@@ -21,8 +21,10 @@ from benchlab.analysis.fits import Array, Fit
 from benchlab.analysis.in_reason import NOT_IN_REASON
 from benchlab.analysis.more_repeats import repeats_to_decide
 
-WIDEST = log(1000)  # an interval beyond that says nothing
-Sweep = Mapping[int, Mapping[int, float]]  # outstanding I/Os -> block -> value
+# an interval beyond that says nothing
+WIDEST = log(1000)
+# outstanding I/Os -> block -> value
+Sweep = Mapping[int, Mapping[int, float]]
 
 
 class Says(StrEnum):
@@ -30,7 +32,8 @@ class Says(StrEnum):
     SLOWER = "slower"
     NONE = "no difference worth naming"
     UNKNOWN = "not enough data"
-    OVERTAKES = "overtakes"  # of a curve: ahead at some depths, behind at others
+    # of a curve: ahead at some depths, behind at others
+    OVERTAKES = "overtakes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,8 @@ def _frozen(sweep: Sweep) -> Frozen:
     return tuple((depth, tuple(sorted(cell.items()))) for depth, cell in sorted(sweep.items()))
 
 
-@lru_cache(maxsize=4096)  # a few ms each, and pages ask for the same ones again and again
+# a few ms each, and pages ask for the same ones again and again
+@lru_cache(maxsize=4096)
 def _compared(
     first_cells: Frozen, second_cells: Frozen, design: Design, lower_is_better: bool
 ) -> Comparison:

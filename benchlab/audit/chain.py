@@ -16,7 +16,8 @@ from benchlab.audit import heads
 from benchlab.audit.heads import Told
 from benchlab.audit.models import Entry, Head
 
-LOCK = 0x62656E6368  # one writer at a time, or two entries would follow the same one
+# one writer at a time, or two entries would follow the same one
+LOCK = 0x62656E6368
 FIELDS = (
     "actor_id",
     "actor",
@@ -28,7 +29,8 @@ FIELDS = (
     "outcome",
     "details",
 )
-WHOLE = ("id", "at", *FIELDS, "previous", "digest")  # as people read an entry
+# as people read an entry
+WHOLE = ("id", "at", *FIELDS, "previous", "digest")
 MOST = {"actor": 200, "via": 100, "address": 64, "action": 100, "subject": 500}
 
 
@@ -37,7 +39,8 @@ class Checked:
     """`broken`: the first entry that is not what was written, and why; "" when all are."""
 
     entries: int
-    head: str  # the last digest
+    # the last digest
+    head: str
     broken: str
 
 

@@ -94,7 +94,8 @@ def keep(told: Told, anew: bool = False) -> None:
         with _alone(place):
             before = None if anew else kept()
             if before and before.entry >= told.entry:
-                return  # another process was faster
+                # another process was faster
+                return
             if before and not in_log(before):
                 log.error("audit log: entry %d of %s is gone from it", before.entry, place)
                 return

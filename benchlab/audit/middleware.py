@@ -46,7 +46,8 @@ class Recorded(MiddlewareMixin):
         if request.method in SAFE or match is None or match.url_name in SILENT:
             return response
         if response.has_header("Idempotency-Replayed"):
-            return response  # nothing was done: it was told before
+            # nothing was done: it was told before
+            return response
         status = response.status_code
         if (status < 400 or status in REFUSED) and _is_deed(request, match, response):
             _record(request, match, response)
@@ -92,7 +93,8 @@ def _record(request: HttpRequest, match: ResolverMatch, response: HttpResponseBa
     team, subject = view_notes.told(request)
     if not subject and done:
         team, subject = subjects.made(user, match, response)
-    token = getattr(request, "auth", None)  # REST framework leaves the token there
+    # REST framework leaves the token there
+    token = getattr(request, "auth", None)
     details = {"path": without_links(request.path), "status": response.status_code}
     record(
         _action(match, view, request.method or ""),
@@ -122,7 +124,8 @@ def _address(request: HttpRequest | None) -> str:
         return ""
     try:
         return str(get_adapter().get_client_ip(request))
-    except (PermissionDenied, ImproperlyConfigured):  # what was done is told all the same
+    except (PermissionDenied, ImproperlyConfigured):
+        # what was done is told all the same
         return str(request.META.get("REMOTE_ADDR", ""))
 
 

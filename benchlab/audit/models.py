@@ -70,7 +70,8 @@ class Entry(models.Model):
 class Head(models.Model):
     """End that the log must have: one row, moved with each entry and sealed (benchlab/audit/heads.py)."""
 
-    ONLY = 1  # its id
+    # its id
+    ONLY = 1
 
     entries = models.BigIntegerField(default=0)
     entry = models.BigIntegerField(default=0, help_text="ID of the last entry")

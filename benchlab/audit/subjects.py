@@ -45,7 +45,8 @@ OWN_KEYS = {
     "invitation_pk": "team.Invitation",
     "user_pk": "auth.User",
 }
-Subject = tuple[int | None, str]  # the team's id, and the rows in words
+# the team's id, and the rows in words
+Subject = tuple[int | None, str]
 NOTHING: Subject = (None, "")
 
 

@@ -45,4 +45,5 @@ def is_done(request: HttpRequest) -> bool:
 
 
 def _plain(request: HttpRequest | Request) -> Any:
-    return getattr(request, "_request", request)  # of REST framework's
+    # of REST framework's
+    return getattr(request, "_request", request)

@@ -14,8 +14,10 @@ from benchlab.campaigns.cost import LAYOUT_OVERHEAD_S
 from benchlab.hosts.models import Host
 from benchlab.topologies.models import Topology
 
-NEWEST = 5  # builds that an estimate is the median of
-MOST = 1000  # that are looked at
+# builds that an estimate is the median of
+NEWEST = 5
+# that are looked at
+MOST = 1000
 BY_HAND = "manual"
 
 
@@ -25,8 +27,10 @@ class Building:
 
     seconds: float
     waits: float | None = 0.0
-    learned: bool = False  # from so many builds of the very stack on that host, else an estimate
-    by_hand: bool = False  # a person has a part in it
+    # from so many builds of the very stack on that host, else an estimate
+    learned: bool = False
+    # a person has a part in it
+    by_hand: bool = False
 
     @property
     def whole(self) -> float | None:
@@ -34,7 +38,8 @@ class Building:
         return None if self.waits is None or self.by_hand else self.seconds + self.waits
 
 
-Buildings = dict[tuple[int, int], Building]  # (host, topology)
+# (host, topology)
+Buildings = dict[tuple[int, int], Building]
 
 
 def of(hosts: Sequence[Host], topologies: Sequence[Topology]) -> Buildings:
@@ -51,10 +56,12 @@ def _building(topology: Topology, took: Sequence[tuple[float, float]]) -> Buildi
     """`took`: (building and taking down, waiting until the first run) of earlier builds."""
     by_hand = any(layer["kind"] == BY_HAND for layer in topology.stack)
     awaits, grows = resyncs(topology), reshapes(topology)
-    if by_hand or not took:  # how long a person took says nothing of the next one
+    # how long a person took says nothing of the next one
+    if by_hand or not took:
         return Building(LAYOUT_OVERHEAD_S, None if awaits or grows else 0.0, by_hand=by_hand)
     waits: float | None = median(waited for _, waited in took) if awaits else 0.0
-    if grows:  # what is waited for after a growth is among its runs
+    # what is waited for after a growth is among its runs
+    if grows:
         waits = None
     return Building(median(seconds for seconds, _ in took), waits, learned=True)
 

@@ -11,10 +11,13 @@ class WholePreset:
     name: str
     question: str
     says: str
-    topologies: tuple[str, ...]  # slugs in benchlab/topologies/presets.py
-    workloads: tuple[str, ...]  # slugs in presets.py
+    # slugs in benchlab/topologies/presets.py
+    topologies: tuple[str, ...]
+    # slugs in presets.py
+    workloads: tuple[str, ...]
     repeats: int = 1
-    order: str = "as_written"  # what a person sets by hand is not set back and forth
+    # what a person sets by hand is not set back and forth
+    order: str = "as_written"
 
 
 ALL = (

@@ -51,7 +51,8 @@ class Estimate:
     order: str
     visits: int
     again: float
-    learned: bool  # whether every layout was built on its host before
+    # whether every layout was built on its host before
+    learned: bool
     design: str
     advice: ordering.Advice
     hosts: tuple[HostEstimate, ...]

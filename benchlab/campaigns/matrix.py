@@ -31,10 +31,12 @@ RANDOM_BLOCKS = "random_blocks"
 AS_WRITTEN = "as_written"
 ABBA = "abba"
 ORDERS = (RANDOM_BLOCKS, AS_WRITTEN, ABBA)
-VISITS = 2  # of each layout in the order ABBA, unless more are asked for
+# of each layout in the order ABBA, unless more are asked for
+VISITS = 2
 MAX_RUNS = 20_000
 AS_BUILT = (Moment(),)
-SCHEDULER = "scheduler"  # what a point calls it
+# what a point calls it
+SCHEDULER = "scheduler"
 
 
 class MatrixError(ValueError):
@@ -139,7 +141,8 @@ class Cell:
     repeat: int
     moment: Moment
     visit: int = 1
-    scheduler: str = ""  # of its point; "": none is asked for
+    # of its point; "": none is asked for
+    scheduler: str = ""
 
     @property
     def of_tool(self) -> dict[str, Any]:

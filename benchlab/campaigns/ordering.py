@@ -14,9 +14,11 @@ from benchlab.campaigns.models import Campaign, Workload
 from benchlab.hosts.models import Device, Host
 from benchlab.topologies.models import Topology
 
-CHEAP = 3.0  # building all visits must cost less than one in so many parts of the measuring
+# building all visits must cost less than one in so many parts of the measuring
+CHEAP = 3.0
 LARGER = "Differences between layouts may then be drift or the effect of one build, and are given with a larger error."
-RECOMMENDED = "recommended"  # of the wizard: whichever is advised
+# of the wizard: whichever is advised
+RECOMMENDED = "recommended"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from benchlab.campaigns.models import Campaign
 
-OURS = ("library", "sha256")  # by which the reference library knows its own
+# by which the reference library knows its own
+OURS = ("library", "sha256")
 
 
 @dataclass(frozen=True, slots=True)

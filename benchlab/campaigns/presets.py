@@ -16,7 +16,8 @@ from typing import Any
 @dataclass(frozen=True, slots=True)
 class Preset:
     slug: str
-    group: str  # the heading it stands under
+    # the heading it stands under
+    group: str
     name: str
     says: str
     tool: str

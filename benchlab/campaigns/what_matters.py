@@ -13,9 +13,11 @@ from typing import Any
 from benchlab.campaigns.presets import PRESETS, Preset
 
 MIB = 1 << 20
-SHARE = 0.5  # of the smallest layout that a file may fill: file systems keep some for themselves
+# of the smallest layout that a file may fill: file systems keep some for themselves
+SHARE = 0.5
 DEPTHS = (1, 2, 4, 8, 16)
-FILE, DEPTH, EACH = "size", "iodepth", "seconds"  # options of tools
+# options of tools
+FILE, DEPTH, EACH = "size", "iodepth", "seconds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,8 @@ class Matter:
     slug: str
     name: str
     says: str
-    workloads: tuple[str, ...]  # slugs of presets
+    # slugs of presets
+    workloads: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,8 @@ def work(matter: Matter, time: Time, depths: Sequence[int], smallest: int) -> li
 
 def _work(preset: Preset, time: Time, depths: Sequence[int], smallest: int) -> Work:
     options = dict(preset.options)
-    if EACH in options:  # of a tool that has tests of its own, and neither ramp nor depth
+    # of a tool that has tests of its own, and neither ramp nor depth
+    if EACH in options:
         options[EACH] = time.each_s
         return Work(f"{preset.name}, {time.each_s} s each", preset.tool, options, {})
     options |= {"runtime_s": time.runtime_s, "ramp_s": time.ramp_s}

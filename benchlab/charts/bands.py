@@ -14,10 +14,12 @@ from benchlab.runs.strips import Rows
 BEFORE = "rgba(128,140,160,0.18)"
 MEASURED = ("rgba(128,140,160,0.9)", "rgba(128,140,160,0.5)")
 CLEAR = "rgba(0,0,0,0)"
-BAR = 0.025  # of a panel's height
+# of a panel's height
+BAR = 0.025
 # Of a panel's width: so much of it a lying letter needs; a name that has not room stands
 LETTER = 1 / 50
-STANDING = 20  # letters that a panel is high; the table under the chart has the whole name
+# letters that a panel is high; the table under the chart has the whole name
+STANDING = 20
 
 
 def bands(

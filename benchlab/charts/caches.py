@@ -24,10 +24,12 @@ BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    name: str  # in its URL
+    # in its URL
+    name: str
     title: str
     says: str
-    metrics: Mapping[str, tuple[str, str]]  # of the samplers -> title, unit on the axis
+    # of the samplers -> title, unit on the axis
+    metrics: Mapping[str, tuple[str, str]]
 
 
 CHARTS = (
@@ -113,7 +115,8 @@ def build(
     ]
     rows = of_tracks(known)
     data, _ = lines(rows, placed, panels)
-    high = max(height(panels, placed), 160 + 22 * len(placed))  # or the legend would scroll
+    # or the legend would scroll
+    high = max(height(panels, placed), 160 + 22 * len(placed))
     layout = figure.layout(f"{one.title} · {title}", one.says, height=high)
     layout |= axes(panels)
     layout["shapes"] = bands(windows, len(panels), rows)

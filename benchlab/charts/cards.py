@@ -22,7 +22,8 @@ from benchlab.charts.tables import MetricRow, Point, curve_points, latency_colum
 from benchlab.findings.models import Finding
 from benchlab.topologies import moments
 
-DIFFERS = "repeats_disagree"  # the finding that tells it of a whole workload
+# the finding that tells it of a whole workload
+DIFFERS = "repeats_disagree"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +40,31 @@ class Card:
     operations: tuple[str, ...]
     lines: int
     points: tuple[Point, ...]
-    columns: tuple[str, ...]  # latencies of those points
-    chosen: str  # of `metrics`: what is shown first
-    moments: tuple[tuple[str, str], ...] = ()  # (value, words) of those that were measured
-    moment: str = ""  # the only one shown; "" for all
-    kept: tuple[tuple[str, str], ...] = ()  # what the page was asked for, to be asked for again
-    names: tuple[str, ...] = ()  # of the lines, above the columns of `rows`
+    # latencies of those points
+    columns: tuple[str, ...]
+    # of `metrics`: what is shown first
+    chosen: str
+    # (value, words) of those that were measured
+    moments: tuple[tuple[str, str], ...] = ()
+    # the only one shown; "" for all
+    moment: str = ""
+    # what the page was asked for, to be asked for again
+    kept: tuple[tuple[str, str], ...] = ()
+    # of the lines, above the columns of `rows`
+    names: tuple[str, ...] = ()
     runs: tuple[tuple[int, ...], ...] = ()
-    rows: tuple[MetricRow, ...] = ()  # every metric, where `points` would leave out most
-    knees: tuple[tuple[str, str], ...] = ()  # (line, what is known of it as a whole)
-    full: tuple[tuple[str, int, str], ...] = ()  # (line, its deepest point, what is full there)
-    differences: Differences | None = None  # between its lines' conditions, where they are compared
-    cdfs: tuple[tuple[str, str], ...] = ()  # (?against=, words) of its CDFs of latencies
-    differ_told: bool = False  # whether a finding of the page tells that repeats differ
+    # every metric, where `points` would leave out most
+    rows: tuple[MetricRow, ...] = ()
+    # (line, what is known of it as a whole)
+    knees: tuple[tuple[str, str], ...] = ()
+    # (line, its deepest point, what is full there)
+    full: tuple[tuple[str, int, str], ...] = ()
+    # between its lines' conditions, where they are compared
+    differences: Differences | None = None
+    # (?against=, words) of its CDFs of latencies
+    cdfs: tuple[tuple[str, str], ...] = ()
+    # whether a finding of the page tells that repeats differ
+    differ_told: bool = False
 
     @property
     def key(self) -> str:

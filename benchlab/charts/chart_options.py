@@ -18,7 +18,8 @@ AGAINST = {
     "cdf": "CDF of latencies",
 }
 LATENCIES = dict(zip(naming.STATISTICS, ("solid", "dash", "dot", "dashdot"), strict=True))
-FEW = ("mean", "p99")  # what is shown of several lines
+# what is shown of several lines
+FEW = ("mean", "p99")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +28,14 @@ class Choice:
 
     metric: str = "iops"
     operation: str = ""
-    kind: str = ""  # of naming.LATENCY_KINDS; empty: the first of them that was measured
-    latencies: tuple[str, ...] = ()  # empty: all for one line, mean and p99 for several
-    against: str = ""  # of AGAINST
-    depth: int | None = None  # outstanding I/Os of a CDF
+    # of naming.LATENCY_KINDS; empty: the first of them that was measured
+    kind: str = ""
+    # empty: all for one line, mean and p99 for several
+    latencies: tuple[str, ...] = ()
+    # of AGAINST
+    against: str = ""
+    # outstanding I/Os of a CDF
+    depth: int | None = None
 
     def name(self, base: str) -> str:
         """The metric of that base; a metric that is no rate of both directions has no other."""

@@ -14,7 +14,8 @@ from benchlab.charts.queries import Group
 from benchlab.topologies import moments
 from benchlab.web import lists
 
-PICK = "pick"  # the parameter with words that campaigns are found by
+# the parameter with words that campaigns are found by
+PICK = "pick"
 
 
 def offered(

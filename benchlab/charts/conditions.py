@@ -30,7 +30,8 @@ LAYOUT, POINT = "Layout", "Point"
 OPTION, OPTIONS = "Option ", "some options of the tool"
 # What a line is, by the attribute that tells whether lines differ in it on purpose.
 CHOSEN = {"Host": "host", LAYOUT: "topology", "Moment": "stage", POINT: "rest"}
-OF_HOST = ("CPU", "Memory")  # a host has its own
+# a host has its own
+OF_HOST = ("CPU", "Memory")
 DEVICES = "Devices"
 # Of each device that a layout claims: what facts and plan call it.
 OF_DEVICE = {
@@ -40,7 +41,8 @@ OF_DEVICE = {
     "Sectors": "sectors",
     "Scheduler": "scheduler",
 }
-TUNED = "Scheduler"  # a layer of the layout may set it, or the run
+# a layer of the layout may set it, or the run
+TUNED = "Scheduler"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,8 @@ class Differences:
         return bool(self.compared.names or self.others.names or self.untold)
 
 
-Devices = Mapping[str, Mapping[str, str]]  # identity -> its model, size, …, each in words
+# identity -> its model, size, …, each in words
+Devices = Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,8 @@ class Condition:
 
     words: Mapping[str, str]
     devices: Devices
-    set_by: str = ""  # what of CHOSEN sets its schedulers: its layout, or its point
+    # what of CHOSEN sets its schedulers: its layout, or its point
+    set_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,16 @@ from benchlab.charts.device_work import Use
 from benchlab.charts.palette import Style
 from benchlab.runs.strips import Rows
 
-FEW = 4  # disks that are told apart at a glance
+# disks that are told apart at a glance
+FEW = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
     """Disks with one use in a layout, by their kernel names."""
 
-    label: str  # "12 disks (lvm, data)"
+    # "12 disks (lvm, data)"
+    label: str
     members: frozenset[str]
 
 

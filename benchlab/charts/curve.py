@@ -22,9 +22,12 @@ from benchlab.charts.repeat_beams import Spreading
 from benchlab.charts.repeat_spread import of_depths
 from benchlab.web.units import si
 
-PLOT_PX, ALONE_PX, EDGE_PX = 504, 284, 136  # of both panels, of one without latencies; around them
-UPPER = 0.45  # a panel's share of both
-LABEL_AT = {"mean": "top right", "p50": "bottom right"}  # these two are often close together
+# of both panels, of one without latencies; around them
+PLOT_PX, ALONE_PX, EDGE_PX = 504, 284, 136
+# a panel's share of both
+UPPER = 0.45
+# these two are often close together
+LABEL_AT = {"mean": "top right", "p50": "bottom right"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,8 @@ def build(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
     layout["legend"]["y"] = -0.13 if shown else -0.2
     layout["annotations"] = names
     if shown:
-        layout["meta"]["beside"] = True  # where a page has room for both panels in a row
+        # where a page has room for both panels in a row
+        layout["meta"]["beside"] = True
     return figure.with_legend({"data": data, "layout": layout})
 
 
@@ -154,7 +158,8 @@ def _latency(
     dash = LATENCIES[name] if len(shown) > 1 else "solid"
     traces = _traces(line, found, "s", f"{kind} {name}", "y2", dash, legend=False)
     for median in traces[-1:]:
-        if alone:  # there is room to say at its end which statistic a line shows
+        # there is room to say at its end which statistic a line shows
+        if alone:
             last = len(median["x"]) - 1
             median |= {
                 "mode": "lines+markers+text",

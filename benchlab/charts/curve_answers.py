@@ -14,7 +14,8 @@ from benchlab.charts.chart_options import Choice
 from benchlab.charts.queries import Group
 from benchlab.web.units import si
 
-Cells = tuple[tuple[int, tuple[float, ...]], ...]  # (outstanding I/Os, the figure of each repeat)
+# (outstanding I/Os, the figure of each repeat)
+Cells = tuple[tuple[int, tuple[float, ...]], ...]
 COUNTS = {1: "one repeat", 2: "two repeats"}
 
 

@@ -21,7 +21,8 @@ from benchlab.analysis.series import mean
 from benchlab.charts.tracks import Track
 from benchlab.charts.windows import Part
 
-NAMED = 3  # members that a cell names
+# members that a cell names
+NAMED = 3
 # Caches that count themselves: (hits, misses, what they are of)
 COUNTED = (
     ("read.hits", "read.misses", "reads"),
@@ -29,19 +30,26 @@ COUNTED = (
     ("arc.hits", "arc.misses", "ARC, reads"),
     ("l2arc.hits", "l2arc.misses", "L2ARC, reads"),
 )
-IMPORTED = "imported"  # in place of a layer, where nobody tells which
-ASIDE = ("cache", "log", "spare")  # uses of disks that hold nothing for the layers above
-SPARE = "spare"  # a use of disks that carry nothing while all is well
-BEHIND = ("backing", "data", BELOW)  # uses of disks behind a cache's
+# in place of a layer, where nobody tells which
+IMPORTED = "imported"
+# uses of disks that hold nothing for the layers above
+ASIDE = ("cache", "log", "spare")
+# a use of disks that carry nothing while all is well
+SPARE = "spare"
+# uses of disks behind a cache's
+BEHIND = ("backing", "data", BELOW)
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
     """Disks that do the same work in a layer."""
 
-    layer: str  # kind: "lvm"
-    use: str  # "data"
-    members: tuple[str, ...]  # kernel names
+    # kind: "lvm"
+    layer: str
+    # "data"
+    use: str
+    # kernel names
+    members: tuple[str, ...]
 
     @property
     def disks(self) -> str:
@@ -53,13 +61,16 @@ class Use:
 class Worked:
     """One use's disks in one window. None or "": not known, or nothing was moved."""
 
-    window: str  # "measured", "one.fdatasync", "the whole run"
+    # "measured", "one.fdatasync", "the whole run"
+    window: str
     use: Use
     read: Balance | None
     written: Balance | None
-    reads: float | None  # bytes read from these disks over those that the tool read
+    # bytes read from these disks over those that the tool read
+    reads: float | None
     writes: float | None
-    flushed: tuple[Flushes, ...]  # of each member that is known
+    # of each member that is known
+    flushed: tuple[Flushes, ...]
 
     @property
     def read_words(self) -> str:
@@ -77,10 +88,14 @@ class Worked:
 @dataclass(frozen=True, slots=True)
 class Hit:
     window: str
-    device: str  # the cached volume, or the layer; "" for the host
-    of: str  # "reads", "writes", "ARC, reads"
-    ratio: float  # 0 to 1
-    counted: bool  # by the cache itself, in requests; else by the bytes that disks read
+    # the cached volume, or the layer; "" for the host
+    device: str
+    # "reads", "writes", "ARC, reads"
+    of: str
+    # 0 to 1
+    ratio: float
+    # by the cache itself, in requests; else by the bytes that disks read
+    counted: bool
 
     @property
     def percent(self) -> float:
@@ -201,7 +216,8 @@ def balance_words(found: Balance | None, members: Sequence[str]) -> str:
     if found is None:
         return ""
     if found.spread == Spread.EVEN and found.averaged and found.windows == 1:
-        return "even, by one report"  # an average over what it is of; unevenness it would not tell from chance
+        # an average over what it is of; unevenness it would not tell from chance
+        return "even, by one report"
     if not found.told:
         return f"not told by {found.windows} sample{'' if found.windows == 1 else 's'}: {TELLS} are needed"
     of = len(members)

@@ -16,7 +16,8 @@ from benchlab.charts.panels import HOVER, Panel, any_above_zero, axes, height, l
 from benchlab.charts.stack import order
 from benchlab.runs.strips import Rows
 
-Means = tuple[list[float | None], list[float | None]]  # times, and a share of each in percent
+# times, and a share of each in percent
+Means = tuple[list[float | None], list[float | None]]
 
 # metric of the samplers -> title, unit on the axis
 PANELS: dict[str, tuple[str, str]] = {
@@ -28,14 +29,16 @@ PANELS: dict[str, tuple[str, str]] = {
     "queue": ("Requests in flight, aqu-sz", "1"),
     "util": ("Time busy, util", "%"),
 }
-CPU = {  # bottom up
+# bottom up
+CPU = {
     "cpu.user": "user",
     "cpu.system": "system",
     "cpu.irq": "interrupts",
     "cpu.steal": "steal",
     "cpu.iowait": "I/O wait",
 }
-HELD_BACK = {  # beside them, where the host tells
+# beside them, where the host tells
+HELD_BACK = {
     "cpu.speed": "clock, of its highest",
     "cpu.heat": "throttled for heat",
     "cpu.quota": "quota used up",
@@ -137,7 +140,8 @@ def _subtitle(
 
 def cpu(title: str, found: Sequence[Rows], windows: Sequence[Window] = ()) -> Figure:
     """Figure of the CPU's time, stacked; the rest up to 100 % is idle. What holds it back is drawn over that."""
-    means = {rows.metric: _means(rows) for rows in found if "" in rows.devices}  # the whole host
+    # the whole host
+    means = {rows.metric: _means(rows) for rows in found if "" in rows.devices}
     shown = [metric for metric in CPU if metric in means and any_above_zero(found, metric)]
     if not shown:
         return figure.empty(title, "No CPU samples.")

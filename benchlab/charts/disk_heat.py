@@ -63,7 +63,8 @@ def build(
         yaxis={
             "type": "category",
             "categoryorder": "array",
-            "categoryarray": names[::-1],  # the first one on top
+            # the first one on top
+            "categoryarray": names[::-1],
             "automargin": True,
             "zeroline": False,
         },

@@ -21,7 +21,8 @@ WIDTH, HEIGHT = 120, 32
 SECONDS = 90.0
 # Bytes of frames: a page asks every few seconds, and so much has 90 s of some hundred devices.
 TAIL = 256 * 1024
-MOST = 24  # disks; the chart over time has all
+# disks; the chart over time has all
+MOST = 24
 MOVED = ("read.bandwidth", "write.bandwidth")
 BUSY = "util"
 WAITS = "Waiting for the first samples."
@@ -34,7 +35,8 @@ class Strip:
     """Of one disk. `read` and `written` in B/s, `busy` in percent; None: not known of this second."""
 
     name: str
-    kind: str  # "SSD, PLAIN-1"; empty where nobody knows
+    # "SSD, PLAIN-1"; empty where nobody knows
+    kind: str
     css: str
     line: str
     area: str

@@ -20,7 +20,8 @@ from benchlab.charts.repeat_beams import DIFFER
 from benchlab.charts.repeat_spread import of_lines
 from benchlab.web.units import factor, si
 
-SHORT = 0.12  # of the longest bar: no room for its number
+# of the longest bar: no room for its number
+SHORT = 0.12
 
 
 def build(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
@@ -148,7 +149,8 @@ def _lines(label: str) -> str:
 
 def _bar(line: Line, name: str, unit: str, longest: float) -> dict[str, Any]:
     point = spread(_values(line, name))
-    inside = point.median > SHORT * longest  # else the text would be shrunk to fit
+    # else the text would be shrunk to fit
+    inside = point.median > SHORT * longest
     text = f"{line.label}<br>median of {point.n}: <b>{si(point.median, unit)}</b>"
     if point.low is not None and point.high is not None:
         text += f"<br>{si(point.low, unit)} to {si(point.high, unit)}"

@@ -16,7 +16,8 @@ from benchlab.web.units import si
 Figure = dict[str, Any]
 # Of a legend below a plot: the narrowest that lies flat, what a key takes, a letter, and a row.
 LEGEND_PX, KEY_PX, LETTER_PX, ROW_PX = 560, 48, 6.5, 20
-EDGE = 0.04  # of an axis, so that a marker at its end is whole
+# of an axis, so that a marker at its end is whole
+EDGE = 0.04
 Axis = dict[str, Any]
 
 # All but what our own texts are set with.

@@ -215,7 +215,8 @@ def tracks_so_far(attempt: Attempt) -> list[Track]:
     try:
         return live_samples.tracks(attempt)
     except ParseError:
-        return []  # the devices' chart says so
+        # the devices' chart says so
+        return []
 
 
 def of_attempt(figure: Figure, attempt: Attempt) -> Figure:

@@ -26,7 +26,8 @@ from benchlab.charts.tracks import Track
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs.models import Attempt, Series
 
-REPEATS = 3  # of each depth, the first ones: a host of many cores has many series
+# of each depth, the first ones: a host of many cores has many series
+REPEATS = 3
 CORE = ("cpu.idle", "cpu.iowait")
 
 
@@ -45,7 +46,8 @@ class Stands:
     """Devices that an attempt's layout stood on, by kernel names."""
 
     disks: tuple[str, ...]
-    volume: str = ""  # the topmost; "" without one, or where nobody tells its name
+    # the topmost; "" without one, or where nobody tells its name
+    volume: str = ""
 
 
 def of_lines(lines: Sequence[Group]) -> dict[int, FullStation]:

@@ -42,7 +42,8 @@ class History:
     changes: tuple[Change, ...] = ()
     unusual: tuple[Unusual, ...] = ()
     left_out: int = 0
-    attempt: Attempt | None = field(default=None, compare=False)  # that it is the history of
+    # that it is the history of
+    attempt: Attempt | None = field(default=None, compare=False)
 
     @property
     def builds(self) -> int:

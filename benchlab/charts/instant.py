@@ -16,7 +16,8 @@ from benchlab.charts.stack import Placed, order
 from benchlab.charts.tracks import Track
 from benchlab.runs.strips import Rows
 
-EDGE = 1e-6  # s: a time that went through an address
+# s: a time that went through an address
+EDGE = 1e-6
 # (device, start, end of its sample) -> metric -> value
 Told = dict[tuple[str, float, float], dict[str, float]]
 
@@ -28,7 +29,8 @@ class Line:
     device: Placed
     start: float
     end: float
-    values: Mapping[str, float]  # by metric; one that is not known is missing
+    # by metric; one that is not known is missing
+    values: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ class Instant:
     lines: tuple[Line, ...]
     metrics: tuple[str, ...]
     cpu: Mapping[str, float]
-    earlier: float | None  # ends of the samples before and behind it
+    # ends of the samples before and behind it
+    earlier: float | None
     later: float | None
 
     @property

@@ -15,11 +15,15 @@ from benchlab.runs.models import Attempt
 from benchlab.web import lists
 from benchlab.web.units import short
 
-ID = "instant"  # of the part, which is swapped alone
+# of the part, which is swapped alone
+ID = "instant"
 TEMPLATE = "charts/_instant.html"
-BEHIND_S = 60.0  # read as well: the next sample
-RATES = {"r/s": "op/s", "w/s": "op/s"}  # by a panel's unit
-OTHERS = ("attempt", "window", "members", "at")  # parameters of the same page
+# read as well: the next sample
+BEHIND_S = 60.0
+# by a panel's unit
+RATES = {"r/s": "op/s", "w/s": "op/s"}
+# parameters of the same page
+OTHERS = ("attempt", "window", "members", "at")
 
 
 def context_of(request: HttpRequest, attempt: Attempt) -> dict[str, Any]:

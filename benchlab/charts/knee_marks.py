@@ -16,8 +16,10 @@ KNEE = "knee: from here on doubling gains less than 5 %; bar: 95 % of what it ma
 UNCERTAIN = "knee uncertain: somewhere on this stretch (95 %)"
 FALLS = "falls past its peak"
 CAP = "cap: within 2 % over two doublings or more"
-ABOVE = 1.03  # a cap's rule, of its IOPS
-FALL_PX = 36  # how wide "−30 %" is
+# a cap's rule, of its IOPS
+ABOVE = 1.03
+# how wide "−30 %" is
+FALL_PX = 36
 Trace = dict[str, Any]
 
 

@@ -10,17 +10,25 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import log10
 
-PLOT_PX = 480  # how wide it is
-LETTER_PX, LINE_PX = 6.2, 14.0  # of words at 11 px
-OFF_PX = 8.0  # between a point, whose marker is 8 wide, and words
-EDGE = 0.05  # of an axis, which Plotly leaves free beyond its first and last point
-LONGEST = 28  # letters of a name at the end of a line
-FAR_PX = 30.0  # from a line's end, beyond which nobody sees what a name belongs to
+# how wide it is
+PLOT_PX = 480
+# of words at 11 px
+LETTER_PX, LINE_PX = 6.2, 14.0
+# between a point, whose marker is 8 wide, and words
+OFF_PX = 8.0
+# of an axis, which Plotly leaves free beyond its first and last point
+EDGE = 0.05
+# letters of a name at the end of a line
+LONGEST = 28
+# from a line's end, beyond which nobody sees what a name belongs to
+FAR_PX = 30.0
 
-ABOVE_PX = 24.0  # how far names may stand above the plot, where nothing else does
+# how far names may stand above the plot, where nothing else does
+ABOVE_PX = 24.0
 
 Numbers = Sequence[float]
-Pixel = tuple[float, float]  # from the left, from the bottom
+# from the left, from the bottom
+Pixel = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +199,8 @@ def _near(plot: Plot, own: int, words: str, taken: Sequence[Box]) -> Iterator[tu
             bottom = y + OFF_PX if above else y - OFF_PX - LINE_PX
             box = Box(left, bottom, left + wide, bottom + LINE_PX)
             toward = x + (0.5 - share) * 2 * OFF_PX, y + (OFF_PX if above else -OFF_PX)
-            off = (19 * x + toward[0]) / 20, (19 * y + toward[1]) / 20  # not where lines meet
+            # not where lines meet
+            off = (19 * x + toward[0]) / 20, (19 * y + toward[1]) / 20
             if plot.free(box, taken) and not plot.between(off, toward, own):
                 yield at, position, box
 

@@ -20,7 +20,8 @@ from benchlab.charts.palette import COLOURS, rgba
 from benchlab.charts.queries import Group, Sample
 from benchlab.web.units import si
 
-TOTAL = "lat.mean"  # what Little's law is about
+# what Little's law is about
+TOTAL = "lat.mean"
 LITTLE = "Little's law: outstanding I/Os = IOPS × latency"
 GREY = rgba(COLOURS[-1], 0.45)
 

@@ -16,9 +16,11 @@ KINDS = {
     "event": "time of an event",
     "slat": "submission latency",
 }
-SCALES = {"": "stretched towards 100 %", "even": "even"}  # of the axis of a CDF's percent
+# of the axis of a CDF's percent
+SCALES = {"": "stretched towards 100 %", "even": "even"}
 PERCENTILE = re.compile(r"\.p(\d{1,2}(?:\.\d{1,9})?)")
-FEWEST = 2  # percentiles, of which fewer are no curve
+# percentiles, of which fewer are no curve
+FEWEST = 2
 MARKED = {50.0: "p50", 99.0: "p99", 99.9: "p99.9"}
 
 Labels = tuple[tuple[str, str], ...]
@@ -47,7 +49,8 @@ class Curve:
     """One direction. `ranks`: percent -> s, as the tool's figures have them; without `bins` they are all there is."""
 
     name: str
-    kind: str  # of KINDS
+    # of KINDS
+    kind: str
     ranks: Mapping[float, float] = field(default_factory=dict)
     bins: Bins | None = None
 

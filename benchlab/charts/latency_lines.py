@@ -83,7 +83,8 @@ def _curve(
     bins = [
         one for sample in samples for one in _bins(counted.get(sample.attempt, ()), kind, choice)
     ]
-    if bins:  # whose percentiles are not the repeats' medians: marks are to lie on the curve
+    # whose percentiles are not the repeats' medians: marks are to lie on the curve
+    if bins:
         return Curve(name, kind, {}, bins[0] if len(bins) == 1 else together(bins))
     ranks = _ranks(samples, kind, choice)
     return Curve(name, kind, ranks) if len(ranks) >= FEWEST else None

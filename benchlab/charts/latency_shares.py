@@ -19,9 +19,11 @@ from benchlab.charts.palette import Style
 from benchlab.charts.panels import HOVER, axis, heading
 from benchlab.web.units import part, si
 
-MOST = 8  # curves in one panel; a table has all
+# curves in one panel; a table has all
+MOST = 8
 NINES = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
-CLOSE = 4  # more ticks leave no room for the first
+# more ticks leave no room for the first
+CLOSE = 4
 STEPS = "percentiles are all that was told, joined by steps"
 
 
@@ -48,7 +50,8 @@ def of_run(title: str, found: Sequence[Curve], scale: str = "") -> Figure:
     data = [_bars(one, one.curve.bins) for one in binned if one.curve.bins is not None]
     data += within(drawn, scale, panels)
     named: set[str] = set()
-    for trace in data:  # one legend entry a curve
+    # one legend entry a curve
+    for trace in data:
         trace["showlegend"] = trace.get("showlegend", True) and trace["legendgroup"] not in named
         named.add(trace["legendgroup"])
     return {"data": data, "layout": made | HOVER}
@@ -125,7 +128,8 @@ def _percent_axis(drawn: Sequence[Drawn], scale: str) -> Axis:
     rest = [y for one in drawn for _, y in _points(one.curve) if y > 0]
     least = min(rest, default=0.01)
     ticks = [percent for percent in NINES if 1 - percent / 100 >= least * 0.7]
-    ticks = ticks[len(ticks) > CLOSE :]  # 0 % and 50 % would touch
+    # 0 % and 50 % would touch
+    ticks = ticks[len(ticks) > CLOSE :]
     return {
         "type": "log",
         "range": [0.02, math.log10(least) - 0.15],

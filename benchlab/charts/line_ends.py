@@ -9,7 +9,8 @@ from typing import Any
 from benchlab.charts.label_places import LETTER_PX, OFF_PX, Numbers, Plot, Scale, ends, short
 from benchlab.charts.palette import Style
 
-MOST = 6  # lines that have names there
+# lines that have names there
+MOST = 6
 # How the `name` of such an annotation begins, before its line's legendgroup: charts.js leaves it out of a narrow chart,
 # and hides it with its line.
 END = "end: "

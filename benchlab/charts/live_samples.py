@@ -17,8 +17,10 @@ from benchlab.charts.tracks import Track
 from benchlab.runs.models import Attempt, Layout, LiveChunk
 
 # A page asks every few seconds: it gets the last minutes, not hours of frames parsed again and again.
-TAIL = 1024 * 1024  # bytes
-FRAME = b"\n@ "  # a frame's first line; lines of the files in it begin with a blank
+# bytes
+TAIL = 1024 * 1024
+# a frame's first line; lines of the files in it begin with a blank
+FRAME = b"\n@ "
 
 
 def tracks(attempt: Attempt, since: float = 0.0, most: int | None = None) -> list[Track]:

@@ -111,7 +111,8 @@ def is_share(name: str, unit: str) -> bool:
 def ordered(names: Collection[str], tool: str, swept: bool) -> list[str]:
     """Every choice among these metrics, the one to show unless told otherwise first; else in the tool's order."""
     rates = [metric for metric in METRICS if metric in names]
-    if not swept:  # without a sweep it is a streaming tool more often than not
+    # without a sweep it is a streaming tool more often than not
+    if not swept:
         rates = rates[::-1]
     first = [FIRST[tool]] if tool in FIRST else []
     families = [] if swept else list(FAMILIES.get(tool, ()))

@@ -6,15 +6,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 PER_PAGE = 1000
-BLOCK = 1 << 16  # bytes
-WIDTH = 4000  # characters of a line; a browser that gets a line of megabytes stands still
+# bytes
+BLOCK = 1 << 16
+# characters of a line; a browser that gets a line of megabytes stands still
+WIDTH = 4000
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    number: int  # from 1
+    # from 1
+    number: int
     text: str
-    more: int  # characters that are not shown
+    # characters that are not shown
+    more: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,8 @@ class Lines:
     total: int
     previous: int | None
     next: int | None
-    marked: int  # the line that was asked for, or 0
+    # the line that was asked for, or 0
+    marked: int
 
     @property
     def pages(self) -> int:
@@ -36,7 +41,8 @@ class Lines:
         return (self.pages - 1) * PER_PAGE + 1
 
 
-Row = tuple[str, int]  # a line as it is shown, and how many characters are not
+# a line as it is shown, and how many characters are not
+Row = tuple[str, int]
 
 
 def around(raw: bytes, line: int = 0) -> Lines:

@@ -8,7 +8,8 @@ import benchlab
 from benchlab.charts.figure import Figure
 from benchlab.charts.queries import Group
 
-MOST_RANGES = 40  # of run numbers; who wants more opens the page
+# of run numbers; who wants more opens the page
+MOST_RANGES = 40
 
 
 def of_lines(figure: Figure, lines: Sequence[Group]) -> Figure:

@@ -50,7 +50,8 @@ INKS_DARK = {
 FINE_DASHES = ("solid", "9px,2px", "4px,2px", "14px,2px,3px,2px", "2px,2px")
 MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star")
 
-T = TypeVar("T", bound=Any)  # what can be put in order
+# what can be put in order
+T = TypeVar("T", bound=Any)
 
 # Of a line whose dash tells its host.
 LINE_DASHES = ("solid", "9px,3px", "2px,3px", "14px,3px,3px,3px", "5px,2px", "20px,4px")
@@ -133,7 +134,8 @@ class Place:
     more: int = -1
 
 
-Look = tuple[int, int, int]  # places in COLOURS, LINE_DASHES, MARKERS
+# places in COLOURS, LINE_DASHES, MARKERS
+Look = tuple[int, int, int]
 
 
 def looks(wanted: Sequence[Place]) -> list[Style]:

@@ -17,21 +17,25 @@ from benchlab.runs.strips import Rows
 
 # One box for the panel one points at, what is most first; and a line through all panels (charts.js).
 HOVER = {"hovermode": "x unified", "hoversubplots": "axis", "hoversort": "value descending"}
-FEW = 20  # points that would not be seen without markers
+# points that would not be seen without markers
+FEW = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
     metric: str
     title: str
-    unit: str  # on the axis
-    scale: float = 1.0  # from base units to that
+    # on the axis
+    unit: str
+    # from base units to that
+    scale: float = 1.0
 
     @property
     def hover(self) -> str:
         if self.unit == "%":
             return "%{y:.1f} %"
-        if self.unit.endswith("iB"):  # binary, which d3 has no prefixes for
+        # binary, which d3 has no prefixes for
+        if self.unit.endswith("iB"):
             return f"%{{y:.4~g}} {self.unit}"
         return "%{y:.3s}" + ("" if self.unit == "1" else self.unit)
 
@@ -78,7 +82,8 @@ def lines(
                     look = palette.style(index)
                     data += of_crowd(crowd, rows, panel.scale, panel.hover, look, where)
     seen: set[str] = set()
-    for trace in data:  # one legend entry a device, at its first panel
+    # one legend entry a device, at its first panel
+    for trace in data:
         trace["showlegend"] = trace.get("showlegend", True) and trace["name"] not in seen
         seen.add(trace["name"])
     return data, thinned

@@ -28,7 +28,8 @@ Person = AbstractBaseUser | AnonymousUser
 
 # What tables and files name first; charts take any metric.
 BASES = ("iops", "bandwidth", "lat.mean", "clat.mean", "clat.p50", "clat.p99", "clat.p99.9")
-OPERATIONS = ("", "read.", "write.")  # both together, or one of them
+# both together, or one of them
+OPERATIONS = ("", "read.", "write.")
 # Of an attempt: the rest is long (plans, windows, command lines), and a live page reads hundreds time and again. Plain
 # rows: else Django makes six objects of each.
 ATTEMPT = (
@@ -64,7 +65,8 @@ WHERE attempt_id = ANY(%(attempts)s) AND labels = '{}'::jsonb AND value IS NOT N
       AND (%(names)s::text[] IS NULL OR name = ANY(%(names)s))
 GROUP BY attempt_id ORDER BY attempt_id
 """
-OUTSTANDING = "outstanding"  # what an import varies that says no more
+# what an import varies that says no more
+OUTSTANDING = "outstanding"
 DEGRADED = "degraded"
 
 
@@ -78,10 +80,14 @@ class Sample:
     outstanding: int | None
     values: Mapping[str, float]
     fingerprint: str = ""
-    during: str = ""  # what the kernel did meanwhile: "reshape of bl17 12 % to 40 %"
-    ails: str = ""  # what of the layout was not in order then
-    visit: int = 1  # which time that its layout was built; all visits of one are one line
-    at: datetime | None = None  # when its tool was started
+    # what the kernel did meanwhile: "reshape of bl17 12 % to 40 %"
+    during: str = ""
+    # what of the layout was not in order then
+    ails: str = ""
+    # which time that its layout was built; all visits of one are one line
+    visit: int = 1
+    # when its tool was started
+    at: datetime | None = None
 
     @property
     def which(self) -> str:
@@ -105,20 +111,33 @@ class Group:
     workload: int
     workload_name: str
     tool: str
-    rest: str  # what else the sweep varies, in words: "block size 64 KiB"
-    stage: str = ""  # the moment's code (benchlab.topologies.moments)
-    condition: str = ""  # DEGRADED, or "" for in order
-    stage_name: str = ""  # "before growth"; empty when there is nothing but "as built"
+    # what else the sweep varies, in words: "block size 64 KiB"
+    rest: str
+    # the moment's code (benchlab.topologies.moments)
+    stage: str = ""
+    # DEGRADED, or "" for in order
+    condition: str = ""
+    # "before growth"; empty when there is nothing but "as built"
+    stage_name: str = ""
     samples: tuple[Sample, ...] = ()
-    units: Mapping[str, str] = field(default_factory=dict)  # metric -> its unit
-    options: Mapping[str, Any] = field(default_factory=dict)  # of its first run, as stored
-    varied: tuple[str, ...] = ()  # options of the tool that `rest` tells
-    scheduler: str = ""  # that its runs asked for; `rest` tells it too
-    load: str = ""  # `rest` without it
-    axis: bool = False  # whether the sweep varies the outstanding I/Os, over however many depths
-    ours: bool = True  # measured here, so the options that are left out are known
-    over: bool = True  # whether its campaign is; what is told of a whole curve waits for that
-    sweeps: bool = False  # whether it has several depths, of which one is measured so far
+    # metric -> its unit
+    units: Mapping[str, str] = field(default_factory=dict)
+    # of its first run, as stored
+    options: Mapping[str, Any] = field(default_factory=dict)
+    # options of the tool that `rest` tells
+    varied: tuple[str, ...] = ()
+    # that its runs asked for; `rest` tells it too
+    scheduler: str = ""
+    # `rest` without it
+    load: str = ""
+    # whether the sweep varies the outstanding I/Os, over however many depths
+    axis: bool = False
+    # measured here, so the options that are left out are known
+    ours: bool = True
+    # whether its campaign is; what is told of a whole curve waits for that
+    over: bool = True
+    # whether it has several depths, of which one is measured so far
+    sweeps: bool = False
     # Places of its layout and of its host among all that was read with it.
     seat: tuple[int, int] | None = None
 

@@ -17,7 +17,8 @@ from benchlab.charts.queries import Group, seated
 from benchlab.charts.spans import FEWEST, MOST, WHOLE, Span
 from benchlab.topologies import moments
 
-BUILT = "built"  # the moment "as built", whose code is empty
+# the moment "as built", whose code is empty
+BUILT = "built"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,10 @@ class Filter:
     topologies: frozenset[int] = frozenset()
     hosts: frozenset[int] = frozenset()
     workloads: frozenset[int] = frozenset()
-    moment: str | None = None  # code of the only one to show
-    stages: frozenset[str] = frozenset()  # codes of moments
+    # code of the only one to show
+    moment: str | None = None
+    # codes of moments
+    stages: frozenset[str] = frozenset()
 
     def keep(self, groups: Sequence[Group]) -> list[Group]:
         return [

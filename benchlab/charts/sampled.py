@@ -23,7 +23,8 @@ from benchlab.runs.models import Attempt, Series
 from benchlab.runs.sent_arrays import doubles
 from benchlab.runs.strips import Rows, Sampled
 
-SERIES_AT_ONCE = 8  # a day's is 1.4 MB
+# a day's is 1.4 MB
+SERIES_AT_ONCE = 8
 
 
 def rows_of(attempt: Attempt, metrics: Collection[str], span: Span) -> list[Rows]:

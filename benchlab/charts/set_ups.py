@@ -27,7 +27,8 @@ PARTS = {
     "tool": "Tool version",
     "scheduler": "I/O scheduler",
 }
-MOST = 1000  # runs of a history, the last ones
+# runs of a history, the last ones
+MOST = 1000
 NEEDED = (
     "run_id",
     "layout_id",

@@ -18,7 +18,8 @@ from benchlab.charts.stack import order
 from benchlab.charts.tracks import Track
 from benchlab.runs.strips import Rows
 
-FIRST = "util"  # what stands on top: whether all disks worked
+# what stands on top: whether all disks worked
+FIRST = "util"
 ROW_PX, GAP_PX, EDGE_PX = 160, 44, 150
 
 

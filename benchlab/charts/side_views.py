@@ -17,7 +17,8 @@ from benchlab.charts.spans import WHOLE
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import Outcome
 
-MOST = 4  # columns that are still readable
+# columns that are still readable
+MOST = 4
 
 
 @require_GET

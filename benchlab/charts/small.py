@@ -16,8 +16,10 @@ from benchlab.web.units import short, si
 
 WIDTH, HEIGHT = 280, 150
 LEFT, RIGHT, TOP, BOTTOM = 58, 268, 22, 118
-APART = 22  # of the middles of two numbers on the axis of depths
-TICKS = 3  # on the axis of values, beside zero
+# of the middles of two numbers on the axis of depths
+APART = 22
+# on the axis of values, beside zero
+TICKS = 3
 # What a marker is drawn with around 0, 0; names of benchlab/charts/palette.py.
 MARKS = {
     "circle": "m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0z",
@@ -59,14 +61,16 @@ class Line:
     path: str
     marks: str
     key: Key
-    ring: str  # around the knee; empty where none is drawn
+    # around the knee; empty where none is drawn
+    ring: str
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
     label: str
     css: str
-    share: str  # in percent of the longest
+    # in percent of the longest
+    share: str
     value: str
 
 

@@ -12,8 +12,10 @@ from benchlab.analysis.buckets import Floats, of_samples, width
 from benchlab.charts.tracks import Track
 from benchlab.runs.strips import Rows, Sampled, rows_of, together
 
-PIXELS = 500  # of a panel; more points than twice this in one line cannot be seen
-FEWEST, MOST = 100, 2000  # that anybody's screen may ask for
+# of a panel; more points than twice this in one line cannot be seen
+PIXELS = 500
+# that anybody's screen may ask for
+FEWEST, MOST = 100, 2000
 
 
 @dataclass(frozen=True, slots=True)

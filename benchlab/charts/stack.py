@@ -11,7 +11,8 @@ from typing import Any
 class Placed:
     """A device in the drawing order; `depth` 0 is the top of a stack."""
 
-    name: str  # kernel name, as in the series
+    # kernel name, as in the series
+    name: str
     depth: int
     label: str
 

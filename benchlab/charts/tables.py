@@ -40,10 +40,12 @@ class Point:
     repeats: int
     iops: Spread | None
     bandwidth: Spread | None
-    latencies: tuple[Spread | None, ...]  # of the columns that were asked for
+    # of the columns that were asked for
+    latencies: tuple[Spread | None, ...]
     little: Little | None
     knee: bool
-    unlike: bool  # whether those repeats were measured under unlike conditions
+    # whether those repeats were measured under unlike conditions
+    unlike: bool
     # Largest over smallest repeat of the rate, where they differ more than noise explains
     differ: float | None
     runs: tuple[int, ...]
@@ -131,7 +133,8 @@ class MetricRow:
     title: str
     unit: str
     cells: tuple[Spread | None, ...]
-    differ: tuple[float | None, ...]  # of each cell as of a Point
+    # of each cell as of a Point
+    differ: tuple[float | None, ...]
 
     @property
     def pairs(self) -> list[tuple[Spread | None, float | None]]:
@@ -161,9 +164,11 @@ def _of(samples: Sequence[Sample], name: str) -> Spread | None:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRow:
-    device: str  # indented by what lies under what; "" for the host's CPU
+    # indented by what lies under what; "" for the host's CPU
+    device: str
     title: str
-    unit: str  # "%" for shares, already times 100
+    # "%" for shares, already times 100
+    unit: str
     summary: Summary
 
 
@@ -200,7 +205,8 @@ def _device_row(device: str, track: Track, weights: Numbers) -> DeviceRow | None
     values = np.asarray(track.values, dtype=float) * (100 if share else 1)
     found = summary(values, weights)
     if found and track.metric in percentiles.METRICS:
-        found = replace(found, mean=math.nan)  # percentiles are never averaged
+        # percentiles are never averaged
+        found = replace(found, mean=math.nan)
     return DeviceRow(device, title, "%" if share else track.unit, found) if found else None
 
 
@@ -219,7 +225,8 @@ RUN_HEAD = (
     "not in order",
     "fingerprint",
 )
-UNITS = {"iops": "op/s", "bandwidth": "B/s"}  # of the first columns; all else of them is seconds
+# of the first columns; all else of them is seconds
+UNITS = {"iops": "op/s", "bandwidth": "B/s"}
 
 
 def campaign_csv(groups: Sequence[Group]) -> Iterator[str]:

@@ -16,9 +16,11 @@ class Track:
     device: str
     metric: str
     unit: str
-    times: Numbers  # at the ends of what each value is of
+    # at the ends of what each value is of
+    times: Numbers
     values: Numbers
-    spans: Numbers = ()  # s that each value is of; empty: since the one before it
+    # s that each value is of; empty: since the one before it
+    spans: Numbers = ()
     # Its times are a tool's own, of which nobody knows how they stand to the host's
     apart: bool = False
 

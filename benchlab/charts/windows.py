@@ -16,7 +16,8 @@ from agents.contracts import Window
 from benchlab.analysis.buckets import Numbers
 from benchlab.charts.tracks import Track
 
-NEAR = 0.02  # s: two clocks of one host, read by different programs
+# s: two clocks of one host, read by different programs
+NEAR = 0.02
 WHOLE = "the whole run"
 TOGETHER = "all that was measured"
 

@@ -34,7 +34,8 @@ from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 from benchlab.runs.verdict import Verdict
 
-SILENT = timedelta(seconds=20)  # the listener says each few seconds that dynamo is there
+# the listener says each few seconds that dynamo is there
+SILENT = timedelta(seconds=20)
 KIND = Host.Access.DYNAMO.value
 RULES = {
     LayoutPhase.WAITING: built.waiting,

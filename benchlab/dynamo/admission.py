@@ -15,7 +15,8 @@ from typing import Any
 from agents.dynamo.tunnel import Halt
 from agents.dynamo.wire import DynamoError
 
-FIRST_BYTE_S = 5.0  # dynamo sends its login as soon as it is connected
+# dynamo sends its login as soon as it is connected
+FIRST_BYTE_S = 5.0
 MAX_PER_ADDRESS = 8
 MAX_WAITING = 32
 

@@ -37,7 +37,8 @@ from benchlab.workers.lease import Lock, lease
 
 log = logging.getLogger(__name__)
 
-MOST_TRIES = 3  # attempts of a run that are made because who played died
+# attempts of a run that are made because who played died
+MOST_TRIES = 3
 LEAVING = timedelta(seconds=15)
 LOST = "The process driving dynamo (a BenchLab worker or its listener) ended during the run; nothing was kept."
 
@@ -108,7 +109,8 @@ class Player:
         try:
             return job.poll(self._shell, self._spool).state.over
         except AgentError:
-            return False  # the tunnel tells whether the connection is lost
+            # the tunnel tells whether the connection is lost
+            return False
 
 
 def tell(attempt: Attempt, said: Mapping[str, Any]) -> None:

@@ -12,7 +12,8 @@ from benchlab.campaigns.services import Person, create_workload
 from benchlab.team.models import Team
 
 TOOL = "dynamo"
-MOST = 2**20  # characters of a file; a real one has some tens of thousands
+# characters of a file; a real one has some tens of thousands
+MOST = 2**20
 
 
 def text_of(row: Workload) -> str:

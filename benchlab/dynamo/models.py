@@ -130,7 +130,8 @@ class Reported(models.Model):
 class Told(models.Model):
     """Lines that the console of a running attempt says each second, where it is played by us; gone when it is over."""
 
-    KEPT = 12  # lines: what a page shows of the last seconds
+    # lines: what a page shows of the last seconds
+    KEPT = 12
 
     attempt = models.OneToOneField(Attempt, on_delete=models.CASCADE, related_name="told")
     lines = models.TextField(default="", help_text="Latest JSON lines, in the format of live.jsonl")

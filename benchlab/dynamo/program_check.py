@@ -12,7 +12,8 @@ from agents.contracts import Shell
 from agents.dynamo import hostfacts
 
 VERSION = re.compile(rb"(?<![\d.])(1\.1\.0(?:-rc\d)?|20\d\d\.\d\d\.\d\d)(?![\d.])")
-OWN = b"Unknown purpose found in message"  # dynamo prints it; 1.1.0 alone is in dpkg, too
+# dynamo prints it; 1.1.0 alone is in dpkg, too
+OWN = b"Unknown purpose found in message"
 LIBAIO, OLD_AIO = b"libaio.so.1", (b"aio_suspend", b"librt.so")
 ASK = (
     files("agents.hostside").joinpath("root_only.sh").read_text()
@@ -92,7 +93,8 @@ def look(shell: Shell, path: str) -> Looked:
     if "absent" in said or "path" not in said:
         return Looked(path, 0, "", "", (f"there is no program {path}",))
     lacks = [value for key, value in pairs if key == "lacks"]
-    if "renamed" in said:  # the console links it (agents/dynamo/process.py)
+    # the console links it (agents/dynamo/process.py)
+    if "renamed" in said:
         lacks = [name for name in lacks if name != hostfacts.LIBAIO]
     troubles = [f"it lacks {name}: {hostfacts.INSTALL_LIBAIO}" for name in lacks]
     if said.get("doubt") and "closed" not in said:

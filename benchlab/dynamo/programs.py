@@ -14,7 +14,8 @@ from benchlab.dynamo import program_check
 from benchlab.dynamo.models import Binary
 from benchlab.team.models import Team
 
-MOST = 32 * 2**20  # bytes; the real one has less than one MiB
+# bytes; the real one has less than one MiB
+MOST = 32 * 2**20
 
 
 class InUse(Exception):

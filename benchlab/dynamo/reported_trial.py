@@ -8,7 +8,8 @@ from agents.dynamo.specs import Trial
 from agents.dynamo.wire import DynamoError
 from agents.tools.dynamo import SLOWEST_LAYOUT, Options, access_lines, poll_s
 
-PATIENCE = 120.0  # s more
+# s more
+PATIENCE = 120.0
 
 
 def trial(options: Options, name: str, raw: bool, sector: int, prepare: bool) -> Trial:

@@ -35,7 +35,8 @@ def of_attempts(attempts: Iterable[Attempt], description: str) -> str:
         try:
             tests = account.tests(transcript.read(row.read()))
         except (DynamoError, RawRemoved):
-            continue  # the run's page says what is wrong with it
+            # the run's page says what is wrong with it
+            continue
         ended = attempt.ended_at or row.created_at
         found += [
             Stamped(

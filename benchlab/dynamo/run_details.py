@@ -19,8 +19,10 @@ from benchlab.runs.models import Attempt, LiveChunk, Measurement
 from benchlab.web.units import si
 
 COLUMNS = ("iops", "read.iops", "write.iops", "bandwidth", "lat.mean", "lat.max", "errors")
-TAIL = 256 * 1024  # bytes of frames that are read for it
-RECENT = 10  # seconds that are shown beside the last one
+# bytes of frames that are read for it
+TAIL = 256 * 1024
+# seconds that are shown beside the last one
+RECENT = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,10 @@ class Polling:
     """Cost to the host of being asked while it was measured."""
 
     count: int
-    size: float  # bytes that it sent
-    share: float  # % of the time, at most
+    # bytes that it sent
+    size: float
+    # % of the time, at most
+    share: float
 
 
 def polling(measured: Sequence[Measurement]) -> Polling | None:
@@ -125,7 +129,8 @@ def now(attempt: Attempt) -> dict[str, Any]:
     measured = [line for line in lines if line.get("iops") is not None]
     found = lines[-1]
     if found.get("phase") == "record" and found.get("iops") is None and measured:
-        found = measured[-1]  # an update that makes no sense leaves what was before it
+        # an update that makes no sense leaves what was before it
+        found = measured[-1]
     done = found.get("done")
     share = {"share": 100.0 * done} if isinstance(done, float | int) else {}
     recent = [{"t": line.get("t"), **_figures(line)} for line in measured[: -RECENT - 1 : -1]]

@@ -44,7 +44,8 @@ from benchlab.workers.lease import Lock, lease
 
 log = logging.getLogger(__name__)
 
-ASK_S = 1.0  # between two looks whether there is work
+# between two looks whether there is work
+ASK_S = 1.0
 ALIVE_S = 5.0
 clock = time.monotonic
 # A dynamo from its start to its end: where from, its name, its own port
@@ -68,7 +69,8 @@ class _Talk(Talk):
 
     # Nobody ends a far dynamo but itself, and one that loses its connection while it prepares goes mad over it.
     ENDING = 8.0
-    GREETING = 30.0  # 0.85 MiB, on whatever line that machine has; nobody waits behind it
+    # 0.85 MiB, on whatever line that machine has; nobody waits behind it
+    GREETING = 30.0
 
     @property
     def stream(self) -> socket.socket:
@@ -155,7 +157,8 @@ class Seat:
         while not self._door.halt.stopped:
             watched: list[Any] = [stream, self._door.halt]
             if stream in select.select(watched, [], [], ASK_S)[0]:
-                return None  # it says nothing unless asked: it is gone
+                # it says nothing unless asked: it is gone
+                return None
             close_old_connections()
             self._say_alive()
             if not self._is_accepted():
@@ -210,7 +213,8 @@ class Seat:
         try:
             trial = self._trial()
         except DynamoError as error:
-            talk.talk(script.reset())  # nothing was begun: it logs in again, for another try
+            # nothing was begun: it logs in again, for another try
+            talk.talk(script.reset())
             self._writer.end(clock(), error.kind, str(error))
             return
         self._door.slots[self._process] += specs.slots(trial)

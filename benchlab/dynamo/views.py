@@ -205,7 +205,8 @@ def icf_new(request: HttpRequest) -> HttpResponse:
                 made += 1
             except ValidationError as error:
                 errors += error.messages
-    if made:  # some may be, though others could not
+    # some may be, though others could not
+    if made:
         view_notes.about(
             request,
             team_of(request.user).pk,

@@ -25,7 +25,8 @@ from benchlab.runs.repeat_offers import OF_POINT, newest_first, point_of, takes_
 from benchlab.runs.states import LayoutPhase
 from benchlab.topologies import moments
 
-SetUp = tuple[int, int]  # host, topology
+# host, topology
+SetUp = tuple[int, int]
 # What a repeat has of its own, or gets with the layout that it runs on.
 OWN = ("id", "repeat", "visit", "position")
 

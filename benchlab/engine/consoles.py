@@ -15,7 +15,8 @@ from benchlab.runs.models import Attempt
 from benchlab.runs.states import Player
 from benchlab.runs.verdict import Verdict
 
-INTERVAL_S = 1.0  # the samplers' tick
+# the samplers' tick
+INTERVAL_S = 1.0
 
 
 class Playing(Protocol):

@@ -24,7 +24,8 @@ class DryRun:
     """The plan, or with `error` why there is none. Its names carry layout number 0, which no layout has."""
 
     name: str
-    snapshot: FactSnapshot | None = None  # the facts that it was made from
+    # the facts that it was made from
+    snapshot: FactSnapshot | None = None
     plan: Planned | None = None
     fingerprint: str = ""
     error: str = ""

@@ -26,7 +26,8 @@ from benchlab.topologies import moments
 
 M = TypeVar("M", bound=Model)
 
-KEY = -1  # stands in the query for what each call gives
+# stands in the query for what each call gives
+KEY = -1
 
 
 @dataclass(frozen=True, slots=True)

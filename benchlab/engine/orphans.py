@@ -28,11 +28,14 @@ class Orphan:
     """`why_not`: why no button can take it down; "" when one can."""
 
     name: str
-    left: tuple[str, ...]  # what of it is on the host, in words
+    # what of it is on the host, in words
+    left: tuple[str, ...]
     layout: Layout | None = None
-    destroys: tuple[Destroyed, ...] = ()  # the disks that its plan claims, as they are now
+    # the disks that its plan claims, as they are now
+    destroys: tuple[Destroyed, ...] = ()
     why_not: str = ""
-    by_hand: tuple[str, ...] = ()  # commands
+    # commands
+    by_hand: tuple[str, ...] = ()
 
 
 def of(host: Host, snapshot: FactSnapshot) -> list[Orphan]:
@@ -123,7 +126,8 @@ def tear_down(layout: Layout, snapshot: int | None) -> None:
         raise CommandError(
             f"Name the facts of {layout.host} you saw: what is left is listed with them."
         )
-    if latest.pk != snapshot:  # a reading that finds the same is no newer row
+    # a reading that finds the same is no newer row
+    if latest.pk != snapshot:
         raise CommandError(
             f"{layout.host} has changed since: look at what is left of {layout.name} now."
         )

@@ -104,7 +104,8 @@ def _not_proven(layout: Layout, facts: HostFacts | None) -> set[str]:
     """Identities of the layout's disks of which nobody can say that they are blank."""
     try:
         claims = planning.plan_of(layout, facts).claims
-    except AgentError:  # the stored plan cannot be read: what was logged has to do
+    except AgentError:
+        # the stored plan cannot be read: what was logged has to do
         return set[str]().union(*planning.touched(layout))
     return {claim.identity for claim in claims if not _proven(claim, facts)}
 

@@ -15,9 +15,12 @@ class Rows:
 
     layout: Layout
     attempt: Attempt | None
-    answer: Answer | None = None  # of a poll of the attempt
-    polled: job.Polled | None = None  # what it says
-    offset: int | None = None  # of the samples that are here, where that is known
+    # of a poll of the attempt
+    answer: Answer | None = None
+    # what it says
+    polled: job.Polled | None = None
+    # of the samples that are here, where that is known
+    offset: int | None = None
 
 
 def team_of(layout_id: int) -> int | None:

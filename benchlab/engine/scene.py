@@ -25,10 +25,13 @@ class Current:
     # At which moment in the layout's life it measures: see benchlab.topologies.moments
     stage: int = 0
     growing: bool = False
-    running_s: float = 0.0  # since it was started
+    # since it was started
+    running_s: float = 0.0
     timeout_s: float = 0.0
-    expected_s: float = 0.0  # 0: nobody knows
-    looked_s: float = 0.0  # since its layout was looked at while it runs, or since it was started
+    # 0: nobody knows
+    expected_s: float = 0.0
+    # since its layout was looked at while it runs, or since it was started
+    looked_s: float = 0.0
     player: Player = Player.NONE
 
 
@@ -57,9 +60,12 @@ class Scene:
     followed: int = 0
     settled: bool = False
     current: Current | None = None
-    polled: State | None = None  # what a poll of the current attempt has just told
-    not_fetched: bool = False  # or that it is over, perhaps, and its output cannot be had
+    # what a poll of the current attempt has just told
+    polled: State | None = None
+    # or that it is over, perhaps, and its output cannot be had
+    not_fetched: bool = False
     # Its host's silence so far, and how long one is borne.
     silent_s: float = 0.0
     lost_after_s: float = 900.0
-    trouble: str = ""  # why the last step did not get on
+    # why the last step did not get on
+    trouble: str = ""

@@ -27,10 +27,13 @@ from benchlab.workers.lease import Workers
 log = logging.getLogger(__name__)
 
 PERIOD_S = 1.0
-STEP_AGAIN_S = 10.0  # a message that was not taken by then is sent again
-PLANS_EVERY = 10  # sweeps: their query has no index, and nobody waits for a lost one by the second
+# a message that was not taken by then is sent again
+STEP_AGAIN_S = 10.0
+# sweeps: their query has no index, and nobody waits for a lost one by the second
+PLANS_EVERY = 10
 ACTIVE = (LayoutPhase.PROVISIONING, LayoutPhase.READY, LayoutPhase.TEARING_DOWN)
-AT_MOST = 200  # per sweep, so that a long outage ends in a queue and not in a flood
+# per sweep, so that a long outage ends in a queue and not in a flood
+AT_MOST = 200
 
 
 class Sweeper(threading.Thread):
@@ -46,7 +49,8 @@ class Sweeper(threading.Thread):
         number = 0
         while not self._stopped.is_set():
             begun = time.monotonic()
-            close_old_connections()  # as Celery does before each task
+            # as Celery does before each task
+            close_old_connections()
             try:
                 self._workers.look(take_over)
                 sweep_once(plans=number % PLANS_EVERY == 0)

@@ -43,16 +43,20 @@ log = logging.getLogger(__name__)
 
 # A task goes on with what follows at once for this long, then lets others have the worker.
 BUDGET_S = 8.0
-LOST_S = 30.0  # what was put off is stepped by then, or was lost with its worker
-BUSY_S = 15.0  # a look at a machine that another host's layout holds costs that one a reading
+# what was put off is stepped by then, or was lost with its worker
+LOST_S = 30.0
+# a look at a machine that another host's layout holds costs that one a reading
+BUSY_S = 15.0
 
 
 class _Next(Enum):
     """Time of the next step."""
 
-    LATER = auto()  # when to look again is stored, if there is anything left to do
+    # when to look again is stored, if there is anything left to do
+    LATER = auto()
     NOW = auto()
-    PUT_OFF = auto()  # at once, but others' results come first
+    # at once, but others' results come first
+    PUT_OFF = auto()
 
 
 def step(layout_id: int) -> None:
@@ -64,7 +68,8 @@ def step(layout_id: int) -> None:
         follows = _once(layout_id, until)
         while follows is _Next.NOW and time.monotonic() < until and not waits.drained:
             follows = _once(layout_id, until)
-        condition.forget(layout_id)  # whoever goes on later looks again
+        # whoever goes on later looks again
+        condition.forget(layout_id)
     if follows is _Next.PUT_OFF:
         waits.put_off(layout_id)
     elif follows is _Next.NOW or waits.drained:

@@ -21,8 +21,10 @@ from benchlab.workers import messages
 from benchlab.workers.memory import Memory
 from benchlab.workers.turns import Kind, Work, turns
 
-STALE_S = 30.0  # an answer that nobody took by then is asked for anew
-RATE = 15  # polls a second that tell of nothing but that it goes on: of a crowd each is asked less often
+# an answer that nobody took by then is asked for anew
+STALE_S = 30.0
+# polls a second that tell of nothing but that it goes on: of a crowd each is asked less often
+RATE = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,8 @@ class Waits:
 
     def _ended(self, layout_id: int, asked: Question, done: Future[Ran]) -> None:
         """On the loop's thread: nothing here may take its time."""
-        if done.cancelled():  # the loop ends, and so does the process
+        # the loop ends, and so does the process
+        if done.cancelled():
             self._pending.pop(layout_id, None)
             return
         error = done.exception()

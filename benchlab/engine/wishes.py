@@ -111,7 +111,8 @@ def cancel(campaign: Campaign) -> None:
     The wish is noted with each layout, which obeys whenever its host answers, whatever is retried meanwhile. Raises
     CommandError when the campaign is over: what was measured to the end was not cancelled.
     """
-    before = locked(campaign.pk)  # a retry comes before, or after
+    # a retry comes before, or after
+    before = locked(campaign.pk)
     ours(before)
     if (
         before.cancelled_at is None

@@ -24,8 +24,10 @@ from benchlab.web.units import si
 
 Person = AbstractBaseUser | AnonymousUser
 RANK = {word: at for at, word in enumerate(Severities.values)}
-MOST = 500  # rows of a page: who has more of them looks at the first
-MOST_TO_LOOK_AT = 20  # lines of Home
+# rows of a page: who has more of them looks at the first
+MOST = 500
+# lines of Home
+MOST_TO_LOOK_AT = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +43,15 @@ class Told:
 class Shown:
     row: Finding
     label: str
-    anchor: str  # of its paragraph in docs/method.md
+    # of its paragraph in docs/method.md
+    anchor: str
     numbers: tuple[Told, ...]
-    run: int | None  # None: between set-ups
-    number: int = 1  # of its attempt
-    offer: Offer | None = None  # further repeats that would tell
+    # None: between set-ups
+    run: int | None
+    # of its attempt
+    number: int = 1
+    # further repeats that would tell
+    offer: Offer | None = None
 
 
 @dataclass(frozen=True, slots=True)

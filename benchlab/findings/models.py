@@ -14,7 +14,8 @@ from benchlab.campaigns.models import Campaign, Workload
 from benchlab.runs.models import Attempt
 from benchlab.team.models import OwnedQuerySet
 
-MOST_NOTE, MOST_ABOUT = 2000, 300  # characters
+# characters
+MOST_NOTE, MOST_ABOUT = 2000, 300
 
 
 class Severities(models.TextChoices):
@@ -39,7 +40,8 @@ class Dismissible(models.Model):
     note = models.TextField(blank=True, help_text="Reason for dismissing it, or for restoring it")
 
     campaign_id: int
-    KEPT_WITH: ClassVar[tuple[str, ...]] = ()  # what else a dismissal writes: what it was said of
+    # what else a dismissal writes: what it was said of
+    KEPT_WITH: ClassVar[tuple[str, ...]] = ()
 
     class Meta:
         abstract = True

@@ -33,9 +33,12 @@ from benchlab.runs.models import Attempt, Layout, Measurement
 from benchlab.runs.sent_arrays import doubles
 from benchlab.topologies import moments
 
-BUSY = ("cpu.idle", "cpu.iowait")  # what tells how busy a CPU was
-ROWS = 50  # of series that PostgreSQL sends at a time
-AT_ONCE = 10  # attempts whose series are in memory at a time: an hour's of 16 disks takes 40 MB
+# what tells how busy a CPU was
+BUSY = ("cpu.idle", "cpu.iowait")
+# of series that PostgreSQL sends at a time
+ROWS = 50
+# attempts whose series are in memory at a time: an hour's of 16 disks takes 40 MB
+AT_ONCE = 10
 
 
 def runs_of(attempts: Sequence[int], *, of_disks: bool = True) -> Iterator[Run]:
@@ -46,7 +49,8 @@ def runs_of(attempts: Sequence[int], *, of_disks: bool = True) -> Iterator[Run]:
         yield from _some(attempts[begin : begin + AT_ONCE], shared, of_disks)
 
 
-_Rated = tuple[float | None, float | None]  # op/s and B/s
+# op/s and B/s
+_Rated = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +58,12 @@ class _Built:
     """A layout at one moment."""
 
     layers: tuple[Layer, ...]
-    target: Target | None  # None: its plan cannot be read
-    identities: Mapping[str, str] = field(default_factory=dict)  # of its disks, by name
-    rated: Mapping[str, _Rated] = field(default_factory=dict)  # by name, as a source tells
+    # None: its plan cannot be read
+    target: Target | None
+    # of its disks, by name
+    identities: Mapping[str, str] = field(default_factory=dict)
+    # by name, as a source tells
+    rated: Mapping[str, _Rated] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +84,8 @@ class _Shared:
     plans: dict[int, StackPlan | None] = field(default_factory=dict)
     built: dict[tuple[int, str, str], _Built] = field(default_factory=dict)
     hosts: dict[tuple[int, str], _Host] = field(default_factory=dict)
-    rated: dict[tuple[int, str], _Rated] = field(default_factory=dict)  # by host and identity
+    # by host and identity
+    rated: dict[tuple[int, str], _Rated] = field(default_factory=dict)
 
     def read(self, rows: Iterable[Attempt]) -> None:
         """Layouts and facts of these, where they are not known yet."""
@@ -109,7 +117,8 @@ class _Shared:
         if layout not in self.plans:
             try:
                 self.plans[layout] = as_json.from_json(self.layouts[layout].plan or {})
-            except AgentError:  # made by another version, or of a result from elsewhere
+            except AgentError:
+                # made by another version, or of a result from elsewhere
                 self.plans[layout] = None
         return self.plans[layout]
 
@@ -218,7 +227,8 @@ def _printed(attempts: Collection[int]) -> Mapping[int, _Printed]:
     return found
 
 
-_Series = tuple[str, Track]  # by which sampler
+# by which sampler
+_Series = tuple[str, Track]
 
 
 def _series(attempts: Collection[int], of_disks: bool) -> Mapping[int, list[_Series]]:
@@ -270,7 +280,8 @@ def _asked(row: Attempt, target: Target | None, layout: Layout, ours: bool) -> t
         found = registry.access(kind, built, None if ours else told.keys())
         unwritten = fits.unwritten(chain.specs(layout.stack), kind, built) if ours else ""
         size = registry.room(kind, built, target) if ours and target is not None else 0
-    except AgentError:  # a tool or an option that is no more, or that was never ours
+    except AgentError:
+        # a tool or an option that is no more, or that was never ours
         return Access(outstanding=run.outstanding), ""
     access = Access(
         **{one.name: getattr(found, one.name) for one in dataclasses.fields(Access)}
@@ -323,7 +334,8 @@ def _complete(spec: chain.LayerSpec) -> Mapping[str, Any]:
         kind = registry.layer(spec.kind).Options
         found: Mapping[str, Any] = options.dump(options.build(kind, spec.options))
         return found
-    except OptionsError:  # a driver that has changed since
+    except OptionsError:
+        # a driver that has changed since
         return spec.options
 
 

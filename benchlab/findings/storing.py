@@ -24,9 +24,11 @@ from benchlab.runs.states import LayoutPhase, Outcome
 
 log = logging.getLogger(__name__)
 
-SAID = ("says", "severity", "numbers", "runs", "stands")  # fields that are made anew
+# fields that are made anew
+SAID = ("says", "severity", "numbers", "runs", "stands")
 
-Found = Mapping[str, Sequence[finding.Finding] | None]  # by kind; None: its module failed
+# by kind; None: its module failed
+Found = Mapping[str, Sequence[finding.Finding] | None]
 
 
 def attempts(pks: Iterable[int]) -> None:
@@ -45,11 +47,14 @@ def _in_turn(pks: Sequence[int]) -> Iterator[Sequence[int]]:
 def _find(campaigns: Mapping[int, int]) -> None:
     """Of these attempts; {attempt: its campaign}."""
     try:
-        with transaction.atomic():  # an import's own would be lost to an error in it
+        # an import's own would be lost to an error in it
+        with transaction.atomic():
             look_again(set(campaigns.values()))
             runs = list(stored_runs.runs_of(list(campaigns)))
-    except Exception:  # the result stands; `manage.py reparse` finds again
-        if len(campaigns) > 1:  # one that cannot be read costs the others nothing
+    except Exception:
+        # the result stands; `manage.py reparse` finds again
+        # one that cannot be read costs the others nothing
+        if len(campaigns) > 1:
             for pk, campaign in campaigns.items():
                 _find({pk: campaign})
             return
@@ -90,7 +95,8 @@ def _each(
     for kind, look in looks.items():
         try:
             found[kind] = look(evidence)
-        except Exception:  # one that fails keeps no other from being told
+        except Exception:
+            # one that fails keeps no other from being told
             log.exception("finding %s of %s", kind, what)
             found[kind] = None
     return found

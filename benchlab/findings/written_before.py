@@ -16,8 +16,10 @@ from benchlab.runs.models import Attempt, Measurement
 from benchlab.runs.states import Outcome
 
 TRIMMED = "trim.bytes"
-MOVED = ("write.bytes", "bytes", TRIMMED)  # of fio, and of dd, which does one thing only
-ELSEWHERE = ("extra", "job_file")  # options that may say where it begins
+# of fio, and of dd, which does one thing only
+MOVED = ("write.bytes", "bytes", TRIMMED)
+# options that may say where it begins
+ELSEWHERE = ("extra", "job_file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +62,13 @@ def _upto(tool: str, told: Mapping[str, Any], moved: float) -> float:
         return 0.0
     try:
         found = registry.access(tool, options.build(registry.tool(tool).Options, told))
-    except AgentError:  # a tool or an option that is no more
+    except AgentError:
+        # a tool or an option that is no more
         return 0.0
     if not found.writes or found.reads or found.random is not False:
         return 0.0
-    if not found.size:  # 0 is fio's whole volume, and it ends behind it
+    # 0 is fio's whole volume, and it ends behind it
+    if not found.size:
         return inf if told.get("size") == 0 and not found.runtime_s else 0.0
     return float(found.size) if moved >= found.size else 0.0
 

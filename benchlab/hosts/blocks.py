@@ -19,10 +19,14 @@ EMPTY = re.compile(r"(ram|zram|loop|sr|fd)\d+$")
 
 
 class Whose(StrEnum):
-    NOBODY = ""  # no BenchLab's: the system's, or a person's
-    OURS = "ours"  # of a layout that holds the host
-    ORPHAN = "orphan"  # of this installation, but its layout does not hold the host (any more)
-    OTHER = "other"  # another BenchLab's
+    # no BenchLab's: the system's, or a person's
+    NOBODY = ""
+    # of a layout that holds the host
+    OURS = "ours"
+    # of this installation, but its layout does not hold the host (any more)
+    ORPHAN = "orphan"
+    # another BenchLab's
+    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,8 @@ class Names:
 
     holding: frozenset[str] = frozenset()
     past: frozenset[str] = frozenset()
-    tag: str = ""  # of this installation
+    # of this installation
+    tag: str = ""
 
     def whose(self, name: str) -> Whose:
         if not name:
@@ -48,10 +53,12 @@ class Block:
 
     device: BlockDevice
     children: tuple[Block, ...] = ()
-    layout: str = ""  # the name of the layout that made it: "blabc17"
+    # the name of the layout that made it: "blabc17"
+    layout: str = ""
     whose: Whose = Whose.NOBODY
     repeated: bool = False
-    member: str = ""  # what it belongs to: "lvm VG", "md NAME", "zpool POOL"
+    # what it belongs to: "lvm VG", "md NAME", "zpool POOL"
+    member: str = ""
 
     @property
     def orphan(self) -> bool:

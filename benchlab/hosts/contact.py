@@ -54,7 +54,8 @@ def _address(host: Host) -> shell.Address:
 
 def try_again(host: Host) -> None:
     """A person wants to know now: the next connection is tried, however short ago the last one failed."""
-    with suppress(AgentError):  # which connecting tells
+    # which connecting tells
+    with suppress(AgentError):
         shell.try_again(_address(host))
 
 

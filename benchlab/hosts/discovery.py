@@ -23,13 +23,16 @@ from benchlab.hosts import blocks, contact
 from benchlab.hosts.models import Device, FactSnapshot, Host
 from benchlab.workers.memory import Memory
 
-IN_USE_MAX = 255  # characters of Device.in_use
+# characters of Device.in_use
+IN_USE_MAX = 255
 # Characters of one fact; the longest real one is what an overlay of many layers mounts
 FACT_MAX = 4096
-DEVICES_MAX = 10_000  # with all partitions and volumes; a host with more is not understood
+# with all partitions and volumes; a host with more is not understood
+DEVICES_MAX = 10_000
 # What a reading says of a disk, as its row's fields
 TOLD = ("name", "model", "serial", "wwn", "size", "rotational", "present", "in_use")
-NO_LAYOUT = "bl0"  # nothing on a host carries it, so nothing counts as our own
+# nothing on a host carries it, so nothing counts as our own
+NO_LAYOUT = "bl0"
 
 _converter = cattrs.Converter()
 

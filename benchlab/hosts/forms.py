@@ -11,7 +11,8 @@ from django.core.validators import RegexValidator
 
 from benchlab.hosts.models import Credential, Device, Host
 
-KEY_FILE_MAX = 64 * 1024  # bytes; the longest RSA key is a tenth of it
+# bytes; the longest RSA key is a tenth of it
+KEY_FILE_MAX = 64 * 1024
 
 an_address = RegexValidator(
     r"^[0-9A-Za-z][0-9A-Za-z._-]*$|^[0-9A-Fa-f:.]+(%[0-9A-Za-z._-]+)?$",
@@ -25,7 +26,8 @@ a_user = RegexValidator(
 if TYPE_CHECKING:
     HostModelForm = forms.ModelForm[Host]
 else:
-    HostModelForm = forms.ModelForm  # generic to the type checker only
+    # generic to the type checker only
+    HostModelForm = forms.ModelForm
 
 
 class AddressForm(HostModelForm):

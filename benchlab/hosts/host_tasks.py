@@ -39,13 +39,20 @@ Result = dict[str, Any]
 # seat to other teams.
 AT_ONCE = 4
 AT_ONCE_OF_TEAM = 3
-AGAIN = timedelta(seconds=10)  # a message that was not taken by then is sent again
-STALE = timedelta(minutes=15)  # nobody expects any more what no worker began by then
-MOST_TRIES = 3  # a worker that dies of a task takes only so many others along
-AT_MOST = 50  # messages per sweep
-SHOWN_FOR = timedelta(minutes=5)  # so long a page tells how one ended
-WORKER_SILENT_S = 15.0  # it sweeps every second
-WAIT_S = 5.0  # an API request waits so long for a task to end; then it says where to look
+# a message that was not taken by then is sent again
+AGAIN = timedelta(seconds=10)
+# nobody expects any more what no worker began by then
+STALE = timedelta(minutes=15)
+# a worker that dies of a task takes only so many others along
+MOST_TRIES = 3
+# messages per sweep
+AT_MOST = 50
+# so long a page tells how one ended
+SHOWN_FOR = timedelta(minutes=5)
+# it sweeps every second
+WORKER_SILENT_S = 15.0
+# an API request waits so long for a task to end; then it says where to look
+WAIT_S = 5.0
 LOOK_EVERY_S = 0.1
 
 
@@ -220,7 +227,8 @@ class Shown:
     """A task as a page tells it."""
 
     row: HostTask
-    worker: str  # what is wrong with the worker, "" for nothing; of one that goes on
+    # what is wrong with the worker, "" for nothing; of one that goes on
+    worker: str
 
     @property
     def over(self) -> bool:

@@ -28,11 +28,16 @@ from benchlab.workers.lease import Lock, lease
 
 ADVANCE = "benchlab.hosts.tasks.advance_install"
 TIMEOUT_S = 1800.0
-KEEP = 64 * 1024  # characters of what it printed, from the end
-STARTS_WITHIN = timedelta(minutes=2)  # else the worker that wanted to start it died before
-STALE = timedelta(minutes=15)  # nobody expects any more what no worker began by then
-AGAIN = timedelta(seconds=10)  # a message that was not taken by then is sent again
-LOOK_S, LOOK_MOST_S = 2.0, 60.0  # from one look to the next
+# characters of what it printed, from the end
+KEEP = 64 * 1024
+# else the worker that wanted to start it died before
+STARTS_WITHIN = timedelta(minutes=2)
+# nobody expects any more what no worker began by then
+STALE = timedelta(minutes=15)
+# a message that was not taken by then is sent again
+AGAIN = timedelta(seconds=10)
+# from one look to the next
+LOOK_S, LOOK_MOST_S = 2.0, 60.0
 
 
 def missing(host: Host, needs: Iterable[Need] | None = None) -> packages.Missings:
@@ -168,7 +173,8 @@ def follow(row: PackageInstall) -> PackageInstall:
     if row.ended_at is not None:
         return row
     if row.begun_at is None and timezone.now() - row.created_at <= STALE:
-        return row  # a worker is about to start it
+        # a worker is about to start it
+        return row
     shell = contact.connect(row.host)
     polled = job.poll(shell, _spool(row), outputs=())
     if polled.fetched is not None:

@@ -17,7 +17,8 @@ from django.db.models import Model
 from benchlab import vault
 from benchlab.hosts.models import Credential
 
-SEALED = "gAAAA"  # how everything of Fernet's begins
+# how everything of Fernet's begins
+SEALED = "gAAAA"
 
 
 @dataclass
@@ -54,7 +55,8 @@ def _one(
     with transaction.atomic():
         row = model._default_manager.select_for_update().filter(pk=pk).first()
         if row is None:
-            return  # removed meanwhile
+            # removed meanwhile
+            return
         old = getattr(row, name)
         try:
             new = renew(old)

@@ -18,7 +18,8 @@ from benchlab.hosts.models import Device, Host
 
 ROLE = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 CONFIRMED = ("spare", "role", "spare_by", "spare_at", "spare_size", "spare_model", "spare_boot")
-FRESH = timedelta(minutes=5)  # older facts are read again before a disk is given away
+# older facts are read again before a disk is given away
+FRESH = timedelta(minutes=5)
 
 
 def spares(host: Host) -> dict[str, Spare]:

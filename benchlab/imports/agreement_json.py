@@ -19,7 +19,8 @@ class Failed:
     """A result that could not be stored, and why. Its file was kept with the others."""
 
     file: str
-    first: int  # line
+    # line
+    first: int
     says: str
 
 

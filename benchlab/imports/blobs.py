@@ -35,7 +35,8 @@ def arrive(file: DraftFile, stream: IO[bytes]) -> None:
 
 def arrived(file: DraftFile) -> Iterator[bytes]:
     numbers = list(file.parts.values_list("number", flat=True))
-    for number in numbers:  # one in memory at a time, whatever the driver keeps of a query
+    # one in memory at a time, whatever the driver keeps of a query
+    for number in numbers:
         yield bytes(file.parts.values_list("content", flat=True).get(number=number))
 
 

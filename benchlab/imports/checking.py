@@ -24,7 +24,8 @@ MOST_OUTSTANDING = 2**31 - 1
 WHICH_UNIT = (
     "Say what its latencies are in: fio before 3.0 wrote microseconds, later ones nanoseconds."
 )
-NAME_MOST = 200  # of a campaign
+# of a campaign
+NAME_MOST = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,8 @@ class Chosen:
     workload: str = ""
     outstanding: int | None = None
     beside: Key | None = None
-    log_unit: str = ""  # of LOG_UNITS
+    # of LOG_UNITS
+    log_unit: str = ""
     disks: tuple[disks_told.Told, ...] = ()
 
 

@@ -15,7 +15,8 @@ from benchlab.topologies.services import ROLE
 
 MOST_NAMES = 256
 NAME_MOST = 64
-MOST_RATED = 10**15  # op/s or B/s, far above anything
+# op/s or B/s, far above anything
+MOST_RATED = 10**15
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +25,10 @@ class Told:
 
     role: str
     names: tuple[str, ...]
-    rated_iops: int | None = None  # op/s, of each
-    rated_bandwidth: int | None = None  # B/s, of each
+    # op/s, of each
+    rated_iops: int | None = None
+    # B/s, of each
+    rated_bandwidth: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

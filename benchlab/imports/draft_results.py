@@ -14,9 +14,11 @@ from benchlab.campaigns.models import Campaign
 from benchlab.imports import reading_json
 from benchlab.imports.models import Draft, DraftFile, Source
 
-Key = tuple[int, int]  # (DraftFile id, first line)
+# (DraftFile id, first line)
+Key = tuple[int, int]
 LOG_UNITS = {"us": "microseconds: fio before 3.0", "ns": "nanoseconds: fio 3.0 and later"}
-FILES_AT_ONCE = 20  # whose readings are in memory as they are stored
+# whose readings are in memory as they are stored
+FILES_AT_ONCE = 20
 NAMED = ("rw", "direction", "bs", "block_size", "rwmixread")
 
 
@@ -26,8 +28,10 @@ class Shown:
 
     file: DraftFile
     found: Found
-    raw: Mapping[str, Any]  # of what is stored: "series", counted
-    log_unit: str = ""  # of fio's log that does not say it: what results beside it tell
+    # of what is stored: "series", counted
+    raw: Mapping[str, Any]
+    # of fio's log that does not say it: what results beside it tell
+    log_unit: str = ""
 
     @property
     def key(self) -> Key:
@@ -56,7 +60,8 @@ class Shown:
             return self.found.title[:90]
         told = self.found.options
         said = [_words(name, told[name]) for name in NAMED if told.get(name)]
-        if self.found.varies:  # sweeps over different things do not share a chart's axis
+        # sweeps over different things do not share a chart's axis
+        if self.found.varies:
             said.append(f"over {self.found.varies.replace('_', ' ')}")
         return " ".join([self.found.tool or self.found.kind, *said])[:90]
 

@@ -31,12 +31,16 @@ log = logging.getLogger(__name__)
 
 READ = "benchlab.imports.tasks.read_file"
 Person = AbstractBaseUser | AnonymousUser
-APART = 10_000  # positions between uploads, for the files in each
+# positions between uploads, for the files in each
+APART = 10_000
 KEPT = timedelta(days=1)
-PATIENCE = timedelta(minutes=10)  # then whoever claimed a file is taken for dead
-NUDGED = timedelta(minutes=1)  # so long a message may wait in the queue
+# then whoever claimed a file is taken for dead
+PATIENCE = timedelta(minutes=10)
+# so long a message may wait in the queue
+NUDGED = timedelta(minutes=1)
 MOST_TRIES = 3
-AT_MOST = 2000  # nudges per sweep; those that wait in a worker are lost with it
+# nudges per sweep; those that wait in a worker are lost with it
+AT_MOST = 2000
 # Bytes of files that are stored by one statement: as digits and copies they take several times that.
 TOGETHER = 256 << 10
 FILLED = ("name", "trouble", "packed", "size", "sha256")
@@ -126,7 +130,8 @@ def read(pk: int) -> None:
     if row.packed and row.tries <= MOST_TRIES and not _unpack(row):
         return
     text = ""
-    if row.tries > MOST_TRIES:  # it took its worker down each time
+    # it took its worker down each time
+    if row.tries > MOST_TRIES:
         row.trouble = "Reading it failed several times: it may need more memory than there is."
     else:
         text = _read(row)
@@ -140,7 +145,8 @@ def read(pk: int) -> None:
 
 def _keep_pages(row: DraftFile, text: str) -> None:
     """Store the pages that a person will look at, so that no request needs to take the file apart."""
-    plain = text.isascii() and "\0" not in text  # as nearly all are: no line need be looked at
+    # as nearly all are: no line need be looked at
+    plain = text.isascii() and "\0" not in text
     pages = enumerate(numbered_lines.pages(text))
     rows = (
         (row.pk, number, json.dumps(lines if plain else _plain(lines))) for number, lines in pages
@@ -164,7 +170,8 @@ def _unpack(row: DraftFile) -> bool:
     """Make of an upload the files in it: its own row is the first. Whether that is there to be read."""
     draft = Draft.objects.select_for_update().filter(pk=row.draft_id).first()
     if draft is None:
-        return False  # discarded meanwhile
+        # discarded meanwhile
+        return False
     files = _files(draft, row)
     if not _becomes(row, next(files, None)):
         return False
@@ -200,7 +207,8 @@ def _keep(draft: Draft, position: int, files: Iterable[File]) -> list[int]:
         if sum(len(one.content) for one in rows) + row.size > TOGETHER:
             together()
         rows.append(row)
-        if row.size > TOGETHER:  # in parts, see blobs
+        # in parts, see blobs
+        if row.size > TOGETHER:
             together()
             blobs.put(row, file.raw)
         else:
@@ -236,7 +244,8 @@ def _read(row: DraftFile) -> str:
     row.lines = found.text.count("\n") + 1
     try:
         row.reading = reading_json.to_json(reading.read(found.text, row.name))
-    except Exception:  # whatever a reader does, the other files and the page must go on
+    except Exception:
+        # whatever a reader does, the other files and the page must go on
         log.exception("reading %s (file %s)", row.name, row.pk)
         row.trouble = "Reading it failed because of a bug in BenchLab; see the worker's log."
     return found.text

@@ -17,8 +17,10 @@ from benchlab.imports.models import Draft
 from benchlab.topologies.models import Topology
 
 Choices = list[tuple[str, str]]
-DISKS_MOST = 3  # roles on the page; the API takes any number, and other disks for each result
-EACH_MOST = 500  # more results than that are taken as one: nobody fills in so many rows
+# roles on the page; the API takes any number, and other disks for each result
+DISKS_MOST = 3
+# more results than that are taken as one: nobody fills in so many rows
+EACH_MOST = 500
 OWN = "a result of its own"
 
 
@@ -198,7 +200,8 @@ class Everything:
 
     def is_valid(self) -> bool:
         valid = [one.is_valid() for one in (self.same, *self.disks, *self.forms.values())]
-        return all(valid)  # each was asked, and each says what is wrong with it
+        # each was asked, and each says what is wrong with it
+        return all(valid)
 
     @property
     def tells_disks(self) -> bool:

@@ -56,7 +56,8 @@ def _markup(page: str, start: int, lines: _Lines) -> int:
         lines.data("<")
         return start + 1
     tag = TAG.match(page, start)
-    if tag is None:  # nothing closes it, so nothing closes what is behind it
+    # nothing closes it, so nothing closes what is behind it
+    if tag is None:
         lines.data(page[start:])
         return len(page)
     name = tag[2].lower()
@@ -86,10 +87,14 @@ class _Lines:
 
     def __init__(self) -> None:
         self.parts: list[str] = []
-        self.hidden = ""  # the element that hides what is in it
-        self.depth = 0  # of elements of that name
-        self.kept = 0  # depth of elements whose white space counts
-        self.fresh = True  # at the beginning of a line
+        # the element that hides what is in it
+        self.hidden = ""
+        # of elements of that name
+        self.depth = 0
+        # depth of elements whose white space counts
+        self.kept = 0
+        # at the beginning of a line
+        self.fresh = True
 
     def text(self) -> str:
         lines = "".join(self.parts).split("\n")
@@ -97,7 +102,8 @@ class _Lines:
 
     def start(self, tag: str) -> None:
         if tag == "body":
-            self.hidden = ""  # a head that nobody closed
+            # a head that nobody closed
+            self.hidden = ""
         if self.hidden or tag in HIDDEN:
             # Only its own kind ends it: what is inside need not be well formed.
             self.depth = self.depth + (tag == self.hidden) if self.hidden else 1

@@ -9,8 +9,10 @@ from io import RawIOBase
 from typing import IO, Protocol, cast
 
 CHUNK = 1 << 20
-STEP = 1 << 16  # packed bytes at a time
-MEMORY = 128 << 20  # of xz: a dictionary may claim 4 GiB
+# packed bytes at a time
+STEP = 1 << 16
+# of xz: a dictionary may claim 4 GiB
+MEMORY = 128 << 20
 
 MAGIC = {
     b"PK\x03\x04": "zip",
@@ -51,8 +53,10 @@ class Unzipped(RawIOBase):
 
     def _begin(self) -> None:
         self.inflater = _inflater(self.kind)
-        self.waiting = b""  # packed
-        self.ready = b""  # unpacked
+        # packed
+        self.waiting = b""
+        # unpacked
+        self.ready = b""
 
     def rewind(self) -> None:
         self.stream.seek(0)
@@ -80,7 +84,8 @@ class Unzipped(RawIOBase):
         while True:
             if self.inflater.eof:
                 rest = (self.inflater.unused_data or self.stream.read(STEP)).lstrip(b"\0")
-                if archive_kind(rest[:512]) != self.kind:  # padding, or the end
+                # padding, or the end
+                if archive_kind(rest[:512]) != self.kind:
                     return b""
                 self.inflater, self.waiting = _inflater(self.kind), rest
             hungry = getattr(self.inflater, "needs_input", True)

@@ -17,7 +17,8 @@ KEPT_S = 24 * 3600
 def told(pk: int, done: int) -> None:
     try:
         cache.set(_key(pk), done, KEPT_S)
-    except Exception as error:  # whatever the cache's client raises
+    except Exception as error:
+        # whatever the cache's client raises
         log.warning("the cache does not answer, no progress of draft %s is shown: %s", pk, error)
 
 

@@ -85,7 +85,8 @@ def _metric(metric: Metric) -> dict[str, Any]:
 def plain(value: Any) -> Any:
     """Value that PostgreSQL's JSON takes: a text may have come with a NUL or half a character from a JSON string."""
     if isinstance(value, str):
-        if value.isascii() and "\0" not in value:  # nearly all of them
+        # nearly all of them
+        if value.isascii() and "\0" not in value:
             return value
         return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
     if isinstance(value, float):

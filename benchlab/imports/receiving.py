@@ -9,9 +9,12 @@ from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler
 from django.http import HttpRequest
 
-MOST = 105 * 2**20  # bytes of a whole request: files of 100 MB, and what a form adds
-PASTED_MOST = 5 * 2**20  # settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-IN_MEMORY = 256 * 2**10  # of each file; the rest of it waits on disk
+# bytes of a whole request: files of 100 MB, and what a form adds
+MOST = 105 * 2**20
+# settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+PASTED_MOST = 5 * 2**20
+# of each file; the rest of it waits on disk
+IN_MEMORY = 256 * 2**10
 TOO_LARGE = (
     "That is more than 100 MB in one upload. Pack it (zip, tar.gz, xz), or send it in parts."
 )

@@ -26,7 +26,8 @@ from benchlab.topologies.models import Topology
 from benchlab.topologies.services import change_topology
 
 NAME = "Reference library"
-SLUG, SHA256 = "library", "sha256"  # in Campaign.origin
+# in Campaign.origin
+SLUG, SHA256 = "library", "sha256"
 
 
 @transaction.atomic

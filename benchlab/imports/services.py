@@ -36,8 +36,10 @@ from benchlab.topologies.models import Topology
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 50  # results that are stored together
-TOGETHER = 1 << 20  # bytes of their texts, from which on no more are read before these are stored
+# results that are stored together
+AT_ONCE = 50
+# bytes of their texts, from which on no more are read before these are stored
+TOGETHER = 1 << 20
 
 Person = AbstractBaseUser | AnonymousUser
 
@@ -47,12 +49,15 @@ class Piece:
     """The lines of a text that hold one result."""
 
     found: Found
-    name: str  # of the file it is in
+    # of the file it is in
+    name: str
     # Those lines, every line of the file when it is the whole; or how to get them once they are needed: an import of
     # a thousand files would not fit into memory.
     text: str | Callable[[], str]
-    only: Mapping[str, str] = field(default_factory=dict)  # the point of its sweep: Found.points
-    told: str = ""  # the name that its reader gets, where that tells more than the file's
+    # the point of its sweep: Found.points
+    only: Mapping[str, str] = field(default_factory=dict)
+    # the name that its reader gets, where that tells more than the file's
+    told: str = ""
 
     @property
     def content(self) -> bytes:
@@ -73,10 +78,13 @@ class Result:
     piece: Piece
     host: Host
     topology: Topology
-    workload: str  # its name
-    point: Mapping[str, Any] = field(default_factory=dict)  # what it varies: {"iodepth": 4}
+    # its name
+    workload: str
+    # what it varies: {"iodepth": 4}
+    point: Mapping[str, Any] = field(default_factory=dict)
     outstanding: int | None = None
-    beside: tuple[Piece, ...] = ()  # what watched meanwhile: iostat
+    # what watched meanwhile: iostat
+    beside: tuple[Piece, ...] = ()
     # Role -> names, as the source tells
     disks: Mapping[str, Sequence[str]] = field(default_factory=dict)
     # Role -> "iops" (op/s) and "bandwidth" (B/s) of each of its disks, likewise
@@ -135,7 +143,8 @@ def store(
                 raise ValidationError(said)
             missed += [(result.piece, said)] if said else []
         done += len(some)
-        some.clear()  # the next ones are read now
+        # the next ones are read now
+        some.clear()
         told(done)
     if len(missed) == len(results):
         raise ValidationError([said for _, said in missed])
@@ -193,8 +202,10 @@ def _saying(one: _Tried) -> Iterator[None]:
     except ValidationError as error:
         one.said = "; ".join(error.messages)
     except OperationalError:
-        raise  # the database is gone, not the result
-    except Exception:  # one of a thousand files must not keep the others from being stored
+        # the database is gone, not the result
+        raise
+    except Exception:
+        # one of a thousand files must not keep the others from being stored
         piece = one.result.piece
         log.exception("storing %s, line %s", piece.name, piece.found.first)
         one.said = f"{piece.artifact}: a bug in BenchLab; see the log"
@@ -226,7 +237,8 @@ def _put(some: Sequence[_Tried]) -> None:
         if one.attempt is not None and one.figures is not None
     ]
     for attempt, _, _ in read:
-        attempt.pk = None  # of what was undone
+        # of what was undone
+        attempt.pk = None
     Attempt.objects.bulk_create([attempt for attempt, _, _ in read])
     artifact_writer.keep_all((attempt, files) for attempt, files, _ in read)
     figure_rows.put_all([(attempt, figures) for attempt, _, figures in read])
@@ -245,7 +257,8 @@ def _check(team: Team, results: Sequence[Result]) -> None:
 
 
 def _keep(campaign: Campaign, sources: Mapping[str, bytes]) -> None:
-    for name, raw in sources.items():  # one in memory at a time, where `sources` reads them late
+    # one in memory at a time, where `sources` reads them late
+    for name, raw in sources.items():
         Source.objects.create(
             campaign=campaign, name=name, content=raw, size=len(raw), sha256=sha256(raw)
         )

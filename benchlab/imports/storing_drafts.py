@@ -88,7 +88,8 @@ def _done(row: Draft, outcome: Outcome) -> None:
     row.agreed_at = row.agreed_at or timezone.now()
     row.stored_at = timezone.now()
     row.save(update_fields=["outcome", "agreement", "agreed_at", "stored_at"])
-    row.files.only("pk").delete()  # else each row is read first, with its content
+    # else each row is read first, with its content
+    row.files.only("pk").delete()
 
 
 def _held(pk: int) -> Draft | None:
@@ -122,7 +123,8 @@ def store(pk: int) -> None:
         except (ValidationError, Refused) as error:
             _give_back(row, "; ".join(getattr(error, "messages", None) or [str(error)]))
         except OperationalError:
-            raise  # the database went away: the sweep comes back to it
+            # the database went away: the sweep comes back to it
+            raise
         except Exception:
             log.exception("storing draft %s", pk)
             _give_back(row, FAULT)

@@ -44,7 +44,8 @@ def keep(
         return Outcome(None, len(workloads), tuple(workloads))
     failed: list[tuple[Piece, str]] = []
     results = _results(draft.team, user, measured, offered)
-    results_agreed = size(agreement) - len(workloads)  # a sweep is one of them, and several runs
+    # a sweep is one of them, and several runs
+    results_agreed = size(agreement) - len(workloads)
     made = store(
         team=draft.team,
         user=user,
@@ -157,7 +158,8 @@ class _Texts:
 
     def between(self, file: DraftFile, found: Found) -> str:
         if file.pk != self.pk:
-            self.text = Places("")  # the one goes before the other comes
+            # the one goes before the other comes
+            self.text = Places("")
             self.text = Places(drafts.text_of(file))
             self.pk = file.pk
         return found.alone(self.text)

@@ -20,14 +20,17 @@ CONTROL = bytes({*range(32), 127} - {7, 8, 9, 10, 11, 12, 13, 27})
 MOST_CONTROL = 0.02
 HTML_MOST = 20_000_000
 # Colours and titles of a terminal: "\x1b[0;32m".
-LINE_ENDS = re.compile(r"\r*\n|\r")  # some terminals' logs have two carriage returns
+# some terminals' logs have two carriage returns
+LINE_ENDS = re.compile(r"\r*\n|\r")
 ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,512}(?:\x07|\x1b\\)?|[()][0-9A-B]|[=>])"
 )
 
 
-DOUBLE_LEAST = 7  # lines: fewer may be so by chance
-MOST_DOUBLE = 10_000  # characters in which an empty line must be
+# lines: fewer may be so by chance
+DOUBLE_LEAST = 7
+# characters in which an empty line must be
+MOST_DOUBLE = 10_000
 
 
 class NoText(Exception):

@@ -21,7 +21,8 @@ from typing import IO, Any, cast
 from benchlab.imports.inflate import Unzipped, archive_kind
 
 CHUNK = 1 << 20
-NAME_MOST = 140  # an artifact adds its lines and must stay below 200
+# an artifact adds its lines and must stay below 200
+NAME_MOST = 140
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,10 @@ class Limits:
 
     file: int = 100_000_000
     total: int = 512_000_000
-    members: int = 2000  # files, of all that is uploaded together
-    ratio: int = 250  # unpacked over packed, beyond `trifle`: logs of one metric reach 100
+    # files, of all that is uploaded together
+    members: int = 2000
+    # unpacked over packed, beyond `trifle`: logs of one metric reach 100
+    ratio: int = 250
     trifle: int = 16_000_000
 
 
@@ -72,10 +75,12 @@ class Unpacker:
         """`total` bytes and files of these names came out of other uploads before."""
         self.limits = limits or Limits()
         self.total = total
-        self.before = 0  # `total` when the present upload began
+        # `total` when the present upload began
+        self.before = 0
         self.names = set(names)
         self.files = len(self.names)
-        self.full = ""  # why nothing more is taken
+        # why nothing more is taken
+        self.full = ""
 
     def unpack(self, name: str, stream: IO[bytes], size: int) -> Iterator[File]:
         """Files in one upload of `size` bytes: itself, or its members. Raises nothing."""
@@ -169,7 +174,8 @@ class Unpacker:
             with opened() as stream:
                 return self._file(name, stream, packed, nested=True)
         except tarfile.TarError:
-            raise  # its stream is at an unknown place now
+            # its stream is at an unknown place now
+            raise
         except BROKEN as error:
             return self._refused(name, _broken(error))
 

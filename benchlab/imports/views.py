@@ -46,7 +46,8 @@ COLUMNS = {
     "made": lists.by("Uploaded (UTC)", "created_at"),
     "state": lists.By("State", Storing.rank()),
 }
-INLINE_MOST = 3000  # numbers on one page; more are one click away
+# numbers on one page; more are one click away
+INLINE_MOST = 3000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +63,14 @@ class Row:
 @dataclass(frozen=True, slots=True)
 class FileRow:
     file: DraftFile
-    known: Campaign | None  # already imported
+    # already imported
+    known: Campaign | None
     unread: list[dict[str, Any]]
     rows: list[Row]
 
 
-@csrf_exempt  # only until the upload handler is in place; _import_new is protected
+# only until the upload handler is in place; _import_new is protected
+@csrf_exempt
 @require_http_methods(["GET", "POST"])
 def import_new(request: HttpRequest) -> HttpResponse:
     if receiving.too_large(request):
@@ -136,7 +139,8 @@ def import_detail(request: HttpRequest, pk: int) -> HttpResponse:
         except Refused as refused:
             every.refuse(refused)
         else:
-            return redirect("import-detail", draft.pk)  # how far that is
+            # how far that is
+            return redirect("import-detail", draft.pk)
     return render(request, PAGE, _context(draft, shown, every))
 
 
@@ -196,7 +200,8 @@ def import_file(request: HttpRequest, pk: int, file_pk: int) -> HttpResponse:
     draft = _draft(request, pk)
     file = get_object_or_404(draft.files.defer("content"), pk=file_pk)
     if file.reading is None and not file.trouble:
-        return redirect("import-detail", draft.pk)  # which shows how far the reading is
+        # which shows how far the reading is
+        return redirect("import-detail", draft.pk)
     found = [one for one in draft_results.results(draft) if one.file.pk == file.pk]
     context = {
         "draft": draft,

@@ -22,7 +22,8 @@ from benchlab.topologies import planned
 from benchlab.web.free_names import free_name
 
 Person = AbstractBaseUser | AnonymousUser
-NAMED = 10  # of what stands in the way
+# of what stands in the way
+NAMED = 10
 
 
 def phrase(row: Any) -> str:
@@ -62,7 +63,8 @@ def bring_back(row: Any) -> str:
 def _back(row: Any) -> str:
     """Under another name where that was taken meanwhile; that is said."""
     noun, before = noun_of(row), row.name
-    if noun.kind != "campaign":  # campaigns may have the same name
+    # campaigns may have the same name
+    if noun.kind != "campaign":
         taken = set(noun.model.objects.filter(team=row.team_id).values_list("name", flat=True))
         row.name = free_name(row.name, taken)
     row.deleted_at, row.deleted_by = None, ""

@@ -18,7 +18,8 @@ from benchlab.runs.models import Artifact, Attempt, Layout, Measurement, Series
 from benchlab.sharing.models import Comment, Note, SavedView, Share, Star, Tagging
 from benchlab.verdicts.models import DismissedAnswer
 
-NAMED = 20  # comparisons and links that are named
+# comparisons and links that are named
+NAMED = 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,14 +25,17 @@ from benchlab.runs.models import Artifact, Attempt, Layout
 from benchlab.sharing.models import SavedView, Share
 from benchlab.web import deleted_pages
 
-ATTEMPTS, RUNS, LAYOUTS, SOURCES = 10, 100, 10, 1  # of a batch
-BUDGET_S = 20.0  # of a sweep
+# of a batch
+ATTEMPTS, RUNS, LAYOUTS, SOURCES = 10, 100, 10, 1
+# of a sweep
+BUDGET_S = 20.0
 
 
 def sweep() -> int:
     """Purge what is due, as far as the time goes; the number of batches. Several at once take different rows."""
     until, done = time.monotonic() + BUDGET_S, 0
-    for noun in NOUNS.values():  # campaigns first: the others are what their runs refer to
+    # campaigns first: the others are what their runs refer to
+    for noun in NOUNS.values():
         tried: set[int] = set()
         while time.monotonic() < until and _batch(noun.model, tried):
             done += 1
@@ -86,7 +89,8 @@ def _begin(row: Any) -> None:
 
 def _end(row: Any) -> None:
     if isinstance(row, Campaign) and row.layouts.exists():
-        return  # one that is taken down once more, as of this moment
+        # one that is taken down once more, as of this moment
+        return
     _told(row, "remove", {})
     team, pk = row.team_id, row.pk
     if isinstance(row, Campaign):
@@ -111,7 +115,8 @@ def _part_of(row: Campaign) -> bool:
 
 
 def _parts(row: Campaign) -> Iterator[tuple[QuerySet[Any], int]]:
-    yield Attempt.objects.filter(run__campaign=row), ATTEMPTS  # with output, figures, series
+    # with output, figures, series
+    yield Attempt.objects.filter(run__campaign=row), ATTEMPTS
     yield Attempt.objects.filter(layout__campaign=row), ATTEMPTS
     yield row.sources.all(), SOURCES
     yield row.runs.all(), RUNS

@@ -26,8 +26,10 @@ from benchlab.runs.states import LayoutPhase
 from benchlab.sharing.models import Kind, Share, Star
 from benchlab.team.models import Team
 
-ATTEMPTS = 20  # of a batch
-BUDGET_S = 20.0  # of a sweep
+# of a batch
+ATTEMPTS = 20
+# of a sweep
+BUDGET_S = 20.0
 
 
 def sweep() -> int:

@@ -19,8 +19,10 @@ from benchlab.topologies import planned
 from benchlab.web import lists
 from benchlab.web.deleted_pages import Gone
 
-WAS = "was-"  # what a field showed when the page was made
-MOST = 100  # of each noun on the page of what is deleted
+# what a field showed when the page was made
+WAS = "was-"
+# of each noun on the page of what is deleted
+MOST = 100
 Lost = tuple[Noun, Gone]
 # By the word that the list's address has for each column.
 COLUMNS = {
@@ -145,7 +147,8 @@ def delete(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
     try:
         deleting.delete(row, request.user, str(request.POST.get("typed", "")))
     except Refused as refused:
-        noun, row = _row(request, kind, pk)  # a 410 where somebody else deleted it just now
+        # a 410 where somebody else deleted it just now
+        noun, row = _row(request, kind, pk)
         wanted = deleting.phrase(row)
         typed = str(request.POST.get("typed", ""))
         wrong = "" if refused.uses else planned.not_agreed(typed, wanted)

@@ -25,7 +25,8 @@ from benchlab.workers.tally import (
 ROLES = ("web", "worker", "beat")
 ALIVE_S = 30.0
 MOST_PROCESSES = 100
-UNACKNOWLEDGED = "unacked"  # kombu's hash
+# kombu's hash
+UNACKNOWLEDGED = "unacked"
 
 
 def read() -> dict[str, Samples]:

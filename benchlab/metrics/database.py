@@ -169,7 +169,8 @@ def _of_all_runs(cursor: Any) -> dict[str, Samples]:
         done = _counted(
             cursor, "SELECT outcome, count(*) FROM runs_attempt GROUP BY 1", Outcome.values
         )
-        done.pop(("",), None)  # of those that are not over
+        # of those that are not over
+        done.pop(("",), None)
         findings = _counted(cursor, STANDING, Severities.values)
         _Counts.read, _Counts.at = {"attempts_done": done, "findings": findings}, time.monotonic()
     return _Counts.read

@@ -14,7 +14,8 @@ from prometheus_client.metrics_core import Metric as Family
 
 from benchlab.workers.tally import BOUNDS, INFINITE, SUM, Series
 
-Samples = dict[tuple[str, ...], float]  # by the labels' values
+# by the labels' values
+Samples = dict[tuple[str, ...], float]
 PREFIX = "benchlab_"
 
 

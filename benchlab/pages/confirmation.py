@@ -13,7 +13,8 @@ from benchlab.audit import view_notes
 from benchlab.topologies import planned
 
 KEY = "agreeing"
-MOST = 200  # characters that are kept
+# characters that are kept
+MOST = 200
 
 
 class Agreeing(TypedDict):

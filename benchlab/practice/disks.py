@@ -92,7 +92,8 @@ def wait_for_slow(ssh: Ssh, disks: Sequence[SlowDisk]) -> None:
     sizes = [int(sectors) >> 11 for sectors in ssh("cat", *files).stdout.split()]
     if sizes != [disk.size_mb for disk in disks]:
         raise PracticeError(f"the slow disks have {sizes} MiB")
-    ssh("udevadm", "settle")  # a disk's serial is known once its udev rule has run
+    # a disk's serial is known once its udev rule has run
+    ssh("udevadm", "settle")
 
 
 def _units(disks: Sequence[SlowDisk]) -> list[str]:

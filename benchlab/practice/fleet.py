@@ -45,7 +45,8 @@ def list_hosts() -> list[PracticeHost]:
     """Every host that exists in this installation, running or powered off, by name."""
     found: list[PracticeHost] = []
     for name in sorted(_names()):
-        with suppress(PracticeError):  # another process has stopped it since
+        # another process has stopped it since
+        with suppress(PracticeError):
             found.append(open_host(name))
     return found
 

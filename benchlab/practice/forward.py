@@ -49,7 +49,8 @@ async def _dial(
             return await asyncio.wait_for(asyncio.open_connection(address, port), _TRY_S)
         except ConnectionRefusedError:
             return None
-        except OSError:  # a time-out is one too
+        except OSError:
+            # a time-out is one too
             await asyncio.sleep(_PAUSE_S)
     return None
 

@@ -276,7 +276,8 @@ class PracticeHost(ABC):
                 said = self._last_words()
                 raise PracticeError(f"the kernel of {self.name} ended while it booted: {said}")
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as link:
-                link.settimeout(10)  # each try costs the guest a process
+                # each try costs the guest a process
+                link.settimeout(10)
                 if link.recv(8).startswith(b"SSH-2.0"):
                     return True
             time.sleep(0.1)

@@ -54,7 +54,8 @@ class ProcessId:
         deadline = time.monotonic() + timeout
         while True:
             if ProcessId.of(self.pid) not in (None, self):
-                return  # somebody else has its number now
+                # somebody else has its number now
+                return
             try:
                 gone = os.waitpid(self.pid, os.WNOHANG)[0] == self.pid
             except ChildProcessError:

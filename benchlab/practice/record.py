@@ -39,7 +39,8 @@ class HostRecord:
             raw: dict[str, Any] = json.loads((directory / _FILE).read_text())
         except (OSError, ValueError):
             return None
-        raw.setdefault("kind", "uml")  # hosts made before there was another
+        # hosts made before there was another
+        raw.setdefault("kind", "uml")
         raw["disks"] = tuple(DiskSpec(**disk) for disk in raw["disks"])
         raw["slow_disks"] = tuple(SlowDisk(**disk) for disk in raw["slow_disks"])
         for role in ("owner", "forward", "kernel"):

@@ -5,7 +5,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-_LONGEST = 80  # bytes of a socket's path: the kernel takes 107, ssh appends 17 while it makes one
+# bytes of a socket's path: the kernel takes 107, ssh appends 17 while it makes one
+_LONGEST = 80
 
 
 def shared(directory: Path, port: int, key: Path, user: str, argv: Sequence[str]) -> list[str]:

@@ -69,7 +69,8 @@ def _build(directory: Path, room_mb: int, fill: Callable[[Path], None]) -> None:
     work = Path(tempfile.mkdtemp(prefix=f".building-{directory.name}-", dir=images_dir()))
     try:
         fill(work)
-        os.sync()  # a half-written image must not survive a crash under its final name
+        # a half-written image must not survive a crash under its final name
+        os.sync()
         work.chmod(0o755)
         work.rename(directory)
     finally:

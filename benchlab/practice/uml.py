@@ -49,7 +49,8 @@ class UmlHost(PracticeHost):
             *("noreboot", "root=/dev/ubda", "rw", "net.ifnames=0", "systemd.show_status=no"),
             f"vec0:transport=tap,ifname={TAP},depth=128,gro=1",
             *("con0=null,fd:1", "con=null"),
-            f"practice.cpu_mhz={cpu_mhz()}",  # its own kernel tells none
+            # its own kernel tells none
+            f"practice.cpu_mhz={cpu_mhz()}",
             *(f"systemd.hostname={self.name}", f"systemd.machine_id={record.machine_id}"),
         )
 

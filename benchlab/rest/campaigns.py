@@ -64,7 +64,8 @@ class WorkloadSerializer(serializers.ModelSerializer[Workload]):
             "created_at",
             "archived_at",
         ]
-        validators: list[Any] = []  # of a name that is taken the service tells
+        # of a name that is taken the service tells
+        validators: list[Any] = []
 
 
 class ProgressSerializer(serializers.Serializer[standing.Progress]):
@@ -128,7 +129,8 @@ class CampaignSerializer(serializers.ModelSerializer[Campaign]):
         known: dict[int, standing.Progress] = cast(dict[str, Any], self.context).setdefault(
             "progress", {}
         )
-        if campaign.pk not in known:  # a list asks once for all of its rows
+        # a list asks once for all of its rows
+        if campaign.pk not in known:
             known |= standing.of(rows)
         return known[campaign.pk]
 

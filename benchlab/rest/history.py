@@ -20,7 +20,8 @@ from benchlab.web.api import Figure, OneAnswer, Problem
 
 Told = dict[str, Any]
 ASKED = ("run", "metric", "without")
-LONGEST_ID = 18  # digits
+# digits
+LONGEST_ID = 18
 
 
 class PastSerializer(serializers.Serializer[Any]):

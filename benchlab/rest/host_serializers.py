@@ -31,7 +31,8 @@ class CredentialSerializer(serializers.ModelSerializer[Credential]):
         model = Credential
         fields = ["id", "team", "name", "private_key", "public_key", "uploaded", "created_at"]
         read_only_fields = ["public_key", "uploaded"]
-        validators: list[Any] = []  # of a name that is taken the service tells
+        # of a name that is taken the service tells
+        validators: list[Any] = []
 
 
 class DynamoLoginSerializer(serializers.ModelSerializer[DynamoLogin]):
@@ -121,7 +122,8 @@ class HostSerializer(serializers.ModelSerializer[Host]):
             "seen_at",
             "trouble_text",
         ]
-        validators: list[Any] = []  # of a name that is taken the service tells
+        # of a name that is taken the service tells
+        validators: list[Any] = []
 
     def validate_credential(self, credential: Credential | None) -> Credential:
         if credential is None:

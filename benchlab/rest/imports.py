@@ -68,7 +68,8 @@ class Imports(mixins.DestroyModelMixin, ReadOnly[Draft]):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         try:
-            super().initial(request, *args, **kwargs)  # it reads the body, to refuse unknown fields
+            # it reads the body, to refuse unknown fields
+            super().initial(request, *args, **kwargs)
         except (RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent):
             raise TooLarge(receiving.TOO_MANY) from None
         if receiving.too_large(request._request):

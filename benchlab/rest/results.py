@@ -37,9 +37,12 @@ class Table(viewsets.GenericViewSet[Any]):
     """One table in one answer. Filters, columns, order: benchlab/results/language.py."""
 
     shape: ClassVar[columns.Shape]
-    noun: ClassVar[str]  # in the permission table
-    exports = True  # benchlab/web/throttling.py
-    answers_whole = True  # benchlab/web/schema.py
+    # in the permission table
+    noun: ClassVar[str]
+    # benchlab/web/throttling.py
+    exports = True
+    # benchlab/web/schema.py
+    answers_whole = True
     renderer_classes = FORMATS
     content_negotiation_class = ByFormat
     filter_backends = ()
@@ -55,7 +58,8 @@ class Table(viewsets.GenericViewSet[Any]):
         try:
             return super().perform_content_negotiation(request, force)
         except NoSuchFormat:
-            if not force:  # DRF's own fallback, for the refusal itself
+            # DRF's own fallback, for the refusal itself
+            if not force:
                 raise
             return Json(), Json.media_type
 

@@ -49,7 +49,8 @@ from benchlab.web.api import Conflict, Deleted, Problem, ReadOnly
 from benchlab.web.filters import OneOf, Spoken, Strict, Whole
 from benchlab.web.paging import FewAtOnce, KeysFirst
 
-FEW = 5000  # attempts whose numbers fit into a statement
+# attempts whose numbers fit into a statement
+FEW = 5000
 
 
 class ArtifactFilter(Strict):

@@ -82,7 +82,8 @@ class Comments(ReadOnly[Comment]):
 
     @extend_schema(request=CommentSerializer, responses={201: CommentSerializer, 400: Problem})
     def create(self, request: Request) -> Response:
-        team_of(request.user)  # who is in no team has nobody to talk to
+        # who is in no team has nobody to talk to
+        team_of(request.user)
         sent = self.get_serializer(data=request.data)
         sent.is_valid(raise_exception=True)
         row = row_of(request, sent.validated_data)
@@ -172,7 +173,8 @@ class NoteSerializer(About, serializers.ModelSerializer[Note]):
     class Meta:
         model = Note
         fields = ["id", "kind", "object_id", "text", "by", "changed_at"]
-        validators: list[Any] = []  # sent again, it is changed
+        # sent again, it is changed
+        validators: list[Any] = []
 
 
 class Notes(ReadOnly[Note]):

@@ -57,7 +57,8 @@ class TopologySerializer(serializers.ModelSerializer[Topology]):
     class Meta:
         model = Topology
         fields = ["id", "team", *EDITED, "created_at", "archived_at"]
-        validators: list[Any] = []  # of a name that is taken the service tells
+        # of a name that is taken the service tells
+        validators: list[Any] = []
 
 
 class OnHostSerializer(serializers.Serializer[Host]):

@@ -30,7 +30,8 @@ from benchlab.web.api import Nowhere, Root
 
 router = DefaultRouter()
 router.APIRootView = Root
-router.include_format_suffixes = False  # there is JSON and nothing else
+# there is JSON and nothing else
+router.include_format_suffixes = False
 router.register("teams", teams.Teams)
 router.register("memberships", teams.Memberships)
 router.register("invitations", teams.Invitations)
@@ -79,7 +80,8 @@ router.register("series-table", results.SeriesTable, "series-table")
 router.register("verdicts", verdicts.Verdicts, "verdict")
 
 urlpatterns = [
-    path("", include((router.urls, "api"))),  # pages have the plain names: campaign-list
+    # pages have the plain names: campaign-list
+    path("", include((router.urls, "api"))),
     path("schema/", SharedSchema.as_view(), name="schema"),
     path("docs/", team_views.api_docs, name="api-docs"),
     path("token/", team_views.api_tokens, name="api-token"),

@@ -24,7 +24,8 @@ from benchlab.results.streaming import Busy, Pump
 from benchlab.team import current_roles
 from benchlab.web.spreadsheets import cell
 
-PART = 256 << 10  # bytes
+# bytes
+PART = 256 << 10
 Make = Callable[[], Iterator[bytes]]
 
 
@@ -88,7 +89,8 @@ def answer(request: HttpRequest, make: Make, kind: str, name: str) -> HttpRespon
         ) from None
     said["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
     said["X-Content-Type-Options"] = "nosniff"
-    said["Accept-Ranges"] = "none"  # the next request's table may be another
+    # the next request's table may be another
+    said["Accept-Ranges"] = "none"
     said["Cache-Control"] = "private, no-cache"
     return said
 

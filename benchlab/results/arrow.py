@@ -17,9 +17,12 @@ import pyarrow.parquet
 from benchlab.results.columns import Kind
 from benchlab.results.reading import gathered
 
-BATCH = 4 << 20  # bytes of CSV
-ROW_GROUP = 50_000  # rows
-IN_MEMORY = 1 << 20  # bytes of one column of JSON; more lie on the disk
+# bytes of CSV
+BATCH = 4 << 20
+# rows
+ROW_GROUP = 50_000
+# bytes of one column of JSON; more lie on the disk
+IN_MEMORY = 1 << 20
 TYPES = {
     Kind.WHOLE: pa.int64(),
     Kind.NUMBER: pa.float64(),
@@ -70,7 +73,8 @@ def schema(fields: Sequence[Field]) -> pa.Schema:
 def tables(fields: Sequence[Field], lines: Iterator[bytes]) -> Iterator[pa.Table]:
     """Parsed CSV: nothing is NULL, "" an empty text."""
     wanted = schema(fields)
-    places = [str(n) for n in range(len(fields))]  # two columns may be called the same
+    # two columns may be called the same
+    places = [str(n) for n in range(len(fields))]
     read = pa.csv.ReadOptions(column_names=places, use_threads=False, block_size=2 * BATCH)
     parse = pa.csv.ParseOptions(newlines_in_values=True)
     convert = pa.csv.ConvertOptions(
@@ -114,7 +118,8 @@ def _groups(found: Iterable[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(held)
 
 
-Texts = list[bytes]  # for each column: JSON values with commas between, not in brackets
+# for each column: JSON values with commas between, not in brackets
+Texts = list[bytes]
 
 
 def table_texts(fields: Sequence[Field], found: Iterable[pa.Table]) -> Iterator[tuple[int, Texts]]:
@@ -125,7 +130,8 @@ def table_texts(fields: Sequence[Field], found: Iterable[pa.Table]) -> Iterator[
 
 
 def _json(column: pa.ChunkedArray) -> bytes:
-    if pa.types.is_string(column.type):  # few are different: each is made once
+    # few are different: each is made once
+    if pa.types.is_string(column.type):
         found = column.combine_chunks().dictionary_encode()
         known = [orjson.dumps(text) for text in found.dictionary.to_pylist()]
         known.append(b"null")

@@ -37,11 +37,15 @@ class Column:
     sql: str
     about: str
     every_row: bool = False
-    shown: bool = True  # without `fields`
+    # without `fields`
+    shown: bool = True
     id_sql: str = ""
-    glob: bool = False  # whether `*` in an equal stands for anything
-    option: str = ""  # of a PARAM: which
-    words: tuple[str, ...] = ()  # all there are, where they are known; else anything
+    # whether `*` in an equal stands for anything
+    glob: bool = False
+    # of a PARAM: which
+    option: str = ""
+    # all there are, where they are known; else anything
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +54,10 @@ class Shape:
 
     name: str
     columns: Mapping[str, Column]
-    rows: str  # FROM … WHERE of one attempt's rows
-    order: str  # within an attempt
+    # FROM … WHERE of one attempt's rows
+    rows: str
+    # within an attempt
+    order: str
 
 
 TEXT, NAME, WHOLE, NUMBER, TIME, JSON = (

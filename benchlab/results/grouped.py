@@ -14,8 +14,10 @@ from benchlab.results.language import Asked, Refused
 from benchlab.results.reading import rows
 from benchlab.results.where import raw
 
-MOST = 20_000  # attempts: to read more takes longer than people wait
-MOST_COLUMNS = 4  # that one may group by
+# attempts: to read more takes longer than people wait
+MOST = 20_000
+# that one may group by
+MOST_COLUMNS = 4
 MOST_FIGURES = 6
 KINDS = (Kind.TEXT, Kind.NAME, Kind.WHOLE, Kind.NUMBER, Kind.PARAM, Kind.JSON)
 
@@ -28,7 +30,8 @@ class Figure:
     mean: float | None
     median: float | None
     spread: float | None
-    unit: str  # "" where they have several: then nothing else is told
+    # "" where they have several: then nothing else is told
+    unit: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,8 @@ EQUALS = ("eq", "ne", "in")
 COMPARES = ("gt", "gte", "lt", "lte")
 GREATEST = 2**63 - 1
 MOST_ROWS = 10**9
-MOST_COLUMNS = 200  # that one may ask for
+# that one may ask for
+MOST_COLUMNS = 200
 OWN = ("fields", "ordering", "limit", "wide", "library", "latest", "format")
 
 
@@ -52,7 +53,8 @@ class Condition:
     """`column` `operator` any of `values`; `metric`: of that metric of the attempt instead of the row itself."""
 
     column: Column
-    operator: str  # "eq" or one of OPERATORS
+    # "eq" or one of OPERATORS
+    operator: str
     values: tuple[Value, ...]
     metric: str = ""
 
@@ -62,7 +64,8 @@ class Asked:
     shape: Shape
     conditions: tuple[Condition, ...]
     columns: tuple[Column, ...]
-    order: tuple[tuple[Column, bool], ...] = ()  # (column, descending)
+    # (column, descending)
+    order: tuple[tuple[Column, bool], ...] = ()
     limit: int | None = None
     wide: bool = False
     library: bool = False

@@ -55,7 +55,8 @@ def campaigns(
     seen = seen if archived else seen.current()
     try:
         statement, parameters = seen.order_by().values("pk").query.sql_with_params()
-    except EmptyResultSet:  # of nobody's teams
+    except EmptyResultSet:
+        # of nobody's teams
         return raw("SELECT NULL::bigint")
     return raw(psycopg.ClientCursor(database()).mogrify(statement, parameters))
 

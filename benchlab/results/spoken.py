@@ -12,8 +12,10 @@ from benchlab.results.reading import rows
 from benchlab.results.walk import NAMED
 from benchlab.results.where import raw
 
-NEWEST = 100  # attempts that are looked at
-MOST = 20  # words
+# attempts that are looked at
+NEWEST = 100
+# words
+MOST = 20
 BARE = (Kind.TEXT, Kind.WHOLE, Kind.PARAM)
 
 

@@ -24,7 +24,8 @@ JOIN campaigns_workload w ON w.id = r.workload_id"""
 LATEST = """a.outcome = 'succeeded' AND NOT EXISTS (
     SELECT FROM runs_attempt l WHERE l.run_id = a.run_id AND l.outcome = 'succeeded' AND l.number > a.number)"""
 WHOLE_ONLY = "m.labels = '{}'::jsonb AND m.value IS NOT NULL"
-Metric = tuple[str, str]  # name, unit
+# name, unit
+Metric = tuple[str, str]
 
 
 def table(asked: Asked, campaigns: Composable, *, spreadsheet: bool = False) -> Composed:
@@ -161,7 +162,8 @@ def words(column: str, campaigns: Composable) -> Composed:
 # Where the metrics of a table's rows stand.
 MEASURED = {"results": "runs_measurement", "series": "runs_series"}
 METRIC_IN = {"results": "name", "series": "metric"}
-NEWEST = 100  # attempts
+# attempts
+NEWEST = 100
 TABLES = {
     "campaign": "campaigns_campaign",
     "host": "hosts_host",
@@ -321,7 +323,8 @@ def _out(column: Column, spreadsheet: bool) -> Composable:
     if spreadsheet and column.kind in (Kind.TEXT, Kind.NAME, Kind.PARAM):
         codes = ", ".join(str(ord(start)) for start in STARTS)
         text = f"CASE WHEN ascii({column.sql}) IN ({codes}) THEN '''' || ({column.sql}) ELSE {column.sql} END"
-        if column.option:  # a number below zero is none
+        # a number below zero is none
+        if column.option:
             text = f"CASE jsonb_typeof(r.options -> '{column.option}') WHEN 'string' THEN {text} ELSE {column.sql} END"
         return raw(text)
     return raw(column.sql)

@@ -14,13 +14,18 @@ from itertools import chain
 
 from django.db import connections
 
-AHEAD = 4  # parts that wait to be taken
-PATIENCE_S = 120.0  # then whoever asked is gone, or might as well be
+# parts that wait to be taken
+AHEAD = 4
+# then whoever asked is gone, or might as well be
+PATIENCE_S = 120.0
 # Bytes a second of who takes a part now and then: a place is nobody's for days.
 SLOWEST = 32 << 10
-AT_ONCE = threading.BoundedSemaphore(8)  # each holds a connection of PostgreSQL's
-OF_ONE = 4  # of those, of one person; all guests are one
-OF_TEAM = 6  # and of all of a team
+# each holds a connection of PostgreSQL's
+AT_ONCE = threading.BoundedSemaphore(8)
+# of those, of one person; all guests are one
+OF_ONE = 4
+# and of all of a team
+OF_TEAM = 6
 
 _under_way: Counter[Hashable] = Counter()
 _of_teams: Counter[Hashable] = Counter()
@@ -62,8 +67,10 @@ class _Line:
         self.parts: queue.Queue[bytes | BaseException | None] = queue.Queue(AHEAD)
         self.stop = threading.Event()
         self.whose, self.team = whose, team
-        self._waited_s = 0.0  # in all, for parts to be taken
-        self._size = 0  # bytes of those that were
+        # in all, for parts to be taken
+        self._waited_s = 0.0
+        # bytes of those that were
+        self._size = 0
 
     def run(self, make: Callable[[], Iterator[bytes]]) -> None:
         try:
@@ -120,7 +127,8 @@ class Pump:
         weakref.finalize(self, line.stop.set)
         try:
             threading.Thread(target=line.run, args=(make,), daemon=True).start()
-        except RuntimeError:  # no thread is to be had
+        except RuntimeError:
+            # no thread is to be had
             _give_back(whose, team)
             raise
         self._held = [line.parts.get()]
@@ -140,7 +148,8 @@ class Pump:
         try:
             while (part := await self._next()) is not None:
                 if isinstance(part, BaseException):
-                    raise part  # the connection is cut: half a file must not look whole
+                    # the connection is cut: half a file must not look whole
+                    raise part
                 yield part
         finally:
             self.close()

@@ -20,8 +20,10 @@ from benchlab.results.reading import rows
 from benchlab.results.where import raw, sort_key
 from benchlab.web import natural
 
-FEW = 5_000  # attempts
-MOST_SORTED = 20_000  # attempts, by what no index has
+# attempts
+FEW = 5_000
+# attempts, by what no index has
+MOST_SORTED = 20_000
 # Column -> what leads to a page: columns of one index, the last of them unique in its table.
 ATTEMPTS = ("number", "started_at", "ended_at", "outcome", "fingerprint")
 RUNS = ("outstanding", "repeat", "stage", "tool")
@@ -91,7 +93,8 @@ def page(
     return _cut(True, _sorted(asked, seen, place, size), size)
 
 
-Read = list[tuple[bool, tuple[Any, ...]]]  # (whether the value is known, (attempt's id, values …))
+# (whether the value is known, (attempt's id, values …))
+Read = list[tuple[bool, tuple[Any, ...]]]
 
 
 def _cut(every: bool, found: Read, size: int) -> tuple[list[int], Place | None]:

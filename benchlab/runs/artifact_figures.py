@@ -22,9 +22,11 @@ from benchlab.runs.models import Attempt
 
 log = logging.getLogger(__name__)
 
-WHEN = "when it measured"  # among what could not be read: the times that the tool told
+# among what could not be read: the times that the tool told
+WHEN = "when it measured"
 
-Told = tuple[str, Series]  # sampler, tool or reader, and what it tells
+# sampler, tool or reader, and what it tells
+Told = tuple[str, Series]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,8 @@ def _told(attempt: Attempt, files: Outputs, began: float | None) -> Figures:
             series = storable.series((kind, one) for one in recording.series(files, built))
         elif recording is not None:
             doubts = doubts | large
-    except (OptionsError, ParseError) as error:  # options that an earlier release took
+    except (OptionsError, ParseError) as error:
+        # options that an earlier release took
         return Figures(metrics, [], [f"{kind}: {error}"], doubts, windows)
     return Figures(metrics, _placed(series, windows), [], doubts, windows, histograms)
 
@@ -105,7 +108,8 @@ def _partly(attempt: Attempt, files: Outputs) -> Figures:
         return Figures(storable.metrics(parse(files, built)), [], [])
     except ParseError:
         return Figures([], [], [])
-    except Exception:  # how the tool ended must not be lost to it
+    except Exception:
+        # how the tool ended must not be lost to it
         log.exception("attempt %s", attempt.pk)
         return Figures([], [], [])
 
@@ -160,7 +164,8 @@ class _Sampled:
 
     series: list[Told]
     doubts: Mapping[str, str]
-    began: float | None  # the first frame: from there its times count
+    # the first frame: from there its times count
+    began: float | None
 
 
 def _sampled(files: Outputs) -> _Sampled:
@@ -213,7 +218,8 @@ def _joined(
     files: Mapping[str, bytes], readers: Sequence[Sequence[Any]]
 ) -> tuple[list[Told], list[str]]:
     """Texts of which several are of one result, such as the log of each job, read together; and what could not be."""
-    found: dict[str, dict[str, str]] = {}  # reader -> file's name -> artifact
+    # reader -> file's name -> artifact
+    found: dict[str, dict[str, str]] = {}
     for number, (artifact, kind, name, *_) in enumerate(readers):
         if registry.joining(kind) is not None:
             found.setdefault(kind, {})[f"{number}/{name}"] = artifact

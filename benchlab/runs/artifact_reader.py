@@ -9,9 +9,12 @@ from django.db.models import Case, When
 from agents.contracts import ParseError
 from benchlab.runs.models import Attempt
 
-SMALL = 256 << 10  # bytes of a file that is read with the others of its kind, by one query
-READ_MOST = 256 << 20  # bytes of one file; more would fill the memory several times over
-LOGS_MOST = 2 << 30  # bytes of the files together, where all of them are read
+# bytes of a file that is read with the others of its kind, by one query
+SMALL = 256 << 10
+# bytes of one file; more would fill the memory several times over
+READ_MOST = 256 << 20
+# bytes of the files together, where all of them are read
+LOGS_MOST = 2 << 30
 
 
 class Outputs(Mapping[str, bytes]):
@@ -28,7 +31,8 @@ class Outputs(Mapping[str, bytes]):
         self._small: dict[str, bytes] = {}
         for name, size, small in found.values_list("name", "size", "small"):
             self._sizes[name] = size
-            if small is not None and len(small) == size:  # else it lies in pieces
+            # else it lies in pieces
+            if small is not None and len(small) == size:
                 self._small[name] = bytes(small)
 
     def __getitem__(self, name: str) -> bytes:

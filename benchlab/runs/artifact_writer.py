@@ -13,7 +13,8 @@ from benchlab.runs import moves
 from benchlab.runs.models import Artifact, Attempt, LiveChunk
 from benchlab.runs.states import AttemptPhase
 
-SAMPLES, LOG = "samples", "runner.log"  # artifacts beside what the tool wrote
+# artifacts beside what the tool wrote
+SAMPLES, LOG = "samples", "runner.log"
 
 
 def store(
@@ -23,7 +24,8 @@ def store(
 
     `over`: why the attempt, which was running, is to be collected from now on. Raises Moved, and keeps nothing then.
     """
-    attempt.meta |= dataclasses.asdict(fetched.meta)  # what was noted at its start stays
+    # what was noted at its start stays
+    attempt.meta |= dataclasses.asdict(fetched.meta)
     attempt.exit_code = fetched.meta.exit_code
     recorded = {"meta": attempt.meta, "exit_code": attempt.exit_code}
     if over:

@@ -166,4 +166,5 @@ def _unread(attempt: Attempt) -> bool:
         return attempt.reason == Reason.PARSE_FAILED
     through = attempt.meta.get("state") == job.State.EXITED and attempt.exit_code == 0
     during = attempt.meta.get("during")
-    return through and (during is None or bool(during.get("end")))  # else it measured two states
+    # else it measured two states
+    return through and (during is None or bool(during.get("end")))

@@ -12,7 +12,8 @@ import time
 
 from benchlab.runs import events
 
-SAME_S = 2.0  # what no event tells (how long something still takes) is this old at most
+# what no event tells (how long something still takes) is this old at most
+SAME_S = 2.0
 MANY = 1000
 
 
@@ -20,7 +21,8 @@ class Ear:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._listens_since: float | None = None
-        self._heard: dict[str, float] = {}  # channel -> when last
+        # channel -> when last
+        self._heard: dict[str, float] = {}
 
     def opened(self) -> None:
         self._listens_since = time.monotonic()
@@ -43,4 +45,5 @@ class Ear:
         return max(listens, now - SAME_S, self._heard.get(events.channel(campaign_id), 0.0))
 
 
-ear = Ear()  # of this process
+# of this process
+ear = Ear()

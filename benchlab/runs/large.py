@@ -14,7 +14,8 @@ from agents.jobs.spool import Spool, Waiting
 from benchlab.runs import artifact_writer, attempt_meta, moves
 from benchlab.runs.models import Artifact, ArtifactPiece, Attempt, Layout
 
-MOST = 4 << 30  # bytes that are kept of one attempt
+# bytes that are kept of one attempt
+MOST = 4 << 30
 
 
 def store(
@@ -41,7 +42,8 @@ def store(
             ArtifactPiece.objects.create(
                 attempt=attempt, name=one.name, number=number, packed=packed
             )
-            moves.note(layout, seen_at=timezone.now())  # this may take its time
+            # this may take its time
+            moves.note(layout, seen_at=timezone.now())
     artifact_writer.store(attempt, found, [_whole(attempt, one) for one in found.waiting])
 
 

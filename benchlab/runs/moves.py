@@ -25,8 +25,10 @@ from benchlab.runs.verdict import Verdict
 from benchlab.workers.tally import tally
 
 SEEN_AGAIN = timedelta(seconds=10)
-LATER = "_noted_later"  # fields of a row that wait for its next update
-TOLD_LATER = "_told_later"  # whether its campaign's pages look again then
+# fields of a row that wait for its next update
+LATER = "_noted_later"
+# whether its campaign's pages look again then
+TOLD_LATER = "_told_later"
 # When a layout came to a phase: how long building and taking down took.
 STAMPS = {
     LayoutPhase.PROVISIONING: "begun_at",
@@ -63,7 +65,8 @@ def layout(
     """
     old = row.phase
     fields = {**_later(row), **fields}
-    row.__dict__.pop(TOLD_LATER, None)  # a move is told anyway
+    # a move is told anyway
+    row.__dict__.pop(TOLD_LATER, None)
     if to not in LAYOUT_MOVES[old]:
         raise ValueError(f"layout {row.pk}: {old} cannot become {to}")
     if to in STAMPS:
@@ -129,7 +132,8 @@ def attempt(
         raise ValueError(f"attempt {row.pk}: {old} cannot become {to}")
     if to == AttemptPhase.DONE:
         fields.setdefault("ended_at", timezone.now())
-    with transaction.atomic(savepoint=False):  # who wraps more around it takes all or nothing
+    # who wraps more around it takes all or nothing
+    with transaction.atomic(savepoint=False):
         if not Attempt.objects.filter(pk=row.pk, phase=old).update(phase=to, **fields):
             raise Moved
         Transition.objects.create(layout_id=row.layout_id, attempt=row, old=old, new=to, reason=why)
@@ -155,7 +159,8 @@ def over(verdicts: Mapping[Attempt, Verdict]) -> None:
     def each(value: Callable[[Verdict], str]) -> Case:
         return Case(*(When(pk__in=pks, then=Value(value(one))) for one, pks in alike.items()))
 
-    with transaction.atomic(savepoint=False):  # as of `attempt`
+    # as of `attempt`
+    with transaction.atomic(savepoint=False):
         waiting = Attempt.objects.filter(
             pk__in=[row.pk for row in verdicts], phase=AttemptPhase.QUEUED
         )

@@ -10,7 +10,8 @@ from django.db import models
 
 from benchlab.team.models import OwnedQuerySet
 
-SMALL = 32 << 20  # bytes
+# bytes
+SMALL = 32 << 20
 
 
 class RawRemoved(Exception):

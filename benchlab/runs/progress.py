@@ -34,7 +34,8 @@ class State(models.TextChoices):
 # campaign id -> its rows, grouped by host and phase
 Counted = dict[int, list[Mapping[str, Any]]]
 
-ASKING = "asking"  # beside the phases: layouts that wait for something only a person can do
+# beside the phases: layouts that wait for something only a person can do
+ASKING = "asking"
 BUSY = (LayoutPhase.PROVISIONING, LayoutPhase.TEARING_DOWN, LayoutPhase.STUCK)
 # A running job is polled every few seconds, and its last answer is stored every ten.
 SILENT_S = 30.0
@@ -54,7 +55,8 @@ class Progress:
     eta_s: float | None
     # Whether a layout is built, taken down or stuck, or waits for a person or its kernel
     busy: bool
-    flawed: bool  # whether a run did not succeed, or not on a whole layout
+    # whether a run did not succeed, or not on a whole layout
+    flawed: bool
     # Why a layout does not get on just now: then nobody can say how long it takes
     trouble: str = ""
 

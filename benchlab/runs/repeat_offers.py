@@ -93,7 +93,8 @@ def takes_more(layout: Layout) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    have: int  # repeats that succeeded, or are still to come
+    # repeats that succeeded, or are still to come
+    have: int
     seconds: float
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 Doubles = np.ndarray[Any, np.dtype[np.float64]]
 # How PostgreSQL sends float8[]: dimensions, whether there are NULLs, the type; then length and first index of each.
-HEAD, DIMENSION = 12, 8  # bytes
+# bytes
+HEAD, DIMENSION = 12, 8
 ELEMENT = np.dtype([("length", ">i4"), ("value", ">f8")])
 
 

@@ -43,11 +43,15 @@ class AttemptPhase(models.TextChoices):
 class Player(StrEnum):
     """Player of the console of a tool that is played from here, and not started beside it."""
 
-    NONE = "none"  # nobody has to
+    # nobody has to
+    NONE = "none"
     PLAYING = "playing"
-    GONE = "gone"  # who played died, and nothing of the session was kept
-    KEPT = "kept"  # the session is over and stored
-    LATE = "late"  # as KEPT, and the tool had time enough to end since
+    # who played died, and nothing of the session was kept
+    GONE = "gone"
+    # the session is over and stored
+    KEPT = "kept"
+    # as KEPT, and the tool had time enough to end since
+    LATE = "late"
 
 
 # The phases in which a layout holds its host. The partial unique constraint over them is the host lock.

@@ -10,7 +10,8 @@ from math import nan
 from agents.contracts import Histogram, Metric, ParseError, Series
 from agents.plaintext import visible
 
-NAME_MAX, DEVICE_MAX, LABEL_MAX = 100, 255, 1000  # characters, as runs.models has them
+# characters, as runs.models has them
+NAME_MAX, DEVICE_MAX, LABEL_MAX = 100, 255, 1000
 NOTE_MAX = 8000
 # In base units no figure is beyond these, and what divides or squares two of them stays a number.
 LEAST, GREATEST = 1e-30, 1e30

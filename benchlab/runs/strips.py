@@ -22,8 +22,10 @@ from benchlab.analysis.buckets import COARSE, FINE, Buckets, Floats, of_samples
 from benchlab.runs import bulk
 from benchlab.runs.models import Attempt, Strip
 
-LONG = 4096  # samples: shorter series are read as they are
-LENGTH = 1024  # buckets of one strip
+# samples: shorter series are read as they are
+LONG = 4096
+# buckets of one strip
+LENGTH = 1024
 FIELDS = (
     "attempt",
     "clock",

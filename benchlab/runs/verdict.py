@@ -12,7 +12,8 @@ from benchlab.runs.models import Artifact, Attempt
 from benchlab.runs.states import Outcome
 
 LAST_LINES = 5
-TAIL = 64 << 10  # bytes in which they are looked for
+# bytes in which they are looked for
+TAIL = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)

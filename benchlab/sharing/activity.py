@@ -77,8 +77,10 @@ TOLD: Mapping[str, str] = {
     },
 }
 SUBJECT = re.compile(rf"^({'|'.join(Kind.values)}) (\d{{1,18}}) \(")
-GONE = ("-delete", ".destroy", "-remove")  # nothing is at the address of what it is about
-SHOWN = 200  # characters of a comment
+# nothing is at the address of what it is about
+GONE = ("-delete", ".destroy", "-remove")
+# characters of a comment
+SHOWN = 200
 
 
 def rows(user: Person, most: int) -> list[tuple[Any, str, int]]:

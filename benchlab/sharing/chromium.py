@@ -21,11 +21,16 @@ from typing import IO, Any
 
 from django.conf import settings
 
-MOST_S = 120  # from its start to its end
-SCALE = 0.85  # of paper against a screen
-WIDTH, HEIGHT = 800, 1150  # CSS px of A4 between its margins, at that scale
-MARGINS = {"marginTop": 0.6, "marginBottom": 0.7, "marginLeft": 0.59, "marginRight": 0.59}  # inch
-ADDRESS = "http://report.invalid/"  # nobody's, ever (RFC 6761): asked for it gets the page, and nothing else any
+# from its start to its end
+MOST_S = 120
+# of paper against a screen
+SCALE = 0.85
+# CSS px of A4 between its margins, at that scale
+WIDTH, HEIGHT = 800, 1150
+# inch
+MARGINS = {"marginTop": 0.6, "marginBottom": 0.7, "marginLeft": 0.59, "marginRight": 0.59}
+# nobody's, ever (RFC 6761): asked for it gets the page, and nothing else any
+ADDRESS = "http://report.invalid/"
 # Its own pipe is on 3 and 4. Limits: no core, seconds of CPU, KiB of memory that a process writes to.
 START = 'set -e; ulimit -c 0; ulimit -t 90; ulimit -d 3145728; exec 3<&0 4>&1 </dev/null >/dev/null; exec "$@"'
 FLAGS = (
@@ -40,7 +45,8 @@ FLAGS = (
     "--no-first-run",
     "--no-default-browser-check",
     "--host-resolver-rules=MAP * ~NOTFOUND",
-    "--proxy-server=http://127.0.0.1:9",  # discard: where nobody listens
+    # discard: where nobody listens
+    "--proxy-server=http://127.0.0.1:9",
 )
 # The answer to Page.navigate comes once the page begins to arrive; printed before it is whole, it may fail.
 LOADED = """new Promise((done) => {
@@ -83,7 +89,8 @@ def _started(home: str) -> Iterator[Page]:
         (Path(home) / "stderr").open("wb") as said,
         subprocess.Popen(
             ["/bin/sh", "-c", START, "sh", *argv],
-            bufsize=0,  # or closing the pipe of one that is gone would fail on what nobody read
+            # or closing the pipe of one that is gone would fail on what nobody read
+            bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=said,

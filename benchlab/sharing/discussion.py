@@ -94,7 +94,8 @@ def star(row: Any, by: AbstractBaseUser, starred: bool) -> None:
         with transaction.atomic():
             Star.objects.get_or_create(**mine)
     except IntegrityError:
-        pass  # two clicks at the same moment
+        # two clicks at the same moment
+        pass
 
 
 def _about(row: Any) -> dict[str, Any]:

@@ -123,7 +123,8 @@ class Opened:
     token: str
     guest: Guest
     hiding: Hiding
-    lines: request_params.Filter  # of a comparison; else the campaign alone
+    # of a comparison; else the campaign alone
+    lines: request_params.Filter
 
     @property
     def of_a_run(self) -> bool:
@@ -141,12 +142,14 @@ def opened(share: Share, token: str) -> Opened:
         # Found by what an answer compares, so only of answers that the link shows.
         "verdicts.DismissedAnswer": Q(campaign__in=runs.order_by().values("campaign")),
     }
-    if share.kind in WHOLE:  # a finding between set-ups tells of all of them
+    # a finding between set-ups tells of all of them
+    if share.kind in WHOLE:
         sees["findings.Finding"] |= Q(
             workload__isnull=False, campaign__in=runs.order_by().values("campaign")
         )
     if share.hide_hosts or share.kind != Share.Kind.RUN:
-        del sees["runs.Artifact"]  # byte for byte they would tell; and only a run's page shows them
+        # byte for byte they would tell; and only a run's page shows them
+        del sees["runs.Artifact"]
     return Opened(
         share, token, Guest(sees), hiding(runs, share.team, share.hide_hosts), _lines(share)
     )

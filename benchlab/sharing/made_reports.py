@@ -38,9 +38,11 @@ log = logging.getLogger(__name__)
 
 MAKE = "benchlab.sharing.tasks.make_report"
 KEPT = timedelta(days=1)
-MOST_WAITING = 3  # of one person
+# of one person
+MOST_WAITING = 3
 MOST_TRIES = 3
-NUDGED = timedelta(seconds=10)  # then a message is taken for lost
+# then a message is taken for lost
+NUDGED = timedelta(seconds=10)
 ENDINGS = {
     MadeReport.Format.PDF: ("pdf", "application/pdf"),
     MadeReport.Format.MARKDOWN: ("zip", "application/zip"),
@@ -78,8 +80,10 @@ PICTURE = "pictures.encoded(document.getElementById({chart}), {format})"
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    chart: str  # DOM id
-    name: str  # of its files, without the ending
+    # DOM id
+    chart: str
+    # of its files, without the ending
+    name: str
     title: str
     svg: bytes
     png: bytes

@@ -16,13 +16,15 @@ from urllib.parse import quote, unquote
 VOID = {"br", "meta", "link", "img", "input", "hr", "wbr", "col", "source"}
 INLINE = {"a", "abbr", "b", "br", "code", "em", "i", "small", "span", "strong", "sub", "sup", "wbr"}
 LEFT_OUT = {"button", "form", "head", "noscript", "script", "select", "style", "svg", "template"}
-UNSEEN = {"no-print", "chart-tools"}  # classes
+# classes
+UNSEEN = {"no-print", "chart-tools"}
 HEADS = {f"h{n}": "#" * n for n in range(1, 7)}
 SPACES = re.compile(r"\s+")
 # What may begin a mark of CommonMark or of GitHub's dialect; < and & are told as entities.
 MARKS = re.compile(r"([\\`*_{}\[\]#|~$])")
 FIRST = re.compile(r"^(\s*)([-+=]|\d{1,9}[.)])", re.M)
-PIPE = re.compile(r"(?<!\\)\|")  # in code, which a table would end at all the same
+# in code, which a table would end at all the same
+PIPE = re.compile(r"(?<!\\)\|")
 LINKED = re.compile(r"https?://", re.I)
 CSV = "data:text/csv;base64,"
 
@@ -218,7 +220,8 @@ class _Writer:
             self._files[self._csv] = base64.b64decode(unquote(address[len(CSV) :]))
             address = self._csv
         elif not LINKED.match(address):
-            return words  # to a part of the page
+            # to a part of the page
+            return words
         return f"[{words.strip()}]({quote(address, safe=':/?#@!$&*+,;=%~')})"
 
 

@@ -17,7 +17,8 @@ from benchlab.web.written_text import MOST_TEXT
 
 # As many as the palette has (benchlab/charts/palette.py); sharing.css has one class for each
 COLOURS = 7
-MOST_QUERY = 2000  # characters
+# characters
+MOST_QUERY = 2000
 M = TypeVar("M", bound=models.Model, covariant=True)
 
 

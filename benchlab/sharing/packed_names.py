@@ -8,9 +8,12 @@ from __future__ import annotations
 import re
 import unicodedata
 
-ODD = set('<>:"|?*')  # which Windows takes in no name
-DEVICES = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)  # of Windows
-LONGEST = 200  # bytes of a part; file systems take 255
+# which Windows takes in no name
+ODD = set('<>:"|?*')
+# of Windows
+DEVICES = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
+# bytes of a part; file systems take 255
+LONGEST = 200
 
 
 class Names:

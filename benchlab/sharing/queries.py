@@ -28,7 +28,8 @@ def canonical(query: str) -> str:
         explored = wish.read(asks).query()
     except BadRequest as error:
         raise ValidationError(str(error)) from None
-    except (ValueError, UnicodeError):  # more fields than Django reads
+    except (ValueError, UnicodeError):
+        # more fields than Django reads
         raise ValidationError("That is not the query of a comparison.") from None
     if not lines.campaigns:
         raise ValidationError("Choose the campaigns to compare first.")

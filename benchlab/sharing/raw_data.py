@@ -23,18 +23,27 @@ from benchlab.sharing.packed_names import Names
 from benchlab.team.models import OwnedQuerySet
 from benchlab.web.units import size as in_words
 
-MOST = 2 << 30  # bytes that an archive holds, before they are compressed
-MOST_FILES = 20_000  # of an archive: their names and sums are in memory until its end
+# bytes that an archive holds, before they are compressed
+MOST = 2 << 30
+# of an archive: their names and sums are in memory until its end
+MOST_FILES = 20_000
 # Bytes of the ZIP in a report's file: browsers open no more of a data: address at ease.
 IN_FILE = 20 << 20
-READ_FOR_FILE = 100 << 20  # bytes that are compressed for it
-PIECE = 256 << 10  # bytes that are compressed at once
-OF_EACH = 300  # bytes of a ZIP that a file's heads and its line of sums take beside its name
-LISTED = 60  # files that are named of what was left out
-OF_LEFT = LISTED << 10  # bytes of the ZIP that their names take at most
-SUMS = "SHA256SUMS"  # as sha256sum -c reads it
+# bytes that are compressed for it
+READ_FOR_FILE = 100 << 20
+# bytes that are compressed at once
+PIECE = 256 << 10
+# bytes of a ZIP that a file's heads and its line of sums take beside its name
+OF_EACH = 300
+# files that are named of what was left out
+LISTED = 60
+# bytes of the ZIP that their names take at most
+OF_LEFT = LISTED << 10
+# as sha256sum -c reads it
+SUMS = "SHA256SUMS"
 LEFT_OUT = "LEFT_OUT.txt"
-EARLIEST = (1980, 1, 1, 0, 0, 0)  # that a ZIP can tell
+# that a ZIP can tell
+EARLIEST = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +75,16 @@ class Room:
     """Room in a report's file: whole files, in the order of runs, each that still fits for sure."""
 
     files: int = 0
-    read: int = 0  # bytes
-    packed: int = 0  # bytes of the ZIP
-    heads: int = 0  # bytes of the ZIP that are no file's content, at most
+    # bytes
+    read: int = 0
+    # bytes of the ZIP
+    packed: int = 0
+    # bytes of the ZIP that are no file's content, at most
+    heads: int = 0
     left: int = 0
     left_size: int = 0
-    names: list[str] = field(default_factory=list)  # of the first that were left out
+    # of the first that were left out
+    names: list[str] = field(default_factory=list)
 
     def takes(self, row: Artifact, name: str, written: int) -> bool:
         """`written`: bytes of the ZIP until now. What cannot be compressed grows by a thousandth."""
@@ -123,7 +136,8 @@ def embedded(rows: QuerySet[Artifact], room: Room) -> Iterator[bytes]:
     for part in archive(rows, room):
         room.packed += len(part)
         rest += part
-        whole = len(rest) // 3 * 3  # bytes that end with a character
+        # bytes that end with a character
+        whole = len(rest) // 3 * 3
         yield base64.b64encode(rest[:whole])
         rest = rest[whole:]
     yield base64.b64encode(rest)

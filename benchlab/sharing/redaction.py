@@ -193,7 +193,8 @@ def _add(words: dict[str, str], word: str, alias: str) -> None:
     if len(word) < 2 or word in PLAIN or (word.isdigit() and len(word) < LONG):
         return
     words.setdefault(word, alias)
-    words.setdefault(json.dumps(word)[1:-1].lower(), alias)  # as pages show options
+    # as pages show options
+    words.setdefault(json.dumps(word)[1:-1].lower(), alias)
 
 
 @lru_cache(maxsize=64)

@@ -29,8 +29,10 @@ from benchlab.team.models import OwnedQuerySet
 from benchlab.topologies import picture
 from benchlab.topologies.picture import Box, Growth
 
-MOST_LISTED = 20  # campaigns whose raw output has an address in a sentence
-MOST_ARTIFACTS = 2000  # hashes on paper; beyond that nobody compares them by eye
+# campaigns whose raw output has an address in a sentence
+MOST_LISTED = 20
+# hashes on paper; beyond that nobody compares them by eye
+MOST_ARTIFACTS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +92,10 @@ class Machine:
     system: str
     kernel: str
     cpu: str
-    memory: int | None  # bytes
-    disks: tuple[Device, ...]  # those that its layouts used
+    # bytes
+    memory: int | None
+    # those that its layouts used
+    disks: tuple[Device, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,8 @@ class Load:
     workload: Workload
     options: tuple[tuple[str, str], ...]
     sweep: tuple[tuple[str, str], ...]
-    command: str  # of its first run that succeeded
+    # of its first run that succeeded
+    command: str
 
 
 def context(campaign: Campaign) -> dict[str, Any]:
@@ -202,7 +207,8 @@ def _comparison(request: HttpRequest, view: SavedView) -> dict[str, Any]:
 
 
 def _lines(request: HttpRequest, wanted: request_params.Filter) -> list[Group]:
-    every_moment = replace(wanted, moment=None)  # each card chooses its own
+    # each card chooses its own
+    every_moment = replace(wanted, moment=None)
     return every_moment.seated(groups(request.user, wanted.campaigns))
 
 

@@ -71,7 +71,8 @@ def with_raw(
     if not known.files:
         whole = _page(request, shown, attached=attached).encode()
         return lambda: iter([whole])
-    mark = secrets.token_hex(16)  # nobody who wrote a text of the report knows it
+    # nobody who wrote a text of the report knows it
+    mark = secrets.token_hex(16)
     parts = _page(request, shown, attached=attached, mark=mark).split(mark)
     head, middle, tail = (part.encode() for part in parts)
     origin = _origin(request)

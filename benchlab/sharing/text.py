@@ -8,7 +8,8 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 ADDRESS = re.compile(r"https?://[^\s<>\"'`\\]{1,500}", re.IGNORECASE)
-ENDS = ".,;:!?)]}"  # belongs to the sentence more often than to the address
+# belongs to the sentence more often than to the address
+ENDS = ".,;:!?)]}"
 
 
 def html(text: str) -> SafeString:

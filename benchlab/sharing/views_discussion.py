@@ -37,7 +37,8 @@ def comment_edit(request: HttpRequest, pk: int) -> HttpResponse:
         except ValidationError as error:
             said = error.messages[0]
     elif row.by_id != request.user.pk:
-        discussion.edit(row, person(request), text)  # says why not
+        # says why not
+        discussion.edit(row, person(request), text)
     context = {"comment": row, "text": text, "said": said, "back": _url(row.kind, row.object_id)}
     return render(request, "sharing/comment.html", context)
 

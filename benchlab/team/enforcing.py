@@ -17,7 +17,8 @@ from benchlab.team.levels import Level
 from benchlab.team.models import Membership, teams_of
 from benchlab.team.roles import Role, asks_for, most_of, only_team
 
-if TYPE_CHECKING:  # rest_framework.views itself imports this module, for its default permission
+# rest_framework.views itself imports this module, for its default permission
+if TYPE_CHECKING:
     from rest_framework.request import Request
     from rest_framework.views import APIView
 
@@ -105,8 +106,10 @@ class AsTheTableSays(BasePermission):
             return _without_rows(request)
         action = getattr(view, "action", None)
         if action in (None, "metadata"):
-            return bool(request.user.is_authenticated)  # an unknown method is told as such
-        named = getattr(view, "noun", noun.model._meta.model_name)  # a second view of one model
+            # an unknown method is told as such
+            return bool(request.user.is_authenticated)
+        # a second view of one model
+        named = getattr(view, "noun", noun.model._meta.model_name)
         level = permissions.api_level(named, action)
         if level is None:
             raise PermissionDenied("That action is not in the permission table.")

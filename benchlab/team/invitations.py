@@ -17,7 +17,8 @@ from benchlab.team.models import Invitation, Membership, Team
 from benchlab.team.roles import Role
 
 DAYS = 7
-SESSION = "invitation"  # the key of what a person came with who goes through single sign-on
+# the key of what a person came with who goes through single sign-on
+SESSION = "invitation"
 ASK = "Ask whoever sent it for a new one."
 
 

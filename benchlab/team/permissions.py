@@ -16,10 +16,12 @@ from benchlab.team.permissions_api import API
 PAGES: Mapping[str, Rule] = {
     "healthz": Rule(ANYONE),
     "readyz": Rule(ANYONE),
-    "metrics": Rule(ANYONE),  # which asks for a token itself (benchlab/metrics/view.py)
+    # which asks for a token itself (benchlab/metrics/view.py)
+    "metrics": Rule(ANYONE),
     "login": Rule(ANYONE, ANYONE),
     "account_login": Rule(ANYONE, ANYONE),
-    "logout": Rule(ANYONE, ANYONE),  # also from the middle of a log-in
+    # also from the middle of a log-in
+    "logout": Rule(ANYONE, ANYONE),
     "account_logout": Rule(ANYONE, ANYONE),
     # A person's own account; a forgotten password; the second half of a log-in, which has no name yet.
     "account": Rule(SIGNED_IN),
@@ -222,7 +224,8 @@ PAGES: Mapping[str, Rule] = {
     "audit-log": Rule(OWNER),
     "audit-csv": Rule(OWNER),
     "api-root": Rule(SIGNED_IN),
-    "api-nowhere": Rule(SIGNED_IN, SIGNED_IN),  # which says that there is nothing
+    # which says that there is nothing
+    "api-nowhere": Rule(SIGNED_IN, SIGNED_IN),
     "schema": Rule(SIGNED_IN),
     "api-docs": Rule(SIGNED_IN),
     "document": Rule(SIGNED_IN),

@@ -12,7 +12,8 @@ from benchlab.team.models import Membership, Team, teams_of
 from benchlab.team.roles import asked_of
 
 FIRST_TEAM = "Lab"
-CHOSEN = "team"  # in the session
+# in the session
+CHOSEN = "team"
 
 
 def person(request: HttpRequest | Request) -> User:

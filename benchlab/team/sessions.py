@@ -5,7 +5,8 @@ from __future__ import annotations
 from django.contrib.sessions.backends import db
 from django.contrib.sessions.backends.base import VALID_KEY_CHARS
 
-SHORTEST = 8  # characters of a key, as Django has it
+# characters of a key, as Django has it
+SHORTEST = 8
 
 
 class SessionStore(db.SessionStore):

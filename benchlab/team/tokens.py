@@ -25,7 +25,8 @@ PREFIX = "blab_"
 DAYS, MOST_DAYS = 90, 366
 WORDS = (b"token", b"bearer")
 BASIC_USER = b"token"
-SEEN_EVERY = timedelta(minutes=1)  # a write for each request would cost more than the request
+# a write for each request would cost more than the request
+SEEN_EVERY = timedelta(minutes=1)
 
 
 def digest(key: str) -> str:

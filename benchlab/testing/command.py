@@ -50,12 +50,14 @@ PACKAGES = (
     "sysbench",
     "sudo",
 )
-NO_TESTS = 5  # pytest's exit code for an empty selection
+# pytest's exit code for an empty selection
+NO_TESTS = 5
 REQUIRED = "BENCHLAB_RIG"
 BENCH = """manage.py bench [NAME ...]        those whose names hold a word; all, without words
 manage.py bench NAME [OPTION ...]  one, with options of its own; NAME --help tells them"""
 EXPLORE_MINUTES = 60.0
-PATIENCE_S = 60.0  # for an interrupted pytest to stop what it started
+# for an interrupted pytest to stop what it started
+PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -306,7 +308,8 @@ def run_pytest(
         cwd=ROOT,
         env=env,
         stdin=subprocess.DEVNULL,
-        start_new_session=True,  # a terminal's Ctrl-C would reach it beside our word
+        # a terminal's Ctrl-C would reach it beside our word
+        start_new_session=True,
         preexec_fn=before_exec(signal.SIGTERM),
     )
     try:

@@ -13,8 +13,10 @@ import psutil
 from benchlab.testing.profiles import FULL, QUICK
 
 DRIVERS, RIG, BROWSER = "tests/agents", "tests/rig", "tests/browser"
-NEVER_SKIPPED = {"rig", "alone", "browser", "hosts and pages"}  # where BENCHLAB_RIG=required
-HOST_MEMORY = 3 << 30  # bytes: a host under QEMU, and the process that tests it
+# where BENCHLAB_RIG=required
+NEVER_SKIPPED = {"rig", "alone", "browser", "hosts and pages"}
+# bytes: a host under QEMU, and the process that tests it
+HOST_MEMORY = 3 << 30
 PLAIN = "not rig and not browser and not alone"
 QUICK_REST = "quick and (rig or browser)"
 OF_HOSTS, OF_PAGES = "rig and not browser and not alone", "browser and not alone"

@@ -16,7 +16,8 @@ from benchlab.practice.paths import cache_root
 from benchlab.testing import leftovers
 
 DONE = b"done\n"
-STORES_END_S = 3.0  # they die with their parent, PostgreSQL after a flush
+# they die with their parent, PostgreSQL after a flush
+STORES_END_S = 3.0
 
 
 def said_file() -> Path:

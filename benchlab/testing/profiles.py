@@ -13,7 +13,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar
 
 PROFILE, SEED = "BENCHLAB_TESTS", "BENCHLAB_TEST_SEED"
-WHOLE_GROUP = "BENCHLAB_TEST_GROUP"  # set where a profile chooses the tests, not a person by name
+# set where a profile chooses the tests, not a person by name
+WHOLE_GROUP = "BENCHLAB_TEST_GROUP"
 QUICK, CI, FULL = "quick", "ci", "full"
 PROFILES = (QUICK, CI, FULL)
 # Two runs of one tree try the same inputs: quick and ci have this seed. `full` and `--explore` draw new ones.

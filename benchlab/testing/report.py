@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import shlex
-import xml.etree.ElementTree as ET  # pytest's own report
+
+# pytest's own report
+import xml.etree.ElementTree as ET
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -13,7 +15,8 @@ from pathlib import Path
 from benchlab.up.bootstrap import ROOT
 
 SLOWEST = 10
-LONGEST_REASON = 300  # characters
+# characters
+LONGEST_REASON = 300
 # A long output is cut to its end: failures, reasons and commands fit into the last 40 lines.
 MOST_LINES = 36
 # A run with more flaky tests than that is red: something is wrong with the tests, or with what they test.

@@ -22,7 +22,8 @@ from benchlab.up.procs import end, identify, spawn
 from benchlab.up.state import State
 from benchlab.up.trouble import Trouble
 
-LEAST_ROOM = 8 << 30  # bytes
+# bytes
+LEAST_ROOM = 8 << 30
 # Name of the database of which each process's test database is a copy (tests/people.py).
 TEMPLATE = "BENCHLAB_TEST_TEMPLATE"
 
@@ -79,7 +80,8 @@ def sql(state: State, env: dict[str, str]) -> Iterator[None]:
     try:
         with database.served(cluster, throw_away=True):
             yield
-    finally:  # outside `state` when nobody else may read that place
+    finally:
+        # outside `state` when nobody else may read that place
         shutil.rmtree(cluster.data.parent, ignore_errors=True)
 
 

@@ -20,9 +20,11 @@ from benchlab.web.driver_forms import label as option_label
 from benchlab.web.driver_forms import show
 from benchlab.web.units import size
 
-DRAWN = 8  # disks of a group that are boxes with their size; of more each is a mark
+# disks of a group that are boxes with their size; of more each is a mark
+DRAWN = 8
 MARKED = 48
-TOLD = 3  # options on a layer's box
+# options on a layer's box
+TOLD = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,14 @@ from benchlab.web.units import size
 
 DISK_W, DISK_H, GAP, PAD, HEAD = 176, 78, 10, 10, 22
 PIECE_W, PIECE_H = 176, 40
-LINE, RISE, MARGIN = 17, 30, 6  # pixels: a line of text, the room for arrows, around the picture
+# pixels: a line of text, the room for arrows, around the picture
+LINE, RISE, MARGIN = 17, 30, 6
 LEAST_W = 420
 PER_ROW = 4
-MOST = 24  # disks of a group that are drawn; the table beside the picture has all of them
-CHAR = 7.4  # width of a character of 12 px, on the safe side
+# disks of a group that are drawn; the table beside the picture has all of them
+MOST = 24
+# width of a character of 12 px, on the safe side
+CHAR = 7.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,10 @@ class Box:
     y: int
     width: int
     height: int
-    css: str  # "disk", "layer", "piece", "group", "target"; "added" too when a stage brings it
-    title: str = ""  # in full, where the words in it are cut
+    # "disk", "layer", "piece", "group", "target"; "added" too when a stage brings it
+    css: str
+    # in full, where the words in it are cut
+    title: str = ""
     texts: tuple[Text, ...] = ()
 
 
@@ -51,7 +56,8 @@ class Edge:
     """An arrow upwards."""
 
     x: int
-    y1: int  # its foot
+    # its foot
+    y1: int
     y2: int
     css: str = ""
 
@@ -61,7 +67,8 @@ class Drawing:
     width: int
     height: int
     title: str
-    says: str  # the same in words
+    # the same in words
+    says: str
     boxes: tuple[Box, ...]
     edges: tuple[Edge, ...]
 
@@ -163,7 +170,8 @@ def _columns(groups: Sequence[Group], layers: int) -> tuple[list[int], list[int]
                 lefts.append(x)
                 x += group.width + GAP
         rights.append(max(x - GAP, MARGIN + LEAST_W))
-        x = rights[-1] + GAP  # what comes from further down must not cross this layer
+        # what comes from further down must not cross this layer
+        x = rights[-1] + GAP
     return lefts, rights
 
 

@@ -39,7 +39,8 @@ def boxes(stack: Sequence[Mapping[str, Any]]) -> list[Box]:
 def _box(entry: Mapping[str, Any]) -> Box:
     disks = tuple(Disks(g["role"], g["count"], g["use"]) for g in entry.get("devices", ()))
     driver = registry.all_layers().get(entry["kind"])
-    if driver is None:  # a layer that was removed from the code since; the page must still come up
+    # a layer that was removed from the code since; the page must still come up
+    if driver is None:
         return Box(f"{entry['kind']} (unknown layer)", (), "", disks)
     said = option_words(driver.Options, entry.get("options", {}))
     return Box(driver.LABEL, said, WORDS[driver.GIVES], disks)

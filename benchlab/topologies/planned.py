@@ -21,8 +21,10 @@ from benchlab.topologies.script import script
 NODE = re.compile(r"/dev/[^\s'\",:;]+")
 PHRASE = re.compile(r"destroy (\d+) disks? on (.+)")
 UUID = re.compile(r"\b(?:\w{8}-\w{4}-\w{4}-\w{4}-\w{12}|\w{6}(?:-\w{4}){5}-\w{6})\b")
-ALIKE = 3  # so many blocks of commands that differ in the device only are folded into one line
-LONGEST = 8  # commands of such a block
+# so many blocks of commands that differ in the device only are folded into one line
+ALIKE = 3
+# commands of such a block
+LONGEST = 8
 # In the order of a summary: the class of the page's style, the sign, the word.
 MARKS = {"+": ("add", "+", "make"), "~": ("change", "~", "change"), "-": ("remove", "−", "erase")}
 TAKE_DOWN = "Take down: "
@@ -30,7 +32,8 @@ TAKE_DOWN = "Take down: "
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    mark: str  # "-" destroys what was on a disk, "+" makes something that is undone later, "~" changes or waits
+    # "-" destroys what was on a disk, "+" makes something that is undone later, "~" changes or waits
+    mark: str
     text: str
     says: str
     argv: tuple[str, ...] = ()
@@ -56,7 +59,8 @@ class Commands:
     """A run of commands. With `says` they are one block for each of several devices, and are shown on demand."""
 
     rows: tuple[Command, ...]
-    says: tuple[Command, ...] = ()  # the block in general words
+    # the block in general words
+    says: tuple[Command, ...] = ()
     times: int = 0
 
 
@@ -135,7 +139,8 @@ def _down(plan: StackPlan, lost: Sequence[Destroyed]) -> Iterator[Command]:
     nodes = {disk.node for disk in lost}
     for layer in reversed(plan.at(len(plan.stages))):
         gives, goes = layer.gives.mount or layer.gives.volume, _goes(layer)
-        if gives not in nodes or not goes.startswith(TAKE_DOWN):  # a raw disk is what it was
+        # a raw disk is what it was
+        if gives not in nodes or not goes.startswith(TAKE_DOWN):
             yield Command("-", gives, goes)
     if lost:
         what, where = _disks(str(len(lost))), " ".join(disk.node for disk in lost)
@@ -199,7 +204,8 @@ def commands(steps: Iterable[Step]) -> list[Command]:
 def fold(rows: Sequence[Command]) -> list[Commands]:
     """The same commands in the same order, repetitions for one device after the other as one."""
     found: list[Commands] = []
-    start = at = 0  # the rows from `start` to `at` are shown as they are
+    # the rows from `start` to `at` are shown as they are
+    start = at = 0
     while at < len(rows):
         length, times = _repeats(rows, at)
         if times < ALIKE:

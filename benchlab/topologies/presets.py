@@ -15,18 +15,21 @@ from typing import Any
 
 from benchlab.topologies.wanted import MOST_DEVICES, wanted
 
-LEAST = 2  # disks of a stripe
+# disks of a stripe
+LEAST = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
     slug: str
-    group: str  # the heading it stands under
+    # the heading it stands under
+    group: str
     name: str
     says: str
     stack: list[dict[str, Any]]
     stages: list[dict[str, Any]] = field(default_factory=list)
-    stretches: bool = False  # its many disks may be as many as there are
+    # its many disks may be as many as there are
+    stretches: bool = False
 
     @property
     def wants(self) -> dict[str, int]:

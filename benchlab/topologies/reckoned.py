@@ -22,10 +22,13 @@ from agents.plans.example_host import Disk, example
 from agents.plans.stack import Placed
 from benchlab.topologies.sized import FAST, roles
 
-NAME = "blnew"  # what stands on no host carries it; no layout's name has letters there
-SIZES = {"hdd": 4 * 10**12}  # of example disks, as they are sold
+# what stands on no host carries it; no layout's name has letters there
+NAME = "blnew"
+# of example disks, as they are sold
+SIZES = {"hdd": 4 * 10**12}
 ELSE = 10**12
-PLACEHOLDER = "…"  # in an option that has no default, and that nobody wrote yet
+# in an option that has no default, and that nobody wrote yet
+PLACEHOLDER = "…"
 GOOD_COUNTS = (4, 2, 1)
 
 

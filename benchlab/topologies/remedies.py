@@ -17,9 +17,12 @@ from benchlab.topologies.reckoned import Shelf, is_fast, plainness
 from benchlab.web.driver_forms import label as option_label
 from benchlab.web.driver_forms import show
 
-MOST = 4  # remedies of one trouble
-ALIKE = 2  # of one kind among them
-WIDEST = 24  # disks up to which counts are tried
+# remedies of one trouble
+MOST = 4
+# of one kind among them
+ALIKE = 2
+# disks up to which counts are tried
+WIDEST = 24
 
 
 @dataclass(frozen=True, slots=True)

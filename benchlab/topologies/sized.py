@@ -11,11 +11,13 @@ from typing import Any
 
 from benchlab.topologies.wanted import wanted
 
-FAST = ("nvme", "ssd")  # roles that can stand before slower disks, the fastest first
+# roles that can stand before slower disks, the fastest first
+FAST = ("nvme", "ssd")
 STRIPE = 64 << 10
 XFS = {"kind": "filesystem", "options": {"type": "xfs"}, "devices": []}
 ZFS = {"kind": "zfs", "options": {"atime": False}, "devices": []}
-TICKED = 2  # so many are chosen at first
+# so many are chosen at first
+TICKED = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,8 @@ def roles(spares: Mapping[str, int]) -> Roles:
     slow = sorted((r for r in there if r not in FAST), key=lambda role: (-there[role], role))
     cache = next((role for role in FAST if role in there), "")
     if not slow and cache == FAST[0] and FAST[1] in there:
-        slow = [FAST[1]]  # an NVMe disk before SATA SSDs
+        # an NVMe disk before SATA SSDs
+        slow = [FAST[1]]
     return Roles(main, slow[0], cache) if slow and cache else Roles(main, "", "")
 
 

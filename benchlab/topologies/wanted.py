@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-MOST_DEVICES = 256  # of one use
+# of one use
+MOST_DEVICES = 256
 
 
 def wanted(entries: Iterable[Mapping[str, Any]]) -> dict[str, int]:

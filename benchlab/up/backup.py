@@ -46,15 +46,22 @@ class Manifest:
     """Account of a backup by itself: when and by what it was made, and what has to be there again."""
 
     format: int
-    made: str  # ISO 8601, UTC
+    # ISO 8601, UTC
+    made: str
     version: str
-    machine: str  # /etc/machine-id; "" where there is none
-    size: int  # bytes of the dump
+    # /etc/machine-id; "" where there is none
+    machine: str
+    # bytes of the dump
+    size: int
     sha256: str
-    credentials: int  # SSH keys that only the keys open
-    rows: dict[str, int]  # by table
-    migrations: list[tuple[str, str]]  # app and name of each that was applied
-    keys: list[str] = field(default_factory=list)  # fingerprints of BENCHLAB_KEY's, newest first
+    # SSH keys that only the keys open
+    credentials: int
+    # by table
+    rows: dict[str, int]
+    # app and name of each that was applied
+    migrations: list[tuple[str, str]]
+    # fingerprints of BENCHLAB_KEY's, newest first
+    keys: list[str] = field(default_factory=list)
 
     @property
     def at(self) -> str:
@@ -103,7 +110,8 @@ def _dump(place: Path) -> Manifest:
         rows = counted()
         credentials = Credential.objects.count()
         applied = sorted(MigrationRecorder(connection).applied_migrations())
-    (place / DUMP).chmod(0o600)  # a copy of the directory may be open to others
+    # a copy of the directory may be open to others
+    (place / DUMP).chmod(0o600)
     _require_tables(place / DUMP, rows)
     return Manifest(
         format=FORMAT,

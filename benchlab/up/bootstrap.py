@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import NoReturn
 from zipfile import ZipFile
 
-from benchlab.installation import ROOT as ROOT  # what many name it by
+# what many name it by
+from benchlab.installation import ROOT as ROOT
 from benchlab.up.trouble import Trouble, remedy
 
 UV = "uv==0.13.8"
@@ -106,7 +107,8 @@ def ensure(root: Path, everything: bool, wheels: Path | None = None) -> None:
     with one_at_a_time(root):
         had = read_stamp(venv)
         wanted = wanted_stamp(root, everything or had.get("set") == "all")
-        if satisfied(venv, wanted):  # somebody else made it while we waited
+        # somebody else made it while we waited
+        if satisfied(venv, wanted):
             return
         say(f"Setting up {venv} (once; {f'from {wheels}' if wheels else 'needs the network'}) ...")
         build(root, venv, wanted, wheels)

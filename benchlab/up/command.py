@@ -102,7 +102,8 @@ def perform(argv: Sequence[str]) -> int:
 
     try:
         return own[word](rest) if word in own else django(argv)
-    except ImproperlyConfigured as wrong:  # a setting; its text says which one and what is expected
+    except ImproperlyConfigured as wrong:
+        # a setting; its text says which one and what is expected
         raise Trouble(str(wrong)) from None
 
 
@@ -194,7 +195,8 @@ def sole(state: State) -> Iterator[bool]:
 def detach(state: State, rest: list[str]) -> int:
     """Start `up` in a session of its own and show what it says until it answers."""
     log = state.logs / "up.log"
-    if log.exists():  # it may tell why the last one ended
+    # it may tell why the last one ended
+    if log.exists():
         log.replace(log.with_name("up.log.1"))
     with log.open("w") as output:
         process = subprocess.Popen(
@@ -260,7 +262,8 @@ def loaded(where: str, rest: list[str]) -> int:
 
 def django(argv: Sequence[str]) -> int:
     """A Django command, against the database of `up` or one that is started just for it."""
-    if os.environ.get("BENCHLAB_NO_BOOTSTRAP"):  # a container, or a child of `up`: all is given
+    # a container, or a child of `up`: all is given
+    if os.environ.get("BENCHLAB_NO_BOOTSTRAP"):
         execute(argv)
         return 0
     with database.for_command(state_from_environment()) as env:

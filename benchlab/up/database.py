@@ -20,7 +20,8 @@ from benchlab.up.trouble import Trouble
 def base_environment(state: State) -> dict[str, str]:
     """Ours, with the secrets of the state directory where the environment brings none."""
     env = {**os.environ, "BENCHLAB_STATE": str(state.path), "BENCHLAB_NO_BOOTSTRAP": "1"}
-    env.pop("NOTIFY_SOCKET", None)  # what `up` tells systemd is not a child's to say
+    # what `up` tells systemd is not a child's to say
+    env.pop("NOTIFY_SOCKET", None)
     env["PYTHONUNBUFFERED"] = "1"
     if not INSTALLED:
         env["PYTHONPATH"] = str(ROOT)
@@ -90,7 +91,8 @@ def use_stores(word: str, state: State) -> None:
 
     Raises Trouble when they would have to be started: they would end with this program.
     """
-    if os.environ.get("BENCHLAB_NO_BOOTSTRAP"):  # a container, or a child of `up`: all is given
+    # a container, or a child of `up`: all is given
+    if os.environ.get("BENCHLAB_NO_BOOTSTRAP"):
         return
     if not running(state):
         require_given(word, state)

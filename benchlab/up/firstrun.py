@@ -34,7 +34,8 @@ from benchlab.up.state import State, read_json, write_json
 from benchlab.up.trouble import Trouble
 
 OUTSTANDING = [1, 2, 4, 8, 16]
-FILE_SIZE = 128 * 2**20  # bytes; laid out anew for each run, so small
+# bytes; laid out anew for each run, so small
+FILE_SIZE = 128 * 2**20
 # Two to three minutes in all: to show how it works, not to measure well.
 RUNTIME_S, RAMP_S, REPEATS = 3, 1, 3
 Say = Callable[[str], object]

@@ -16,7 +16,8 @@ from benchlab.up.state import state_from_environment
 from benchlab.up.trouble import Trouble, remedy
 
 SYSTEM, USERS = Path("/etc/systemd/system"), Path("~/.config/systemd/user")
-NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")  # of a unit and of a user, as useradd takes it
+# of a unit and of a user, as useradd takes it
+NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")
 
 
 def run(rest: list[str]) -> int:

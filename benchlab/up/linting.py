@@ -22,8 +22,10 @@ AUDIT_S = 300.0
 ENV = {
     "DATABASE_URL": "postgresql:///lint",
     "REDIS_URL": "redis://localhost/0",
-    "SECRET_KEY": "lint",  # nothing is signed
-    "BENCHLAB_KEY": 43 * "0" + "=",  # nor encrypted
+    # nothing is signed
+    "SECRET_KEY": "lint",
+    # nor encrypted
+    "BENCHLAB_KEY": 43 * "0" + "=",
     "PYTHONPATH": str(ROOT),
 }
 
@@ -49,7 +51,8 @@ def run_lint(arguments: Sequence[str]) -> int:
     )
     if parser.parse_args(arguments).audit:
         return audit()
-    with ThreadPoolExecutor(os.cpu_count()) as pool:  # mypy takes as long as all others together
+    # mypy takes as long as all others together
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         verdicts = list(pool.map(lambda one: check(*one), sorted(checks(), key=longest)))
     bad = verdicts.count(False)
     print(f"lint: {len(verdicts) - bad} of {len(verdicts)} checks are clean")

@@ -20,10 +20,14 @@ from pathlib import Path
 
 from benchlab.up.bootstrap import ROOT
 
-MOST = 10 * 2**20  # bytes of one file
-OLDER = 2  # files that are kept beside it: NAME.log.1 is the newest of them
-PIPE = 2**20  # bytes; as much as anybody may ask for
-LONGEST = 2**20  # bytes without an end of line that are waited for
+# bytes of one file
+MOST = 10 * 2**20
+# files that are kept beside it: NAME.log.1 is the newest of them
+OLDER = 2
+# bytes; as much as anybody may ask for
+PIPE = 2**20
+# bytes without an end of line that are waited for
+LONGEST = 2**20
 PATIENCE_S = 5.0
 
 
@@ -34,7 +38,8 @@ class Logs:
         self.directory = directory
         self._pipes = {name: os.pipe() for name in names}
         for _, end in self._pipes.values():
-            with suppress(OSError):  # a smaller one will do
+            # a smaller one will do
+            with suppress(OSError):
                 fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, PIPE)
         self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._ours.settimeout(PATIENCE_S)
@@ -83,7 +88,8 @@ class Logs:
         if self._writer:
             try:
                 self._writer.wait(PATIENCE_S)
-            except subprocess.TimeoutExpired:  # a program that left its group has the pipe still
+            except subprocess.TimeoutExpired:
+                # a program that left its group has the pipe still
                 self._writer.kill()
                 self._writer.wait()
 
@@ -140,7 +146,8 @@ def write(files: dict[str, File], asked: socket.socket) -> None:
 
 def _answer(files: dict[str, File], asked: socket.socket, selector: selectors.BaseSelector) -> None:
     name = asked.recv(100)
-    if not name:  # `up` is gone
+    # `up` is gone
+    if not name:
         selector.unregister(asked)
     elif file := files.get(name.decode()):
         # A pipe holds no more than one of these reads.

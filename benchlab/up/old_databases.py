@@ -7,7 +7,8 @@ from collections.abc import Collection, Container, Sequence
 from django.db.migrations import Migration
 from django.db.migrations.loader import MigrationLoader
 
-Step = tuple[str, str]  # app, name of a migration
+# app, name of a migration
+Step = tuple[str, str]
 
 TOO_OLD = (
     "{what} is from before {day} ({apps}): its tables were made by steps that have become one since. "

@@ -14,7 +14,8 @@ from benchlab.up.trouble import Trouble
 from benchlab.web import listening
 
 LOOPBACK = "127.0.0.1"
-LISTEN = "0A"  # the state's number in /proc/net/tcp
+# the state's number in /proc/net/tcp
+LISTEN = "0A"
 
 
 def why_not(host: str, port: int) -> OSError | None:

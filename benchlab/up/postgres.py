@@ -54,7 +54,8 @@ class Postgres:
     data: Path
     sockets: Path
     log: Path
-    owner: Owner | None  # None: the user we are
+    # None: the user we are
+    owner: Owner | None
 
     @property
     def url(self) -> str:

@@ -22,7 +22,8 @@ from benchlab.up.firstrun import owner
 from benchlab.up.ports import LOOPBACK
 
 Say = Callable[[str], object]
-FAST, SLOW = "PRACTICE-FAST", "PRACTICE-SLOW"  # how the serials of its disks begin
+# how the serials of its disks begin
+FAST, SLOW = "PRACTICE-FAST", "PRACTICE-SLOW"
 ROLES = {FAST: "ssd", SLOW: "hdd"}
 NOTES = "A practice host: User Mode Linux on the machine that BenchLab runs on. Its disks are made to be thrown away."
 

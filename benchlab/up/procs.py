@@ -24,7 +24,8 @@ class Identity:
 
     name: str
     pid: int
-    started: int  # clock ticks since boot
+    # clock ticks since boot
+    started: int
 
     @property
     def alive(self) -> bool:
@@ -40,7 +41,8 @@ def start_time(pid: int) -> int | None:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    fields = stat[stat.rindex(")") + 2 :].split()  # the name before may hold blanks and brackets
+    # the name before may hold blanks and brackets
+    fields = stat[stat.rindex(")") + 2 :].split()
     return None if fields[0] in "ZX" else int(fields[19])
 
 
@@ -137,7 +139,8 @@ def end(
 def with_environment(marker: str) -> list[Identity]:
     """Our user's processes that carry `NAME=value` in their environment, ourselves excepted; "" is carried by none."""
     wanted = marker.encode()
-    if not wanted:  # what follows the last NUL, in every environment
+    # what follows the last NUL, in every environment
+    if not wanted:
         return []
     found = []
     for entry in Path("/proc").iterdir():

@@ -29,7 +29,8 @@ def child_environment(state: State, host: str) -> dict[str, str]:
         env["ALLOWED_HOSTS"] = ",".join(names_of(host))
     env.setdefault("BENCHLAB_STATIC", str(state.path / "static"))
     if env.get("BENCHLAB_LOG_FORMAT", "").lower() == "json":
-        env["CELERY_QUIET"] = "1"  # no picture at the start
+        # no picture at the start
+        env["CELERY_QUIET"] = "1"
     return env
 
 

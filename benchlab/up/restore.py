@@ -57,9 +57,12 @@ class Restored:
     """Account of what was done beside putting the rows back."""
 
     manifest: Manifest
-    spares: int  # disks that were spare
-    stopped: int  # layouts that were at work on a host
-    paused: int  # campaigns with layouts that waited
+    # disks that were spare
+    spares: int
+    # layouts that were at work on a host
+    stopped: int
+    # campaigns with layouts that waited
+    paused: int
 
 
 def restore(place: Path, state: State, with_ssh_keys: bool = True) -> Restored:

@@ -166,7 +166,8 @@ async def copy_in(channel: Any, writer: asyncio.StreamWriter, group: int) -> Non
             writer.write(data)
             await writer.drain()
     except (ConnectionError, asyncssh.Error):
-        pass  # the command stopped reading, or the client is gone: the same to us
+        # the command stopped reading, or the client is gone: the same to us
+        pass
     finally:
         writer.close()
 
@@ -224,7 +225,8 @@ async def carry(process: Any, child: asyncio.subprocess.Process, pipes: Pipes) -
     outgoing = asyncio.gather(
         copy_out(stdout, process.stdout, ended),
         copy_out(stderr, process.stderr, ended),
-        return_exceptions=True,  # a client that is gone: the command goes on, its output is lost
+        # a client that is gone: the command goes on, its output is lost
+        return_exceptions=True,
     )
     outgoing.add_done_callback(lambda _: out.close())
     outgoing.add_done_callback(lambda _: err.close())

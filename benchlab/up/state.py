@@ -23,7 +23,8 @@ from typing import IO, Any
 from benchlab.installation import command, state_path, usual_state_path
 from benchlab.up.trouble import Trouble, remedy
 
-MIN_FREE = 500 * 2**20  # bytes: a fresh cluster takes 40 MB, its WAL grows to some hundred
+# bytes: a fresh cluster takes 40 MB, its WAL grows to some hundred
+MIN_FREE = 500 * 2**20
 # In the environment of all that runs for us on this machine over SSH, so that `down` finds it. Its value is
 # random: the same path may be another installation's, in another container.
 MARKER = "BENCHLAB_INSTALLATION"
@@ -189,7 +190,8 @@ def require_new(state: State) -> None:
     own_key = os.environ.get("BENCHLAB_KEY") or os.environ.get("BENCHLAB_KEY_FILE")
     if elsewhere:
         lost = f"the database in {elsewhere} cannot be found again, nor its stored SSH keys be read"
-    elif own_key:  # what is left in the file can be made anew
+    elif own_key:
+        # what is left in the file can be made anew
         return
     elif (state.path / "postgres").exists():
         lost = f"the SSH keys stored in the database in {state.path / 'postgres'} cannot be read"

@@ -12,7 +12,8 @@ from pathlib import Path
 from benchlab.up.procs import Identity, Owner, identify, spawn
 
 LONGEST_PAUSE_S = 30.0
-SETTLED_S = 60.0  # alive for so long: the next death is a new story, the pauses begin at 1 s again
+# alive for so long: the next death is a new story, the pauses begin at 1 s again
+SETTLED_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,12 @@ class Service:
 
     recipe: Recipe
     log: Path
-    output: int  # file descriptor of what ends up in the log
+    # file descriptor of what ends up in the log
+    output: int
     process: subprocess.Popen[bytes] | None = None
     identity: Identity | None = None
-    log_begins: int = 0  # bytes; what this process says comes after them
+    # bytes; what this process says comes after them
+    log_begins: int = 0
     born: float = 0.0
     deaths: int = 0
     due: float | None = None

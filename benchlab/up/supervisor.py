@@ -59,7 +59,8 @@ class Supervisor:
     wish: Wish
     services: dict[str, Service] = field(default_factory=dict)
     helpers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
-    begun: dict[str, int] = field(default_factory=dict)  # of each helper's log, where it begins
+    # of each helper's log, where it begins
+    begun: dict[str, int] = field(default_factory=dict)
     watched: set[signal.Signals] = field(default_factory=set)
     stopping: bool = False
     hurried: bool = False

@@ -64,7 +64,8 @@ class Wish:
     state: Path
     host: str
     port: int
-    user: str  # "": the units are for systemd of one user, who runs them
+    # "": the units are for systemd of one user, who runs them
+    user: str
 
     @property
     def settings(self) -> str:
@@ -136,7 +137,8 @@ def split(wish: Wish) -> dict[str, str]:
         unit["After"] = f"{bound.get('After', '')} {prepare}".strip()
         service = {"Type": "exec", "ExecStart": command(argv), "KillMode": "mixed"}
         service |= {**_common(wish, stop_s, env), **given, **calls}
-        if name == "dynamo":  # only where settings ask for it
+        # only where settings ask for it
+        if name == "dynamo":
             asked = '/bin/sh -c "test -n \\"$$BENCHLAB_DYNAMO_LISTEN\\""'
             service = {"ExecCondition": asked, **service}
         units[f"{wish.name}-{name}.service"] = text(unit, service)

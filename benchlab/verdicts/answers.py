@@ -24,12 +24,14 @@ from benchlab.charts.palette import Style
 from benchlab.charts.queries import Group, Identity, Person, groups, labels, line_styles
 from benchlab.verdicts import baselines, builds
 
-BETTER = {"op/s": False, "B/s": False, "s": True}  # unit -> whether lower is better
+# unit -> whether lower is better
+BETTER = {"op/s": False, "B/s": False, "s": True}
 TAILS = ("lat.p99", "clat.p99")
 # What lines of one answer have in common; the first that leaves two in one.
 ALIKE = (
     ("campaign", "host", "stage", "rest"),
-    ("campaign", "host", "topology", "stage", "load"),  # schedulers of one build
+    # schedulers of one build
+    ("campaign", "host", "topology", "stage", "load"),
     ("campaign", "host", "rest"),
     ("host", "stage", "rest"),
     ("campaign", "stage", "rest"),
@@ -56,15 +58,18 @@ class Row:
 class Answer:
     """Of one workload under equal conditions. `rows`: best first. `choices`: (key, name) of baselines, as built."""
 
-    key: str  # of its chart on the page
+    # of its chart on the page
+    key: str
     title: str
-    where: str  # what tells it from others of the same workload
+    # what tells it from others of the same workload
+    where: str
     metric: str
     unit: str
     baseline: Row
     rows: tuple[Row, ...]
     choices: tuple[tuple[str, str], ...]
-    alike: tuple[str, ...] = ()  # what its lines have in common, one of ALIKE
+    # what its lines have in common, one of ALIKE
+    alike: tuple[str, ...] = ()
 
     @property
     def lower_is_better(self) -> bool:
@@ -225,7 +230,8 @@ def _answer(
         )
         for one in order
     )
-    choices = dict(zip(reversed(keys), reversed(names), strict=True))  # of two by one key the first
+    # of two by one key the first
+    choices = dict(zip(reversed(keys), reversed(names), strict=True))
     return Answer(
         cards.key(card[0].workload, any(line.swept for line in card)),
         " · ".join(dict.fromkeys(line.workload_name for line in lines)),
@@ -238,7 +244,8 @@ def _answer(
     )
 
 
-Frozen = tuple[tuple[int, tuple[tuple[int, float], ...]], ...]  # a sweep that can be looked up
+# a sweep that can be looked up
+Frozen = tuple[tuple[int, tuple[tuple[int, float], ...]], ...]
 
 
 def _frozen(sweep: Sweep) -> Frozen:

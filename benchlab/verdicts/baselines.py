@@ -17,7 +17,8 @@ from benchlab.charts.queries import Group
 from benchlab.charts.request_params import BUILT
 
 KEY = re.compile(r"(?:[cht][0-9]{1,18}|m[a-z]+(?:-[0-9]{1,9})?|r[0-9a-f]{8})", re.ASCII)
-Parts = Mapping[str, str]  # letter -> the rest of the part
+# letter -> the rest of the part
+Parts = Mapping[str, str]
 
 
 def parts_of(line: Group) -> Parts:

@@ -20,10 +20,13 @@ from benchlab.charts.queries import Group
 from benchlab.runs.models import Attempt, Measurement
 from benchlab.runs.states import Outcome
 
-Builds = Mapping[int, tuple[int, int]]  # attempt -> (place in its campaign, layout)
-KEPT_S = 600  # a lab's spread changes with its builds, which take longer
+# attempt -> (place in its campaign, layout)
+Builds = Mapping[int, tuple[int, int]]
+# a lab's spread changes with its builds, which take longer
+KEPT_S = 600
 NEWEST = 100
-RATES = ("iops", "one.fsync.ops", "bandwidth")  # of a point the first that it has
+# of a point the first that it has
+RATES = ("iops", "one.fsync.ops", "bandwidth")
 # Two builds' luck cancels where both measure enough: 2 and 1, 3 and 2 repeats do, 3 and 1 do not.
 SHARED = 1.75
 

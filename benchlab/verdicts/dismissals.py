@@ -51,9 +51,12 @@ class Look(StrEnum):
     """Look of an answer by what was said to it."""
 
     PLAIN = "plain"
-    FOLDED = "folded"  # with who, when and why, and a way back
-    AGAIN = "again"  # in sight, with what it said when it was dismissed
-    TAKEN_BACK = "taken back"  # in sight, with why
+    # with who, when and why, and a way back
+    FOLDED = "folded"
+    # in sight, with what it said when it was dismissed
+    AGAIN = "again"
+    # in sight, with why
+    TAKEN_BACK = "taken back"
     LEFT_OUT = "left out"
 
 

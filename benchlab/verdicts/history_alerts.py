@@ -24,11 +24,14 @@ from benchlab.runs.models import Attempt
 from benchlab.runs.states import Outcome
 from benchlab.team.guests import Guest
 
-LEAST = 10  # runs of one set-up: fewer tell nothing (docs/method.md)
-MOST = 200  # set-ups of a campaign that are looked at, those with most runs
+# runs of one set-up: fewer tell nothing (docs/method.md)
+LEAST = 10
+# set-ups of a campaign that are looked at, those with most runs
+MOST = 200
 CHANGE, STANDS_OUT = "change", "stands_out"
 
-Alert = tuple[int, str, Told]  # (run, kind, what is told of it)
+# (run, kind, what is told of it)
+Alert = tuple[int, str, Told]
 
 
 def look(campaign: Campaign) -> None:

@@ -15,10 +15,14 @@ from benchlab.verdicts.settings_apart import AS_IT_IS, Apart, apart
 
 FACTORS = ("Layout", "Settings", "Host", "Moment", "Scheduler", "Point")
 POINT = FACTORS.index("Point")
-BUILT = 4  # of them, the first: their levels are built, or follow each other, so drift and luck are in what they do
-SHOWN = 8  # on a page
-MOST_LINKED = 500  # runs that a link names
-NAMED = 3  # levels that a sentence names, before it counts
+# of them, the first: their levels are built, or follow each other, so drift and luck are in what they do
+BUILT = 4
+# on a page
+SHOWN = 8
+# runs that a link names
+MOST_LINKED = 500
+# levels that a sentence names, before it counts
+NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,8 @@ def _cells(lines: Sequence[Group], names: Apart, metric: str) -> _Cells:
 
 def _apart(found: Sequence[Group]) -> Apart:
     """One query, where there are several layouts."""
-    names = {line.topology: line.topology_name for line in found}  # as who sees them may read them
+    # as who sees them may read them
+    names = {line.topology: line.topology_name for line in found}
     if len(names) < 2:
         return {}
     rows = Topology.objects.filter(pk__in=names).values_list("pk", "stack", "stages")

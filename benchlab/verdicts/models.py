@@ -13,7 +13,8 @@ from benchlab.campaigns.models import Campaign
 from benchlab.findings.models import Dismissible
 from benchlab.team.models import OwnedQuerySet
 
-Said = Mapping[str, tuple[str, float]]  # line -> (verdict, ratio to the baseline)
+# line -> (verdict, ratio to the baseline)
+Said = Mapping[str, tuple[str, float]]
 
 
 class DismissedAnswer(Dismissible):

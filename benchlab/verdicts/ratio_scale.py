@@ -10,12 +10,17 @@ from math import log
 
 from benchlab.analysis.verdicts import Verdict
 
-WIDTH = 240  # of the drawing, in its own units
+# of the drawing, in its own units
+WIDTH = 240
 LEFT, RIGHT = 12, 228
-APART = 34  # of the middles of two labels
-MOST = 1000.0  # an interval beyond that says nothing, and would leave no room for what does
-ROOM = 0.06  # of the scale, beyond what is shown
-NARROW = log(1.25)  # a scale is never shorter: a difference of 1 % must look like one
+# of the middles of two labels
+APART = 34
+# an interval beyond that says nothing, and would leave no room for what does
+MOST = 1000.0
+# of the scale, beyond what is shown
+ROOM = 0.06
+# a scale is never shorter: a difference of 1 % must look like one
+NARROW = log(1.25)
 # Values that labels may have, times a power of ten; the first for a scale that is as wide as there is.
 STEPS = (
     (0.01, 1.0, 100.0),

@@ -18,7 +18,8 @@ from benchlab.verdicts.answers import Answer, Row, sweep_of
 from benchlab.web.units import si
 
 LOWER = "lower"
-HARDLY = 1.0005  # below it a difference would be told as 0.0 %
+# below it a difference would be told as 0.0 %
+HARDLY = 1.0005
 
 
 @dataclass(frozen=True, slots=True)

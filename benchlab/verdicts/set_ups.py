@@ -22,7 +22,8 @@ log = logging.getLogger(__name__)
 
 # From the worst: how a line stands to the others is how it stands to the one that it is worst told from.
 ORDERS = (Order.UNTOLD, Order.ONE_AFTER_OTHER, Order.ABBA, Order.INTERLEAVED)
-AT_ONCE = 20  # campaigns of a sweep: what a new version finds of an old lab comes bit by bit
+# campaigns of a sweep: what a new version finds of an old lab comes bit by bit
+AT_ONCE = 20
 
 
 def sweep(among: Iterable[int] | None = None) -> None:
@@ -37,7 +38,8 @@ def sweep(among: Iterable[int] | None = None) -> None:
 def _look(campaign: Campaign) -> None:
     """A fault of ours is told once, and not each time that somebody sweeps: `manage.py reparse` looks again."""
     at, began = storing.results(campaign), timezone.now()
-    if campaign.source == Campaign.Source.MEASURED:  # a message may have been lost
+    # a message may have been lost
+    if campaign.source == Campaign.Source.MEASURED:
         storing.attempts(storing.succeeded(campaign).values_list("pk", flat=True))
     try:
         of_campaign(campaign)

@@ -8,12 +8,15 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-TUNING = "tuning"  # the layer that builds nothing
-UNSET: tuple[Any, ...] = (None, "", -1, [], ())  # as its options leave a setting alone
+# the layer that builds nothing
+TUNING = "tuning"
+# as its options leave a setting alone
+UNSET: tuple[Any, ...] = (None, "", -1, [], ())
 AS_IT_IS = "as the host has them"
 
 Layers = Sequence[Mapping[str, Any]]
-Apart = Mapping[int, tuple[str, str]]  # topology -> (layout, settings)
+# topology -> (layout, settings)
+Apart = Mapping[int, tuple[str, str]]
 
 
 def apart(told: Mapping[int, tuple[str, Layers, Layers]]) -> Apart:

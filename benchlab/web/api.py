@@ -36,7 +36,9 @@ from benchlab.web import conflicts, deleted_pages, filters, unknown_fields
 from benchlab.web.idempotency.once import HEADER as IDEMPOTENCY
 from benchlab.web.idempotency.once import Once
 from benchlab.web.problem import KIND
-from benchlab.web.problem import Problem as Problem  # what every view names
+
+# what every view names
+from benchlab.web.problem import Problem as Problem
 from benchlab.web.rendering import Json
 from benchlab.web.sparse_fields import FIELDS, leave, sparse
 
@@ -62,7 +64,8 @@ def problem(error: Exception, context: dict[str, Any]) -> Response | None:
     """Every refusal as a Problem. What is not a refusal stays an exception (and a 500)."""
     if isinstance(error, DjangoValidationError):
         error = ValidationError(messages(error))
-    if isinstance(error, RecursionError):  # the JSON parser's, thousands of brackets deep
+    # the JSON parser's, thousands of brackets deep
+    if isinstance(error, RecursionError):
         error = ParseError("The JSON is nested too deeply.")
     if said := conflicts.words(error):
         error = Conflict(said)
@@ -226,10 +229,12 @@ class Nowhere(APIView):
 class Owned(viewsets.GenericViewSet[M]):
     """Rows of the user's teams and no others: deny by default."""
 
-    takes_fields = True  # where `fields` may choose (sparse_fields.py)
+    # where `fields` may choose (sparse_fields.py)
+    takes_fields = True
     # Whether the reference library has such rows: read by id, as part of a campaign that is named, with ?library=true
     library = False
-    once: Once | None = None  # of a POST with an Idempotency-Key
+    # of a POST with an Idempotency-Key
+    once: Once | None = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Refuse who may not touch the row before the request's body is looked at."""
@@ -301,12 +306,14 @@ class Owned(viewsets.GenericViewSet[M]):
 class OneAnswer(Owned[M]):
     """View whose answer comes whole: no pages, no order, and no filters but its own parameters."""
 
-    archives = False  # a property of the others
+    # a property of the others
+    archives = False
 
     pagination_class = None
     filter_backends = ()
     ordering_fields = ()
-    answers_whole = True  # benchlab/web/schema.py
+    # benchlab/web/schema.py
+    answers_whole = True
 
 
 def _unless_known(request: Request, response: HttpResponseBase) -> HttpResponseBase:
@@ -323,4 +330,5 @@ class ReadOnly(mixins.ListModelMixin, mixins.RetrieveModelMixin, Owned[M]):
     """List and detail."""
 
     ordering_fields: Any = ["id"]
-    ordering: Any = ["-id"]  # newest first
+    # newest first
+    ordering: Any = ["-id"]

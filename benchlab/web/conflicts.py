@@ -15,9 +15,11 @@ from django.shortcuts import render
 from django.utils.deprecation import MiddlewareMixin
 
 UNIQUE, REFERENCE = "23505", "23503"
-AGAIN = ("40001", "40P01")  # serialization failure, deadlock: the other one was let through
+# serialization failure, deadlock: the other one was let through
+AGAIN = ("40001", "40P01")
 KEY = re.compile(r"^Key \((?P<columns>.+?)\)=")
-OWNERS = ("team_id", "user_id", "by_id")  # whose it is, everybody knows
+# whose it is, everybody knows
+OWNERS = ("team_id", "user_id", "by_id")
 
 
 class Clashes(MiddlewareMixin):

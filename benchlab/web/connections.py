@@ -259,7 +259,8 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _header_is_late(self) -> None:
         self._read_timer = None
-        if self._is_answering:  # the next request's header waits for the answer to this one
+        # the next request's header waits for the answer to this one
+        if self._is_answering:
             self._limit_header()
         else:
             self._refuse(HTTPStatus.REQUEST_TIMEOUT)

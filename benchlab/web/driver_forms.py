@@ -166,7 +166,8 @@ def _initial(spec: Spec, value: Any, sweep: bool) -> Any:
     if isinstance(value, bool) or value is None:
         return value
     if spec.metadata.get("choices") and not sweep:
-        return value  # one of a list, whatever the list calls it
+        # one of a list, whatever the list calls it
+        return value
     if isinstance(value, list | tuple):
         # A list is a sweep's values; a tuple option holds lines.
         lines = "tuple" in str(spec.type)

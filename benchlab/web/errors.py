@@ -18,7 +18,8 @@ from psycopg_pool import PoolTimeout
 from redis import exceptions as redis
 
 RETRY_S = 5
-PAGES = ("/api/docs/", "/api/token/")  # for people, though the API's addresses begin so
+# for people, though the API's addresses begin so
+PAGES = ("/api/docs/", "/api/token/")
 BROKEN = "BenchLab itself failed. See the server's log."
 # What log-ins are counted in: without a count nobody's password may be tried.
 NO_BROKER = (

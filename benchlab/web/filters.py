@@ -18,9 +18,12 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.filters import BaseFilterBackend, OrderingFilter
 from rest_framework.request import Request
 
-MOST_WORDS = 30  # that a refusal lists
-NEWEST = 5000  # rows whose words it knows
-GREATEST = 2**63 - 1  # PostgreSQL's bigint: a larger number would be an error of the server's
+# that a refusal lists
+MOST_WORDS = 30
+# rows whose words it knows
+NEWEST = 5000
+# PostgreSQL's bigint: a larger number would be an error of the server's
+GREATEST = 2**63 - 1
 SHARED = ("page", "page_size", "cursor", "ordering", "fields")
 LIBRARY = "library"
 ARCHIVED = "archived"
@@ -48,7 +51,8 @@ class Whole(django_filters.NumberFilter):  # type: ignore[misc]  # untyped libra
     field_class = WholeField
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        for name in ("queryset", "to_field_name"):  # what django-filter gives to a choice of rows
+        # what django-filter gives to a choice of rows
+        for name in ("queryset", "to_field_name"):
             kwargs.pop(name, None)
         super().__init__(*args, min_value=0, max_value=GREATEST, **kwargs)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Container
 
-LONGEST = 100  # characters of a name
+# characters of a name
+LONGEST = 100
 
 
 def copy_name(name: str) -> str:

@@ -62,6 +62,7 @@ def require_free(path: Path) -> None:
             probe.connect(str(path))
         except (ConnectionRefusedError, FileNotFoundError):
             return
-        except TimeoutError:  # it listens, and is busy
+        except TimeoutError:
+            # it listens, and is busy
             pass
     raise OSError(errno.EADDRINUSE, "another server listens there", str(path))

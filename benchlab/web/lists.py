@@ -19,13 +19,17 @@ from benchlab.web.filters import ARCHIVED, none_of, shortened
 from benchlab.web.natural import Natural, natural
 
 M = TypeVar("M", bound=Model)
-R = TypeVar("R")  # what a list has of its rows
+# what a list has of its rows
+R = TypeVar("R")
 T = TypeVar("T")
-LONGEST = 200  # characters of what is looked for
+# characters of what is looked for
+LONGEST = 200
 MOST_WORDS = 8
-FEW = 12  # rows to tick that one sees at a glance; more are found by words
+# rows to tick that one sees at a glance; more are found by words
+FEW = 12
 SORT, FIND, PAGE = "sort", "q", "page"
-AWAY = (PAGE, "cursor")  # of another order, or of other rows
+# of another order, or of other rows
+AWAY = (PAGE, "cursor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,8 @@ class Head:
     url: str = ""
     sort: str = ""
     css: str = ""
-    more: str = ""  # a second line
+    # a second line
+    more: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +67,13 @@ class Listed(Generic[R]):
     heads: list[Head]
     text: str
     kept: list[tuple[str, str]]
-    query: str  # of the address without a page: "&sort=name&q=a"
+    # of the address without a page: "&sort=name&q=a"
+    query: str
     clear: str
-    place: str = ""  # where on its page the list is: "#disks"; "" at its beginning
-    field: str = FIND  # the parameter that filters it
+    # where on its page the list is: "#disks"; "" at its beginning
+    place: str = ""
+    # the parameter that filters it
+    field: str = FIND
 
 
 def kept(request: HttpRequest, rows: OwnedQuerySet[M]) -> OwnedQuerySet[M]:
@@ -262,7 +270,8 @@ def _order(rows: QuerySet[M], column: By, sort: str) -> list[Any]:
 
 
 def _always_known(rows: QuerySet[M], term: Any) -> bool:
-    name = getattr(term, "name", "")  # of a column; what is computed has none
+    # of a column; what is computed has none
+    name = getattr(term, "name", "")
     try:
         return bool(name) and not rows.model._meta.get_field(name).null
     except FieldDoesNotExist:

@@ -6,7 +6,8 @@ import re
 
 from django.db.models import Func, TextField
 
-DIGITS = 12  # a number is filled up to that many; longer ones are compared as they are written
+# a number is filled up to that many; longer ones are compared as they are written
+DIGITS = 12
 FILLED = "regexp_replace(lower({}), '(\\d+)', '" + "0" * (DIGITS - 1) + "\\1', 'g')"
 TEMPLATE = f"regexp_replace({FILLED}, '0*(\\d{{{{{DIGITS}}}}})(?!\\d)', '\\1', 'g')"
 

@@ -55,7 +55,8 @@ def observed(get_response: Answer) -> Answer:
 def route_class(request: HttpRequest) -> str:
     """One of a few: addresses have ids in them, and strangers make up others."""
     match = request.resolver_match
-    if match is None:  # also what an outer middleware answers, such as files
+    # also what an outer middleware answers, such as files
+    if match is None:
         return "static" if request.path_info.startswith("/static/") else "none"
     if request.path_info.startswith("/api/"):
         return "api"

@@ -7,7 +7,8 @@ from typing import Any
 
 from django.core.paginator import Paginator
 
-REACH = 2_000  # rows: to step over more, or to count more, takes longer than people wait
+# rows: to step over more, or to count more, takes longer than people wait
+REACH = 2_000
 
 
 class Bounded(Paginator):  # type: ignore[type-arg]  # it is generic for mypy only

@@ -10,7 +10,8 @@ from rest_framework.renderers import JSONRenderer
 
 
 class Json(JSONRenderer):
-    ensure_ascii = True  # else half of a character, which a refusal repeats, could not be sent
+    # else half of a character, which a refusal repeats, could not be sent
+    ensure_ascii = True
 
     def render(
         self,
@@ -23,5 +24,6 @@ class Json(JSONRenderer):
             return super().render(data, accepted_media_type, wish)
         try:
             return orjson.dumps(data, default=self.encoder_class().default)
-        except orjson.JSONEncodeError:  # a number beyond 64 bits, half of a character
+        except orjson.JSONEncodeError:
+            # a number beyond 64 bits, half of a character
             return super().render(data, accepted_media_type, wish)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-DIGITS = 18  # what PostgreSQL's bigint holds of any of them
+# what PostgreSQL's bigint holds of any of them
+DIGITS = 18
 
 
 def row_id(text: str | None) -> int | None:

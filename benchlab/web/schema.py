@@ -125,7 +125,8 @@ def rate_limits(result: dict[str, Any], **given: Any) -> dict[str, Any]:
 
 
 def _or_some(whole: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
-    if "$ref" not in whole:  # done: another list has the same rows
+    # done: another list has the same rows
+    if "$ref" not in whole:
         return whole
     name = whole["$ref"].rpartition("/")[2]
     known[f"Some{name}"] = {key: part for key, part in known[name].items() if key != "required"}

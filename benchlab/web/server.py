@@ -80,7 +80,8 @@ def main(words: Sequence[str] | None = None) -> int:
         ws="none",
         lifespan="off",
         access_log=False,
-        log_config=None,  # the settings have it
+        # the settings have it
+        log_config=None,
         timeout_graceful_shutdown=options.grace,
     )
     server = Server(config)

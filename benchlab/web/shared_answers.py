@@ -21,8 +21,10 @@ from benchlab.team import current_roles
 
 MOST_BYTES = 8 << 20
 MANY = 200
-LONGEST = 2000  # characters of an address: keys are kept, too
-ANY = float("-inf")  # `since` of what never changes
+# characters of an address: keys are kept, too
+LONGEST = 2000
+# `since` of what never changes
+ANY = float("-inf")
 
 Told = TypeVar("Told", str, bytes)
 
@@ -64,7 +66,8 @@ class Answers(Generic[Told]):
                 began = time.monotonic()
                 try:
                     one.answer, one.began = make(), began
-                finally:  # the key of an answer that fails stands there, too
+                finally:
+                    # the key of an answer that fails stands there, too
                     self._trim()
             return one.answer
 

@@ -43,7 +43,8 @@ def served(get_response: Answer) -> Answer:
     """Middleware: servestatic's files. Its own is a coroutine, for which each page would change threads four times."""
 
     async def never(request: HttpRequest) -> HttpResponseBase:
-        raise NotImplementedError  # it is not asked about pages
+        # it is not asked about pages
+        raise NotImplementedError
 
     files = ServeStaticMiddleware(never)
 

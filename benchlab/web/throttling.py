@@ -24,7 +24,8 @@ from rest_framework.throttling import BaseThrottle
 from benchlab.team.models import ApiToken
 from benchlab.web.errors import RETRY_S
 
-if TYPE_CHECKING:  # rest_framework.views itself imports this module
+# rest_framework.views itself imports this module
+if TYPE_CHECKING:
     from rest_framework.request import Request
     from rest_framework.views import APIView
 
@@ -146,7 +147,8 @@ def counted(key: str) -> int:
     try:
         cache.add(key, 0, 2 * MINUTE)
         return int(cache.incr(key))
-    except ValueError:  # it was thrown away between the two
+    except ValueError:
+        # it was thrown away between the two
         return 0
     except RedisError as error:
         log.warning("each web process counts the API's requests by itself: %s", error)

@@ -22,7 +22,8 @@ def si(value: float | None, unit: str = "") -> str:
         return f"{_three(value)} %"
     word = UNIT_WORDS.get(unit, unit)
     if unit == "1" and 1e3 <= abs(value) < math.inf:
-        return f"{value:,.0f}".replace(",", "\u202f")  # a count: every digit
+        # a count: every digit
+        return f"{value:,.0f}".replace(",", "\u202f")
     if not math.isfinite(value) or value == 0 or unit == "1":
         return f"{value:.3g} {word}".strip()
     scale, prefix = next(((s, p) for s, p in SI if abs(value) >= s), SI[-1])

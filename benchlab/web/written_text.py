@@ -6,7 +6,8 @@ import re
 
 from django.core.exceptions import ValidationError
 
-MOST_TEXT = 10_000  # characters
+# characters
+MOST_TEXT = 10_000
 # Would change how the text around them reads; half of a character cannot be stored.
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 

@@ -23,7 +23,8 @@ from agents.ssh import loop
 from benchlab import log_context
 from benchlab.workers.tally import tally
 
-SENT_AT = "benchlab_sent_at"  # a message's header: seconds since the epoch
+# a message's header: seconds since the epoch
+SENT_AT = "benchlab_sent_at"
 OUTCOMES = {"SUCCESS": "succeeded", "FAILURE": "failed", "RETRY": "retried"}
 
 # Of the task that runs in this thread, in seconds since the epoch: when its message was sent, when it began; 0: none.

@@ -29,7 +29,8 @@ class Gathered:
             try:
                 self._work(some)
             except BaseException:
-                self._busy = False  # what came meanwhile goes with the next one that is added
+                # what came meanwhile goes with the next one that is added
+                self._busy = False
                 raise
 
     def _next(self) -> list[int]:

@@ -30,15 +30,23 @@ class Lock(IntEnum):
     All begin with "bl", which keeps them apart from other programs' locks in the same database.
     """
 
-    LAYOUT = 0x626C  # being stepped
-    ATTEMPT = 0x626D  # whose console a process of ours plays (dynamo_player.py)
-    PLANNED_HOST = 0x626E  # read for the plans of its drafts (previews.py)
-    CHROMIUM = 0x626F  # the one that makes files of reports (benchlab/sharing/made_reports.py)
-    SET_UPS = 0x6270  # of a campaign, being looked at (benchlab/verdicts/set_ups.py)
+    # being stepped
+    LAYOUT = 0x626C
+    # whose console a process of ours plays (dynamo_player.py)
+    ATTEMPT = 0x626D
+    # read for the plans of its drafts (previews.py)
+    PLANNED_HOST = 0x626E
+    # the one that makes files of reports (benchlab/sharing/made_reports.py)
+    CHROMIUM = 0x626F
+    # of a campaign, being looked at (benchlab/verdicts/set_ups.py)
+    SET_UPS = 0x6270
     HOST_TASK = 0x6271
-    SEATS = 0x6272  # of host tasks, being given
-    INSTALLATION = 0x6273  # being advanced
-    WORKER = 0x6274  # that lives
+    # of host tasks, being given
+    SEATS = 0x6272
+    # being advanced
+    INSTALLATION = 0x6273
+    # that lives
+    WORKER = 0x6274
 
 
 # Its subselect: the keys of other databases of the same server are others'

@@ -23,7 +23,8 @@ class Memory(Generic[V]):
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
-        value = self._make(key)  # two at a time may make it, and none waits for the other's query
+        # two at a time may make it, and none waits for the other's query
+        value = self._make(key)
         self.put(key, value)
         return value
 

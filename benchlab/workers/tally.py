@@ -35,7 +35,8 @@ FORGOTTEN_S = 600.0
 # Upper bounds of the histograms' buckets, in seconds.
 BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 INFINITE = "+Inf"
-MOST_SERIES = 3000  # of one process, whatever it is asked to count
+# of one process, whatever it is asked to count
+MOST_SERIES = 3000
 SUM = "sum"
 
 # A metric's name, its labels' values, and of a histogram a bucket's bound or SUM.
@@ -138,7 +139,8 @@ class Process:
 
     name: str
     role: str
-    at: float  # seconds since the epoch
+    # seconds since the epoch
+    at: float
     gauges: Mapping[str, float]
 
 

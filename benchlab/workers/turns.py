@@ -25,15 +25,19 @@ from benchlab.workers.tally import tally
 
 log = logging.getLogger(__name__)
 
-IDLE_S = 60.0  # then a thread closes its connection to the database
+# then a thread closes its connection to the database
+IDLE_S = 60.0
 
 
 class Kind(IntEnum):
     """In this order."""
 
-    CAME = 0  # a result
-    PUT_OFF = 1  # what follows one
-    ASKED = 2  # by a message
+    # a result
+    CAME = 0
+    # what follows one
+    PUT_OFF = 1
+    # by a message
+    ASKED = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +162,8 @@ class Turns:
             kind, work, team = found
             begun, outcome = time.time(), "done"
             try:
-                close_old_connections()  # as Celery does around a task
+                # as Celery does around a task
+                close_old_connections()
                 work.do(work.pk)
             except Error as error:
                 outcome = "no_database"
@@ -192,7 +197,8 @@ class Turns:
         try:
             close_old_connections()
             team = work.team(work.pk)
-        except Exception as error:  # a database that is away; it is asked for again
+        except Exception as error:
+            # a database that is away; it is asked for again
             log.warning("%s: its team cannot be looked up: %s", work.pk, error)
             with self._changed:
                 self._waiting.discard(work.key)
@@ -257,4 +263,5 @@ def _count(work: Work, outcome: str, begun: float) -> None:
     tally.took("work_seconds", name, seconds=max(0.0, now - begun))
 
 
-turns = Turns()  # of what talks to hosts
+# of what talks to hosts
+turns = Turns()

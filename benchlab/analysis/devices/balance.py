@@ -17,21 +17,31 @@ from benchlab.analysis.buckets import Numbers
 
 Array = NDArray[np.float64]
 
-WORK = 0.90  # of the bytes: carried by those who do the work
-SAME, OFTEN, LEAST = 0.80, 0.80, 5  # of a window's bytes; of the windows; windows
-TELLS = 10  # windows: fewer tell little of a run's own swing
-ACTIVE = (0.1, 4.0)  # times the median window
-EVEN = 0.15  # coefficient of variation
-EACH = 5  # operations a member and window, below which chance alone picks few members
-MATTERS = 0.10  # of what the same disks move the other way: less is strays, of metadata say
-SMALLEST = 512  # B that an operation moves, unless it is a flush
+# of the bytes: carried by those who do the work
+WORK = 0.90
+# of a window's bytes; of the windows; windows
+SAME, OFTEN, LEAST = 0.80, 0.80, 5
+# windows: fewer tell little of a run's own swing
+TELLS = 10
+# times the median window
+ACTIVE = (0.1, 4.0)
+# coefficient of variation
+EVEN = 0.15
+# operations a member and window, below which chance alone picks few members
+EACH = 5
+# of what the same disks move the other way: less is strays, of metadata say
+MATTERS = 0.10
+# B that an operation moves, unless it is a flush
+SMALLEST = 512
 
 
 class Spread(StrEnum):
-    FEW = "few"  # k of n do the work
+    # k of n do the work
+    FEW = "few"
     EVEN = "even"
     UNEVEN = "uneven"
-    IN_TURN = "in turn"  # even over the run, few members at a time
+    # even over the run, few members at a time
+    IN_TURN = "in turn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +49,13 @@ class Balance:
     """`doers`: indexes of the fewest members that carry 90 % of the bytes, the busiest first."""
 
     spread: Spread
-    shares: tuple[float, ...]  # of the bytes, by member
+    # of the bytes, by member
+    shares: tuple[float, ...]
     doers: tuple[int, ...]
     variation: float
     windows: int
-    averaged: bool  # of one report that is itself an average
+    # of one report that is itself an average
+    averaged: bool
 
     @property
     def told(self) -> bool:
@@ -67,7 +79,8 @@ def of_samples(
     if moved.ndim != 2 or len(moved) < 2:
         return None
     done = np.nansum(np.asarray(rates, dtype=float) * np.asarray(lengths, dtype=float))
-    operations = min(float(done), float(np.nansum(moved)) / SMALLEST)  # flushes moved none of it
+    # flushes moved none of it
+    operations = min(float(done), float(np.nansum(moved)) / SMALLEST)
     across = np.asarray(beside, dtype=float)
     if across.size and np.nansum(moved) < MATTERS * np.nansum(across * np.asarray(lengths)):
         return None
@@ -105,7 +118,8 @@ def balance(
 
 def _active(moved: Array) -> NDArray[np.bool_]:
     """Windows in which all members are known and about as much was moved as in the others."""
-    totals = moved.sum(axis=0)  # NaN where a member is not known
+    # NaN where a member is not known
+    totals = moved.sum(axis=0)
     known = totals[totals > 0]
     if not known.size:
         return np.zeros(totals.shape, dtype=bool)
@@ -149,7 +163,8 @@ def _swing(moved: Array) -> float:
     if not squares:
         return 0.0
     told = float((rest[:, 1:] * rest[:, :-1]).sum()) / squares
-    rho = min(0.8, max(0.0, told + (1 + 3 * told) / windows))  # of few windows it is seen too small
+    # of few windows it is seen too small
+    rho = min(0.8, max(0.0, told + (1 + 3 * told) / windows))
     degrees = (members - 1) * (windows - 1)
     mean = squares / (windows - 1) / windows * (1 + rho) / (1 - rho)
     swing: float = sqrt(members * mean * chance(members) / (members - 1)) * (1 + 4 / degrees)

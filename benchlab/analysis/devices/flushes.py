@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SECTOR = 512  # B
+# B
+SECTOR = 512
 
 
 @dataclass(frozen=True, slots=True)

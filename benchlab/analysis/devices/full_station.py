@@ -17,10 +17,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite
 
-STILL_GAINS = 0.15  # of the last doubling: the knee's 5 %, and 10 % for noise
-BUSY = 0.90  # of the busiest core, or of the tool's own thread
-AT_DEVICES, ELSEWHERE = 0.50, 0.25  # of the additional outstanding I/Os
-ONE = 0.70  # of what queues at the devices: then it is that one's
+# of the last doubling: the knee's 5 %, and 10 % for noise
+STILL_GAINS = 0.15
+# of the busiest core, or of the tool's own thread
+BUSY = 0.90
+# of the additional outstanding I/Os
+AT_DEVICES, ELSEWHERE = 0.50, 0.25
+# of what queues at the devices: then it is that one's
+ONE = 0.70
 
 
 class Full(StrEnum):
@@ -42,7 +46,8 @@ class Deepest:
     requests in flight at the volume on top, likewise.
     """
 
-    depth: int  # outstanding I/Os
+    # outstanding I/Os
+    depth: int
     iops: float
     queues: Mapping[str, float]
     cpu: float | None = None
@@ -55,10 +60,12 @@ class FullStation:
     None where nobody looked. `device`: the one where most do."""
 
     full: Full
-    gain: float  # IOPS at the deepest over its half, less 1
+    # IOPS at the deepest over its half, less 1
+    gain: float
     queued: float
     cpu: float | None
-    depth: int  # the deepest
+    # the deepest
+    depth: int
     device: str = ""
     inside: float | None = None
 

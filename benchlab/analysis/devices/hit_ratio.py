@@ -10,7 +10,8 @@ import numpy as np
 
 from benchlab.analysis.buckets import Numbers
 
-LEAST = 1024.0  # B/s read from cache and backing disks together
+# B/s read from cache and backing disks together
+LEAST = 1024.0
 
 
 def of_requests(hits: Numbers, misses: Numbers, lengths: Numbers) -> float | None:

@@ -13,7 +13,8 @@ from benchlab.analysis.findings._stacks import IDLE, copies_of
 
 WORD = {"read": "bytes read", "write": "bytes written"}
 PARITY = {"raidz": 1, "raidz1": 1, "raidz2": 2, "raidz3": 3}
-UNTOLD = 2  # copies of a mirror of which nobody told how many
+# copies of a mirror of which nobody told how many
+UNTOLD = 2
 MD_PARITY = {4: 1, 5: 1, 6: 2}
 
 
@@ -66,7 +67,8 @@ def balances(run: Run, way: str) -> tuple[Shared, ...]:
     return _balances(_This(run), way)
 
 
-@lru_cache(maxsize=2)  # the two ways of one run
+# the two ways of one run
+@lru_cache(maxsize=2)
 def _balances(this: _This, way: str) -> tuple[Shared, ...]:
     return tuple(_each_balance(this.run, way))
 

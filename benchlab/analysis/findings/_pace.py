@@ -21,10 +21,12 @@ class Pace:
     """Known intervals of one measured window, in order; at least one. `alone`: there is no other window."""
 
     window: str
-    of: str  # "IOPS, by the tool"
+    # "IOPS, by the tool"
+    of: str
     unit: str
     values: Array
-    spans: Array  # s
+    # s
+    spans: Array
     alone: bool
 
     @property
@@ -93,7 +95,8 @@ def _summed(tracks: Sequence[Track], window: Window) -> tuple[Array, Array]:
     same = [one for one in tracks if len(one.times) == len(first.times)]
     ends, spans = np.asarray(first.times, dtype=float), np.asarray(first.spans(), dtype=float)
     if len(same) < len(tracks):
-        return np.array([]), np.array([])  # what is missing would pose as a change
+        # what is missing would pose as a change
+        return np.array([]), np.array([])
     values = np.sum([np.asarray(one.values, dtype=float) for one in same], axis=0)
     inside = (ends - spans >= window.start - NEAR) & (ends <= window.end + NEAR)
     inside &= np.isfinite(values) & (spans > 0)

@@ -36,9 +36,11 @@ FIGURES: Mapping[str, str] = {
 }
 SURE, SURE_APART = 1.10, 1.15
 WORST = (Order.UNTOLD, Order.ONE_AFTER_OTHER, Order.ABBA, Order.INTERLEAVED)
-SPARE = ("cache", "log")  # uses of disks that hold nothing of their own
+# uses of disks that hold nothing of their own
+SPARE = ("cache", "log")
 CACHES = ("bcache", "flashcache", "lvm_cache")
-SIZES = ("size", "stripes", "width")  # what says how large, and not what
+# what says how large, and not what
+SIZES = ("size", "stripes", "width")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,8 @@ class Pair:
     second: Line
     figure: str
     held: Comparison
-    over: Verdict  # all depths that both have
+    # all depths that both have
+    over: Verdict
 
     @property
     def about(self) -> str:
@@ -140,7 +143,8 @@ class Pair:
         if self.over.values is None:
             return {"ratio": ratio}
         both = zip((self.first, self.second), self.over.values, strict=True)
-        [depth] = self.held.points  # both means are there where there is but one
+        # both means are there where there is but one
+        [depth] = self.held.points
         first, second = (
             Number(
                 value,

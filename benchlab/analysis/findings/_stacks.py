@@ -6,14 +6,18 @@ from math import isnan
 
 from benchlab.analysis.evidence import Layer, Run
 
-STRAIGHT = {"raw", "partition", "dm_crypt", "tuning"}  # one byte asked for is one byte of one disk
-MIRRORS = {1, 10}  # md levels whose members hold the same, without parity to be read first
+# one byte asked for is one byte of one disk
+STRAIGHT = {"raw", "partition", "dm_crypt", "tuning"}
+# md levels whose members hold the same, without parity to be read first
+MIRRORS = {1, 10}
 OFF = ("", "off", "no", "none", "false")
 PACKING = ("compression", "dedup", "deduplication")
 CACHES = {"bcache", "flashcache", "lvm_cache", "zpool", "zfs", "zvol"}
-HELD_BACK = ("rate", "think")  # how options begin by which a tool holds itself back
+# how options begin by which a tool holds itself back
+HELD_BACK = ("rate", "think")
 NO = (None, False, 0, "", "0")
-IDLE = {"spare"}  # uses of disks that carry nothing while all is well
+# uses of disks that carry nothing while all is well
+IDLE = {"spare"}
 
 
 def held_back(run: Run) -> str:
@@ -74,7 +78,8 @@ def copies_of(one: Layer) -> int | None:
     if (one.kind, one.options.get("type")) == ("lvm", "mirror") or (one.kind, level) == ("md", 1):
         return len(one.uses.get("data", ())) or None
     if (one.kind, level) == ("md", 10):
-        told = layout[1:] if layout else "2"  # n2 is md's own choice
+        # n2 is md's own choice
+        told = layout[1:] if layout else "2"
         return int(told) if told.isdigit() else None
     if (one.kind, layout) == ("zpool", "mirror"):
         width = one.options.get("width") or 2

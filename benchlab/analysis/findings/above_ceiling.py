@@ -13,8 +13,10 @@ from benchlab.analysis.formats import rate
 LABEL = "More than the disks can do"
 METHOD = "Findings"
 
-ABOVE = 1.05  # times the sum over the disks: below it is rounding of data sheets
-OF_ALL = ("iops", "bandwidth", "read.bandwidth", "write.bandwidth")  # not of one test of several
+# times the sum over the disks: below it is rounding of data sheets
+ABOVE = 1.05
+# not of one test of several
+OF_ALL = ("iops", "bandwidth", "read.bandwidth", "write.bandwidth")
 
 
 @dataclass(frozen=True, slots=True)

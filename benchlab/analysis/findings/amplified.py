@@ -13,9 +13,12 @@ from benchlab.analysis.formats import names, rate
 LABEL = "The disks move more than the tool"
 METHOD = "Findings"
 
-MORE = 1.5  # times what the layout itself makes of a byte
-LEAST = 1 << 20  # B/s of the tool's
-ENOUGH = 3  # samples
+# times what the layout itself makes of a byte
+MORE = 1.5
+# B/s of the tool's
+LEAST = 1 << 20
+# samples
+ENOUGH = 3
 
 
 def applies(run: Run) -> list[Finding]:

@@ -10,10 +10,14 @@ from benchlab.analysis.formats import rate, share
 LABEL = "Buffered"
 METHOD = "Findings"
 
-LATER = 0.10  # of what it wrote, not on the disks while it measured
-LEAST = 1 << 20  # B/s
-ENOUGH = 5  # intervals
-FITS = 0.5  # of the memory
+# of what it wrote, not on the disks while it measured
+LATER = 0.10
+# B/s
+LEAST = 1 << 20
+# intervals
+ENOUGH = 5
+# of the memory
+FITS = 0.5
 FLUSHES = (
     "fsync",
     "fdatasync",

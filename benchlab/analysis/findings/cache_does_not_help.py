@@ -13,7 +13,8 @@ LABEL = "The cache does not help"
 METHOD = "Findings"
 
 CACHE = ("cache",)
-HELPS = 1.05  # single repeats: from here on there is nothing to say
+# single repeats: from here on there is nothing to say
+HELPS = 1.05
 
 
 def compares(lines: Sequence[Line]) -> list[Finding]:

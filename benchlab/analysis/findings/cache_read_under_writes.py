@@ -14,9 +14,12 @@ from benchlab.analysis.formats import names, rate
 LABEL = "The cache is read under writes"
 METHOD = "Findings"
 
-SHARE = 0.10  # of what is written to it: less is metadata
-LEAST = 1 << 20  # B/s
-SAME = 0.20  # what is read and what is written behind differ by so much at most: it is copied
+# of what is written to it: less is metadata
+SHARE = 0.10
+# B/s
+LEAST = 1 << 20
+# what is read and what is written behind differ by so much at most: it is copied
+SAME = 0.20
 
 
 def applies(run: Run) -> list[Finding]:

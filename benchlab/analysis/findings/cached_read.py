@@ -10,8 +10,10 @@ from benchlab.analysis.formats import rate, share
 LABEL = "Read from a cache"
 METHOD = "Findings"
 
-SHARE = 0.5  # of what was read, from the disks: below it the figure is the cache's and not theirs
-LEAST = 1 << 20  # B/s: a tool that reads less tells nothing
+# of what was read, from the disks: below it the figure is the cache's and not theirs
+SHARE = 0.5
+# B/s: a tool that reads less tells nothing
+LEAST = 1 << 20
 
 
 def applies(run: Run) -> list[Finding]:

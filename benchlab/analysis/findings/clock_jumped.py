@@ -12,8 +12,10 @@ from benchlab.analysis.formats import rate
 LABEL = "Clock jumped"
 METHOD = "Findings"
 
-STEP = 0.25  # s by which two looks at both clocks may differ
-SLEW = 500e-6  # s a second, by which a time service may pull a clock right without a step
+# s by which two looks at both clocks may differ
+STEP = 0.25
+# s a second, by which a time service may pull a clock right without a step
+SLEW = 500e-6
 
 
 def applies(run: Run) -> list[Finding]:

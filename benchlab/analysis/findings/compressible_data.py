@@ -11,7 +11,8 @@ LABEL = "Compressible data"
 METHOD = "Findings"
 
 RATES = (("bandwidth", "B/s"), ("iops", "op/s"), ("read.iops", "op/s"), ("write.iops", "op/s"))
-PACKED = 0.95  # of the bytes: above it nothing was packed that is worth a number
+# of the bytes: above it nothing was packed that is worth a number
+PACKED = 0.95
 
 
 def applies(run: Run) -> list[Finding]:

@@ -19,7 +19,8 @@ OF_KIND: dict[str, Told] = {
     "write_cache": lambda disk: disk.write_cache,
     "logical_block": lambda disk: f"{disk.logical_block} B" if disk.logical_block else "",
 }
-OF_SAME: dict[str, Told] = {"firmware": lambda disk: disk.firmware}  # another disk may have another
+# another disk may have another
+OF_SAME: dict[str, Told] = {"firmware": lambda disk: disk.firmware}
 OF_DISKS = OF_KIND | OF_SAME
 WORDS = {"write_cache": "write cache", "logical_block": "logical block"}
 
@@ -49,7 +50,8 @@ def _of_hosts(lines: Sequence[Line]) -> Iterator[str]:
 
 
 Values = tuple[str, ...]
-Sides = dict[Values, Counter[str]]  # values -> how many runs of each line had them
+# values -> how many runs of each line had them
+Sides = dict[Values, Counter[str]]
 
 
 def _sides(lines: Sequence[Line], what: str) -> dict[str, Sides]:

@@ -11,7 +11,8 @@ from benchlab.analysis.formats import share
 LABEL = "The CPU is full"
 METHOD = "Findings"
 
-BUSY = 0.90  # of its time; waiting for I/O is none of it
+# of its time; waiting for I/O is none of it
+BUSY = 0.90
 
 
 def applies(run: Run) -> list[Finding]:

@@ -14,7 +14,8 @@ from benchlab.analysis.formats import share
 LABEL = "CPU throttled"
 METHOD = "Findings"
 
-OFTEN = 0.05  # of the samples, or of the quota's periods
+# of the samples, or of the quota's periods
+OFTEN = 0.05
 
 
 def applies(run: Run) -> list[Finding]:

@@ -11,8 +11,10 @@ from benchlab.analysis.formats import share
 LABEL = "CPU time stolen"
 METHOD = "Findings"
 
-ALL = 0.03  # of the host's CPU time
-ONE = 0.10  # of a single CPU's: a tool of one thread may be on it
+# of the host's CPU time
+ALL = 0.03
+# of a single CPU's: a tool of one thread may be on it
+ONE = 0.10
 
 
 def applies(run: Run) -> list[Finding]:

@@ -24,7 +24,8 @@ def applies(run: Run) -> list[Finding]:
         return []
     iops, latency = found
     law, runtime = little(asked, [found]), run.figures.get("runtime") or run.access.runtime_s
-    edge = latency / runtime if runtime else 0.0  # the last ones of all, waited for after the end
+    # the last ones of all, waited for after the end
+    edge = latency / runtime if runtime else 0.0
     if law.holds or _workers(law) or abs(law.ratio - 1) <= LITTLE_TOLERANCE + edge:
         return []
     limit = held_back(run)

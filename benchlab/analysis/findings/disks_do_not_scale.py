@@ -12,8 +12,10 @@ from benchlab.analysis.verdicts import Says
 LABEL = "More disks, no more work"
 METHOD = "Findings"
 
-PART = 0.25  # of what so many more disks could add: below it they do not scale
-COPIES = (("md", "level", 1), ("lvm", "type", "mirror"))  # more disks are more copies
+# of what so many more disks could add: below it they do not scale
+PART = 0.25
+# more disks are more copies
+COPIES = (("md", "level", 1), ("lvm", "type", "mirror"))
 
 
 def compares(lines: Sequence[Line]) -> list[Finding]:

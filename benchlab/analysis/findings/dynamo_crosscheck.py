@@ -20,7 +20,8 @@ BEGINS = ("not to be trusted: ", "disturbed: ")
 
 def applies(run: Run) -> list[Finding]:
     if not any(f"kernel.{way}.bytes" in run.figures for way in ("read", "write")):
-        return []  # nobody counted beside the tool
+        # nobody counted beside the tool
+        return []
     return [Finding(said, Severity.DOUBT, _numbers(run, said)) for said in list(_said(run))[:1]]
 
 

@@ -14,8 +14,10 @@ from benchlab.analysis.formats import names, share
 LABEL = "Extended, not restriped"
 METHOD = "Findings"
 
-STAY = {"lvm": "volume", "zpool": "pool"}  # layers whose growth moves nothing; md reshapes
-LESS = 0.5  # of what the least busy of the old ones carries
+# layers whose growth moves nothing; md reshapes
+STAY = {"lvm": "volume", "zpool": "pool"}
+# of what the least busy of the old ones carries
+LESS = 0.5
 
 
 def applies(run: Run) -> list[Finding]:

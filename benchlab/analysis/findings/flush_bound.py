@@ -14,8 +14,10 @@ from benchlab.analysis.formats import share
 LABEL = "Disks mostly flush"
 METHOD = "Findings"
 
-MOST = 0.45  # of the writes: where each write is followed by a flush, half of them are
-LEAST = 10.0  # writes/s
+# of the writes: where each write is followed by a flush, half of them are
+MOST = 0.45
+# writes/s
+LEAST = 10.0
 
 
 def applies(run: Run) -> list[Finding]:

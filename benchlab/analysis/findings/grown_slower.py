@@ -14,8 +14,10 @@ from benchlab.analysis.verdicts import Says
 LABEL = "Slower after growth"
 METHOD = "Findings"
 
-BUSY = 0.95  # of one CPU, over what was measured: it can do no more
-AFTER = "after-"  # how runs tell their moment: benchlab.topologies.moments
+# of one CPU, over what was measured: it can do no more
+BUSY = 0.95
+# how runs tell their moment: benchlab.topologies.moments
+AFTER = "after-"
 
 
 def compares(lines: Sequence[Line]) -> list[Finding]:

@@ -13,8 +13,10 @@ from benchlab.analysis.formats import share
 LABEL = "Nothing that is seen is full"
 METHOD = "Findings"
 
-IDLE = 0.10  # busy, of each disk
-LEAST = 1 << 16  # B/s on the disks: below it nothing reached them
+# busy, of each disk
+IDLE = 0.10
+# B/s on the disks: below it nothing reached them
+LEAST = 1 << 16
 
 
 def applies(run: Run) -> list[Finding]:

@@ -18,11 +18,16 @@ from benchlab.analysis.ratio_words import times
 LABEL = "Other I/O on the disks"
 METHOD = "Findings"
 
-STRAYS = 0.10  # of what was asked: metadata of a file system
-MORE = 1.25  # times what was asked, the same way: the ends of the windows are not the tool's
-LEAST = 1 << 20  # B/s
-ENOUGH = 5  # intervals
-PAGE = 4096  # B: a smaller write makes a file system read
+# of what was asked: metadata of a file system
+STRAYS = 0.10
+# times what was asked, the same way: the ends of the windows are not the tool's
+MORE = 1.25
+# B/s
+LEAST = 1 << 20
+# intervals
+ENOUGH = 5
+# B: a smaller write makes a file system read
+PAGE = 4096
 OTHER = {"read": "write", "write": "read"}
 
 

@@ -15,7 +15,8 @@ from benchlab.analysis.verdicts import Says
 LABEL = "Overtaken"
 METHOD = "Findings"
 
-APART = 1.05  # what single repeats must differ by to be told at all
+# what single repeats must differ by to be told at all
+APART = 1.05
 
 
 def compares(lines: Sequence[Line]) -> list[Finding]:

@@ -14,8 +14,10 @@ from benchlab.analysis.ratio_words import number
 LABEL = "Parity costs reads"
 METHOD = "Findings"
 
-SHARE = 0.25  # of what the tool writes: a file system's metadata is below it
-LEAST = 1 << 20  # B/s
+# of what the tool writes: a file system's metadata is below it
+SHARE = 0.25
+# B/s
+LEAST = 1 << 20
 
 
 def applies(run: Run) -> list[Finding]:

@@ -16,9 +16,12 @@ from benchlab.analysis.repeats import robust
 LABEL = "Rating reached"
 METHOD = "Findings"
 
-REACHED = 0.95  # of the rating
-SURE = 0.01  # that a depth of the sweep is wrongly called so
-ENOUGH = 3  # repeats of a robust mean
+# of the rating
+REACHED = 0.95
+# that a depth of the sweep is wrongly called so
+SURE = 0.01
+# repeats of a robust mean
+ENOUGH = 3
 
 
 def compares(lines: Sequence[Line]) -> list[Finding]:

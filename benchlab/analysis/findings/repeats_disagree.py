@@ -13,7 +13,8 @@ from benchlab.analysis.repeats import disagreeing
 
 LABEL = "Repeats disagree"
 METHOD = "Findings"
-WITHIN = 0.05  # what differs less is not worth naming
+# what differs less is not worth naming
+WITHIN = 0.05
 
 
 def compares(lines: Sequence[Line]) -> list[Finding]:

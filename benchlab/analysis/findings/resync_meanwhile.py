@@ -13,8 +13,10 @@ from benchlab.analysis.formats import names, rate, share
 LABEL = "Resync or discards meanwhile"
 METHOD = "Findings"
 
-TRIMMED = 0.01  # of what the disks read and wrote
-LEAST = 1 << 20  # B/s
+# of what the disks read and wrote
+TRIMMED = 0.01
+# B/s
+LEAST = 1 << 20
 
 
 def applies(run: Run) -> list[Finding]:
@@ -85,7 +87,8 @@ def _seconds(track: Track, going: NDArray[np.bool_]) -> float:
 
 def _discards(run: Run) -> list[Finding]:
     if any(name.startswith("trim.") for name in run.figures):
-        return []  # the tool's own
+        # the tool's own
+        return []
     disks = _stacks.disks(run)
     means = {one.device: one.mean() for one in run.measured("discard.bandwidth", disks)}
     busy = {name: value for name, value in means.items() if value > LEAST}

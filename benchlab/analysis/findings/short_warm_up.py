@@ -19,20 +19,27 @@ from benchlab.analysis.formats import rate, share
 LABEL = "Too short a warm-up"
 METHOD = "Findings"
 
-FEWEST, FIRST = 20, 3  # intervals of a window, and of its first part
-OFF = 0.03  # of the mean
-SURE = 6.0  # standard errors, over all first parts that are tried
-NOISE = 0.005  # of the level, at least
-MOST_ALIKE = 0.9  # of neighbours, lag 1
+# intervals of a window, and of its first part
+FEWEST, FIRST = 20, 3
+# of the mean
+OFF = 0.03
+# standard errors, over all first parts that are tried
+SURE = 6.0
+# of the level, at least
+NOISE = 0.005
+# of neighbours, lag 1
+MOST_ALIKE = 0.9
 WINDOW, SHORT = 5, 2.5
 
 
 @dataclass(frozen=True, slots=True)
 class Begin:
     seconds: float
-    level: float  # mean of the first part
+    # mean of the first part
+    level: float
     rest: float
-    off: float  # mean of all against the rest's, less 1
+    # mean of all against the rest's, less 1
+    off: float
     z: float
 
 

@@ -15,7 +15,8 @@ LABEL = "Nothing is made durable"
 METHOD = "Findings"
 
 NO_BARRIERS = ("nobarrier", "barrier=0", "barrier=none")
-NO_FLUSHES = "write through"  # queue/write_cache: the kernel then sends no flushes
+# queue/write_cache: the kernel then sends no flushes
+NO_FLUSHES = "write through"
 FLUSHES = "write back"
 # What a tool calls it
 SYNCS = (
@@ -28,7 +29,8 @@ SYNCS = (
     "method",
     "extra",
 )
-LEAST = 1.5  # single repeats: below it nothing is told
+# single repeats: below it nothing is told
+LEAST = 1.5
 
 
 def compares(lines: Sequence[Line]) -> list[Finding]:

@@ -21,21 +21,30 @@ from benchlab.analysis.formats import rate, share
 LABEL = "Two levels, as credits make them"
 METHOD = "Findings"
 
-FEWEST = 30  # intervals
-SPELL = 10.0  # s, the median spell at each level: a file system's or pool's own rhythm is shorter
-APART = 1.25  # times
-SHARP = 5.0  # the gap, in standard deviations at a level
-BETWEEN = 0.05  # of the intervals at most, in the middle half of the gap; and at the wrong level within a spell
-LEAST = 0.08  # of the time at each level
-RATED = 0.05  # how near a level is to the rating
+# intervals
+FEWEST = 30
+# s, the median spell at each level: a file system's or pool's own rhythm is shorter
+SPELL = 10.0
+# times
+APART = 1.25
+# the gap, in standard deviations at a level
+SHARP = 5.0
+# of the intervals at most, in the middle half of the gap; and at the wrong level within a spell
+BETWEEN = 0.05
+# of the time at each level
+LEAST = 0.08
+# how near a level is to the rating
+RATED = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Levels:
     low: float
     high: float
-    at_low: float  # share of the time
-    spells: tuple[bool, ...]  # of high ones, in order
+    # share of the time
+    at_low: float
+    # of high ones, in order
+    spells: tuple[bool, ...]
 
 
 def applies(run: Run) -> list[Finding]:

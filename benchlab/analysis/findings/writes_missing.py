@@ -13,8 +13,10 @@ METHOD = "Findings"
 # Of what the tool wrote. Blocks that are overwritten before a pool's transaction group ends are fewer on the disks, and
 # so is data that compresses; neither brings them down this far while direct I/O goes on for ENOUGH intervals.
 SHARE = 0.01
-LEAST = 1 << 20  # B/s: a tool that writes less tells nothing
-ENOUGH = 5  # intervals
+# B/s: a tool that writes less tells nothing
+LEAST = 1 << 20
+# intervals
+ENOUGH = 5
 
 
 def applies(run: Run) -> list[Finding]:

@@ -24,9 +24,12 @@ class Chart:
     y: Quantity | None
     colour: Quantity | None = None
     logs: tuple[bool, bool] = (False, False)
-    baseline: str = ""  # label of the line that y is a ratio to
-    beside: Chart | None = None  # of the same lines, over the same x: another metric
-    around: Sequence[Line] = ()  # of the other metric's chart, if it is one of two
+    # label of the line that y is a ratio to
+    baseline: str = ""
+    # of the same lines, over the same x: another metric
+    beside: Chart | None = None
+    # of the other metric's chart, if it is one of two
+    around: Sequence[Line] = ()
 
     @property
     def at(self) -> tuple[str, ...]:

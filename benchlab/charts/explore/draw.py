@@ -22,15 +22,21 @@ from benchlab.charts.palette import COLOURS, HEAT, Style, rgba
 from benchlab.charts.panels import axis
 from benchlab.web.units import si
 
-CROWD = rgba(COLOURS[-1], 0.22)  # all others, behind the one that a panel is about
-IN_LEGEND = 6  # more lines are told by the page's table alone
-BANDS = 6  # of more lines they would cover each other
+# all others, behind the one that a panel is about
+CROWD = rgba(COLOURS[-1], 0.22)
+# more lines are told by the page's table alone
+IN_LEGEND = 6
+# of more lines they would cover each other
+BANDS = 6
 TIMES = "×"
 PANEL_PX, GAP_PX, EDGE_PX = 170, 46, 136
-SPLIT_PX = 330  # of two metrics of all lines, one panel beside the other
-WIDE = 130  # letters of headings beside each other
+# of two metrics of all lines, one panel beside the other
+SPLIT_PX = 330
+# letters of headings beside each other
+WIDE = 130
 UNIT = re.compile(r"(.*) \(([^()]*)\)", re.DOTALL)
-HEADING_PX = 14  # a further line of one
+# a further line of one
+HEADING_PX = 14
 
 
 def build(chart: Chart) -> Figure:
@@ -139,7 +145,8 @@ def _layout(chart: Chart, panels: Sequence[Panel]) -> dict[str, Any]:
     if not several:
         made = figure.layout(chart.title, subtitle, height=520, xaxis=x, yaxis=_axis(chart, 1))
         made["hovermode"] = "closest" if chart.x else "x unified"
-        made["hoversort"] = "value descending"  # as the lines lie above each other
+        # as the lines lie above each other
+        made["hoversort"] = "value descending"
         made["showlegend"] = len(chart.lines) <= IN_LEGEND
         made["meta"]["listed"] = len(chart.lines) > IN_LEGEND
         made["legend"]["y"] = -0.18
@@ -167,7 +174,8 @@ def _layout(chart: Chart, panels: Sequence[Panel]) -> dict[str, Any]:
     domains = figure.rows(rows, GAP_PX / inside)
     for index, panel in enumerate(panels):
         row, column = divmod(index, columns)
-        gap = 0.08 if chart.beside else 0.035  # where each panel has ticks of its own
+        # where each panel has ticks of its own
+        gap = 0.08 if chart.beside else 0.035
         width = (1 - gap * (columns - 1)) / columns
         left = column * (width + gap)
         number = axis("", index + 1)

@@ -16,7 +16,8 @@ from benchlab.results.columns import OPTION_NAME, PARAM
 from benchlab.topologies import moments
 from benchlab.web.natural import natural
 
-RANK = "percentile"  # which the tool told of a latency; a run has several
+# which the tool told of a latency; a run has several
+RANK = "percentile"
 WORDS = {
     OUTSTANDING: "Outstanding I/Os",
     "topology": "Topology",
@@ -42,7 +43,8 @@ ALWAYS = (
     "date",
     "tool",
 )
-LIST_MOST = 20  # values of a list-like option that a text shows
+# values of a list-like option that a text shows
+LIST_MOST = 20
 Told = Mapping[str, Any]
 
 
@@ -92,7 +94,8 @@ def told(group: Group) -> Told:
 def level(name: str, group: Group, sample: Sample, options: Told) -> Level:
     """Of one run. `options`: what `told` says of its line."""
     if name == RANK:
-        return NOT_TOLD  # a run has several: benchlab.charts.explore.lines tells which
+        # a run has several: benchlab.charts.explore.lines tells which
+        return NOT_TOLD
     if name.startswith(PARAM):
         return _option(name.removeprefix(PARAM), options)
     return FIXED[name](group, sample)

@@ -38,12 +38,14 @@ class Legend:
     heads: tuple[Head, ...]
     rows: tuple[Row, ...]
     hidden: int
-    all_shown: str  # the address without anything hidden
+    # the address without anything hidden
+    all_shown: str
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    word: str  # as an address has it
+    # as an address has it
+    word: str
     label: str
     more: str
     text: Callable[[Line], str]

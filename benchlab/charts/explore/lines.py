@@ -23,8 +23,10 @@ from benchlab.charts.queries import OPERATIONS, OUTSTANDING, Group, Sample
 from benchlab.results.columns import PARAM
 
 Key = tuple[Level, ...]
-Values = list[float | None]  # of x, y and colour
-RANKS = ".ranks"  # all percentiles of a latency: "clat.ranks" over the factor RANK
+# of x, y and colour
+Values = list[float | None]
+# all percentiles of a latency: "clat.ranks" over the factor RANK
+RANKS = ".ranks"
 PERCENTILE = re.compile(r"\.(p\d{1,2}(?:\.\d{1,9})?)$")
 
 
@@ -129,7 +131,8 @@ class Point:
 @dataclass(frozen=True, slots=True)
 class Line:
     id: str
-    levels: Mapping[str, Level]  # of what makes it a line
+    # of what makes it a line
+    levels: Mapping[str, Level]
     points: tuple[Point, ...]
     label: str = ""
 

@@ -31,7 +31,8 @@ class Scene:
     lines: Sequence[Line]
     styles: Mapping[str, Style]
     errors: Mapping[str, str] = field(default_factory=dict)
-    beside: Mapping[str, Line] = field(default_factory=dict)  # by id
+    # by id
+    beside: Mapping[str, Line] = field(default_factory=dict)
 
     @property
     def shown(self) -> list[Line]:

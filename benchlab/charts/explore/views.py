@@ -23,7 +23,8 @@ from benchlab.charts.origins import of_lines
 from benchlab.charts.queries import OUTSTANDING, Group, filled
 from benchlab.web.lists import address, without
 
-MANY = 12  # lines that one panel still tells apart
+# lines that one panel still tells apart
+MANY = 12
 # What a preset sets anew.
 AXES = (*wishes.AXES, "logx", "logy")
 

@@ -17,9 +17,11 @@ from benchlab.charts.request_params import Filter
 from benchlab.results.columns import PARAM
 
 NONE = "none"
-EACH = "line"  # a facet for each line by itself
+# a facet for each line by itself
+EACH = "line"
 LOOKS = ("colour", "dash", "marker", "facet")
-BESIDE = "beside"  # a second metric, in panels beside those of y
+# a second metric, in panels beside those of y
+BESIDE = "beside"
 AXES = ("x", "y", BESIDE, *LOOKS)
 STATISTICS = ("min", "median", "max", "last")
 COLUMNS = (
@@ -31,7 +33,8 @@ COLUMNS = (
 ID = re.compile(r"[0-9a-f]{10}")
 MOST_IDS = 200
 MOST_CONDITIONS = 12
-LONGEST = 200  # characters of a condition
+# characters of a condition
+LONGEST = 200
 OWN = (*AXES, "logx", "logy", "baseline", "ratio", "hide", "only", "sort", "where")
 # The first that was measured is drawn unless told otherwise.
 FIRST_UP = ("iops", "bandwidth")
@@ -58,7 +61,8 @@ class Wish:
     lines: Filter
     axes: Mapping[str, str]
     where: tuple[str, ...] = ()
-    logs: tuple[bool, bool] | None = None  # of x and y; None: as fits the axes
+    # of x and y; None: as fits the axes
+    logs: tuple[bool, bool] | None = None
     baseline: str = ""
     ratio: bool = False
     hide: frozenset[str] = frozenset()

@@ -35,7 +35,8 @@ from benchlab.runs.verdict import Verdict
 
 KIND = "ssh"
 RULES = BUILT
-REPAIR_S = 15.0  # beyond its time: then an answer counts as lost, and the sweeper has it asked anew
+# beyond its time: then an answer counts as lost, and the sweeper has it asked anew
+REPAIR_S = 15.0
 
 
 def build(rows: Rows, decided: Build) -> float:

@@ -30,8 +30,10 @@ from benchlab.topologies.models import OnDegraded
 log = logging.getLogger(__name__)
 
 BEFORE, DURING = "before", "during"
-SAME_S = 1.0  # so old may the look after a run be, to be the one before the next run too
-LINES = 3  # of the kernel's log are told, and how many more there are
+# so old may the look after a run be, to be the one before the next run too
+SAME_S = 1.0
+# of the kernel's log are told, and how many more there are
+LINES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +41,22 @@ class Condition:
     """`ails`: what is not as planned, in words. `log_end`: up to where the kernel's log was read."""
 
     ails: tuple[str, ...] = ()
-    gone: frozenset[str] = frozenset()  # nodes of disks that are not there any more
+    # nodes of disks that are not there any more
+    gone: frozenset[str] = frozenset()
     log_end: float | None = None
     rebooted: bool = False
-    health: Health | None = None  # None: there was nothing to look at
+    # None: there was nothing to look at
+    health: Health | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
     """Findings right after a run, while that step goes on: nothing ailed, of a layout as it stood then."""
 
-    began: float  # time.monotonic() before the host was asked
-    stands: tuple[int | None, int]  # since which reading it is ready, and its stage
+    # time.monotonic() before the host was asked
+    began: float
+    # since which reading it is ready, and its stage
+    stands: tuple[int | None, int]
     found: Condition
 
     @property
@@ -60,7 +66,8 @@ class _Seen:
 
 # By layout, its attempt and when `overdue` looked: of this process, too. Never iterated: other threads add to it.
 _looked: dict[int, tuple[int, float]] = {}
-_seen: dict[int, _Seen] = {}  # by layout; of this process, whose lease lets one thread step it
+# by layout; of this process, whose lease lets one thread step it
+_seen: dict[int, _Seen] = {}
 
 
 def look(layout: Layout, shell: Shell) -> Condition:
@@ -76,7 +83,8 @@ def look(layout: Layout, shell: Shell) -> Condition:
     if seen.boot_id and seen.boot_id != planning.at_ready(layout).boot_id:
         return Condition(rebooted=True)
     ails = ailing.ails(plan, seen, layout.stage)
-    if layout.log_end is not None:  # what is older than the first look is no part of a run
+    # what is older than the first look is no part of a run
+    if layout.log_end is not None:
         ails += _told(seen.complaints(nodes, layout.log_end))
     gone = {claim.node for claim in claims_of(gives[-1])} - seen.names.keys()
     return Condition(

@@ -44,7 +44,8 @@ def context(
     # Without a key of its own, what was measured before there were stages stays equal
     if moment != moments.Moment():
         found |= {"stage": attempt.run.stage, "stages": layout.stages[: moment.stage]}
-    if ails:  # as above
+    # as above
+    if ails:
         found["degraded"] = sorted(ails)
     return found
 

@@ -24,7 +24,8 @@ from benchlab.runs.states import LayoutPhase
 from benchlab.topologies import moments
 from benchlab.workers.memory import Memory
 
-READ = "_plan_as_read"  # of a row: its plan's JSON, and what that says
+# of a row: its plan's JSON, and what that says
+READ = "_plan_as_read"
 
 
 def make(layout: Layout, facts: HostFacts) -> stack.StackPlan:

@@ -32,14 +32,17 @@ from benchlab.engine.scene import Current, Person, Scene
 from benchlab.runs.states import AttemptPhase, Outcome, Player
 
 BUSY_S = 3.0
-WAITS_S = 60.0  # a word from a person wakes the layout at once; this is for a word that got lost
-REBUILDS = 3  # a host that cuts off every build is not one to measure on
+# a word from a person wakes the layout at once; this is for a word that got lost
+WAITS_S = 60.0
+# a host that cuts off every build is not one to measure on
+REBUILDS = 3
 PAUSED_S = 3.0
 # Beyond what is expected of a run; and so often from then on. What a pool or a cache wrote to a disk that is gone may
 # never end, and the tool with it: its limit is half an hour and more.
 OVERDUE = 1.5
 OVERDUE_S = 60.0
-STORING_S = 0.2  # the console of a job that is over is about to store what it has
+# the console of a job that is over is about to store what it has
+STORING_S = 0.2
 
 
 def waiting(scene: Scene) -> Decision:
@@ -117,7 +120,8 @@ def _approach(scene: Scene, wanted: Current) -> Decision | None:
 def _running(scene: Scene, current: Current) -> Decision:
     if current.player is Player.GONE:
         return Replay()
-    if scene.not_fetched:  # what is wrong with its output, who collects tells
+    # what is wrong with its output, who collects tells
+    if scene.not_fetched:
         return Poll(fetches=False, waits=False)
     again = Poll(fetches=current.player is not Player.PLAYING)
     if scene.polled is None:

@@ -9,7 +9,8 @@ from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 
 BACKOFF_S = 5.0
 BETWEEN_TRIES_S = 5.0
-TRIES = 3  # of a teardown, after the first one
+# of a teardown, after the first one
+TRIES = 3
 # What only a person can mend. Not at once: a disk may be back in seconds, and the kernel lets go of some by itself;
 # but where it does not, each try takes half a minute.
 FEWER = {Reason.DISK_GONE: 1, Reason.NEEDS_REBOOT: 2}

@@ -21,7 +21,8 @@ from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.runs.verdict import Verdict, judge
 
 log = logging.getLogger(__name__)
-LAST_REMOVED = 8  # file systems write what was removed within half a minute
+# file systems write what was removed within half a minute
+LAST_REMOVED = 8
 
 
 def work_of(layout: Layout, attempt: Attempt) -> Job:
@@ -50,7 +51,8 @@ def stop(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     try:
         work = work_of(layout, attempt) if layout.facts_ready_id else jobs.of(attempt, layout)
     except AgentError:
-        return  # options that make no job started none
+        # options that make no job started none
+        return
     spool = jobs.spool(attempt, work)
     stopped = job.stop(shell, spool)
     if stopped.did == job.Did.SURVIVED:
@@ -83,7 +85,8 @@ def _finished(layout: Layout, attempt: Attempt) -> bool:
         verdict, figures = conclusion.conclude(attempt, judge(attempt, work_of(layout, attempt)))
     except (OperationalError, InterfaceError):
         raise
-    except Exception:  # our own parser may be what broke the layout: `reparse` makes up for it
+    except Exception:
+        # our own parser may be what broke the layout: `reparse` makes up for it
         log.exception("attempt %s", attempt.pk)
         return False
     with transaction.atomic():

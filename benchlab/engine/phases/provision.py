@@ -64,7 +64,8 @@ def _held(layout: Layout, shell: Shell) -> FactSnapshot:
         planned = FactSnapshot.objects.filter(pk=layout.facts_planned_id)
         moves.claim(layout, planned.values_list("boot_id", flat=True).first() or "")
     snapshot = hosts.read_facts(layout.host, shell)
-    if moves.claim(layout, snapshot.boot_id):  # until now another layout may have been at it
+    # until now another layout may have been at it
+    if moves.claim(layout, snapshot.boot_id):
         snapshot = hosts.read_facts(layout.host, shell)
     return snapshot
 
@@ -105,7 +106,8 @@ def _layers(layout: Layout, shell: Shell) -> bool:
     began = time.monotonic()
     plan, after = _planned(layout, shell)
     facts = hosts.facts_of(after)
-    if not layout.applied:  # all of them before the first is touched
+    # all of them before the first is touched
+    if not layout.applied:
         apply.prove_unused(shell, plan.claims, facts.os_family)
     for number, layer in list(enumerate(plan.layers, start=1))[layout.built :]:
         if wish := stack.asked(layer):
@@ -115,7 +117,8 @@ def _layers(layout: Layout, shell: Shell) -> bool:
         planning.as_confirmed(layout, own(layer), facts)
         step_log.run(layout, layer.steps, shell, StepLog.Kind.APPLY, apply.Look(facts, began))
         began = time.monotonic()
-        if number < len(plan.layers):  # what is looked at on the way is not kept
+        # what is looked at on the way is not kept
+        if number < len(plan.layers):
             facts = replace(hosts.look(shell), tools=facts.tools)
         else:
             after = hosts.read_facts(layout.host, shell)

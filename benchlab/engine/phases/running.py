@@ -41,8 +41,10 @@ from benchlab.topologies import moments
 
 # One poll of a job that says each second what happens; what is around it takes the rest
 LIVE_S = 0.8
-PART = "before a run"  # of the log: what is set for a run
-LIVE_MAX = 256 << 20  # bytes of samples that are kept of a running attempt
+# of the log: what is set for a run
+PART = "before a run"
+# bytes of samples that are kept of a running attempt
+LIVE_MAX = 256 << 20
 
 
 def start(layout: Layout, attempt: Attempt) -> None:
@@ -65,11 +67,13 @@ def start(layout: Layout, attempt: Attempt) -> None:
             raise
         conclusion.end(attempt, Verdict(Outcome.FAILED, error.reason, str(error)))
         return
-    except preflight.Works:  # by itself, since it was looked at last
+    except preflight.Works:
+        # by itself, since it was looked at last
         moves.note(layout, settled=False)
         return
     except preflight.Passed:
-        ending.stop(layout, attempt, shell)  # a worker may have died when it had just started it
+        # a worker may have died when it had just started it
+        ending.stop(layout, attempt, shell)
         moves.note(layout, progress=[], awaited_until=None)
         ending.skip(layout, attempt.run.stage)
         return
@@ -236,9 +240,11 @@ def _conclude(layout: Layout, attempt: Attempt, shell: Shell, found: Condition |
     verdict, figures = conclusion.conclude(attempt, judged, files)
     console.ended(attempt)
     if verdict.reason == Reason.JOB_VANISHED:
-        job.stop(shell, spool)  # its leader is gone, its tool may still be there
+        # its leader is gone, its tool may still be there
+        job.stop(shell, spool)
     elif attempt.meta["state"] == job.State.EXITED:
-        with contextlib.suppress(AgentError):  # then it goes at teardown
+        # then it goes at teardown
+        with contextlib.suppress(AgentError):
             ending.forget(layout, attempt, shell)
     conclusion.end(attempt, verdict, figures)
     if verdict.reason == Reason.HOST_REBOOTED:

@@ -52,7 +52,8 @@ def run(
 
 
 def _logger(layout: Layout, kind: StepLog.Kind, part: str) -> Callable[[apply.StepRecord], None]:
-    rows: dict[int, int] = {}  # index of the record -> StepLog row
+    # index of the record -> StepLog row
+    rows: dict[int, int] = {}
 
     def log(record: apply.StepRecord) -> None:
         if record.index not in rows:
@@ -95,7 +96,8 @@ def _begin(layout: Layout, kind: StepLog.Kind, part: str, record: apply.StepReco
         return row.pk
     with transaction.atomic():
         row.save()
-        _audit(layout, kind, record)  # last: until the end everybody else's entries wait for it
+        # last: until the end everybody else's entries wait for it
+        _audit(layout, kind, record)
     return row.pk
 
 

@@ -43,7 +43,8 @@ def _noted(request: HttpRequest, pk: int, act: Callable[[Campaign, Answer], None
         act(row, one)
     except ValidationError as error:
         view_notes.refused(request, error.messages[0])
-        return redirect(_page(request, row))  # from its top, where that is read
+        # from its top, where that is read
+        return redirect(_page(request, row))
     return redirect(f"{_page(request, row)}#answers")
 
 

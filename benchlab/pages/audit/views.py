@@ -79,9 +79,11 @@ def log(request: HttpRequest) -> HttpResponse:
 @require_GET
 def log_csv(request: HttpRequest) -> HttpResponseBase:
     """Everything that the page's filter lets through, oldest first, with the seals."""
-    lists.understood(request, lists.SORT, *Filter.base_filters)  # the page's address has its order
+    # the page's address has its order
+    lists.understood(request, lists.SORT, *Filter.base_filters)
     form, found = chosen(request)
-    if not form.is_valid():  # an empty file would look as if nothing had happened
+    # an empty file would look as if nothing had happened
+    if not form.is_valid():
         raise BadRequest(form.errors.as_text())
 
     def made() -> Iterator[str]:

@@ -42,7 +42,8 @@ class Plan:
     disks: int = 0
     seconds: float = 0.0
     pending: int = 0
-    errors: int = 0  # layouts that cannot be built
+    # layouts that cannot be built
+    errors: int = 0
     made_at: datetime | None = None
 
 
@@ -51,7 +52,8 @@ class Lack:
     """A layout to come for which its host has too few spare disks: `short` of a role by so many."""
 
     campaign: int
-    name: str  # of the campaign
+    # of the campaign
+    name: str
     topology: str
     short: Mapping[str, int]
 

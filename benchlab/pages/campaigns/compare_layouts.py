@@ -32,9 +32,11 @@ from benchlab.topologies.canvas import told
 from benchlab.topologies.sized import FAST, TICKED
 from benchlab.web.row_ids import row_id
 
-LEAST, MOST = 2, 4  # layouts of one comparison
+# layouts of one comparison
+LEAST, MOST = 2, 4
 MOST_DEPTHS, DEEPEST = 12, 1024
-MOST_DRAWN = 24  # disks of a card
+# disks of a card
+MOST_DRAWN = 24
 # Even ones: layouts that take turns are built in two visits, and each visit measures equally often.
 REPEATS = {1: "1, to try", 4: "4, enough for an interval", 6: "6", 10: "10, for small differences"}
 PAGE = "campaigns/compare_layouts.html"

@@ -34,7 +34,8 @@ from benchlab.web.connections import STREAMS, Streams
 log = logging.getLogger(__name__)
 
 PING_S = 15.0
-APART_S = 1.0  # a page is woken at most this often
+# a page is woken at most this often
+APART_S = 1.0
 # So far apart are the pages of this process: what one asks for was mostly made for another one already, and to tell it
 # takes about a tenth of that on a machine of two cores.
 PER_PAGE_S = 0.1
@@ -148,7 +149,8 @@ async def _stream(pk: int, streams: Streams) -> AsyncIterator[bytes]:
         # Here the middleware is through with the answer. What it opened would stay ours as long as the page is open.
         await sync_to_async(connections.close_all)()
         async with hub().listen(pk) as queue:
-            yield PING  # so that the browser sees the stream open at once
+            # so that the browser sees the stream open at once
+            yield PING
             while not streams.ended.is_set():
                 if not await _within(PING_S, queue.get(), streams.ended.wait()):
                     yield PING

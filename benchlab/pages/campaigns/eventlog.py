@@ -40,14 +40,17 @@ FAILED = SafeString('<span class="badge badge-failed">Failed</span> ')
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    key: str  # "m12": move 12; "c7": command 7
+    # "m12": move 12; "c7": command 7
+    key: str
     at: datetime
     where: str
-    text: str  # of a run's move: what follows "run 12: ", its number as on every other page
+    # of a run's move: what follows "run 12: ", its number as on every other page
+    text: str
     command: str = ""
     bad: bool = False
     run: int | None = None
-    marks: re.Pattern[str] | None = None  # what was looked for
+    # what was looked for
+    marks: re.Pattern[str] | None = None
 
     @property
     def day(self) -> str:
@@ -66,7 +69,8 @@ class Line:
             self.key,
             at.isoformat(),
             f"{at:%H:%M:%S}",
-            self.where,  # one line is shown of it
+            # one line is shown of it
+            self.where,
             self._marked(self.where),
             bad,
             self._of_run,
@@ -88,7 +92,8 @@ class Line:
 @dataclass(frozen=True, slots=True)
 class Log:
     lines: list[Line]
-    earlier: int  # lines that are not shown
+    # lines that are not shown
+    earlier: int
 
     @property
     def html(self) -> SafeString:

@@ -31,10 +31,13 @@ from benchlab.topologies import moments
 from benchlab.web.lists import address, without
 from benchlab.web.natural import natural
 
-FOLD = "fold"  # of the address: workloads that are folded
-LIVE = ("running", "results", "said", "plan")  # what a live page asks with, and no link of it
+# of the address: workloads that are folded
+FOLD = "fold"
+# what a live page asks with, and no link of it
+LIVE = ("running", "results", "said", "plan")
 ANCHOR = "#heat-title"
-IN_LIST = "repeat,visit,outcome,degraded,started_at"  # columns of the runs that a cell leads to
+# columns of the runs that a cell leads to
+IN_LIST = "repeat,visit,outcome,degraded,started_at"
 # A live page asks for hundreds of rows time and again, and needs little of each.
 OF_RUN = (
     "pk",
@@ -47,8 +50,10 @@ OF_RUN = (
     "workload_id",
     "workload__name",
 )
-Key = tuple[int, str]  # of a column: workload and point
-Columns = Mapping[int, Mapping[Key, Any]]  # workload -> its columns, each with one of its runs
+# of a column: workload and point
+Key = tuple[int, str]
+# workload -> its columns, each with one of its runs
+Columns = Mapping[int, Mapping[Key, Any]]
 # Of a row: what a column shows, of how many points it is the best
 Shown = list[tuple[Spot | None, int]]
 
@@ -81,8 +86,10 @@ class Span:
 @dataclass(frozen=True, slots=True)
 class Row:
     topology: str
-    host: str  # empty where all rows are of one
-    moment: str  # "during growth 1", "not in order"
+    # empty where all rows are of one
+    host: str
+    # "during growth 1", "not in order"
+    moment: str
     cells: list[SafeString]
     # Colour and dash of its lines in charts; None: nothing is measured.
     key: small.Key | None = None
@@ -97,8 +104,10 @@ class Heat:
     better: str
     low: str
     high: str
-    shaky: bool  # whether a cell is marked
-    host: str  # the only one
+    # whether a cell is marked
+    shaky: bool
+    # the only one
+    host: str
     tabs: list[Tab]
     spans: list[Span]
     rows: list[Row]

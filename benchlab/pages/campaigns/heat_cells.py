@@ -15,8 +15,10 @@ from benchlab.analysis.rate_words import shown_unit
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.web.units import factor, short, si
 
-STEPS = 9  # --h0 to --h8 of static/benchlab.css
-UNTOLD = "untold"  # it succeeded, and its tool told no such figure
+# --h0 to --h8 of static/benchlab.css
+STEPS = 9
+# it succeeded, and its tool told no such figure
+UNTOLD = "untold"
 # What a cell without a figure says of its runs: the first of these that there is.
 ORDER: tuple[str, ...] = (
     AttemptPhase.RUNNING,
@@ -46,10 +48,13 @@ class Spot:
     """The repeats of one point in one row. `spread` is None where none of them has the figure."""
 
     spread: Spread | None
-    differ: float | None  # largest over smallest repeat, where they differ more than noise explains
-    states: Counter[str]  # of the runs without the figure
+    # largest over smallest repeat, where they differ more than noise explains
+    differ: float | None
+    # of the runs without the figure
+    states: Counter[str]
     url: str
-    point: str = ""  # in words
+    # in words
+    point: str = ""
 
     @property
     def runs(self) -> int:

@@ -15,7 +15,8 @@ from benchlab.charts.queries import DEGRADED, Group
 from benchlab.charts.repeat_spread import of_runs
 from benchlab.verdicts.answers import BETTER
 
-HEAT = "heat"  # the address's word for it
+# the address's word for it
+HEAT = "heat"
 # What may be chosen, of what there is: rates, latencies and p99, and what a tool is asked for first.
 NAMES = (
     *naming.METRICS,
@@ -23,7 +24,8 @@ NAMES = (
     *(name for name in naming.FIRST.values() if "*" not in name),
 )
 WORDS = {"mean": "Latency", "p99": "p99"}
-MOST = 6  # of metrics that are none of these
+# of metrics that are none of these
+MOST = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +37,10 @@ class Figures:
     values: Mapping[int, float]
     # Largest over smallest repeat, of runs whose point's repeats differ
     differ: Mapping[int, float]
-    measured: frozenset[int]  # runs that succeeded
-    degraded: frozenset[int]  # of those, on a layout that was not in order
+    # runs that succeeded
+    measured: frozenset[int]
+    # of those, on a layout that was not in order
+    degraded: frozenset[int]
 
     @property
     def lower_is_better(self) -> bool | None:

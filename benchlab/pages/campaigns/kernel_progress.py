@@ -17,7 +17,8 @@ class Work:
 
     layout: Layout
     says: str
-    done: float  # 0 to 1
+    # 0 to 1
+    done: float
     left_s: float | None
 
     @property

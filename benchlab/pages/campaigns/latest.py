@@ -23,8 +23,10 @@ from benchlab.verdicts.dismissals import Look
 from benchlab.verdicts.models import DismissedAnswer
 from benchlab.verdicts.sentences import sentences
 
-MOST = 4  # lines or bars of a chart
-KEPT_S = 600  # results that are over change when they are read again, or by added repeats, which end a layout anew
+# lines or bars of a chart
+MOST = 4
+# results that are over change when they are read again, or by added repeats, which end a layout anew
+KEPT_S = 600
 DONE, DOUBT = "badge-done", "badge-doubt"
 
 

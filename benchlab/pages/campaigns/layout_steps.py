@@ -21,15 +21,18 @@ from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.topologies import picture
 
 AT_WORK = (LayoutPhase.PROVISIONING, LayoutPhase.TEARING_DOWN)
-MOST = 80  # segments that a bar has room for
-BEFORE, AFTER = 5, 4  # steps that are shown around the one that runs
+# segments that a bar has room for
+MOST = 80
+# steps that are shown around the one that runs
+BEFORE, AFTER = 5, 4
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     says: str
     command: str
-    css: str  # "done", "now", "later"
+    # "done", "now", "later"
+    css: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +51,16 @@ class Work:
     """
 
     layout: Layout
-    number: int  # of the layout on its host within its campaign, from 1
+    # of the layout on its host within its campaign, from 1
+    number: int
     of: int
     done: int
     step_began: bool
-    steps: Sequence[tuple[str, Sequence[str]]]  # what it says, argv
+    # what it says, argv
+    steps: Sequence[tuple[str, Sequence[str]]]
     so_far: float
-    left: float | None  # by the last time that this was done there; None: it never was
+    # by the last time that this was done there; None: it never was
+    left: float | None
     of_layers: Sequence[int] = ()
 
     @property
@@ -186,7 +192,8 @@ def of(rows: Iterable[Layout]) -> list[Work]:
 def _work(row: Layout, known: Mapping[str, Any]) -> Work:
     building = row.phase == LayoutPhase.PROVISIONING
     logged = known["at_step"] or {"begun": 0, "ended": 0}
-    gone = row.discarded if building else 0  # of builds that were taken back
+    # of builds that were taken back
+    gone = row.discarded if building else 0
     done = max(0, logged["ended"] - gone)
     so_far = _since(row.begun_at if building else row.down_at)
     return Work(

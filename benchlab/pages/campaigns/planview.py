@@ -39,8 +39,10 @@ class Planned:
     argv: str
     files: tuple[tuple[str, str], ...]
     error: str = ""
-    doubt: str = ""  # what speaks against the figures that it will give
-    runs_as: str = ""  # whose rights it will have
+    # what speaks against the figures that it will give
+    doubt: str = ""
+    # whose rights it will have
+    runs_as: str = ""
 
 
 NOTHING_MISSING = Missings((), ())
@@ -52,12 +54,15 @@ class View:
     plan: planned.Planned = field(default_factory=planned.Planned)
     points: list[Planned] = field(default_factory=list)
     points_left: int = 0
-    times: int = 0  # how often each point runs on it
+    # how often each point runs on it
+    times: int = 0
     runs: int = 0
     error: str = ""
-    asks: list[str] = field(default_factory=list)  # what a person must do, in order
+    # what a person must do, in order
+    asks: list[str] = field(default_factory=list)
     missing: Missings = NOTHING_MISSING
-    like: Layout | None = None  # an earlier visit with the same commands, but for the names
+    # an earlier visit with the same commands, but for the names
+    like: Layout | None = None
 
     @property
     def shape(self) -> tuple[int, int, list[str]]:

@@ -48,7 +48,8 @@ from benchlab.web.pages import Bounded
 
 PER_PAGE = 25
 PAGE = "campaigns/detail.html"
-NOW = "campaign-now"  # the page's element that asks for what is live
+# the page's element that asks for what is live
+NOW = "campaign-now"
 PENDING = "pending"
 # Attempts that run at once whose disks stand beside the page; each has its chart over time
 STRIPS = 3

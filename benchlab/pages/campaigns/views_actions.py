@@ -97,7 +97,8 @@ def campaign_retry(request: HttpRequest, pk: int) -> HttpResponse:
     chosen = [number for text in request.POST.getlist("run") if (number := row_id(text))]
     runs = list(campaign.runs.filter(pk__in=chosen).order_by("position"))
 
-    @transaction.atomic  # all of them or none, as it is told
+    # all of them or none, as it is told
+    @transaction.atomic
     def act() -> None:
         if not runs:
             raise wishes.CommandError("No run was chosen.")

@@ -32,8 +32,10 @@ ON_DISKS = Func(
     output_field=BooleanField(),
 )
 LATEST = 4
-MOST_HOSTS = 4  # on a wall screen
-DONE_LATELY = 6  # lines of the activity
+# on a wall screen
+MOST_HOSTS = 4
+# lines of the activity
+DONE_LATELY = 6
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,10 @@ from benchlab.web.filters import ARCHIVED
 from benchlab.web.free_names import copy_name
 from benchlab.web.row_ids import row_id
 
-EXTRACTING = "command"  # the tool whose option `extract` is tried
-LONGEST = 1_000_000  # characters of a sample
+# the tool whose option `extract` is tried
+EXTRACTING = "command"
+# characters of a sample
+LONGEST = 1_000_000
 # By the word that the list's address has for each column.
 COLUMNS = {
     "name": lists.by_name(),

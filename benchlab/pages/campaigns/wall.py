@@ -15,9 +15,11 @@ from benchlab.pages.campaigns.action_needed import Missing
 from benchlab.pages.campaigns.at_work import AtWork
 from benchlab.runs.models import Layout
 
-MOST = 6  # lines
+# lines
+MOST = 6
 MOST_RUNS = 3
-MOST_AT_WORK = 3  # lines of what is built or measured just now, of all campaigns
+# lines of what is built or measured just now, of all campaigns
+MOST_AT_WORK = 3
 BAD, WARN = "is-bad", "is-warn"
 
 

@@ -37,7 +37,8 @@ def of(name: str) -> Document:
 def _served(path: str) -> str:
     """The address of a file that a document names: of another one, a picture of the program's, or one of the pages'."""
     if path.startswith(STATIC):
-        return static(path.removeprefix(STATIC))  # each by itself: its name has its hash
+        # each by itself: its name has its hash
+        return static(path.removeprefix(STATIC))
     if path.removesuffix(".md") in names():
         return reverse("document", args=[path.removesuffix(".md")])
     if path.removeprefix(PICTURES) in pictures():

@@ -36,7 +36,8 @@ def _noted(request: HttpRequest, pk: int, act: Callable[[Finding, str], None]) -
     try:
         act(row, request.POST.get("note", ""))
     except dismissing.Already as error:
-        return _answer(request, _row(request, pk), error.messages[0])  # as the other one left it
+        # as the other one left it
+        return _answer(request, _row(request, pk), error.messages[0])
     except ValidationError as error:
         return _answer(request, row, error.messages[0])
     return _answer(request, row)
@@ -57,7 +58,8 @@ def _answer(request: HttpRequest, row: Finding, said: str = "") -> HttpResponse:
         return render(request, "findings/_finding.html", context)
     if said:
         view_notes.refused(request, said)
-        return redirect(_page(row, on))  # from its top, where that is read
+        # from its top, where that is read
+        return redirect(_page(row, on))
     return redirect(f"{_page(row, on)}#findings")
 
 

@@ -20,8 +20,10 @@ from benchlab.runs.models import Layout
 from benchlab.web.natural import Natural
 from benchlab.web.units import size
 
-MOST = 12  # hosts; the others are in the list of them
-MOST_DISKS = 60  # of a host
+# hosts; the others are in the list of them
+MOST = 12
+# of a host
+MOST_DISKS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,8 @@ class Row:
 
     shown: HostRow
     groups: list[list[Mark]]
-    more: int  # disks that are not drawn
+    # disks that are not drawn
+    more: int
     spare: int
     gone: int
     capacity: str
@@ -39,7 +42,8 @@ class Row:
 @dataclass(frozen=True, slots=True)
 class Fleet:
     rows: list[Row]
-    more: int  # whether there are further hosts
+    # whether there are further hosts
+    more: int
 
     @property
     def spare(self) -> int:

@@ -14,11 +14,15 @@ from benchlab.web.natural import natural
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    kind: str  # "LVM", "md", "zpool", "bcache"
+    # "LVM", "md", "zpool", "bcache"
+    kind: str
     name: str
-    state: str  # in words: "raid5, 3 of 3 up, resync 40 %"
-    members: tuple[str, ...]  # kernel names with what they are for: "sdb", "sdd (log, mirror-1)"
-    gives: tuple[str, ...] = ()  # volumes made of it
+    # in words: "raid5, 3 of 3 up, resync 40 %"
+    state: str
+    # kernel names with what they are for: "sdb", "sdd (log, mirror-1)"
+    members: tuple[str, ...]
+    # volumes made of it
+    gives: tuple[str, ...] = ()
     layout: str = ""
     whose: Whose = Whose.NOBODY
 

@@ -34,7 +34,8 @@ class ToolRow:
     program: str
     version: str
     present: bool
-    package: str  # what brings it on this OS family, "" where nobody said
+    # what brings it on this OS family, "" where nobody said
+    package: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,8 @@ COLUMNS = {
     "seen": lists.by("Last answer", "seen_at"),
 }
 FINDS = ("name", "address", "notes", "os_name")
-Disk = tuple[Device, BlockDevice | None]  # what is stored of it, and how the facts saw it
+# what is stored of it, and how the facts saw it
+Disk = tuple[Device, BlockDevice | None]
 # Of the disks on a host's page.
 DISKS = {
     "name": lists.by_key("Disk", lambda one: one[0].name),

@@ -41,7 +41,8 @@ DEPTHS = (1, 2, 4, 8, 16)
 # op/s at those depths: SSD and HDD of article 002, 8 KiB, half of it reads.
 LINES = {"SSD, no cache": (1683, 3327, 5095, 5101, 5099), "HDD, cached": (463, 633, 749, 789, 833)}
 STEPS = 9
-EMPTY = Ground({}, frozenset(), None, None, Shelf())  # no host
+# no host
+EMPTY = Ground({}, frozenset(), None, None, Shelf())
 
 
 class Example(forms.Form):

@@ -11,9 +11,11 @@ from django.http import QueryDict
 from benchlab.results.columns import RESULTS, Column
 from benchlab.results.language import OPERATORS, OWN, Asked, Refused, understand
 
-FORM = "form"  # of the form's fields, which are made into an address
+# of the form's fields, which are made into an address
+FORM = "form"
 GROUP, GROUP_ORDER, CURSOR, PAGE = "group", "group_ordering", "cursor", "page"
-DOWNLOADS = ("wide", "format", "limit")  # what only downloads have
+# what only downloads have
+DOWNLOADS = ("wide", "format", "limit")
 FIELDS = (
     "campaign",
     "host",
@@ -28,7 +30,8 @@ FIELDS = (
     "metric.lat.mean",
 )
 ORDER = "-attempt"
-ROW = ("run", "attempt")  # the head of each row
+# the head of each row
+ROW = ("run", "attempt")
 SWITCHES = ("latest", "library")
 
 
@@ -46,7 +49,8 @@ class Typed:
 class Wish:
     """`asked` and `by` are None and empty where `errors` (parameter -> what is wrong) has any."""
 
-    given: dict[str, list[str]]  # in the language
+    # in the language
+    given: dict[str, list[str]]
     own: dict[str, str]
     asked: Asked | None = None
     by: tuple[Column, ...] = ()

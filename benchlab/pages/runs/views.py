@@ -28,7 +28,8 @@ from benchlab.web.lists import Head, address, head, without
 from benchlab.web.natural import natural
 from benchlab.web.pages import Bounded
 
-SIZE = 50  # rows of a page
+# rows of a page
+SIZE = 50
 MOST_COMPARED = 200
 COUNT = "count"
 # How an operator is said; those that a form offers.

@@ -7,7 +7,8 @@ import re
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-AROUND = 60  # characters of a long text that are shown before the first match
+# characters of a long text that are shown before the first match
+AROUND = 60
 LONGEST = 200
 
 

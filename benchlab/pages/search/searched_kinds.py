@@ -24,10 +24,13 @@ from benchlab.web.lists import FIND, matching, pattern
 from benchlab.web.natural import Natural
 
 Person = AbstractBaseUser | AnonymousUser
-MOST = 10  # of each noun
-LEAST = 2  # characters; a run's number may be shorter
+# of each noun
+MOST = 10
+# characters; a run's number may be shorter
+LEAST = 2
 RUN = re.compile(r"(?:run\s*|#)?0*(\d{1,18})", re.IGNORECASE | re.ASCII)
-IDENTITY = re.compile(r"\b(?:wwn|serial):", re.IGNORECASE)  # as a disk's identity has it in front
+# as a disk's identity has it in front
+IDENTITY = re.compile(r"\b(?:wwn|serial):", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ from benchlab.team import tokens
 from benchlab.team.models import ApiToken
 
 KEEP, END = "keep", "end"
-KEPT = "keeps_tokens"  # of a user whose new password is being set, said by the person
+# of a user whose new password is being set, said by the person
+KEPT = "keeps_tokens"
 
 
 class TokensEnd:

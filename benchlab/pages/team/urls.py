@@ -24,7 +24,8 @@ class Base36(StringConverter):
 register_converter(Base36, "base36")
 urlpatterns = [
     path("login/", account.login, name="login"),
-    path("login/", account.login, name="account_login"),  # allauth's word for it
+    # allauth's word for it
+    path("login/", account.login, name="account_login"),
     path("logout/", account.logout, name="logout"),
     path("logout/", account.logout, name="account_logout"),
     path("account/", views_account.account, name="account"),

@@ -67,7 +67,8 @@ class TokenForm(forms.ModelForm):  # type: ignore[type-arg]
 @require_http_methods(["GET", "POST"])
 def api_tokens(request: HttpRequest) -> HttpResponse:
     """A person's tokens; a new one is shown this once."""
-    assert isinstance(request.user, AbstractBaseUser)  # nobody comes here without a name
+    # nobody comes here without a name
+    assert isinstance(request.user, AbstractBaseUser)
     form, fresh = TokenForm(request.user, request.POST or None), ""
     if request.method == "POST" and form.is_valid():
         asked = form.cleaned_data

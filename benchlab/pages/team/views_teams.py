@@ -40,7 +40,8 @@ INVITATIONS = {
     "by": lists.by_name("By", "invited_by__username"),
     "ends": lists.by("Ends (UTC)", "expires_at"),
 } | ACTIONS
-INVITED = "invited_"  # what the parameters of the page's second list begin with
+# what the parameters of the page's second list begin with
+INVITED = "invited_"
 
 
 @require_GET

@@ -24,9 +24,12 @@ from benchlab.topologies.wanted import wanted
 from benchlab.web.driver_forms import DriverForm
 from benchlab.web.row_ids import row_id
 
-ALSO = "also"  # a field: make its variant, too
-UNDO = "undo"  # a button's word
-BEFORE = "before"  # the field with what was typed when the last button was pressed; less these:
+# a field: make its variant, too
+ALSO = "also"
+# a button's word
+UNDO = "undo"
+# the field with what was typed when the last button was pressed; less these:
+BEFORE = "before"
 NOT_UNDONE = {
     "csrfmiddlewaretoken",
     ALSO,

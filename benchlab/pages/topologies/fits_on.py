@@ -20,7 +20,8 @@ from benchlab.topologies.reckoned import NAME, Shelf
 from benchlab.topologies.remedies import Remedy, shorten
 from benchlab.topologies.wanted import lacking
 
-MOST = 8  # hosts of the table
+# hosts of the table
+MOST = 8
 FITS, LATER, SHORT = "good", "", "warn"
 
 

@@ -37,8 +37,10 @@ from benchlab.web.row_ids import row_id
 
 PAGE, LIVE = "topologies/edit.html", "topologies/_live.html"
 PRESETS_PART = "presets-part"
-SIZED = "sized"  # a host, whose spare disks presets are sized to
-CHANGED = "changed"  # the code of the error that somebody else was faster
+# a host, whose spare disks presets are sized to
+SIZED = "sized"
+# the code of the error that somebody else was faster
+CHANGED = "changed"
 # By the word that the list's address has for each column.
 COLUMNS = {
     "name": lists.by_name(),
@@ -80,9 +82,12 @@ def _presets(request: HttpRequest) -> dict[str, Any]:
     return {"presets": rows, "sizes": there, "sized": chosen}
 
 
-Short = tuple[Host, dict[str, int]]  # a host, and role -> how many spare disks it is short of
-MOST_NAMED = 3  # hosts that have the disks; of more there is the number
-MOST_SHORT = 8  # hosts in a fold
+# a host, and role -> how many spare disks it is short of
+Short = tuple[Host, dict[str, int]]
+# hosts that have the disks; of more there is the number
+MOST_NAMED = 3
+# hosts in a fold
+MOST_SHORT = 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,8 @@ def save_view(context: Mapping[str, Any], page: str = "compare") -> dict[str, An
     except ValidationError:
         query = ""
     if query and page == "explore" and not queries.is_explored(query):
-        query += "&x=outstanding"  # its first axis anyway, and it says where the view is opened
+        # its first axis anyway, and it says where the view is opened
+        query += "&x=outstanding"
     explored = queries.is_explored(query)
     return base | {"query": query, "explored": explored, "kinds": Share.Kind}
 

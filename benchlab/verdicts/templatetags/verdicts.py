@@ -107,7 +107,8 @@ def answers_shared(context: dict[str, Any], lines: Sequence[Group]) -> dict[str,
     wanted = Filter(moment=request_params.moment(request.GET))
     try:
         found = _context(request, wanted.keep(lines), context["link"].guest)
-    except BadRequest:  # the charts show such a metric all the same
+    except BadRequest:
+        # the charts show such a metric all the same
         return {}
     kept = [pair for pair in found["kept"] if pair[0] in ("metric", "moment")]
     factors = context["link"].hiding.deep(found["factors"])

@@ -24,9 +24,11 @@ from benchlab.web.rendering import Json
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
-SHOWN_ONCE = frozenset({"link", "token"})  # of an invitation, of a share: nowhere in the database
+# of an invitation, of a share: nowhere in the database
+SHOWN_ONCE = frozenset({"link", "token"})
 KEPT_FOR = timedelta(hours=24)
-MOST = 255  # characters of a key
+# characters of a key
+MOST = 255
 PATIENCE_S, LOOK_EVERY_S = 30.0, 0.05
 PIECE = 1 << 20
 
@@ -42,7 +44,8 @@ class Once:
     def __init__(self, request: Request, key: str) -> None:
         if not (0 < len(key) <= MOST and key.isascii() and key.isprintable()):
             raise ValidationError({HEADER: [f"Give 1 to {MOST} printable ASCII characters."]})
-        self.user: int = request.user.pk or 0  # of a person: the permissions were asked
+        # of a person: the permissions were asked
+        self.user: int = request.user.pk or 0
         self.key = key
         self.digest = _digest(request)
         seed = hashlib.sha256(f"{self.user} {key}".encode()).digest()

@@ -13,7 +13,8 @@ from benchlab.imports.articles import ArticleError, articles
 
 
 class Command(terminal.Command):
-    requires_system_checks = []  # they import every page, and `up` waits for us
+    # they import every page, and `up` waits for us
+    requires_system_checks = []
     help = "Load the reference library: articles' results, for all teams to read. Only what is new or changed."
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -18,7 +18,8 @@ from benchlab.up.state import State, state_from_environment
 
 
 class Command(terminal.Command):
-    requires_system_checks = []  # they import every page, and `up` waits for us
+    # they import every page, and `up` waits for us
+    requires_system_checks = []
     help = (
         "Load the reference library; register this machine as a host over our own SSH server; start the"
         " first campaign on it."

@@ -17,7 +17,8 @@ from benchlab.up.firstrun import NotStarted
 
 
 class Command(terminal.Command):
-    requires_system_checks = []  # they import every page
+    # they import every page
+    requires_system_checks = []
     help = (
         "Boot a practice host with one fast and four slow disks, and register it. Safe to repeat."
     )
@@ -29,7 +30,8 @@ class Command(terminal.Command):
         parser.add_argument("--name", default="practice", help="another name makes another host")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        call_command("prepare", stdout=self.stdout)  # `up` may never have run here
+        # `up` may never have run here
+        call_command("prepare", stdout=self.stdout)
         try:
             machine = UmlHost(options["name"])
             if options["status"]:

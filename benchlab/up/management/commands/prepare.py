@@ -25,7 +25,8 @@ ADMIN = "admin"
 
 
 class Command(terminal.Command):
-    requires_system_checks = []  # they import every page, and `up` waits for us
+    # they import every page, and `up` waits for us
+    requires_system_checks = []
     help = "Bring the database up to date; make the first administrator and team."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -24,7 +24,8 @@ LOST = (
 
 
 class Command(terminal.Command):
-    requires_system_checks = []  # there are no tables yet
+    # there are no tables yet
+    requires_system_checks = []
     requires_migrations_checks = False
     help = "Put a backup back into an empty database. Afterwards no disk is spare, and campaigns are paused."
 

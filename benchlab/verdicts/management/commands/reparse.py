@@ -62,7 +62,8 @@ def _reparse(attempt: Attempt) -> str:
             storing.attempts([attempt.pk])
         return problem
     except (OperationalError, InterfaceError):
-        raise  # the database's trouble would be that of all others, too
+        # the database's trouble would be that of all others, too
+        raise
     except Exception as error:
         log.exception("attempt %s", attempt.pk)
         return f"BenchLab itself failed: {type(error).__name__}: {error}"
