@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The only entry point. `up` starts everything; `help` lists the rest. No set-up is needed before."""
 
 import sys

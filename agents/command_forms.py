@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Forms of commands, flag by flag, with the words that can name a group, array, pool or mapping. Pure.
 
 A layer whose program nobody else uses says its forms itself (`COMMANDS`, see agents/drivers/protocols.py); those of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Data types shared by drivers, executor and engine: plain and frozen. What a driver is: agents/drivers/."""
 
 from __future__ import annotations

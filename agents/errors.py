@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Errors that carry a reason: what happened, to what, and what to do."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands that can only look: an allow-list of whole forms (program, flags, places), never of a program's name.
 
 Many programs that look can do more when they are told to: `lvs --config 'log{file=…}'` and `blkid -c FILE` write

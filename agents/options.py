@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Driver options: a frozen dataclass is the form, the JSON schema and the check of what a person typed.
 
 A driver's field carries `metadata={"help": …, "choices": (…), "unit": "B", "minimum": …}`, and `"depth": True` where it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Output of a host as text that is safe for a terminal, a log, a page and PostgreSQL."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """UUIDs that a layout chooses before anything exists, so that what a power loss leaves is provably its own. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Modules that apps have by a name agreed upon: how a room offers something to one below it, without its knowing."""
 
 from __future__ import annotations

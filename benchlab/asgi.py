@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ASGI entry point, served by benchlab/web/server.py. The settings see by this module that they are a web server's."""
 
 from __future__ import annotations

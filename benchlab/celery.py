@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Celery app. Tasks are one line each (an id, one step of the engine); the database is the queue."""
 
 from __future__ import annotations

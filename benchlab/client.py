@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """BenchLab in a notebook: one file, the standard library, and pandas if it is there. May be copied alone.
 
 lab = Lab("https://lab.example", "blab_…")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compatibility of this program and a database: the server's version, and tables of a newer BenchLab.
 
 Asked before anything is written: by `prepare`, which `up` and containers run, by the web server, workers and commands.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings from the environment, typed. NAME_FILE names a file that holds NAME (Docker and systemd secrets).
 
 A value that cannot be right is refused when the settings load: each function raises ImproperlyConfigured with the name,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Python's garbage collector in our processes: it leaves what was loaded, and comes less often than by itself.
 
 Modules, models and addresses stay as long as a process does, some hundred thousand objects; to look through them again

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A checkout or an installed package: where its files are, and what a person types. Standard library only."""
 
 from __future__ import annotations

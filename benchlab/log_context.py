@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ids of what this thread, or this coroutine, works on: its log lines name them (benchlab/logs.py)."""
 
 from __future__ import annotations

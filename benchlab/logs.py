@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One event, one log line: what hosts and visitors say cannot begin another one, nor paint a terminal.
 
 BENCHLAB_LOG_FORMAT says how: `line` for people, `json` for what collects logs. Both name what the line is about

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Health checks. /healthz: the web server is alive. /readyz: whether this lab can work now, part by part; for load
 balancers, and for whoever asks why nothing moves."""
 

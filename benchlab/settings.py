@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One settings file; every value that differs between installations comes from the environment (benchlab/env.py)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Our own manage.py commands: what they print of hosts and of files is plain text, whatever is in it."""
 
 from __future__ import annotations

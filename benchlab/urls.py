@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every URL. Pages per app; the API under /api/."""
 
 from __future__ import annotations

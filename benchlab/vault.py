@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Secrets at rest: Fernet with the keys of BENCHLAB_KEY, newest first. Old keys still open what they closed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """WSGI entry point, for tests and other servers; over it live pages go by their clock alone."""
 
 from __future__ import annotations

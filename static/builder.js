@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The builder of topologies: layers are dragged, moved and removed by keys, and shown with their options. What fits, what
    is wrong and what it comes to, the server says: each act here presses a button of the form. */
 "use strict";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Fills every .chart[data-figure-url] with the Plotly figure at that URL, and every .chart[data-figures-in].
 
    data-refresh="3"   fetch again every 3 s, and upon every server-sent event that htmx receives

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* One instant in all that shows it: a line through every panel of the chart one points at, and of each other chart with
    the same data-instant. What each has there is told for the panel one points at. */
 "use strict";

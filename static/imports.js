@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Files dropped on the import page go into its file chooser. Without this, the chooser works alone. */
 "use strict";
 

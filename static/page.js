@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* What every page has: its theme (light, dark or what the system says; in a cookie, so that the server sends the right
    page at once), the header's search, and the focus where a part of the page is drawn anew. */
 "use strict";

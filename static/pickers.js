@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* A list to tick, found by words of its names: [data-finds] has the list's id. All of it is in the page, so that it works
    without this, and what is hidden stays ticked. Each word must be there, whatever its case, as on lists (web/lists.py). */
 "use strict";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* A chart as a file of its own that tells where it comes from: in the <desc> of an SVG, in the iTXt chunks of a PNG
    (https://www.w3.org/TR/png-3/#11iTXt, keywords of its table). */
 "use strict";

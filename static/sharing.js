@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* A page to print: its charts are drawn in light colours for paper, and as before afterwards. */
 "use strict";
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Steps of plans and of what is being built: a plan's commands are copied, and what goes on is counted by the second. */
 "use strict";
 

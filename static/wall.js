@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The wall screen: Escape leaves it. A session that ended shows the login's page as a whole, and not as a part. */
 "use strict";
 

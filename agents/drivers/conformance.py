@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every driver held to the Protocols that it follows, for mypy: nothing imports this.
 
 Written from the scan: `pytest tests/agents/test_typed_drivers.py --accept` writes it anew.

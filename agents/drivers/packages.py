@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packages for programs that a host lacks, and the one command that installs them there. Pure; installs nothing."""
 
 from __future__ import annotations

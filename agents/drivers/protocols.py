@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Protocols of modules in agents/layers, tools, samplers or readers. conformance.py beside holds each to it, for mypy.
 
 All driver functions are pure: no clock, no file, no host. `OptionsT` is the driver's own Options: a function that takes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Drivers are found by scanning a package; the file name is the kind. Nothing to register, no list to edit."""
 
 from __future__ import annotations

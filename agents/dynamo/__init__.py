@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """IOmeter's dynamo, driven without IOmeter: its wire protocol, one session with it, and what it measured.
 
 Modules named in bundle.HOSTSIDE also run on the host, as one file, under Python 3.6 or later and nothing else: they

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests reconstructed from a session's transcript, in dynamo's own units. Runs on the host.
 
 dynamo's data messages carry no tag, so this follows the whole session: which workers have which targets and accesses

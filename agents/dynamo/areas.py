@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a workload's settings to a test on this host: directories or slices, ready or not. On the host."""
 
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The console as one file that any Python 3.6 or later on a host can run: a zip of the modules named here."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """True tick rate of dynamo's clock, from its readings at known times. Runs on the host.
 
 dynamo counts ticks of the CPU's time-stamp counter and takes their rate from the first "cpu MHz" line of /proc/cpuinfo

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One dynamo's session as a state machine over any byte stream: no socket, no clock, no file. Runs on the host.
 
 What is to be done is a script (script.py): a generator of steps. The console frames and logs what goes both ways, keeps

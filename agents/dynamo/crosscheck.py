@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """dynamo never sees that an I/O failed: what was refused or cut short counts as done. The kernel's count shows it."""
 
 from __future__ import annotations

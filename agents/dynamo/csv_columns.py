@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The columns of IOmeter's results .csv, by the names that its versions gave them. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The program on the host: plays IOmeter's console for one dynamo, beside it. Standard library, Python 3.6 or later.
 
     python3 console.pyz check config.json    looks whether it could run; touches nothing

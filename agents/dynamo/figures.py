@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures of a worker or target in base units, and their sums. Runs on the host."""
 
 from typing import Iterable, List, NamedTuple, Optional, Sequence, Tuple

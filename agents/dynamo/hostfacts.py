@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Facts of the machine on which dynamo runs, and checks of them. Runs on the host (Linux).
 
 dynamo tells none of this: it fills full file systems, dies over missing files and never says how large one is.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """IOmeter's configuration files (.icf): read into workloads of tools/dynamo.py, and written for IOmeter's own GUI.
 
 `parse` gives what the file says (icf_model.Config), `read` what we make of it, `write` the file of a Config. Pure.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the lines of an .icf file: comments that are keys, and data below them. Pure."""
 
 from __future__ import annotations

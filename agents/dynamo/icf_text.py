@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lines of an .icf file as IOmeter 1.1.0 writes them. Pure; icf_lines.py reads them."""
 
 from __future__ import annotations

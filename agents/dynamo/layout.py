@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """dynamo's files, laid out by us: it finds them ready and never makes one itself. Runs on the host.
 
 On xfs its own preparation is wrong and says that all is well: it appends 16 direct writes at once, the place of each is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sockets of one dynamo: it logs in to us, we connect back to it. Runs on the host.
 
 Consoles (console.py) say what to send and when; this only moves bytes and looks at the clock. `Talk` knows streams;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Live figures of a session, one JSON line a second. Not the result: see transcript.py. On the host."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Data messages except results: manager info, targets, access specifications. Runs on the host."""
 
 import struct

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Series of a test: the difference of each update to the one before. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """dynamo itself: started on the host in a process group of its own, and ended with it. Runs on the host."""
 
 import contextlib

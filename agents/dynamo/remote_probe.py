@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A host without Python 3.6 as the console must know it: what hostfacts and areas look at, asked with a shell.
 
 Each question is one POSIX sh script with its arguments beside it; answers are NAME=VALUE lines.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results as dynamo reports them, in its own units (bytes, counts, clock ticks). Runs on the host."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """IOmeter's own results .csv, written of what dynamo measured and read of any version's. Pure: times are given.
 
 In DISK rows we write the disk's own raw times and bins, where IOmeter repeats those of its worker.

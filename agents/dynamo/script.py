@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Steps of a console's session with one dynamo; console.py runs them. Runs on the host.
 
 Each function is a piece of a session, to be used as `yield from`. EXIT is never sent while I/O runs (dynamo would

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Specification of a test, and every rule that dynamo itself does not check. Runs on the host.
 
 dynamo counts a refused or short I/O as a success and hangs or crashes over values it cannot use, so nothing is sent

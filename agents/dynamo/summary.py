@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figures of a test: names, values, units, and what is to be known about them. Runs on the host.
 
 One place for both the result on the host and the reading of the artifact later.

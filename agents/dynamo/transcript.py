@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All messages of a session as one file, which is the artifact: written as they pass, read back whole or not at all.
 
 Runs on the host. The file: MAGIC, then records. Each is a HEAD (kind, channel, nanoseconds, bytes on the wire, bytes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The console played from afar, for a host without Python 3.6: dynamo runs there, its streams come through SSH.
 
 dynamo and the samplers are a detached job like any other, so that they and their output are not lost with us; but the

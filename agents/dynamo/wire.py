@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Frames of the protocol: 8-byte messages and data messages of one fixed size, little-endian. Runs on the host."""
 
 import struct

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """bcache devices, backing and cache, from /sys and their superblocks. Pure."""
 
 from __future__ import annotations

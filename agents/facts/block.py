@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Block devices, put together from /sys, `lsblk -P`, udev and `wipefs -p`. Pure."""
 
 from __future__ import annotations

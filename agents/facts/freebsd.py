@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A FreeBSD host's facts: one look (hostside/facts_freebsd.sh), one pure parser of what it printed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """FreeBSD's block devices from GEOM: what they are, who uses them, what is written on them. Pure."""
 
 from __future__ import annotations

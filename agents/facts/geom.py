@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """FreeBSD's GEOM, as `sysctl -n kern.geom.confxml` shows it: who provides what, who consumes it. Pure.
 
 A geom of a class (DISK, PART, MIRROR, …) consumes providers and gives new ones. A LABEL's provider is another name of

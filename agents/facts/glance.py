@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A glance: has anything about mounts, swap or the claimed disks changed since the last whole look? One command.
 
 Equal glances prove that what stands on these disks is as it was, and that they are the same disks. They do not show a

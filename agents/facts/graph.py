@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Questions about facts: what stands on a device, what it stands on, whose it is. Pure."""
 
 from __future__ import annotations

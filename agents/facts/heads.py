@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Both ends of a Linux host's devices, and traces of membership in them that its libblkid may not know. Pure.
 
 `wipefs` names what its version of libblkid knows: 2.23 knows neither bcache nor Ceph, and no version knows Windows'

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Health check of a built layout at one moment: one cheap command, and its output.
 
 A layer hides those below it from a whole look (agents.plans.stack.verify), and a mirror that lost a disk serves on as

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Identifiers of a disk: everything by which its hardware calls itself, in one spelling. Pure.
 
 Two paths to one disk need not show the same identity: one may show a serial number only, the other a WWN too. They

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Users of a device: everything that is on it, mounts it or has it as a member. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Devices that the kernel itself has open: targets, DRBD, zram, external journals. Pure.
 
 No holder, mount or open descriptor shows these, and most of them are opened in a way that keeps nobody else away.

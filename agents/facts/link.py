@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Upper bound of a disk's link bandwidth, by the rate that its bus negotiated. Pure.
 
 The line rate of all its lanes without their encoding: a ceiling, for frames and their heads take more of it. Serial ATA

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Linux host's facts: one look (hostside/facts.sh), one pure parser of what it printed."""
 
 from __future__ import annotations

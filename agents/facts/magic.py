@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Signatures in the first and last 512 KiB of a device, for hosts without wipefs, and what wipefs does not tell. Pure.
 
 The places and bytes are those of the formats themselves, named as libblkid names them. It knows no more than this

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """md arrays as /proc/mdstat shows them, on every kernel since 2.6. Pure."""
 
 from __future__ import annotations

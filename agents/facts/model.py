@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Facts of a host at one moment. Plain data: JSON by cattrs, compared by value."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Device numbers behind the paths that the kernel opened, from `stat -L` and `losetup -l`. Pure parsers."""
 
 from __future__ import annotations

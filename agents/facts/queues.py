@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Queue settings of some disks (/sys/block/X/queue) at one moment: one command that only reads."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Looks at a host, whatever its system: Linux's script first, which says so when the host is none."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands for a host's facts and its tools' versions, whatever its system; the sections that hostside/facts.sh
 answers in, and how raw bytes become text."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings that bear on what a layout measures, at one moment: compared before and after every run. Pure.
 
 The facts by which a layout was verified and the health check between runs show the same files, tables and properties;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Uses of devices: mounts, swap, LVM, dm, programs that have one open. Pure parsers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parsers of /sys and udev's database: attributes, holders and slaves, other names of a device."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tunables of a Linux host as they are now: sysctls, CPU governors, I/O schedulers to load. Pure."""
 
 from __future__ import annotations

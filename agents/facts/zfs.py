@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pools and datasets of a host: `zpool status -P`, `zpool get`, `zfs get`. Pure parsers, each of one section."""
 
 from __future__ import annotations

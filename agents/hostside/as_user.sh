@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Functions of runner.sh for a tool that need not be root. It runs as a user that no account has, without capabilities,
 # in a mount namespace of the job: there this user may open the layout's device or directory, and else what everybody
 # may. Where the host cannot do that, root runs the tool as before, and `ran_as` says why. Sourced by runner.sh, in the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Prints what is known of this Linux host. Usage, with sections.sh in front:
 #   sh -c SECTIONS+THIS facts NONCE ["PROGRAM ARG..."]...
 # POSIX sh. It only looks. A fork costs 25 ms on a slow host: builtins and globs wherever they do.

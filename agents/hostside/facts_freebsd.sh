@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Prints what is known of this FreeBSD host. Usage, with sections.sh in front:
 #   sh -c SECTIONS+THIS facts NONCE ["PROGRAM ARG..."]...
 # POSIX sh and FreeBSD's base system, 10 and later. It only looks.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Functions of runner.sh and sampler.sh in the words of FreeBSD's base system, which has no Linux
 # /proc, no setsid and no flock. Sourced by runner.sh, in the spool directory. POSIX sh.
 # A tool has no session of its own here: its processes are those of its group that work in work/.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Prints what may ail a layout that stands: a look between two runs, so cheap. Usage, with sections.sh in front:
 #   sh -c SECTIONS+THIS facts NONCE MOUNT POOL NODE...      MOUNT and POOL may be empty
 # POSIX sh. It only looks, and nothing here waits for a disk: what each of these says the kernel has in memory.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Functions of runner.sh that hand out what a job left. Sourced by it, in the spool directory. POSIX sh.
 at_once=67108864 each_most=16777216 # bytes in one answer, and of one file in it; the rest is asked for in pieces
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Which programs may run as root: those that only root can change or replace. Sent in front of scripts. POSIX sh.
 # Every directory is checked from / down, and each symbolic link on the way is resolved here, step by step: what is
 # above a component cannot change any more once the component is looked at. Run what `real` names, nothing else.

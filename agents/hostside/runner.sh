@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # One detached job in its spool directory, which is the current directory here. POSIX sh; few forks,
 # for a fork may cost 25 ms. Called by spool.sh:
 #   runner.sh start | poll WAIT_S OFFSET [fetch FILE...] | fetch FILE... | piece PATH NUMBER | stop | remove

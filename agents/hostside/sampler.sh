@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Functions of runner.sh that look at the host once per tick. POSIX sh; one fork a tick, the sleep.
 #
 # A frame is "@ NANOSECONDS", then "# FILE" and each of its lines behind one blank, then ".".

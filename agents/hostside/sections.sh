@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # How the scripts that describe a host print: in sections that agents/facts/sections.py takes apart.
 # Sent in front of facts.sh and facts_freebsd.sh. POSIX sh.
 # A section is: "=NONCE begin NAME", output, "=NONCE end EXIT", standard error, "=NONCE done".

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Finds (or makes) a job's spool directory and hands over to the runner in it. Sent with each call:
 #   sh -c THIS spool BASE UID VERB NAME [ARGUMENT...]     stdin: a tar for `start` and `short`
 # Refuses a directory that another user could have made. POSIX sh.

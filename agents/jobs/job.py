@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A job on the host: started detached, polled, fetched, stopped, removed. hostside/ has the other half.
 
 Every function is one command over a Shell, and may be called again after any failure.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Large files that a job left on its host, read by and by: with flat memory, whatever their size."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The spool directory of a job on the host: what is sent to make it, and what comes back from it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spans of a run, for tools that warm up before they measure. Pure."""
 
 from __future__ import annotations

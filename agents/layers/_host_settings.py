@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings of the whole host for the tuning layer: sysctls and the CPU governor. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Steps shared by lvm and lvm_cache: LVM's commands, physical volumes, and the teardown of a whole group.
 
 LVM's own commands build. They do not take down: `lvconvert --uncache` and `lvremove` write dirty blocks back first or

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Size of an md array, by mdadm's own arithmetic (super1.c, Create.c of 4.2; tried on Linux 6.1).
 
 Everything is in KiB unless it says bytes, because mdadm's options are.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Comparison of an md array in the facts with what was asked for."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Segments of a logical volume: how many extents fit, the words that ask for them, and the kernel's table of them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Copy this file to agents/layers/<kind>.py, add tests/cases/layers/<kind>/<case>.json, run the tests.
 
 One sentence on what the layer is, then the manual or article that its commands come from. A layer only describes: it

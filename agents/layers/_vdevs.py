@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The devices of a zpool in their groups: as a plan wants them, and as `zpool status` shows them. Pure."""
 
 from __future__ import annotations

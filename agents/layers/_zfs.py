@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parts shared by the layers on OpenZFS: packages, a dataset's properties, and their checks. Sources:
 zfsprops(7), zfs-create(8)."""
 

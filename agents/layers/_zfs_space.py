@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Capacity of a pool and of its volumes, by OpenZFS's own arithmetic. Sizes in bytes. Pure.
 
 Sources: module/zfs/{vdev.c, vdev_raidz.c, spa_misc.c} and lib/libzfs (zvol_volsize_to_reservation) of OpenZFS 2.1;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """bcache: a fast disk caches one or more slow ones. Sources: the kernel's admin-guide/bcache, make-bcache(8),
 article 004; tried with bcache-tools 1.0.8 on Linux 6.1.
 

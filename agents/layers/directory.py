@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A scratch directory on a file system that is there already. No disk is touched, no root needed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """dm-crypt: what is written to one device is encrypted on its way, with LUKS2 or without a header ("plain").
 
 Sources: cryptsetup(8), cryptsetup-open(8), cryptsetup-luksFormat(8) of 2.6, the kernel's admin-guide on dm-crypt; tried

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A file system on the volume below: xfs, ext4 or btrfs, mounted at /mnt/benchlab/<layout>.
 
 Sources: mkfs.xfs(8), mke2fs(8), mkfs.btrfs(8). The smallest sizes are what those programs accept.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """flashcache, the SSD cache of 2010 to 2017: only for kernels that still have its module.
 
 Sources: flashcache's doc/flashcache-sa-guide.txt, src/utils/flashcache_create.c and flashcache_destroy.c, article 000.

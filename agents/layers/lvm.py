@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A logical volume over disks: linear, striped or mirrored. Group bl17, volume data, so /dev/bl17/data.
 
 Sources: lvcreate(8), lvextend(8), lvmraid(7); articles 000 (12-way stripe of 4 KiB) and 002 (a stripe extended).

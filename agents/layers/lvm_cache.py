@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cache for the logical volume below, on an SSD that joins its volume group: dm-cache or dm-writecache.
 
 Sources: lvmcache(7), lvconvert(8), article 000. A cache must be in the group of its origin: across groups LVM says

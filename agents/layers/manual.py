@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Something that a person does to the host: change the cache setting of a cloud disk, pull a cable, reboot.
 
 The layout waits at this point until somebody says that it is done; then the check, if there is one, must agree. Where

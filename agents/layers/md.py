@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Linux software RAID (md). Sources: mdadm(8), md(4), article 002; tried with mdadm 4.2 on Linux 6.1.
 
 Superblocks are of version 1.2, at the beginning of the members: 1.0 and 0.90 at the end would show the signatures of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GPT partitions for the layer above: its data, log or cache devices. 1 MiB aligned, with names of the layout's own.
 
 Sources: sgdisk(8), gpart(8). What lay where a partition begins or ends is erased before the table is written: udev

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The disk itself: no file system, no cache, nothing between the tool and the device."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A disk or file as dynamo itself reports it, on a host that only dynamo reaches. Nothing is built."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kernel settings for as long as the layout stands: of its disks' queues, and of the whole host.
 
 Sources: Documentation/ABI/stable/sysfs-block, Documentation/admin-guide/sysctl/{vm,fs}.rst, md(4),

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A file system of the zpool below, mounted at /mnt/benchlab/<layout>. Sources: zfs-create(8), zfsprops(7)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A zpool of disks, partitions or the volume below, with log (SLOG), cache (L2ARC), special and spare devices.
 
 OpenZFS on Linux makes a partition of each whole disk (1, and 9 of 8 MiB), which stay when the pool is gone. Sources:

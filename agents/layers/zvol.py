@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A volume of the zpool below: /dev/zvol/<layout>/vol. Sources: zfs-create(8), zfsprops(7), article 003."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """bonnie++'s line of CSV: 1.0x without a version, 1.9x, and 1.98 (of bonnie++ 1.98 and 2.00). Pure.
 
 A machine's name with a comma is not quoted by bonnie++; the number of fields tells how many there are too many.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Model of a bonnie++ result, however it is printed: cells of a table, and their metrics. Pure."""
 
 from __future__ import annotations

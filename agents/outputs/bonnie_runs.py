@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results of bonnie++ in lines: the text, the line of CSV that follows it, or one of both. Pure."""
 
 from __future__ import annotations

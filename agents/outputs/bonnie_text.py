@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """bonnie++'s two tables as text: 1.03 (K/sec, no latencies), 1.9x, and 2.00 (898k, 50.6m, 1.1g of bytes). Pure.
 
 Columns of tests that did not run are blank. Where white space was collapsed, nothing tells which those were, and the

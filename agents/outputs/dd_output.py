@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parser of the summary that dd prints: GNU 4 to 9, BusyBox, FreeBSD and its relatives.
 
 Three lines: blocks read, blocks written, and bytes with their time and rate. The rate has two or three digits, so

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Targets of a fio run, and whether it attained them: `steadystate` and `latency_target` of its JSON and of its text.
 Raises ParseError.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio's I/O engines: those that read and write the target, and what each of the others does instead.
 
 Source: "I/O engine" in https://fio.readthedocs.io/en/latest/fio_doc.html, and engines/ of fio 3.0 to 3.42. Only the

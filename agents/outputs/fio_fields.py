@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every field of fio's JSON that is read here, by the version of fio 3 that brought it. The one place that knows.
 
 Found in fio's own history: the first tag of stat.c, client.c or init.c that has it; "3.0" stands for "or before". Where

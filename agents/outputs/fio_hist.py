@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio's *_clat_hist.log: how many I/Os fell into each latency bin, by interval. Raises ParseError, nothing else.
 
 A line is `msec, direction, block size, hits of each bin…`. The bins are fio's own: 64 to each power of two. Since 3.0

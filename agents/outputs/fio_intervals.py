@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rates and latencies of fio's logs as what they are of: an interval each, which differ from job to job. Pure.
 
 One thread of fio reads the rates of all jobs, some ms late each time, while each job's clock began at its own moment;

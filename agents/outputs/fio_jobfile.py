@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio's job file: read a user's, refuse what could reach beyond the target, write ours.
 
 Only keys known to be harmless pass (default deny), because a job file can name other disks (filename, opendir,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio's JSON, from 2.0 to 3.4x, as FioJobs. Raises ParseError, nothing else.
 
 Checked against stat.c of several ages (docs of none say it); fio_fields.py says which version of 3 brought what.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio's JSON document, job by job, without ever holding all of it as objects: a long json+ is mostly histogram bins.
 
 A job's text begins with `{ "jobname" :` in every version of fio, and in valid JSON no string can hold those bytes. So

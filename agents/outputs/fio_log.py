@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio's logs over time: *_bw, *_iops, *_lat, *_clat, *_slat.log, of all versions. Raises ParseError, nothing else.
 
 A line is `msec, value, direction[, block size[, offset][, priority][, issue time]]`; with log_window_value=both the

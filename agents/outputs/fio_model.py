@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Model of a fio result, whatever its format, and the merging of jobs; _fio_metrics.py makes figures of it.
 
 Seconds, bytes, operations. Means are weighted by their I/O counts, variances pooled, and percentiles come from merged

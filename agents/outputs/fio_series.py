@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio's logs, of one job or several, as series. Pure; raises ParseError, nothing else.
 
 What jobs moved adds up (fio_intervals); mean latencies weigh by the I/Os of the same job and interval, which its iops

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lines of fio's text about the jobs that start: names, engines, depths and block sizes. Pure, never raises.
 
 `rr: (g=0): rw=randread, bs=4K-4K/4K-4K, ioengine=libaio, iodepth=64` up to 2.x, whose sizes are powers of 1024 and go

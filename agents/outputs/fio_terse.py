@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio's terse output (`--minimal`), versions 2 to 5, of fio 1.5x to 3.4x, as FioJobs. Raises ParseError, nothing else.
 
 One line a job, fields between semicolons, latencies in whole microseconds in all versions of fio. Rates are cut to

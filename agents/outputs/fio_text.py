@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio's normal (text) output, 1.1x to 3.4x, as FioJobs, for imports. Raises ParseError, nothing else.
 
 Up to 2.x `bw=47666KB/s` means KiB/s and `io=8192.3MB` means MiB, but with kb_base=1000, which only the count of blocks

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """On which line of a JSON text each value stands, for texts small enough to look. Pure, linear, never raises.
 
 Paths are written as in error messages: "jobs[0].read.clat_ns.mean". The text must be valid JSON: this only counts.

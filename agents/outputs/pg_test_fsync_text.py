@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parser of pg_test_fsync's output: PostgreSQL 9.1 to 18, also with white space collapsed as on web pages. Pure.
 
 `read` takes lines from where a run begins and stops at the first line that is not of it; the caller says whether all of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parser of sysbench 1.0's fileio report. Every line is known, and what is said twice must agree; else a ParseError.
 
 Seen of 1.0.20 (Debian 11, 12 and 13).

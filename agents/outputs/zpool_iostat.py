@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parser of `zpool iostat`: shared by the sampler and by the reader of pasted text.
 
 OpenZFS's cmd/zpool/zpool_main.c. Two lines of headings, the first of which groups the columns of the second; a row per

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of a built layout: no layer hides those below it here, as they do for `stack.verify`. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Applied part of a plan: only disks that a command of it has touched may be taken down. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A stack's plan as JSON data, as the database keeps it. Pure."""
 
 from __future__ import annotations

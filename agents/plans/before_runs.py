@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The I/O scheduler of the disks below as a factor of the runs of one build: how it is set before each of them, and how
 it was before all of them. Pure.
 

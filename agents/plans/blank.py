@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Are the disks of a layout blank again? What cannot be proven blank is said. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A topology in terms of roles, and whether its layers can stand on each other. Pure, no host needed."""
 
 from __future__ import annotations

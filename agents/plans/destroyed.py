@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Data that a plan would destroy, for the page that asks for confirmation. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A host that nobody has, with disks as asked for and all that a layer may need: sizes are reckoned on it. Pure."""
 
 from __future__ import annotations

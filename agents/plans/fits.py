@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks that a run fits what it works on: room for its blocks, and blocks that hold something. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holders of a layout that cannot be taken down: other people's devices on its disks, programs in its mount."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Disks that a host has no more, or has under another name: what stands on them is taken down still. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fingerprint of a plan: it changes when a command does, or a claimed disk with anything on it. And which disks
 changed since. Pure."""
 

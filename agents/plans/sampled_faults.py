@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of a layout while a run went on, by what was sampled in it: no look after the run shows a disk that was away
 for a part of it. Pure.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings that a built layout is measured under: which those are, and how they are set again. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A topology's layers made into one plan for one host, and taken apart again. Pure."""
 
 from __future__ import annotations

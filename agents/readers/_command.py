@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Command lines as terminal logs show them: behind any prompt, sudo, environment, path; up to a pipe or redirection.
 
 The one place that tells them, for every reader. A line of prose that speaks of a program is no command of it.

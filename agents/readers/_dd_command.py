@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A dd command line, as a terminal log shows it: its words, and those of our own options that it says."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One run of fio that was printed several times: totals so far (--status-interval), or one format after another. Pure.
 
 A run that is counted twice would be taken for a repeat, and repeats are what a spread is made of.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options of the run behind a result of fio: names, options, outstanding I/Os. Pure, never raises."""
 
 from __future__ import annotations

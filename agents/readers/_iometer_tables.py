@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of IOmeter results as articles print them: a row for each figure, a column for each run.
 
 Outstanding IOs | 1 | 2 | 4          as on a Chinese page (article 002), or in English

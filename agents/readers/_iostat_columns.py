@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Columns of `iostat -x` as figures in base units, and what must agree among them.
 
 sysstat 9 to 12 (iostat.c): sectors are 512 bytes, kB 1024, MB 1024²; times in ms; avgrq-sz in sectors, areq-sz in kB.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iostat -o JSON`: the reports of one document. Its keys are the headings of the text, without their %.
 
 What was cut short is read as far as whole reports go. Older versions wrote a locale's comma as decimal sign: no JSON,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reports of a command that watches (iostat, zpool iostat) as one Found: shared by their readers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results of bonnie++ in any text: its tables, its lines of CSV, or both together as it prints them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """dd's results in any text: blocks of three lines, with the command line before them where a terminal log has it."""
 
 from __future__ import annotations

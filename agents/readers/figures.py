@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures that a person typed in: off a paper's table, a chart's labels, a sentence. A format of our own.
 
 A result begins with its first line and ends with `end`; a text may hold many of them:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio's results in any text: as people read them (1.x to 3.x), JSON, terse lines; several in one, among other lines.
 
 Each block goes through the tool's own parser, so that a number is the same wherever it came from.

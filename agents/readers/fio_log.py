@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio's logs over time, told by their file's name: *_bw.1.log, *_iops.log, *_lat.log, *_clat_hist.1.log.
 
 Without such a name rows of numbers are nobody's. One file is one log, of one job as a rule; those beside one result are

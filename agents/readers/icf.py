@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """IOmeter's configuration files (.icf): each access specification is a workload for dynamo; nothing was measured.
 
 The workloads share the file's other settings (workers, cycling, times), so every line of the file belongs to each.

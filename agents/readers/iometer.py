@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """IOmeter's results: the .csv that its GUI saves (2006 to 1.1.0), and tables of such results in articles."""
 
 from __future__ import annotations

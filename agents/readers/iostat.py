@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """iostat's tables of devices in any text: sysstat 9 to 12 with any of its columns, and FreeBSD's `iostat -x`.
 
 A report is a table below its headings, or several with the devices' names behind (--pretty); avg-cpu and a date above

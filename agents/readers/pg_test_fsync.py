@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pg_test_fsync's tables in any text: whole runs, and parts of them as people quote them."""
 
 from __future__ import annotations

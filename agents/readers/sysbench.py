@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results of sysbench's fileio test in any text: from what it says it will do to the fairness of its threads."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`zpool iostat` in any text: with -v, -l, -p, -H, of any version, also where white space was collapsed."""
 
 from __future__ import annotations

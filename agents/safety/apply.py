@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one executor of Steps: look, guard, log, run, undo. It decides nothing."""
 
 from __future__ import annotations

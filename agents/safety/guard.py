@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Refuses every Step that would harm a device not provably spare. Default deny. Pure.
 
 A device may be written only if all holds, by facts read a moment ago: a person marked its identity spare on this host,

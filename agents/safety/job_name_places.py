@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Places in a tool's job where the name of a mapping can be: agents/safety/name_places.py's sister for jobs. Pure.
 
 A mapping that people named `data`, `1` or `sync` is a word of every job file and of our own scripts, too. Known are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Block devices that the words of a command name: the guard's second check. Pure."""
 
 from __future__ import annotations

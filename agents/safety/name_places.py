@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Places in a command where the name of a group, array, pool or mapping can be. Pure.
 
 Installers name the first array `0`, people name a group `data`: such names are words of most commands too, as numbers

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A program that a person named and root will run: only root may be able to change it, or to put another in its place.
 
 Else whoever owns the file, or may write to any directory on the way to it, is root on that host as soon as it is run.

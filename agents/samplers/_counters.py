@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counters and gauges of a frame as samples: shared by samplers of caches."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Intervals between frames: shared by samplers that read counters."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lines of a command that goes on beside the tool: shared by samplers that watch one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Say what is looked at, where its fields are documented, and what NaN means here.
 
 Copy this file to a name of your own (the name is the sampler's kind), and add a folder of cases,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ZFS's cache in memory (ARC) and on disks (L2ARC), for the whole host: from the arcstats counters.
 
 Linux: /proc/spl/kstat/zfs/arcstats, "NAME TYPE VALUE". FreeBSD: sysctl, "kstat.zfs.misc.arcstats.NAME: VALUE". Ratios

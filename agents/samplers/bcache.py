@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """bcache: hits of reads, and dirty data, from /sys/fs/bcache. Only devices that have a cache.
 
 The kernel adds to stats_total every 13 s or so, in one go, and counts reads only (seen on Linux 6.1; stats.c). So the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CPU time: shares from /proc/stat, for the whole host (device "") and each CPU.
 
 user includes nice and guests (the kernel counts a guest's time as user time), irq both hard and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CPU throttling: clock, heat (thermal_throttle), and the quota of a container's cgroup.
 
 - `cpu.speed`: clock of its highest, mean of the first CPUs, at the end of the interval. Idle ones may be slow by right.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every block device: rates, await, queue and util from /proc/diskstats, by iostat's formulas.
 
 Fields: the kernel's Documentation/admin-guide/iostats.rst. 11 counters up to Linux 4.17, 15 with

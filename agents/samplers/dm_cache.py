@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Device mapper's caches: dm-cache (LVM's cache) and dm-writecache, from `dmsetup status`.
 
 Fields: the kernel's Documentation/admin-guide/device-mapper/cache.rst and writecache.rst. Counters are of requests

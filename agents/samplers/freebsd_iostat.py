@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """FreeBSD's disks, from its `iostat -x -w 1`: rates of each second, which iostat itself computes.
 
 Columns by their names, as versions differ: up to FreeBSD 10 r/s w/s kr/s kw/s qlen svc_t %b, later ms/r ms/w ms/o ms/t

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """FreeBSD's GEOM providers, disks and all that stands on them: `gstat -B -d -o -I 1s`.
 
 usr.sbin/gstat/gstat.c. What iostat says of its disks already (rates and busy, which gstat rounds to whole ones) is left

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arrays of md: what is missing, and how a resync, recovery, reshape or check goes on, from /proc/mdstat.
 
 `sync.bandwidth` is the kernel's own speed, its mean over the last half minute; NaN, as `sync.done`, while nothing goes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every pool and vdev, log and cache device: what `zpool iostat -vpl -y 1` says of each second.
 
 Devices are paths in the pool: "bl17", "bl17/mirror-0/sdb", "bl17/logs/sdc". Not -H, which would leave the indentation

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hosts that kept a caller waiting and did not let it in: others leave them alone for a while, longer each time.
 
 A caller that waits for a host holds a thread that all hosts share. What was refused at once cost nobody anything, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands on one channel of a connection: a single one, or one after the other, to a `sh` that stays.
 
 A login shell may print lines of its own before (a `.bashrc` that greets). So what a command printed begins behind a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Opening a connection to a host whose key is pinned, and what its failures mean."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Key pairs and fingerprints: text in, text out."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many commands, one after the other, on one channel of a connection: what applying a plan needs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The event loop thread of this process, for callers in other threads."""
 
 from __future__ import annotations

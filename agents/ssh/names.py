@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of hosts, each looked up by a thread of its own: a name whose server is silent holds up nobody else.
 
 The resolver cannot be interrupted, and takes many seconds to give up; the threads that asyncio has for it are few. So

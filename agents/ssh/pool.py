@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Connections by address, shared by all commands of this process."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Addresses that may be connected to, and a socket to one of them.
 
 A name is resolved once: what was checked is what is connected to, so a name that changes its mind gains nothing.

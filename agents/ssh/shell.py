@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands on a host over SSH, for callers in threads: pooled connections behind plain functions.
 
 A command is sent at most once: a dead pooled connection is replaced before the command went out,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TCP streams to and from programs on a host that listen to nobody but itself: through SSH, no port is opened here."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Words for mkfs and mount that a person may add: an allow-list, for whoever makes a topology may be no owner.
 
 What is not here could read or write other files (mke2fs's `-d DIR`, `-l FILE`, `-z FILE`; mkfs.xfs's `-p FILE`,

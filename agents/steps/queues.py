@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Queue settings of disks (/sys/block/X/queue) for the tuning layer: which, on which disk, and as they were. Pure."""
 
 from __future__ import annotations

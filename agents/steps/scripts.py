@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scripts that several layers give to sh, and what their arguments are: the guard reads each as it was written.
 
 A script is a constant: what differs from host to host is an argument. Whoever changes one or adds one says below what

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures of a text by a person's patterns, read in a process that cannot hold up, or fill, the one that asks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures that a person takes out of the output of any program: one line for each, as regex or JSONPath. Pure.
 
     NAME [UNIT] [x FACTOR] = [FILE] regex|json [first|last|sum|each]: PATTERN

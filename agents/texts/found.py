@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Result that a reader (agents/readers/) finds in a text, as one run would have printed it. Plain frozen data."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Matches of a regex or a JSONPath in a text: the words, and their lines. Pure, and bounded in time.
 
 `regex` can be stopped, which `re` cannot: a pattern that backtracks for ever ends as an error. A JSONPath may have one

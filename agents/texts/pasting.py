@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Removal of what a mail, a page, a log or a listing put around the lines of an output. Pure.
 
 No line is added, none goes away: what follows counts the same lines as the person does. Marks are taken off only where

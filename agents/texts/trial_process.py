@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Process that reads figures out of texts by lines of extraction, with limits on CPU time and memory; see `bounded`.
 
     python -m agents.texts.trial_process < request

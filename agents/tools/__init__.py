@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Drivers of benchmark tools: one module each; the file name is its kind."""

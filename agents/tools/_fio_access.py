@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Access pattern of each section of a fio job. Pure.
 
 fio fills its buffers with random bytes unless it is told otherwise, and writes a file that it lays out from the same:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio's histogram bins as they are kept: so few that a run's are some kB, each of them whole bins of fio's. Pure.
 
 fio's bins are 64 to each power of two, from 128 units on; below, each unit is one. Merged they are so many to a power

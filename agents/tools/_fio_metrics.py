@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From fio's jobs, whichever way it printed them, to figures."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options of fio, and the sections of the job file that they become."""
 
 from __future__ import annotations

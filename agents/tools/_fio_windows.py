@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measured windows of fio, from the host's wall clock in its JSON. Pure; raises ParseError, nothing else.
 
 `job_start` (3.36 and later) is when a job's clock was set, and set again when its ramp was over: fio's logs count from

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The job of a tool that works in files of its own: its script makes a directory on the mount, and removes it."""
 
 from __future__ import annotations

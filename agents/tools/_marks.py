@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Timestamps of a tool's own script, on the clock of the runner that started it: `marks`, a file beside the outputs.
 
 Each line is "NANOSECONDS WORDS". Scripts that are run by somebody else leave an empty one.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Output that the line numbers of a run's figures refer to: shared by tools, each of which knows what it read."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A tool driver to copy: `sync`, which writes back the page cache, timed by the shell.
 
 Copy to `agents/tools/<kind>.py`; the file name is the kind, nothing is registered. Then add

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """bonnie++: one file written, rewritten and read, random seeks in it, and many small files made, looked up and removed.
 
 It wants a directory: `bonnie.sh` makes one of ours on the target's mount, gives it to the user who is to run it, and

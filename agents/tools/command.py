@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Anything else: a script of the person's own, and lines that say which figures its output holds.
 
 The script is the person's own code. It runs on the host with the layout's mount point, volume and size in its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """dd: one stream of blocks, as the articles use it; `dd_output` checks what it prints.
 
 On a filesystem `dd.sh` writes (or lays out, then reads) one file of ours and removes it; of a raw volume it first makes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """IOmeter's dynamo: its own access specifications at any number of outstanding I/Os, without IOmeter and Windows.
 
 The console (agents/dynamo) goes to the host as one file and runs there beside dynamo, which must be there already: it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio: random and sequential I/O at any depth; json+ gives every latency as histogram bins.
 
 The job file is written by us (`fio_jobfile`), read back by `fio_json` (or `fio_text`, for imports) and summed up in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pg_test_fsync: how many synced writes of a PostgreSQL block a disk does in a second, by each way to sync.
 
 It is part of PostgreSQL and hardly ever in PATH: `pg_test_fsync.sh` takes the newest that the host has and says which.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """sysbench's fileio test: blocks read or written in files of its own, in order or at random. Versions 1.0.
 
 It wants a directory: `sysbench.sh` makes one of ours on the target's mount, has sysbench lay out its files there (not

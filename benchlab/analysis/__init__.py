@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pure numpy: curves and statistics. Imports numpy and scipy only."""

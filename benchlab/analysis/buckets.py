@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Samples of many devices on one clock, so many to a bucket: no peak is lost, whatever is seen of how long a run.
 
 Pure numpy. A bucket keeps the smallest and the largest of what is known in it, each with its time, and what the mean

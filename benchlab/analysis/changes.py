@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Steps in the history of one set-up, and a new run against its past (docs/analysis.md, section 5). Pure numpy.
 
 A lone outlier is replaced first (Hampel). Then binary segmentation: the split with the largest two-sample t is a change

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Response curves: IOPS and latency over outstanding I/Os. Pure; base units (op/s, s)."""
 
 from __future__ import annotations

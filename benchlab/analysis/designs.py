@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """In what order two set-ups were measured, and what that adds to every error (docs/analysis.md, section 1).
 
 The order is the trap that outweighs all statistics: what was built and measured one after the other differs by drift,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Differences of two set-ups by a fit: at each depth, and over the curve (docs/analysis.md, section 1).
 
 For many pairs at once, as benchlab.analysis.fits. A difference counts from 5 % on (`LEAST`). What no number of repeats

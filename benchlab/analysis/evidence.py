@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Evidence for findings: a run, or a set-up's runs of one workload, as plain frozen data in base units. Pure.
 
 None, NaN or an empty mapping is "nobody told", never 0. Cases are these as JSON (`run_from_json`, `lines_from_json`).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Over a campaign's factors: what each level does on the whole, and where two factors do not simply multiply.
 
 Main effects and interactions of a complete matrix, on logarithms, so an effect is a factor: a level's is its geometric

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finding as a type, and the list of all kinds: each a module of benchlab.analysis.findings, found by scanning.
 
 The file's name is the finding's kind. Nothing to register: a module, its cases in tests/cases/findings/KIND, and its

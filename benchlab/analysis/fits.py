@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two set-ups over one sweep: robust means of the logarithms, and how sure each difference is (docs/analysis.md, 1).
 
 Everything is done for many pairs at once, so that what a page shows and what thousands of simulated pairs try is the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers in a finding's sentence, as pages write them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits of reasonable numbers. Without numpy, for those who only check a number."""
 
 from __future__ import annotations

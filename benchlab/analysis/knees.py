@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The knee of a response curve with its uncertainty: a posterior over a library of shapes (docs/analysis.md, 2).
 
 The knee is the smallest measured depth from which every further doubling gains less than 5 % on the curve without its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counts of I/Os by how long they took: shares, ranks, and bins of equal width for a chart. Pure.
 
 No bin is ever split: whatever is read off is true at the edge of one.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Number of repeats needed: for a mean within +-x, and to tell two set-ups apart (docs/analysis.md, section 3)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Falls and caps of a response curve past its knee. Pure.
 
 A fall is claimed by the posterior over shapes (shape_library). Of 900 simulated curves that do not fall it is said of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Set-ups in order, best first: those that cannot be told from the best of their place share it."""
 
 from __future__ import annotations

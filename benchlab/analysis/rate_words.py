@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Words for what a rate counts: I/Os, fsyncs, flushes. The one place that gives op/s the word which a person reads."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ratios as a person reads them. The one place that rounds them: sentences, tables, charts, findings."""
 
 from __future__ import annotations

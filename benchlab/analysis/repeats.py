@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Repeats of one point: what their mean is where one of them is far off, and if they disagree (docs/analysis.md, 1, 3).
 
 A cell is the repeats of one point. All is done on logarithms, so that ratios count and not differences.

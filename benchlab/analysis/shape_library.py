@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Noise-free response curves, and how likely each is of what was measured (docs/analysis.md, section 2).
 
 With u = ln depth - ln k: ln IOPS = -(b/p) ln(1 + exp(-p u)) + c max(0, log2(depth / k)), and b min(0, u) for its first

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The largest two-sample t over all splits of a series, which a change point is found by. Pure numpy.
 
 Used by `changes` and by what makes its critical values (`make_critical_values`): one way to

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faster, slower, no difference worth naming, or not enough data: of two set-ups, at each depth and over the curve.
 
 Each with its ratio, a 95 % interval, the repeats and the reason in words. How it is decided, and how often that errs:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """So that logins are recorded from the start."""
 
 from __future__ import annotations

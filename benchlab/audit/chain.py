@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The chain: how an entry is added, and how a broken one is found."""
 
 from __future__ import annotations

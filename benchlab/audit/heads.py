@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The chain's head: how many entries there are and the last one's digest, kept where the log itself is not.
 
 The chain alone does not show that its end was cut off, nor that somebody who writes to the database computed all of it

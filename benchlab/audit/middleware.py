@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Automatic audit entries: every page and API call that changes something, logins, and refusals."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One entry of the log. No foreign keys: what it tells must outlive what it tells of."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Subjects of a request: the rows that its address names, or the one that it made, in words and with their team."""
 
 from __future__ import annotations

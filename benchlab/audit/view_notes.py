@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Notes of a view on its own action, where neither address nor answer tells it; middleware.py takes it from there."""
 
 from __future__ import annotations

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Campaigns: a question and a matrix of runs."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Durations of building a layout and taking it down: as it took here before, or an estimate. One query."""
 
 from __future__ import annotations

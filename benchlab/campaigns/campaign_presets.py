@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole campaigns that are ready to use: a question, topologies and workloads by their presets. Hosts are chosen."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cost of one run by its tool driver: seconds, bytes written, outstanding I/Os. No host is touched."""
 
 from __future__ import annotations

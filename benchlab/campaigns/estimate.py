@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Estimated cost of a campaign before it is made: runs, seconds, bytes written per host, and warnings."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Forms of workloads and campaigns."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A campaign's factors become runs in order. Pure: the same factors and seed give the same list for ever.
 
 Order (docs/method.md): a layout (host x topology) is built once and carries all of its runs. Within it every repeat is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A campaign asks a question; its matrix is frozen into runs when it is made."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recommended order of a campaign, and its effect on comparisons between layouts (METHOD: order).
 
 Sources: docs/analysis.md, section 1: in what was built one after the other, 18 to 22 % of equal set-ups seem to differ.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Origin of imported results, checked to be safe to show."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A point of a sweep in words, and in the order in which people count. Pure.
 
 {"iodepth": 4, "block_size": 8192} -> "iodepth 4, block size 8 KiB"; 4096 comes before 16384, and "64k" before "128k".

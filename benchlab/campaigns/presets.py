@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Workloads that are ready to use with one click, by what they are for; they stand in workload_presets.json.
 
 Databases, curves over outstanding I/Os, throughput, the articles' workloads, SNIA's test.

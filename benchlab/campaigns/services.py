@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Making workloads and campaigns. Whoever calls (pages, API) gets a django ValidationError that names what is wrong."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trials of a command's lines of extraction, in a process of their own that cannot hold up the web server.
 
 Two run at once, and one of a team: whoever tries costly patterns waits for themselves.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Workloads of a comparison of layouts, by what matters to the user, and the duration of each point. Pure.
 
 Each matter takes ready workloads (presets.py) with other times, depths and sizes: all layouts of a comparison get the

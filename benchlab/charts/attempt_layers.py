@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Uses of the disks of an attempt: by its plan, else as told by who imported it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bands of a tool's windows behind the lines of a chart over time: a band and its name in every panel. Pure."""
 
 from __future__ import annotations

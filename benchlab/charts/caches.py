@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Caches, ZFS pools and arrays over an attempt: what their samplers say beside the disks'. Pure: tracks -> figures."""
 
 from __future__ import annotations

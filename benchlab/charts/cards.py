@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A chart on a page: where its figure comes from, what may be chosen, and the same numbers as a table."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options of a chart that a person may choose. Pure."""
 
 from __future__ import annotations

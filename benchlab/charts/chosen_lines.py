@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Choices of lines on pages that compare several campaigns: campaigns, and parts of what is in them."""
 
 from __future__ import annotations

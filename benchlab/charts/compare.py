@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several campaigns, topologies or hosts: a chart for each thing that was done, with what differs between its lines."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Under what conditions lines were measured: what one compares, and what else differs.
 
 Only equals compare without a warning (docs/method.md), but what one compares on purpose is no cause for one: layouts,

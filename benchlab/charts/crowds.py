@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Disks that do the same work as one band: from the smallest to the largest of them, and the median disk. Pure."""
 
 from __future__ import annotations

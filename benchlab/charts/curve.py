@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """IOPS (or throughput) and latency over outstanding I/Os: two panels that share the x axis. Pure: groups -> figure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers of a swept line as a whole, and their words: knee, flat, collapse, cap. Pure.
 
 Charts, tables and cards ask here and nowhere else.

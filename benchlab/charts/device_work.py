@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Work of the disks of each use in each measured window. Pure: layers, tracks, figures -> rows of a page.
 
 Who carried the bytes, how many they were beside the tool's, how many writes were flushes; and what caches answered.

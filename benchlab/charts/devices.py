@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Activity of every device and the CPU over an attempt: small panels on one time axis. Pure: rows -> figure."""
 
 from __future__ import annotations

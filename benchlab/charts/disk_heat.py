@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Disk x time, each field by its shade: which disks work, and when they did not. Pure: rows -> figure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Work of each disk of a running attempt: a strip of the last seconds, and its numbers of this one.
 
 Paths are texts in a box of WIDTH x HEIGHT: a template puts them into attributes, colours come by class.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Workloads that sweep no outstanding I/Os (dd, say): a bar for the median and a dot per repeat. Pure.
 
 A family of metrics (pg_test_fsync's methods) has a bar for each of them and each line.

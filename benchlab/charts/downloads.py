@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Raw outputs byte for byte, and the numbers behind each chart as CSV."""
 
 from __future__ import annotations

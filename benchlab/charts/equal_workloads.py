@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Equal workloads, whatever their names: workloads of several teams that did the same share a chart. Pure.
 
 Which of a tool's options make two results of it comparable at all, its driver says (protocols.Comparing). Others are

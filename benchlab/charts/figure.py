@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared parts of all figures: Plotly JSON as plain dicts. Colours of text and grid are the page's (charts.js)."""
 
 from __future__ import annotations

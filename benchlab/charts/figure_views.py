@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Views that answer with a Plotly figure as JSON."""
 
 from __future__ import annotations

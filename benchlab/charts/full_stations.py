@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Full stations where swept lines end: the queues of their disks and the cores, read for the last two depths alone.
 
 Only of lines that are over, whose knee is told and lies no deeper than the last depth but one; two queries for all, and

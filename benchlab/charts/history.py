@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The history of one set-up: what its runs measured over time, where that changed, and which runs stand out."""
 
 from __future__ import annotations

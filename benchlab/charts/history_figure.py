@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A set-up's history as a figure: a dot per run, the level of each stretch between changes, and the changes. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of a set-up's history, and its figure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values of every device at one instant of a run: the samples that its charts show there, as a table. Pure."""
 
 from __future__ import annotations

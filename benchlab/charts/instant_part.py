@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The part of a run's page that tells every device's values at one instant: ?at= in seconds, ?sort= by a column."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Marks of a curve as a whole: knee, the stretch of one that is uncertain, fall, cap, "flat". Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Places in a plot with room for words: beside the ends of its lines, and near points where no line runs. Pure.
 
 Reckoned in pixels, of a plot as narrow as one that is shown with words at all; in a wider one there is more room.

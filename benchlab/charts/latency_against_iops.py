@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Latency against IOPS, a point per depth: what more throughput costs, and past the knee waiting for nothing. Pure.
 
 Both axes are logarithmic, so Little's law draws a straight line for each depth: outstanding I/Os = IOPS x mean total

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Distributions of latency as curves: what a tool counted in bins, or else the percentiles that it told. Pure."""
 
 from __future__ import annotations

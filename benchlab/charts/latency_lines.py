@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The CDFs of several lines over each other, at one depth: the I/Os of all repeats together. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The histogram of latencies and how many I/Os took less (CDF), of a run or of several lines. Pure: curves -> figure.
 
 The CDF's axis is stretched towards 100 %, each further nine as wide as the one before: of the last hundredth, which is

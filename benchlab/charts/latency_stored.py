@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stored latencies of attempts (histograms and percentiles), read for charts."""
 
 from __future__ import annotations

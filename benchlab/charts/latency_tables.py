@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Contents of the charts of latencies as sentences, as rows of tables, and as CSV. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names at the ends of lines, where there are few: who looks at a line need not look for it in the legend. Pure."""
 
 from __future__ import annotations

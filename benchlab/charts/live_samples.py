@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The running attempt, from what was sampled so far."""
 
 from __future__ import annotations

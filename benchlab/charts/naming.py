@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of quantities, the first one of each tool, and those that are shown together. Pure.
 
 A choice is a metric's name ("one.fsync.ops") or a family, a pattern with one star ("one.*.ops").

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A text with line numbers, a page of it at a time: where a number was read is a link away."""
 
 from __future__ import annotations

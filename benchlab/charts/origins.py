@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Origin of a chart, as plain words in its figure: static/pictures.js writes them into each picture of it."""
 
 from __future__ import annotations

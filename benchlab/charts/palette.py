@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Palette with colour, dash and marker of each series: the one place that decides it, for charts, tables and keys.
 
 Of lines of campaigns (`looks`) the colour is the layout and the dash the host. Devices of a run have `style`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small panels on one time axis: a line per device in each. Pure: rows -> parts of a figure."""
 
 from __future__ import annotations

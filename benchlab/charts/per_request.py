@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Weights for the mean of a wait or of a hit ratio: the requests that it is of. Only here. Pure.
 
 A mean over time would let a second with one slow request count as much as one with a thousand fast ones; so weighted,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Percentiles of latency over a run, where its tool told them: a panel for each direction, logarithmic. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Data of the charts, read in a fixed number of queries, as plain values."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Beams from the smallest to the largest repeat where those differ; the ratio beside them where there is room. Pure."""
 
 from __future__ import annotations

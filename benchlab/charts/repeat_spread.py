@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Points whose repeats differ more than noise explains: charts, tables and cards mark the same points. Pure."""
 
 from __future__ import annotations

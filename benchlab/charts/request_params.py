@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parameters of a request for a chart: which lines, which quantity. A wrong word is a 400 that names it."""
 
 from __future__ import annotations

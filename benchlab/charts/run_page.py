@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of one run: what it is, what came of it, and where every number comes from."""
 
 from __future__ import annotations

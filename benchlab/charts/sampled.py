@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Samples of an attempt, read for a chart: as finely as it is seen, from strips where the run is long."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs of one set-up over time: those of an equal fingerprint, or of one that is equal in all but one part.
 
 A fingerprint is a hash. To let one part of it go, runs that did the same on the same stack of the same host are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Devices of several runs side by side, a column for each run: one scale a row and one time for all. Pure."""
 
 from __future__ import annotations

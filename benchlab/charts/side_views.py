@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two runs or more, their devices beside each other."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A chart so small that it needs no script: lines over outstanding I/Os as SVG, or a bar for each set-up. Pure.
 
 Places and paths are texts: a template puts them into attributes, colours come by class from the stylesheet.

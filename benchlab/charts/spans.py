@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Span and resolution of a chart over a run's time: who zooms in gets what the whole was too long for. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stack of devices on a host, from a fact snapshot: each volume above the devices it stands on. Pure."""
 
 from __future__ import annotations

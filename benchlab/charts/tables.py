@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The numbers of each chart as rows: for the table under it, for CSV, for those who see no chart. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parts of pages that one tool alone has, told by the modules `run_part` and `tool_files` of the room that knows it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One metric of one device over a run. Pure."""
 
 from __future__ import annotations

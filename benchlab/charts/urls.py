@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """URLs of runs, their figures, numbers and artifacts, and of what is explored and compared."""
 
 from __future__ import annotations

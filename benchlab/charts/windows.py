@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Windows of samples for a mean, a balance or a hit ratio: those of what the tool measured. Only here. Pure.
 
 A sample is of a window where the second that it stands for lies wholly in it: one that is half file layout is neither.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A host that only dynamo reaches: nothing is built there, and a process that listens plays (dynamo/session.py).
 
 The engine only says which attempt is next, sees that somebody plays it, and reads what was stored.

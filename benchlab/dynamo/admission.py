@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Connections that have not logged in yet: few of each address, and none that says nothing.
 
 The newest connection is let in at the cost of the oldest of the same address, so idle ones cannot keep dynamos out.

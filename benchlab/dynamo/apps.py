@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The app; its label says that it is ours."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """IOmeter's dynamo: a console beside it on the host, or played from here (dynamo_player.py)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attempts of dynamo whose console is played by a process of ours, because there is no Python beside dynamo.
 
 Who plays holds a lease in PostgreSQL. A process that dies frees it at once: then nothing of the test was kept, the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Facts of a host that only dynamo reaches: what dynamo reported, in the form of any other host's facts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of a host that only dynamo reaches: what it reports."""
 
 from __future__ import annotations

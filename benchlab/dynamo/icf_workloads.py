@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Workloads that an .icf file describes, stored: from its own page, from the import and by API."""
 
 from __future__ import annotations

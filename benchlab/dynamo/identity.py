@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Identity of the dynamo behind a host: name, address and id of its login, whether it is accepted, and connected.
 
 The id is the port on which this dynamo listens: it stays the same from the dynamo's start to its end, and differs from

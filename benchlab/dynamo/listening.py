@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """IOmeter's console for dynamos that log in by themselves, as they would to IOmeter: `manage.py dynamo_listener`.
 
 The protocol has no passwords and no encryption: whoever reaches the port is believed, and whoever reaches dynamo's own

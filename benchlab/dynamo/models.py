@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs that a person uploaded, what dynamos report of their machines, and what runs say right now."""
 
 from __future__ import annotations

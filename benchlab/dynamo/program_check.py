@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """dynamo's program: what can be seen of an uploaded one without running it, and of one on a host. No rows."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Uploaded programs of dynamo: kept, found, and deleted unless a run needs one."""
 
 from __future__ import annotations

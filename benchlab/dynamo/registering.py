@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A dynamo that logged in, as a host with what it reports."""
 
 from __future__ import annotations

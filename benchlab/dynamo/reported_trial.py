@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A test on a target as dynamo itself reports it, for machines that nobody reaches but dynamo. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results in IOmeter's own format, made of the messages that dynamo sent."""
 
 from __future__ import annotations

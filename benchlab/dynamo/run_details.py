@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Extra details of a dynamo run's page: its parts, its latencies, its live figures."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The part of a run's page that only a run of IOmeter's dynamo has."""
 
 from __future__ import annotations

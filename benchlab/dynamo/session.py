@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One dynamo that logged in by itself, from a login to its end or to its next login.
 
 It logs in, says which disks there are, and then waits until the engine has an attempt for it. The attempt's session

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Decisions of people on targets that a dynamo reports. Pages and the API both come here."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """URLs of dynamo's pages."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of dynamo: its program, hosts that only it reaches, and IOmeter's own files."""
 
 from __future__ import annotations

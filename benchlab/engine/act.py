@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Acts that carry out decisions without a host; those that need one are in the room of its access (access/)."""
 
 from __future__ import annotations

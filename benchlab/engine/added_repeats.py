@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Further repeats of points that a campaign has: blocks of their own, which stand beside the ones before.
 
 Where a layout still takes runs they are queued behind its own. Where it was taken down its set-up is built once more: a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Consoles: a tool may have to be played, not only started. Its room has a module `console`; other tools need none."""
 
 from __future__ import annotations

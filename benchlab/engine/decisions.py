@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Decisions of the engine. Each is carried out by the function of its name in act.py, or in the room of an access."""
 
 from __future__ import annotations

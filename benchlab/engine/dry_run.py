@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A topology planned against a host by one reading of its facts, without a campaign: nothing is done, nor kept."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topologies sized to hosts' spare disks, each planned against their last facts: nothing is done, nor kept."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An attempt's job as it can be done on this host, and where it lives there."""
 
 from __future__ import annotations

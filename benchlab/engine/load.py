@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scene of a layout, from the database and from what a poll has just brought."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A new campaign: its matrix frozen into runs, with their layouts and first attempts, and planned.
 
 Whoever calls (pages, API) gets a django ValidationError that names what is wrong.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Orphans: leftovers of finished layouts on a host, shown there and taken down on request."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An owner lets a host go whose layout cannot be taken down: a disk of it is dead, or the host itself."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rows of a step: what a decision is done to, and what a poll has just brought of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One layout as a step finds it: values only, loaded once, frozen. What is decided, is decided by this alone."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The worker's own thread that looks every second for what is due and sends it to the workers: a lost message costs
 seconds, nothing else.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A step of one layout, short and idempotent, and the Celery tasks: an id, one step, done.
 
 A step loads the scene, decides and acts; then the database says when to look again. A killed worker loses nothing but

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Polls that are under way: coroutines on the process's SSH loop, so that a host that works holds no thread here.
 
 A poll needs no database. Its end puts the answer down here and has the layout stepped, which takes the answer up. What

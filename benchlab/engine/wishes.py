@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests of people to a campaign: plan, start, pause, resume, cancel, retry. Wishes only; the engine acts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A person says that a finding or an answer does not matter here, and why; or that it does after all."""
 
 from __future__ import annotations

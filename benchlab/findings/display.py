@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Findings as pages show them: the ones that matter first, each number leading to where it comes from."""
 
 from __future__ import annotations

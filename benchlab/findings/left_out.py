@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers of answers and findings that a report leaves out as its team dismissed them, and nothing else of them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models of findings and their dismissals."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Evidence of stored attempts: six queries for ten of them, and what is large is read once for all of them.
 
 Series come in binary, and the times that those of one sampler share are read once of each attempt: as rows of a model a

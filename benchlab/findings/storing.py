@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Findings put beside what they are about. What was dismissed stays dismissed; a fault of ours here loses no result."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Look for runs before one that wrote all that it reads: then it read no block that nothing ever wrote."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A host's block devices as what they are stacked into: disk, partitions, volumes, mounts. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reaching a host: whose key it must show, and what is known when it cannot be reached."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SSH key pairs: made here, or uploaded. The private half never leaves the vault but towards the SSH library."""
 
 from __future__ import annotations

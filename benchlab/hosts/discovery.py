@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading a host: its facts as a snapshot, and its whole disks as Device rows."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A host's disks as small blocks, each saying whether it is spare, in use, gone, or nobody's to touch. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Forms of hosts, and their checks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Work that waits for a host: asked for by a page or the API, done by a worker, followed by whoever looks.
 
 A host may be silent for minutes, or mean to be: no web request ever waits for one. The row is the queue; messages only

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packages onto a host, once a person has said so: a detached job there, started and followed by a worker.
 
 Nothing here starts by itself. Nobody needs to look for the installer to go on, nor for what became of it to be kept:

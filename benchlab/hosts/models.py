@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A host is reached by SSH with a pinned key; its devices are known by WWN or serial, never by name."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Adding, changing and removing hosts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every stored secret under the newest key of BENCHLAB_KEY, so that an old key can be thrown away.
 
 One row at a time, each in a transaction of its own: what was done when it is cut off is done, and the next call does

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All that others may ask of hosts. Views, API, tasks and the engine import this; each subject has its module."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spare disks: they may be wiped. Only a person marks one, by typing the serial, and only of a disk nothing uses."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Celery tasks: an id, one step, done. Lost messages are sent again by the sweeper."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reasons why a host does not answer, in words, each with a remedy."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Agreement to an import and its outcome, as JSON: for the time between a request and the worker that stores it."""
 
 from __future__ import annotations

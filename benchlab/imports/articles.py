@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Articles of the reference library, as they lie in `library/SLUG/`: article.toml, and texts as they print them.
 
 article.toml:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Large contents in and out of PostgreSQL, a MiB at a time.
 
 A bytea goes through the client as hexadecimal digits and several copies of them: 242 MB took 1.16 GiB. So it goes in as

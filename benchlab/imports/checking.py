@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of an import before it is agreed to; all errors at once, each where it was typed."""
 
 from __future__ import annotations

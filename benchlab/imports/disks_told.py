@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Disks that an import's source tells of, and what they are rated for: what the reference library says in its hosts.
 
 A layer of the topology that asks for their role stands on them, in their order. Nobody looked at them: they are names.

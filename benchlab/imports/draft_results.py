@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results of a draft: everything that was found in its files, in words."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Drafts: from an upload to files whose results are known. Nothing here is a result yet."""
 
 from __future__ import annotations

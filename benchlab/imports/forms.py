@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Forms of the import pages: what is the same for all results, and one per result."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The text of a saved web page, in the lines that a reader of the page sees; scripts and styles are no text.
 
 The standard library's html.parser takes quadratic time on tags that nobody closed, so the tags are told apart here;

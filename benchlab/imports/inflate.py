@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bounded streams of compressed data, which give no more than is read; and archives by their first bytes."""
 
 from __future__ import annotations

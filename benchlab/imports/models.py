@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models of uploads, kept byte for byte: in a draft that nobody agreed to yet, then beside the campaign made of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Progress of storing a draft: told outside of its transaction, through the cache, and never worth a failure."""
 
 from __future__ import annotations

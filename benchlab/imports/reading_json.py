@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A reading as JSON, for the time until a person agrees. Series are counted only: they are read again from the text."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Uploads on their way in: how much is taken, and where it waits."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reference library in the database: what of it is there, and putting what is not.
 
 Its team has no members, so that everybody reads its rows and nobody changes them. An article is known by the hash of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Storing results that were measured elsewhere, so that every page treats them like our own.
 
 A campaign of such results has runs, attempts, artifacts, measurements and series; its layouts are over from the start,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Agreeing to a draft: what a person said is checked at once, and stored by a worker, which reads the files again.
 
 Pages and API both end here, so that both check the same. All of an agreement is stored in one transaction, which holds

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From what was agreed to, to a campaign and workloads: in the caller's transaction, all that can be stored."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Celery tasks: an id, one idempotent step, done. Files have threads of their own: a large upload may take minutes."""
 
 from __future__ import annotations

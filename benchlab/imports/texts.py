@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bytes to the text that readers get: lines end with \n, nothing is guessed without saying so, binary is refused."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files out of what was uploaded: archives unpacked in memory, one file after the other.
 
 No member is written to disk, so its path, owner or link target cannot matter: names are only shown. No size in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of the import: hand in, look at what was found, agree."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of what is stored: the reference library, and the files that imported results came in."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Out of lists and pickers, and back. What is archived can be read by its address, as it was."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Delete: gone from everywhere at once, and for a period of grace it can be brought back. What uses it keeps it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The three nouns that people rename, archive and delete; an import is a campaign that was measured elsewhere."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counts of what is deleted along with a row, and of what stays. For the page that asks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """410 instead of 404, for members of the team: it was here, and for a while it can be brought back.
 
 Raw output that the team's rule removed is told to whoever may see it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """For good, once the period of grace is over: a little in each transaction, so that nobody waits for it.
 
 All there is of a campaign lies in the database, raw output too, so a row and its bytes go in one transaction: a crash

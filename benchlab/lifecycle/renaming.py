@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Another name. What was made under the old one (links for guests, saved comparisons, the audit log) keeps that."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A team's rule on raw output: so many days after a campaign has ended, what its tools and samplers wrote goes.
 
 Figures, findings, conditions and the log of commands stay. Left alone are campaigns that somebody starred, or that a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """URLs of what becomes of campaigns, topologies and workloads: the same five for each."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages: another name, archive and restore, delete and bring back; and what is deleted and can be brought back."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """State of the whole installation as Valkey has it: counters of all processes, who is alive, what waits."""
 
 from __future__ import annotations

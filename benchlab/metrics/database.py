@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """State of the whole installation as PostgreSQL has it, by queries that read an index, or a table of few rows.
 
 Two read tables that grow with every run; they are asked once in COUNTED_EVERY_S by each web process. Each

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every metric that /metrics prints: its type, its labels and what it says. docs/operating.md has this table, too.
 
 Labels have few values. Names of hosts, disks, people, teams and campaigns are in none, nor their numbers, so that a

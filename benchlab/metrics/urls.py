@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one address of the metrics; the web server answers it before any middleware (benchlab/asgi.py)."""
 
 from __future__ import annotations

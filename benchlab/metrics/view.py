@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """/metrics: the whole installation's metrics for Prometheus, in its text format or as OpenMetrics, as Accept says.
 
 For whoever has the token BENCHLAB_METRICS_TOKEN, or an API token of a site admin that is not limited, as

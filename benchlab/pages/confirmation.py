@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Confirmation phrase as it was mistyped: kept for the field that asks for it again.
 
 It is kept in the session and not in the address: a link must not fill the field in.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Practice hosts: real Linux machines to try layouts on without risking a disk.
 
 Each is Debian under User Mode Linux, a kernel as a process: no virtualisation is needed, but root,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Practice hosts by hand: python -m benchlab.practice COMMAND [NAME]."""
 
 import argparse

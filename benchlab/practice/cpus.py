@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CPU assignment of practice hosts that have one CPU.
 
 The kernel of a User Mode Linux and each of its programs are processes of this machine that take turns, several times

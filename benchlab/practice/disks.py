@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The disks of a practice host: fast ones from files, slow ones and SCSI ones made in the guest."""
 
 import re

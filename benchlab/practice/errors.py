@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one error of this package, and the one way it runs a command on this machine."""
 
 import os

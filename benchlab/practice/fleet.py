@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All practice hosts of this installation: make the usual one, list them, clear what a crash left."""
 
 from collections.abc import Iterator

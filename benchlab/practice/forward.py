@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From 127.0.0.1:PORT into a network namespace; run as a script, with nothing but its own file.
 
 `python forward.py LISTENER NAMESPACE ADDRESS PORT`: LISTENER is an inherited listening socket. A

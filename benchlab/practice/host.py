@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A practice host of either kind: one process with a kernel in it, in a network namespace of its own."""
 
 import hashlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The root image of User Mode Linux hosts, built once per recipe."""
 
 import shutil

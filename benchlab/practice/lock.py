@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One process at a time, by a lock on a file that may come and go."""
 
 import fcntl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requirements on the machine itself: Linux as root, Debian's kernels or QEMU, and a few tools."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A host's own network namespace, and the one port on loopback that leads into it."""
 
 import contextlib

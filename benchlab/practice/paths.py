@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Paths of images and hosts: a cache outside any clone, so that a fresh clone finds it warm.
 
 All installations of a user share the images. A host is its installation's alone: no other's `--stop` must end it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A process that we started, told from any later process that got the same number."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real Linux host under QEMU's software emulation: what User Mode Linux lacks, and no KVM needed."""
 
 from collections.abc import Iterator, Sequence

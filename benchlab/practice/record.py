@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Record of a practice host between two commands: one JSON file in its directory."""
 
 import json

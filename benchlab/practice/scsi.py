@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SCSI disks with serial and WWN, made in a running guest by the kernel's scsi_debug driver."""
 
 from benchlab.practice.errors import PracticeError

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ssh command line to a practice host; the one place here that quotes for a shell."""
 
 import shlex

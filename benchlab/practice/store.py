@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cache of what is built once: under a temporary name first, by one builder at a time."""
 
 import fcntl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A guest's root directory tree, unpacked and furnished, and the file system made of it."""
 
 import os

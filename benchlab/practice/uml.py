@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real Linux host in one process: Debian's User Mode Linux kernel on a copy-on-write root."""
 
 import hashlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The root image of QEMU hosts: the same guest as under User Mode Linux, with OpenZFS and its kernel."""
 
 import shutil

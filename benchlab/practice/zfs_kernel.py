@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Debian's kernel for QEMU hosts, with OpenZFS compiled for it: the slow half of their image, kept by itself."""
 
 import lzma

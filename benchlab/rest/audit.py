@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The audit log over REST, as its page shows it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An example of every request body, for the OpenAPI schema. Ids are those of a made-up installation."""
 
 from __future__ import annotations

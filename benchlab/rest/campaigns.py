@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Workloads, campaigns and runs over REST."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Self-description of the drivers over REST: layers, tools, samplers and presets, with every option."""
 
 from __future__ import annotations

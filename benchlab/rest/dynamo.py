@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions of dynamo's pages over REST: its program, what dynamos report of their machines, the listener."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of dynamo's runs, campaigns and workloads, as further actions of their viewsets."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """/api/findings/: what the numbers of runs may not be, or what they mean, and what people said to it."""
 
 from __future__ import annotations

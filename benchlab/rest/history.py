@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """/api/history/: the runs of one set-up over time, its changes, and the runs that stand out."""
 
 from __future__ import annotations

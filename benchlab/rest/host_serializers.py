@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hosts and what is on them, as JSON tells it."""
 
 from __future__ import annotations

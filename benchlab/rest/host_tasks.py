@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Work that waits for a host, over REST: 202 and where to look, or the answer itself when it comes soon."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hosts, devices, credentials and fact snapshots over REST."""
 
 from __future__ import annotations

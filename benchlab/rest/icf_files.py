@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Workloads from IOmeter's .icf files over REST: what becomes of one, and then those of it that are taken."""
 
 from __future__ import annotations

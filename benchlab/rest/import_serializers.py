@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Serializers of the import's API."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Importing over REST: hand in, look at what was found, agree. The same checks as the pages (checking.py)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renaming, archiving, deleting and bringing back over REST: the same for campaigns, topologies and workloads."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """/api/results/ and /api/series-table/: the long tidy tables, in the format that the notebook reads."""
 
 from __future__ import annotations

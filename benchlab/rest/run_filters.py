@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Filters of runs and of all that belongs to one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Serializers of layouts, attempts, measurements and series."""
 
 from __future__ import annotations

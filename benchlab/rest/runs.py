@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results over REST: layouts, attempts, steps, artifacts, measurements, series. Read only."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Saved views, links for guests and the feed, over REST."""
 
 from __future__ import annotations

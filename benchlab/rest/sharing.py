@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Comments, tags and other notes on rows, over REST."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Teams, their members and invitations over REST."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topologies over REST, and the layer drivers that they are made of."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """URLs of the REST API: a router of nouns, the OpenAPI schema and its page, and the token page."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """/api/verdicts/: which set-up is faster, by how much, how sure, and what would decide what is open."""
 
 from __future__ import annotations

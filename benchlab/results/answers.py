@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A table as an answer: which format, in which parts, and whether it may be told as not modified."""
 
 from __future__ import annotations

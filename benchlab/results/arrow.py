@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arrow, Parquet and columnar JSON of CSV lines or of series, batch by batch: memory does not grow with the table."""
 
 from __future__ import annotations

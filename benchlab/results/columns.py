@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Columns of the tables: each one's SQL, and the conditions that it allows. Pure data.
 
 Aliases in SQL: a attempt, r run, c campaign, h host, t topology, w workload; m measurement; s series, v one value.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables in the OpenAPI schema: a parameter per column, the free ones, the formats, with examples."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures of like runs together: mean, median, spread and number, of each run its last attempt that succeeded."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Query language of the tables: conditions, columns, order. Pure; what is not understood is refused by name.
 
     topology=lvm_cache   oio__gte=4   metric=read.*   param.iodepth=4   metric.iops__gt=1000   value__lt=0.001

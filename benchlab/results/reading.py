@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows out of PostgreSQL without ever holding them all: COPY as CSV lines, or a cursor for series."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Series as they lie in the database, arrays of float8: told apart from the slower way by text."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Completions of the query language: the columns there are, and some values of the newest runs, never all of them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From what was asked to SQL. Pure: psycopg's composition, no connection.
 
 What is the same for all rows of an attempt is made once, in the materialised part `x` (key "#"); then each attempt's

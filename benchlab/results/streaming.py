@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A long answer made by a thread of its own, with a database connection of its own, as fast as it is taken."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One page of the wide table: which attempts are on it, without reading the others where they are many.
 
 Up to FEW attempts that are let through are read and sorted. More are walked along an index: there are enough of them

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One condition of the filter language to SQL. Pure: psycopg's composition, no connection."""
 
 from __future__ import annotations

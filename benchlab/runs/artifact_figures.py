@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From artifacts to figures; nothing is stored. It can be done again at any time."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Artifacts of an attempt as tools read them: one at a time, for together they may be larger than the memory."""
 
 from __future__ import annotations

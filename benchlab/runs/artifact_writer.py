@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a spool directory to artifacts: raw output, byte for byte, with its hashes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keys in the meta of an attempt beside what its runner recorded."""
 
 # Of one that was measured elsewhere: [[artifact, kind in agents/readers/, name of its file], …];

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many rows of one kind at once, by COPY: a run has a hundred series, and an INSERT of them is read word by word."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Orders of campaigns, in the database: by state, what needs a person first, then what runs; and by progress."""
 
 from __future__ import annotations

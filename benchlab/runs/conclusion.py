@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The end of an attempt with its figures, from its artifacts: when it is over, and when it is read again."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wake-ups for live pages over Redis pub/sub. A page re-reads PostgreSQL, so a lost one costs a poll, nothing else."""
 
 from __future__ import annotations

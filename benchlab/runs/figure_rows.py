@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures of attempts as rows: stored, and put in place of those stored before."""
 
 from __future__ import annotations

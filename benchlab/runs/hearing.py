@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes of campaigns that this process has heard of, and since when an answer about one includes all of them.
 
 A web process with open pages is subscribed to the changes of all campaigns (benchlab/pages/campaigns/event_stream.py).

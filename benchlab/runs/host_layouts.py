@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The layouts of a host: the one that holds it, and their names, by which it is told whose a volume is."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings in force during one attempt alone, which its host's facts do not have."""
 
 from __future__ import annotations

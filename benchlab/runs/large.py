@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Output of any size, from the host's spool directory into the database and out of it, with flat memory."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models of layouts and attempts, with their state and history. State is stored here once: in Layout and Attempt."""
 
 from __future__ import annotations

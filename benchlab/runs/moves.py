@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Moving a layout or an attempt: a compare-and-set and an append-only Transition, or nothing."""
 
 from __future__ import annotations

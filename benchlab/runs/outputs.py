@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models of attempts' output: raw output, figures, series. Part of benchlab/runs/models.py."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Progress of campaigns, derived from their layouts and attempts: two queries for any number of campaigns."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reason -> what happened and what to do, in a person's words. The one place; pages and the API ask here."""
 
 from __future__ import annotations

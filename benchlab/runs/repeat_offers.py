@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Further repeats that would settle what is undecided, by point, with their duration. Nothing is added here."""
 
 from __future__ import annotations

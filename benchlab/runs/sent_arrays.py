@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arrays of float8 as PostgreSQL sends them in binary: as text a day of a hundred series takes ten times as long."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """States of layouts and attempts: phase, outcome, and the legal transitions. Pure data.
 
 *failed*: the host or the tool said no. *errored*: our code broke. *interrupted*: the host rebooted or was lost.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures as the database takes them: what a host's tool called them is cleaned, what cannot be is refused."""
 
 from __future__ import annotations

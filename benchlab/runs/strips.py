@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Strips that charts of a long run read instead of its series: by sample and in buckets, of all devices at once.
 
 A day of a hundred series is 10 million samples, and PostgreSQL reads an array as a whole. So each metric lies here once

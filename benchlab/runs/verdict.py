@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Outcome of an attempt, from the runner's record. *failed*: the tool said no. *interrupted*: it was cut off."""
 
 from __future__ import annotations

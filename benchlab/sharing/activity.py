@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The feed: what people did that is worth telling, campaigns that ended, and comments, the newest first."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """So that what was said about a row goes with it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A page of ours in headless Chromium: printed, and asked for its charts as pictures.
 
 It holds what people wrote, so it is given nothing: no network, no file, a home that is thrown away, so much memory and

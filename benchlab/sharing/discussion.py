@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Comments, tags, notes and stars. Who calls has asked for the row already (benchlab/sharing/targets.py)."""
 
 from __future__ import annotations

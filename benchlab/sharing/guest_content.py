@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Content of a share link: cards and a run's page as everywhere, with guest's addresses and hidden words."""
 
 from __future__ import annotations

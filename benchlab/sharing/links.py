@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Links for guests: who makes one, what it opens, when it ends. The database has a link's SHA-256 and nothing else."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reports as PDF and as Markdown with pictures: made by a worker of the report's page, one at a time, kept for a day.
 
 The page is the HTML file as it was when somebody asked (report_file.py): what they saw is what they get, and a worker

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A report's page as Markdown: the same words in the same order, its charts as pictures beside it. Pure.
 
 Read from the HTML file that the report is anyway, so that nothing is told in two places. What people wrote stays text:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models of comments, tags, stars and guests' links. A row is told by its kind and id (targets.py)."""
 
 from __future__ import annotations

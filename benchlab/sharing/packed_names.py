@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Paths of files in an archive that somebody unpacks somewhere: they stay in their folder, on every system.
 
 What a host or an upload calls a file may be anything: `../../etc/passwd`, `C:\\x`, two names that differ in case alone.

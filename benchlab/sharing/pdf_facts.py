@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metadata of a PDF: title, subject, who made it, when.
 
 Added behind the file as it is (an incremental update, ISO 32000-1, 7.5.6), which leaves every byte of it in its place.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A comparison's query as it is kept: only what Explore and the compare page know, in one order."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The raw output behind a report, as a ZIP: in the report's file as far as that has room, and as an archive by itself.
 
 Byte for byte as the tools wrote it and as each file's own page gives it: whose bytes somebody may have is asked where

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Redaction for guests: host names, serials and addresses become "host A", "disk A1", the same ones everywhere.
 
 Words are looked for in every text that is shown, not only in the fields that hold them: people write a host's name

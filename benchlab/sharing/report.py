@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A campaign or a saved comparison as one text to print: question, set-up, plan in words, charts, tables, conditions,
 commands, hashes.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A report as one HTML file that fetches nothing: style, font, charts and figures are in it.
 
 Its policy allows the scripts that are in it, by their hashes, and no address at all: it shows the same in ten years,

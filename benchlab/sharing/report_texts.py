@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Texts of a team in a report: one plain text at each place. Who writes has asked for what it is about."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lists by tag: ?tag=."""
 
 from __future__ import annotations

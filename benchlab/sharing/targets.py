@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows that can be commented and shared, and by whom: the one place that turns (kind, id) into a row."""
 
 from __future__ import annotations

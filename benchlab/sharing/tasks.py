@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Celery tasks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plain text that people wrote, as HTML: escaped, with its line breaks, and links that are plainly links. Pure."""
 
 from __future__ import annotations

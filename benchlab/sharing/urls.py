@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """URLs of sharing: what people say about a row, saved views, links, the feed, reports, and what a guest sees."""
 
 from __future__ import annotations

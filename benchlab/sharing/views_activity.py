@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Activity in one's teams, page by page."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Comments, tags, notes and stars from a row's page: each a form that sends there and comes back."""
 
 from __future__ import annotations

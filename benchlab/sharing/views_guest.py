@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pages of a share link, /s/<token>/: read only, without an account, and nothing but what was shared.
 
 The link is looked up anew for each of them, and nothing of it is kept anywhere.

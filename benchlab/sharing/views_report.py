@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report of a campaign or of a saved comparison, for its team; guests have a campaign's under a link."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Links for guests, as the team sees them: make one, who has which, take one back."""
 
 from __future__ import annotations

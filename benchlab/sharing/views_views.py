@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Saved views: a comparison under a name, one's own or the team's."""
 
 from __future__ import annotations

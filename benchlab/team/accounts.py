@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Accounts, as a site admin manages them."""
 
 from __future__ import annotations

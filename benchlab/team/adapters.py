@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Adapters for allauth: nobody signs up, secrets are encrypted at rest, a team may demand the second factor."""
 
 from __future__ import annotations

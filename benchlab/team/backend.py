@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Authentication backend: the user's row with the person's roles in all teams (current_roles.py), in one query."""
 
 from __future__ import annotations

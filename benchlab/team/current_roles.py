@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Roles of a person in each team, for pages that show no button which would be refused.
 
 It comes with the user's own row (backend.py), so it costs no query; the table (permissions.py) still decides.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The OpenAPI schema as rows for a page: groups of operations, each with its parameters and fields."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The permission table for the page of the API: who may do what, by API noun and by page."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Enforcement of the permission table (permissions.py): before every page, and before every API action."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Forms of accounts and teams."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Guest who opens a share link: has no account, and sees the rows of that link and no others."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Invitations: who gets in, as what, by whose word. The database has a link's SHA-256 and nothing to make it of."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Permission levels that a page or an API action may require."""
 
 from __future__ import annotations

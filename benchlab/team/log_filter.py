@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Links that let somebody in are kept out of logs: Django tells the path of what it refused."""
 
 from __future__ import annotations

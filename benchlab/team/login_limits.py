@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits on wrong passwords of one account from everywhere, which strangers cannot use to lock its person out.
 
 A browser in which somebody logged in to an account has a signed cookie for that account (OWASP: device cookies). Its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Members of a team, as an owner manages them. A team always keeps an owner who can log in."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Teams own hosts, topologies, workloads and campaigns."""
 
 from __future__ import annotations

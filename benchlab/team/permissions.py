@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Permission table, the only one. A page or an API action that is not in it is refused to everybody.
 
 Levels are roles in the team that owns the row in question; a row of a team where the caller has less is as unknown to

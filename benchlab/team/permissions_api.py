@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Permissions of the API: the part of the one table (permissions.py) with a line for every action."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Roles in a team, and what a request needs: the least role for each URL and method stands in permissions.py."""
 
 from __future__ import annotations

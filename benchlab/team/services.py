@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Team of a person's new rows, and the person who asks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sessions in the database. A cookie may hold any text, NUL included, which PostgreSQL refuses."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Archived and deleted rows, and the one place that says what is seen of them.
 
 Deleted is gone from everywhere at once: the model's own manager leaves it out, and so does every queryset that a

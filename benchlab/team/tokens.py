@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """API tokens: who holds one acts as its person, never as more than it says, and only until it expires.
 
 The database has a token's SHA-256 and nothing to make it of: 256 random bits need no slow hash.

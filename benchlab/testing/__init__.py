@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """`manage.py test` and `bench`: what they start, run, count, measure and clear away."""

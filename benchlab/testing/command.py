@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`manage.py test` and `bench`: throw-away PostgreSQL and Valkey, then one pytest call for each group of tests.
 
 Failed tests of hosts and pages run once more, alone. `--explore` runs rounds with new seeds until its time is over.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Groups of tests: one pytest call each, chosen by marks. Which groups run, and in which order, is the profile's.
 
 Tests that need no host and no browser come first, then those that boot hosts, then pages, and last what measures.

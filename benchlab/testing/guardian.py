@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Outlives a run of tests that is killed, and clears away what it left. Started by the run, in a session of its own.
 
 It waits for its standard input to end: the kernel closes the other side, however the run ends.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Journal of the tests that passed in a night's run: a run that was interrupted goes on behind them.
 
 One line a test, with its seconds, in a file of `.pytest_cache`, named for the sources: another commit, or another

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Leftovers of a killed test run on this machine: hosts, processes, namespaces, mounts, directories.
 
 Each run has a name: pid and start time of its `manage.py test`, in the environment of all that it starts and in the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Profiles of a test run (quick, ci or full), and the one seed from which everything random comes.
 
 `manage.py test` passes both in environment variables, which every process of a run inherits. Standard library only:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counts, times and failures of a run's tests, from pytest's JUnit reports; and the table of what each file proves."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Throw-away PostgreSQL and Valkey for a run of tests or benchmarks: made with it, gone with it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Acts of the builder's buttons on a stack: add, remove, move, exchange a layer, set its disks or an option. Pure.
 
 A stack is a list of {"kind", "options", "devices"}, bottom up; its counts may be text, as somebody typed them. The

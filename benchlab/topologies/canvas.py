@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A stack as the builder draws it: nested from the top down, disks at the bottom, places to add between. Pure."""
 
 from __future__ import annotations

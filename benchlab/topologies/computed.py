@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Computed facts of the builder's layers: size, full stripe, and whether it lies on that of what is below. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A plan as a picture: disks below, what is made of them above, the tools' target on top. Boxes and lines only. Pure.
 
 Disks lie in groups, one per layer and use, side by side. A layer is as wide as all disks beneath it, so a cache whose

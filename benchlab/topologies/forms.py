@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The form of a topology: a name, and one block of fields per layer, made from its driver."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A stack as it is looked at while it is built: what is wrong, what is missing on top, what it comes to. Pure."""
 
 from __future__ import annotations

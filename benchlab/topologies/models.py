@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A topology: a named stack of layers, bottom up, in terms of roles, and how it grows while it stands."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Moments of a layout when a run measures: as built, during the first resync, during a growth, after it. Pure."""
 
 from __future__ import annotations

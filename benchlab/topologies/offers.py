@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layers that fit between two others, and why the rest does not. Pure: each is tried, none is offered that fails."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A stack as boxes to draw, the top layer first: disks lie below, volumes above."""
 
 from __future__ import annotations

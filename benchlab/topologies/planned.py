@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A plan as a person reads it before saying yes: a picture, the commands with marks, and what is lost. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topologies that are ready to use with one click, by role, so that they fit any host that has the disks.
 
 The five studies that BenchLab starts from are all here (presets.json), of as many disks as they had; those that stretch

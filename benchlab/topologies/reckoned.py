@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Computed sizes, stripes and alignment of layers before anything is built, and why a layer cannot be. Pure.
 
 The drivers' own plans reckon, on an example host that has the disks of a shelf.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of a stack, with remedies of one click. Pure: each remedy is tried; one that does not help is not offered."""
 
 from __future__ import annotations

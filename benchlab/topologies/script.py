@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A plan as a shell script, to read or to carry away: each step under what it does, what undoes it as comments."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Making and changing topologies. Layouts copy the stack, so a change touches no campaign that exists."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topologies sized to the spare disks of one host, each with what it lacks there. Pure.
 
 The shapes are those of the reference studies: a stripe, an SSD before it, a zpool with and without SLOG, md RAID.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The form of a topology's stages: which layer grows, by which disks, and whether that is measured while it lasts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Disks that layers and stages need, by role, and those that a host lacks. Pure."""
 
 from __future__ import annotations

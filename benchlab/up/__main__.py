@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m benchlab.up`: the command `benchlab`."""
 
 import sys

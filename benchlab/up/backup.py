@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A backup: one directory with the whole database as of one moment, the keys that open it, and what it must hold.
 
 The database is read in one snapshot, by pg_dump and by our own counts, while everything goes on. The directory has its

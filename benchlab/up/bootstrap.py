@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Make `.venv` from requirements.lock and go on inside it. Standard library only.
 
 Order: uv on PATH; else a small venv in `.bootstrap` with uv in it; else pip. Nothing is downloaded but

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`worker` and `beat`, with Celery's options. `up` and docker-compose.yml start them by these words.
 
 Options that follow the word are added to those here; of one that comes twice, the last counts.

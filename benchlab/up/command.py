@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Words of `manage.py` and `benchlab`: our own, and every Django command with the right environment around it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The services' addresses: from the environment, else our own PostgreSQL and Valkey."""
 
 from __future__ import annotations

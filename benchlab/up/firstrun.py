@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The first steps that `up` takes for a newcomer: this machine as a host, and a campaign on it.
 
 No device is touched: the campaign works in a scratch directory below the state directory.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`manage.py install-service`: print units of systemd, or write them, and say what to type then.
 
 Nothing is started and no user is made here: who types the commands sees what they do.

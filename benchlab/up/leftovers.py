@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes that a killed `up` left running: found by pid and start time, never by name."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`manage.py lint`: every check by name with its verdict; all run, also when one has failed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Log files of what `up` runs: one process writes them all, and begins a new file before one grows too large.
 
 Every program of ours writes into a pipe of its own. The writer reads them until nobody writes any more, so it has the

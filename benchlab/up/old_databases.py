@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Databases and backups from before steps of migrations became one: which cannot be followed, and the way out."""
 
 from __future__ import annotations

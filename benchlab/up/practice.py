@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The practice host among the hosts: the machine is booted by benchlab.practice, here it becomes one of the team's.
 
 Its disks are files of ours that hold nobody's data, so they are marked spare, by the same checks as any other.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes: start them so that they die with us, know them again by pid and start time, end them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes that `up` starts, as argv and environment. One function per program."""
 
 from __future__ import annotations

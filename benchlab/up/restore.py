@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A backup put back into an empty database, so that nothing that has happened since can be harmed by it.
 
 What stood on a host when the backup was made may be gone, a disk that was spare may hold somebody's data now, and the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keys that a backup needs and keys that its restore would use: compared before anything is written."""
 
 from __future__ import annotations

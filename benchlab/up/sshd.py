@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An SSH server of our own on loopback, so that this machine is a host like any other.
 
 Key-only, one user (the one who runs it), commands only: no terminal, no forwarding, no SFTP. Commands

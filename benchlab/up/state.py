@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The state directory (benchlab/installation.py says where): data, secrets, logs, and what runs now."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One child of the supervisor: start it, see whether it is ready, start it again when it dies."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`manage.py up`: everything BenchLab consists of, started in order, kept alive, stopped in order.
 
 Single-threaded: signals stay blocked and are taken one by one in `pause`, the only place that waits.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Units of systemd that run BenchLab: their text.
 
 One unit runs `up` with its own stores, or several run web server, worker and beat with stores that are named to them.

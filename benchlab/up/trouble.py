@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trouble: what a person can put right. Printed as it stands, without a traceback, exit code 2."""
 
 from __future__ import annotations

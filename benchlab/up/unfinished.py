@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The mark of a restore that did not finish: the rows may be back, and disks in them be spare that are not any more.
 
 It is a table of the database itself: made before the first row comes, gone in the transaction that protects the disks.

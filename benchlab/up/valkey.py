@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Embedded Valkey (the BSD fork of Redis 7.2, same protocol): 127.0.0.1, password, append-only file."""
 
 from __future__ import annotations

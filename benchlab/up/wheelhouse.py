@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`wheelhouse DIR`: every wheel that this BenchLab needs on a machine like this one, for those without a network.
 
 Versions are those that are installed here; in a checkout each must have a hash of requirements.lock.

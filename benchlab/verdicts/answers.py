@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An answer per workload: each of its set-ups against a baseline, best first.
 
 Lines are held against each other where they differ in one thing only: in the layout, else in the moment, else in the

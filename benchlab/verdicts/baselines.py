@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Baseline that other lines are compared with, as an address names it: by what tells the lines of an answer apart.
 
 "t5": the layout of topology 5; "mafter-1": a moment; "c2.h3": a campaign on a host; "r" and eight hexadecimal digits:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """In what order set-ups were built and measured, taken from their layouts; and how alike rebuilt equals are."""
 
 from __future__ import annotations

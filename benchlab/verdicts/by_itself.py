@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers of lines by themselves: knee, cap, fall and what is full of a swept one, else its best figure."""
 
 from __future__ import annotations

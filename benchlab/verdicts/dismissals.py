@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An answer that a person said does not matter: which one it is, and whether it still says what they said it of."""
 
 from __future__ import annotations

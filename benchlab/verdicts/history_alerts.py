@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes of a set-up's history with a campaign's runs: kept as findings of those runs, until a person looked.
 
 Looked for once the campaign is over, by the figure that pages show first. A change is told when it is confirmed, of the

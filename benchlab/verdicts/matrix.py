@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Effects of each factor of a campaign over everything else, and pairs that do not simply multiply."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dismissals of answers by people: an answer itself is reckoned anew each time, and no row."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An answer as a table: each set-up at its best point, beside the baseline, its interval on a scale. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ratios with their intervals on one logarithmic scale, as places in an SVG. Pure: texts that a template puts into
 attributes."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An answer in plain sentences, its numbers with the run that each comes from. Pure."""
 
 from __future__ import annotations

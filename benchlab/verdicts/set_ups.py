@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Findings of a campaign that is over: those of its runs once more, and between its set-ups, with lines as evidence."""
 
 from __future__ import annotations

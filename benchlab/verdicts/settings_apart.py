@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topologies that differ in their tuning alone (schedulers of one layout) as one layout and its settings. Pure."""
 
 from __future__ import annotations

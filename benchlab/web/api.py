@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared parts of every API view: the one error shape, fields for own rows and free JSON, the base of all viewsets."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files handed out are never a page of ours: each may be what a host printed or what somebody uploaded."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cache-Control: no shared cache keeps what one person saw, and no "back" shows it after log-out."""
 
 from __future__ import annotations

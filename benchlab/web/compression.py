@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages and answers are compressed: the grid of five hundred runs is 2.6 MB of text that shrinks to a tenth."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two requests at the same moment: what the database refuses because another one was faster is a conflict, no failure.
 
 Forms and serializers look first, but what is made between that look and the write only the database sees. Whatever

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits on what a connection may cost before its request is whole: bytes, seconds, and connections of one address.
 
 uvicorn's protocol over httptools has none of them: an endless header was collected in memory, and a request that was

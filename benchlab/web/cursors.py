@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cursors: a page begins after a row, told by its values of what the list is ordered by. No row is stepped over."""
 
 from __future__ import annotations

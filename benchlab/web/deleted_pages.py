@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deleted rows that can still be restored: their addresses say so, to members of its team and to nobody else."""
 
 from __future__ import annotations

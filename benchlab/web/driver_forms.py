@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A driver's Options dataclass becomes a Django form: agents know nothing of Django, so this one place maps.
 
 int and float fields with unit B take sizes as people write them (4k, 1GiB); tuples take one item a line. In a form made

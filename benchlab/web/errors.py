@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The server's own failures: a database or broker that does not answer is a 503 and when to try again, all else a 500.
 
 The API answers in its one error shape (RFC 9457), pages with a page that asks nobody: the database may be what failed.

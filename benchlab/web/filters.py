@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Filtering and ordering of the API's lists. What cannot be understood is refused, never passed over:
 a misspelt filter would otherwise give every row, and a notebook would average the wrong ones; a misspelt value would
 give none, as if nothing had been measured. What may be any text (a name, a serial) finds what there is of it."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names that must be unique within a team, for rows that are made on a person's behalf. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sockets of the web server: of every address of this machine, or a Unix socket for a proxy beside it."""
 
 from __future__ import annotations

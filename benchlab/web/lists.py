@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lists on pages: sorted by their headings, and filtered by one field. It is in the address."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names in the order in which people count: vm-2 before vm-10, by the database and here."""
 
 from __future__ import annotations

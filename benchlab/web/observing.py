@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Middleware around all others: requests are counted, and have an id that their log lines and their answer bear."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbered pages of lists that may be long. The API has its own: benchlab/web/paging.py."""
 
 from __future__ import annotations

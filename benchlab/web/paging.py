@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of the API. A module of its own: DRF imports it while it loads the views that benchlab.web.api builds on.
 
 Two ways, in one shape. Numbers are for people: the first REACH rows, and a count as far as COUNTED (what is added

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The place of a request among those that a web server works on at once (asgi.py): who only waits gives it back."""
 
 from __future__ import annotations

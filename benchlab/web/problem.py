@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Error responses of the API, as a serializer and a media type: below the views, for the schema names it too."""
 
 from __future__ import annotations

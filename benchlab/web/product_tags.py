@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Template tags about the product itself: its version, and what to type for one of its commands."""
 
 from django import template

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Headers that a proxy in front must send (docs/deploying.md): where one is missing, a page names it.
 
 Without it there would be a redirect without end, or a log-in that fails for a reason that nobody can see.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JSON as the API sends it. Lists of numbers are most of it: orjson writes them in a tenth of the time."""
 
 from __future__ import annotations

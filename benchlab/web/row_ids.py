@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A row's id, or another whole number, in an address or a form. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The OpenAPI schema of what DRF leaves out: every refusal is a Problem, on every operation."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Start the web server: `manage.py web`, or `python -m benchlab.web.server`; `--host` takes an address or unix:PATH.
 
 `manage.py up`, the container image and the tests start it in this way, so that what protects it stands in one place.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers shared by concurrent requests: made once, and given to all of them.
 
 A change has every page that shows it ask for the same. The first of them has it made; the others wait for that very

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`fields`: of each row only what was asked for."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CSV that people open in spreadsheets: text that a spreadsheet would run as a formula is made plain text."""
 
 from __future__ import annotations

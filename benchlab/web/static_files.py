@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Static files in their place for serving: each compressed, and named by its content; and the middleware that does."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Request limits per minute of a token, and of all tokens of a person together; generous, by environment.
 
 Each answer has what is left of the limit that is nearest: RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset of

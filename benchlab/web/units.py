@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers as people read them: SI for rates and times, binary for sizes, never without the unit."""
 
 from __future__ import annotations

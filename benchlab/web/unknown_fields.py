@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Unknown fields of a request: refused, for a misspelt field that is passed over looks as if it were done."""
 
 from __future__ import annotations

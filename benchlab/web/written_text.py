@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Texts that people write: comments, notes, names."""
 
 from __future__ import annotations

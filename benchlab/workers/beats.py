@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The worker's sign of life: when it last swept. Kept in Redis, which may forget it: the next sweep says it again."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Celery's tasks, counted: outcome, time from sent to begun, duration; and the processes that run and send them.
 
 Loaded with the tasks: Celery's signals know it by then. A task that hands its work over (workers/turns.py) takes no

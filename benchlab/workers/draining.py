@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The end of a worker by SIGTERM: Celery takes nothing more, and waits for what is under way.
 
 Our own threads (turns.py, the sweeper) hand over at once what waits with them, so that another worker goes on with it.

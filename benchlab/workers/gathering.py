@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gathering of work: what comes while a thread works is done by that thread next, in one batch.
 
 For work that costs less for many than for each. What waits ends with the process: it must be made up for.

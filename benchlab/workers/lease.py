@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One worker at a time steps a layout: an advisory lock that PostgreSQL frees when its holder dies.
 
 Each worker holds another one for its whole life, by which the others learn within a second that it died.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values that a process makes once and keeps, as many as it used last."""
 
 from __future__ import annotations

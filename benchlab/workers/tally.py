@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counters of all processes, added up in Valkey; benchlab/metrics prints the sums.
 
 Web, worker and beat are processes on several machines or in several containers, and Prometheus asks one of them. They

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Threads of a worker, shared by teams: nobody's silent hosts, and nobody's large uploads, take the places of all.
 
 A message is handed over at once and holds no thread of Celery's. Its work waits here, in this order: of a team that has

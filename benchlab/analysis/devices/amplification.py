@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Amplification: bytes that devices moved over bytes that the application moved, by use, reads and writes apart.
 
 1 is as much as the tool asked for. More: copies, parity, a journal, copy on write, or larger pieces than it asked for.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Balance: which members of a stripe, array or pool do the work, by bytes and by window (docs/analysis.md, section 6).
 
 Bytes and never operations: a flush is a write of nothing that every member gets.

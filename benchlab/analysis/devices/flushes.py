@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Flushes told apart from writes: kernels count a flush as a write of no bytes (seen on 3.10 and 6.1).
 
 A write moves a logical block at least. So of `writes` a second that moved `moved` bytes no more than moved / block were

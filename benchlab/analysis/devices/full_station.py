@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The station that is full where a curve ends: the devices, the CPU, or nothing that is seen (docs/analysis.md, 6).
 
 Busy is not full: on flash, arrays and cloud disks %util is "not idle". What is full is where the additional outstanding

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hit ratio of a cache over what was measured: from its own counters, or from the bytes of the disks under it.
 
 A mean of the ratios of seconds would let a second with one request count as much as one with a thousand: so all hits

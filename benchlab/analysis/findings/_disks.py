@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Disk activity while a run measured: shared by findings of devices. Means of a part are over its own windows."""
 
 from __future__ import annotations

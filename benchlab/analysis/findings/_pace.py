@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rate of a run over time, as its tool saw it or, where all of it goes straight through, its disks."""
 
 from __future__ import annotations

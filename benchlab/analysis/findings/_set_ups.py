@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two lines of one workload beside each other: by which figure, whether their layouts are alike, and what may be said.
 
 A finding names a difference only where more than the verdict holds: the curve's verdict, a point's that says the same,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Effects of a stack on the bytes that a tool asks for: shared by findings that may only say what is certain."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tool counted more than the disks can do, by their links or their rating (docs/method.md, believability)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The disks moved several times what the tool did: a journal, parity, copy on write, larger pieces (docs/method.md)."""
 
 from __future__ import annotations

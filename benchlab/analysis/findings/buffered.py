@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """It went through the page cache: what it wrote, or part of it, was the memory's when the tool had ended."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A layout with a cache is no faster than the same without it, at the depths that were measured."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cache device is read while the tool only writes: what the cache does by itself (article 000).
 
 There 56,192 kB/s were read of the SSD, in pieces of 64 KiB, and 56,192 kB/s were written to the twelve disks behind it:

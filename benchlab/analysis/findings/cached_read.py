@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tool read more than its disks gave: a cache above them answered (docs/method.md, believability)."""
 
 from __future__ import annotations

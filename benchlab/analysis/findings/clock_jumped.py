@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The host's clock was set while it measured: what a tool reckons by it is wrong."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Zeros or repeats, on a layer that packs them: hardly any of it reaches the disks (docs/method.md, before a run)."""
 
 from __future__ import annotations

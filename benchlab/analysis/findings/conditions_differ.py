@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Set-ups differ in what no layout or run asks for: scheduler, write cache, sectors, firmware, kernel."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A core, or the tool's own thread, has no time left: the CPU is what was measured (docs/analysis.md, section 6)."""
 
 from __future__ import annotations

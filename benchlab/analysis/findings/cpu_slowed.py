@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The CPU was held back while it measured: by heat, or by the quota of the container that the tool runs in."""
 
 from __future__ import annotations

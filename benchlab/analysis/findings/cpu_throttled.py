@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The host's CPUs were given to other virtual machines while it measured (cpu.steal of /proc/stat)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fewer or more I/Os were in flight than asked, by Little's law (docs/method.md, numbers; benchlab.analysis.curves)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """More disks, and hardly more work: what is spread over them is held back by something else, or is not spread."""
 
 from __future__ import annotations

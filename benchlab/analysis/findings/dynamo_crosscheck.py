@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """dynamo never sees that an I/O failed; the kernel's count of the same seconds shows it.
 
 What was compared is agents/dynamo/crosscheck.py's to decide, when dynamo's output is read: its words stand with the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A volume was extended, and its new disks carry little: what was written stays where it is (docs/method.md; 002).
 
 LVM never restripes, a zpool never moves what it has. New disks are the last of a layer's, as growth appends them.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """k of n disks do the work: the others only cost what they cost (docs/analysis.md, section 6; article 000, 2 of 12)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Most of what a disk gets to write are flushes, which move no bytes (article 000: 7,248 w/s with 0.3 MB/s)."""
 
 from __future__ import annotations

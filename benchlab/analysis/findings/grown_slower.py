@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """After a growth it is slower than before, or than one that was built with that size at once."""
 
 from __future__ import annotations

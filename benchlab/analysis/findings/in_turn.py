@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Members are even over the run, and few work at a time: a stripe that is as fast as one (docs/analysis.md, 6)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The disks are idle most of the time, and no core is full: the limit is elsewhere (article 001, 2 to 4 % busy)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Somebody else used the disks, or the tool did what it was not asked: told only where the stack explains none of it.
 
 Certain is: reads during writes alone, and writes during reads alone, past the page cache, on stacks of which no layer

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One set-up is ahead at some depths and behind at others: which is better depends on the load."""
 
 from __future__ import annotations

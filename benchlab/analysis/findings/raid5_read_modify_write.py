@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Members are read under a load of writes: parity, or a record, is made anew of what was there (docs/method.md).
 
 A write smaller than a stripe costs RAID 4 and 5 two reads and two writes, RAID 6 three of each.

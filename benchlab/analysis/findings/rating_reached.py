@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A disk does what it is rated for: that limits the run, and no other layout on as many such disks is faster."""
 
 from __future__ import annotations

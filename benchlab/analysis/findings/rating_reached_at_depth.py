@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From which depth on the disks do what their data sheets say, all together: more outstanding I/Os only wait."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kernel, or a pool, rebuilt or checked redundancy while it measured, or blocks were discarded (docs/method.md)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The first part of what was measured is at another level than the rest (docs/analysis.md, section 4, on steady state).
 
 For each first part of 3 intervals to half of them: medians of it and of the rest, apart by `z` standard errors. The

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gain or cost of a log device (SLOG): the same layout with and without it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes smaller than a disk's block: each is read, changed and written inside of it (article 000, 2 kB and 1 kB)."""
 
 from __future__ import annotations

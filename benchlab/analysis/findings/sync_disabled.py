@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faster because nothing is made durable: set-ups that differ only in what makes a write safe."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rate, or the latency, is at one of two levels for long spells: a limit that saves up credits.
 
 A level that is left once and never again is an SSD's cache or a changed state, and not told, unless what it falls to is

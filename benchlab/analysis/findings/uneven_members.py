@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Members carry unlike shares of the bytes, though most of them work (docs/analysis.md, section 6)."""
 
 from __future__ import annotations

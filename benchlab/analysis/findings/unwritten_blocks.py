@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """It may have read blocks that nothing ever wrote: a disk, or a layer, answers such without looking."""
 
 from __future__ import annotations

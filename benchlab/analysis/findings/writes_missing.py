@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tool counted direct writes, and the disks counted next to none: its rate is of no disk (fio's null engine)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Chart of Explore: lines that are shown, their looks and their axes. Pure."""
 
 from __future__ import annotations

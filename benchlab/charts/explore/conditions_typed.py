@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conditions as people type them, "oio <= 16" or "param.bs = 4k", in the words of the API's own filters."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figure of Explore: one panel with every line, or small multiples on one scale. Pure: lines -> figure."""
 
 from __future__ import annotations

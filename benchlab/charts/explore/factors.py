@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Factors of runs, as something to draw over or to tell lines apart by. Pure.
 
 A factor is a fixed one (host, topology, outstanding I/Os, ...) or an option of the tool, "param.bs".

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A metric by two factors as a heat map (depth by block size, say): one panel a line, one scale for all. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The legend as a table: what each line looks like, its smallest, median and largest run, and the links that hide,
 isolate and sort. Pure: scene and address -> rows."""
 

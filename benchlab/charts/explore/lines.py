@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From groups of runs to lines: which runs share a point, its median, its ratio to another line's. Pure.
 
 A point is the median over the runs that share it (repeats and visits), and never a median of medians. What a line is

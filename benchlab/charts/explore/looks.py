@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Looks of the lines of Explore: colour, dash and marker by what the axes say, and no two alike. Pure."""
 
 from __future__ import annotations

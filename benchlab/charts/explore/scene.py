@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From an address to what is drawn of it, for the page, its figure and its file alike."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page Explore, its figure, and the runs behind it as CSV."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Request to Explore in an address. A wrong word is a 400 that names it; what nobody measured, the page says."""
 
 from __future__ import annotations

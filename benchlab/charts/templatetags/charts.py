@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """{% load charts %}{% campaign_charts campaign %}: every chart of a campaign with its table."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rows of a curve's table. Not by the template: a large campaign has hundreds, a third of what its page cost."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """benchlab.web.units for templates, and what is shown of a stored figure."""
 
 from __future__ import annotations

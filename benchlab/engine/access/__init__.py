@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ways to access a host, and the acts of each: one module per way, here or as `access` in the room that knows it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A host that we log in to: layers are built there, tools are started and polled."""
 
 from __future__ import annotations

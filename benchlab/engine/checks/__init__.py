@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks before and after anything is done to a layout."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Is every layer in order, right before each run, in it and right after it? What is not stops the layout or marks the
 run.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands were begun, and nobody knows how far they came."""
 
 from __future__ import annotations

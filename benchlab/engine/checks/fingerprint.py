@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fingerprint: hash of all that must be equal for two results to compare without a warning (METHOD)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Is what a run is measured under as it was when the layout was verified? One comparison, before each run and after it.
 
 Swept I/O schedulers are set before the run that asks for them, so they are compared with what was then in force.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Leftovers of a layout after a failed teardown, in plain words: what is left, on which disk, what to do."""
 
 from __future__ import annotations

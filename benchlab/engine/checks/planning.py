@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A layout's plan from facts, for its preview and again right before apply; and how much of it was begun: no other disk
 is taken down, and none is built on that changed unseen."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Right before each run: is the layout still ours, whole and the only thing there? A number from another disk is worse
 than none."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plans of drafts for the preview that a person confirms, from facts read now: one reading serves a host's others."""
 
 from __future__ import annotations

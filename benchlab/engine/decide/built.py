@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """On a host where layers are built: from a host that others may hold, to a verified layout, its runs, and down."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """On a host that only dynamo reaches: nothing is built, and who plays tells when it is over."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """After what was decided could not be done: because the host or a tool said no, or our own code broke."""
 
 from __future__ import annotations

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Phases of a layout and its attempts, and the actions of each."""

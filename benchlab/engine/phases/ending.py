@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The end of attempts: stopped, skipped, cancelled, or over by themselves."""
 
 from __future__ import annotations

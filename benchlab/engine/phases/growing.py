@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A layout's life between its runs: wait until the kernel is through, grow, let the layers above follow.
 
 Each function does one short thing and says when to look again; nothing here waits.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Manual steps of a layout: ask a person, take their confirmation, check it. No task waits meanwhile.
 
 `Layout.needs_person` is the text while somebody is needed, `person_said_at` when somebody said that it is done, and

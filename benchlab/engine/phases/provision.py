@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a free host to a verified layout."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The attempts of a layout that is ready, one at a time: start detached, poll, collect.
 
 Settings are as they were when the layout was verified, before each run and after it. An I/O scheduler that a run asks

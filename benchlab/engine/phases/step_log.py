@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The log of commands: a StepLog row is there before its command runs, and completed after. One that was refused has
 its row too, and destroys nothing there."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Take a layout down, top first, ours only, and prove that its devices are blank; or say that it is stuck."""
 
 from __future__ import annotations

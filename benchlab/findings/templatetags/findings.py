@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """{% load findings %}{% findings_of_run attempt %}: what was found, above what it was found of."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dismissing an answer on a page, and taking that back. The address asks for answers as the page that shows them."""
 
 from __future__ import annotations

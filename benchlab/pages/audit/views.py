@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The audit log's page, and the same as CSV."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Things that wait for a person: layouts that ask for one, plans that nobody agreed to yet, hosts, missing disks."""
 
 from __future__ import annotations

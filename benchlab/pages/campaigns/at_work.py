@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Campaigns that run, with the step that each is at: what is built, measured or taken down just now."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compare layouts: the short way to a campaign. Hosts, two to four layouts sized to their disks, and what matters."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Server-sent events: one Redis subscription per process wakes every open page of it.
 
 An event says only "look again"; the page re-reads PostgreSQL. So a queue holds one wake-up at most, and a new one that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The log of a campaign: every move and every command, read anew each time, so that no line can be missed."""
 
 from __future__ import annotations

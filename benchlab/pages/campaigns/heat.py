@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A campaign's matrix as a heat map: a row per host, topology and moment, a column per point, a median in each cell.
 
 What was measured on a layout that was not in order stands in a row of its own, as it is a line of its own in charts.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cells of the heat map: text, step of the colour and link. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metric of the heat map, the other ones on offer, and each run's figure of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Progress of kernel work (resync, reshape) on a campaign's hosts while runs wait for it, or measure in it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The last results as Home tells them: of each campaign that is over one sentence, its verdict, and a small chart.
 
 An answer that was dismissed is not told: the next one is, else what the first line says by itself.

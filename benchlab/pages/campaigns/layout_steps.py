@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layouts that are just being built or taken down: at which step of how many, and since when.
 
 No query of its own: what is told of the plan and of the log comes with the rows that a live page asks for anyway.

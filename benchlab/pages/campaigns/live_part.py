@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Live part of a campaign's page, rendered once for all who ask for the same and may do the same.
 
 A change has every open page of the campaign ask at about the same time, and most of them show the same. What is a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A draft layout's plan as a person reads it before saying yes: picture, commands, what is lost, what will run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Contents of the top bar and the menu of every page: what runs, and how many things need a person.
 
 It is part of the page, which asks for nothing once it is there. Home tells the same numbers of its own rows.

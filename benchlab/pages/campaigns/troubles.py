@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Troubles of a campaign that need a person: runs that did not succeed, grouped by why, and layouts that are stuck.
 
 Two queries, for a live page asks for it time and again: `layouts` and `attempts`, which the others sort.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of campaigns: list, wizard, and the page of one campaign with its live parts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Actions of a person on a campaign: each a POST, carried out by benchlab.engine, then back to its page."""
 
 from __future__ import annotations

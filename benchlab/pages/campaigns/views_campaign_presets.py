@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A whole campaign's preset: makes what of it the team has not yet, and fills the wizard with it."""
 
 from __future__ import annotations

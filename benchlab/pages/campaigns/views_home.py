@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Home: what runs and at which step, what needs a person, what the last results say, the hosts' disks, the activity."""
 
 from __future__ import annotations

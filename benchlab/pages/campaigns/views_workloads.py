@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of workloads: list, one of them, make one; and the box that tries what a command's `extract` would read."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Summary for a screen on a wall, cut to what it holds: what runs and what needs a person, acted upon elsewhere."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A document of docs/ as HTML: raw HTML in it is text, and what its paragraphs are about can be linked to. Pure.
 
 Ids: of a heading; of what a paragraph's bold words, or the code that a list's item begins with, name.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/*.md as pages: what each term, finding and verdict means, where it is read."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dismissing a finding on a page, and taking that back: htmx puts the answer in its place, a browser goes back."""
 
 from __future__ import annotations

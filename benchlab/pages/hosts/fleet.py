@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The hosts on Home: each disk as a block that says whether it is spare, in use, gone, or nobody's to touch."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Groups of disks of a host: volume groups, md arrays, zpools, bcache sets. Pure."""
 
 from __future__ import annotations

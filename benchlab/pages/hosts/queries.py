@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Queries of the pages of hosts, as few as possible."""
 
 from __future__ import annotations

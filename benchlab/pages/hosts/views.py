@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of hosts: the list, one host, and what was read of it."""
 
 from __future__ import annotations

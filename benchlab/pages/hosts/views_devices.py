@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of disks: what is on one, and giving it away."""
 
 from __future__ import annotations

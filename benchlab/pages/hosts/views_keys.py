@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of keys: the host's, which a person confirms, and ours, which open hosts."""
 
 from __future__ import annotations

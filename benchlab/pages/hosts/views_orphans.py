@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Page on which a person has what a layout left on a host taken down."""
 
 from __future__ import annotations

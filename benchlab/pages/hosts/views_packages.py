@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages for packages that a host lacks: what would be run, then what it printed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """URLs of the page that shows every component."""
 
 from __future__ import annotations

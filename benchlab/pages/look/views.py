@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every component of static/benchlab.css on one page, from the templates that real pages include."""
 
 from __future__ import annotations

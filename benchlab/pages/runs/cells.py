@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cells of a row in the table of runs: links, units, words."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Query in the address of the table of runs: the language of the exports, and what only a page has."""
 
 from __future__ import annotations

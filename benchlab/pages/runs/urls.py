@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """URLs of the table of runs, under /runs/."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of runs, what may be typed into it, and the way from it to a comparison."""
 
 from __future__ import annotations

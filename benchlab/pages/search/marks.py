@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Texts with what was looked for marked in them, safe to be shown."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kinds of rows that are searched, noun by noun: rows of the person's teams, MOST of each, in a query or two each."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The search's page; to htmx, which asks while one types, what was found alone."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A new password and the API tokens: they end with the old one, whichever way it is set, unless the person keeps them.
 
 Who changes a password may do so because somebody else knew it, and whoever logged in with it may have made a token.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Accounts (allauth's views under our addresses), teams, invitations, and the site admin's pages."""
 
 from __future__ import annotations

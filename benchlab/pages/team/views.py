@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The API's page and a person's token."""
 
 from __future__ import annotations

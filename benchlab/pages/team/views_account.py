@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A person's own account: what there is of it, the e-mail address, the sessions."""
 
 from __future__ import annotations

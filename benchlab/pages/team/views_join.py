@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Page behind an invitation's link: into the team, with the account that is there or with a new one."""
 
 from __future__ import annotations

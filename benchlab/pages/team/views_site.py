@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """For site admins: every account, every team."""
 
 from __future__ import annotations

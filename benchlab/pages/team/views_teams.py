@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Teams: the members and their roles, invitations, and which team new things belong to."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The builder: what a person has typed so far, what a button makes of it, and all that the page says of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """On which of a person's hosts a stack could be built, by their spare disks; and what sizes are reckoned with."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """URLs of the pages of topologies."""
 
 from __future__ import annotations

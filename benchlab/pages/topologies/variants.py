@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A stack without its cache or its log device, which is made beside it in one go: to tell what that is worth. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of topologies: list, one of them, make, change."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Page on which a topology is planned on a host, with nothing behind it: a dry run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """{% load discussion %}{% talk campaign %}: what people said about a row, forms to say more; star and share above."""
 
 from __future__ import annotations

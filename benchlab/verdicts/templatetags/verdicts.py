@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """{% load verdicts %}{% answers campaign %}: what a campaign's numbers say, in sentences and places."""
 
 from __future__ import annotations

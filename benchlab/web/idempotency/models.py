@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers to requests that carried an Idempotency-Key, kept for a day."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Idempotency-Key: the same request again gets the first one's answer and does nothing.
 
 Requests with one key wait for each other by an advisory lock, which dies with its connection. A row without an answer

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Listen for dynamos that log in by themselves, where the environment says so."""
 
 from __future__ import annotations

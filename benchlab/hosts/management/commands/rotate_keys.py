@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """manage.py rotate_keys: put every stored secret under the newest key of BENCHLAB_KEY. Safe to repeat."""
 
 from __future__ import annotations

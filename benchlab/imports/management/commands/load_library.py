@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`manage.py load_library`: put the articles' results where everybody can compare with them. Safe to repeat."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """manage.py backup DIRECTORY: the database as of now, and the keys that open it, while everything goes on."""
 
 from __future__ import annotations

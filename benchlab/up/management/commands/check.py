@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`manage.py check`: Django's own checks, and then every setting is tried for real.
 
 That a value can be read is decided when the settings load (benchlab/env.py). Here each one is used as BenchLab will

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """manage.py doctor: is what is stored still what was written? Artifacts against their hashes, the audit log's chain."""
 
 from __future__ import annotations

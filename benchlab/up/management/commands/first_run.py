@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`manage.py first_run`: what `up` does once its page answers. Safe to run at every start."""
 
 from __future__ import annotations

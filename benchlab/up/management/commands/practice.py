@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`manage.py practice`: a real Linux host with disks to throw away, booted and registered, to try layouts on."""
 
 from __future__ import annotations

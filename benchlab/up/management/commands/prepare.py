@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`manage.py prepare`: migrate, and make the administrator if there is none. `up` runs it at every start.
 
 `up` loads the reference library later, once its page answers (first_run); containers do it here.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """manage.py restore DIRECTORY: a backup into an empty database, with every disk protected and campaigns paused."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """manage.py reparse: measurements and series anew from the stored artifacts, and findings from those."""
 
 from __future__ import annotations
