@@ -39,6 +39,7 @@ def checks() -> list[tuple[str, tuple[str, ...]]]:
         ("ruff format", ("ruff", "format", "--check", "--quiet")),
         ("mypy --strict", ("mypy",)),
         ("import-linter", ("lint-imports",)),
+        ("code counts", ("python", "-m", "benchlab.testing.code_counts")),
     ]
     if templates:
         found.append(("djade", ("djade", "--check", "--target-version", "5.2", *templates)))
