@@ -51,20 +51,20 @@ class Form:
         """Of each word what can be a name, "" for nothing; None: this is another form."""
         if tuple(words[: len(self.begins)]) != self.begins:
             return None
-        found, rest, operands = [""] * len(self.begins), list(words[len(self.begins) :]), 0
+        names, rest, operands = [""] * len(self.begins), list(words[len(self.begins) :]), 0
         while rest:
             word = rest.pop(0)
             if not word.startswith("-"):
                 own = bool(self.keywords and operands and re.fullmatch(self.keywords, word))
-                found.append("" if own else word)
+                names.append("" if own else word)
                 operands += 1
             elif self.alone and re.fullmatch(self.alone, word):
-                found.append("")
-            elif rest and (said := self._follows(word, rest.pop(0))) is not None:
-                found += ["", said]
+                names.append("")
+            elif rest and (name := self._follows(word, rest.pop(0))) is not None:
+                names += ["", name]
             else:
                 return None
-        return found
+        return names
 
     def _follows(self, flag: str, word: str) -> str | None:
         """Of the word behind a flag what can be a name. A flag there is none that we wrote."""

@@ -144,7 +144,9 @@ class Target:
 
 def claims_of(target: Target) -> tuple[Claim, ...]:
     """All disks under a target, each once."""
-    return tuple(dict.fromkeys(claim for given in target.devices.values() for claim in given))
+    return tuple(
+        dict.fromkeys(claim for device_claims in target.devices.values() for claim in device_claims)
+    )
 
 
 @dataclass(frozen=True, slots=True)

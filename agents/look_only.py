@@ -50,7 +50,7 @@ class Form:
     def fits(self, words: Sequence[str]) -> bool:
         if tuple(words[: len(self.begins)]) != self.begins:
             return False
-        rest, found = list(words[len(self.begins) :]), 0
+        rest, operand_count = list(words[len(self.begins) :]), 0
         while rest:
             word = rest.pop(0)
             if word.startswith("-") and len(word) > 1:
@@ -59,8 +59,8 @@ class Form:
             elif not self.operands or not re.fullmatch(self.operands, word):
                 return False
             else:
-                found += 1
-        return self.least <= found <= self.most
+                operand_count += 1
+        return self.least <= operand_count <= self.most
 
     def _is_flag(self, word: str) -> bool:
         return bool(self.alone and re.fullmatch(self.alone, word))
@@ -69,8 +69,8 @@ class Form:
         """Also as the last of several letters: `-nro NAME`."""
         if not word.startswith("--") and len(word) > 2 and self._is_flag(word[:-1]):
             word = f"-{word[-1]}"
-        known = (pattern for flag, pattern in self.taking if re.fullmatch(flag, word))
-        return any(re.fullmatch(pattern, value) for pattern in known)
+        patterns = (pattern for flag, pattern in self.taking if re.fullmatch(flag, word))
+        return any(re.fullmatch(pattern, value) for pattern in patterns)
 
 
 _LVM = Form(

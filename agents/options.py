@@ -42,9 +42,9 @@ for _kind in (int, float, bool, str):
 def build(options: type[Any], data: Mapping[str, Any]) -> Any:
     """`options(**data)`, checked. Raises OptionsError naming the option and what it may be."""
     try:
-        given = dict(data)
-        _check_names(given, options)
-        built = _converter.structure(given, options)
+        values = dict(data)
+        _check_names(values, options)
+        built = _converter.structure(values, options)
     except OptionsError:
         raise
     except Exception as error:
@@ -57,11 +57,11 @@ def build(options: type[Any], data: Mapping[str, Any]) -> Any:
     return built
 
 
-def _check_names(given: Mapping[str, Any], options: type[Any]) -> None:
-    known = [spec.name for spec in dataclasses.fields(options)]
-    if unknown := [repr(name) for name in given if name not in known]:
+def _check_names(values: Mapping[str, Any], options: type[Any]) -> None:
+    names = [spec.name for spec in dataclasses.fields(options)]
+    if unknown := [repr(name) for name in values if name not in names]:
         raise OptionsError(
-            f"there is no option {' and no '.join(unknown)}; known: {', '.join(known) or 'none'}"
+            f"there is no option {' and no '.join(unknown)}; known: {', '.join(names) or 'none'}"
         )
 
 
@@ -106,15 +106,15 @@ _TYPES = {"int": "integer", "float": "number", "bool": "boolean", "str": "string
 def _property(spec: dataclasses.Field[Any]) -> dict[str, Any]:
     declared = spec.type if isinstance(spec.type, str) else spec.type.__name__
     json_type = _TYPES.get(declared.split(" |")[0], "array" if "tuple" in declared else "string")
-    found: dict[str, Any] = {"type": json_type}
+    schema: dict[str, Any] = {"type": json_type}
     for key, name in (("help", "description"), ("minimum", "minimum"), ("unit", "x-unit")):
         if key in spec.metadata:
-            found[name] = spec.metadata[key]
+            schema[name] = spec.metadata[key]
     if "choices" in spec.metadata:
-        found["enum"] = list(spec.metadata["choices"])
+        schema["enum"] = list(spec.metadata["choices"])
     if (default := _default(spec)) is not dataclasses.MISSING:
-        found["default"] = default
-    return found
+        schema["default"] = default
+    return schema
 
 
 def _default(spec: dataclasses.Field[Any]) -> Any:

@@ -18,8 +18,8 @@ MOST_OF_FILE = 64 * 1024
 def visible(text: str, most: int = MOST) -> str:
     r"""Control characters as \x1b or \u202e, and what is beyond `most` characters only counted."""
     cut = text[:most]
-    said = CONTROL.sub(_escaped, cut)
-    return said if len(text) <= most else f"{said}… ({len(text) - most} more characters)"
+    escaped = CONTROL.sub(_escaped, cut)
+    return escaped if len(text) <= most else f"{escaped}… ({len(text) - most} more characters)"
 
 
 def of_file(content: bytes) -> str:
@@ -38,6 +38,6 @@ def one_line(text: str, most: int = MOST) -> str:
     return visible(text, most).replace("\n", "\\n")
 
 
-def _escaped(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"

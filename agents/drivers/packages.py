@@ -81,12 +81,22 @@ class Missings:
 
     @property
     def packages(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(found.package for found in self.programs if found.package))
+        return tuple(
+            dict.fromkeys(
+                missing_program.package
+                for missing_program in self.programs
+                if missing_program.package
+            )
+        )
 
     @property
     def unknown(self) -> tuple[str, ...]:
         """Programs that no command here brings."""
-        return tuple(found.program for found in self.programs if not found.package)
+        return tuple(
+            missing_program.program
+            for missing_program in self.programs
+            if not missing_program.package
+        )
 
     @property
     def shown(self) -> str:
@@ -97,25 +107,28 @@ class Missings:
         """One sentence with the programs that `host` lacks, and the cure; "" when nothing is missing."""
         if not self.programs:
             return ""
-        named = [
+        program_names = [
             f"{m.program} (package {m.package})" if m.package else m.program for m in self.programs
         ]
         cures = [f"install with: {self.shown}"] if self.command else []
         if self.unknown:
             unknown = ", ".join(self.unknown)
             cures.append(f"no package is known for {unknown} there: install it by hand")
-        return f"{host} has no {', '.join(named)}; {'; '.join(cures)}"
+        return f"{host} has no {', '.join(program_names)}; {'; '.join(cures)}"
 
 
 def missing(needs: Iterable[Need], facts: HostFacts) -> Missings:
     """Those of `needs` that the facts do not list, or of what serves on this OS family instead."""
-    wanted = {need.instead.get(facts.os_family, need.program): need for need in needs}
-    found = tuple(
+    needs_by_program = {need.instead.get(facts.os_family, need.program): need for need in needs}
+    missing_programs = tuple(
         Missing(program, package_of(need, facts), need.minimum)
-        for program, need in wanted.items()
+        for program, need in needs_by_program.items()
         if program and program not in facts.tools
     )
-    return Missings(found, command([one.package for one in found], facts))
+    return Missings(
+        missing_programs,
+        command([missing_program.package for missing_program in missing_programs], facts),
+    )
 
 
 def package_of(need: Need, facts: HostFacts) -> str:
@@ -138,10 +151,10 @@ def environment(facts: HostFacts) -> dict[str, str]:
 
 
 def _installer(facts: HostFacts) -> tuple[str, ...]:
-    found = INSTALLERS.get(facts.os_family, ())
+    installers = INSTALLERS.get(facts.os_family, ())
     if facts.os_family == "rhel" and OLD_RHEL.search(facts.os_name):
-        return ("yum", *found[1:])
-    return found
+        return ("yum", *installers[1:])
+    return installers
 
 
 def why(output: str) -> str:

@@ -18,23 +18,23 @@ SHOWN = 120
 
 def read(text: str, name: str = "") -> Reading:
     """`name`: the file's, which tells fio's logs apart. Line numbers are those of `text`, from 1."""
-    if one := _alone(text, name):
-        return Reading((one,), ())
+    if reading := _alone(text, name):
+        return Reading((reading,), ())
     # as web pages have it; readers know it themselves
     plain = text.replace("\xa0", " ")
-    readers = [one for one in registry.all_readers().values() if may_hold(plain, one)]
-    seen = [one for reader in readers for one in reader.find(text, name)]
-    found = sorted(_apart(seen), key=lambda one: one.first)
-    return Reading(tuple(found), tuple(_unread(text, found)))
+    readers = [reader for reader in registry.all_readers().values() if may_hold(plain, reader)]
+    readings = [reading for reader in readers for reading in reader.find(text, name)]
+    separate_readings = sorted(_apart(readings), key=lambda reading: reading.first)
+    return Reading(tuple(separate_readings), tuple(_unread(text, separate_readings)))
 
 
 def _alone(text: str, name: str) -> Found | None:
     """The result that is all of the text, of a reader that such texts belong to: nobody else need look at it."""
     for reader in registry.opening_readers():
         if reader.OPENS.match(text):
-            found = reader.find(text, name)
-            if len(found) == 1 and not found[0].trouble and not any(_unread(text, found)):
-                return found[0]
+            readings = reader.find(text, name)
+            if len(readings) == 1 and not readings[0].trouble and not any(_unread(text, readings)):
+                return readings[0]
     return None
 
 
@@ -45,18 +45,23 @@ def may_hold(text: str, reader: Reader) -> bool:
     )
 
 
-def _apart(seen: Iterable[Found]) -> list[Found]:
+def _apart(readings: Iterable[Found]) -> list[Found]:
     """Without overlaps: a readable one wins over one in trouble, then the longer one."""
-    kept: list[Found] = []
-    for one in sorted(seen, key=lambda one: (bool(one.trouble), one.first - one.last, one.first)):
-        if all(one.last < other.first or other.last < one.first for other in kept):
-            kept.append(one)
-    return kept
+    separate: list[Found] = []
+    for reading in sorted(
+        readings,
+        key=lambda reading: (bool(reading.trouble), reading.first - reading.last, reading.first),
+    ):
+        if all(reading.last < other.first or other.last < reading.first for other in separate):
+            separate.append(reading)
+    return separate
 
 
-def _unread(text: str, found: list[Found]) -> Iterable[Unread]:
+def _unread(text: str, readings: list[Found]) -> Iterable[Unread]:
     """Runs of lines that belong to no result and are not empty; an empty line does not end one."""
-    parts = {part for one in found for part in ((one.first, one.last), *one.also)}
+    parts = {
+        part for reading in readings for part in ((reading.first, reading.last), *reading.also)
+    }
     # the last line that was seen to
     places, behind = Places(text), 0
     for first, last in sorted(parts):
@@ -69,9 +74,9 @@ def _unread(text: str, found: list[Found]) -> Iterable[Unread]:
 def _told(text: str, places: Places, begin: int, end: int | None) -> Iterable[Unread]:
     """The lines before `end` without the empty ones at both ends, unless there are no others."""
     start = places.of(begin)
-    said = text[start : None if end is None else places.of(end)]
-    if not said.strip():
+    passage = text[start : None if end is None else places.of(end)]
+    if not passage.strip():
         return
-    above = begin + said.count("\n", 0, len(said) - len(said.lstrip()))
-    said = said.strip()
-    yield Unread(above, above + said.count("\n"), said.partition("\n")[0].strip()[:SHOWN])
+    above = begin + passage.count("\n", 0, len(passage) - len(passage.lstrip()))
+    passage = passage.strip()
+    yield Unread(above, above + passage.count("\n"), passage.partition("\n")[0].strip()[:SHOWN])

@@ -35,7 +35,7 @@ def members(contract: type[Any]) -> list[str]:
 def load(package: ModuleType) -> dict[str, Any]:
     """Every driver of a package by kind. Raises ImportError naming what a module lacks."""
     drivers: dict[str, Any] = {}
-    for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda found: found.name):
+    for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
         if info.name.startswith("_"):
             # _template.py is for reading
             continue
@@ -74,7 +74,9 @@ def sampled(family: str) -> tuple[str | Watch, ...]:
 
 @cache
 def opening_readers() -> tuple[protocols.Opening, ...]:
-    return tuple(one for one in all_readers().values() if isinstance(one, protocols.Opening))
+    return tuple(
+        reader for reader in all_readers().values() if isinstance(reader, protocols.Opening)
+    )
 
 
 def layer(kind: str) -> protocols.Layer[Any]:
@@ -99,11 +101,11 @@ def awaiting(kind: str) -> protocols.Awaiting[Any] | None:
     return driver if isinstance(driver, protocols.Awaiting) else None
 
 
-def resyncs(kind: str, given: Mapping[str, Any]) -> bool:
+def resyncs(kind: str, option_values: Mapping[str, Any]) -> bool:
     """True when the kernel works on after a layer with these complete options was built, as far as is known."""
     driver = layer(kind)
     if isinstance(driver, protocols.Resyncing):
-        return driver.resyncs(options.build(driver.Options, given))
+        return driver.resyncs(options.build(driver.Options, option_values))
     return isinstance(driver, protocols.Awaiting)
 
 
@@ -127,31 +129,31 @@ def asking(kind: str) -> protocols.Asking[Any] | None:
 
 def commands(program: str) -> tuple[Form, ...]:
     """Forms of command of a program that one layer has for itself (protocols.Commanding)."""
-    told = (getattr(driver, "COMMANDS", {}) for driver in all_layers().values())
-    return tuple(form for forms in told for form in forms.get(program, ()))
+    forms_by_driver = (getattr(driver, "COMMANDS", {}) for driver in all_layers().values())
+    return tuple(form for forms in forms_by_driver for form in forms.get(program, ()))
 
 
 def layer_scripts() -> dict[str, Arguments]:
     """Scripts that one layer has for itself (protocols.Scripting), and what they take."""
-    told = (getattr(driver, "SCRIPTS", {}) for driver in all_layers().values())
-    return {script: takes for scripts in told for script, takes in scripts.items()}
+    scripts_by_driver = (getattr(driver, "SCRIPTS", {}) for driver in all_layers().values())
+    return {script: takes for scripts in scripts_by_driver for script, takes in scripts.items()}
 
 
 def tool_scripts() -> dict[bytes, Sequence[str]]:
     """The tools' own scripts (protocols.Shelled), and what they take."""
-    told = (getattr(driver, "SCRIPTS", {}) for driver in all_tools().values())
-    return {script: takes for scripts in told for script, takes in scripts.items()}
+    scripts_by_driver = (getattr(driver, "SCRIPTS", {}) for driver in all_tools().values())
+    return {script: takes for scripts in scripts_by_driver for script, takes in scripts.items()}
 
 
 def tool(kind: str) -> protocols.Tool[Any]:
     return _pick(all_tools(), kind, "tool")
 
 
-def tool_needs(kind: str, given: Mapping[str, Any]) -> tuple[Need, ...]:
+def tool_needs(kind: str, option_values: Mapping[str, Any]) -> tuple[Need, ...]:
     """The programs that this tool uses with these options."""
     driver = tool(kind)
     if isinstance(driver, protocols.Needing):
-        return driver.needs(options.build(driver.Options, given))
+        return driver.needs(options.build(driver.Options, option_values))
     return driver.NEEDS
 
 
@@ -190,15 +192,15 @@ def live(kind: str) -> tuple[str, ...]:
 
 def depth_options(kind: str = "") -> tuple[str, ...]:
     """Options that make the outstanding I/Os, in their order: of this tool, or of each there is."""
-    drivers = (one for name, one in all_tools().items() if kind in ("", name))
-    return _depths(tuple(one.Options for one in drivers))
+    drivers = (driver for name, driver in all_tools().items() if kind in ("", name))
+    return _depths(tuple(driver.Options for driver in drivers))
 
 
 # By the tools there are: pages ask for every run.
 @cache
 def _depths(of_tools: tuple[type[Any], ...]) -> tuple[str, ...]:
-    found = (spec for one in of_tools for spec in dataclasses.fields(one))
-    return tuple(dict.fromkeys(spec.name for spec in found if spec.metadata.get("depth")))
+    specs = (spec for options_type in of_tools for spec in dataclasses.fields(options_type))
+    return tuple(dict.fromkeys(spec.name for spec in specs if spec.metadata.get("depth")))
 
 
 def room(kind: str, built: Any, target: Target) -> int:
@@ -226,10 +228,10 @@ def access(kind: str, built: Any, told: Collection[str] | None = None) -> Access
     return dataclasses.replace(found, **dict.fromkeys(unknown))
 
 
-def same_work(kind: str, told: Mapping[str, object]) -> SameWork | None:
+def same_work(kind: str, options: Mapping[str, object]) -> SameWork | None:
     """Parts that results of the same work as one with these options have equal. None: nobody can tell."""
     driver = all_tools().get(kind)
-    return driver.same_work(told) if isinstance(driver, protocols.Comparing) else None
+    return driver.same_work(options) if isinstance(driver, protocols.Comparing) else None
 
 
 def told(kind: str, given: Mapping[str, Any], *, ours: bool) -> dict[str, Any]:
@@ -241,7 +243,7 @@ def told(kind: str, given: Mapping[str, Any], *, ours: bool) -> dict[str, Any]:
 
 def _defaults(of_tool: type[Any]) -> dict[str, Any]:
     fields = dataclasses.fields(of_tool)
-    return {one.name: one.default for one in fields if one.default is not dataclasses.MISSING}
+    return {spec.name: spec.default for spec in fields if spec.default is not dataclasses.MISSING}
 
 
 def recording(kind: str) -> protocols.Recording[Any] | None:
@@ -274,13 +276,13 @@ def salvaging(kind: str) -> protocols.Salvaging[Any] | None:
     return driver if isinstance(driver, protocols.Salvaging) else None
 
 
-def steady(kind: str, given: Mapping[str, Any]) -> bool:
+def steady(kind: str, option_values: Mapping[str, Any]) -> bool:
     """True when it is known that the tool with these options times by a clock that nobody can set."""
     driver = tool(kind)
     if not isinstance(driver, protocols.Clocked):
         return False
     try:
-        return driver.steady(options.build(driver.Options, given))
+        return driver.steady(options.build(driver.Options, option_values))
     except OptionsError:
         # those of an earlier release
         return False
@@ -296,5 +298,5 @@ def _pick(drivers: dict[str, D], kind: str, what: str) -> D:
     try:
         return drivers[kind]
     except KeyError:
-        known = ", ".join(drivers) or "none"
-        raise OptionsError(f"there is no {what} named {kind!r}; known: {known}") from None
+        kinds = ", ".join(drivers) or "none"
+        raise OptionsError(f"there is no {what} named {kind!r}; known: {kinds}") from None

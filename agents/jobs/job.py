@@ -147,8 +147,8 @@ def start(
     interval_s: float = 1.0,
 ) -> Started:
     """Starts the job at most once, whatever is delivered again. Raises AgentError."""
-    sent = archive(job, sampled, interval_s)
-    answer = _answer(call(shell, spool, "start", stdin=sent).stdout)
+    archived = archive(job, sampled, interval_s)
+    answer = _answer(call(shell, spool, "start", stdin=archived).stdout)
     return Started(already=answer.get("start") == "already")
 
 
@@ -202,13 +202,13 @@ def fetch(shell: Shell, spool: Spool, outputs: Sequence[str] = ()) -> Fetched:
 
 def _fetched(raw: bytes, outputs: Sequence[str]) -> Fetched:
     names = {**{n: n for n in OWN_FILES}, **{f"work/{n}": n for n in outputs}}
-    found = unpack(raw, names)
-    own = {name: found.pop(name, b"") for name in OWN_FILES[2:]}
+    files = unpack(raw, names)
+    own = {name: files.pop(name, b"") for name in OWN_FILES[2:]}
     notes = "".join(own[name].decode(errors="replace") for name in NOTES)
     waiting = told_of(own["waiting"], names)
-    sampled = sum(one.size for one in waiting if one.name == "samples") or len(own["samples"])
+    sampled = sum(file.size for file in waiting if file.name == "samples") or len(own["samples"])
     meta = _meta(_pairs(notes), sampled)
-    return Fetched(found, own["samples"], own["runner.log"], meta, waiting)
+    return Fetched(files, own["samples"], own["runner.log"], meta, waiting)
 
 
 def stop(shell: Shell, spool: Spool) -> Stopped:
@@ -227,15 +227,15 @@ def remove(shell: Shell, spool: Spool) -> None:
 def run_short(shell: Shell, job: Job, base: str = BASE) -> Ran:
     """A quick run in the foreground (a Tool's precheck), in a directory of its own, then removed."""
     spool = Spool(f"short-{secrets.token_hex(8)}", job.root, base)
-    sent = archive(job, (), 1.0)
-    ran = shell.run(script(spool, "short"), stdin=sent, root=job.root, timeout_s=job.timeout_s)
+    archived = archive(job, (), 1.0)
+    ran = shell.run(script(spool, "short"), stdin=archived, root=job.root, timeout_s=job.timeout_s)
     return Ran(job.argv, ran.exit_code, ran.stdout, ran.stderr, ran.seconds)
 
 
 def frames(raw: bytes) -> list[Frame]:
     """The sampler's output. A torn last frame is dropped; anything else amiss is a ParseError."""
     whole = raw[: raw.rfind(b"\n.\n") + 3] if b"\n.\n" in raw else b""
-    found: list[Frame] = []
+    parsed: list[Frame] = []
     at: float | None = None
     texts: dict[str, list[str]] = {}
     name = ""
@@ -249,11 +249,11 @@ def frames(raw: bytes) -> list[Frame]:
         elif kind == " " and name:
             texts[name].append(line[1:] + "\n")
         elif line == "." and at is not None:
-            found.append(Frame(at, {file: "".join(lines) for file, lines in texts.items()}))
+            parsed.append(Frame(at, {file: "".join(lines) for file, lines in texts.items()}))
             at, name = None, ""
         else:
             raise ParseError("not a line of a sampler's frame", number, line)
-    return found
+    return parsed
 
 
 def clock_set(samples: bytes) -> float:
@@ -261,20 +261,20 @@ def clock_set(samples: bytes) -> float:
 
     By the kernel's time of boot, in whole seconds, which moves with the wall clock and with nothing else.
     """
-    booted = [int(found) for found in BOOTED.findall(samples)]
+    booted = [int(seconds) for seconds in BOOTED.findall(samples)]
     return float(max((at - booted[0] for at in booted), key=abs, default=0))
 
 
-def _answer(said: bytes) -> dict[str, str]:
-    answer = _pairs(said.decode(errors="replace"))
+def _answer(printed: bytes) -> dict[str, str]:
+    answer = _pairs(printed.decode(errors="replace"))
     if not answer.keys() & {"start", "state"}:
-        raise _unexpected(repr(said[:200]))
+        raise _unexpected(repr(printed[:200]))
     return answer
 
 
-def _unexpected(said: str) -> AgentError:
+def _unexpected(printed: str) -> AgentError:
     """Where the host is at fault, and no code of ours."""
-    return AgentError(f"unexpected answer from the host: {said}", Reason.COMMAND_FAILED)
+    return AgentError(f"unexpected answer from the host: {printed}", Reason.COMMAND_FAILED)
 
 
 def _state(answer: Mapping[str, str]) -> State:
@@ -335,8 +335,8 @@ def _meta(notes: Mapping[str, str], sample_bytes: int) -> Meta:
 
 def _number(notes: Mapping[str, str], name: str) -> float | None:
     # A date without %N prints the letter: whole seconds then.
-    found = re.match(r"[0-9]{1,20}(\.[0-9]+)?", notes.get(name, ""))
-    return float(found[0]) if found else None
+    match = re.match(r"[0-9]{1,20}(\.[0-9]+)?", notes.get(name, ""))
+    return float(match[0]) if match else None
 
 
 def _exit(code: float | None) -> int | None:

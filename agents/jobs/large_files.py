@@ -9,21 +9,21 @@ from agents.contracts import AgentError, Reason, Shell
 from agents.jobs import spool
 
 
-def read(shell: Shell, where: spool.Spool, one: spool.Waiting, number: int) -> bytes:
+def read(shell: Shell, where: spool.Spool, file: spool.Waiting, number: int) -> bytes:
     """The bytes of a large file from `number` times spool.PIECE on. Raises AgentError when they do not arrive whole."""
-    ran = spool.call(shell, where, "piece", one.path, str(number), timeout_s=600.0)
+    ran = spool.call(shell, where, "piece", file.path, str(number), timeout_s=600.0)
     head, _, raw = ran.stdout.partition(b"\n\n")
-    wanted = min(spool.PIECE, one.size - number * spool.PIECE)
+    piece_bytes = min(spool.PIECE, file.size - number * spool.PIECE)
     try:
         if head == b"packed=yes":
             raw = zlib.decompressobj(wbits=31).decompress(raw, spool.PIECE + 1)
     except zlib.error as error:
         raise AgentError(
-            f"a chunk of {one.name} arrived incomplete: {error}", Reason.COMMAND_FAILED
+            f"a chunk of {file.name} arrived incomplete: {error}", Reason.COMMAND_FAILED
         ) from None
-    if len(raw) != wanted:
+    if len(raw) != piece_bytes:
         raise AgentError(
-            f"a chunk of {one.name} arrived incomplete: {len(raw)} of {wanted} bytes",
+            f"a chunk of {file.name} arrived incomplete: {len(raw)} of {piece_bytes} bytes",
             Reason.COMMAND_FAILED,
         )
     return raw

@@ -88,9 +88,9 @@ def tell_stopped(directory: Path) -> None:
 
     `directory` is that of a process on this machine, which may be no job's. Raises OSError when the process is gone.
     """
-    here = directory.resolve(strict=True)
+    spool_path = directory.resolve(strict=True)
     # of a job's leader, of its tool
-    for place in (here, here.parent):
+    for place in (spool_path, spool_path.parent):
         if (place / "benchlab").is_file() and (place / "begun").is_file():
             flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             os.close(os.open(place / "stopped", flags, 0o600))
@@ -115,16 +115,16 @@ def call(
 def checked(ran: Ran, spool: Spool, verb: str) -> Ran:
     """Answer of a verb of the runner, unchanged. Raises AgentError when it failed."""
     if ran.exit_code:
-        said = ran.stderr.decode(errors="replace").strip() or "no output"
-        says = f"{verb} of {spool.name} failed: {said} (exit {ran.exit_code})"
-        raise AgentError(says, _reason(said))
+        output = ran.stderr.decode(errors="replace").strip() or "no output"
+        message = f"{verb} of {spool.name} failed: {output} (exit {ran.exit_code})"
+        raise AgentError(message, _reason(output))
     return ran
 
 
-def _reason(said: str) -> Reason:
-    if "Read-only file system" in said:
+def _reason(output: str) -> Reason:
+    if "Read-only file system" in output:
         return Reason.READ_ONLY
-    full = "No space left" in said or "full" in said
+    full = "No space left" in output or "full" in output
     return Reason.NO_SPACE if full else Reason.COMMAND_FAILED
 
 
@@ -190,7 +190,7 @@ def _watching(watch: Watch) -> bytes:
 
 def unpack(raw: bytes, expected: Mapping[str, str]) -> dict[str, bytes]:
     """Files of the answer by name. Only expected names, only regular files, nothing cut."""
-    found: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
     last = ""
     try:
         with tarfile.open(fileobj=io.BytesIO(raw), mode="r:") as tar:
@@ -205,12 +205,12 @@ def unpack(raw: bytes, expected: Mapping[str, str]) -> dict[str, bytes]:
                     )
                 extracted = tar.extractfile(member)
                 assert extracted is not None
-                found[expected[last]] = extracted.read()
+                files[expected[last]] = extracted.read()
     except tarfile.TarError as error:
         raise _incomplete(str(error)) from None
     if last != "benchlab":
         raise _incomplete("the last file is missing")
-    return found
+    return files
 
 
 def _incomplete(why: str) -> AgentError:
@@ -221,12 +221,12 @@ def told_of(raw: bytes, expected: Mapping[str, str]) -> tuple[Waiting, ...]:
     """Outputs that did not fit into the answer, as outputs.sh lists them. Raises AgentError for one that is not
     expected.
     """
-    found: list[Waiting] = []
+    files: list[Waiting] = []
     for line in raw.decode(errors="replace").splitlines():
         size, _, path = line.partition(" ")
         if path not in expected or not re.fullmatch(r"[0-9]{1,15}", size):
             raise AgentError(
                 f"the host listed {line!r}, which was not requested", Reason.COMMAND_FAILED
             )
-        found.append(Waiting(expected[path], path, int(size)))
-    return tuple(found)
+        files.append(Waiting(expected[path], path, int(size)))
+    return tuple(files)

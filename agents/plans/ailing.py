@@ -13,13 +13,13 @@ from agents.plans.stack import StackPlan
 def ails(plan: StackPlan, health: Health, stage: int = 0) -> list[str]:
     """Faults in any layer, hidden or not, after `stage` stages; and disks that are gone. [] is right."""
     layers = plan.at(stage)
-    found = [said for claim in claims_of(layers[-1].gives) for said in _disk(claim.node, health)]
+    faults = [fault for claim in claims_of(layers[-1].gives) for fault in _disk(claim.node, health)]
     for layer in layers:
         kind = layer.spec.kind
         if driver := registry.ailing(kind):
             built = options.build(driver.Options, layer.spec.options)
-            found += [f"{kind}: {said}" for said in driver.ails(built, layer.target, health)]
-    return list(dict.fromkeys(found))
+            faults += [f"{kind}: {fault}" for fault in driver.ails(built, layer.target, health)]
+    return list(dict.fromkeys(faults))
 
 
 def _disk(node: str, health: Health) -> list[str]:
@@ -36,10 +36,10 @@ def _disk(node: str, health: Health) -> list[str]:
 
 def nodes(plan: StackPlan, stage: int = 0) -> list[str]:
     """Every node that a layer after `stage` stages stands on or gives: disks, pieces of them, volumes."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for layer in plan.at(stage):
         for target in (layer.target, layer.gives):
-            found |= dict.fromkeys(claim.node for claim in claims_of(target))
-            found |= dict.fromkeys(part.node for parts in target.parts.values() for part in parts)
-            found |= dict.fromkeys([target.volume] if target.volume else [])
-    return list(found)
+            names |= dict.fromkeys(claim.node for claim in claims_of(target))
+            names |= dict.fromkeys(part.node for parts in target.parts.values() for part in parts)
+            names |= dict.fromkeys([target.volume] if target.volume else [])
+    return list(names)

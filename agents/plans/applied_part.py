@@ -29,7 +29,7 @@ def reached(plan: StackPlan, touched: Collection[str]) -> StackPlan:
 
 def own(layer: Placed) -> tuple[Claim, ...]:
     """The disks that no layer below it has."""
-    devices = {use: given for use, given in layer.target.devices.items() if use != BELOW}
+    devices = {use: claims for use, claims in layer.target.devices.items() if use != BELOW}
     return claims_of(replace(layer.target, devices=devices))
 
 

@@ -36,5 +36,5 @@ def from_json(data: Mapping[str, Any]) -> StackPlan:
     try:
         return _converter.structure(data, StackPlan)
     except Exception as error:
-        said = "; ".join(cattrs.transform_error(error, path="plan"))
-        raise PlanError(f"the stored plan cannot be read: {said}") from None
+        message = "; ".join(cattrs.transform_error(error, path="plan"))
+        raise PlanError(f"the stored plan cannot be read: {message}") from None

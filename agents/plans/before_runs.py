@@ -51,17 +51,17 @@ class Swept:
     @property
     def steps(self) -> tuple[Step, ...]:
         """Those that the fingerprint is of."""
-        return tuple(step for one in self.each for step in one.steps)
+        return tuple(step for part in self.each for step in part.steps)
 
     @property
     def schedulers(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(one.scheduler for one in self.each))
+        return tuple(dict.fromkeys(part.scheduler for part in self.each))
 
     def at(self, scheduler: str, stage: int) -> BeforeRun:
         """Raises PlanError where the plan knows of no such run."""
-        for one in self.each:
-            if (one.scheduler, one.stage) == (scheduler, stage):
-                return one
+        for part in self.each:
+            if (part.scheduler, part.stage) == (scheduler, stage):
+                return part
         raise PlanError(f"the plan sets no I/O scheduler {scheduler!r} before a run")
 
 
@@ -86,7 +86,7 @@ def conflict(schedulers: Sequence[str], specs: Sequence[LayerSpec]) -> str:
                 f"layer {number} ({layer}) sets the I/O scheduler {tuned.scheduler} itself, and schedulers asks for "
                 f"{', '.join(schedulers)}: leave one of the two out"
             )
-    if not any(wanted.count for spec in specs for wanted in spec.devices):
+    if not any(request.count for spec in specs for request in spec.devices):
         return "it uses no disk, so no I/O scheduler can be set: leave schedulers empty"
     return ""
 
@@ -101,8 +101,8 @@ def _tuned(specs: Sequence[LayerSpec]) -> Iterator[tuple[int, str, Any]]:
 
 def _requests(specs: Sequence[LayerSpec]) -> dict[str, str]:
     """Setting of nr_requests by the topmost tuning layer that has one; {} where none has."""
-    asked = [str(tuned.nr_requests) for *_, tuned in _tuned(specs) if tuned.nr_requests >= 0]
-    return {"nr_requests": asked[-1]} if asked else {}
+    values = [str(tuned.nr_requests) for *_, tuned in _tuned(specs) if tuned.nr_requests >= 0]
+    return {"nr_requests": values[-1]} if values else {}
 
 
 def plan(
@@ -113,58 +113,62 @@ def plan(
 ) -> Swept:
     """`gives`: what the layout gives its runs after each stage, from none. Raises PlanError or OptionsError."""
     check(schedulers)
-    if said := conflict(schedulers, specs):
-        raise PlanError(said)
+    if problem := conflict(schedulers, specs):
+        raise PlanError(problem)
     if not schedulers:
         return Swept()
-    each, kept = [], dict[str, str]()
+    each, previous = [], dict[str, str]()
     for stage, target in enumerate(gives):
         for name in schedulers:
             wishes = {"scheduler": name, **_requests(specs)}
-            found = queues.checked(wishes, target, facts)
-            kept |= queues.as_now(found, wishes)
+            disks = queues.checked(wishes, target, facts)
+            previous |= queues.as_now(disks, wishes)
             # Another layout may be at work on the host when this is planned, and its schedulers in force: the plan is
             # made again before it is carried out, and commands that depend on that would make it another one.
             each.append(
                 BeforeRun(
-                    name, stage, wishes, queues.bare(wishes, found), _as_before(wishes, found, kept)
+                    name,
+                    stage,
+                    wishes,
+                    queues.bare(wishes, disks),
+                    _as_before(wishes, disks, previous),
                 )
             )
-    return Swept(tuple(each), kept)
+    return Swept(tuple(each), previous)
 
 
 def _as_before(
-    wishes: Mapping[str, str], found: Sequence[queues.Disk], kept: Mapping[str, str]
+    wishes: Mapping[str, str], disks: Sequence[queues.Disk], previous: Mapping[str, str]
 ) -> tuple[Step, ...]:
     """nr_requests of disks that had this scheduler before, unless something else is asked of it."""
     if "nr_requests" in wishes:
         return ()
-    same = [disk for disk in found if kept.get(disk.key("scheduler")) == wishes["scheduler"]]
-    only = {disk.key("nr_requests"): kept.get(disk.key("nr_requests"), "") for disk in same}
+    same = [disk for disk in disks if previous.get(disk.key("scheduler")) == wishes["scheduler"]]
+    only = {disk.key("nr_requests"): previous.get(disk.key("nr_requests"), "") for disk in same}
     return queues.restore(same, only, always=True)
 
 
-def lacking(wanted: BeforeRun, found: Queues) -> list[str]:
+def lacking(before: BeforeRun, queues: Queues) -> list[str]:
     """Wishes that are not in force: disk, attribute, and its value, in words. [] is right."""
     return [
         f"{attribute} of {name} is {values.get(attribute) or 'not there'}, not {wish}"
-        for name, values in found.items()
-        for attribute, wish in wanted.wishes.items()
+        for name, values in queues.items()
+        for attribute, wish in before.wishes.items()
         if values.get(attribute) != wish
     ]
 
 
-def not_as_before(wanted: BeforeRun, swept: Swept, target: Target, found: Queues) -> bool:
+def not_as_before(before: BeforeRun, swept: Swept, target: Target, queues: Queues) -> bool:
     """True when a disk that had this scheduler before has another number of requests than before."""
-    if not wanted.as_before:
+    if not before.as_before:
         return False
     for claim in claims_of(target):
         scheduler, requests = (
             swept.kept.get(f"{claim.identity} {attribute}", "")
             for attribute in ("scheduler", "nr_requests")
         )
-        values = found.get(kernel_name(claim.node), {})
-        if scheduler == wanted.scheduler and values and requests != values["nr_requests"]:
+        values = queues.get(kernel_name(claim.node), {})
+        if scheduler == before.scheduler and values and requests != values["nr_requests"]:
             return True
     return False
 

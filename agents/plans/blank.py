@@ -14,19 +14,19 @@ from agents.facts.model import BlockDevice, HostFacts
 def not_blank(claims: Sequence[Claim], facts: HostFacts, layout: str) -> list[str]:
     """Remains of a layout: signatures, holders, mounts, names of ours. [] is blank."""
     graph = Graph(facts)
-    found = [f"could not be read: {what}" for what in facts.unknown] if claims else []
+    remains = [f"could not be read: {what}" for what in facts.unknown] if claims else []
     for claim in claims:
-        found += _disk(claim, graph)
-    found += _named(graph, layout)
-    return list(dict.fromkeys(found))
+        remains += _disk(claim, graph)
+    remains += _named(graph, layout)
+    return list(dict.fromkeys(remains))
 
 
 def standing(claims: Sequence[Claim], facts: HostFacts, layout: str) -> list[str]:
     """Devices and names that the kernel holds of it, in words: not what is merely written on a disk."""
     graph = Graph(facts)
-    there = filter(None, (_device(claim, graph) for claim in claims))
-    found = [said for device in there for said in _stacked(device, graph)]
-    return list(dict.fromkeys([*found, *_named(graph, layout)]))
+    devices = filter(None, (_device(claim, graph) for claim in claims))
+    remains = [remain for device in devices for remain in _stacked(device, graph)]
+    return list(dict.fromkeys([*remains, *_named(graph, layout)]))
 
 
 def _device(claim: Claim, graph: Graph) -> BlockDevice | None:

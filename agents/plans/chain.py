@@ -93,17 +93,17 @@ def given(
 
     A use of which one disk is not told is left out.
     """
-    left = {role: list(names) for role, names in disks.items()}
-    found: list[dict[str, tuple[str, ...]]] = []
+    remaining = {role: list(names) for role, names in disks.items()}
+    assigned: list[dict[str, tuple[str, ...]]] = []
     for spec in specs:
         uses: dict[str, tuple[str, ...]] = {}
-        for wanted in spec.devices:
-            names = left.get(wanted.role, [])
-            if wanted.count and len(names) >= wanted.count:
-                uses[wanted.use] = (*uses.get(wanted.use, ()), *names[: wanted.count])
-                left[wanted.role] = names[wanted.count :]
-        found.append(uses)
-    return found
+        for request in spec.devices:
+            names = remaining.get(request.role, [])
+            if request.count and len(names) >= request.count:
+                uses[request.use] = (*uses.get(request.use, ()), *names[: request.count])
+                remaining[request.role] = names[request.count :]
+        assigned.append(uses)
+    return assigned
 
 
 def check_chain(specs: Sequence[LayerSpec]) -> None:
@@ -120,34 +120,34 @@ def troubles(specs: Sequence[LayerSpec]) -> Iterator[Trouble]:
     if not specs:
         yield Trouble(0, "a topology needs one layer at least", unfinished=True)
         return
-    given, giver = "nothing", ""
+    form, giver = "nothing", ""
     for number, spec in enumerate(specs, start=1):
         driver = registry.layer(spec.kind)
         where = f"layer {number} ({driver.LABEL})"
-        if not stands_on(driver, given):
+        if not stands_on(driver, form):
             below = (
-                f"but {giver} gives {WORDS[given]}"
+                f"but {giver} gives {WORDS[form]}"
                 if giver
                 else "add a layer below that provides one"
             )
             yield Trouble(number, f"{where} needs {WORDS[driver.WANTS]}, {below}")
-        elif wrong := _wrong_uses(driver, spec.devices, given):
+        elif wrong := _wrong_uses(driver, spec.devices, form):
             yield Trouble(number, f"{where}{wrong}")
         if driver.GIVES != "same":
-            given, giver = driver.GIVES, where
-    if given not in TOOLS_TAKE:
+            form, giver = driver.GIVES, where
+    if form not in TOOLS_TAKE:
         who = giver or "the topology"
-        says = f"{who} gives {WORDS[given]}; a tool needs a volume or a mounted directory"
-        yield Trouble(len(specs), says, unfinished=True)
+        problem = f"{who} gives {WORDS[form]}; a tool needs a volume or a mounted directory"
+        yield Trouble(len(specs), problem, unfinished=True)
 
 
 def gives(kinds: Iterable[str]) -> str:
     """Word of GIVES for a stack of these layers: a layer that only sets something passes on what is below it."""
-    found = [given for kind in kinds if (given := registry.layer(kind).GIVES) != "same"]
-    return found[-1] if found else "nothing"
+    forms = [form for kind in kinds if (form := registry.layer(kind).GIVES) != "same"]
+    return forms[-1] if forms else "nothing"
 
 
-def stands_on(driver: Layer[Any], given: str) -> bool:
+def stands_on(driver: Layer[Any], form: str) -> bool:
     """True when the layer can stand on one that gives this (a word of GIVES; "nothing": on no layer)."""
     accepts = {
         "devices": {"nothing", "parts", *IS_VOLUME},
@@ -155,17 +155,17 @@ def stands_on(driver: Layer[Any], given: str) -> bool:
         "volume": {"parts", *IS_VOLUME},
         "any": set(WORDS),
     }
-    return given in accepts.get(driver.WANTS, {driver.WANTS})
+    return form in accepts.get(driver.WANTS, {driver.WANTS})
 
 
-def _wrong_uses(driver: Layer[Any], given: Sequence[Wanted], below: str) -> str:
+def _wrong_uses(driver: Layer[Any], requests: Sequence[Wanted], below: str) -> str:
     """Fault in the layer's own disks, to be said after its name; "" where there is none."""
     counts: dict[str, int] = {}
-    for wanted in given:
-        if wanted.use not in driver.USES or wanted.use in counts:
-            known = ", ".join(driver.USES) or "none"
-            return f": disks for {wanted.use!r}; its uses are {known}"
-        counts[wanted.use] = wanted.count
+    for request in requests:
+        if request.use not in driver.USES or request.use in counts:
+            uses = ", ".join(driver.USES) or "none"
+            return f": disks for {request.use!r}; its uses are {uses}"
+        counts[request.use] = request.count
     main = next(iter(driver.USES), "")
     if below in IS_VOLUME and driver.WANTS == "devices":
         if main in counts:
@@ -193,9 +193,9 @@ def check_stages(specs: Sequence[LayerSpec], stages: Sequence[StageSpec]) -> Non
         if driver is None:
             raise PlanError(f"{where}: {registry.layer(spec.kind).LABEL} cannot grow")
         options.build(driver.Grow, stage.options)
-        for wanted in stage.devices:
-            if wanted.use not in driver.USES or wanted.count < 1:
-                raise PlanError(f"{where}: {wanted.count} disks for {wanted.use!r}")
+        for request in stage.devices:
+            if request.use not in driver.USES or request.count < 1:
+                raise PlanError(f"{where}: {request.count} disks for {request.use!r}")
         for above in specs[stage.layer :]:
             upper = registry.layer(above.kind)
             if upper.GIVES != "same" and registry.stretching(above.kind) is None:

@@ -27,7 +27,7 @@ class Destroyed:
 
 def what_is_destroyed(stack: StackPlan, facts: HostFacts) -> list[Destroyed]:
     graph = Graph(facts)
-    found = []
+    destroyed = []
     for claim in stack.claims:
         device = _claimed(claim, graph)
         names = graph.stack_on(device.name) if device else []
@@ -40,8 +40,10 @@ def what_is_destroyed(stack: StackPlan, facts: HostFacts) -> list[Destroyed]:
         if device is None:
             holds = ["not on this host now"]
         node, serial = (device.path, device.serial) if device else (claim.node, "")
-        found.append(Destroyed(node, claim.identity, claim.model, serial, claim.size, tuple(holds)))
-    return found
+        destroyed.append(
+            Destroyed(node, claim.identity, claim.model, serial, claim.size, tuple(holds))
+        )
+    return destroyed
 
 
 def _claimed(claim: Claim, graph: Graph) -> BlockDevice | None:

@@ -32,15 +32,15 @@ def too_large(specs: Sequence[LayerSpec], kind: str, built: Any, target: Target)
 
 def check(specs: Sequence[LayerSpec], kind: str, built: Any, target: Target) -> None:
     """Raises PlanError for what is too large."""
-    if said := too_large(specs, kind, built, target):
-        raise PlanError(said)
+    if problem := too_large(specs, kind, built, target):
+        raise PlanError(problem)
 
 
 def _packs(spec: LayerSpec) -> bool:
     """True when more may be written than there is room for: the layer compresses, or promises what it has not."""
-    told = spec.options
-    packed = any(word.startswith("compress") for word in told.get("mount_options", ()))
-    return bool(told.get("compression", "off") != "off" or told.get("sparse") or packed)
+    options = spec.options
+    packed = any(word.startswith("compress") for word in options.get("mount_options", ()))
+    return bool(options.get("compression", "off") != "off" or options.get("sparse") or packed)
 
 
 def unwritten(specs: Sequence[LayerSpec], kind: str, built: Any) -> str:

@@ -42,8 +42,8 @@ DOES = {
 def held(plan: StackPlan, facts: HostFacts, shell: Shell) -> list[str]:
     """Every use that is none of the layout's own, in words. Raises AgentError when the host does not answer."""
     mounts = {layer.gives.mount for layer in plan.layers} & {mount.target for mount in facts.mounts}
-    found = [said for mount in sorted(mounts) for said in users(shell, mount)]
-    return [*found, *devices(plan, facts)]
+    uses = [user for mount in sorted(mounts) for user in users(shell, mount)]
+    return [*uses, *devices(plan, facts)]
 
 
 def users(shell: Shell, mount: str) -> list[str]:
@@ -72,7 +72,9 @@ def devices(plan: StackPlan, facts: HostFacts) -> list[str]:
         return []
     graph = Graph(facts)
     own = {
-        found.name for node in ailing.nodes(plan, len(plan.stages)) if (found := graph.find(node))
+        block_device.name
+        for node in ailing.nodes(plan, len(plan.stages))
+        if (block_device := graph.find(node))
     }
     disks = {
         name: disk
@@ -81,10 +83,10 @@ def devices(plan: StackPlan, facts: HostFacts) -> list[str]:
         for name in graph.stack_on(disk.name)
     }
     return [
-        said
+        use
         for name, disk in disks.items()
         if (device := graph.devices.get(name))
-        for said in _uses(device, disk, name in own, graph)
+        for use in _uses(device, disk, name in own, graph)
     ]
 
 

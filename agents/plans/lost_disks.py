@@ -14,16 +14,16 @@ from agents.plans.stack import Placed, StackPlan
 
 def gone(claims: Iterable[Claim], facts: HostFacts) -> tuple[Claim, ...]:
     """Those whose identity no device of the host has, under whatever name."""
-    here = {device.identity for device in facts.devices}
-    return tuple(claim for claim in claims if claim.identity not in here)
+    identities = {device.identity for device in facts.devices}
+    return tuple(claim for claim in claims if claim.identity not in identities)
 
 
 def pulled(claims: Iterable[Claim], facts: HostFacts) -> tuple[Claim, ...]:
     """Those that have another name than when they were claimed, or none, while no other disk has their old one. In one
     boot that is a disk that was pulled out, put back in or not; after another a disk may have any name.
     """
-    here = {device.name for device in facts.devices}
-    return tuple(claim for claim in claims if _kernel_name(claim) not in here)
+    names = {device.name for device in facts.devices}
+    return tuple(claim for claim in claims if _kernel_name(claim) not in names)
 
 
 def now_at(claim: Claim, facts: HostFacts) -> str:
@@ -42,9 +42,9 @@ def as_now(facts: HostFacts, claims: Iterable[Claim], layout: str = "") -> HostF
     An array all of whose members have such names stood on the claimed disks and is the layout's, though nothing on the
     host can say so any more: its superblocks are gone with them, and udev may have taken its link away.
     """
-    here = {device.name for device in facts.devices}
+    names = {device.name for device in facts.devices}
     old = {_kernel_name(claim): _name_now(claim, facts) for claim in claims}
-    old = {name: now for name, now in old.items() if name not in here}
+    old = {name: now for name, now in old.items() if name not in names}
 
     if not old:
         return facts
@@ -52,12 +52,12 @@ def as_now(facts: HostFacts, claims: Iterable[Claim], layout: str = "") -> HostF
 
     def now(name: str) -> str:
         """Its name, or "" for a disk that is gone."""
-        found = disks.fullmatch(name)
-        if name in here or found is None:
+        match = disks.fullmatch(name)
+        if name in names or match is None:
             return name
-        disk, number = old[found[1]], found[2]
+        disk, number = old[match[1]], match[2]
         parts = (f"{disk}{number}", f"{disk}p{number}") if number else (disk,)
-        return next((part for part in parts if part in here), "")
+        return next((part for part in parts if part in names), "")
 
     devices = tuple(
         replace(device, parents=_named(device.parents, now)) for device in facts.devices
@@ -75,17 +75,17 @@ def as_now(facts: HostFacts, claims: Iterable[Claim], layout: str = "") -> HostF
     lost = {
         member.device
         for array in facts.md_arrays
-        if all(m.device not in here and disks.fullmatch(m.device) for m in array.members)
+        if all(m.device not in names and disks.fullmatch(m.device) for m in array.members)
         for member in array.members
         if layout and facts.members.get(member.device) == f"md {array.name}"
     }
-    said = {**facts.members, **dict.fromkeys(lost, f"md {layout}")}
-    owned = {now(name) or name: owner for name, owner in said.items()}
-    return replace(facts, devices=devices, md_arrays=arrays, members=owned | said)
+    members = {**facts.members, **dict.fromkeys(lost, f"md {layout}")}
+    owned = {now(name) or name: owner for name, owner in members.items()}
+    return replace(facts, devices=devices, md_arrays=arrays, members=owned | members)
 
 
 def _named(names: Iterable[str], now: Callable[[str], str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(found for name in names if (found := now(name))))
+    return tuple(dict.fromkeys(current for name in names if (current := now(name))))
 
 
 def _kernel_name(claim: Claim) -> str:
@@ -94,8 +94,8 @@ def _kernel_name(claim: Claim) -> str:
 
 def _name_now(claim: Claim, facts: HostFacts) -> str:
     """ "" where no device, or more than one, has its identity."""
-    found = [device.name for device in facts.devices if device.identity == claim.identity]
-    return found[0] if len(found) == 1 else ""
+    names = [device.name for device in facts.devices if device.identity == claim.identity]
+    return names[0] if len(names) == 1 else ""
 
 
 def without(steps: Iterable[Step], lost: Collection[Claim]) -> list[Step]:
@@ -105,12 +105,12 @@ def without(steps: Iterable[Step], lost: Collection[Claim]) -> list[Step]:
     command that names one is refused still.
     """
     away = {claim.identity for claim in lost}
-    found = []
+    remaining_steps = []
     for step in steps:
-        here = tuple(claim for claim in step.destroys if claim.identity not in away)
-        if here or not step.destroys:
-            found.append(replace(step, destroys=here))
-    return found
+        claims = tuple(claim for claim in step.destroys if claim.identity not in away)
+        if claims or not step.destroys:
+            remaining_steps.append(replace(step, destroys=claims))
+    return remaining_steps
 
 
 def relocated(plan: StackPlan, facts: HostFacts) -> StackPlan:
@@ -137,12 +137,12 @@ def _placed(layer: Placed, names: Mapping[str, str]) -> Placed:
 
 def _target(target: Target, names: Mapping[str, str]) -> Target:
     devices = {
-        use: tuple(replace(claim, node=names.get(claim.node, claim.node)) for claim in given)
-        for use, given in target.devices.items()
+        use: tuple(replace(claim, node=names.get(claim.node, claim.node)) for claim in claims)
+        for use, claims in target.devices.items()
     }
     parts = {
-        use: tuple(Part(names.get(part.node, part.node), part.size) for part in given)
-        for use, given in target.parts.items()
+        use: tuple(Part(names.get(part.node, part.node), part.size) for part in claims)
+        for use, claims in target.parts.items()
     }
     volume = names.get(target.volume, target.volume)
     return replace(target, devices=devices, parts=parts, volume=volume)

@@ -34,23 +34,23 @@ def changed(claims: Sequence[Claim], then: HostFacts | None, now: HostFacts) -> 
     one that is gone, or not the only one of its identity, the guard speaks. None: nobody knows how it was then.
     """
     before, after = Graph(then) if then else None, Graph(now)
-    found = []
+    changes = []
     for claim in claims:
         state = _on(claim, after)
         if state is None or (before and state == _on(claim, before)):
             continue
         # As of no layout: that something else carries its name is no matter here.
         if not_blank((claim,), now, ""):
-            found.append(claim)
-    return found
+            changes.append(claim)
+    return changes
 
 
 def _on(claim: Claim, graph: Graph) -> list[Any] | None:
     """That very disk with all that stands on it, whatever it is called; None unless it is there, and once."""
-    here = [d.name for d in graph.facts.devices if d.identity == claim.identity]
-    if len(here) != 1:
+    kernel_names = [d.name for d in graph.facts.devices if d.identity == claim.identity]
+    if len(kernel_names) != 1:
         return None
-    names = sorted(graph.stack_on(here[0]))
+    names = sorted(graph.stack_on(kernel_names[0]))
     read = [d.signatures_known for name in names if (d := graph.devices.get(name))]
     return [[_state(graph, name) for name in names], read]
 

@@ -51,32 +51,32 @@ def spells(
     after: Health,
     stage: int = 0,
     growing: bool = False,
-    known: Collection[str] = (),
+    expected_faults: Collection[str] = (),
 ) -> list[Spell]:
     """Faults that are neither `known` nor in the look `after` the run. A frame counts from the one before it.
 
     `growing`: the run is meant to measure while the kernel works on the layout. Raises AgentError for what no kernel
     prints.
     """
-    expected = {*known, *ailing.ails(plan, after, stage)}
+    expected = {*expected_faults, *ailing.ails(plan, after, stage)}
     sampled = {path for frame in frames for path in frame.files}
     seconds = dict[str, float]()
     earlier = frames[0].at if frames else 0.0
     for frame in _whole(frames):
         now = replace(_at(frame, after, sampled), at_rest=not growing)
-        for says in ailing.ails(plan, now, stage):
-            seconds[says] = seconds.get(says, 0.0) + frame.at - earlier
+        for fault in ailing.ails(plan, now, stage):
+            seconds[fault] = seconds.get(fault, 0.0) + frame.at - earlier
         earlier = frame.at
     total = frames[-1].at - frames[0].at if frames else 0.0
-    return [Spell(says, s, total) for says, s in seconds.items() if says not in expected]
+    return [Spell(fault, s, total) for fault, s in seconds.items() if fault not in expected]
 
 
 def _whole(frames: Sequence[Frame]) -> Iterator[Frame]:
     """Without what a command printed in the last frame: it may have been ended in the midst of it, with the job."""
     yield from frames[:-1]
     for frame in frames[-1:]:
-        kept = {path: text for path, text in frame.files.items() if not path.endswith(STATUS)}
-        yield replace(frame, files=kept)
+        files = {path: text for path, text in frame.files.items() if not path.endswith(STATUS)}
+        yield replace(frame, files=files)
 
 
 def _at(frame: Frame, after: Health, sampled: Collection[str]) -> Health:
@@ -96,8 +96,8 @@ def _caches(
     files: Mapping[str, str], after: Mapping[str, Mapping[str, str]], sampled: Collection[str]
 ) -> Mapping[str, Mapping[str, str]]:
     """State of each backing device of bcache; none where a file is away that is in other frames."""
-    found = {name: dict(values) for name, values in after.items()}
+    caches = {name: dict(values) for name, values in after.items()}
     for path in sampled:
         if match := BCACHE.fullmatch(path):
-            found.setdefault(match[1], {})[match[2]] = files.get(path, "").strip()
-    return found
+            caches.setdefault(match[1], {})[match[2]] = files.get(path, "").strip()
+    return caches

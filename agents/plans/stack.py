@@ -148,17 +148,17 @@ def lay(
     """One layer on those that are laid already. Takes its disks from `free`. Raises PlanError or OptionsError."""
     target = _on(below, name, _pick(spec.devices, free))
     driver = registry.layer(spec.kind)
-    made = driver.plan(options.build(driver.Options, spec.options), target, facts)
-    return _placed(spec, target, made)
+    plan = driver.plan(options.build(driver.Options, spec.options), target, facts)
+    return _placed(spec, target, plan)
 
 
 def free_disks(facts: HostFacts, pool: Iterable[Spare]) -> dict[str, list[Claim]]:
     """Role -> spare disks of this host in a lasting order. One that is not unambiguously here is left out."""
     free: dict[str, list[Claim]] = {}
     for spare in sorted(pool, key=lambda spare: spare.identity):
-        here = [d for d in facts.devices if d.identity == spare.identity]
-        if len(here) == 1 and (here[0].size, here[0].model) == (spare.size, spare.model):
-            claim = Claim(spare.identity, here[0].path, spare.size, spare.model)
+        devices = [d for d in facts.devices if d.identity == spare.identity]
+        if len(devices) == 1 and (devices[0].size, devices[0].model) == (spare.size, spare.model):
+            claim = Claim(spare.identity, devices[0].path, spare.size, spare.model)
             free.setdefault(spare.role, []).append(claim)
     return free
 
@@ -166,21 +166,21 @@ def free_disks(facts: HostFacts, pool: Iterable[Spare]) -> dict[str, list[Claim]
 def _pick(devices: Iterable[Wanted], free: dict[str, list[Claim]]) -> dict[str, tuple[Claim, ...]]:
     """Takes from `free`, so that no disk is used twice."""
     picked = {}
-    for wanted in devices:
-        there = free.get(wanted.role, [])
-        if len(there) < wanted.count:
+    for request in devices:
+        candidates = free.get(request.role, [])
+        if len(candidates) < request.count:
             raise PlanError(
-                f"{wanted.use} needs {wanted.count} {wanted.role or 'disk'}(s), but the host has"
-                f" {len(there)} spare: mark more disks spare with that role, or ask for fewer"
+                f"{request.use} needs {request.count} {request.role or 'disk'}(s), but the host has"
+                f" {len(candidates)} spare: mark more disks spare with that role, or ask for fewer"
             )
-        picked[wanted.use] = tuple(there[: wanted.count])
-        del there[: wanted.count]
+        picked[request.use] = tuple(candidates[: request.count])
+        del candidates[: request.count]
     return picked
 
 
 def check_top(top: Placed) -> None:
     """A tool works on one thing. Raises PlanError."""
-    parts = [part for given in top.gives.parts.values() for part in given]
+    parts = [part for part_claims in top.gives.parts.values() for part in part_claims]
     if parts and not (top.gives.volume or top.gives.mount):
         driver = registry.layer(top.spec.kind)
         raise PlanError(
@@ -207,25 +207,25 @@ def _on(placed: Sequence[Placed], name: str, devices: Mapping[str, tuple[Claim, 
 
 
 def _placed(
-    spec: LayerSpec, target: Target, made: Plan, kept: Mapping[str, str] = NOTHING
+    spec: LayerSpec, target: Target, plan: Plan, previous: Mapping[str, str] = NOTHING
 ) -> Placed:
-    gives = replace(made.target, devices=target.devices, kept={})
-    return Placed(spec, replace(target, kept={**kept, **made.kept}), gives, made.steps)
+    gives = replace(plan.target, devices=target.devices, kept={})
+    return Placed(spec, replace(target, kept={**previous, **plan.kept}), gives, plan.steps)
 
 
 def _settled(placed: Sequence[Placed]) -> list[Placed]:
     """Udev, which quiet Steps kept from the disks, is waited for before somebody needs it: not between two layers of
     which the upper one begins with such Steps, or waits itself after its first (mkfs, which needs the volume alone).
     """
-    made = list[Placed]()
+    settled = list[Placed]()
     for layer, above in zip(placed, [*placed[1:], None], strict=True):
         ends, begins = layer.steps[-1:], above.steps[:1] if above else ()
         soon = settle() in above.steps[1:2] if above else False
         waits = any(step.quiet for step in ends) and not (
             soon or any(step.quiet for step in begins)
         )
-        made.append(replace(layer, steps=(*layer.steps, settle())) if waits else layer)
-    return made
+        settled.append(replace(layer, steps=(*layer.steps, settle())) if waits else layer)
+    return settled
 
 
 def _grow(
@@ -242,30 +242,30 @@ def _grow(
     }
     target = replace(old.target, devices=devices)
     built = options.build(driver.Options, old.spec.options)
-    made = driver.grow(built, options.build(driver.Grow, stage.options), target, more, facts)
-    after = [*layers[: stage.layer - 1], _placed(old.spec, target, made, old.target.kept)]
+    plan = driver.grow(built, options.build(driver.Grow, stage.options), target, more, facts)
+    after = [*layers[: stage.layer - 1], _placed(old.spec, target, plan, old.target.kept)]
     follow: list[Step] = []
     for layer in layers[stage.layer :]:
         after.append(_stretched(layer, after, facts))
         follow += after[-1].steps
-    return Stage(stage, made.steps, tuple(follow), tuple(after))
+    return Stage(stage, plan.steps, tuple(follow), tuple(after))
 
 
 def _stretched(layer: Placed, below: Sequence[Placed], facts: HostFacts) -> Placed:
-    own = {use: given for use, given in layer.target.devices.items() if use != BELOW}
+    own = {use: claims for use, claims in layer.target.devices.items() if use != BELOW}
     target = replace(_on(below, layer.target.name, own), kept=layer.target.kept)
     driver = registry.stretching(layer.spec.kind)
     # it gives what is below it
     if driver is None:
         return _placed(layer.spec, target, Plan((), target), layer.target.kept)
-    made = driver.stretch(options.build(driver.Options, layer.spec.options), target, facts)
-    return _placed(layer.spec, target, made, layer.target.kept)
+    plan = driver.stretch(options.build(driver.Options, layer.spec.options), target, facts)
+    return _placed(layer.spec, target, plan, layer.target.kept)
 
 
 def missing(specs: Iterable[LayerSpec], facts: HostFacts) -> list[Need]:
     """Programs that the layers need, but the host has not, each once."""
-    wanted = {need.program: need for need in needs(specs)}
-    return [need for need in wanted.values() if need.program not in facts.tools]
+    needs_by_program = {need.program: need for need in needs(specs)}
+    return [need for need in needs_by_program.values() if need.program not in facts.tools]
 
 
 def needs(specs: Iterable[LayerSpec]) -> list[Need]:
@@ -273,8 +273,8 @@ def needs(specs: Iterable[LayerSpec]) -> list[Need]:
     drivers = [(registry.layer(spec.kind), spec.options) for spec in specs]
     return [
         need
-        for driver, given in drivers
-        for need in driver.needs(options.build(driver.Options, given))
+        for driver, option_values in drivers
+        for need in driver.needs(options.build(driver.Options, option_values))
     ]
 
 
@@ -292,12 +292,12 @@ def teardown(stack: StackPlan, facts: HostFacts) -> list[Step]:
 
 def by_layer(stack: StackPlan, facts: HostFacts) -> list[tuple[Placed, list[Step]]]:
     """The layers, top down, with what takes each of them down."""
-    found, done = list[tuple[Placed, list[Step]]](), list[Step]()
+    groups, steps = list[tuple[Placed, list[Step]]](), list[Step]()
     for layer in reversed(stack.at(len(stack.stages))):
         driver, built = _driver(layer)
-        found.append((layer, driver.teardown(built, layer.target, _left(facts, done))))
-        done += found[-1][1]
-    return found
+        groups.append((layer, driver.teardown(built, layer.target, _left(facts, steps))))
+        steps += groups[-1][1]
+    return groups
 
 
 def _unheld(step: Step) -> Step:
@@ -320,14 +320,14 @@ def _left(facts: HostFacts, steps: Iterable[Step]) -> HostFacts:
             removed |= set(words[words.index(scripts.DM_REMOVE) + 2 :])
     if not cut and not removed:
         return facts
-    kept = (
+    remaining = (
         device
         for device in facts.devices
         if not (device.type == "part" and cut & set(device.parents))
         and device.path.removeprefix("/dev/mapper/") not in removed
     )
     tables = (t for t in facts.dm_tables if t.split()[0].removesuffix(":") not in removed)
-    return replace(facts, devices=tuple(kept), dm_tables=tuple(tables))
+    return replace(facts, devices=tuple(remaining), dm_tables=tuple(tables))
 
 
 def verify(
@@ -365,41 +365,41 @@ def asked(layer: Placed) -> Ask | None:
 
 def not_restored(stack: StackPlan, facts: HostFacts) -> list[str]:
     """After teardown: settings of the host that are not as they were before the plan."""
-    left: list[str] = []
+    differences: list[str] = []
     for layer in stack.at(len(stack.stages)):
         if driver := registry.restoring(layer.spec.kind):
-            left += driver.restored(_driver(layer)[1], layer.target, facts)
+            differences += driver.restored(_driver(layer)[1], layer.target, facts)
     if stack.layers:
         top = stack.at(len(stack.stages))[-1]
-        left += before_runs.not_put_back(stack.swept, top.gives, facts)
-    return left
+        differences += before_runs.not_put_back(stack.swept, top.gives, facts)
+    return differences
 
 
 def not_grown(stack: StackPlan, stage: int, before: HostFacts, after: HostFacts) -> list[str]:
     """Volumes that the last of `stage` stages should have made larger, and that are as large as they were."""
     old, new = Graph(before), Graph(after)
-    found = []
+    differences = []
     for was, now in zip(stack.at(stage - 1), stack.at(stage), strict=True):
         node = now.gives.volume
         if not node or now.gives.size <= was.gives.size:
             continue
         device, earlier = new.find(node), old.find(node)
         if device is None:
-            found.append(f"{node} is not there any more")
+            differences.append(f"{node} is not there any more")
         elif earlier and device.size <= earlier.size:
-            found.append(f"{node} has {device.size} B, no more than before it grew")
-    return list(dict.fromkeys(found))
+            differences.append(f"{node} has {device.size} B, no more than before it grew")
+    return list(dict.fromkeys(differences))
 
 
 def awaited(stack: StackPlan, facts: HostFacts, stage: int = 0) -> list[Progress]:
     """Work that the kernel still does in the layers after `stage` stages: resync, reshape."""
-    found = []
+    steps = []
     for layer in stack.at(stage):
         driver = registry.awaiting(layer.spec.kind)
         if driver is not None:
             built = options.build(driver.Options, layer.spec.options)
-            found.append(driver.awaits(built, layer.target, facts))
-    return [progress for progress in found if progress]
+            steps.append(driver.awaits(built, layer.target, facts))
+    return [progress for progress in steps if progress]
 
 
 def _driver(layer: Placed) -> tuple[Layer[Any], Any]:

@@ -122,16 +122,16 @@ def apply(
     ran, the teardown finds out.
     """
     run = _Run(shell, layout, spares, read_facts, log, look, frozenset(touched) if undo else None)
-    done: list[Step] = []
+    applied: list[Step] = []
     for step in steps:
         try:
             run.step(step)
         except AgentError as error:
             if undo and error.reason in UNDOING:
                 # Not the failed Step's own undo: mkdir fails on a directory that is somebody's.
-                run.back(done, error)
+                run.back(applied, error)
             raise
-        done.append(step)
+        applied.append(step)
 
 
 class _Run:
@@ -214,9 +214,9 @@ class _Run:
         else:
             self.shell.free()
 
-    def back(self, done: Sequence[Step], cause: AgentError) -> None:
+    def back(self, applied: Sequence[Step], cause: AgentError) -> None:
         """Undo what can be undone; what cannot is added to the cause, and the teardown will meet it."""
-        for step in reversed(done):
+        for step in reversed(applied):
             for undoing in step.undo:
                 try:
                     self.step(undoing, undo=True)
@@ -273,8 +273,8 @@ def _text(raw: bytes, argv: Sequence[Argument]) -> str:
     whole = raw.decode("utf-8", "backslashreplace")
     # before the cut, which might leave half a secret
     masked = _masked(whole, argv)
-    kept = visible(masked[-KEEP:], KEEP)
-    return kept if len(masked) <= KEEP else "…" + kept
+    text = visible(masked[-KEEP:], KEEP)
+    return text if len(masked) <= KEEP else "…" + text
 
 
 def _masked(text: str, argv: Sequence[Argument]) -> str:
@@ -289,8 +289,8 @@ def _failure(record: StepRecord) -> str:
     # The cause stands first where usage follows it (mkfs.xfs), and last after warnings.
     if len(lines) > 4:
         lines = [*lines[:2], "…", *lines[-2:]]
-    said = " / ".join(lines) or "no output"
+    output = " / ".join(lines) or "no output"
     # A whole script would hide the message; the log has it.
     script = record.argv[:2] == ("sh", "-c")
     command = f"{record.says!r} (a script)" if script else " ".join(record.argv)
-    return f"{command} ended with exit code {record.exit_code}: {said}"
+    return f"{command} ended with exit code {record.exit_code}: {output}"

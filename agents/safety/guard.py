@@ -46,19 +46,19 @@ class Spare:
 
 def check(step: Step, facts: HostFacts, spares: Mapping[str, Spare], layout: str) -> None:
     """Raises GuardError with every reason; returns if the Step may run."""
-    if found := refusals(step, facts, spares, layout):
-        raise GuardError(f"refused: {shown(step.argv)}: " + "; ".join(found))
+    if reasons := refusals(step, facts, spares, layout):
+        raise GuardError(f"refused: {shown(step.argv)}: " + "; ".join(reasons))
 
 
 def refusals(step: Step, facts: HostFacts, spares: Mapping[str, Spare], layout: str) -> list[str]:
     """Reasons why the Step may not run: each names the device, the cause and the cure. [] = allowed."""
     graph = Graph(facts)
-    found = _claims(step.destroys, graph, spares, layout)
+    reasons = _claims(step.destroys, graph, spares, layout)
     if not only_looks(step.argv):
         words = [*map(_plain, step.argv)]
         texts = [*zip([*words, step.stdin], name_places.names_in(words, step.stdin), strict=True)]
-        found += _net(texts, step.destroys, graph, layout)
-    return list(dict.fromkeys(found))
+        reasons += _net(texts, step.destroys, graph, layout)
+    return list(dict.fromkeys(reasons))
 
 
 def job_refusals(
@@ -72,13 +72,13 @@ def job_refusals(
     """The same for a tool: on a mount it writes files there; on a volume it destroys what is below."""
     graph = Graph(facts)
     claims = () if target.mount else claims_of(target)
-    found = _claims(claims, graph, spares, layout)
+    reasons = _claims(claims, graph, spares, layout)
     texts = [*argv, *(_content(name, content, target) for name, content in files.items())]
     # What lies under a mounted file system is not for a tool to touch, ours or not.
-    named = zip(texts, job_name_places.names_in(argv, files), strict=True)
-    found += _net(named, claims, graph, "" if target.mount else layout, groups=False)
-    found += [reason for text in texts for reason in _escapes(text, target)]
-    return list(dict.fromkeys(found))
+    mentions_by_text = zip(texts, job_name_places.names_in(argv, files), strict=True)
+    reasons += _net(mentions_by_text, claims, graph, "" if target.mount else layout, groups=False)
+    reasons += [reason for text in texts for reason in _escapes(text, target)]
+    return list(dict.fromkeys(reasons))
 
 
 def _content(name: str, content: bytes, target: Target) -> str:
@@ -113,16 +113,16 @@ def _claims(
 ) -> list[str]:
     if not claims:
         return []
-    found = [
+    reasons = [
         f"not everything on this host could be read ({what}): fix that, then retry"
         for what in graph.facts.unknown
     ]
-    found += system_unknown(graph)
+    reasons += system_unknown(graph)
     if not re.fullmatch(r"[a-z]+\d+", layout):
-        found.append(f"{layout!r} is not the name of a layout")
+        reasons.append(f"{layout!r} is not the name of a layout")
     for claim in claims:
-        found += _claim(claim, graph, spares, layout)
-    return found
+        reasons += _claim(claim, graph, spares, layout)
+    return reasons
 
 
 def _claim(claim: Claim, graph: Graph, spares: Mapping[str, Spare], layout: str) -> Iterator[str]:
@@ -166,14 +166,14 @@ def _identity(
             f"{node} has neither serial number nor WWN, and {graph.facts.hostname} was booted since it was marked"
             " spare: another disk may have its name now; look at the host's disks, then mark it spare again"
         )
-    for what, now, meant in (
+    for what, now, claimed in (
         ("size", device.size, claim.size),
         ("model", device.model, claim.model),
     ):
         confirmed = getattr(spare, what)
-        if not now == meant == confirmed:
+        if not now == claimed == confirmed:
             yield (
-                f"{node}'s {what} is {now!r}, planned was {meant!r} and confirmed {confirmed!r}:"
+                f"{node}'s {what} is {now!r}, planned was {claimed!r} and confirmed {confirmed!r}:"
                 " confirm the disk again and " + AGAIN
             )
     yield from _twins(device, claim, graph)
@@ -220,7 +220,7 @@ def _net(
     mentions = Mentions(graph, groups)
     claimed = {device.name for claim in claims if (device := graph.find(claim.node))}
     for text, names in texts:
-        named, foreign = mentions.find(text, names)
+        mentioned, foreign = mentions.find(text, names)
         for word in foreign:
             # a name of ours, perhaps, and of a stranger too
             if several := graph.owners.get(word):
@@ -230,7 +230,7 @@ def _net(
                 # made by an earlier Step of the same plan, or about to be
                 continue
             yield f"the command names {word}, which is not a device in the facts"
-        for name in sorted(named):
+        for name in sorted(mentioned):
             under = graph.disks_under(name)
             # What stands on no disk at all harms none, but may be a stranger's.
             if claimed and under <= claimed and (under or graph.is_ours(name, layout)):
@@ -238,8 +238,8 @@ def _net(
             if not claims and graph.is_ours(name, layout):
                 continue
             owner = graph.facts.members.get(name, "")
-            of = f" (of {owner})" if owner else ""
-            yield f"the command names {name}{of}, which is not part of the plan: its data is at risk"
+            suffix = f" (of {owner})" if owner else ""
+            yield f"the command names {name}{suffix}, which is not part of the plan: its data is at risk"
 
 
 # agents/tools/command.py sets these; any other expansion stays as it is, and is refused in a path.

@@ -50,10 +50,10 @@ def _words(argv: Sequence[str], files: Mapping[str, bytes]) -> list[str | None]:
     scripts = registry.tool_scripts()
     if script not in scripts:
         return [None] * len(argv)
-    kinds, given = scripts[script], argv[2:]
-    told = [kinds[min(at, len(kinds) - 1)] for at in range(len(given))]
-    plain = (re.fullmatch(kind, word) for kind, word in zip(told, given, strict=True))
-    return ["", "", *("" if one else None for one in plain)]
+    kinds, arguments = scripts[script], argv[2:]
+    argument_kinds = [kinds[min(at, len(kinds) - 1)] for at in range(len(arguments))]
+    plain = (re.fullmatch(kind, word) for kind, word in zip(argument_kinds, arguments, strict=True))
+    return ["", "", *("" if is_plain else None for is_plain in plain)]
 
 
 def _content(name: str, content: bytes) -> str | None:
@@ -64,8 +64,8 @@ def _content(name: str, content: bytes) -> str | None:
         if name == "job.fio":
             return "\n".join(map(_setting, text.split("\n")))
         if name == "config.json":
-            told = _strings(json.loads(text))
-            return "\n".join(one for one in told if not ACCESS.fullmatch(one))
+            strings = _strings(json.loads(text))
+            return "\n".join(string for string in strings if not ACCESS.fullmatch(string))
         return None
     except (ValueError, RecursionError):
         return None
@@ -83,10 +83,12 @@ def _setting(line: str) -> str:
     return ""
 
 
-def _strings(found: object) -> list[str]:
+def _strings(value: object) -> list[str]:
     """Every string that is a value, however deep."""
-    if isinstance(found, str):
-        return [found]
-    if isinstance(found, Mapping):
-        found = list(found.values())
-    return [one for value in found for one in _strings(value)] if isinstance(found, list) else []
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [string for member in value for string in _strings(member)]
+    return []

@@ -33,32 +33,32 @@ class Mentions:
         for name, owner in graph.facts.members.items() if groups else ():
             if group := owner.partition(" ")[2]:
                 self.given.setdefault(group, set()).add(name)
-        known = sorted(graph.owners, key=len, reverse=True)
-        self._path = re.compile(f"(?:{'|'.join(map(re.escape, known)) or '(?!)'}){_ENDS}")
+        owned_paths = sorted(graph.owners, key=len, reverse=True)
+        self._path = re.compile(f"(?:{'|'.join(map(re.escape, owned_paths)) or '(?!)'}){_ENDS}")
 
     def find(self, text: str, names: str | None = None) -> tuple[set[str], list[str]]:
         """Kernel names that the text names, and /dev words that lead to no device known here, or to one of several.
 
         `names`: the part of the text in which a name that a person gave can stand (name_places.py); None: all of it.
         """
-        named: set[str] = set()
+        mentioned: set[str] = set()
         foreign: list[str] = []
         for match in re.finditer(r"/sys/(?:class/|dev/)?block/([^/\s]+)", text):
-            named |= self.bare.get(match[1], {match[1]})
+            mentioned |= self.bare.get(match[1], {match[1]})
         for path, start in _device_paths(text):
-            known = self._path.match(path)
-            if known is not None and known[0] in self.graph.paths:
-                named.add(self.graph.paths[known[0]])
-            elif known is not None:
-                foreign.append(known[0])
+            owned_match = self._path.match(path)
+            if owned_match is not None and owned_match[0] in self.graph.paths:
+                mentioned.add(self.graph.paths[owned_match[0]])
+            elif owned_match is not None:
+                foreign.append(owned_match[0])
             elif not _harmless(path, start):
                 foreign.append(re.split(_ENDS, path, maxsplit=1)[0])
         for part in _parts(text):
-            named |= self.bare.get(part, set())
+            mentioned |= self.bare.get(part, set())
         for part in _parts(text if names is None else names):
-            named |= self.given.get(part, set())
+            mentioned |= self.given.get(part, set())
         foreign += re.findall(r"\b(?:PART)?(?:UUID|LABEL)=\S*", text)
-        return named, foreign
+        return mentioned, foreign
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -173,14 +173,14 @@ def names_in(words: Sequence[str], stdin: str) -> list[str]:
     program = PurePosixPath(words[0] if words else "")
     if not words or not (words[0] == program.name or str(program.parent) in SYSTEM_PATHS):
         return [*words, stdin]
-    said = "" if stdin and stdin == ANSWERS.get(program.name) else stdin
+    input_text = "" if stdin and stdin == ANSWERS.get(program.name) else stdin
     if program.name == "sh":
-        found = _script(words[1:])
+        script = _script(words[1:])
     else:
-        known = FORMS.get(program.name) or registry.commands(program.name)
-        forms = (form.names_in(words[1:]) for form in known)
-        found = next((names for names in forms if names is not None), None)
-    return [*words, stdin] if found is None else ["", *found, said]
+        program_forms = FORMS.get(program.name) or registry.commands(program.name)
+        forms = (form.names_in(words[1:]) for form in program_forms)
+        script = next((names for names in forms if names is not None), None)
+    return [*words, stdin] if script is None else ["", *script, input_text]
 
 
 def _script(words: Sequence[str]) -> list[str] | None:
@@ -190,11 +190,11 @@ def _script(words: Sequence[str]) -> list[str] | None:
     takes = ARGUMENTS.get(words[1]) or registry.layer_scripts().get(words[1])
     if takes is None:
         return None
-    (first, more), given = takes, words[3:]
-    kinds = [*first, *(more[at % len(more)] for at in range(len(given) - len(first)) if more)]
-    if len(kinds) != len(given):
+    (first, more), arguments = takes, words[3:]
+    kinds = [*first, *(more[at % len(more)] for at in range(len(arguments) - len(first)) if more)]
+    if len(kinds) != len(arguments):
         return None
-    pairs = list(zip(kinds, given, strict=True))
+    pairs = list(zip(kinds, arguments, strict=True))
     if not all(re.fullmatch(KINDS[kind], word) for kind, word in pairs):
         return None
     return ["", "", "", *(word if kind in ("name", "path") else "" for kind, word in pairs)]

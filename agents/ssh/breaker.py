@@ -45,26 +45,30 @@ class Breaker:
         if last and began < last.until:
             raise AgentError(str(last.error), last.error.reason)
         try:
-            made = await connect(address)
+            connection = await connect(address)
         except AgentError as error:
             now = time.monotonic()
             if now - began < SLOW_S:
                 raise
             raise self._failed(address, error, now) from None
         self.forget(address)
-        return made
+        return connection
 
     def _failed(self, address: Address, error: AgentError, now: float) -> AgentError:
-        recent = {one: known for one, known in self.failures.items() if now < known.until + MOST_S}
+        recent = {
+            address: failure
+            for address, failure in self.failures.items()
+            if now < failure.until + MOST_S
+        }
         last = recent.get(address)
         pause_s = min(MOST_S, 2 * last.pause_s) if last else FIRST_S
         then = datetime.now(UTC) + timedelta(seconds=pause_s)
-        said = AgentError(
+        agent_error = AgentError(
             f"{error}. It is not tried again before {then:%H:%M:%S} UTC, except by a person who has its facts read",
             error.reason,
         )
-        self.failures = {**recent, address: Failure(said, pause_s, now + pause_s)}
-        return said
+        self.failures = {**recent, address: Failure(agent_error, pause_s, now + pause_s)}
+        return agent_error
 
     def forget(self, address: Address) -> None:
         """Whoever comes next tries it."""

@@ -107,10 +107,12 @@ class Command(asyncssh.SSHClientSession[bytes]):
         mark, output = self.mark.encode() + b"\n", self.output[None]
         begins = output.find(mark)
         if begins < 0:
-            said = (output + self.output[ERR]).decode(errors="replace").strip() or "no output"
+            output_text = (output + self.output[ERR]).decode(
+                errors="replace"
+            ).strip() or "no output"
             raise AgentError(
                 f"the user's login shell ended with exit code {self.exit_code} and did not run the command; check the"
-                f" shell's start-up files there (.bashrc). It printed: {said[:400]}",
+                f" shell's start-up files there (.bashrc). It printed: {output_text[:400]}",
                 Reason.COMMAND_FAILED,
             )
         del output[: begins + len(mark)]
@@ -136,13 +138,13 @@ class Lasting(Command):
     def data_received(self, data: bytes, datatype: int | None) -> None:
         super().data_received(data, datatype)
         output = self.output[datatype]
-        found = self.ends.search(output, self.searched[datatype])
-        if found is None:
+        match = self.ends.search(output, self.searched[datatype])
+        if match is None:
             self.searched[datatype] = max(0, len(output) - len(self.mark) - 8)
             return
-        self.said[datatype] = bytes(output[: found.start()].partition(self.begins)[2])
+        self.said[datatype] = bytes(output[: match.start()].partition(self.begins)[2])
         if datatype == ERR:
-            self.code = int(found[1])
+            self.code = int(match[1])
         if len(self.said) == len(self.output):
             self.answered.set()
 

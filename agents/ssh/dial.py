@@ -121,10 +121,10 @@ async def dial(address: Address) -> Any:
     except asyncssh.HostKeyNotVerifiable:
         raise _changed(address, pinned, client.shown.get_fingerprint()) from None
     except (asyncssh.Error, OSError) as error:
-        said = _said(error, str(address))
-        if said.reason is Reason.CONNECTION_LOST:
+        refusal = _said(error, str(address))
+        if refusal.reason is Reason.CONNECTION_LOST:
             await _check_kind(address, pinned)
-        raise said from None
+        raise refusal from None
 
 
 async def _let_in(address: Address, client: _Client, connecting: Awaitable[Any]) -> Any:
@@ -153,17 +153,19 @@ async def _let_in(address: Address, client: _Client, connecting: Awaitable[Any])
 async def _check_kind(address: Address, pinned: Any) -> None:
     """No common kind of host key ends the handshake in several ways; so ask what the host has."""
     try:
-        shown = await offered(address.host, address.port, OFFER_S, address.forbidden, address.group)
+        presented_key = await offered(
+            address.host, address.port, OFFER_S, address.forbidden, address.group
+        )
     except AgentError:
         # then it was not the key
         return
-    if shown.type != pinned.get_algorithm():
-        raise _changed(address, pinned, shown.fingerprint)
+    if presented_key.type != pinned.get_algorithm():
+        raise _changed(address, pinned, presented_key.fingerprint)
 
 
-def _changed(address: Address, pinned: Any, offered: str) -> AgentError:
+def _changed(address: Address, pinned: Any, presented: str) -> AgentError:
     return AgentError(
-        f"{address} presents host key {offered}, not the pinned {pinned.get_fingerprint()}. "
+        f"{address} presents host key {presented}, not the pinned {pinned.get_fingerprint()}. "
         "This may be a man in the middle, or the host was reinstalled: find out which, and only "
         "then pin the new key",
         Reason.HOST_KEY_CHANGED,
@@ -196,38 +198,38 @@ async def offered(
 
 def why(error: Exception) -> str:
     """ " (the error's own words)"; "" for one that has none, as a timeout's."""
-    said = str(error).strip()
-    return f" ({said})" if said else ""
+    text = str(error).strip()
+    return f" ({text})" if text else ""
 
 
 def _said(error: Exception, where: str) -> AgentError:
     """AgentError for a failed connection, with its meaning and a remedy."""
     if isinstance(error, socket.gaierror):
-        reason, says = (
+        reason, message = (
             Reason.NAME_NOT_FOUND,
             "no address is known for that name; check the spelling",
         )
     elif isinstance(error, ConnectionRefusedError):
-        reason, says = (
+        reason, message = (
             Reason.CONNECTION_REFUSED,
             "refused: the machine is up, but nothing listens on that port; check the port and sshd",
         )
     elif isinstance(error, asyncssh.PermissionDenied):
-        reason, says = (
+        reason, message = (
             Reason.AUTHENTICATION_FAILED,
             "it rejected this key; add the public key to that user's ~/.ssh/authorized_keys "
             "and check that sshd lets this user in",
         )
     elif isinstance(error, TimeoutError) or getattr(error, "errno", None) in UNREACHABLE:
-        reason, says = (
+        reason, message = (
             Reason.TIMED_OUT,
             f"no answer{why(error)}; check the address, that the machine is up, and "
             "firewalls in between",
         )
     else:
-        reason, says = (
+        reason, message = (
             Reason.CONNECTION_LOST,
             f"the connection broke before login{why(error)}; check that this is an SSH server and "
             "not overloaded (MaxStartups)",
         )
-    return AgentError(f"{where}: {says}", reason)
+    return AgentError(f"{where}: {message}", reason)

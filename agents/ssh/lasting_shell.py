@@ -83,8 +83,10 @@ class LastingShell:
         if command.code is None:
             self.close()
             check_sudo(ran, self.shell.address)
-            says = f"{self.shell.address}: {shown(argv)[:160]!r}: {ENDED.format(ran.exit_code)}"
-            raise AgentError(says, Reason.CONNECTION_LOST)
+            description = (
+                f"{self.shell.address}: {shown(argv)[:160]!r}: {ENDED.format(ran.exit_code)}"
+            )
+            raise AgentError(description, Reason.CONNECTION_LOST)
         return ran
 
     def hold(self, nodes: Collection[str]) -> None:
@@ -107,32 +109,32 @@ class LastingShell:
         if self._quiet:
             self._first, self._quiet = (FREE,), ()
 
-    def _complete(self, line: str, says: str, timeout_s: float) -> Lasting:
+    def _complete(self, line: str, description: str, timeout_s: float) -> Lasting:
         self._held = self._held or loop.run(loop.pool.rested(self.shell.address))
         for fresh in (self._held is None, True):
             self._held = self._held or self._open(timeout_s)
             command = self._held[1]
             try:
                 loop.check.get()()
-                sent = loop.run(self._execute(command, line, timeout_s, says, fresh))
+                completed = loop.run(self._execute(command, line, timeout_s, description, fresh))
             except BaseException:
                 self.close()
                 raise
             # one that is gone at once has said why: it is sudo that says no
-            if sent or fresh:
+            if completed or fresh:
                 break
             # it was known to be gone, and the command was not sent
             self.close()
         return command
 
     async def _execute(
-        self, command: Lasting, line: str, timeout_s: float, says: str, fresh: bool
+        self, command: Lasting, line: str, timeout_s: float, description: str, fresh: bool
     ) -> bool:
-        async with limited(self.shell.address, command, timeout_s, says):
-            sent = await command.execute(line)
-            if fresh and not sent:
+        async with limited(self.shell.address, command, timeout_s, description):
+            completed = await command.execute(line)
+            if fresh and not completed:
                 command.check()
-            return sent
+            return completed
 
     def _open(self, timeout_s: float) -> tuple[Link, Lasting]:
         address = self.shell.address

@@ -86,12 +86,12 @@ class Pool:
             return free.take()
 
     async def run(
-        self, address: Address, line: str, stdin: bytes, timeout_s: float, says: str
+        self, address: Address, line: str, stdin: bytes, timeout_s: float, description: str
     ) -> Command:
         command = Command()
-        link = await self.open(address, command.behind_mark(line), command, timeout_s, says)
+        link = await self.open(address, command.behind_mark(line), command, timeout_s, description)
         try:
-            async with limited(address, command, timeout_s, says):
+            async with limited(address, command, timeout_s, description):
                 await command.feed(stdin)
                 await command.over.wait()
                 command.check()
@@ -101,13 +101,13 @@ class Pool:
         return command
 
     async def open(
-        self, address: Address, line: str, command: Command, timeout_s: float, says: str
+        self, address: Address, line: str, command: Command, timeout_s: float, description: str
     ) -> Link:
         """A channel for `command`, on which `line` runs. Who has it releases it."""
         for last_try in (False, True):
             link = await self._take(address, fresh=last_try)
             try:
-                async with limited(address, command, timeout_s, says):
+                async with limited(address, command, timeout_s, description):
                     await link.connection.create_session(lambda: command, line, encoding=None)
                 return link
             except BaseException as error:
@@ -147,7 +147,7 @@ def release(link: Link, command: Command) -> None:
 
 @asynccontextmanager
 async def limited(
-    address: Address, command: Command, timeout_s: float, says: str
+    address: Address, command: Command, timeout_s: float, description: str
 ) -> AsyncIterator[None]:
     """Limit of a block to `timeout_s`; what goes wrong in it becomes an AgentError that tells of the command."""
     try:
@@ -155,23 +155,23 @@ async def limited(
             yield
     except TimeoutError:
         raise AgentError(
-            f"{address}: {says!r} did not end within {timeout_s:g} s; its channel is "
+            f"{address}: {description!r} did not end within {timeout_s:g} s; its channel is "
             "closed, but it may still run there",
             Reason.TIMED_OUT,
         ) from None
     except AgentError as error:
-        raise AgentError(f"{address}: {says!r}: {error}", error.reason) from None
+        raise AgentError(f"{address}: {description!r}: {error}", error.reason) from None
     except (asyncssh.Error, OSError) as error:
-        raise _lost(address, says, command.sent, error) from None
+        raise _lost(address, description, command.sent, error) from None
 
 
-def _lost(address: Address, says: str, sent: bool, error: Exception) -> AgentError:
-    known = (
+def _lost(address: Address, description: str, was_sent: bool, error: Exception) -> AgentError:
+    reason = (
         "it is unknown whether the command ran or is still running"
-        if sent
+        if was_sent
         else "the command was not sent: try again"
     )
     return AgentError(
-        f"{address}: the connection was lost{why(error)} with {says!r}: {known}",
+        f"{address}: the connection was lost{why(error)} with {description!r}: {reason}",
         Reason.CONNECTION_LOST,
     )

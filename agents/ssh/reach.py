@@ -43,22 +43,25 @@ def networks(texts: Iterable[str]) -> tuple[ipaddress.IPv4Network | ipaddress.IP
 
 def forbidden(address: str, nets: Iterable[str]) -> str:
     """The network of `nets` in which the address is, or the IPv4 address that it stands for; "" when in none."""
-    meant = meanings(address)
+    addresses = meanings(address)
     for net in networks(nets):
-        if any(one.version == net.version and one in net for one in meant):
+        if any(
+            address_meant.version == net.version and address_meant in net
+            for address_meant in addresses
+        ):
             return str(net)
     return ""
 
 
 def meanings(address: str) -> list[IPAddress]:
     """The address, and IPv4 addresses in it that a kernel, a relay or a gateway would go on to."""
-    found = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(found, ipaddress.IPv4Address):
-        return [found]
-    inner = [found.ipv4_mapped, found.sixtofour, *(found.teredo or ())]
-    if found in NAT64:
-        inner.append(ipaddress.IPv4Address(int(found) & 0xFFFFFFFF))
-    return [found, *(one for one in inner if one is not None)]
+    parsed = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return [parsed]
+    inner = [parsed.ipv4_mapped, parsed.sixtofour, *(parsed.teredo or ())]
+    if parsed in NAT64:
+        inner.append(ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF))
+    return [parsed, *(inner_address for inner_address in inner if inner_address is not None)]
 
 
 async def connected(
@@ -66,8 +69,8 @@ async def connected(
 ) -> socket.socket:
     """A socket to the first address of the host that answers. Raises OSError, and AgentError FORBIDDEN_ADDRESS when
     any address of it is in one of `nets`. `group`: see names.py."""
-    found = await names.found(host, group)
-    for _, _, _, _, where in found:
+    addresses = await names.found(host, group)
+    for _, _, _, _, where in addresses:
         if net := forbidden(str(where[0]), nets):
             raise AgentError(
                 f"{host} is {where[0]}, in {net}, where no host is allowed. If this is intended, remove that network "
@@ -75,7 +78,7 @@ async def connected(
                 Reason.FORBIDDEN_ADDRESS,
             )
     failed: OSError = OSError(errno.EHOSTUNREACH, os.strerror(errno.EHOSTUNREACH))
-    for family, kind, protocol, _, where in found:
+    for family, kind, protocol, _, where in addresses:
         try:
             to = (where[0], port, *where[2:])
             return await _connect(socket.socket(family, kind, protocol), to)
@@ -84,11 +87,11 @@ async def connected(
     raise failed
 
 
-async def _connect(made: socket.socket, where: tuple[object, ...]) -> socket.socket:
+async def _connect(connecting: socket.socket, where: tuple[object, ...]) -> socket.socket:
     try:
-        made.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(made, where)
+        connecting.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(connecting, where)
     except BaseException:
-        made.close()
+        connecting.close()
         raise
-    return made
+    return connecting

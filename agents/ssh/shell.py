@@ -96,8 +96,8 @@ class SshShell:
         line = command_line((*prefix, "LC_ALL=C", *argv))
         began = time.monotonic()
         # a whole script would hide the message
-        says = shown(argv)[:160]
-        command = await loop.pool.run(self.address, line, stdin, timeout_s, says)
+        description = shown(argv)[:160]
+        command = await loop.pool.run(self.address, line, stdin, timeout_s, description)
         ran = command.ran(tuple(argv), time.monotonic() - began)
         if sudo:
             check_sudo(ran, self.address)
@@ -116,11 +116,11 @@ def roots_prefix(address: Address) -> tuple[str, ...]:
 def check_sudo(ran: Ran, address: Address) -> None:
     """Raises NO_SUDO when it was sudo that said no."""
     missing = ran.exit_code == 127 and b"sudo" in ran.stderr and b"not found" in ran.stderr
-    refused = ran.exit_code == 1 and any(says in ran.stderr for says in SUDO_SAYS_NO)
+    refused = ran.exit_code == 1 and any(pattern in ran.stderr for pattern in SUDO_SAYS_NO)
     if missing or refused:
-        said = ran.stderr.decode(errors="replace").strip()
+        error_text = ran.stderr.decode(errors="replace").strip()
         raise AgentError(
-            f"{address}: no root without a password ({said}). Log in as root, or install sudo and "
+            f"{address}: no root without a password ({error_text}). Log in as root, or install sudo and "
             f"add the line '{address.user} ALL=(ALL) NOPASSWD: ALL' to a file in /etc/sudoers.d",
             Reason.NO_SUDO,
         )

@@ -19,19 +19,19 @@ Place = tuple[str, int]
 
 def one(target: Target, use: str) -> Claim:
     """The single disk of a use. Raises PlanError."""
-    given = target.devices.get(use, ())
-    if len(given) != 1:
-        raise PlanError(f"{use}: needs exactly one disk, got {len(given)}")
-    return given[0]
+    claims = target.devices.get(use, ())
+    if len(claims) != 1:
+        raise PlanError(f"{use}: needs exactly one disk, got {len(claims)}")
+    return claims[0]
 
 
 def members(target: Target, use: str, main: bool = False) -> tuple[Part, ...]:
     """The nodes for a use: disks of the layer's own, partitions made for it, or for the main use the volume below."""
     disks = tuple(Part(claim.node, claim.size) for claim in target.devices.get(use, ()))
-    found = disks + target.parts.get(use, ())
-    if not found and main and target.volume:
+    all_members = disks + target.parts.get(use, ())
+    if not all_members and main and target.volume:
         return (Part(target.volume, target.size),)
-    return found
+    return all_members
 
 
 def below(target: Target) -> tuple[Claim, ...]:
@@ -47,14 +47,14 @@ def mount_point(target: Target) -> str:
     return f"{MOUNT_ROOT}/{target.name}"
 
 
-def wipe(node: str, claims: tuple[Claim, ...], says: str = "") -> Step:
+def wipe(node: str, claims: tuple[Claim, ...], description: str = "") -> Step:
     """Erase every signature of a node. wipefs opens it exclusively, so a node in use stays whole."""
-    return _wipe([node], claims, says)
+    return _wipe([node], claims, description)
 
 
-def _wipe(nodes: Sequence[str], claims: tuple[Claim, ...], says: str = "") -> Step:
-    says = says or f"Erase the signatures of {', '.join(nodes)}"
-    return Step(("wipefs", "--all", *nodes), says, destroys=claims, quiet=True)
+def _wipe(nodes: Sequence[str], claims: tuple[Claim, ...], description: str = "") -> Step:
+    description = description or f"Erase the signatures of {', '.join(nodes)}"
+    return Step(("wipefs", "--all", *nodes), description, destroys=claims, quiet=True)
 
 
 def erase_all(
@@ -116,7 +116,7 @@ def _ends(nodes: Iterable[Part]) -> list[Place]:
 
 
 def zeros(
-    places: Iterable[Place], claims: tuple[Claim, ...], facts: HostFacts, says: str = ""
+    places: Iterable[Place], claims: tuple[Claim, ...], facts: HostFacts, description: str = ""
 ) -> Step:
     """Zeros over one MiB at each of these places."""
     places = tuple(dict.fromkeys(places))
@@ -124,7 +124,7 @@ def zeros(
     script = scripts.ZERO_FREEBSD if facts.os_family == "freebsd" else scripts.ZERO
     return Step(
         ("sh", "-c", script, "zero", *(str(word) for place in places for word in place)),
-        says or f"Write zeros over {len(places)} MiB: the ends of {nodes}",
+        description or f"Write zeros over {len(places)} MiB: the ends of {nodes}",
         destroys=claims,
         quiet=True,
     )
@@ -164,15 +164,15 @@ def piece_there(node: str, claims: tuple[Claim, ...], facts: HostFacts) -> Block
     """The partition or volume at a node if it is there and lies on the claimed disks alone."""
     graph = Graph(facts)
     device = graph.find(node)
-    ours = {here.name for claim in claims if (here := is_claimed(claim, facts))}
+    ours = {claimed_device.name for claim in claims if (claimed_device := is_claimed(claim, facts))}
     under = graph.disks_under(device.name) if device else set()
     return device if under and under <= ours else None
 
 
 def taken(target: Target, *uses: str) -> Target:
     """Target left for the layers above: the pieces of these uses are used up, and so is the geometry below."""
-    left = {use: given for use, given in target.parts.items() if use not in uses}
-    return replace(target, parts=left, volume="", size=0, stripe_unit=0, stripe_count=0)
+    remaining = {use: part_claims for use, part_claims in target.parts.items() if use not in uses}
+    return replace(target, parts=remaining, volume="", size=0, stripe_unit=0, stripe_count=0)
 
 
 def still_there(target: Target, nodes: Sequence[Part], facts: HostFacts) -> list[Part]:

@@ -18,10 +18,10 @@ EMPTY = "an empty word"
 
 def _settings(names: str, bare: str = "") -> str:
     """A pattern for NAME=VALUE[,NAME=VALUE…], and names that stand alone."""
-    one = rf"(?:{'|'.join(names.split())})=[A-Za-z0-9_.:-]+"
+    setting = rf"(?:{'|'.join(names.split())})=[A-Za-z0-9_.:-]+"
     if bare:
-        one = rf"(?:{one}|{'|'.join(bare.split())})"
-    return rf"{one}(?:,{one})*"
+        setting = rf"(?:{setting}|{'|'.join(bare.split())})"
+    return rf"{setting}(?:,{setting})*"
 
 
 # type -> flag -> what may follow it, "" for nothing. A value may be glued to a short flag, or be the next word.

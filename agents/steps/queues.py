@@ -37,8 +37,8 @@ class Disk:
 
 def disks(target: Target, facts: HostFacts) -> list[Disk]:
     """Every disk of the layers below that is still that very disk."""
-    found = ((claim, is_claimed(claim, facts)) for claim in claims_of(target))
-    return [Disk(claim, device) for claim, device in found if device is not None]
+    pairs = ((claim, is_claimed(claim, facts)) for claim in claims_of(target))
+    return [Disk(claim, device) for claim, device in pairs if device is not None]
 
 
 def plan(
@@ -47,38 +47,42 @@ def plan(
     """Steps that set each wish on every disk, and the old values. Raises PlanError naming disk and attribute."""
     if not wishes:
         return [], {}
-    found = checked(wishes, target, facts)
+    queue_disks = checked(wishes, target, facts)
     steps = []
-    for attribute, step in zip(wishes, bare(wishes, found), strict=True):
+    for attribute, step in zip(wishes, bare(wishes, queue_disks), strict=True):
         # The old nr_requests may be more than the new scheduler takes: it comes back with the old one.
         with_old = attribute == "nr_requests" and "scheduler" in wishes
-        undo = () if with_old else restore(found, as_now(found, [attribute]), always=True)
+        undo = (
+            () if with_old else restore(queue_disks, as_now(queue_disks, [attribute]), always=True)
+        )
         steps.append(replace(step, undo=undo))
-    return steps, as_now(found, wishes)
+    return steps, as_now(queue_disks, wishes)
 
 
 def checked(wishes: Mapping[str, str], target: Target, facts: HostFacts) -> list[Disk]:
     """The disks, each of which can take these. Raises PlanError naming disk and attribute."""
-    found = disks(target, facts)
-    if not found:
+    queue_disks = disks(target, facts)
+    if not queue_disks:
         raise PlanError("there are no disks below to tune: put tuning above them")
-    for disk in found:
+    for disk in queue_disks:
         for attribute, wish in wishes.items():
             _check(disk, attribute, wish, facts)
-    return found
+    return queue_disks
 
 
-def bare(wishes: Mapping[str, str], found: Sequence[Disk]) -> tuple[Step, ...]:
+def bare(wishes: Mapping[str, str], queue_disks: Sequence[Disk]) -> tuple[Step, ...]:
     """A step for each wish, in their order, that sets it on all of them."""
     return tuple(
-        _write(wish, attribute, found, f"Set {attribute} to {wish} on {_names(found)}")
+        _write(wish, attribute, queue_disks, f"Set {attribute} to {wish} on {_names(queue_disks)}")
         for attribute, wish in wishes.items()
     )
 
 
-def as_now(found: Sequence[Disk], wishes: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+def as_now(
+    queue_disks: Sequence[Disk], wishes: Sequence[str] | Mapping[str, str]
+) -> dict[str, str]:
     """Present values of all that changes with these wishes, by disk and attribute."""
-    return {d.key(a): d.value(a) for d in found for a in touched(wishes) if d.value(a)}
+    return {d.key(a): d.value(a) for d in queue_disks for a in touched(wishes) if d.value(a)}
 
 
 def touched(wishes: Sequence[str] | Mapping[str, str]) -> tuple[str, ...]:
@@ -88,24 +92,24 @@ def touched(wishes: Sequence[str] | Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _check(disk: Disk, attribute: str, wish: str, facts: HostFacts) -> None:
-    said = disk.device.queue.get(attribute, "")
-    if not said:
+    offered_text = disk.device.queue.get(attribute, "")
+    if not offered_text:
         raise PlanError(f"{disk.device.path} has no {attribute} in its queue: leave it out")
     if attribute != "scheduler":
         return
-    listed = said.replace("[", "").replace("]", "").split()
+    listed = offered_text.replace("[", "").replace("]", "").split()
     # a plain "none" takes no other
-    loadable = facts.scheduler_modules if "[" in said else ()
-    known = [*listed, *(name for name in loadable if name not in listed)]
-    if wish not in known:
+    loadable = facts.scheduler_modules if "[" in offered_text else ()
+    available = [*listed, *(name for name in loadable if name not in listed)]
+    if wish not in available:
         raise PlanError(
             f"{disk.device.path} has no scheduler {wish!r} on kernel {facts.kernel};"
-            f" it has {', '.join(known)}"
+            f" it has {', '.join(available)}"
         )
 
 
 def restore(
-    found: Sequence[Disk], kept: Mapping[str, str], always: bool = False
+    queue_disks: Sequence[Disk], previous: Mapping[str, str], always: bool = False
 ) -> tuple[Step, ...]:
     """Steps that bring back what was kept, where it differs now; in the order of ATTRIBUTES."""
     steps = []
@@ -113,34 +117,35 @@ def restore(
     renewed: set[str] = set()
     for attribute in ATTRIBUTES:
         groups: dict[str, list[Disk]] = {}
-        for disk in found:
-            value = kept.get(disk.key(attribute), "")
+        for disk in queue_disks:
+            value = previous.get(disk.key(attribute), "")
             stale = attribute == "nr_requests" and disk.device.name in renewed
             if value and (always or stale or disk.value(attribute) != value):
                 groups.setdefault(value, []).append(disk)
         for value, those in groups.items():
-            says = f"Set {attribute} of {_names(those)} back to {value}"
-            steps.append(_write(value, attribute, those, says))
+            description = f"Set {attribute} of {_names(those)} back to {value}"
+            steps.append(_write(value, attribute, those, description))
         if attribute == "scheduler":
             renewed = {disk.device.name for those in groups.values() for disk in those}
     return tuple(steps)
 
 
-def differences(wishes: Mapping[str, str], found: Sequence[Disk]) -> list[str]:
+def differences(wishes: Mapping[str, str], queue_disks: Sequence[Disk]) -> list[str]:
     return [
         f"{disk.device.path}: {attribute} is {disk.value(attribute) or 'not there'}, not {wish}"
-        for disk in found
+        for disk in queue_disks
         for attribute, wish in wishes.items()
         if disk.value(attribute) != wish
     ]
 
 
-def not_restored(found: Sequence[Disk], kept: Mapping[str, str]) -> list[str]:
+def not_restored(queue_disks: Sequence[Disk], previous: Mapping[str, str]) -> list[str]:
     return [
         f"{disk.device.path}: {attribute} is {disk.value(attribute)}, it was {before}"
-        for disk in found
+        for disk in queue_disks
         for attribute in ATTRIBUTES
-        if (before := kept.get(disk.key(attribute))) and disk.value(attribute) not in (before, "")
+        if (before := previous.get(disk.key(attribute)))
+        and disk.value(attribute) not in (before, "")
     ]
 
 
@@ -160,11 +165,13 @@ def volume_differences(volume: str, wish: str, facts: HostFacts) -> list[str]:
     return [] if now == wish else [f"{volume}: read_ahead_kb is {now or 'not there'}, not {wish}"]
 
 
-def _write(value: str, attribute: str, found: Sequence[Disk], says: str) -> Step:
-    paths = tuple(disk.path(attribute) for disk in found)
-    claims = tuple(disk.claim for disk in found)
-    return Step(("sh", "-c", scripts.QUEUE_WRITE, "set", value, *paths), says, destroys=claims)
+def _write(value: str, attribute: str, queue_disks: Sequence[Disk], description: str) -> Step:
+    paths = tuple(disk.path(attribute) for disk in queue_disks)
+    claims = tuple(disk.claim for disk in queue_disks)
+    return Step(
+        ("sh", "-c", scripts.QUEUE_WRITE, "set", value, *paths), description, destroys=claims
+    )
 
 
-def _names(found: Sequence[Disk]) -> str:
-    return ", ".join(disk.device.name for disk in found)
+def _names(queue_disks: Sequence[Disk]) -> str:
+    return ", ".join(disk.device.name for disk in queue_disks)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counts of the product's code that `manage.py lint` holds: size, names, docstrings, comments, types.
 
 Product code is all of agents/ and benchlab/ but the migrations. A token is a name, an operator, a number or a string.
