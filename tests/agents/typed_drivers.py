@@ -15,7 +15,7 @@ FILE = Path(protocols.__file__).with_name("conformance.py")
 PACKAGES = {"layer": layers, "tool": tools, "sampler": samplers, "reader": readers}
 OWN = {"OptionsT": "Options", "GrowT": "Grow"}  # type variable of a Protocol -> the driver's class
 LINE = 100  # of the formatter (pyproject.toml)
-HEAD = '''# SPDX-License-Identifier: Apache-2.0\
+HEAD = '''# SPDX-License-Identifier: Apache-2.0
 """Every driver held to the Protocols that it follows, for mypy: nothing imports this.
 
 Written from the scan: `pytest tests/agents/test_typed_drivers.py --accept` writes it anew.
