@@ -48,14 +48,14 @@ def run_under(line: str, workload: str):
 
 
 class Answers:
-    """Answers of the product, in the words of the page; fails where they are not what the claim's row wants."""
+    """Answers of the product, in the words of the page; fails if they differ from the claim's entry."""
 
     def __init__(self, api):
         self.api = api
 
-    def told(self, claim: Claim) -> str:
-        found = [getattr(self, f"of_{type(one).__name__.lower()}")(one) for one in claim.answers]
-        return "; ".join(filter(None, [*found, claim.why]))
+    def lines(self, claim: Claim) -> list[str]:
+        lines = [getattr(self, f"of_{type(one).__name__.lower()}")(one) for one in claim.answers]
+        return [*lines, claim.why] if claim.why else lines
 
     def of_ratio(self, one: Ratio) -> str:
         answers, topology = self.answers(one)
@@ -74,7 +74,7 @@ class Answers:
         assert (verdict, reason) == ("not enough data", "one repeat"), "an article decides nothing"
         at = f" at {one.outstanding}" if one.outstanding else ""
         word = naming.word(one.metric)
-        return f"“{one.line}” did {ratio:.2f} times the {word} of “{one.base}”{at}: *{verdict}* ({reason})"
+        return f"{ratio:.2f} × {word}{at}: “{one.line}” against “{one.base}”"
 
     def answers(self, one: Ratio):
         """(what the API tells of these two, the line's topology)."""
@@ -138,15 +138,17 @@ class Answers:
         return one.what
 
 
-def row(claim: Claim, told: str) -> str:
-    waits = f" (`{claim.waits}`)" if claim.waits else ""
-    return f"| {claim.says} ({claim.where}) | {claim.holds} | {told}{waits} |"
+def entry(claim: Claim, lines: list[str]) -> str:
+    """The claim as an item of the page's list, with a nested item for each line of the answer."""
+    finding_kind = f" (`{claim.waits}`)" if claim.waits else ""
+    answer = "\n".join(f"  - {line}" for line in lines)
+    return f"- **{claim.holds}**: {claim.says} ({claim.where})\n{answer}{finding_kind}\n"
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim.article}: {claim.says[:60]}")
 def test_a_claim_is_answered_by_what_is_stored(shelved, db, api, claim):
-    wanted = row(claim, Answers(api).told(claim))
+    wanted = entry(claim, Answers(api).lines(claim))
     assert wanted in PAGE.read_text(), "docs/claims.md says another thing"
 
 
@@ -181,8 +183,8 @@ def test_every_article_has_claims_and_the_page_says_how_many():
 
 def test_the_page_has_no_claim_that_is_not_asked():
     lines = PAGE.read_text().splitlines()
-    rows = [line for line in lines if line.startswith("| ") and not line.startswith("| Claim")]
-    assert len(rows) == len(CLAIMS)
+    entries = [line for line in lines if line.startswith("- **")]
+    assert len(entries) == len(CLAIMS)
 
 
 def test_nothing_is_decided_by_what_is_not_there_nor_by_one_repeat_of_each():
