@@ -317,21 +317,21 @@ CLAIMS = (
         "Software RAID with redundancy costs performance",
         f"{SUM}, 5",
         O,
-        (Lacks("RAID 0's figures are only in pictures that our copy lacks, and RAID 5's depth is unknown"),),
+        (Lacks("RAID 0's figures are pictures, which our copy lacks; RAID 5's depth is unknown"),),
     ),
     Claim(
         CLOUD,
         "An LVM stripe or RAID 0 of two disks has twice the IOPS of one",
         "LVM; software RAID",
         O,
-        (Lacks("the figures are only in pictures that our copy lacks"),),
+        (Lacks("printed as pictures, which our copy lacks"),),
     ),
     Claim(
         CLOUD,
         "A stripe extended to three and four disks is no faster",
         "LVM",
         O,
-        (Lacks("the figures are only in pictures that our copy lacks"),),
+        (Lacks("printed as pictures, which our copy lacks"),),
     ),
     Claim(
         CLOUD,
@@ -346,7 +346,7 @@ CLAIMS = (
         "RAID 5 grown from three to four disks is slower, perhaps for lack of CPU",
         "software RAID",
         O,
-        (Lacks("the figures are only in pictures that our copy lacks"),),
+        (Lacks("printed as pictures, which our copy lacks"),),
     ),
     Claim(
         CLOUD,

@@ -142,7 +142,7 @@ def entry(claim: Claim, lines: list[str]) -> str:
     """The claim as an item of the page's list, with a nested item for each line of the answer."""
     finding_kind = f" (`{claim.waits}`)" if claim.waits else ""
     answer = "\n".join(f"  - {line}" for line in lines)
-    return f"- **{claim.holds}**: {claim.says} ({claim.where})\n{answer}{finding_kind}\n"
+    return f"- **{claim.holds}**: {claim.says}\n{answer}{finding_kind}\n"
 
 
 @pytest.mark.one_in(2)
