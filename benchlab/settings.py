@@ -218,12 +218,15 @@ ACCOUNT_FORMS = {
 }
 ACCOUNT_RATE_LIMITS = {
     "login": "60/m/ip",
-    # A lab may be behind one address; the key is account and address (benchlab/team/adapters.py).
+    # Of codes of the second factor. A lab may be behind one address.
     "login_failed": "20/5m/ip,5/5m/key",
 }
-# benchlab/team/login_limits.py: of all strangers together, and of a browser in which its person logged in before.
-LOGIN_FAILURES_PER_ACCOUNT = "50/h/key"
-LOGIN_FAILURES_PER_DEVICE = "5/5m/key"
+# Passwords: attempts and seconds (benchlab/team/login_limits.py). They limit one address on all accounts, one address
+# on one account, all strangers together on one account, and a browser in which its person logged in before.
+LOGIN_FAILURES_PER_ADDRESS = (20, 300)
+LOGIN_FAILURES_PER_ACCOUNT_AND_ADDRESS = (5, 300)
+LOGIN_FAILURES_PER_ACCOUNT = (50, 3600)
+LOGIN_FAILURES_PER_DEVICE = (5, 300)
 ALLAUTH_TRUSTED_PROXY_COUNT = env.number("BENCHLAB_PROXIES", 1 if env.flag("BENCHLAB_HTTPS") else 0)
 MFA_ADAPTER = "benchlab.team.adapters.SecondFactor"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]

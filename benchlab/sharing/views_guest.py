@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any
 
+from csp.decorators import csp_replace
 from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import BadRequest
 from django.http import Http404, HttpRequest, HttpResponse
@@ -18,6 +19,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.html import escape
+from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import require_safe
 
 from benchlab.charts import caches, downloads, figure_views, request_params, sampled, tables
@@ -30,6 +32,8 @@ from benchlab.sharing.links import BY_QUERY, Opened
 from benchlab.sharing.models import Share
 
 Shown = Callable[..., HttpResponseBase]
+# Any site may show the page in a frame, and nobody may send a form from it.
+EMBEDDABLE = {"frame-ancestors": ["*"], "form-action": ["'none'"]}
 
 
 def guest_page(view: Shown) -> Shown:
@@ -64,13 +68,6 @@ def sealed(answer: HttpResponseBase) -> HttpResponseBase:
     answer["Cache-Control"] = "no-store"
     answer["Referrer-Policy"] = "no-referrer"
     answer["X-Robots-Tag"] = "noindex, nofollow, noarchive"
-    return answer
-
-
-def framed(answer: HttpResponse) -> HttpResponse:
-    """Anybody's page may show this one inside; that is said here and nowhere else."""
-    answer.xframe_options_exempt = True
-    answer._csp_replace = {"frame-ancestors": ["*"], "form-action": ["'none'"]}  # type: ignore[attr-defined]
     return answer
 
 
@@ -122,6 +119,8 @@ def snippet(url: str, title: str) -> str:
 
 
 @guest_page
+@xframe_options_exempt
+@csp_replace(EMBEDDABLE)  # type: ignore[arg-type]
 def embed(request: HttpRequest, link: Opened) -> HttpResponse:
     """One chart and nothing else, for another site's page. ?workload= chooses it, ?metric= what it shows."""
     if link.of_a_run:
@@ -133,7 +132,7 @@ def embed(request: HttpRequest, link: Opened) -> HttpResponse:
         )
         title, url = card.title, card.figure_url
     links.viewed(link.share)
-    return framed(render(request, "sharing/embed.html", {"title": title, "figure_url": url}))
+    return render(request, "sharing/embed.html", {"title": title, "figure_url": url})
 
 
 def _card(found: list[Card], workloads: frozenset[int]) -> Card:

@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
-from allauth.core.internal import ratelimit
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
@@ -26,7 +25,7 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
         "too_many_for_account": "Too many failed login attempts for this account. Log in with a browser that you have"
         " used before, set a new password, or try again in an hour.",
     }
-    _account_usage: Any = None
+    attempts: list[login_limits.Attempt]
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         """By invitation only: /join/."""
@@ -36,39 +35,42 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
     def set_password(self, user: Any, password: str) -> None:
         """With what ends by it (benchlab/pages/team/passwords.py), or not at all."""
         super().set_password(user, password)
-        login_limits.forgive_account(self.request, user.get_username())
+        login_limits.forgive_account(user.get_username())
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
-        """Count the try before the password is looked at. Raises ValidationError when there were too many."""
-        login = str(credentials.get("username", ""))
-        if known := login_limits.device(request, login):
-            self._login_failed_rl_usage = login_limits.count_device(request, known)
-            if not self._login_failed_rl_usage:
-                raise self.validation_error("too_many_login_attempts")
-            return
-        super().pre_authenticate(request, **credentials)
-        self._account_usage = login_limits.count_stranger(request, login)
-        if not self._account_usage:
-            raise self.validation_error("too_many_for_account")
+        """Count the attempt before the password is checked. Raises ValidationError when there were too many.
 
-    def _rollback_login_failed_rl_usage(self) -> None:
-        super()._rollback_login_failed_rl_usage()
-        if self._account_usage:
-            self._account_usage.rollback()
+        allauth's own limit on an account is for all addresses together, so anybody could shut its person out.
+        """
+        login = str(credentials.get("username", ""))
+        self.attempts = []
+        if device := login_limits.device(request, login):
+            self._note(login_limits.count_device(device), "too_many_login_attempts")
+            return
+        self._note(login_limits.count_address(request), "too_many_login_attempts")
+        attempt = login_limits.count_account_and_address(request, login)
+        self._note(attempt, "too_many_login_attempts")
+        if not login_limits.has_session(request, login):
+            self._note(login_limits.count_stranger(login), "too_many_for_account")
+
+    def _note(self, attempt: login_limits.Attempt | None, error: str) -> None:
+        if attempt is None:
+            raise self.validation_error(error)
+        self.attempts.append(attempt)
+
+    def authenticate(self, request: HttpRequest, **credentials: Any) -> Any:
+        """Forgive the attempts that were counted if the password is right."""
+        user = super().authenticate(request, **credentials)
+        if user:
+            for attempt in self.attempts:
+                attempt.forgive()
+        return user
 
     def post_login(self, request: HttpRequest, user: Any, **how: Any) -> HttpResponse:
         """Remember the browser, once the second factor was given, too."""
         response: HttpResponse = super().post_login(request, user, **how)
         login_limits.remember_device(request, response, user.get_username())
         return response
-
-    def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
-        """Wrong passwords count by account and address together: nobody else's can shut a person out of theirs.
-
-        What one address may try on all accounts is limited besides (settings.ACCOUNT_RATE_LIMITS).
-        """
-        key: str = super()._get_login_attempts_cache_key(request, **credentials)
-        return f"{key}:{ratelimit.get_ip(request)}"
 
     def get_password_change_redirect_url(self, request: HttpRequest) -> str:
         return reverse("account")

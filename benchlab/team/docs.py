@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from django.conf import settings
 from django.http import HttpResponse
 from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularAPIView
 
 Json = Mapping[str, Any]
@@ -75,14 +77,15 @@ class SharedSchema(SpectacularAPIView):
     generator_class = SharedGenerator
     _written: ClassVar[dict[str, bytes]] = {}
 
-    def _get_schema_response(self, request: Any) -> HttpResponse:
+    @extend_schema(exclude=True)
+    def get(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponse:
         """There is one version: `version` in the address chooses nothing."""
         renderer = request.accepted_renderer
         kind = str(renderer.media_type)
         if kind not in self._written:
             schema = SharedGenerator().get_schema(request=request, public=True)  # type: ignore[no-untyped-call]
             self._written[kind] = renderer.render(schema, renderer_context={})
-        name = self._get_filename(request, None)  # type: ignore[no-untyped-call]
+        name = f"{settings.SPECTACULAR_SETTINGS['TITLE']}.{renderer.format}"
         headers = {"Content-Disposition": f'inline; filename="{name}"'}
         return HttpResponse(self._written[kind], content_type=kind, headers=headers)
 

@@ -43,14 +43,16 @@ class NewAccount(forms.ModelForm):  # type: ignore[type-arg]
             raise ValidationError("That name is taken.")
         return name
 
-    def _post_clean(self) -> None:
-        super()._post_clean()  # type: ignore[misc]
-        password = self.cleaned_data.get("password")
-        if password:
+    def clean(self) -> dict[str, Any]:
+        """Refuse a password that resembles the name or the e-mail address, as well as a weak one."""
+        values: dict[str, Any] = super().clean() or {}
+        person = User(username=values.get("username", ""), email=values.get("email", ""))
+        if password := values.get("password"):
             try:
-                validate_password(password, self.instance)
+                validate_password(password, person)
             except ValidationError as error:
                 self.add_error("password", error)
+        return values
 
     def save(self, commit: bool = True) -> User:
         user: User = super().save(commit=False)

@@ -4,24 +4,45 @@
 A browser in which somebody logged in to an account has a signed cookie for that account (OWASP: device cookies). Its
 wrong passwords are counted by themselves, so those of strangers, or of a neighbour behind the same address, do not
 count against it. The account's limit is for all others: many addresses share it.
+
+A limit counts from its first attempt until its period ends, in Django's cache.
 """
 
 from __future__ import annotations
 
+import hashlib
+import ipaddress
 import secrets
-from typing import Any
+from dataclasses import dataclass
 
-from allauth.core.internal import ratelimit
 from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.core import signing
+from django.core.cache import cache
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.crypto import salted_hmac
 
 SALT = "benchlab.team.login_limits"
 COOKIE_SECONDS = 365 * 24 * 3600
-APP = "benchlab.team"
-ACCOUNT, DEVICE = "login_account", "login_device"
+ACCOUNT, DEVICE, ADDRESS = "login_account", "login_device", "login_address"
+ACCOUNT_AND_ADDRESS = "login_account_address"
+# Whoever has one address of an IPv6 network usually has all of them.
+IPV6_PREFIX_BITS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A counted attempt to log in."""
+
+    cache_key: str
+
+    def forgive(self) -> None:
+        """Take the count back: the password was right."""
+        try:
+            cache.decr(self.cache_key)
+        except ValueError:
+            # The period has ended.
+            return
 
 
 def cookie_name(login: str) -> str:
@@ -53,27 +74,40 @@ def remember_device(request: HttpRequest, response: HttpResponseBase, login: str
     )
 
 
-def count_device(request: HttpRequest, identifier: str) -> Any:
-    """Count a try of such a browser. Returns None when it has had its share, else what takes the count back."""
-    return _count(request, DEVICE, settings.LOGIN_FAILURES_PER_DEVICE, identifier)
+def count_device(identifier: str) -> Attempt | None:
+    """Count an attempt of such a browser. Returns None when it had as many as it may have."""
+    return _count(DEVICE, identifier, *settings.LOGIN_FAILURES_PER_DEVICE)
 
 
-def count_stranger(request: HttpRequest, login: str) -> Any:
-    """Count a try of any other browser. Returns None when those had their share, else what takes the count back.
+def count_address(request: HttpRequest) -> Attempt | None:
+    """Count an attempt on any account from this address. Returns None when there were too many."""
+    address = _network(client_address(request))
+    return _count(ADDRESS, address, *settings.LOGIN_FAILURES_PER_ADDRESS)
 
-    Where a session of the account is open, its address is no stranger's.
+
+def count_account_and_address(request: HttpRequest, login: str) -> Attempt | None:
+    """Count an attempt on the account from this address. Returns None when there were too many.
+
+    Counting by account and address together, nobody else can shut a person out of their account.
     """
-    if UserSession.objects.filter(
-        user__username__iexact=login, ip=client_address(request)
-    ).exists():
-        return ratelimit.RateLimitUsage(usage=[])
-    return _count(request, ACCOUNT, settings.LOGIN_FAILURES_PER_ACCOUNT, login.lower())
+    key = f"{login.lower()}:{_network(client_address(request))}"
+    return _count(ACCOUNT_AND_ADDRESS, key, *settings.LOGIN_FAILURES_PER_ACCOUNT_AND_ADDRESS)
 
 
-def forgive_account(request: HttpRequest, login: str) -> None:
+def count_stranger(login: str) -> Attempt | None:
+    """Count an attempt on the account from any other browser. Returns None when there were too many."""
+    return _count(ACCOUNT, login.lower(), *settings.LOGIN_FAILURES_PER_ACCOUNT)
+
+
+def has_session(request: HttpRequest, login: str) -> bool:
+    """Tell whether a session of the account is open at this address, which is then no stranger's."""
+    address = client_address(request)
+    return bool(UserSession.objects.filter(user__username__iexact=login, ip=address).exists())
+
+
+def forgive_account(login: str) -> None:
     """Begin to count anew: the account has a new password."""
-    config = {ACCOUNT: settings.LOGIN_FAILURES_PER_ACCOUNT}
-    ratelimit.clear(request, app=APP, action=ACCOUNT, config=config, key=login.lower())
+    cache.delete(_cache_key(ACCOUNT, login.lower()))
 
 
 def client_address(request: HttpRequest) -> str:
@@ -83,5 +117,33 @@ def client_address(request: HttpRequest) -> str:
     return str(get_adapter().get_client_ip(request))
 
 
-def _count(request: HttpRequest, action: str, rate: str, key: str) -> Any:
-    return ratelimit.consume(request, app=APP, action=action, config={action: rate}, key=key)
+def _network(address: str) -> str:
+    """An IPv4 address as it is, and the network of an IPv6 address."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if parsed.version == 4:
+        return address
+    network = ipaddress.ip_network(f"{address}/{IPV6_PREFIX_BITS}", strict=False)
+    return str(network.network_address)
+
+
+def _count(limit: str, key: str, attempts: int, seconds: int) -> Attempt | None:
+    cache_key = _cache_key(limit, key)
+    cache.add(cache_key, 0, timeout=seconds)
+    try:
+        count = cache.incr(cache_key)
+    except ValueError:
+        # The period ended between the two steps, so this attempt begins the next one.
+        cache.set(cache_key, 1, timeout=seconds)
+        return Attempt(cache_key)
+    attempt = Attempt(cache_key)
+    if count > attempts:
+        attempt.forgive()
+        return None
+    return attempt
+
+
+def _cache_key(limit: str, key: str) -> str:
+    return f"{limit}:{hashlib.sha256(key.encode()).hexdigest()}"

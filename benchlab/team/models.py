@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -32,9 +32,9 @@ class OwnedQuerySet(models.QuerySet[M]):
         With their ids in the statement PostgreSQL knows how many rows they have, and neither reads all of a large
         team's to sort them, nor walks through everybody's to find a small team's.
         """
-        found = self._chain()  # type: ignore[attr-defined]
-        found._teams_first = True
-        return cast(Self, found)
+        rows = self.all()
+        rows._teams_first = True
+        return rows
 
     def for_user(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """Rows of teams where the user has the role that this request needs."""

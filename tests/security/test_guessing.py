@@ -30,7 +30,7 @@ def counting(settings):
     from django.core.cache import cache
 
     settings.CACHES = MEMORY
-    settings.LOGIN_FAILURES_PER_ACCOUNT = "12/h/key"
+    settings.LOGIN_FAILURES_PER_ACCOUNT = (12, 3600)
     cache.clear()
     yield
     cache.clear()

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from allauth.account.adapter import get_adapter
 from allauth.account.decorators import reauthentication_required
-from allauth.usersessions.internal import flows
+from allauth.usersessions.adapter import get_adapter as get_session_adapter
 from allauth.usersessions.models import UserSession
 from django.contrib import messages
 from django.contrib.auth.models import User
@@ -51,16 +52,27 @@ def sessions(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and (asked := request.POST.get("session", "")):
         mine = UserSession.objects.filter(user=user)
         ended = get_object_or_404(mine, pk=row_id(asked))
-        flows.sessions.end_sessions(request, [ended])
+        _end_sessions(request, [ended])
         return redirect("usersessions_list")
     if request.method == "POST":
-        flows.sessions.end_other_sessions(request, user)
+        others = [row for row in UserSession.objects.filter(user=user) if not row.is_current()]
+        _end_sessions(request, others)
         messages.success(request, "Signed out of all other sessions.")
         return redirect("usersessions_list")
     found = sorted(UserSession.objects.purge_and_list(user), key=lambda one: one.created_at)
     listed = lists.listed_here(request, found, SESSIONS, _told)
     context = {"sessions": listed.rows, "listed": listed, "several": len(found) > 1}
     return render(request, "usersessions/usersession_list.html", context)
+
+
+def _end_sessions(request: HttpRequest, rows: list[UserSession]) -> None:
+    """End the sessions, and log the person out if this session is among them."""
+    includes_current = any(row.is_current() for row in rows)
+    get_session_adapter().end_sessions(rows)
+    if includes_current:
+        adapter = get_adapter()
+        adapter.add_message(request, messages.SUCCESS, "account/messages/logged_out.txt")
+        adapter.logout(request)
 
 
 def _told(one: UserSession) -> tuple[str, ...]:
