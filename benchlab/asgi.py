@@ -18,7 +18,7 @@ from django.urls import get_resolver, resolve
 from benchlab import garbage
 from benchlab.celery import app
 from benchlab.web import places
-from benchlab.workers.tally import tally
+from benchlab.workers.process_counters import counters
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchlab.settings")
 
@@ -98,4 +98,4 @@ django.setup(set_prefix=False)
 load_all()
 garbage.leave_what_is_loaded(garbage.OF_PAGES)
 application = Application()
-tally.begin()
+counters.begin()

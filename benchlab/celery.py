@@ -19,7 +19,7 @@ os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 app = Celery("benchlab")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 # Celery closes a thread's connection to the database after each task. That costs little: what there is much of, steps
-# of layouts and files of uploads, has threads and connections of its own (workers/turns.py).
+# of layouts and files of uploads, has threads and connections of its own (workers/fair_queue.py).
 app.autodiscover_tasks()
 # which is no app of Django's: it has no models
 app.autodiscover_tasks(["benchlab.engine"])

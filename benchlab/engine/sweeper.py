@@ -53,7 +53,7 @@ class Sweeper(threading.Thread):
             # as Celery does before each task
             close_old_connections()
             try:
-                self._workers.look(take_over)
+                self._workers.take_over_from_ended(take_over)
                 sweep_once(plans=number % PLANS_EVERY == 0)
             except Error as error:
                 log.warning("the sweep could not query the database: %s", error)

@@ -35,10 +35,10 @@ from benchlab.engine.wishes import nudge
 from benchlab.hosts import services as hosts
 from benchlab.runs import moves
 from benchlab.runs.states import AttemptPhase
-from benchlab.workers import counting, draining
+from benchlab.workers import draining, task_metrics
+from benchlab.workers.fair_queue import WorkItem, host_queue
 from benchlab.workers.lease import lease
-from benchlab.workers.memory import Memory
-from benchlab.workers.turns import Work, turns
+from benchlab.workers.lru_cache import LruCache
 
 log = logging.getLogger(__name__)
 
@@ -149,21 +149,23 @@ def _act(way: Access, decided: Decision, rows: Rows) -> float | None:
 
 
 _sweepers: list[Sweeper] = []
-_teams_of_drafts = Memory(team_of)
+_teams_of_drafts = LruCache(team_of)
 
 
 @app.task
 def step_layout(layout_id: int) -> None:
     _leave_to_others()
-    if not waits.asked(layout_id, counting.SENT.get()):
+    if not waits.asked(layout_id, task_metrics.MESSAGE_SENT_AT.get()):
         step(layout_id)
 
 
 @app.task
 def plan_layout(layout_id: int) -> None:
     _leave_to_others()
-    turns.ask(
-        Work(previews.preview_once, _teams_of_drafts, layout_id, wishes.PLAN, counting.sent_at())
+    host_queue.submit(
+        WorkItem(
+            previews.preview_once, _teams_of_drafts, layout_id, wishes.PLAN, task_metrics.sent_at()
+        )
     )
 
 

@@ -19,8 +19,8 @@ from agents.jobs.spool import Spool
 from agents.ssh.shell import SshShell
 from benchlab.engine.wishes import STEP
 from benchlab.workers import messages
-from benchlab.workers.memory import Memory
-from benchlab.workers.turns import Kind, Work, turns
+from benchlab.workers.fair_queue import Priority, WorkItem, host_queue
+from benchlab.workers.lru_cache import LruCache
 
 # an answer that nobody took by then is asked for anew
 STALE_S = 30.0
@@ -69,17 +69,17 @@ class Waits:
         # This process is about to end.
         self.drained = False
         self._step: Callable[[int], None] | None = None
-        self._teams: Memory[int | None] = Memory(lambda layout_id: None)
+        self._teams: LruCache[int | None] = LruCache(lambda layout_id: None)
 
     def serve(self, step: Callable[[int], None], team: Callable[[int], int | None]) -> None:
         """From now on an answer has its layout stepped, in a thread of ours. `team`: of a layout's id."""
-        self._step, self._teams = step, Memory(team)
-        turns.begin()
+        self._step, self._teams = step, LruCache(team)
+        host_queue.begin()
 
     def drain(self) -> None:
         """Have other workers do the steps that wait here, and ask anew what is asked here."""
         self.drained = True
-        turns.drain()
+        host_queue.drain()
         with self._lock:
             asked = sorted({*self._pending, *self._came})
         messages.send_each(STEP, asked)
@@ -87,7 +87,7 @@ class Waits:
     def end(self) -> None:
         """No more steps; those that are under way are waited for."""
         self._step, self.drained = None, False
-        turns.end()
+        host_queue.end()
 
     @property
     def serves(self) -> bool:
@@ -95,22 +95,24 @@ class Waits:
 
     def put_off(self, layout_id: int) -> None:
         """Step it once no answer waits. Lost with the process, as answers are."""
-        self._put_step(layout_id, Kind.PUT_OFF)
+        self._put_step(layout_id, Priority.FOLLOW_UP)
 
     def crowded(self, team: int | None) -> bool:
         """Results wait to be taken up: what else this team has to do has time until they are."""
-        return turns.crowded(team)
+        return host_queue.crowded(team)
 
     def asked(self, layout_id: int, at: float = 0.0) -> bool:
         """Step it in its team's turn; asked for `at`, 0 is now. False: nobody serves, so whoever asks does it."""
         if self.serves:
-            self._put_step(layout_id, Kind.ASKED, at)
+            self._put_step(layout_id, Priority.MESSAGE, at)
         return self.serves
 
-    def _put_step(self, layout_id: int, kind: Kind, at: float = 0.0) -> None:
+    def _put_step(self, layout_id: int, kind: Priority, at: float = 0.0) -> None:
         step = self._step
         if step is not None:
-            turns.put(kind, Work(step, self._teams, layout_id, STEP, at or time.time()))
+            host_queue.enqueue(
+                kind, WorkItem(step, self._teams, layout_id, STEP, at or time.time())
+            )
 
     def patience_s(self, wished: float) -> float:
         """So long a poll waits for the job's end; that is told at once, samples by the way only then."""
@@ -152,7 +154,7 @@ class Waits:
     def follow(self, layout_id: int) -> None:
         """Queue the layout that was just stepped if an answer came meanwhile, and found it held."""
         if layout_id in self._came:
-            self._put_step(layout_id, Kind.CAME)
+            self._put_step(layout_id, Priority.RESULT)
 
     def _put(self, layout_id: int, answer: Answer) -> None:
         with self._lock:

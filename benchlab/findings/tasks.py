@@ -6,9 +6,9 @@ from __future__ import annotations
 from benchlab import log_context
 from benchlab.celery import app
 from benchlab.findings import storing
-from benchlab.workers.gathering import Gathered
+from benchlab.workers.batching import BatchedWork
 
-_results = Gathered(storing.attempts)
+_results = BatchedWork(storing.attempts)
 
 
 @app.task

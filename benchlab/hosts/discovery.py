@@ -22,7 +22,7 @@ from agents.safety import guard
 from benchlab import app_modules
 from benchlab.hosts import blocks, contact
 from benchlab.hosts.models import Device, FactSnapshot, Host
-from benchlab.workers.memory import Memory
+from benchlab.workers.lru_cache import LruCache
 
 # characters of Device.in_use
 IN_USE_MAX = 255
@@ -114,7 +114,7 @@ def _facts_at(snapshot_id: int) -> HostFacts:
 
 
 # The facts of a stored snapshot, which is never changed: many steps ask for the same ones.
-facts_at = Memory(_facts_at)
+facts_at = LruCache(_facts_at)
 
 
 def last_facts(host: Host) -> HostFacts | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from benchlab.celery import app
 from benchlab.hosts import host_tasks, installing
-from benchlab.workers import counting
-from benchlab.workers.memory import Memory
-from benchlab.workers.turns import Work, turns
+from benchlab.workers import task_metrics
+from benchlab.workers.fair_queue import WorkItem, host_queue
+from benchlab.workers.lru_cache import LruCache
 
-_teams = Memory(installing.team_of)
+_teams = LruCache(installing.team_of)
 
 
 @app.task
@@ -19,4 +19,6 @@ def perform_host_task(pk: int) -> None:
 
 @app.task
 def advance_install(pk: int) -> None:
-    turns.ask(Work(installing.advance, _teams, pk, installing.ADVANCE, counting.sent_at()))
+    host_queue.submit(
+        WorkItem(installing.advance, _teams, pk, installing.ADVANCE, task_metrics.sent_at())
+    )

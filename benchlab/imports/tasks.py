@@ -9,25 +9,27 @@ from celery.signals import worker_ready, worker_shutdown
 
 from benchlab.celery import app
 from benchlab.imports import drafts, storing_drafts
-from benchlab.workers import counting, draining, messages
-from benchlab.workers.memory import Memory
-from benchlab.workers.turns import Shares, Turns, Work
+from benchlab.workers import draining, messages, task_metrics
+from benchlab.workers.fair_queue import FairQueue, ThreadShares, WorkItem
+from benchlab.workers.lru_cache import LruCache
 
-uploads = Turns("upload", Shares(places=4, of_team=3, asked=4, asked_of_team=3))
-_teams_of_files = Memory(drafts.team_of)
-_teams_of_drafts = Memory(storing_drafts.team_of)
+uploads = FairQueue("upload", ThreadShares(places=4, of_team=3, messages=4, messages_of_team=3))
+_teams_of_files = LruCache(drafts.team_of)
+_teams_of_drafts = LruCache(storing_drafts.team_of)
 draining.hand_over.append(uploads.drain)
 
 
 @app.task
 def read_file(pk: int) -> None:
-    uploads.ask(Work(drafts.read, _teams_of_files, pk, drafts.READ, counting.sent_at()))
+    uploads.submit(WorkItem(drafts.read, _teams_of_files, pk, drafts.READ, task_metrics.sent_at()))
 
 
 @app.task
 def store_draft(pk: int) -> None:
-    uploads.ask(
-        Work(storing_drafts.store, _teams_of_drafts, pk, storing_drafts.STORE, counting.sent_at())
+    uploads.submit(
+        WorkItem(
+            storing_drafts.store, _teams_of_drafts, pk, storing_drafts.STORE, task_metrics.sent_at()
+        )
     )
 
 

@@ -9,18 +9,18 @@ import time
 from typing import Any
 
 from benchlab.celery import app
-from benchlab.metrics.table import Samples, counted
+from benchlab.metrics.table import Samples, samples_by_metric
 from benchlab.workers import beats
-from benchlab.workers.counting import SENT_AT
-from benchlab.workers.tally import (
+from benchlab.workers.process_counters import (
     COUNTS,
     PROCESSES,
     TIMES,
     Process,
-    counts,
-    processes,
-    tally,
+    counters,
+    parse_counts,
+    parse_processes,
 )
+from benchlab.workers.task_metrics import SENT_AT
 
 # Each installation has these, and some a listener for dynamos.
 ROLES = ("web", "worker", "beat")
@@ -30,47 +30,51 @@ MOST_PROCESSES = 100
 UNACKNOWLEDGED = "unacked"
 
 
-def read() -> dict[str, Samples]:
+def read_broker() -> dict[str, Samples]:
     """In two round trips. Raises redis.RedisError."""
-    tally.hand_over()
+    counters.hand_over()
     queue = app.conf.task_default_queue
     pipeline: Any = beats.client().pipeline(transaction=False)
     for name in (COUNTS, PROCESSES, TIMES):
-        pipeline.hgetall(beats.key(name))
-    pipeline.get(beats.key(beats.SWEPT))
+        pipeline.hgetall(beats.installation_key(name))
+    pipeline.get(beats.installation_key(beats.SWEPT))
     # Messages are pushed on the left, and taken from the right
     pipeline.llen(queue).lindex(queue, -1).hlen(UNACKNOWLEDGED)
-    counted_there, said, times, swept, waiting, oldest, taken = pipeline.execute()
-    alive = processes(said)
-    _forget(set(said) - {one.name.encode() for one in alive})
+    counted_there, process_reports, times, swept, waiting, oldest, unacknowledged = (
+        pipeline.execute()
+    )
+    alive = parse_processes(process_reports)
+    _forget_processes(set(process_reports) - {process.name.encode() for process in alive})
     return {
-        **counted(counts(counted_there)),
-        **_processes(alive),
+        **samples_by_metric(parse_counts(counted_there)),
+        **_process_samples(alive),
         "queue_messages": {(queue,): float(waiting)},
         "queue_oldest_message_seconds": {(queue,): _age_s(oldest)},
-        "queue_unacknowledged_messages": {(): float(taken)},
-        "worker_swept_timestamp_seconds": _time(swept),
-        "backup_timestamp_seconds": _time(times.get(b"backup")),
+        "queue_unacknowledged_messages": {(): float(unacknowledged)},
+        "worker_swept_timestamp_seconds": _timestamp_sample(swept),
+        "backup_timestamp_seconds": _timestamp_sample(times.get(b"backup")),
     }
 
 
-def _forget(names: set[bytes]) -> None:
+def _forget_processes(names: set[bytes]) -> None:
     """Processes that were killed: each start adds one."""
     if names:
-        beats.client().hdel(beats.key(PROCESSES), *names)
+        beats.client().hdel(beats.installation_key(PROCESSES), *names)
 
 
-def _processes(alive: list[Process]) -> dict[str, Samples]:
-    reported = [one for one in alive if time.time() - one.at < ALIVE_S]
-    roles = {*ROLES, *(one.role for one in reported)}
+def _process_samples(alive: list[Process]) -> dict[str, Samples]:
+    reported = [process for process in alive if time.time() - process.at < ALIVE_S]
+    roles = {*ROLES, *(process.role for process in reported)}
 
     def total(gauge: str) -> Samples:
-        return {(): sum(one.gauges.get(gauge, 0.0) for one in reported)}
+        return {(): sum(process.gauges.get(gauge, 0.0) for process in reported)}
 
     return {
-        "processes": {(role,): float(sum(one.role == role for one in reported)) for role in roles},
+        "processes": {
+            (role,): float(sum(process.role == role for process in reported)) for role in roles
+        },
         "process_reported_timestamp_seconds": {
-            (one.role, one.name): one.at for one in alive[:MOST_PROCESSES]
+            (process.role, process.name): process.at for process in alive[:MOST_PROCESSES]
         },
         "http_connections": total("connections"),
         "http_streams": total("streams"),
@@ -86,6 +90,6 @@ def _age_s(message: bytes | None) -> float:
     return 0.0
 
 
-def _time(said: bytes | None) -> Samples:
+def _timestamp_sample(timestamp: bytes | None) -> Samples:
     """Nothing where it is not known: 0 would be 1970."""
-    return {(): float(said)} if said else {}
+    return {(): float(timestamp)} if timestamp else {}

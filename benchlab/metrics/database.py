@@ -96,29 +96,29 @@ SELECT pg_database_size(current_database()),
 """
 
 
-def read() -> dict[str, Samples]:
+def read_database() -> dict[str, Samples]:
     """Raises psycopg.Error, django.db.Error or PoolTimeout."""
     with _cursor() as cursor:
-        found: dict[str, Samples] = {
-            "layouts": _counted(
+        samples: dict[str, Samples] = {
+            "layouts": _count_by_name(
                 cursor, "SELECT phase, count(*) FROM runs_layout GROUP BY 1", LayoutPhase.values
             ),
-            **_attempts(cursor, _of_all_runs(cursor)["attempts_done"]),
-            "campaigns": _counted(cursor, CAMPAIGNS, State.values),
-            "findings": _of_all_runs(cursor)["findings"],
-            "hosts": _counted(cursor, HOSTS, HOST_STATES),
-            "disks": _disks(cursor),
-            "workers": {(): float(len(_rows(cursor, ALIVE, [Lock.WORKER])))},
-            **_audit(cursor),
+            **_attempt_samples(cursor, _counts_of_all_runs(cursor)["attempts_done"]),
+            "campaigns": _count_by_name(cursor, CAMPAIGNS, State.values),
+            "findings": _counts_of_all_runs(cursor)["findings"],
+            "hosts": _count_by_name(cursor, HOSTS, HOST_STATES),
+            "disks": _disk_samples(cursor),
+            "workers": {(): float(len(_fetch_rows(cursor, ALIVE, [Lock.WORKER])))},
+            **_audit_samples(cursor),
         }
         for names, query in (
             (("layouts_overdue", "layout_overdue_seconds"), OVERDUE),
             (("attempts_silent",), SILENT),
             (("database_size_bytes", "database_connections"), SERVER),
         ):
-            [row] = _rows(cursor, query)
-            found |= {name: {(): float(value)} for name, value in zip(names, row, strict=True)}
-    return found
+            [row] = _fetch_rows(cursor, query)
+            samples |= {name: {(): float(value)} for name, value in zip(names, row, strict=True)}
+    return samples
 
 
 @contextmanager
@@ -145,16 +145,16 @@ def _limit(cursor: Any) -> None:
     )
 
 
-def _rows(cursor: Any, query: str, params: Iterable[object] = ()) -> list[tuple[Any, ...]]:
+def _fetch_rows(cursor: Any, query: str, params: Iterable[object] = ()) -> list[tuple[Any, ...]]:
     cursor.execute(query, list(params))
     rows: list[tuple[Any, ...]] = cursor.fetchall()
     return rows
 
 
-def _counted(cursor: Any, query: str, known: Iterable[str]) -> Samples:
+def _count_by_name(cursor: Any, query: str, names: Iterable[str]) -> Samples:
     """Those that are known and have none count 0, so that an alert can tell it from "not read"."""
-    counts: Samples = {(name,): 0.0 for name in known}
-    return counts | {(str(name),): float(number) for name, number in _rows(cursor, query)}
+    counts: Samples = {(name,): 0.0 for name in names}
+    return counts | {(str(name),): float(number) for name, number in _fetch_rows(cursor, query)}
 
 
 class _Counts:
@@ -164,48 +164,55 @@ class _Counts:
     read: dict[str, Samples] = {}
 
 
-def _of_all_runs(cursor: Any) -> dict[str, Samples]:
+def _counts_of_all_runs(cursor: Any) -> dict[str, Samples]:
     """Attempts that are over by outcome, and findings by severity; as old as COUNTED_EVERY_S at most."""
     if time.monotonic() - _Counts.at > COUNTED_EVERY_S:
-        done = _counted(
+        by_outcome = _count_by_name(
             cursor, "SELECT outcome, count(*) FROM runs_attempt GROUP BY 1", Outcome.values
         )
         # of those that are not over
-        done.pop(("",), None)
-        findings = _counted(cursor, STANDING, Severities.values)
-        _Counts.read, _Counts.at = {"attempts_done": done, "findings": findings}, time.monotonic()
+        by_outcome.pop(("",), None)
+        findings = _count_by_name(cursor, STANDING, Severities.values)
+        _Counts.read, _Counts.at = (
+            {"attempts_done": by_outcome, "findings": findings},
+            time.monotonic(),
+        )
     return _Counts.read
 
 
-def _attempts(cursor: Any, done: Samples) -> dict[str, Samples]:
-    phases = _counted(cursor, STILL_OPEN, AttemptPhase.values)
-    phases[(AttemptPhase.DONE.value,)] = sum(done.values())
-    return {"attempts": phases, "attempts_done": done}
+def _attempt_samples(cursor: Any, by_outcome: Samples) -> dict[str, Samples]:
+    phases = _count_by_name(cursor, STILL_OPEN, AttemptPhase.values)
+    phases[(AttemptPhase.DONE.value,)] = sum(by_outcome.values())
+    return {"attempts": phases, "attempts_done": by_outcome}
 
 
-def _disks(cursor: Any) -> Samples:
+def _disk_samples(cursor: Any) -> Samples:
     counts: Samples = {(role, state): 0.0 for role in DISK_ROLES for state in DISK_STATES}
-    return counts | {(role, state): float(number) for role, state, number in _rows(cursor, DISKS)}
+    return counts | {
+        (role, state): float(number) for role, state, number in _fetch_rows(cursor, DISKS)
+    }
 
 
-def _audit(cursor: Any) -> dict[str, Samples]:
+def _audit_samples(cursor: Any) -> dict[str, Samples]:
     """Its number of entries, and whether its end is what its sealed row and its file say."""
-    rows = _rows(cursor, "SELECT entries, entry, digest, seal FROM audit_head WHERE id = 1")
+    rows = _fetch_rows(cursor, "SELECT entries, entry, digest, seal FROM audit_head WHERE id = 1")
     if not rows:
-        [[entries]] = _rows(cursor, "SELECT count(*) FROM (SELECT FROM audit_entry LIMIT 1) one")
+        [[entries]] = _fetch_rows(
+            cursor, "SELECT count(*) FROM (SELECT FROM audit_entry LIMIT 1) one"
+        )
         return {"audit_entries": {(): float(entries)}, "audit_head_ok": {(): float(not entries)}}
     entries, entry, digest, seal = rows[0]
-    told = heads.Told(entries, entry, digest)
+    database_head = heads.Told(entries, entry, digest)
     try:
-        kept = heads.kept()
-        ok = heads.is_sealed(told, seal) and all(
-            _in_log(cursor, one) for one in (told, kept) if one is not None
+        file_head = heads.kept()
+        ok = heads.is_sealed(database_head, seal) and all(
+            _in_log(cursor, head) for head in (database_head, file_head) if head is not None
         )
     except heads.Unreadable:
         ok = False
     return {"audit_entries": {(): float(entries)}, "audit_head_ok": {(): float(ok)}}
 
 
-def _in_log(cursor: Any, told: heads.Told) -> bool:
-    found = "SELECT count(*) FROM audit_entry WHERE id = %s AND digest = %s"
-    return not told.entries or bool(_rows(cursor, found, [told.entry, told.digest])[0][0])
+def _in_log(cursor: Any, head: heads.Told) -> bool:
+    query = "SELECT count(*) FROM audit_entry WHERE id = %s AND digest = %s"
+    return not head.entries or bool(_fetch_rows(cursor, query, [head.entry, head.digest])[0][0])

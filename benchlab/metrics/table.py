@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 
-from benchlab.workers.tally import BOUNDS, INFINITE, SUM, Series
+from benchlab.workers.process_counters import BOUNDS, INFINITE, SUM, Series
 
 # by the labels' values
 Samples = dict[tuple[str, ...], float]
@@ -25,7 +25,7 @@ class Metric:
     """`name` without the prefix. A counter's ends with _total, and a histogram has it in seconds."""
 
     name: str
-    says: str
+    description: str
     labels: tuple[str, ...] = ()
 
     @property
@@ -38,9 +38,11 @@ class Metric:
         """As the library prints it. Of a histogram the last label is the bucket's bound, or SUM."""
         name = PREFIX + self.name
         if self.kind == "histogram":
-            return _histogram(HistogramMetricFamily(name, self.says, labels=self.labels), samples)
+            return _histogram(
+                HistogramMetricFamily(name, self.description, labels=self.labels), samples
+            )
         make = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
-        family = make(name, self.says, labels=self.labels)
+        family = make(name, self.description, labels=self.labels)
         for labels, value in sorted(samples.items()):
             family.add_metric(labels, value)
         return family
@@ -148,17 +150,17 @@ OWN = (
 METRICS = (*COUNTED, *HISTOGRAMS, *BROKER, *DATABASE, *MACHINE, *OWN)
 
 
-def counted(counts: dict[Series, float]) -> dict[str, Samples]:
+def samples_by_metric(counts: dict[Series, float]) -> dict[str, Samples]:
     """By metric. What is not in the table, or has other labels, is of another version and left out."""
-    parts = {one.name: len(one.labels) for one in COUNTED}
-    parts |= {one.name: len(one.labels) + 1 for one in HISTOGRAMS}
-    found: dict[str, Samples] = {name: {} for name in parts}
+    parts = {metric.name: len(metric.labels) for metric in COUNTED}
+    parts |= {metric.name: len(metric.labels) + 1 for metric in HISTOGRAMS}
+    samples: dict[str, Samples] = {name: {} for name in parts}
     for (name, *labels), value in counts.items():
         if parts.get(name) == len(labels):
-            found[name][tuple(labels)] = value
-    return found
+            samples[name][tuple(labels)] = value
+    return samples
 
 
 def families(read: dict[str, Samples]) -> Iterable[Family]:
     """In the table's order; a metric that was not read is not printed."""
-    return [one.family(read[one.name]) for one in METRICS if one.name in read]
+    return [metric.family(read[metric.name]) for metric in METRICS if metric.name in read]

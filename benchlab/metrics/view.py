@@ -3,7 +3,7 @@
 
 For whoever has the token BENCHLAB_METRICS_TOKEN, or an API token of a site admin that is not limited, as
 `Authorization: Bearer ...`. What comes from PostgreSQL and Valkey is read when asked; what only a process knows it
-counts itself (benchlab/workers/tally.py). A part that cannot be read is left out, and scrape_ok says which.
+counts itself (benchlab/workers/process_counters.py). A part that cannot be read is left out, and scrape_ok says which.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     """401 without such a token; 404 where none is set and nobody's is shown; 503 while no token can be looked up."""
     try:
         if not (_has_the_token(request) or _is_site_admins(request)):
-            return _refused()
+            return _unauthorized_response()
     except AWAY as error:
         log.warning("metrics: an API token cannot be looked up: %s", error)
         answer = HttpResponse(NO_DATABASE, status=503, content_type="text/plain")
@@ -62,11 +62,11 @@ def metrics(request: HttpRequest) -> HttpResponse:
         return answer
     encode, content_type = choose_encoder(request.headers.get("Accept", ""))
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(Read())
+    registry.register(MetricsCollector())
     return HttpResponse(encode(registry), content_type=content_type)
 
 
-def _refused() -> HttpResponse:
+def _unauthorized_response() -> HttpResponse:
     if not settings.BENCHLAB_METRICS_TOKEN:
         return HttpResponse(OFF, status=404, content_type="text/plain")
     answer = HttpResponse(NEEDS, status=401, content_type="text/plain")
@@ -76,38 +76,38 @@ def _refused() -> HttpResponse:
 
 def _has_the_token(request: HttpRequest) -> bool:
     """Compared in a time that says nothing of it."""
-    word, _, shown = request.headers.get("Authorization", "").partition(" ")
-    wanted = settings.BENCHLAB_METRICS_TOKEN
-    same = hmac.compare_digest(shown.strip().encode(), wanted.encode())
-    return bool(wanted) and word.lower() == "bearer" and same
+    word, _, token = request.headers.get("Authorization", "").partition(" ")
+    expected = settings.BENCHLAB_METRICS_TOKEN
+    same = hmac.compare_digest(token.strip().encode(), expected.encode())
+    return bool(expected) and word.lower() == "bearer" and same
 
 
 def _is_site_admins(request: HttpRequest) -> bool:
     try:
-        found = TokenAuthentication().authenticate(Request(request))
-        if found is None:
+        user_and_token = TokenAuthentication().authenticate(Request(request))
+        if user_and_token is None:
             return False
-        admit(found[0], SITE_ADMIN)
+        admit(user_and_token[0], SITE_ADMIN)
     except (AuthenticationFailed, PermissionDenied):
         return False
     return True
 
 
-class Read:
+class MetricsCollector:
     """A collector as the library wants it, which reads all anew."""
 
     def collect(self) -> Iterable[Family]:
         read: dict[str, Samples] = {"info": {(benchlab.__version__,): 1.0}}
         ok, took = Samples(), Samples()
         parts: dict[str, Callable[[], dict[str, Samples]]] = {
-            "broker": broker.read,
-            "database": database.read,
-            "machine": _machine,
+            "broker": broker.read_broker,
+            "database": database.read_database,
+            "machine": _state_directory_samples,
         }
-        for name, ask in parts.items():
+        for name, read_part in parts.items():
             begun = time.perf_counter()
             try:
-                read |= ask()
+                read |= read_part()
                 ok[name,] = 1.0
             except AWAY as error:
                 log.warning("metrics without the %s: %s", name, error)
@@ -116,7 +116,7 @@ class Read:
         return families({**read, "scrape_ok": ok, "scrape_seconds": took})
 
 
-def _machine() -> dict[str, Samples]:
+def _state_directory_samples() -> dict[str, Samples]:
     path = state_from_environment().path
     if not path.exists():
         return {"state_free_bytes": {}, "state_size_bytes": {}}

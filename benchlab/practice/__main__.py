@@ -78,7 +78,7 @@ def _act(wish: argparse.Namespace) -> None:
     elif wish.command == "sweep":
         print("\n".join(sweep_leftovers()))
     elif wish.command == "start":
-        _show(_start(wish))
+        _show(_start_host(wish))
     elif wish.command == "ssh":
         host = open_host(wish.name)
         argv = ssh_argv(host.port, host.key_path, "root", ())
@@ -87,7 +87,7 @@ def _act(wish: argparse.Namespace) -> None:
         _DOES[wish.command](open_host(wish.name))
 
 
-def _start(wish: argparse.Namespace) -> PracticeHost:
+def _start_host(wish: argparse.Namespace) -> PracticeHost:
     host: PracticeHost = QemuHost(wish.name) if wish.zfs else UmlHost(wish.name)
     if host.exists:
         host = open_host(wish.name)

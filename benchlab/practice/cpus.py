@@ -21,7 +21,7 @@ def bound() -> Iterator[int]:
     before = os.sched_getaffinity(0)
     # Two hosts that boot at once would choose the same
     with locked(cache_root() / "practice" / "cpus.lock"):
-        cpu = quietest(before, _running())
+        cpu = quietest(before, _pinned_cpus())
         os.sched_setaffinity(0, {cpu})
         try:
             yield cpu
@@ -35,7 +35,7 @@ def quietest(allowed: set[int], running: Iterator[set[int]]) -> int:
     return min(sorted(allowed), key=lambda cpu: hosts[cpu])
 
 
-def _running() -> Iterator[set[int]]:
+def _pinned_cpus() -> Iterator[set[int]]:
     for record in every_host():
         if record.kernel and record.kernel.alive:
             with suppress(ProcessLookupError):

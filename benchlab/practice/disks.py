@@ -58,7 +58,7 @@ class SlowDisk:
         if self.delay_ms < 0 or self.threads < 1:
             raise PracticeError(f"a slow disk needs delay_ms >= 0 and threads >= 1: {self}")
 
-    def line(self, index: int) -> str:
+    def guest_config_line(self, index: int) -> str:
         """Its line in the guest's /etc/practice/slow-disks, which `slow-disk` there reads."""
         store = f"{self.size_mb}M" if self.store == "memory" else f"/var/lib/slow-{index}.img"
         size, delay = f"{self.size_mb}M", f"{self.delay_ms}ms"
@@ -76,7 +76,7 @@ def make_slow(ssh: Ssh, disks: Sequence[SlowDisk]) -> None:
     """In the guest, for this boot and every later one; raises PracticeError."""
     if not disks:
         return
-    lines = "".join(disk.line(index) for index, disk in enumerate(disks))
+    lines = "".join(disk.guest_config_line(index) for index, disk in enumerate(disks))
     ssh("tee", "/etc/practice/slow-disks", stdin=lines)
     ssh("systemctl", "enable", *_units(disks))
     ssh("sync")

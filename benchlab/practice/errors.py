@@ -13,10 +13,12 @@ class PracticeError(Exception):
     """A practice host cannot be built, started or reached; the message says what to do."""
 
 
-def run(argv: Sequence[str], *, timeout: float = 60, env: Mapping[str, str] | None = None) -> str:
+def run_command(
+    argv: Sequence[str], *, timeout: float = 60, env: Mapping[str, str] | None = None
+) -> str:
     """Standard output of a command; PracticeError with its last words when it fails."""
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             list(argv),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -29,7 +31,9 @@ def run(argv: Sequence[str], *, timeout: float = 60, env: Mapping[str, str] | No
         raise PracticeError(f"{argv[0]} is not installed on this machine") from error
     except subprocess.TimeoutExpired as error:
         raise PracticeError(f"{' '.join(argv)} took longer than {timeout:.0f} s") from error
-    if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines()[-5:]
-        raise PracticeError(f"{' '.join(argv)} ended with {done.returncode}: " + " / ".join(said))
-    return done.stdout
+    if completed.returncode:
+        last_lines = (completed.stderr or completed.stdout).strip().splitlines()[-5:]
+        raise PracticeError(
+            f"{' '.join(argv)} ended with {completed.returncode}: " + " / ".join(last_lines)
+        )
+    return completed.stdout

@@ -44,12 +44,12 @@ def open_host(name: str) -> PracticeHost:
 
 def list_hosts() -> list[PracticeHost]:
     """Every host that exists in this installation, running or powered off, by name."""
-    found: list[PracticeHost] = []
-    for name in sorted(_names()):
+    hosts: list[PracticeHost] = []
+    for name in sorted(_host_names()):
         # another process has stopped it since
         with suppress(PracticeError):
-            found.append(open_host(name))
-    return found
+            hosts.append(open_host(name))
+    return hosts
 
 
 def sweep_leftovers() -> list[str]:
@@ -67,7 +67,7 @@ def sweep_leftovers() -> list[str]:
     return swept
 
 
-def _names() -> Iterator[str]:
+def _host_names() -> Iterator[str]:
     if not hosts_dir().is_dir():
         return
     for directory in hosts_dir().iterdir():

@@ -56,7 +56,7 @@ async def _dial(
     return None
 
 
-async def _serve(listener: socket.socket, address: str, port: int) -> None:
+async def _forward_connections(listener: socket.socket, address: str, port: int) -> None:
     async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.closing(writer):
             guest = await _dial(reader, address, port)
@@ -74,7 +74,7 @@ def main() -> None:
     number, namespace, address, port = sys.argv[1:]
     listener = socket.socket(fileno=int(number))
     enter_namespace(namespace)
-    asyncio.run(_serve(listener, address, int(port)))
+    asyncio.run(_forward_connections(listener, address, int(port)))
 
 
 if __name__ == "__main__":

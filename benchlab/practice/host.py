@@ -33,7 +33,7 @@ from benchlab.practice.network import Network
 from benchlab.practice.paths import hosts_dir, images_dir
 from benchlab.practice.process import ProcessId, spawn
 from benchlab.practice.record import HostRecord
-from benchlab.practice.ssh import hang_up, shared
+from benchlab.practice.ssh import hang_up, shared_ssh_argv
 from benchlab.practice.store import Image
 
 log = logging.getLogger(__name__)
@@ -101,7 +101,7 @@ class PracticeHost(ABC):
     @property
     def key_path(self) -> Path:
         """The private key of root, lab (passwordless sudo) and nosudo."""
-        return self._image().key
+        return self._image().ssh_key
 
     @property
     def console(self) -> Path:
@@ -124,22 +124,22 @@ class PracticeHost(ABC):
         """
         if len(disks) > MOST_DISKS or len(slow_disks) > MOST_SLOW_DISKS:
             raise PracticeError(f"at most {MOST_DISKS} disks and {MOST_SLOW_DISKS} slow disks")
-        self._check(disks)
+        self._check_disks(disks)
         image = self._ensure_image(progress)
         with locked(self._lock_file):
             if self.exists:
                 raise PracticeError(f"host {self.name} exists already: restart it, or stop it")
-            self._clear()
+            self._remove_directory()
             self.directory.mkdir(parents=True)
             try:
                 memory_mb = memory_mb or self.memory_mb
-                self._create(image, tuple(disks), tuple(slow_disks), memory_mb, port, owned)
+                self._create_record(image, tuple(disks), tuple(slow_disks), memory_mb, port, owned)
                 progress(f"booting {self.name}")
                 self._boot()
                 make_slow(self.ssh, self.record.slow_disks)
             except BaseException as error:
                 self._explain(error)
-                self._clear()
+                self._remove_directory()
                 self._lock_file.unlink(missing_ok=True)
                 raise
         return self
@@ -161,7 +161,7 @@ class PracticeHost(ABC):
     def stop(self) -> None:
         """End the host and remove everything of it; safe to call twice."""
         with locked(self._lock_file):
-            self._clear()
+            self._remove_directory()
             self._lock_file.unlink(missing_ok=True)
 
     def cut(self) -> None:
@@ -186,23 +186,23 @@ class PracticeHost(ABC):
 
         For tests and for making disks: the product reaches hosts by agents/ssh/shell.py.
         """
-        done = subprocess.run(
-            shared(self.directory, self.port, self.key_path, user, argv),
+        completed = subprocess.run(
+            shared_ssh_argv(self.directory, self.port, self.key_path, user, argv),
             input=stdin,
             capture_output=True,
             text=True,
             timeout=timeout,
             check=False,
         )
-        if check and done.returncode:
+        if check and completed.returncode:
             raise PracticeError(
-                f"{self.name}: {' '.join(argv)} ended with {done.returncode}: "
-                + (done.stderr or done.stdout).strip()
+                f"{self.name}: {' '.join(argv)} ended with {completed.returncode}: "
+                + (completed.stderr or completed.stdout).strip()
             )
-        return done
+        return completed
 
     @abstractmethod
-    def _check(self, disks: Sequence[DiskSpec]) -> None:
+    def _check_disks(self, disks: Sequence[DiskSpec]) -> None:
         """PracticeError naming a disk that this kind of host cannot have."""
 
     @abstractmethod
@@ -228,7 +228,7 @@ class PracticeHost(ABC):
     def _lock_file(self) -> Path:
         return hosts_dir() / f"{self.name}.lock"
 
-    def _create(
+    def _create_record(
         self,
         image: Image,
         disks: tuple[DiskSpec, ...],
@@ -237,19 +237,19 @@ class PracticeHost(ABC):
         port: int,
         owned: bool,
     ) -> None:
-        owner = ProcessId.of(os.getpid()) if owned else None
+        owner = ProcessId.of_pid(os.getpid()) if owned else None
         machine_id = uuid.uuid4().hex
-        made = HostRecord(
+        record = HostRecord(
             self.kind, port, memory_mb, image.name, machine_id, disks, slow_disks, owner
         )
-        made.save(self.directory)
+        record.save(self.directory)
         for index, disk in enumerate(disks, start=1):
             with self._disk_file(index).open("wb") as handle:
                 handle.truncate(disk.size_mb << 20)
         self._make_root(image)
         self.network.up()
         forward, chosen = self.network.forward(port, self.directory / "forward.log")
-        replace(made, port=chosen, forward=forward).save(self.directory)
+        replace(record, port=chosen, forward=forward).save(self.directory)
 
     def _disk_file(self, index: int) -> Path:
         return self.directory / f"disk{index}.img"
@@ -274,8 +274,10 @@ class PracticeHost(ABC):
         deadline = time.monotonic() + self.boot_s
         while time.monotonic() < deadline:
             if not kernel.alive:
-                said = self._last_words()
-                raise PracticeError(f"the kernel of {self.name} ended while it booted: {said}")
+                last_words = self._last_words()
+                raise PracticeError(
+                    f"the kernel of {self.name} ended while it booted: {last_words}"
+                )
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as link:
                 # each try costs the guest a process
                 link.settimeout(10)
@@ -296,7 +298,7 @@ class PracticeHost(ABC):
         # The kernel's pid file would be taken for a running machine's by the next boot.
         shutil.rmtree(self.directory / "uml", ignore_errors=True)
 
-    def _clear(self) -> None:
+    def _remove_directory(self) -> None:
         if record := HostRecord.load(self.directory):
             for process in (record.kernel, record.forward):
                 if process:

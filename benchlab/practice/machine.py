@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from benchlab.practice.errors import PracticeError, run
+from benchlab.practice.errors import PracticeError, run_command
 
 KERNEL = "linux.uml"
 """User Mode Linux as Debian installs it; plain `linux` may be another program."""
@@ -41,8 +41,8 @@ def cpu_mhz(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
         lines = cpuinfo.read_text().splitlines()
     except OSError:
         return ""
-    said = (line.partition(":")[2].strip() for line in lines if line.startswith("cpu MHz"))
-    return next(said, "")
+    frequencies = (line.partition(":")[2].strip() for line in lines if line.startswith("cpu MHz"))
+    return next(frequencies, "")
 
 
 UML_TOOLS = {
@@ -92,31 +92,33 @@ def require_tools(progress: Progress, tools: Tools = UML_TOOLS) -> None:
     apt = ("apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=300")
     install = (*apt, "install", "--no-install-recommends", *packages)
     try:
-        run(install, timeout=600, env=environment)
+        run_command(install, timeout=600, env=environment)
     except PracticeError:
-        run((*apt, "update"), timeout=300, env=environment)
-        run(install, timeout=600, env=environment)
+        run_command((*apt, "update"), timeout=300, env=environment)
+        run_command(install, timeout=600, env=environment)
     if still := missing_packages(tools):
         raise PracticeError(f"apt installed, but these are still missing: {' '.join(still)}")
 
 
 def mirror() -> str:
     """The Debian mirror that this machine's own apt uses."""
-    lines = run(("apt-get", "indextargets", "--format", "$(ORIGIN) $(COMPONENT) $(REPO_URI)"))
+    lines = run_command(
+        ("apt-get", "indextargets", "--format", "$(ORIGIN) $(COMPONENT) $(REPO_URI)")
+    )
     for line in lines.splitlines():
         words = line.split()
         # Security and debug archives hold no whole release.
-        if words[:2] == ["Debian", "main"] and len(words) > 2 and _whole(words[2]):
+        if words[:2] == ["Debian", "main"] and len(words) > 2 and _is_complete_uri(words[2]):
             return words[2]
     raise PracticeError("apt knows no Debian mirror here: run `apt-get update`, then try again")
 
 
 def kernel_version() -> str:
     """The User Mode Linux kernel's release, which is also the name of its modules' directory."""
-    return run((KERNEL, "--version")).strip()
+    return run_command((KERNEL, "--version")).strip()
 
 
-def _whole(uri: str) -> bool:
+def _is_complete_uri(uri: str) -> bool:
     return "debian-security" not in uri and "debian-debug" not in uri
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchlab.practice import forward
-from benchlab.practice.errors import PracticeError, run
+from benchlab.practice.errors import PracticeError, run_command
 from benchlab.practice.process import ProcessId, inside, spawn
 
 GUEST_ADDRESS = "10.77.0.2"
@@ -25,12 +25,12 @@ class Network:
     name: str
 
     @property
-    def path(self) -> Path:
+    def socket_path(self) -> Path:
         return Path("/run/netns") / self.name
 
     def up(self) -> None:
         """Make the namespace and its tap device."""
-        run(("ip", "netns", "add", self.name))
+        run_command(("ip", "netns", "add", self.name))
         self._ip("link", "set", "lo", "up")
         self._ip("tuntap", "add", "dev", TAP, "mode", "tap")
         self._ip("link", "set", TAP, "up")
@@ -49,7 +49,7 @@ class Network:
 
     def _ip(self, *argv: str) -> str:
         # Not `ip -n`: it remounts /sys, and cannot where the root is a plain directory (a chroot).
-        return run(("nsenter", f"--net={self.path}", "ip", *argv))
+        return run_command(("nsenter", f"--net={self.socket_path}", "ip", *argv))
 
     def _connected(self) -> bool:
         return _OUR_ADDRESS in self._ip("-4", "addr", "show", "dev", TAP).split()
@@ -57,10 +57,10 @@ class Network:
     def down(self) -> None:
         """End whatever still runs in the namespace and remove it; safe to call twice."""
         with contextlib.suppress(FileNotFoundError):
-            for process in inside(self.path):
+            for process in inside(self.socket_path):
                 process.kill()
-        if self.path.exists():
-            run(("ip", "netns", "del", self.name))
+        if self.socket_path.exists():
+            run_command(("ip", "netns", "del", self.name))
 
     def forward(self, port: int, log: Path) -> tuple[ProcessId, int]:
         """Lead 127.0.0.1:port to the guest's sshd; 0 takes any free port. The process, the port."""
@@ -74,6 +74,6 @@ class Network:
             number = listener.fileno()
             argv = (
                 *(sys.executable, "-I", str(Path(forward.__file__))),
-                *(str(number), str(self.path), GUEST_ADDRESS, "22"),
+                *(str(number), str(self.socket_path), GUEST_ADDRESS, "22"),
             )
-            return spawn(argv, log, keep=(number,)), listener.getsockname()[1]
+            return spawn(argv, log, inherited_fds=(number,)), listener.getsockname()[1]

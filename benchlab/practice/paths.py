@@ -48,14 +48,14 @@ def common_dir() -> Path:
 
 def every_hosts_dir() -> list[Path]:
     """Of all installations, this one's first: what they share (images, CPUs) must know all hosts."""
-    found = [hosts_dir(), common_dir()]
+    directories = [hosts_dir(), common_dir()]
     if common_dir().is_dir():
-        found += [
-            one
-            for one in sorted(common_dir().iterdir())
-            if one.is_dir() and not HostRecord.load(one)
+        directories += [
+            directory
+            for directory in sorted(common_dir().iterdir())
+            if directory.is_dir() and not HostRecord.load(directory)
         ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(directories))
 
 
 def every_host() -> Iterator[HostRecord]:

@@ -21,7 +21,7 @@ class ProcessId:
     boot: str
 
     @classmethod
-    def of(cls, pid: int) -> "ProcessId | None":
+    def of_pid(cls, pid: int) -> "ProcessId | None":
         """Process that has this pid now; None when there is none, or only a zombie."""
         try:
             # The command's name may hold spaces and brackets: fields count from its end.
@@ -35,7 +35,7 @@ class ProcessId:
     @property
     def alive(self) -> bool:
         """True while this very process runs."""
-        return ProcessId.of(self.pid) == self
+        return ProcessId.of_pid(self.pid) == self
 
     def kill(self) -> None:
         """End the process, with its group if it leads one; does nothing when it has ended."""
@@ -54,14 +54,14 @@ class ProcessId:
         """
         deadline = time.monotonic() + timeout
         while True:
-            if ProcessId.of(self.pid) not in (None, self):
+            if ProcessId.of_pid(self.pid) not in (None, self):
                 # somebody else has its number now
                 return
             try:
-                gone = os.waitpid(self.pid, os.WNOHANG)[0] == self.pid
+                ended = os.waitpid(self.pid, os.WNOHANG)[0] == self.pid
             except ChildProcessError:
-                gone = not self.alive and not _threads(self.pid)
-            if gone:
+                ended = not self.alive and not _threads(self.pid)
+            if ended:
                 return
             if time.monotonic() > deadline:
                 raise PracticeError(f"process {self.pid} does not end, even killed")
@@ -77,7 +77,7 @@ def _threads(pid: int) -> int:
     return running
 
 
-def spawn(argv: Sequence[str], log: Path, *, keep: Sequence[int] = ()) -> ProcessId:
+def spawn(argv: Sequence[str], log: Path, *, inherited_fds: Sequence[int] = ()) -> ProcessId:
     """Start a command in a session of its own, output to `log`; it outlives this process.
 
     `keep` are file descriptors that it inherits under the same numbers.
@@ -90,7 +90,7 @@ def spawn(argv: Sequence[str], log: Path, *, keep: Sequence[int] = ()) -> Proces
         (os.POSIX_SPAWN_DUP2, output, 1),
         (os.POSIX_SPAWN_DUP2, output, 2),
     ]
-    for descriptor in keep:
+    for descriptor in inherited_fds:
         os.set_inheritable(descriptor, True)
     try:
         pid = os.posix_spawnp(
@@ -101,7 +101,7 @@ def spawn(argv: Sequence[str], log: Path, *, keep: Sequence[int] = ()) -> Proces
     finally:
         os.close(output)
         os.close(nothing)
-    started = ProcessId.of(pid)
+    started = ProcessId.of_pid(pid)
     if started is None:
         raise PracticeError(f"{argv[0]} ended at once: see {log}")
     return started
@@ -109,17 +109,17 @@ def spawn(argv: Sequence[str], log: Path, *, keep: Sequence[int] = ()) -> Proces
 
 def inside(namespace: Path) -> list[ProcessId]:
     """Every process whose network namespace is the one mounted at `namespace`."""
-    wanted = namespace.stat().st_ino
-    found = []
+    inode = namespace.stat().st_ino
+    processes = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         with contextlib.suppress(OSError):
-            if (entry / "ns/net").stat().st_ino == wanted and (
-                one := ProcessId.of(int(entry.name))
+            if (entry / "ns/net").stat().st_ino == inode and (
+                process := ProcessId.of_pid(int(entry.name))
             ):
-                found.append(one)
-    return found
+                processes.append(process)
+    return processes
 
 
 def _boot() -> str:

@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Sequence
 
 from benchlab.practice.disks import DiskSpec
-from benchlab.practice.errors import run
+from benchlab.practice.errors import run_command
 from benchlab.practice.host import PracticeHost
 from benchlab.practice.machine import QEMU, Progress
 from benchlab.practice.network import TAP
@@ -23,7 +23,7 @@ class QemuHost(PracticeHost):
     one_cpu = False
     memory_mb = 2048
 
-    def _check(self, disks: Sequence[DiskSpec]) -> None:
+    def _check_disks(self, disks: Sequence[DiskSpec]) -> None:
         """Every disk will do."""
 
     def _ensure_image(self, progress: Progress) -> Image:
@@ -31,7 +31,7 @@ class QemuHost(PracticeHost):
 
     def _make_root(self, image: Image) -> None:
         create = ("qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(image.root))
-        run((*create, str(self.directory / "root.qcow2")))
+        run_command((*create, str(self.directory / "root.qcow2")))
 
     def _kernel_argv(self) -> tuple[str, ...]:
         record = self.record
@@ -42,7 +42,13 @@ class QemuHost(PracticeHost):
             f"systemd.hostname={self.name} systemd.machine_id={record.machine_id}"
         )
         return (
-            *("nsenter", f"--net={self.network.path}", QEMU, "-nodefaults", "-no-user-config"),
+            *(
+                "nsenter",
+                f"--net={self.network.socket_path}",
+                QEMU,
+                "-nodefaults",
+                "-no-user-config",
+            ),
             *("-M", "q35", "-cpu", "max", "-accel", "tcg,thread=multi,tb-size=512", "-smp", "2"),
             *("-m", str(record.memory_mb), "-display", "none", "-serial", "stdio"),
             # A reboot in the guest powers it off, and `restart` powers it on: as the other kind.
@@ -60,15 +66,20 @@ class QemuHost(PracticeHost):
 
     def _root_arguments(self) -> tuple[str, ...]:
         file = f"file={self.directory}/root.qcow2,format=qcow2"
-        return ("-drive", f"{file},if=none,id=root,cache=unsafe", "-device", _device("root"))
+        return (
+            "-drive",
+            f"{file},if=none,id=root,cache=unsafe",
+            "-device",
+            _drive_arguments("root"),
+        )
 
     def _disk(self, index: int, disk: DiskSpec) -> Iterator[str]:
         # `unsafe` only spares this machine's own disk: what reached QEMU outlives QEMU.
         drive = f"file={self._disk_file(index)},format=raw,if=none,id=disk{index},cache=unsafe"
         cap = f",throttling.iops-total={disk.iops}" if disk.iops else ""
         yield from ("-drive", drive + ",discard=unmap" + cap)
-        yield from ("-device", _device(f"disk{index}", disk.serial))
+        yield from ("-device", _drive_arguments(f"disk{index}", disk.serial))
 
 
-def _device(drive: str, serial: str | None = None) -> str:
+def _drive_arguments(drive: str, serial: str | None = None) -> str:
     return f"virtio-blk-pci,drive={drive}" + (f",serial={serial}" if serial else "")

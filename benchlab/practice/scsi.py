@@ -18,8 +18,8 @@ def add_scsi_disks(host: PracticeHost, count: int = 2, size_mb: int = 96) -> lis
         *(f"dev_size_mb={size_mb}", "delay=0", "removable=0"),
     )
     host.ssh("udevadm", "settle")
-    shown = host.ssh("lsblk", "--nodeps", "--noheadings", "--output", "NAME,MODEL").stdout
-    names = [line.split()[0] for line in shown.splitlines() if line.split()[1:] == ["scsi_debug"]]
+    listing = host.ssh("lsblk", "--nodeps", "--noheadings", "--output", "NAME,MODEL").stdout
+    names = [line.split()[0] for line in listing.splitlines() if line.split()[1:] == ["scsi_debug"]]
     if len(names) != count:
         raise PracticeError(f"{host.name}: scsi_debug made {len(names)} disks, not {count}")
     return names

@@ -10,7 +10,9 @@ from pathlib import Path
 _LONGEST = 80
 
 
-def shared(directory: Path, port: int, key: Path, user: str, argv: Sequence[str]) -> list[str]:
+def shared_ssh_argv(
+    directory: Path, port: int, key: Path, user: str, argv: Sequence[str]
+) -> list[str]:
     """`ssh_argv` over one connection for all commands of a user; a new one takes such a host a second.
 
     The connection ends a minute after its last command, by `hang_up`, or with the host.

@@ -30,7 +30,7 @@ class Image:
         return self.directory / "root.img"
 
     @property
-    def key(self) -> Path:
+    def ssh_key(self) -> Path:
         return self.directory / "key"
 
 
@@ -41,7 +41,7 @@ def ensure(name: str, room_mb: int, fill: Callable[[Path], None], progress: Prog
         images_dir().mkdir(parents=True, exist_ok=True)
         with _only_builder(images_dir() / f"{name}.lock", progress):
             if not directory.exists():
-                _build(directory, room_mb, fill)
+                _build_image(directory, room_mb, fill)
                 progress(f"ready: {directory}")
     (directory / "used").touch()
     return directory
@@ -58,7 +58,7 @@ def _only_builder(lock: Path, progress: Progress) -> Iterator[None]:
         yield
 
 
-def _build(directory: Path, room_mb: int, fill: Callable[[Path], None]) -> None:
+def _build_image(directory: Path, room_mb: int, fill: Callable[[Path], None]) -> None:
     free_mb = shutil.disk_usage(images_dir()).free >> 20
     if free_mb < room_mb:
         raise PracticeError(
@@ -80,11 +80,11 @@ def _build(directory: Path, room_mb: int, fill: Callable[[Path], None]) -> None:
 
 def _forget_old(name: str) -> None:
     """Remove what interrupted builds left, and images that nobody has used for a while."""
-    for left in images_dir().glob(".building-*"):
+    for leftover in images_dir().glob(".building-*"):
         # We hold this image's lock, so nobody builds it now; no build takes a day.
-        ours = left.name.startswith(f".building-{name}-")
-        if ours or _idle_days(left) > 1:
-            _remove_tree(left)
+        ours = leftover.name.startswith(f".building-{name}-")
+        if ours or _idle_days(leftover) > 1:
+            _remove_tree(leftover)
     in_use = {record.image for record in every_host()}
     for other in images_dir().glob("*/used"):
         if _idle_days(other) > _KEPT_DAYS and other.parent.name not in in_use:

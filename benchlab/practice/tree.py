@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchlab.practice.errors import run
+from benchlab.practice.errors import run_command
 from benchlab.practice.machine import mirror
 from benchlab.practice.recipe import (
     ENABLED,
@@ -30,7 +30,7 @@ def unpack(
     """Fill an empty `tree` with Debian packages and what they depend on."""
     # Without documentation the image is a third smaller; copyright files stay.
     excludes = [f"--dpkgopt=path-exclude={pattern}" for pattern in UNWANTED_PATHS]
-    run(
+    run_command(
         (
             *("mmdebstrap", "--quiet", f"--variant={variant}", "--mode=root"),
             *("--format=directory", *excludes),
@@ -64,14 +64,16 @@ def furnish(
         (tree / stamp).touch()
     _set_units(tree, (*MASKED, *masked), {**ENABLED, **(enabled or {})})
     for login in LOGINS:
-        run(("chroot", str(tree), "useradd", "-m", "-s", "/bin/bash", login))
+        run_command(("chroot", str(tree), "useradd", "-m", "-s", "/bin/bash", login))
     for home in ("root", *(f"home/{login}" for login in LOGINS)):
         _authorize(tree / home, public_key)
 
 
 def make_key(work: Path) -> str:
     """Make the key pair of the guest's users, work/key; the public half."""
-    run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "practice", "-f", f"{work}/key"))
+    run_command(
+        ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "practice", "-f", f"{work}/key")
+    )
     return (work / "key.pub").read_text()
 
 
@@ -79,7 +81,7 @@ def write_root(tree: Path, root: Path) -> None:
     """Turn the tree into a file system in the file `root`, and remove it."""
     with root.open("wb") as handle:
         handle.truncate(SIZE_MB << 20)
-    run(
+    run_command(
         ("mkfs.ext4", "-q", "-F", "-L", "practice", "-N", "262144", "-d", str(tree), str(root)),
         timeout=300,
     )

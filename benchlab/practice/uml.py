@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchlab.practice.disks import DiskSpec
-from benchlab.practice.errors import PracticeError, run
+from benchlab.practice.errors import PracticeError, run_command
 from benchlab.practice.host import PracticeHost
 from benchlab.practice.image import ensure_image
 from benchlab.practice.machine import COMPILER, KERNEL, Progress, cpu_mhz, wide_registers
@@ -25,7 +25,7 @@ class UmlHost(PracticeHost):
     one_cpu = True
     memory_mb = 768
 
-    def _check(self, disks: Sequence[DiskSpec]) -> None:
+    def _check_disks(self, disks: Sequence[DiskSpec]) -> None:
         if capped := [disk for disk in disks if disk.iops]:
             raise PracticeError(
                 f"User Mode Linux cannot cap a disk's IOPS: {capped[0]}; use a SlowDisk or QemuHost"
@@ -41,7 +41,7 @@ class UmlHost(PracticeHost):
         record, image = self.record, self._image()
         disks = (self._disk_argument(index, disk) for index, disk in enumerate(record.disks, 1))
         return (
-            *("nsenter", f"--net={self.network.path}", *preloaded(), KERNEL),
+            *("nsenter", f"--net={self.network.socket_path}", *preloaded(), KERNEL),
             *(f"mem={record.memory_mb}M", f"uml_dir={self.directory}/", "umid=uml"),
             f"ubd0={self.directory}/root.cow,{image.root}",
             *disks,
@@ -72,7 +72,7 @@ def preloaded(progress: Progress = lambda _: None) -> tuple[str, ...]:
     def fill(work: Path) -> None:
         # Without libc6-dev: what it calls is in every process of the C library.
         how = ("-O2", "-shared", "-fPIC", "-nostdlib", "-fno-builtin")
-        run((COMPILER, *how, "-o", str(work / "xstate.so"), str(_SHIM)))
+        run_command((COMPILER, *how, "-o", str(work / "xstate.so"), str(_SHIM)))
 
     name = f"xstate-{hashlib.sha256(_SHIM.read_bytes()).hexdigest()[:12]}"
     return ("env", f"LD_PRELOAD={ensure(name, _SHIM_MB, fill, progress) / 'xstate.so'}")

@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchlab.practice.errors import PracticeError, run
+from benchlab.practice.errors import PracticeError, run_command
 from benchlab.practice.machine import Progress
 from benchlab.practice.recipe import SUITE, recipe_id
 from benchlab.practice.store import ensure
@@ -56,7 +56,7 @@ def ensure_zfs_kernel(progress: Progress = print) -> ZfsKernel:
         progress("downloading Debian's kernel and OpenZFS (about half a minute)")
         unpack(tree, _PACKAGES, components="main contrib", variant="extract")
         _compile(tree, progress)
-        _keep(tree, work)
+        _move_kernel_files(tree, work)
         shutil.rmtree(tree)
 
     name = kernel_id()
@@ -72,7 +72,7 @@ def _compile(tree: Path, progress: Progress) -> None:
     shutil.copytree(_SCRIPTS, tree, dirs_exist_ok=True)
     for place in ("proc", "sys"):
         (tree / place).mkdir(exist_ok=True)
-    release = _release(tree)
+    release = _kernel_release(tree)
     progress(f"compiling OpenZFS for Linux {release} (two to four minutes)")
     _inside(tree, "/compile", release)
     modules = tree / "lib/modules" / release / "kernel"
@@ -82,22 +82,22 @@ def _compile(tree: Path, progress: Progress) -> None:
     _inside(tree, "/pack", release)
 
 
-def _release(tree: Path) -> str:
-    found = sorted(path.name for path in (tree / "lib/modules").iterdir())
-    if len(found) != 1:
-        raise PracticeError(f"expected one kernel in Debian {SUITE}, found {found}")
-    return found[0]
+def _kernel_release(tree: Path) -> str:
+    releases = sorted(path.name for path in (tree / "lib/modules").iterdir())
+    if len(releases) != 1:
+        raise PracticeError(f"expected one kernel in Debian {SUITE}, found {releases}")
+    return releases[0]
 
 
 def _inside(tree: Path, script: str, release: str) -> None:
     """Run a script with `tree` as its root, in namespaces that end with it: no mount is left."""
     enter = ("unshare", "--mount", "--pid", "--fork", "--kill-child", f"--root={tree}")
-    run((*enter, "--mount-proc", "sh", script, release), timeout=_COMPILE_S)
+    run_command((*enter, "--mount-proc", "sh", script, release), timeout=_COMPILE_S)
 
 
-def _keep(tree: Path, work: Path) -> None:
+def _move_kernel_files(tree: Path, work: Path) -> None:
     """Move what is needed out of the tree, and unpack the kernel: QEMU would emulate its unpacking."""
-    release = _release(tree)
+    release = _kernel_release(tree)
     packed = (tree / f"boot/vmlinuz-{release}").read_bytes()
     start = packed.find(_XZ)
     if start < 0:

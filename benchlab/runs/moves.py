@@ -23,7 +23,7 @@ from benchlab.runs.states import (
     Outcome,
 )
 from benchlab.runs.verdict import Verdict
-from benchlab.workers.tally import tally
+from benchlab.workers.process_counters import counters
 
 SEEN_AGAIN = timedelta(seconds=10)
 # fields of a row that wait for its next update
@@ -202,7 +202,7 @@ def _count(ended: Mapping[tuple[str, str], int]) -> None:
 
     def add() -> None:
         for (outcome, reason), number in ended.items():
-            tally.add("attempts_ended_total", outcome, reason, by=number)
+            counters.add("attempts_ended_total", outcome, reason, by=number)
 
     transaction.on_commit(add)
 

@@ -15,7 +15,7 @@ from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponseBase
 
 from benchlab import log_context
-from benchlab.workers.tally import tally
+from benchlab.workers.process_counters import counters
 
 HEADER = "X-Request-ID"
 SANE = re.compile(r"[0-9A-Za-z_.:=/+-]{6,128}")
@@ -46,8 +46,8 @@ def observed(get_response: Answer) -> Answer:
         response[HEADER] = request_id
         kind = route_class(request)
         method = request.method if request.method in METHODS else "other"
-        tally.add("http_requests_total", kind, str(method), str(response.status_code))
-        tally.took("http_request_seconds", kind, seconds=time.perf_counter() - begun)
+        counters.add("http_requests_total", kind, str(method), str(response.status_code))
+        counters.add_duration("http_request_seconds", kind, seconds=time.perf_counter() - begun)
         return response
 
     return observe

@@ -21,7 +21,7 @@ import uvicorn
 from benchlab import compatibility, env
 from benchlab.web import listening
 from benchlab.web.connections import LimitedProtocol, Limits, limited_protocol
-from benchlab.workers.tally import tally
+from benchlab.workers.process_counters import counters
 
 APPLICATION = "benchlab.asgi:application"
 # After SIGTERM, requests that have begun may take so long; docker-compose.yml and `up` wait a little longer.
@@ -58,9 +58,9 @@ def main(words: Sequence[str] | None = None) -> int:
         parser.error("a Unix socket tells no client's address: set BENCHLAB_PROXIES=1")
     protocol = limited_protocol(limits())
     # benchlab/asgi.py begins to hand over: settings must not be loaded before it.
-    tally.role = "web"
-    tally.gauges["connections"] = lambda: protocol.open_connections.count
-    tally.gauges["streams"] = lambda: protocol.open_connections.open_streams
+    counters.role = "web"
+    counters.gauges["connections"] = lambda: protocol.open_connections.count
+    counters.gauges["streams"] = lambda: protocol.open_connections.open_streams
     # The settings see by it that they are a web server's.
     import_module(APPLICATION.partition(":")[0])
     if said := compatibility.unfit():
@@ -95,7 +95,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _end(*_: object) -> None:
     """Not by sys.exit, which would wait for the threads of requests that were cut."""
-    tally.end()
+    counters.end()
     os._exit(0)
 
 

@@ -13,7 +13,7 @@ SWEPT = "worker:swept"
 KEPT_S = 3600
 
 
-def key(name: str) -> str:
+def installation_key(name: str) -> str:
     """A key of this installation: several may share a Redis."""
     return f"benchlab:{settings.INSTALLATION}:{name}"
 
@@ -21,21 +21,21 @@ def key(name: str) -> str:
 @cache
 def client() -> redis.Redis:
     """The process's own, which gives up after two seconds."""
-    made: redis.Redis = redis.Redis.from_url(
+    redis_client: redis.Redis = redis.Redis.from_url(
         settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2
     )
-    return made
+    return redis_client
 
 
 def beat() -> None:
     """Now. A broker that is away loses a sign of life, and must not stop the sweep."""
     try:
-        client().set(key(SWEPT), f"{time.time():.3f}", ex=KEPT_S)
+        client().set(installation_key(SWEPT), f"{time.time():.3f}", ex=KEPT_S)
     except redis.RedisError:
         return
 
 
 def age_s() -> float | None:
     """Age of the last one, in seconds; None for never. Raises redis.RedisError when nobody answers."""
-    said = client().get(key(SWEPT))
-    return max(0.0, time.time() - float(said)) if isinstance(said, bytes) else None
+    swept_at = client().get(installation_key(SWEPT))
+    return max(0.0, time.time() - float(swept_at)) if isinstance(swept_at, bytes) else None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The end of a worker by SIGTERM: Celery takes nothing more, and waits for what is under way.
 
-Our own threads (turns.py, the sweeper) hand over at once what waits with them, so that another worker goes on with it.
+Our own threads (fair_queue.py, the sweeper) hand over at once what waits with them, so that another worker goes on with it.
 What a step waits for on a host goes on there. A step that is not over in time is left as by a killed worker.
 """
 
@@ -26,17 +26,17 @@ hand_over: list[Callable[[], None]] = []
 
 
 @worker_shutting_down.connect
-def begin(**_: Any) -> None:
+def begin_draining(**_: Any) -> None:
     """In a thread: we are inside of a signal handler, and what it interrupted may hold any lock."""
     threading.Thread(target=_drain, name="draining", daemon=True).start()
 
 
 def _drain() -> None:
-    for one in hand_over:
+    for callback in hand_over:
         try:
-            one()
+            callback()
         except Exception:
-            log.exception("nothing was handed over by %s", one)
+            log.exception("nothing was handed over by %s", callback)
     time.sleep(GRACE_S)
     log.warning("what is under way takes longer than %.0f s and is left to another worker", GRACE_S)
     os._exit(0)

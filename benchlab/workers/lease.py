@@ -58,25 +58,25 @@ AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 
 
 @contextmanager
-def lease(key: int, of: Lock = Lock.LAYOUT) -> Iterator[bool]:
+def lease(key: int, kind: Lock = Lock.LAYOUT) -> Iterator[bool]:
     """True if we hold it. kill -9 of the worker closes its connection, and so frees the lease at once.
 
     While we do, a command of this thread to a host raises Django's OperationalError, and is not sent, once it is lost.
     """
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [of, key])
+        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [kind, key])
         held = bool(cursor.fetchone()[0])
     if not held:
         yield False
         return
-    ask = connection.wrap_database_errors(connection.connection.execute)
-    before = loop.check.set(partial(ask, "SELECT 1"))
+    execute = connection.wrap_database_errors(connection.connection.execute)
+    before = loop.check.set(partial(execute, "SELECT 1"))
     try:
         yield True
     finally:
         loop.check.reset(before)
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [of, key])
+            cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [kind, key])
 
 
 class Workers:
@@ -87,7 +87,7 @@ class Workers:
         self._session: Any = None
         self._alive: set[int] | None = None
 
-    def look(self, take_over: Callable[[], None]) -> None:
+    def take_over_from_ended(self, take_over: Callable[[], None]) -> None:
         """`take_over` what those had in hand that have ended since the last look; at the first look, all before us."""
         with connection.cursor() as cursor:
             if connection.connection is not self._session:

@@ -37,5 +37,5 @@ def send(task: str, pk: int) -> bool:
 
 def after_commit(task: str, pks: Iterable[int]) -> None:
     """Once what was written is visible to the workers."""
-    found = list(pks)
-    transaction.on_commit(lambda: send_each(task, found))
+    due_pks = list(pks)
+    transaction.on_commit(lambda: send_each(task, due_pks))

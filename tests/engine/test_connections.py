@@ -18,8 +18,8 @@ from django.test import TransactionTestCase
 
 from benchlab import asgi, garbage
 from benchlab.celery import app, settle
-from benchlab.workers import turns
-from benchlab.workers.memory import Memory
+from benchlab.workers import fair_queue
+from benchlab.workers.lru_cache import LruCache
 from tests.stack import wait_for
 
 
@@ -45,12 +45,14 @@ class Connections(TransactionTestCase):
 
 @pytest.mark.django_db(transaction=True)
 def test_a_thread_of_steps_that_has_nothing_to_do_has_none_either(monkeypatch):
-    monkeypatch.setattr(turns, "IDLE_S", 0.05)
+    monkeypatch.setattr(fair_queue, "IDLE_S", 0.05)
     used: list[int] = []
-    made = turns.Turns("idle", turns.Shares(places=1))
+    made = fair_queue.FairQueue("idle", fair_queue.ThreadShares(places=1))
     made.begin()
     try:
-        made.ask(turns.Work(lambda pk: used.append(number()), Memory(lambda pk: 1), 1, "task"))
+        made.submit(
+            fair_queue.WorkItem(lambda pk: used.append(number()), LruCache(lambda pk: 1), 1, "task")
+        )
         wait_for(lambda: bool(used) and not alive(used[0]), Path("/dev/null"), 30)
     finally:
         made.end()

@@ -28,7 +28,7 @@ from benchlab.runs.models import Layout
 from benchlab.team import tokens
 from benchlab.team.roles import Role
 from benchlab.web import observing
-from benchlab.workers import counting, tally
+from benchlab.workers import process_counters, task_metrics
 from tests import stack
 from tests.api.conftest import everything
 
@@ -145,9 +145,9 @@ def test_a_step_of_a_layout_names_it(team, lines, monkeypatch):
 
 def test_a_task_names_itself_until_it_is_done():
     task = SimpleNamespace(name="benchlab.findings.tasks.find", request=SimpleNamespace())
-    counting._begin(task=task)
+    task_metrics._task_begun(task=task)
     assert log_context.ids() == {"task": "findings.find"}
-    counting._end(task=task, state="SUCCESS")
+    task_metrics._task_ended(task=task, state="SUCCESS")
     assert log_context.ids() == {}
 
 
@@ -156,7 +156,9 @@ def test_a_task_names_itself_until_it_is_done():
 
 def _roles(client: Redis) -> list[str]:
     """Of those that say they are alive: the worker has a beat of its own, too."""
-    return sorted(one.role for one in tally.processes(client.hgetall("benchlab:processes")))
+    return sorted(
+        one.role for one in process_counters.parse_processes(client.hgetall("benchlab:processes"))
+    )
 
 
 def _says(log: Path, word: str) -> bool:

@@ -39,7 +39,7 @@ from benchlab.runs.verdict import Verdict
 from benchlab.team import tokens
 from benchlab.team.models import Membership, Team
 from benchlab.team.roles import Role
-from benchlab.workers import beats, counting, tally
+from benchlab.workers import beats, process_counters, task_metrics
 from tests.api.conftest import everything
 
 pytestmark = pytest.mark.django_db
@@ -317,8 +317,8 @@ def test_what_waits_in_the_queue_and_for_how_long(settings, monkeypatch):
     conf = SimpleNamespace(task_default_queue=queue)
     monkeypatch.setattr(broker, "app", SimpleNamespace(conf=conf))
     client = beats.client()
-    client.lpush(queue, json.dumps({"headers": {counting.SENT_AT: time.time() - 50}}))
-    client.lpush(queue, json.dumps({"headers": {counting.SENT_AT: time.time()}}))
+    client.lpush(queue, json.dumps({"headers": {task_metrics.SENT_AT: time.time() - 50}}))
+    client.lpush(queue, json.dumps({"headers": {task_metrics.SENT_AT: time.time()}}))
     try:
         found = read(settings)
         assert value(found, "queue_messages", queue=queue) == 2
@@ -336,12 +336,18 @@ def test_a_message_of_celerys_says_when_it_was_sent():
     try:
         message = beats.client().lindex(queue, -1)
         assert isinstance(message, bytes)
-        assert broker._age_s(message) < 60 and counting.SENT_AT in json.loads(message)["headers"]
+        assert (
+            broker._age_s(message) < 60 and task_metrics.SENT_AT in json.loads(message)["headers"]
+        )
         task = SimpleNamespace(name="a", request=Context(json.loads(message)["headers"]))
-        counting._begin(task=task)
-        assert 0 < counting.SENT.get() == json.loads(message)["headers"][counting.SENT_AT]
-        counting._end(task=task, state="SUCCESS")
-        assert counting.SENT.get() == 0
+        task_metrics._task_begun(task=task)
+        assert (
+            0
+            < task_metrics.MESSAGE_SENT_AT.get()
+            == json.loads(message)["headers"][task_metrics.SENT_AT]
+        )
+        task_metrics._task_ended(task=task, state="SUCCESS")
+        assert task_metrics.MESSAGE_SENT_AT.get() == 0
     finally:
         beats.client().delete(queue)
 
@@ -355,14 +361,16 @@ def test_processes_are_added_up_and_forgotten(settings):
         ("d:4", 9999, "beat"),
     ):
         said = {"role": role, "at": now - age, "gauges": {"connections": 3}}
-        beats.client().hset(beats.key(tally.PROCESSES), name, json.dumps(said))
+        beats.client().hset(
+            beats.installation_key(process_counters.PROCESSES), name, json.dumps(said)
+        )
     found = read(settings)
     assert value(found, "processes", role="web") == 2
     assert value(found, "processes", role="worker") == 0
     assert value(found, "http_connections") == 6
     shown = {dict(labels)["process"] for name, labels in found if "reported" in name}
     assert shown == {"a:1", "b:2", "c:3"}
-    assert beats.client().hlen(beats.key(tally.PROCESSES)) == 3
+    assert beats.client().hlen(beats.installation_key(process_counters.PROCESSES)) == 3
 
 
 def test_without_the_broker_the_rest_is_told(settings, monkeypatch, caplog):
@@ -390,15 +398,15 @@ def test_without_the_database_the_rest_is_told(settings, monkeypatch):
 
 def test_the_last_backup(settings):
     assert not any("backup" in name for name, _ in read(settings))
-    tally.note_time("backup")
+    process_counters.note_time("backup")
     assert abs(value(read(settings), "backup_timestamp_seconds") - time.time()) < 60
 
 
 def test_tasks_and_what_they_waited(settings):
     task = SimpleNamespace(name="benchlab.engine.tasks.step_layout", request=SimpleNamespace())
-    setattr(task.request, counting.SENT_AT, time.time() - 7)
-    counting._begin(task=task)
-    counting._end(task=task, state="FAILURE")
+    setattr(task.request, task_metrics.SENT_AT, time.time() - 7)
+    task_metrics._task_begun(task=task)
+    task_metrics._task_ended(task=task, state="FAILURE")
     found = read(settings)
     assert value(found, "tasks_total", task="engine.step_layout", outcome="failed") == 1
     assert value(found, "task_wait_seconds_bucket", task="engine.step_layout", le="5.0") == 0

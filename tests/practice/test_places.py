@@ -43,7 +43,7 @@ def make(directory: Path, image: str = "root-1", owner: ProcessId | None = None)
 def ended() -> ProcessId:
     """A process that is no more."""
     child = subprocess.Popen(["sleep", "60"])
-    found = ProcessId.of(child.pid)
+    found = ProcessId.of_pid(child.pid)
     child.kill()
     child.wait()
     return found
@@ -95,10 +95,10 @@ def test_hosts_of_all_installations_share_the_cpus(at):
     os.sched_setaffinity(child.pid, {cpu})
     try:
         home = paths.hosts_dir() / "practice"
-        running = dataclasses.replace(make(home), kernel=ProcessId.of(child.pid))
+        running = dataclasses.replace(make(home), kernel=ProcessId.of_pid(child.pid))
         running.save(home)
         at("another")
-        assert list(cpus._running()) == [{cpu}]
+        assert list(cpus._pinned_cpus()) == [{cpu}]
     finally:
         child.kill()
         child.wait()
@@ -111,7 +111,7 @@ def test_what_dead_tests_left_is_cleared_wherever_it_is_and_nothing_else(at):
     kept = paths.hosts_dir() / "practice"
     make(kept)
     owned = paths.hosts_dir() / "rig-mine"
-    make(owned, owner=ProcessId.of(os.getpid()))
+    make(owned, owner=ProcessId.of_pid(os.getpid()))
     older = paths.common_dir() / "rig-older"
     make(older, owner=ended())
     at("another")

@@ -187,7 +187,7 @@ def test_stop_leaves_nothing_behind(make_rig_host):
 def _alive_in_group(leader: ProcessId) -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and (one := ProcessId.of(int(entry.name))):
+        if entry.name.isdigit() and (one := ProcessId.of_pid(int(entry.name))):
             try:
                 group = os.getpgid(one.pid)
             except ProcessLookupError:
@@ -209,7 +209,7 @@ def test_hosts_whose_owner_died_are_swept(uml_image, monkeypatch):
         assert host.running
         assert sweep_leftovers() == [name]
         assert not host.exists
-        assert not host.network.path.exists()
+        assert not host.network.socket_path.exists()
     finally:
         host.stop()
         shutil.rmtree(place)

@@ -19,7 +19,7 @@ from benchlab.hosts import host_tasks, installing
 from benchlab.hosts.models import Host
 from benchlab.imports import drafts, storing_drafts
 from benchlab.runs.models import Layout
-from benchlab.workers import beats, messages, turns
+from benchlab.workers import beats, fair_queue, messages
 from benchlab.workers.lease import Lock, Workers
 from tests import stack
 
@@ -116,16 +116,16 @@ def test_what_a_worker_had_in_hand_is_taken_over_when_it_ends(make_layout, sent)
         with other.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_lock(%s, 7)", [Lock.WORKER])
         assert sweeper.sweep_once() == []
-        ours.look(sweeper.take_over)
+        ours.take_over_from_ended(sweeper.take_over)
         assert sweeper.sweep_once() == [layout.pk]
         Layout.objects.update(next_step_at=later)
-        ours.look(sweeper.take_over)
+        ours.take_over_from_ended(sweeper.take_over)
         assert sweeper.sweep_once() == []
     finally:
         other.close()
     until = time.monotonic() + 10
     while not (swept := sweeper.sweep_once()) and time.monotonic() < until:
-        ours.look(sweeper.take_over)
+        ours.take_over_from_ended(sweeper.take_over)
     assert swept == [layout.pk]
 
 
@@ -159,7 +159,7 @@ def test_nothing_ends_it(monkeypatch, caplog):
             raise error
 
     monkeypatch.setattr(sweeper, "sweep_once", once)
-    monkeypatch.setattr(Workers, "look", lambda self, take_over: None)
+    monkeypatch.setattr(Workers, "take_over_from_ended", lambda self, take_over: None)
     thread = sweeper.Sweeper(period_s=0.01)
     thread.start()
     until = time.monotonic() + 10
@@ -197,7 +197,7 @@ CLAIMED = "SELECT count(*) FROM runs_layout WHERE id = {} AND next_step_at > now
 @pytest.mark.django_db(transaction=True)
 def test_a_worker_whose_places_are_all_taken_still_sweeps(make_layout, team, host, tmp_path):
     """As with many hosts: the steps of as many as the team has places for stand still, and another's is sent."""
-    most = turns.turns.shares.asked_of_team
+    most = fair_queue.host_queue.shares.messages_of_team
     others = [
         Host.objects.create(
             team=team, name=f"lab{n}", address="127.0.0.1", credential=host.credential
@@ -223,7 +223,7 @@ def test_a_worker_whose_places_are_all_taken_still_sweeps(make_layout, team, hos
             with ThreadPoolExecutor(1) as elsewhere:
                 elsewhere.submit(_is_due, due.pk).result()
             stack.wait_for(lambda: _now(CLAIMED.format(due.pk)) == 1, log, 30)
-            assert time.time() - float(broker.get(beats.key(beats.SWEPT))) < 5
+            assert time.time() - float(broker.get(beats.installation_key(beats.SWEPT))) < 5
 
 
 def test_each_message_names_a_task():

@@ -140,7 +140,7 @@ def test_who_finds_no_connection_is_told_when_to_come_again(tmp_path, team, key,
 def test_ready_is_told_part_by_part(tmp_path, redis, monkeypatch, settings):
     settings.REDIS_URL = redis
     beats.client.cache_clear()
-    beats.client().delete(beats.key(beats.SWEPT))
+    beats.client().delete(beats.installation_key(beats.SWEPT))
     with stack.web(tmp_path, redis) as url:
         status, _, body = get(f"{url}/readyz")
         assert (status, json.loads(body)) == (
@@ -150,7 +150,7 @@ def test_ready_is_told_part_by_part(tmp_path, redis, monkeypatch, settings):
         beats.beat()
         status, _, body = get(f"{url}/readyz")
         assert (status, set(json.loads(body).values())) == (200, {"ok"})
-        beats.client().set(beats.key(beats.SWEPT), str(time.time() - 100))
+        beats.client().set(beats.installation_key(beats.SWEPT), str(time.time() - 100))
         status, _, body = get(f"{url}/readyz")
         assert status == 503 and "silent for 10" in json.loads(body)["worker"]
     with stack.web(tmp_path, "redis://127.0.0.1:1/0") as url:

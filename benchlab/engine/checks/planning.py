@@ -23,7 +23,7 @@ from benchlab.hosts.models import FactSnapshot
 from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase
 from benchlab.topologies import moments
-from benchlab.workers.memory import Memory
+from benchlab.workers.lru_cache import LruCache
 
 # of a row: its plan's JSON, and what that says
 READ = "_plan_as_read"
@@ -81,13 +81,13 @@ def _read_built(layout_id: int) -> stack.StackPlan:
 
 
 # Of a layout that stands: its plan stays as it is, and every step of every run asks for it.
-_built = Memory(_read_built)
+_built = LruCache(_read_built)
 
 
 def remember(layout: Layout, ready: FactSnapshot) -> None:
     """Plan and facts of a layout that was built just now: its first run needs not read them back."""
-    _built.put(layout.pk, stored(layout))
-    hosts.facts_at.put(ready.pk, hosts.facts_of(ready))
+    _built.store(layout.pk, stored(layout))
+    hosts.facts_at.store(ready.pk, hosts.facts_of(ready))
 
 
 def at_ready(layout: Layout) -> HostFacts:

@@ -11,7 +11,7 @@ from django.core.management.base import CommandError
 
 from benchlab import terminal
 from benchlab.dynamo.listening import Listener, Settings
-from benchlab.workers.tally import tally
+from benchlab.workers.process_counters import counters
 
 
 class Command(terminal.Command):
@@ -34,5 +34,5 @@ class Command(terminal.Command):
         self.stdout.write(
             f"Listening for dynamos on {listen}. IOmeter's protocol has no passwords: keep this on a network you trust."
         )
-        tally.begin("dynamo")
+        counters.begin("dynamo")
         listener.run()

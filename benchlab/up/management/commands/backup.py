@@ -12,7 +12,7 @@ from benchlab import terminal
 from benchlab.up import backup
 from benchlab.up.state import state_from_environment
 from benchlab.up.trouble import Trouble
-from benchlab.workers.tally import note_time
+from benchlab.workers.process_counters import note_time
 
 
 class Command(terminal.Command):

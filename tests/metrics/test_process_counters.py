@@ -7,16 +7,18 @@ import time
 import pytest
 import redis
 
-from benchlab.workers import beats, tally
-from benchlab.workers.tally import MOST_SERIES, Tally
+from benchlab.workers import beats, process_counters
+from benchlab.workers.process_counters import MOST_SERIES, ProcessCounters
 
 
 def there() -> dict[tuple[str, ...], float]:
-    return tally.counts(beats.client().hgetall(beats.key(tally.COUNTS)))
+    return process_counters.parse_counts(
+        beats.client().hgetall(beats.installation_key(process_counters.COUNTS))
+    )
 
 
 def test_two_processes_are_added_up():
-    for mine in (Tally(), Tally()):
+    for mine in (ProcessCounters(), ProcessCounters()):
         mine.add("tasks_total", "a", "succeeded", by=2)
         mine.hand_over()
         mine.hand_over()  # nothing came in between
@@ -24,7 +26,7 @@ def test_two_processes_are_added_up():
 
 
 def test_what_could_not_be_handed_over_waits(monkeypatch):
-    mine = Tally()
+    mine = ProcessCounters()
     mine.add("tasks_total", "a", "failed")
 
     def away():
@@ -40,7 +42,7 @@ def test_what_could_not_be_handed_over_waits(monkeypatch):
 
 
 def test_a_process_counts_only_so_many_series():
-    mine = Tally()
+    mine = ProcessCounters()
     for number in range(MOST_SERIES + 10):
         mine.add("tasks_total", str(number))
     assert len(mine._counts) == MOST_SERIES
@@ -49,25 +51,31 @@ def test_a_process_counts_only_so_many_series():
 
 
 def test_a_process_says_that_it_is_alive_until_it_ends(monkeypatch):
-    monkeypatch.setattr(tally, "EVERY_S", 0.05)
-    mine = Tally(gauges={"connections": lambda: 7.0})
+    monkeypatch.setattr(process_counters, "EVERY_S", 0.05)
+    mine = ProcessCounters(gauges={"connections": lambda: 7.0})
     mine.begin()
     assert mine._thread is None  # it has no role
     mine.begin("web")
     until = time.monotonic() + 20
     while (
-        not (said := beats.client().hgetall(beats.key(tally.PROCESSES)))
+        not (said := beats.client().hgetall(beats.installation_key(process_counters.PROCESSES)))
         and time.monotonic() < until
     ):
         time.sleep(0.01)
-    [one] = tally.processes(said)
-    assert (one.role, one.gauges, one.name) == ("web", {"connections": 7.0}, tally.identity())
+    [one] = process_counters.parse_processes(said)
+    assert (one.role, one.gauges, one.name) == (
+        "web",
+        {"connections": 7.0},
+        process_counters.identity(),
+    )
     mine.add("tasks_total", "last", "succeeded")
     mine.end()
     assert there() == {("tasks_total", "last", "succeeded"): 1.0}
-    assert not beats.client().hgetall(beats.key(tally.PROCESSES))
+    assert not beats.client().hgetall(beats.installation_key(process_counters.PROCESSES))
 
 
 def test_what_is_no_count_of_ours_is_left_out():
-    assert tally.counts({b"junk": b"1", b'["a"]': b"x", b'["b"]': b"2"}) == {("b",): 2.0}
-    assert tally.processes({b"a": b"junk", b"b": b"{}", b"c": b"[]"}) == []
+    assert process_counters.parse_counts({b"junk": b"1", b'["a"]': b"x", b'["b"]': b"2"}) == {
+        ("b",): 2.0
+    }
+    assert process_counters.parse_processes({b"a": b"junk", b"b": b"{}", b"c": b"[]"}) == []

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from benchlab.workers.gathering import Gathered
+from benchlab.workers.batching import BatchedWork
 
 
 class Slow:
@@ -25,7 +25,7 @@ class Slow:
 
 def test_who_comes_alone_is_served_at_once():
     done: list[list[int]] = []
-    gathered = Gathered(lambda pks: done.append(list(pks)))
+    gathered = BatchedWork(lambda pks: done.append(list(pks)))
     gathered.add(7)
     gathered.add(8)
     assert done == [[7], [8]]
@@ -33,7 +33,7 @@ def test_who_comes_alone_is_served_at_once():
 
 def test_what_comes_meanwhile_is_done_together_by_who_is_at_it():
     work = Slow()
-    gathered = Gathered(work)
+    gathered = BatchedWork(work)
     first = threading.Thread(target=gathered.add, args=(1,))
     first.start()
     assert work.begun.wait(10)
@@ -53,7 +53,7 @@ def test_what_fails_leaves_the_others_to_the_next():
         if pks == [1]:
             raise ZeroDivisionError
 
-    gathered = Gathered(fails)
+    gathered = BatchedWork(fails)
 
     def first() -> None:
         with pytest.raises(ZeroDivisionError) as caught:
@@ -74,7 +74,7 @@ def test_what_fails_leaves_the_others_to_the_next():
 def test_of_many_threads_each_is_done_once():
     done: list[int] = []
     together = threading.Barrier(8)
-    gathered = Gathered(lambda pks: done.extend(pks))
+    gathered = BatchedWork(lambda pks: done.extend(pks))
 
     def add(begin: int) -> None:
         together.wait(10)

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 
-class Gathered:
+class BatchedWork:
     """`work` is done by one thread at a time, on all that has come until then; each once, in the order they came."""
 
     def __init__(self, work: Callable[[Sequence[int]], None]) -> None:
@@ -26,7 +26,7 @@ class Gathered:
             if self._busy:
                 return
             self._busy = True
-        while some := self._next():
+        while some := self._next_batch():
             try:
                 self._work(some)
             except BaseException:
@@ -34,7 +34,7 @@ class Gathered:
                 self._busy = False
                 raise
 
-    def _next(self) -> list[int]:
+    def _next_batch(self) -> list[int]:
         with self._lock:
             some, self._came = list(self._came), {}
             self._busy = bool(some)

@@ -11,31 +11,31 @@ from typing import Generic, TypeVar
 V = TypeVar("V")
 
 
-class Memory(Generic[V]):
+class LruCache(Generic[V]):
     """`make` by a key, as of functools.lru_cache; who has a value at hand can `put` it."""
 
     def __init__(self, make: Callable[[int], V], most: int = 256) -> None:
         self._make, self._most = make, most
-        self._kept: OrderedDict[int, V] = OrderedDict()
+        self._values: OrderedDict[int, V] = OrderedDict()
         self._lock = Lock()
 
     def __call__(self, key: int) -> V:
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
         # two at a time may make it, and none waits for the other's query
         value = self._make(key)
-        self.put(key, value)
+        self.store(key, value)
         return value
 
-    def put(self, key: int, value: V) -> None:
+    def store(self, key: int, value: V) -> None:
         with self._lock:
-            self._kept[key] = value
-            self._kept.move_to_end(key)
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
+            self._values[key] = value
+            self._values.move_to_end(key)
+            while len(self._values) > self._most:
+                self._values.popitem(last=False)
 
     def clear(self) -> None:
         with self._lock:
-            self._kept.clear()
+            self._values.clear()

@@ -17,8 +17,8 @@ from benchlab.hosts import tasks as host_tasks
 from benchlab.imports import drafts, storing_drafts
 from benchlab.imports import tasks as import_tasks
 from benchlab.workers import messages
-from benchlab.workers.memory import Memory
-from benchlab.workers.turns import Kind, Shares, Turns, Work
+from benchlab.workers.fair_queue import FairQueue, Priority, ThreadShares, WorkItem
+from benchlab.workers.lru_cache import LruCache
 from tests.silent_hosts import silent_hosts
 from tests.stack import wait_for
 
@@ -35,37 +35,39 @@ class Lab:
     def __init__(self) -> None:
         self.begun: list[int] = []
         self.go = threading.Event()
-        self.teams: Memory[int | None] = Memory(lambda pk: pk // 1000)
+        self.teams: LruCache[int | None] = LruCache(lambda pk: pk // 1000)
 
     def do(self, pk: int) -> None:
         self.begun.append(pk)
         assert self.go.wait(30)
 
-    def work(self, pk: int) -> Work:
-        return Work(self.do, self.teams, pk, "task")
+    def work(self, pk: int) -> WorkItem:
+        return WorkItem(self.do, self.teams, pk, "task")
 
 
 @pytest.fixture
 def lab() -> Iterator[Lab]:
-    made = Lab()
-    yield made
-    made.go.set()
+    queue = Lab()
+    yield queue
+    queue.go.set()
 
 
-@pytest.fixture(params=[Shares()])
-def made(lab, request) -> Iterator[Turns]:
-    made = Turns("test", request.param)
-    yield made
+@pytest.fixture(params=[ThreadShares()])
+def queue(lab, request) -> Iterator[FairQueue]:
+    queue = FairQueue("test", request.param)
+    yield queue
     lab.go.set()
-    made.end()
+    queue.end()
 
 
 def places(count: int) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("made", [Shares(count)], indirect=True, ids=[f"{count} places"])
+    return pytest.mark.parametrize(
+        "queue", [ThreadShares(count)], indirect=True, ids=[f"{count} places"]
+    )
 
 
 @pytest.mark.parametrize("how", ["silent", "drip", "handshake"])
-def test_a_team_begins_while_another_teams_hosts_are_silent(made, how, monkeypatch):
+def test_a_team_begins_while_another_teams_hosts_are_silent(queue, how, monkeypatch):
     """Forty hosts on real sockets; the other team's work begins and ends while all that have a place still wait."""
     for limit in ("BANNER_S", "EXCHANGE_S"):
         monkeypatch.setattr(dial, limit, 30.0)
@@ -80,91 +82,91 @@ def test_a_team_begins_while_another_teams_hosts_are_silent(made, how, monkeypat
                 shell.connect(address)
             ended.append(pk)
 
-        made.begin()
-        teams: Memory[int | None] = Memory(lambda pk: pk // 1000)
+        queue.begin()
+        teams: LruCache[int | None] = LruCache(lambda pk: pk // 1000)
         for number in range(40):
-            made.ask(Work(connect, teams, OTHERS + number, "task"))
-        eventually(lambda: silent.came >= made.shares.asked_of_team)
-        made.ask(Work(lambda pk: over.set(), teams, OURS, "task"))
+            queue.submit(WorkItem(connect, teams, OTHERS + number, "task"))
+        eventually(lambda: silent.came >= queue.shares.messages_of_team)
+        queue.submit(WorkItem(lambda pk: over.set(), teams, OURS, "task"))
         assert over.wait(20)
         assert not ended
-        assert silent.came == made.shares.asked_of_team
+        assert silent.came == queue.shares.messages_of_team
 
 
 @places(1)
-def test_results_come_before_what_was_put_off(made, lab):
-    made.begin()
-    made.put(Kind.CAME, lab.work(OURS))
+def test_results_come_before_what_was_put_off(queue, lab):
+    queue.begin()
+    queue.enqueue(Priority.RESULT, lab.work(OURS))
     eventually(lambda: lab.begun == [OURS])
-    assert not made.crowded(1)
-    made.put(Kind.PUT_OFF, lab.work(OURS + 1))
-    made.ask(lab.work(OURS + 2))
-    assert not made.crowded(1)
-    made.put(Kind.CAME, lab.work(OURS + 3))
-    made.put(Kind.CAME, lab.work(OURS + 4))
-    assert made.crowded(1)
+    assert not queue.crowded(1)
+    queue.enqueue(Priority.FOLLOW_UP, lab.work(OURS + 1))
+    queue.submit(lab.work(OURS + 2))
+    assert not queue.crowded(1)
+    queue.enqueue(Priority.RESULT, lab.work(OURS + 3))
+    queue.enqueue(Priority.RESULT, lab.work(OURS + 4))
+    assert queue.crowded(1)
     lab.go.set()
     eventually(lambda: len(lab.begun) == 5)
     assert lab.begun == [OURS + n for n in (0, 3, 4, 1, 2)]
 
 
 @places(2)
-def test_the_team_that_has_least_under_way_goes_first(made, lab):
-    made.begin()
-    made.put(Kind.CAME, lab.work(OURS))
-    made.put(Kind.CAME, lab.work(OURS + 1))
+def test_the_team_that_has_least_under_way_goes_first(queue, lab):
+    queue.begin()
+    queue.enqueue(Priority.RESULT, lab.work(OURS))
+    queue.enqueue(Priority.RESULT, lab.work(OURS + 1))
     eventually(lambda: len(lab.begun) == 2)
-    made.put(Kind.CAME, lab.work(OURS + 2))
-    made.ask(lab.work(OTHERS))
+    queue.enqueue(Priority.RESULT, lab.work(OURS + 2))
+    queue.submit(lab.work(OTHERS))
     lab.go.set()
     eventually(lambda: len(lab.begun) == 4)
     assert lab.begun[2] == OTHERS
 
 
 @places(1)
-def test_what_is_asked_for_twice_is_done_once_and_again_when_asked_meanwhile(made, lab):
-    made.begin()
-    made.ask(lab.work(OURS))
+def test_what_is_asked_for_twice_is_done_once_and_again_when_asked_meanwhile(queue, lab):
+    queue.begin()
+    queue.submit(lab.work(OURS))
     eventually(lambda: lab.begun == [OURS])
-    made.ask(lab.work(OURS + 1))
-    made.ask(lab.work(OURS + 1))
-    made.ask(lab.work(OURS))  # it may have looked already when this came
+    queue.submit(lab.work(OURS + 1))
+    queue.submit(lab.work(OURS + 1))
+    queue.submit(lab.work(OURS))  # it may have looked already when this came
     lab.go.set()
     eventually(lambda: len(lab.begun) == 3)
     assert lab.begun == [OURS, OURS + 1, OURS]
 
 
 @places(1)
-def test_a_team_that_cannot_be_looked_up_stops_nobody(made, lab):
-    made.begin()
+def test_a_team_that_cannot_be_looked_up_stops_nobody(queue, lab):
+    queue.begin()
     known: dict[int, int | None] = {}
-    missing: Memory[int | None] = Memory(lambda pk: known[pk])
-    made.ask(Work(lab.do, missing, OURS, "task"))
-    made.ask(lab.work(OURS + 1))
+    missing: LruCache[int | None] = LruCache(lambda pk: known[pk])
+    queue.submit(WorkItem(lab.do, missing, OURS, "task"))
+    queue.submit(lab.work(OURS + 1))
     eventually(lambda: lab.begun == [OURS + 1])
 
 
 def test_where_nobody_serves_it_is_done_in_place(lab):
     lab.go.set()
-    Turns().ask(lab.work(OURS))
+    FairQueue().submit(lab.work(OURS))
     assert lab.begun == [OURS]
 
 
 @places(1)
-def test_what_waits_is_handed_over_when_the_process_ends(made, lab, monkeypatch):
+def test_what_waits_is_handed_over_when_the_process_ends(queue, lab, monkeypatch):
     """Once, by the message that asked for it, and what comes later as well; what is under way goes on."""
     sent: list[tuple[str, int]] = []
     monkeypatch.setattr(messages, "send", lambda task, pk: sent.append((task, pk)))
-    made.begin()
-    made.ask(lab.work(OURS))
+    queue.begin()
+    queue.submit(lab.work(OURS))
     eventually(lambda: lab.begun == [OURS])
-    made.ask(lab.work(OURS + 1))
-    made.put(Kind.PUT_OFF, lab.work(OURS + 1))
-    made.drain()
+    queue.submit(lab.work(OURS + 1))
+    queue.enqueue(Priority.FOLLOW_UP, lab.work(OURS + 1))
+    queue.drain()
     assert sent == [("task", OURS + 1)]
-    made.ask(lab.work(OURS + 2))
+    queue.submit(lab.work(OURS + 2))
     lab.go.set()
-    made.end()
+    queue.end()
     assert sent == [("task", OURS + 1), ("task", OURS + 2)]
     assert lab.begun == [OURS]
 
@@ -172,7 +174,7 @@ def test_what_waits_is_handed_over_when_the_process_ends(made, lab, monkeypatch)
 @pytest.mark.parametrize(
     ("tasks", "task", "does", "teams", "threads"),
     [
-        (host_tasks, "advance_install", (installing, "advance"), "_teams", "turns"),
+        (host_tasks, "advance_install", (installing, "advance"), "_teams", "host_queue"),
         (import_tasks, "read_file", (drafts, "read"), "_teams_of_files", "uploads"),
         (import_tasks, "store_draft", (storing_drafts, "store"), "_teams_of_drafts", "uploads"),
     ],
@@ -181,10 +183,10 @@ def test_no_team_takes_celerys_threads(tasks, task, does, teams, threads, lab, m
     """Nor all of the threads that do the work: it waits there, and another team's is begun."""
     monkeypatch.setattr(*does, lab.do)
     monkeypatch.setattr(tasks, teams, lab.teams)
-    served: Turns = getattr(tasks, threads)
+    served: FairQueue = getattr(tasks, threads)
     served.begin()
     try:
-        most = served.shares.asked_of_team
+        most = served.shares.messages_of_team
         for pk in (*range(OTHERS, OTHERS + 2 * most), OURS):
             getattr(tasks, task)(pk)
         eventually(lambda: len(lab.begun) == most + 1)

@@ -21,8 +21,8 @@ from enum import IntEnum
 from django.db import Error, close_old_connections, connection
 
 from benchlab.workers import messages
-from benchlab.workers.memory import Memory
-from benchlab.workers.tally import tally
+from benchlab.workers.lru_cache import LruCache
+from benchlab.workers.process_counters import counters
 
 log = logging.getLogger(__name__)
 
@@ -30,26 +30,26 @@ log = logging.getLogger(__name__)
 IDLE_S = 60.0
 
 
-class Kind(IntEnum):
+class Priority(IntEnum):
     """In this order."""
 
     # a result
-    CAME = 0
+    RESULT = 0
     # what follows one
-    PUT_OFF = 1
+    FOLLOW_UP = 1
     # by a message
-    ASKED = 2
+    MESSAGE = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class WorkItem:
     """`do(pk)`, for the team that `team` knows by the same pk.
 
     `task`: Celery's, which asks for it. `asked_at`: seconds since the epoch.
     """
 
     do: Callable[[int], None]
-    team: Memory[int | None]
+    team: LruCache[int | None]
     pk: int
     task: str
     asked_at: float = field(default_factory=time.time, compare=False)
@@ -61,30 +61,30 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class ThreadShares:
     """Threads of a process; each has one connection to the database."""
 
     places: int = 16
     of_team: int = 12
     # Of what is asked for, which may take minutes; the others are for what a poll brought
-    asked: int = 12
-    asked_of_team: int = 9
+    messages: int = 12
+    messages_of_team: int = 9
 
 
-class Turns:
+class FairQueue:
     """Those of one process. `begin` starts the threads; until then all is done in place."""
 
-    def __init__(self, name: str = "step", shares: Shares | None = None) -> None:
-        self._name, self.shares = name, shares or Shares()
+    def __init__(self, name: str = "step", shares: ThreadShares | None = None) -> None:
+        self._name, self.shares = name, shares or ThreadShares()
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
-        self._clear()
+        self._reset_queues()
 
-    def _clear(self) -> None:
+    def _reset_queues(self) -> None:
         self._number = itertools.count()
         # Their team is not known yet
-        self._new: deque[tuple[Kind, Work]] = deque()
-        self._lines: dict[tuple[Kind, int | None], deque[tuple[int, Work]]] = {}
+        self._new: deque[tuple[Priority, WorkItem]] = deque()
+        self._lines: dict[tuple[Priority, int | None], deque[tuple[int, WorkItem]]] = {}
         # Of what was asked for
         self._waiting: set[tuple[int, int]] = set()
         self._going: Counter[int | None] = Counter()
@@ -94,9 +94,11 @@ class Turns:
         self._ended = False
 
     def begin(self) -> None:
-        self._clear()
+        self._reset_queues()
         self._threads = [
-            threading.Thread(target=self._serve, name=f"{self._name}-{number}", daemon=True)
+            threading.Thread(
+                target=self._work_until_ended, name=f"{self._name}-{number}", daemon=True
+            )
             for number in range(self.shares.places)
         ]
         for thread in self._threads:
@@ -122,7 +124,7 @@ class Turns:
             self._changed.notify_all()
         for thread in threads:
             thread.join()
-        self._clear()
+        self._reset_queues()
 
     @property
     def serves(self) -> bool:
@@ -131,24 +133,28 @@ class Turns:
     def crowded(self, team: int | None) -> bool:
         """Results wait that this team's other work should let pass: its own, and those that have a place."""
         with self._changed:
-            if any(kind is Kind.CAME for kind, _ in self._new):
+            if any(kind is Priority.RESULT for kind, _ in self._new):
                 return True
-            came = [of for (kind, of), line in self._lines.items() if kind is Kind.CAME and line]
-            return any(of == team or self._may(Kind.CAME, of) for of in came)
+            came = [
+                owner
+                for (kind, owner), line in self._lines.items()
+                if kind is Priority.RESULT and line
+            ]
+            return any(owner == team or self._may(Priority.RESULT, owner) for owner in came)
 
-    def ask(self, work: Work) -> None:
+    def submit(self, work: WorkItem) -> None:
         """Have it done in its turn; in place where no threads are. Asked for twice it is done once."""
         if not self.serves:
             work.do(work.pk)
             return
-        self.put(Kind.ASKED, work)
+        self.enqueue(Priority.MESSAGE, work)
 
-    def put(self, kind: Kind, work: Work) -> None:
+    def enqueue(self, kind: Priority, work: WorkItem) -> None:
         if self._ended:
             messages.send(work.task, work.pk)
             return
         with self._changed:
-            if kind is Kind.ASKED:
+            if kind is Priority.MESSAGE:
                 if work.key in self._again:
                     self._again[work.key] = True
                     return
@@ -158,9 +164,9 @@ class Turns:
             self._new.append((kind, work))
             self._changed.notify()
 
-    def _serve(self) -> None:
-        while (found := self._next()) is not None:
-            kind, work, team = found
+    def _work_until_ended(self) -> None:
+        while (queued := self._next_item()) is not None:
+            kind, work, team = queued
             begun, outcome = time.time(), "done"
             try:
                 # as Celery does around a task
@@ -173,27 +179,27 @@ class Turns:
                 outcome = "failed"
                 log.exception("%s of %s", work.do.__name__, work.pk)
             finally:
-                _count(work, outcome, begun)
-                self._over(kind, work, team)
+                _count_work(work, outcome, begun)
+                self._finish_item(kind, work, team)
         connection.close()
 
-    def _next(self) -> tuple[Kind, Work, int | None] | None:
+    def _next_item(self) -> tuple[Priority, WorkItem, int | None] | None:
         """What a free thread does; None: nothing more, ever."""
         while True:
             with self._changed:
-                chosen = self._chosen()
+                chosen = self._choose_line()
                 while not (self._ended or self._new or chosen):
                     if not self._changed.wait(IDLE_S):
                         connection.close()
-                    chosen = self._chosen()
+                    chosen = self._choose_line()
                 if self._ended:
                     return None
                 if chosen and not self._new:
-                    return self._taken(*chosen)
+                    return self._take_first(*chosen)
                 kind, work = self._new.popleft()
             self._queue(kind, work)
 
-    def _queue(self, kind: Kind, work: Work) -> None:
+    def _queue(self, kind: Priority, work: WorkItem) -> None:
         """In its team's line. Who the team is may be a query: without the lock."""
         try:
             close_old_connections()
@@ -212,7 +218,7 @@ class Turns:
                 return
         messages.send(work.task, work.pk)
 
-    def _chosen(self) -> tuple[Kind, int | None] | None:
+    def _choose_line(self) -> tuple[Priority, int | None] | None:
         lines = [
             (self._going[team] > 0, kind, self._going[team], line[0][0], team)
             for (kind, team), line in self._lines.items()
@@ -220,49 +226,53 @@ class Turns:
         ]
         if not lines:
             return None
-        _, kind, _, _, team = min(lines, key=lambda one: one[:4])
+        _, kind, _, _, team = min(lines, key=lambda line_key: line_key[:4])
         return kind, team
 
-    def _may(self, kind: Kind, team: int | None) -> bool:
-        most, asked = self.shares, self._going_asked
+    def _may(self, kind: Priority, team: int | None) -> bool:
+        most, messages_going = self.shares, self._going_asked
         if self._going[team] >= most.of_team:
             return False
-        if kind is not Kind.ASKED:
+        if kind is not Priority.MESSAGE:
             return True
-        return asked.total() < most.asked and asked[team] < most.asked_of_team
+        return (
+            messages_going.total() < most.messages and messages_going[team] < most.messages_of_team
+        )
 
-    def _taken(self, kind: Kind, team: int | None) -> tuple[Kind, Work, int | None]:
+    def _take_first(
+        self, kind: Priority, team: int | None
+    ) -> tuple[Priority, WorkItem, int | None]:
         line = self._lines[kind, team]
         _, work = line.popleft()
         if not line:
             del self._lines[kind, team]
         self._going[team] += 1
-        if kind is Kind.ASKED:
+        if kind is Priority.MESSAGE:
             self._going_asked[team] += 1
             self._waiting.discard(work.key)
             self._again[work.key] = False
         return kind, work, team
 
-    def _over(self, kind: Kind, work: Work, team: int | None) -> None:
+    def _finish_item(self, kind: Priority, work: WorkItem, team: int | None) -> None:
         with self._changed:
             self._going[team] -= 1
             again = False
-            if kind is Kind.ASKED:
+            if kind is Priority.MESSAGE:
                 self._going_asked[team] -= 1
                 again = self._again.pop(work.key)
             self._changed.notify()
         if again:
-            self.put(kind, replace(work, asked_at=time.time()))
+            self.enqueue(kind, replace(work, asked_at=time.time()))
 
 
-def _count(work: Work, outcome: str, begun: float) -> None:
+def _count_work(work: WorkItem, outcome: str, begun: float) -> None:
     """What it took, and how long after it was asked for it began and was done."""
     name, now = work.do.__name__, time.time()
-    tally.add("work_total", name, outcome)
-    tally.took("work_wait_seconds", name, seconds=max(0.0, begun - work.asked_at))
-    tally.took("work_lag_seconds", name, seconds=max(0.0, now - work.asked_at))
-    tally.took("work_seconds", name, seconds=max(0.0, now - begun))
+    counters.add("work_total", name, outcome)
+    counters.add_duration("work_wait_seconds", name, seconds=max(0.0, begun - work.asked_at))
+    counters.add_duration("work_lag_seconds", name, seconds=max(0.0, now - work.asked_at))
+    counters.add_duration("work_seconds", name, seconds=max(0.0, now - begun))
 
 
 # of what talks to hosts
-turns = Turns()
+host_queue = FairQueue()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Celery's tasks, counted: outcome, time from sent to begun, duration; and the processes that run and send them.
 
-Loaded with the tasks: Celery's signals know it by then. A task that hands its work over (workers/turns.py) takes no
+Loaded with the tasks: Celery's signals know it by then. A task that hands its work over (workers/fair_queue.py) takes no
 time itself: there it is the work that is counted.
 """
 
@@ -22,14 +22,14 @@ from celery.signals import (
 
 from agents.ssh import loop
 from benchlab import log_context
-from benchlab.workers.tally import tally
+from benchlab.workers.process_counters import counters
 
 # a message's header: seconds since the epoch
 SENT_AT = "benchlab_sent_at"
 OUTCOMES = {"SUCCESS": "succeeded", "FAILURE": "failed", "RETRY": "retried"}
 
 # Of the task that runs in this thread, in seconds since the epoch: when its message was sent, when it began; 0: none.
-SENT: ContextVar[float] = ContextVar("task_sent", default=0.0)
+MESSAGE_SENT_AT: ContextVar[float] = ContextVar("task_sent", default=0.0)
 _begun: ContextVar[float] = ContextVar("task_begun", default=0.0)
 
 
@@ -41,48 +41,52 @@ def _stamp(headers: dict[str, Any] | None = None, **_: Any) -> None:
 
 def sent_at() -> float:
     """Time at which the running task's message was sent, as Unix time; now, for one that nobody sent."""
-    return SENT.get() or time.time()
+    return MESSAGE_SENT_AT.get() or time.time()
 
 
-def short(task: str | None) -> str:
+def short_task_name(task: str | None) -> str:
     """ "engine.step_layout" for "benchlab.engine.tasks.step_layout"."""
     return (task or "").removeprefix("benchlab.").replace(".tasks.", ".")
 
 
 @task_prerun.connect
-def _begin(task: Any = None, **_: Any) -> None:
-    said = getattr(task.request, SENT_AT, None)
-    SENT.set(float(said) if isinstance(said, int | float) else 0.0)
+def _task_begun(task: Any = None, **_: Any) -> None:
+    header = getattr(task.request, SENT_AT, None)
+    MESSAGE_SENT_AT.set(float(header) if isinstance(header, int | float) else 0.0)
     _begun.set(time.time())
-    log_context.WORK.set({"task": short(task.name)})
-    tally.took("task_wait_seconds", short(task.name), seconds=max(0.0, _begun.get() - sent_at()))
+    log_context.WORK.set({"task": short_task_name(task.name)})
+    counters.add_duration(
+        "task_wait_seconds", short_task_name(task.name), seconds=max(0.0, _begun.get() - sent_at())
+    )
 
 
 @task_postrun.connect
-def _end(task: Any = None, state: str | None = None, **_: Any) -> None:
+def _task_ended(task: Any = None, state: str | None = None, **_: Any) -> None:
     log_context.WORK.set(log_context.NOTHING)
-    SENT.set(0.0)
-    tally.add("tasks_total", short(task.name), OUTCOMES.get(state or "", "other"))
-    tally.took("task_seconds", short(task.name), seconds=max(0.0, time.time() - _begun.get()))
+    MESSAGE_SENT_AT.set(0.0)
+    counters.add("tasks_total", short_task_name(task.name), OUTCOMES.get(state or "", "other"))
+    counters.add_duration(
+        "task_seconds", short_task_name(task.name), seconds=max(0.0, time.time() - _begun.get())
+    )
 
 
 def _hosts_paused() -> float:
     """Hosts that this process leaves alone for a while (agents/ssh/breaker.py)."""
     now = time.monotonic()
-    return sum(now < one.until for one in loop.pool.breaker.failures.copy().values())
+    return sum(now < failure.until for failure in loop.pool.breaker.failures.copy().values())
 
 
 @worker_ready.connect
-def _worker(**_: Any) -> None:
-    tally.gauges["hosts_paused"] = _hosts_paused
-    tally.begin("worker")
+def _worker_started(**_: Any) -> None:
+    counters.gauges["hosts_paused"] = _hosts_paused
+    counters.begin("worker")
 
 
 @beat_init.connect
-def _beat(**_: Any) -> None:
-    tally.begin("beat")
+def _beat_started(**_: Any) -> None:
+    counters.begin("beat")
 
 
 @worker_shutdown.connect
-def _stop(**_: Any) -> None:
-    tally.end()
+def _worker_stopped(**_: Any) -> None:
+    counters.end()

@@ -45,7 +45,7 @@ Series = tuple[str, ...]
 
 
 @dataclass(slots=True)
-class Tally:
+class ProcessCounters:
     """Counters of one process. Without `begin` they stay in memory until `hand_over`."""
 
     role: str = ""
@@ -54,24 +54,24 @@ class Tally:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopped: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
-    _seen: set[Series] = field(default_factory=set)
+    _known_series: set[Series] = field(default_factory=set)
 
     def add(self, name: str, *labels: str, by: float = 1.0) -> None:
         with self._lock:
-            self._add((name, *labels), by)
+            self._add_to_series((name, *labels), by)
 
-    def took(self, name: str, *labels: str, seconds: float) -> None:
+    def add_duration(self, name: str, *labels: str, seconds: float) -> None:
         """Count a duration in the histogram `name`."""
-        bound = next((str(one) for one in BOUNDS if seconds <= one), INFINITE)
+        bound = next((str(limit) for limit in BOUNDS if seconds <= limit), INFINITE)
         with self._lock:
-            self._add((name, *labels, bound), 1.0)
-            self._add((name, *labels, SUM), seconds)
+            self._add_to_series((name, *labels, bound), 1.0)
+            self._add_to_series((name, *labels, SUM), seconds)
 
-    def _add(self, series: Series, by: float) -> None:
-        if series not in self._seen:
-            if len(self._seen) >= MOST_SERIES:
+    def _add_to_series(self, series: Series, by: float) -> None:
+        if series not in self._known_series:
+            if len(self._known_series) >= MOST_SERIES:
                 return
-            self._seen.add(series)
+            self._known_series.add(series)
         self._counts[series] += by
 
     def begin(self, role: str = "") -> None:
@@ -80,7 +80,9 @@ class Tally:
         if not self.role or self._thread is not None:
             return
         self._stopped.clear()
-        self._thread = threading.Thread(target=self._run, name="tally", daemon=True)
+        self._thread = threading.Thread(
+            target=self._hand_over_repeatedly, name="tally", daemon=True
+        )
         self._thread.start()
         atexit.register(self.end)
 
@@ -93,9 +95,9 @@ class Tally:
         thread.join(EVERY_S)
         with contextlib.suppress(redis.RedisError):
             self.hand_over()
-            beats.client().hdel(beats.key(PROCESSES), identity())
+            beats.client().hdel(beats.installation_key(PROCESSES), identity())
 
-    def _run(self) -> None:
+    def _hand_over_repeatedly(self) -> None:
         while not self._stopped.is_set():
             with contextlib.suppress(redis.RedisError):
                 self.hand_over()
@@ -108,9 +110,11 @@ class Tally:
         try:
             pipeline = beats.client().pipeline(transaction=True)
             for series, by in counts.items():
-                pipeline.hincrbyfloat(beats.key(COUNTS), json.dumps(series), by)
+                pipeline.hincrbyfloat(beats.installation_key(COUNTS), json.dumps(series), by)
             if self.role:
-                pipeline.hset(beats.key(PROCESSES), identity(), json.dumps(self._alive()))
+                pipeline.hset(
+                    beats.installation_key(PROCESSES), identity(), json.dumps(self._sign_of_life())
+                )
             pipeline.execute()
         except BaseException:
             with self._lock:
@@ -118,8 +122,8 @@ class Tally:
                     self._counts[series] += by
             raise
 
-    def _alive(self) -> dict[str, Any]:
-        gauges = {name: ask() for name, ask in self.gauges.items()}
+    def _sign_of_life(self) -> dict[str, Any]:
+        gauges = {name: read_gauge() for name, read_gauge in self.gauges.items()}
         return {"role": self.role, "at": time.time(), "gauges": gauges}
 
 
@@ -131,7 +135,7 @@ def identity() -> str:
 def note_time(name: str) -> None:
     """Something that happens seldom happened now, such as a backup. A broker that is away stops nobody."""
     with contextlib.suppress(redis.RedisError):
-        beats.client().hset(beats.key(TIMES), name, f"{time.time():.3f}")
+        beats.client().hset(beats.installation_key(TIMES), name, f"{time.time():.3f}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,28 +149,30 @@ class Process:
     gauges: Mapping[str, float]
 
 
-def counts(said: Mapping[Any, Any]) -> dict[Series, float]:
+def parse_counts(hash_fields: Mapping[Any, Any]) -> dict[Series, float]:
     """Sums of all processes, of COUNTS as Valkey has it; what is no count of ours is left out."""
-    found: dict[Series, float] = {}
-    for key, value in said.items():
+    sums: dict[Series, float] = {}
+    for key, value in hash_fields.items():
         with contextlib.suppress(ValueError):
             series = json.loads(key)
             if isinstance(series, list):
-                found[tuple(map(str, series))] = float(value)
-    return found
+                sums[tuple(map(str, series))] = float(value)
+    return sums
 
 
-def processes(said: Mapping[Any, Any]) -> list[Process]:
+def parse_processes(hash_fields: Mapping[Any, Any]) -> list[Process]:
     """Those that said something within FORGOTTEN_S, the last ones first, of PROCESSES as Valkey has it."""
-    found = []
-    for name, value in said.items():
+    parsed = []
+    for name, value in hash_fields.items():
         with contextlib.suppress(ValueError, KeyError, TypeError):
-            one = json.loads(value)
-            found.append(
-                Process(name.decode(), str(one["role"]), float(one["at"]), dict(one["gauges"]))
+            report = json.loads(value)
+            parsed.append(
+                Process(
+                    name.decode(), str(report["role"]), float(report["at"]), dict(report["gauges"])
+                )
             )
-    found.sort(key=lambda one: -one.at)
-    return [one for one in found if time.time() - one.at < FORGOTTEN_S]
+    parsed.sort(key=lambda process: -process.at)
+    return [process for process in parsed if time.time() - process.at < FORGOTTEN_S]
 
 
-tally = Tally()
+counters = ProcessCounters()
