@@ -86,7 +86,9 @@ def test_the_operating_page_has_every_metric(kind):
     table = text.partition(f"| {kind.capitalize()}s | meaning |\n")[2].partition("\n\n")[0]
     rows = re.findall(rf"^\| `{PREFIX}(\w+)(?:{{(.*)}})?` \| (.*) \|$", table, re.MULTILINE)
     metrics = [metric for metric in METRICS if metric.kind == kind]
-    assert rows == [(metric.name, ",".join(metric.labels), metric.description) for metric in metrics]
+    assert rows == [
+        (metric.name, ",".join(metric.labels), metric.description) for metric in metrics
+    ]
 
 
 def test_panels_have_units_and_places_of_their_own():
