@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end of a worker by SIGTERM: Celery takes nothing more, and waits for what is under way.
+"""The end of a worker on SIGTERM: Celery takes no new task and waits for those that run.
 
-Our own threads (fair_queue.py, the sweeper) hand over at once what waits with them, so that another worker goes on with it.
-What a step waits for on a host goes on there. A step that is not over in time is left as by a killed worker.
+Our own threads (fair_queue.py, the sweeper) hand over their queues at once, so that another worker can continue.
+A command on a host continues there. A step that does not end in time is left, as if the worker had been killed.
 """
 
 from __future__ import annotations

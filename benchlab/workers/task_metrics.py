@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Celery's tasks, counted: outcome, time from sent to begun, duration; and the processes that run and send them.
+"""Counters of Celery's tasks (outcome, wait, duration) and of the processes that run and send them.
 
-Loaded with the tasks: Celery's signals know it by then. A task that hands its work over (workers/fair_queue.py) takes no
-time itself: there it is the work that is counted.
+The modules of tasks import this one, so its signal handlers are connected before the first task. A task that hands its
+work to a queue (workers/fair_queue.py) ends at once; the queue counts the work.
 """
 
 from __future__ import annotations
