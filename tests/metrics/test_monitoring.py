@@ -83,8 +83,8 @@ def test_every_metric_is_on_the_dashboard():
 @pytest.mark.parametrize("kind", ["counter", "histogram", "gauge"])
 def test_the_operating_page_has_every_metric(kind):
     text = (PLACE.parent / "operating.md").read_text()
-    table = text.partition(f"| {kind.capitalize()}s | meaning |\n")[2].partition("\n\n")[0]
-    rows = re.findall(rf"^\| `{PREFIX}(\w+)(?:{{(.*)}})?` \| (.*) \|$", table, re.MULTILINE)
+    items = text.partition(f"\n{kind.capitalize()}s:\n\n")[2].partition("\n\n")[0]
+    rows = re.findall(rf"^- `{PREFIX}(\w+)(?:{{(.*)}})?`: (.*)$", items, re.MULTILINE)
     metrics = [metric for metric in METRICS if metric.kind == kind]
     assert rows == [
         (metric.name, ",".join(metric.labels), metric.description) for metric in metrics
