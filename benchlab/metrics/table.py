@@ -62,73 +62,71 @@ def _histogram(family: HistogramMetricFamily, samples: Samples) -> Family:
 COUNTED = (
     Metric(
         "http_requests_total",
-        "Requests answered: by class of address, method and status",
+        "Requests by route class, method and status",
         ("route", "method", "status"),
     ),
-    Metric("tasks_total", "Celery tasks that ended", ("task", "outcome")),
-    Metric(
-        "work_total", "Pieces of work that a worker's threads did for a task", ("work", "outcome")
-    ),
+    Metric("tasks_total", "Finished Celery tasks", ("task", "outcome")),
+    Metric("work_total", "Finished work items of worker threads", ("work", "outcome")),
     Metric(
         "attempts_ended_total",
-        "Runs' attempts that ended, by outcome and reason",
+        "Finished attempts by outcome and reason",
         ("outcome", "reason"),
     ),
 )
 HISTOGRAMS = (
-    Metric("http_request_seconds", "Time until an answer began, in seconds", ("route",)),
-    Metric("task_wait_seconds", "Time from a task's message to its begin, in seconds", ("task",)),
+    Metric("http_request_seconds", "Time until a response began, in seconds", ("route",)),
+    Metric("task_wait_seconds", "Time from a task's message to its start, in seconds", ("task",)),
     Metric("task_seconds", "Duration of a task, in seconds", ("task",)),
     Metric(
         "work_wait_seconds",
-        "Time from when work was asked for to its begin, in seconds",
+        "Time from the request of a work item to its start, in seconds",
         ("work",),
     ),
     Metric(
         "work_lag_seconds",
-        "Time from when work was asked for until it was done, in seconds; a layout's step is asked for when due",
+        "Time from the request of a work item to its end, in seconds; a layout's step is requested when due",
         ("work",),
     ),
-    Metric("work_seconds", "Duration of a piece of work, in seconds", ("work",)),
+    Metric("work_seconds", "Duration of a work item, in seconds", ("work",)),
 )
 # Read from Valkey when asked.
 BROKER = (
     Metric("processes", "Processes that reported within 30 s", ("role",)),
     Metric(
         "process_reported_timestamp_seconds",
-        "Last report of a process, as Unix time; the 100 that reported last",
+        "Last report of a process, as Unix time; the latest 100",
         ("role", "process"),
     ),
     Metric("http_connections", "Open connections of all web processes"),
-    Metric("http_streams", "Live pages' open event streams, among the connections"),
-    Metric("hosts_paused", "Hosts that workers leave alone for a while, as they did not answer"),
-    Metric("queue_messages", "Messages that wait for a worker", ("queue",)),
+    Metric("http_streams", "Open event streams among the connections"),
+    Metric("hosts_paused", "Hosts not contacted for a while because they did not respond"),
+    Metric("queue_messages", "Messages waiting for a worker", ("queue",)),
     Metric(
         "queue_oldest_message_seconds",
-        "Age of the message that waits longest, in seconds; 0 when none waits",
+        "Age of the oldest waiting message, in seconds; 0 if none waits",
         ("queue",),
     ),
-    Metric("queue_unacknowledged_messages", "Messages that a worker took and has not done"),
-    Metric("worker_swept_timestamp_seconds", "Last look of a worker for what is due, as Unix time"),
-    Metric("backup_timestamp_seconds", "Last `manage.py backup` that succeeded, as Unix time"),
+    Metric("queue_unacknowledged_messages", "Messages taken by a worker and not finished"),
+    Metric("worker_swept_timestamp_seconds", "Last sweep for due work, as Unix time"),
+    Metric("backup_timestamp_seconds", "Last successful `manage.py backup`, as Unix time"),
 )
 # Read from PostgreSQL when asked.
 DATABASE = (
-    Metric("workers", "Workers whose session with the database is alive"),
+    Metric("workers", "Workers with a live database session"),
     Metric("layouts", "Layouts by phase", ("phase",)),
     Metric("layouts_overdue", "Layouts whose next step is more than 30 s late"),
-    Metric("layout_overdue_seconds", "Lateness of the layout that is latest, in seconds"),
-    Metric("attempts", "Runs' attempts by phase; those done up to a minute old", ("phase",)),
+    Metric("layout_overdue_seconds", "Delay of the most overdue layout, in seconds"),
+    Metric("attempts", "Attempts by phase; finished ones up to a minute old", ("phase",)),
     Metric(
         "attempts_done",
-        "Runs' attempts that are over, by outcome; up to a minute old",
+        "Finished attempts by outcome; up to a minute old",
         ("outcome",),
     ),
-    Metric("attempts_silent", "Attempts that run, and whose host said nothing for 30 s"),
-    Metric("campaigns", "Campaigns by state, without those deleted", ("state",)),
+    Metric("attempts_silent", "Running attempts whose host was silent for 30 s"),
+    Metric("campaigns", "Campaigns by state, without deleted ones", ("state",)),
     Metric(
         "findings",
-        "Findings that stand and were not dismissed, by severity; up to a minute old",
+        "Current findings that were not dismissed, by severity; up to a minute old",
         ("severity",),
     ),
     Metric("hosts", "Hosts by state", ("state",)),
@@ -136,16 +134,18 @@ DATABASE = (
     Metric("database_size_bytes", "Size of the database"),
     Metric("database_connections", "Connections to the database, of all programs"),
     Metric("audit_entries", "Entries of the audit log"),
-    Metric("audit_head_ok", "1 when the audit log's end is the one that is sealed and kept"),
+    Metric("audit_head_ok", "1 if the end of the audit log matches its seal and the stored head"),
 )
 MACHINE = (
-    Metric("state_free_bytes", "Free space where BENCHLAB_STATE lies, on the web server"),
-    Metric("state_size_bytes", "Size of the file system where BENCHLAB_STATE lies"),
+    Metric(
+        "state_free_bytes", "Free space of the file system of BENCHLAB_STATE, on the web server"
+    ),
+    Metric("state_size_bytes", "Size of that file system"),
 )
 OWN = (
-    Metric("info", "1; the version is its label", ("version",)),
-    Metric("scrape_ok", "1 when that part could be read just now", ("part",)),
-    Metric("scrape_seconds", "Time that reading it took just now, in seconds", ("part",)),
+    Metric("info", "1, with the version as label", ("version",)),
+    Metric("scrape_ok", "1 if that part could be read", ("part",)),
+    Metric("scrape_seconds", "Time to read that part, in seconds", ("part",)),
 )
 METRICS = (*COUNTED, *HISTOGRAMS, *BROKER, *DATABASE, *MACHINE, *OWN)
 

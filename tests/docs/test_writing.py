@@ -36,10 +36,9 @@ TERMS = frozenset(
         "host",
         "layer",
         "layout",
-    ]
-    + [
         "measurement",
         "metric",
+        "outstanding I/Os",
         "plan",
         "reader",
         "reading",
@@ -49,8 +48,9 @@ TERMS = frozenset(
         "step",
         "tool",
         "topology",
+        "verdict",
+        "workload",
     ]
-    + ["outstanding I/Os", "verdict", "workload"]
 )
 
 
