@@ -7,23 +7,23 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from agents.contracts import Window
-from benchlab.charts.panels import axis
+from benchlab.charts.panels import axis_name
 from benchlab.runs.strips import Rows
 
 # Grey of half light, so that it is seen on a white page and on a dark one: what was not measured is shaded, and what
 # was has a bar on top of its panel; every second one fainter, as they touch.
-BEFORE = "rgba(128,140,160,0.18)"
-MEASURED = ("rgba(128,140,160,0.9)", "rgba(128,140,160,0.5)")
-CLEAR = "rgba(0,0,0,0)"
+UNMEASURED_FILL = "rgba(128,140,160,0.18)"
+MEASURED_FILLS = ("rgba(128,140,160,0.9)", "rgba(128,140,160,0.5)")
+TRANSPARENT = "rgba(0,0,0,0)"
 # of a panel's height
-BAR = 0.025
+BAR_HEIGHT = 0.025
 # Of a panel's width: so much of it a lying letter needs; a name that has not room stands
-LETTER = 1 / 50
+LETTER_WIDTH = 1 / 50
 # letters that a panel is high; the table under the chart has the whole name
-STANDING = 20
+MAX_VERTICAL_LETTERS = 20
 
 
-def bands(
+def window_bands(
     windows: Sequence[Window], panels: int, found: Iterable[Rows] = ()
 ) -> list[dict[str, Any]]:
     """Shapes for panels 1, 2, …: each window with its name as high as the panel, then the bars of what was measured.
@@ -32,29 +32,33 @@ def bands(
     """
     ends = [float(rows.buckets.times[-1]) for rows in found if len(rows.buckets.times)]
     whole = max([*ends, *(one.end for one in windows)], default=0.0)
-    lying = all(one.end - one.start > whole * LETTER * len(one.name) for one in windows)
+    lying = all(one.end - one.start > whole * LETTER_WIDTH * len(one.name) for one in windows)
     numbers = range(1, panels + 1)
-    named = [_named(one, number, standing=not lying) for one in windows for number in numbers]
+    named = [
+        _window_shape(one, number, standing=not lying) for one in windows for number in numbers
+    ]
     measured = [one for one in windows if one.measured]
     return named + [
-        _shape(one, number, 1 - BAR, MEASURED[index % 2]) | {"layer": "above"}
+        _rectangle(one, number, 1 - BAR_HEIGHT, MEASURED_FILLS[index % 2]) | {"layer": "above"}
         for index, one in enumerate(measured)
         for number in numbers
     ]
 
 
-def _named(one: Window, number: int, *, standing: bool) -> dict[str, Any]:
-    label = _standing(one.name) if standing else {"text": one.name, "textposition": "top left"}
-    shape = _shape(one, number, 0, CLEAR if one.measured else BEFORE)
+def _window_shape(one: Window, number: int, *, standing: bool) -> dict[str, Any]:
+    label = (
+        _vertical_label(one.name) if standing else {"text": one.name, "textposition": "top left"}
+    )
+    shape = _rectangle(one, number, 0, TRANSPARENT if one.measured else UNMEASURED_FILL)
     return shape | {"label": {"font": {"size": 9}, **label}}
 
 
-def _shape(one: Window, number: int, bottom: float, colour: str) -> dict[str, Any]:
+def _rectangle(one: Window, number: int, bottom: float, colour: str) -> dict[str, Any]:
     return {
         "type": "rect",
         "layer": "below",
-        "xref": axis("x", number),
-        "yref": f"{axis('y', number)} domain",
+        "xref": axis_name("x", number),
+        "yref": f"{axis_name('y', number)} domain",
         "x0": one.start,
         "x1": one.end,
         "y0": bottom,
@@ -64,6 +68,6 @@ def _shape(one: Window, number: int, bottom: float, colour: str) -> dict[str, An
     }
 
 
-def _standing(name: str) -> dict[str, Any]:
-    short = name if len(name) <= STANDING else f"{name[: STANDING - 1]}…"
+def _vertical_label(name: str) -> dict[str, Any]:
+    short = name if len(name) <= MAX_VERTICAL_LETTERS else f"{name[: MAX_VERTICAL_LETTERS - 1]}…"
     return {"text": short, "textposition": "bottom left", "textangle": -90}

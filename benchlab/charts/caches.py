@@ -12,29 +12,29 @@ import numpy as np
 
 from agents.contracts import Window
 from benchlab.charts import figure
-from benchlab.charts.bands import bands
+from benchlab.charts.bands import window_bands
 from benchlab.charts.figure import Figure
-from benchlab.charts.panels import HOVER, Panel, axes, height, lines
-from benchlab.charts.spans import of_tracks
-from benchlab.charts.stack import Placed, order
+from benchlab.charts.panels import UNIFIED_HOVER, Panel, device_lines, panel_axes, panels_height
+from benchlab.charts.spans import rows_from_tracks
+from benchlab.charts.stack import StackedDevice, order_devices
 from benchlab.charts.tracks import Track
 
-CLASSES = ("logs", "cache", "special", "dedup")
-BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+VDEV_CLASSES = ("logs", "cache", "special", "dedup")
+BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
+class CacheChart:
     # in its URL
     name: str
     title: str
-    says: str
+    description: str
     # of the samplers -> title, unit on the axis
     metrics: Mapping[str, tuple[str, str]]
 
 
-CHARTS = (
-    Chart(
+CACHE_CHARTS = (
+    CacheChart(
         "caches",
         "Cache hit ratio and dirty data",
         "Hits of all that were asked; where nothing was asked, there is no point. Dirty data is not on the disks yet.",
@@ -49,7 +49,7 @@ CHARTS = (
             "bypassed": ("Reads past the cache", "op/s"),
         },
     ),
-    Chart(
+    CacheChart(
         "arc",
         "ARC",
         "ZFS's cache in memory, of the whole host, and on its cache devices (L2ARC).",
@@ -60,7 +60,7 @@ CHARTS = (
             "l2arc.size": ("L2ARC size", "B"),
         },
     ),
-    Chart(
+    CacheChart(
         "zpool",
         "zpool vdevs",
         "Every pool, vdev, log and cache device, as zpool iostat sees them.",
@@ -73,7 +73,7 @@ CHARTS = (
             "zpool.write.wait": ("Wait per write, with the pool's queue", "s"),
         },
     ),
-    Chart(
+    CacheChart(
         "arrays",
         "Array resync",
         "Resync, recovery, reshape or check of md, as the kernel tells it.",
@@ -84,82 +84,82 @@ CHARTS = (
         },
     ),
 )
-PANELS = {metric: panel for chart in CHARTS for metric, panel in chart.metrics.items()}
+CACHE_PANELS = {metric: panel for chart in CACHE_CHARTS for metric, panel in chart.metrics.items()}
 
 
-def there(tracks: Iterable[Track]) -> list[Chart]:
+def available_charts(tracks: Iterable[Track]) -> list[CacheChart]:
     """The charts that have something to show."""
-    known = {track.metric for track in tracks if _shown(track)}
-    return [chart for chart in CHARTS if known & chart.metrics.keys()]
+    known = {track.metric for track in tracks if _has_values(track)}
+    return [chart for chart in CACHE_CHARTS if known & chart.metrics.keys()]
 
 
-def chart(name: str) -> Chart | None:
-    return next((one for one in CHARTS if one.name == name), None)
+def find_chart(name: str) -> CacheChart | None:
+    return next((one for one in CACHE_CHARTS if one.name == name), None)
 
 
-def build(
+def build_cache_figure(
     title: str,
-    one: Chart,
+    one: CacheChart,
     tracks: Sequence[Track],
     facts: Mapping[str, Any],
     windows: Sequence[Window] = (),
 ) -> Figure:
     """A panel per metric, a line per device."""
-    known = [track for track in tracks if track.metric in one.metrics and _shown(track)]
+    known = [track for track in tracks if track.metric in one.metrics and _has_values(track)]
     if not known:
-        return figure.empty(title, f"{one.title}: nothing was sampled of it.")
-    placed = _placed({track.device for track in known}, facts)
+        return figure.empty_figure(title, f"{one.title}: nothing was sampled of it.")
+    placed = _ordered_devices({track.device for track in known}, facts)
     panels = [
-        _panel(m, *look, known)
+        _cache_panel(m, *look, known)
         for m, look in one.metrics.items()
         if any(track.metric == m for track in known)
     ]
-    rows = of_tracks(known)
-    data, _ = lines(rows, placed, panels)
+    rows = rows_from_tracks(known)
+    data, _ = device_lines(rows, placed, panels)
     # or the legend would scroll
-    high = max(height(panels, placed), 160 + 22 * len(placed))
-    layout = figure.layout(f"{one.title} · {title}", one.says, height=high)
-    layout |= axes(panels)
-    layout["shapes"] = bands(windows, len(panels), rows)
+    high = max(panels_height(panels, placed), 160 + 22 * len(placed))
+    layout = figure.base_layout(f"{one.title} · {title}", one.description, height=high)
+    layout |= panel_axes(panels)
+    layout["shapes"] = window_bands(windows, len(panels), rows)
     layout["legend"] = {"orientation": "v", "x": 1.01, "y": 1, "font": {"size": 11}}
     layout["margin"] = {"l": 72, "r": 16, "t": 88, "b": 64}
-    layout |= HOVER | {"showlegend": True}
+    layout |= UNIFIED_HOVER | {"showlegend": True}
     return {"data": data, "layout": layout}
 
 
-def _shown(track: Track) -> bool:
+def _has_values(track: Track) -> bool:
     """A ratio of 0 is a finding; rates and sizes of 0 all the time are nothing."""
-    if PANELS.get(track.metric, ("", ""))[1] == "%":
+    if CACHE_PANELS.get(track.metric, ("", ""))[1] == "%":
         return bool((~np.isnan(np.asarray(track.values, dtype=float))).any())
     return bool((np.asarray(track.values, dtype=float) > 0).any())
 
 
-def _panel(metric: str, title: str, unit: str, tracks: Sequence[Track]) -> Panel:
+def _cache_panel(metric: str, title: str, unit: str, tracks: Sequence[Track]) -> Panel:
     if unit == "%":
         return Panel(metric, title, unit, 100.0)
     if unit != "B":
         return Panel(metric, title, unit)
     most = max((np.nanmax(t.values) for t in tracks if t.metric == metric), default=1.0)
-    power = min(len(BINARY) - 1, max(0, int(math.log2(most) / 10)))
-    return Panel(metric, title, BINARY[power], 1024.0**-power)
+    power = min(len(BINARY_UNITS) - 1, max(0, int(math.log2(most) / 10)))
+    return Panel(metric, title, BINARY_UNITS[power], 1024.0**-power)
 
 
-def _placed(names: set[str], facts: Mapping[str, Any]) -> list[Placed]:
+def _ordered_devices(names: set[str], facts: Mapping[str, Any]) -> list[StackedDevice]:
     """Block devices as everywhere; pools with their vdevs below them; "" is the host."""
-    blocks = {name for name in names if name and "/" not in name and not _pool(name, names)}
+    blocks = {name for name in names if name and "/" not in name and not _is_pool(name, names)}
     rest = sorted(
-        names - blocks, key=lambda name: [(part in CLASSES, part) for part in name.split("/")]
+        names - blocks, key=lambda name: [(part in VDEV_CLASSES, part) for part in name.split("/")]
     )
-    return [*order(blocks, facts), *(_vdev(name) for name in rest)]
+    return [*order_devices(blocks, facts), *(_placed_vdev(name) for name in rest)]
 
 
-def _pool(name: str, names: set[str]) -> bool:
+def _is_pool(name: str, names: set[str]) -> bool:
     return any(other.startswith(f"{name}/") for other in names)
 
 
-def _vdev(name: str) -> Placed:
+def _placed_vdev(name: str) -> StackedDevice:
     """ "bl17/logs/sdb" is "sdb (logs)" below "bl17": its class is no row of its own."""
     *above, last = name.split("/")
-    if len(above) > 1 and above[1] in CLASSES:
-        return Placed(name, len(above) - 1, f"{last} ({above[1]})")
-    return Placed(name, len(above), last or "whole host")
+    if len(above) > 1 and above[1] in VDEV_CLASSES:
+        return StackedDevice(name, len(above) - 1, f"{last} ({above[1]})")
+    return StackedDevice(name, len(above), last or "whole host")

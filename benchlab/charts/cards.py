@@ -12,19 +12,19 @@ from django.urls import reverse
 
 from benchlab.analysis.curves import common_factor
 from benchlab.charts import full_stations, latency_lines, naming, request_params, tool_parts
-from benchlab.charts.chart_options import AGAINST, Choice
-from benchlab.charts.conditions import Differences, within
-from benchlab.charts.curve_answers import answer_of, words_of
-from benchlab.charts.equal_workloads import cards_of
+from benchlab.charts.chart_options import DRAWINGS, Choice
+from benchlab.charts.conditions import Differences, repeat_differences
+from benchlab.charts.curve_answers import curve_answer, curve_answer_text
+from benchlab.charts.equal_workloads import group_by_work
 from benchlab.charts.naming import METRICS
-from benchlab.charts.queries import Group, Person, groups, in_percent, labels
-from benchlab.charts.repeat_spread import by_depths
-from benchlab.charts.tables import MetricRow, Point, curve_points, latency_columns, metric_rows
+from benchlab.charts.queries import Group, Person, line_labels, read_groups, shares_in_percent
+from benchlab.charts.repeat_spread import has_depth_rows
+from benchlab.charts.tables import CurvePoint, MetricRow, curve_points, latency_columns, metric_rows
 from benchlab.findings.models import Finding
 from benchlab.topologies import moments
 
 # the finding that tells it of a whole workload
-DIFFERS = "repeats_disagree"
+DISAGREEING_REPEATS = "repeats_disagree"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +40,17 @@ class Card:
     metrics: tuple[str, ...]
     operations: tuple[str, ...]
     lines: int
-    points: tuple[Point, ...]
+    points: tuple[CurvePoint, ...]
     # latencies of those points
     columns: tuple[str, ...]
     # of `metrics`: what is shown first
-    chosen: str
+    chosen_metric: str
     # (value, words) of those that were measured
     moments: tuple[tuple[str, str], ...] = ()
     # the only one shown; "" for all
     moment: str = ""
     # what the page was asked for, to be asked for again
-    kept: tuple[tuple[str, str], ...] = ()
+    hidden_fields: tuple[tuple[str, str], ...] = ()
     # of the lines, above the columns of `rows`
     names: tuple[str, ...] = ()
     runs: tuple[tuple[int, ...], ...] = ()
@@ -59,40 +59,42 @@ class Card:
     # (line, what is known of it as a whole)
     knees: tuple[tuple[str, str], ...] = ()
     # (line, its deepest point, what is full there)
-    full: tuple[tuple[str, int, str], ...] = ()
+    full_stations: tuple[tuple[str, int, str], ...] = ()
     # between its lines' conditions, where they are compared
     differences: Differences | None = None
     # (?against=, words) of its CDFs of latencies
-    cdfs: tuple[tuple[str, str], ...] = ()
+    cdf_choices: tuple[tuple[str, str], ...] = ()
     # whether a finding of the page tells that repeats differ
-    differ_told: bool = False
+    has_repeat_finding: bool = False
 
     @property
-    def key(self) -> str:
+    def dom_id(self) -> str:
         """Its DOM id. A live page keeps what has the same id: bars and curves have each their own."""
-        return key(self.workloads[0], self.swept)
+        return card_dom_id(self.workloads[0], self.swept)
 
     @property
     def tool_files(self) -> dict[str, str]:
         """Of the campaign's runs of its tool: the URL's name -> the link's words."""
-        return tool_parts.files_of_campaign(self.tool)
+        return tool_parts.campaign_files(self.tool)
 
     @property
-    def rates(self) -> list[tuple[str, str]]:
+    def main_choices(self) -> list[tuple[str, str]]:
         """The choices worth a first place, with their words."""
-        return [(metric, naming.word(metric)) for metric in self.metrics if _is_main(metric)]
+        return [(metric, naming.metric_word(metric)) for metric in self.metrics if _is_main(metric)]
 
     @property
-    def others(self) -> list[tuple[str, str]]:
-        return [(metric, naming.word(metric)) for metric in self.metrics if not _is_main(metric)]
+    def other_choices(self) -> list[tuple[str, str]]:
+        return [
+            (metric, naming.metric_word(metric)) for metric in self.metrics if not _is_main(metric)
+        ]
 
     @property
-    def latencies(self) -> list[tuple[str, str]]:
+    def latency_choices(self) -> list[tuple[str, str]]:
         """Choices of the latencies that were measured: (?latency=, words), what is shown first first."""
         found = []
         for kind, word in naming.LATENCY_KINDS.items():
             told = [c.partition(".")[2] for c in self.columns if c.startswith(f"{kind}.")]
-            few = Choice().shown(self.lines, told)
+            few = Choice().drawn_statistics(self.lines, told)
             if few:
                 found.append((kind, f"{word}: {', '.join(few)}"))
             if len(told) > 1:
@@ -101,15 +103,15 @@ class Card:
         return found
 
     @property
-    def drawn(self) -> list[tuple[str, str]]:
+    def drawing_choices(self) -> list[tuple[str, str]]:
         """Choices of what its chart is drawn over: (?against=, words); [] where there is no choice."""
-        first = ("", AGAINST[""] if self.swept else "as bars")
-        curve = self.swept and self.latencies and "iops" in self.metrics
-        others = [*([("latency", AGAINST["latency"])] if curve else []), *self.cdfs]
+        first = ("", DRAWINGS[""] if self.swept else "as bars")
+        curve = self.swept and self.latency_choices and "iops" in self.metrics
+        others = [*([("latency", DRAWINGS["latency"])] if curve else []), *self.cdf_choices]
         return [first, *others] if others else []
 
     @property
-    def heads(self) -> list[str]:
+    def latency_heads(self) -> list[str]:
         """Of the table's columns of latencies: "lat mean", "clat p99"."""
         return [column.replace(".", " ", 1) for column in self.columns]
 
@@ -120,36 +122,38 @@ class Card:
         return common_factor(known) if len(known) == len(self.points) else None
 
     @property
-    def differing(self) -> list[tuple[str, float]]:
+    def differing_points(self) -> list[tuple[str, float]]:
         """(where, largest over smallest repeat) of the points whose repeats differ more than noise explains."""
         if self.rows:
             cells = [
                 (f"{n}, {r.title}", ratio)
                 for r in self.rows
-                for n, ratio in zip(self.names, r.differ, strict=True)
+                for n, ratio in zip(self.names, r.repeat_ratios, strict=True)
             ]
         else:
-            cells = [(_where(point, self.swept), point.differ) for point in self.points]
+            cells = [(_point_label(point, self.swept), point.repeat_ratio) for point in self.points]
         return [(where, ratio) for where, ratio in cells if ratio]
 
 
-def _where(point: Point, swept: bool) -> str:
+def _point_label(point: CurvePoint, swept: bool) -> str:
     return f"{point.label} at {point.outstanding}" if swept else point.label
 
 
 def _is_main(metric: str) -> bool:
-    return metric in METRICS or "*" in metric or metric in naming.FIRST.values()
+    return metric in METRICS or "*" in metric or metric in naming.FIRST_METRICS.values()
 
 
-def key(workload: int, swept: bool) -> str:
+def card_dom_id(workload: int, swept: bool) -> str:
     return f"chart-{workload}{'' if swept else '-bars'}"
 
 
-def campaign_keys(found: Sequence[Group], query: QueryDict) -> list[str]:
+def campaign_dom_ids(found: Sequence[Group], query: QueryDict) -> list[str]:
     """Of `campaign_cards` of these lines, which need no numbers for that: a live page asks at each change."""
-    wanted = request_params.Filter(moment=request_params.moment(query))
-    kept = [(every[0].workload, _kept(every, wanted)[2]) for every in cards_of(found)]
-    return [key(workload, any(line.swept for line in lines)) for workload, lines in kept]
+    wanted = request_params.Filter(moment=request_params.requested_moment(query))
+    kept = [
+        (every[0].workload, _lines_at_moment(every, wanted)[2]) for every in group_by_work(found)
+    ]
+    return [card_dom_id(workload, any(line.swept for line in lines)) for workload, lines in kept]
 
 
 def campaign_cards(
@@ -165,27 +169,27 @@ def campaign_cards(
     where the page has read them already.
     """
     asks = QueryDict() if query is None else query
-    found = groups(user, [campaign]) if lines is None else lines
-    made = cards(
+    found = read_groups(user, [campaign]) if lines is None else lines
+    made = build_cards(
         found,
         reverse("campaign-figure", args=[campaign]),
         reverse("campaign-csv", args=[campaign]),
-        request_params.Filter(moment=request_params.moment(asks)),
-        request_params.metric(asks),
+        request_params.Filter(moment=request_params.requested_moment(asks)),
+        request_params.requested_metric(asks),
     )
-    return _told_once(campaign, with_differences(made, within(user, found)))
+    return _mark_repeat_findings(campaign, with_differences(made, repeat_differences(user, found)))
 
 
-def _told_once(campaign: int, made: list[Card]) -> list[Card]:
+def _mark_repeat_findings(campaign: int, made: list[Card]) -> list[Card]:
     """With whether a finding tells already what a card would tell of its repeats. One query where any differ."""
-    if not any(card.differing for card in made):
+    if not any(card.differing_points for card in made):
         return made
-    kept = Finding.objects.filter(campaign=campaign, kind=DIFFERS, stands=True)
+    kept = Finding.objects.filter(campaign=campaign, kind=DISAGREEING_REPEATS, stands=True)
     told = set(kept.values_list("workload", flat=True))
-    return [replace(card, differ_told=not told.isdisjoint(card.workloads)) for card in made]
+    return [replace(card, has_repeat_finding=not told.isdisjoint(card.workloads)) for card in made]
 
 
-def cards(
+def build_cards(
     found: Sequence[Group],
     figure_url: str,
     csv_url: str,
@@ -193,7 +197,9 @@ def cards(
     metric: str = "",
 ) -> list[Card]:
     """`wanted` narrowed the lines down already but for their moment; the card adds its workload."""
-    return [_card(lines, figure_url, csv_url, wanted, metric) for lines in cards_of(found)]
+    return [
+        _build_card(lines, figure_url, csv_url, wanted, metric) for lines in group_by_work(found)
+    ]
 
 
 def with_differences(made: Iterable[Card], found: Mapping[int, Differences]) -> list[Card]:
@@ -204,30 +210,30 @@ def with_differences(made: Iterable[Card], found: Mapping[int, Differences]) -> 
     ]
 
 
-def _kept(
+def _lines_at_moment(
     every: Sequence[Group], wanted: request_params.Filter
 ) -> tuple[list[str], request_params.Filter, list[Group]]:
     """(every moment that was measured, what is wanted of them, those lines)."""
     codes = sorted({group.stage for group in every}, key=lambda code: moments.parse(code).rank)
     if wanted.moment not in codes:
         wanted = replace(wanted, moment=None)
-    return codes, wanted, wanted.keep(every)
+    return codes, wanted, wanted.select(every)
 
 
-def _card(
+def _build_card(
     every: list[Group], figure_url: str, csv_url: str, wanted: request_params.Filter, metric: str
 ) -> Card:
-    codes, wanted, lines = _kept(every, wanted)
+    codes, wanted, lines = _lines_at_moment(every, wanted)
     query = wanted.query()
     workloads = tuple(dict.fromkeys(group.workload for group in every))
     names = list(dict.fromkeys(name for group in lines for name in group.units))
     swept = any(group.swept for group in lines)
-    metrics = tuple(naming.ordered(names, lines[0].tool, swept))
+    metrics = tuple(naming.order_choices(names, lines[0].tool, swept))
     chosen = metric if metric in metrics else (metrics[0] if metrics else "iops")
     only = "&".join(filter(None, [query, urlencode([("workload", pk) for pk in workloads])]))
     both = tuple(op for op in ("read", "write") if f"{op}.iops" in names)
     default = f"&{urlencode({'metric': chosen})}" if chosen != "iops" else ""
-    plain = by_depths(lines)
+    plain = has_depth_rows(lines)
     return Card(
         workloads=workloads,
         title=" · ".join(dict.fromkeys(group.workload_name for group in every)),
@@ -240,36 +246,40 @@ def _card(
         lines=len(lines),
         points=tuple(curve_points(lines)),
         columns=latency_columns(lines),
-        chosen=chosen,
+        chosen_metric=chosen,
         moments=tuple(
             (one or request_params.BUILT, moments.parse(one).words or "as built") for one in codes
         ),
         moment=(wanted.moment or request_params.BUILT) if wanted.moment is not None else "",
-        kept=tuple(pair for pair in parse_qsl(query) if pair[0] != "moment"),
-        cdfs=_cdfs(lines, names),
-        names=() if plain else tuple(labels(lines)),
+        hidden_fields=tuple(pair for pair in parse_qsl(query) if pair[0] != "moment"),
+        cdf_choices=_cdf_choices(lines, names),
+        names=() if plain else tuple(line_labels(lines)),
         knees=tuple(
-            (label, words_of(line))
-            for line, label in zip(lines, labels(lines), strict=True)
+            (label, curve_answer_text(line))
+            for line, label in zip(lines, line_labels(lines), strict=True)
             if line.swept and "iops" in line.units
         ),
-        full=_full(lines),
+        full_stations=_full_station_texts(lines),
         runs=tuple(tuple(sample.run for sample in line.samples) for line in lines),
-        rows=() if plain else tuple(metric_rows(in_percent(lines), chosen)),
+        rows=() if plain else tuple(metric_rows(shares_in_percent(lines), chosen)),
     )
 
 
-def _cdfs(lines: Sequence[Group], names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    if not latency_lines.ranked(names):
+def _cdf_choices(lines: Sequence[Group], names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    if not latency_lines.has_cdf(names):
         return ()
-    depths = latency_lines.depths(lines)
-    word = AGAINST["cdf"]
+    depths = latency_lines.cdf_depths(lines)
+    word = DRAWINGS["cdf"]
     return tuple((f"cdf.{depth}", f"{word} at {depth}") for depth in depths) or (("cdf", word),)
 
 
-def _full(lines: Sequence[Group]) -> tuple[tuple[str, int, str], ...]:
-    names = labels(lines)
+def _full_station_texts(lines: Sequence[Group]) -> tuple[tuple[str, int, str], ...]:
+    names = line_labels(lines)
     return tuple(
-        (names[index], found.depth, full_stations.words(found, answer_of(lines[index]).cap))
-        for index, found in full_stations.of_lines(lines).items()
+        (
+            names[index],
+            found.depth,
+            full_stations.full_station_text(found, curve_answer(lines[index]).cap),
+        )
+        for index, found in full_stations.find_full_stations(lines).items()
     )

@@ -13,14 +13,14 @@ from benchlab.charts.queries import Group
 
 OPERATIONS = {"": "", "read": "reads", "write": "writes"}
 # What a chart is drawn over. Of "cdf" the depth may stand behind it: "cdf.16".
-AGAINST = {
+DRAWINGS = {
     "": "over outstanding I/Os",
     "latency": "latency against IOPS",
     "cdf": "CDF of latencies",
 }
-LATENCIES = dict(zip(naming.STATISTICS, ("solid", "dash", "dot", "dashdot"), strict=True))
+STATISTIC_DASHES = dict(zip(naming.STATISTICS, ("solid", "dash", "dot", "dashdot"), strict=True))
 # what is shown of several lines
-FEW = ("mean", "p99")
+FEW_STATISTICS = ("mean", "p99")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class Choice:
     # of naming.LATENCY_KINDS; empty: the first of them that was measured
     kind: str = ""
     # empty: all for one line, mean and p99 for several
-    latencies: tuple[str, ...] = ()
+    statistics: tuple[str, ...] = ()
     # of AGAINST
     against: str = ""
     # outstanding I/Os of a CDF
     depth: int | None = None
 
-    def name(self, base: str) -> str:
+    def metric_name(self, base: str) -> str:
         """The metric of that base; a metric that is no rate of both directions has no other."""
         its_own = base == self.metric and base not in METRICS
         return f"{self.operation}.{base}" if self.operation and not its_own else base
@@ -48,28 +48,35 @@ class Choice:
         if self.metric in METRICS:
             return METRICS[self.metric]
         known = [group.units[self.metric] for group in groups if self.metric in group.units]
-        return naming.word(self.metric), shown_unit(self.metric, known[0] if known else "1")
+        return naming.metric_word(self.metric), shown_unit(self.metric, known[0] if known else "1")
 
-    def latency(self, groups: Iterable[Group]) -> str:
+    def latency_kind(self, groups: Iterable[Group]) -> str:
         """The kind of latency of a chart: one for all of its lines, or they would not compare. "" for none."""
         every = [sample.values for group in groups for sample in group.samples]
         kinds = (self.kind,) if self.kind else naming.LATENCY_KINDS
-        return next((kind for kind in kinds if any(self.known(kind, one) for one in every)), "")
+        return next(
+            (kind for kind in kinds if any(self.measured_statistics(kind, one) for one in every)),
+            "",
+        )
 
-    def known(self, kind: str, values: Mapping[str, float]) -> tuple[str, ...]:
+    def measured_statistics(self, kind: str, values: Mapping[str, float]) -> tuple[str, ...]:
         """Statistics of that latency that a run told."""
-        return tuple(name for name in LATENCIES if self.told(f"{kind}.{name}", values) is not None)
+        return tuple(
+            name
+            for name in STATISTIC_DASHES
+            if self.read_value(f"{kind}.{name}", values) is not None
+        )
 
-    def told(self, base: str, values: Mapping[str, float]) -> float | None:
+    def read_value(self, base: str, values: Mapping[str, float]) -> float | None:
         """A run's figure. What a run of reads alone told of reads is that of all of its I/O, and likewise of writes."""
-        found = values.get(self.name(base))
+        found = values.get(self.metric_name(base))
         if found is None and not self.operation:
             both = [values[name] for op in OPERATIONS if op and (name := f"{op}.{base}") in values]
             rates = [op for op in OPERATIONS if op and values.get(f"{op}.iops")]
             return both[0] if len(both) == len(rates) == 1 else None
         return found
 
-    def shown(self, lines: int, known: Collection[str]) -> tuple[str, ...]:
+    def drawn_statistics(self, lines: int, known: Collection[str]) -> tuple[str, ...]:
         """Statistics to draw, of those that were measured."""
-        wanted = self.latencies or (tuple(LATENCIES) if lines == 1 else FEW)
+        wanted = self.statistics or (tuple(STATISTIC_DASHES) if lines == 1 else FEW_STATISTICS)
         return tuple(name for name in wanted if name in known)

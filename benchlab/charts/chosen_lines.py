@@ -16,10 +16,10 @@ from benchlab.topologies import moments
 from benchlab.web import lists
 
 # the parameter with words that campaigns are found by
-PICK = "pick"
+CAMPAIGN_SEARCH = "pick"
 
 
-def offered(
+def line_choices(
     request: HttpRequest, wanted: request_params.Filter, every: Sequence[Group]
 ) -> dict[str, Any]:
     """For templates/charts/_chosen.html. `every`: the lines of the wanted campaigns. One query.
@@ -27,7 +27,7 @@ def offered(
     With ?pick= those whose names have its words, and those that are ticked. Raises BadRequest: too long.
     """
     seen = Campaign.objects.visible_to(request.user)
-    if text := lists.found_text(request, PICK):
+    if text := lists.found_text(request, CAMPAIGN_SEARCH):
         seen = seen.filter(lists.matching(("name",), text) | Q(pk__in=wanted.campaigns))
     # What the address names, too
     seen = seen.filter(Q(archived_at=None) | Q(pk__in=wanted.campaigns))
@@ -38,18 +38,20 @@ def offered(
         "picks": bool(text) or len(campaigns) > lists.FEW,
         "campaigns": [row for row in campaigns if row.source != Campaign.Source.LIBRARY],
         "library": library,
-        "topologies": _choices((group.topology, group.topology_name) for group in every),
-        "hosts": _choices((group.host, group.host_name) for group in every),
-        "workloads": _choices((group.workload, group.workload_name) for group in every),
-        "stages": _stages(every, wanted),
+        "topologies": _sorted_choices((group.topology, group.topology_name) for group in every),
+        "hosts": _sorted_choices((group.host, group.host_name) for group in every),
+        "workloads": _sorted_choices((group.workload, group.workload_name) for group in every),
+        "stages": _stage_choices(every, wanted),
     }
 
 
-def _choices(pairs: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
+def _sorted_choices(pairs: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
     return sorted(set(pairs), key=lambda pair: pair[1])
 
 
-def _stages(every: Sequence[Group], wanted: request_params.Filter) -> list[tuple[str, str, bool]]:
+def _stage_choices(
+    every: Sequence[Group], wanted: request_params.Filter
+) -> list[tuple[str, str, bool]]:
     """(value, words, whether ticked) of the moments that were measured, in the order of time."""
     codes = sorted({group.stage for group in every}, key=lambda code: moments.parse(code).rank)
     return [

@@ -11,31 +11,33 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from benchlab.charts import chosen_lines, request_params
-from benchlab.charts.cards import Card, cards, with_differences
-from benchlab.charts.conditions import differences
-from benchlab.charts.queries import Group, Person, groups
+from benchlab.charts.cards import Card, build_cards, with_differences
+from benchlab.charts.conditions import line_differences
+from benchlab.charts.queries import Group, Person, read_groups
 
 
 @require_GET
 def compare(request: HttpRequest) -> HttpResponse:
     """?campaign=1&campaign=2, narrowed down by ?topology=, ?host=, ?workload=, ?stage=."""
-    wanted = request_params.lines(request.GET)
-    every = groups(request.user, wanted.campaigns)
+    wanted = request_params.line_filter(request.GET)
+    every = read_groups(request.user, wanted.campaigns)
     context = {
-        **chosen_lines.offered(request, wanted, every),
+        **chosen_lines.line_choices(request, wanted, every),
         "wanted": wanted,
-        "lines": wanted.seated(every),
-        "explore_url": f"{reverse('explore')}?{wanted.whole()}",
-        "cards": _cards(request.user, wanted, every, request_params.metric(request.GET)),
+        "lines": wanted.select_styled(every),
+        "explore_url": f"{reverse('explore')}?{wanted.full_query()}",
+        "cards": _compared_cards(
+            request.user, wanted, every, request_params.requested_metric(request.GET)
+        ),
     }
     return render(request, "charts/compare.html", context)
 
 
-def _cards(
+def _compared_cards(
     user: Person, wanted: request_params.Filter, every: list[Group], metric: str
 ) -> list[Card]:
     """A chart for each thing that was done, by whatever workload. Each says under which conditions its lines differ."""
-    unequal = differences(user, wanted.keep(every))
-    found = replace(wanted, moment=None).keep(every)
+    unequal = line_differences(user, wanted.select(every))
+    found = replace(wanted, moment=None).select(every)
     urls = reverse("compare-figure"), reverse("compare-csv")
-    return with_differences(cards(found, *urls, wanted, metric), unequal)
+    return with_differences(build_cards(found, *urls, wanted, metric), unequal)

@@ -18,24 +18,24 @@ from typing import Any
 from agents.drivers import registry
 from benchlab.campaigns import points
 from benchlab.campaigns.models import Campaign
-from benchlab.charts.equal_workloads import cards_of
-from benchlab.charts.queries import Group, Person, labels
+from benchlab.charts.equal_workloads import group_by_work
+from benchlab.charts.queries import Group, Person, line_labels
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs import in_force
 from benchlab.runs.models import Attempt, Layout
 from benchlab.topologies import moments
 from benchlab.web.units import size
 
-NOT_TOLD = "not told"
+NOT_STATED = "not told"
 LAYOUT, POINT = "Layout", "Point"
 OPTION, OPTIONS = "Option ", "some options of the tool"
 # What a line is, by the attribute that tells whether lines differ in it on purpose.
-CHOSEN = {"Host": "host", LAYOUT: "topology", "Moment": "stage", POINT: "rest"}
+COMPARED_CONDITIONS = {"Host": "host", LAYOUT: "topology", "Moment": "stage", POINT: "rest"}
 # a host has its own
-OF_HOST = ("CPU", "Memory")
+HOST_CONDITIONS = ("CPU", "Memory")
 DEVICES = "Devices"
 # Of each device that a layout claims: what facts and plan call it.
-OF_DEVICE = {
+DEVICE_CONDITIONS = {
     "Device model": "model",
     "Firmware": "firmware",
     "Device size": "size",
@@ -43,11 +43,11 @@ OF_DEVICE = {
     "Scheduler": "scheduler",
 }
 # a layer of the layout may set it, or the run
-TUNED = "Scheduler"
+SCHEDULER = "Scheduler"
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ConditionTable:
     """A column per condition; a row per line, its label and values."""
 
     names: tuple[str, ...] = ()
@@ -58,12 +58,12 @@ class Table:
 class Differences:
     """`untold`: (line, conditions that others tell and its source does not)."""
 
-    compared: Table = field(default_factory=Table)
-    others: Table = field(default_factory=Table)
-    untold: tuple[tuple[str, str], ...] = ()
+    compared: ConditionTable = field(default_factory=ConditionTable)
+    others: ConditionTable = field(default_factory=ConditionTable)
+    unstated: tuple[tuple[str, str], ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.compared.names or self.others.names or self.untold)
+        return bool(self.compared.names or self.others.names or self.unstated)
 
 
 # identity -> its model, size, …, each in words
@@ -71,114 +71,130 @@ Devices = Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class AttemptConditions:
     """Of one attempt; "" is not told."""
 
-    words: Mapping[str, str]
+    texts: Mapping[str, str]
     devices: Devices
     # what of CHOSEN sets its schedulers: its layout, or its point
-    set_by: str = ""
+    scheduler_origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LineConditions:
     group: Group
     label: str
-    conditions: tuple[Condition, ...]
+    conditions: tuple[AttemptConditions, ...]
 
-    def counted(self, name: str) -> Counter[str]:
+    def count_values(self, name: str) -> Counter[str]:
         """Values that its attempts tell, and how many tell each."""
-        return Counter(one.words.get(name, "") for one in self.conditions)
+        return Counter(one.texts.get(name, "") for one in self.conditions)
 
 
-def differences(user: Person, groups: Sequence[Group]) -> dict[int, Differences]:
+def line_differences(user: Person, groups: Sequence[Group]) -> dict[int, Differences]:
     """{workload: what differs between the lines of its chart}; charts whose lines are all alike are left out."""
-    return _by_workload(user, groups, _between)
+    return _differences_by_workload(user, groups, _compare_lines)
 
 
-def within(user: Person, groups: Sequence[Group]) -> dict[int, Differences]:
+def repeat_differences(user: Person, groups: Sequence[Group]) -> dict[int, Differences]:
     """{workload: what differs between repeats of one point}; asks for nothing while all fingerprints are alike."""
-    mixed = [group for group in groups if group.mixed]
-    return _by_workload(user, mixed, _mixed) if mixed else {}
+    mixed = [group for group in groups if group.has_unlike_repeats]
+    return _differences_by_workload(user, mixed, _compare_repeats) if mixed else {}
 
 
-def _by_workload(
-    user: Person, groups: Sequence[Group], make: Callable[[Sequence[Line]], Differences]
+def _differences_by_workload(
+    user: Person, groups: Sequence[Group], make: Callable[[Sequence[LineConditions]], Differences]
 ) -> dict[int, Differences]:
-    known = _conditions(user, groups)
+    known = _read_conditions(user, groups)
     found: dict[int, Differences] = {}
-    for some in cards_of(groups):
+    for some in group_by_work(groups):
         lines = [
-            Line(group, label, tuple(known[s.attempt] for s in group.samples if s.attempt in known))
-            for group, label in zip(some, labels(some), strict=True)
+            LineConditions(
+                group, label, tuple(known[s.attempt] for s in group.samples if s.attempt in known)
+            )
+            for group, label in zip(some, line_labels(some), strict=True)
         ]
         if one := make([line for line in lines if line.conditions]):
             found |= {group.workload: one for group in some}
     return found
 
 
-def _mixed(lines: Sequence[Line]) -> Differences:
-    names = [name for name in _names(lines) if any(_several(line, name) for line in lines)]
-    return Differences(others=_table(lines, names))
+def _compare_repeats(lines: Sequence[LineConditions]) -> Differences:
+    names = [
+        name
+        for name in _condition_names(lines)
+        if any(_varies_within(line, name) for line in lines)
+    ]
+    return Differences(others=_condition_table(lines, names))
 
 
-def _between(lines: Sequence[Line]) -> Differences:
+def _compare_lines(lines: Sequence[LineConditions]) -> Differences:
     groups = [line.group for line in lines]
-    chosen = [name for name, part in CHOSEN.items() if len({getattr(g, part) for g in groups}) > 1]
-    follows = _follows(lines, chosen)
-    differing = [name for name in _names(lines) if _differs(lines, name, chosen)]
+    chosen = [
+        name
+        for name, part in COMPARED_CONDITIONS.items()
+        if len({getattr(g, part) for g in groups}) > 1
+    ]
+    follows = _implied_conditions(lines, chosen)
+    differing = [
+        name for name in _condition_names(lines) if _condition_differs(lines, name, chosen)
+    ]
     others = [
         name
         for name in differing
-        if name not in (*chosen, *follows) or any(_several(line, name) for line in lines)
+        if name not in (*chosen, *follows) or any(_varies_within(line, name) for line in lines)
     ]
     compared = [*chosen, *(name for name in differing if name in follows and name not in others)]
-    return Differences(_table(lines, compared), _table(lines, others), tuple(_untold(lines)))
+    return Differences(
+        _condition_table(lines, compared),
+        _condition_table(lines, others),
+        tuple(_unstated_conditions(lines)),
+    )
 
 
-def _follows(lines: Sequence[Line], chosen: Sequence[str]) -> tuple[str, ...]:
+def _implied_conditions(lines: Sequence[LineConditions], chosen: Sequence[str]) -> tuple[str, ...]:
     """Conditions that differ because of what one compares."""
-    of_host = OF_HOST if "Host" in chosen else ()
-    tuned = any(one.set_by in chosen for line in lines for one in line.conditions)
-    return *of_host, *((TUNED,) if tuned else ())
+    of_host = HOST_CONDITIONS if "Host" in chosen else ()
+    tuned = any(one.scheduler_origin in chosen for line in lines for one in line.conditions)
+    return *of_host, *((SCHEDULER,) if tuned else ())
 
 
-def _names(lines: Sequence[Line]) -> list[str]:
-    return list(dict.fromkeys(n for line in lines for one in line.conditions for n in one.words))
+def _condition_names(lines: Sequence[LineConditions]) -> list[str]:
+    return list(dict.fromkeys(n for line in lines for one in line.conditions for n in one.texts))
 
 
-def _told(lines: Iterable[Line], name: str) -> set[str]:
-    return {word for line in lines for word in line.counted(name) if word}
+def _stated_values(lines: Iterable[LineConditions], name: str) -> set[str]:
+    return {word for line in lines for word in line.count_values(name) if word}
 
 
-def _several(line: Line, name: str) -> bool:
-    return len(_told([line], name)) > 1
+def _varies_within(line: LineConditions, name: str) -> bool:
+    return len(_stated_values([line], name)) > 1
 
 
-def _differs(lines: Sequence[Line], name: str, chosen: Sequence[str]) -> bool:
-    if any(_several(line, name) for line in lines):
+def _condition_differs(lines: Sequence[LineConditions], name: str, chosen: Sequence[str]) -> bool:
+    if any(_varies_within(line, name) for line in lines):
         return True
     if name == DEVICES:
-        return _other_disks(lines, nested=LAYOUT in chosen)
-    if name in OF_DEVICE:
-        return _other_kinds(lines, OF_DEVICE[name], nested=LAYOUT in chosen)
-    return len(_told(lines, name)) > 1
+        return _disks_differ(lines, nested=LAYOUT in chosen)
+    if name in DEVICE_CONDITIONS:
+        return _disk_kinds_differ(lines, DEVICE_CONDITIONS[name], nested=LAYOUT in chosen)
+    return len(_stated_values(lines, name)) > 1
 
 
-def _other_disks(lines: Sequence[Line], *, nested: bool) -> bool:
+def _disks_differ(lines: Sequence[LineConditions], *, nested: bool) -> bool:
     """True when lines of one host stand on other disks; a layout that takes more of the same ones is `nested`."""
     by_host: dict[int, list[set[str]]] = {}
     for line in lines:
         if disks := set(line.conditions[0].devices):
             by_host.setdefault(line.group.host, []).append(disks)
-    return any(not _alike(sets, nested=nested) for sets in by_host.values())
+    return any(not _sets_match(sets, nested=nested) for sets in by_host.values())
 
 
-def _alike(sets: Sequence[set[str]], *, nested: bool) -> bool:
+def _sets_match(sets: Sequence[set[str]], *, nested: bool) -> bool:
     return all(a == b or (nested and (a < b or b < a)) for a in sets for b in sets)
 
 
-def _other_kinds(lines: Sequence[Line], part: str, *, nested: bool) -> bool:
+def _disk_kinds_differ(lines: Sequence[LineConditions], part: str, *, nested: bool) -> bool:
     """True when one disk is not what it was, or lines stand on disks of kinds that are no subset of each other."""
     by_disk: dict[str, set[str]] = {}
     kinds: list[set[str]] = []
@@ -189,33 +205,42 @@ def _other_kinds(lines: Sequence[Line], part: str, *, nested: bool) -> bool:
         kinds.append({known[part] for known in devices.values() if known[part]})
     if any(len(words) > 1 for words in by_disk.values()):
         return True
-    return not _alike(
-        [one for one in kinds if one], nested=nested and not _other_disks(lines, nested=True)
+    return not _sets_match(
+        [one for one in kinds if one], nested=nested and not _disks_differ(lines, nested=True)
     )
 
 
-def _table(lines: Sequence[Line], names: Sequence[str]) -> Table:
-    rows = ((line.label, tuple(_cell(line.counted(name)) for name in names)) for line in lines)
-    return Table(tuple(names), tuple(rows) if names else ())
+def _condition_table(lines: Sequence[LineConditions], names: Sequence[str]) -> ConditionTable:
+    rows = (
+        (line.label, tuple(_condition_cell(line.count_values(name)) for name in names))
+        for line in lines
+    )
+    return ConditionTable(tuple(names), tuple(rows) if names else ())
 
 
-def _cell(counted: Counter[str]) -> str:
+def _condition_cell(counted: Counter[str]) -> str:
     if len(counted) == 1:
-        return next(iter(counted)) or NOT_TOLD
-    return "; ".join(f"{word or NOT_TOLD} ({n} run{'s' * (n > 1)})" for word, n in counted.items())
+        return next(iter(counted)) or NOT_STATED
+    return "; ".join(
+        f"{word or NOT_STATED} ({n} run{'s' * (n > 1)})" for word, n in counted.items()
+    )
 
 
-def _untold(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
+def _unstated_conditions(lines: Sequence[LineConditions]) -> Iterator[tuple[str, str]]:
     """The tool's options in one word: there are many, and few sources tell them."""
-    names = [name for name in _names(lines) if _told(lines, name) and name not in CHOSEN]
+    names = [
+        name
+        for name in _condition_names(lines)
+        if _stated_values(lines, name) and name not in COMPARED_CONDITIONS
+    ]
     for line in lines:
-        missing = [name for name in names if not _told([line], name)]
+        missing = [name for name in names if not _stated_values([line], name)]
         told_of = [OPTIONS if name.startswith(OPTION) else name for name in missing]
         if told_of:
             yield line.label, ", ".join(dict.fromkeys(told_of))
 
 
-def _conditions(user: Person, groups: Sequence[Group]) -> dict[int, Condition]:
+def _read_conditions(user: Person, groups: Sequence[Group]) -> dict[int, AttemptConditions]:
     """{attempt: its conditions}, in three queries; most attempts share what is large."""
     rest = {sample.attempt: group.rest for group in groups for sample in group.samples}
     rows = list(
@@ -246,23 +271,23 @@ def _conditions(user: Person, groups: Sequence[Group]) -> dict[int, Condition]:
         key = row.facts_id, row.layout_id, json.dumps(queues)
         if key not in shared:
             told = facts[row.facts_id].facts if row.facts_id else {}
-            shared[key] = _of_layout(in_force.told(told, row.meta), layout)
+            shared[key] = _layout_conditions(in_force.told(told, row.meta), layout)
         words, devices = shared[key]
-        found[row.pk] = Condition(
-            {**_of_run(row, rest[row.pk]), **words, **_of_options(row)},
+        found[row.pk] = AttemptConditions(
+            {**_run_conditions(row, rest[row.pk]), **words, **_option_conditions(row)},
             devices,
-            _set_by(row, layout),
+            _scheduler_origin(row, layout),
         )
     return found
 
 
-def _set_by(row: Attempt, layout: Layout) -> str:
+def _scheduler_origin(row: Attempt, layout: Layout) -> str:
     if row.run.scheduler:
         return POINT
     return LAYOUT if any(one["kind"] == "tuning" for one in layout.stack) else ""
 
 
-def _of_run(attempt: Attempt, rest: str) -> dict[str, str]:
+def _run_conditions(attempt: Attempt, rest: str) -> dict[str, str]:
     moment = moments.parse(attempt.run.stage).words or "as built"
     return {
         "Host": attempt.run.host.name,
@@ -273,20 +298,20 @@ def _of_run(attempt: Attempt, rest: str) -> dict[str, str]:
     }
 
 
-def _of_options(attempt: Attempt) -> dict[str, str]:
+def _option_conditions(attempt: Attempt) -> dict[str, str]:
     """The sweep's own options are the x axis or the line, not a condition."""
     run = attempt.run
     known = registry.told(
         run.tool, run.options, ours=run.campaign.source == Campaign.Source.MEASURED
     )
     return {
-        f"{OPTION}{name.replace('_', ' ')}": _word(name, value)
+        f"{OPTION}{name.replace('_', ' ')}": _option_text(name, value)
         for name, value in known.items()
         if name not in run.point
     }
 
 
-def _word(name: str, value: Any) -> str:
+def _option_text(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
@@ -294,21 +319,23 @@ def _word(name: str, value: Any) -> str:
     return points.value(name, value) or "none"
 
 
-def _of_layout(facts: Mapping[str, Any], layout: Layout) -> tuple[dict[str, str], Devices]:
-    devices = {identity: device_words(facts, claim) for identity, claim in claims(layout.plan)}
+def _layout_conditions(facts: Mapping[str, Any], layout: Layout) -> tuple[dict[str, str], Devices]:
+    devices = {
+        identity: describe_device(facts, claim) for identity, claim in iterate_claims(layout.plan)
+    }
     cpu = f"{facts['cpus']} × {facts.get('cpu_model', '')}" if facts.get("cpus") else ""
     words = {
-        LAYOUT: stack_words(layout.stack),
+        LAYOUT: stack_text(layout.stack),
         "Kernel": str(facts.get("kernel", "")),
         "CPU": cpu,
         "Memory": size(facts["memory"]) if facts.get("memory") else "",
         DEVICES: ", ".join(sorted(devices)),
-        **{name: _of_each(devices, part) for name, part in OF_DEVICE.items()},
+        **{name: _text_per_device(devices, part) for name, part in DEVICE_CONDITIONS.items()},
     }
     return words, devices
 
 
-def _of_each(devices: Devices, part: str) -> str:
+def _text_per_device(devices: Devices, part: str) -> str:
     """ "none" where all have it, else "none (sdb, sdc), mq-deadline (sdd)"."""
     nodes: dict[str, list[str]] = {}
     for known in devices.values():
@@ -321,12 +348,14 @@ def _of_each(devices: Devices, part: str) -> str:
     )
 
 
-def stack_words(layers: Sequence[Mapping[str, Any]]) -> str:
+def stack_text(layers: Sequence[Mapping[str, Any]]) -> str:
     """The layers from the bottom up, each with what its driver would not have done by itself."""
-    return " > ".join(" ".join(filter(None, [layer["kind"], _asked(layer)])) for layer in layers)
+    return " > ".join(
+        " ".join(filter(None, [layer["kind"], _changed_options(layer)])) for layer in layers
+    )
 
 
-def _asked(layer: Mapping[str, Any]) -> str:
+def _changed_options(layer: Mapping[str, Any]) -> str:
     known = layer["kind"] in registry.all_layers()
     specs = (
         {one.name: one for one in dataclasses.fields(registry.layer(layer["kind"]).Options)}
@@ -334,24 +363,24 @@ def _asked(layer: Mapping[str, Any]) -> str:
         else {}
     )
     said = [
-        f"{name.replace('_', ' ')} {_word(_unit(specs.get(name), name), value)}"
+        f"{name.replace('_', ' ')} {_option_text(_unit_name(specs.get(name), name), value)}"
         for name, value in layer.get("options", {}).items()
-        if not (name in specs and _plain(specs[name].default) == value)
+        if not (name in specs and _as_json_value(specs[name].default) == value)
     ]
     return f"({', '.join(said)})" if said else ""
 
 
-def _unit(spec: dataclasses.Field[Any] | None, name: str) -> str:
+def _unit_name(spec: dataclasses.Field[Any] | None, name: str) -> str:
     """A name by which `points.value` knows bytes."""
     return "size" if spec is not None and spec.metadata.get("unit") == "B" else name
 
 
-def _plain(value: Any) -> Any:
+def _as_json_value(value: Any) -> Any:
     """As JSON keeps it."""
     return list(value) if isinstance(value, tuple) else value
 
 
-def device_words(facts: Mapping[str, Any], claim: Mapping[str, Any]) -> dict[str, str]:
+def describe_device(facts: Mapping[str, Any], claim: Mapping[str, Any]) -> dict[str, str]:
     """Words for a claimed device by the facts, else by the plan."""
     node = str(claim["node"])
     known: Mapping[str, Any] = next(
@@ -369,13 +398,13 @@ def device_words(facts: Mapping[str, Any], claim: Mapping[str, Any]) -> dict[str
     }
 
 
-def claims(plan: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def iterate_claims(plan: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """(identity, claim) of every device that a plan claims, however deep."""
     if isinstance(plan, Mapping):
         if "identity" in plan and "node" in plan:
             yield str(plan["identity"]), plan
         for value in plan.values():
-            yield from claims(value)
+            yield from iterate_claims(value)
     elif isinstance(plan, list):
         for value in plan:
-            yield from claims(value)
+            yield from iterate_claims(value)

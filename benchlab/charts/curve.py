@@ -11,28 +11,28 @@ from django.urls import reverse
 
 from benchlab.analysis.curves import Spread, curve
 from benchlab.charts import figure, knee_marks, label_places, line_ends, repeat_beams
-from benchlab.charts.chart_options import LATENCIES, OPERATIONS, Choice
-from benchlab.charts.curve_answers import answer_of
+from benchlab.charts.chart_options import OPERATIONS, STATISTIC_DASHES, Choice
+from benchlab.charts.curve_answers import curve_answer
 from benchlab.charts.figure import Figure
-from benchlab.charts.knee_marks import Marked
+from benchlab.charts.knee_marks import MarkedLine
 from benchlab.charts.label_places import Scale
 from benchlab.charts.naming import LATENCY_KINDS
 from benchlab.charts.palette import Style
-from benchlab.charts.queries import Group, Sample, labels, line_styles
-from benchlab.charts.repeat_beams import Spreading
-from benchlab.charts.repeat_spread import of_depths
+from benchlab.charts.queries import Group, Sample, line_labels, line_styles
+from benchlab.charts.repeat_beams import LineRepeats
+from benchlab.charts.repeat_spread import ratios_by_depth
 from benchlab.web.units import si
 
 # of both panels, of one without latencies; around them
-PLOT_PX, ALONE_PX, EDGE_PX = 504, 284, 136
+TWO_PANELS_PX, ONE_PANEL_PX, AROUND_PX = 504, 284, 136
 # a panel's share of both
-UPPER = 0.45
+PANEL_SHARE = 0.45
 # these two are often close together
-LABEL_AT = {"mean": "top right", "p50": "bottom right"}
+STATISTIC_POSITIONS = {"mean": "top right", "p50": "bottom right"}
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class StyledLine:
     """A group with its looks."""
 
     group: Group
@@ -40,64 +40,72 @@ class Line:
     style: Style
 
 
-def lines_of(groups: Sequence[Group]) -> list[Line]:
-    found = zip(groups, labels(groups), line_styles(groups), strict=True)
-    return [Line(group, label, style) for group, label, style in found]
+def styled_lines(groups: Sequence[Group]) -> list[StyledLine]:
+    found = zip(groups, line_labels(groups), line_styles(groups), strict=True)
+    return [StyledLine(group, label, style) for group, label, style in found]
 
 
-def build(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
-    """The figure of swept groups. Groups without a sweep belong into benchlab.charts.dots."""
-    lines = lines_of([group for group in groups if group.swept])
+def build_curve_figure(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
+    """The figure of swept groups. Groups without a sweep belong into benchlab.charts.repeat_dots."""
+    lines = styled_lines([group for group in groups if group.swept])
     word, unit = choice.quantity(groups)
     what = " of " + OPERATIONS[choice.operation] if choice.operation else ""
-    if not any(_samples(line.group, choice.name(choice.metric)) for line in lines):
-        return figure.empty(title, f"No {word}{what} measured over outstanding I/Os yet.")
-    kind = choice.latency(line.group for line in lines)
-    known = {one for line in lines for one in _statistics(line, choice, kind)}
-    shown = choice.shown(len(lines), known)
-    data = [trace for line in lines for trace in _rate(line, choice, word, unit)]
+    if not any(_depth_values(line.group, choice.metric_name(choice.metric)) for line in lines):
+        return figure.empty_figure(title, f"No {word}{what} measured over outstanding I/Os yet.")
+    kind = choice.latency_kind(line.group for line in lines)
+    known = {one for line in lines for one in _line_statistics(line, choice, kind)}
+    shown = choice.drawn_statistics(len(lines), known)
+    data = [trace for line in lines for trace in _rate_traces(line, choice, word, unit)]
     data += [
         trace
         for line in lines
         for name in shown
-        for trace in _latency(line, choice, f"{kind}.{name}", shown, alone=len(lines) == 1)
+        for trace in _latency_traces(line, choice, f"{kind}.{name}", shown, alone=len(lines) == 1)
     ]
-    upper = PLOT_PX * UPPER if shown else ALONE_PX
-    names = _names(lines, data, {"y": upper, **({"y2": PLOT_PX * UPPER} if shown else {})})
-    data += _knees(lines, choice, upper) + _differing(lines, choice, upper)
+    upper = TWO_PANELS_PX * PANEL_SHARE if shown else ONE_PANEL_PX
+    names = _curve_end_names(
+        lines, data, {"y": upper, **({"y2": TWO_PANELS_PX * PANEL_SHARE} if shown else {})}
+    )
+    data += _knee_traces(lines, choice, upper) + _beam_traces(lines, choice, upper)
     latency = LATENCY_KINDS[kind] if shown else ""
     said = f" and {latency.lower()}" if latency else ""
-    without = [line.label for line in lines if not _statistics(line, choice, kind)] if shown else []
-    layout = figure.layout(
+    without = (
+        [line.label for line in lines if not _line_statistics(line, choice, kind)] if shown else []
+    )
+    layout = figure.base_layout(
         f"{word}{said}{what} over outstanding I/Os · {title}",
-        _subtitle(lines, shown) + _not_told(latency, without),
-        height=EDGE_PX + (PLOT_PX if shown else ALONE_PX),
-        **_axes(lines, data, word, unit, latency),
+        _curve_subtitle(lines, shown) + _missing_latency_note(latency, without),
+        height=AROUND_PX + (TWO_PANELS_PX if shown else ONE_PANEL_PX),
+        **_curve_axes(lines, data, word, unit, latency),
     )
     layout["legend"]["y"] = -0.13 if shown else -0.2
     layout["annotations"] = names
     if shown:
         # where a page has room for both panels in a row
         layout["meta"]["beside"] = True
-    return figure.with_legend({"data": data, "layout": layout})
+    return figure.fit_legend({"data": data, "layout": layout})
 
 
-def _statistics(line: Line, choice: Choice, kind: str) -> set[str]:
-    return {name for sample in line.group.samples for name in choice.known(kind, sample.values)}
+def _line_statistics(line: StyledLine, choice: Choice, kind: str) -> set[str]:
+    return {
+        name
+        for sample in line.group.samples
+        for name in choice.measured_statistics(kind, sample.values)
+    }
 
 
-def _not_told(latency: str, lines: Sequence[str]) -> str:
+def _missing_latency_note(latency: str, lines: Sequence[str]) -> str:
     """Sentence on lines whose latency is of another kind, or of none: not drawn, for one axis has one meaning."""
     return f" No {latency.lower()} was told of: {', '.join(lines)}." if lines else ""
 
 
-def _axes(
-    lines: Sequence[Line], data: Sequence[dict[str, Any]], word: str, unit: str, latency: str
+def _curve_axes(
+    lines: Sequence[StyledLine], data: Sequence[dict[str, Any]], word: str, unit: str, latency: str
 ) -> dict[str, Any]:
-    depths = figure.depth_axis(sorted(set().union(*map(_depths, lines))))
+    depths = figure.depth_axis(sorted(set().union(*map(_swept_depths, lines))))
     if not latency:
         return {"xaxis": depths, "yaxis": figure.value_axis(word, unit)}
-    upper, lower = figure.rows(2, 1 - 2 * UPPER)
+    upper, lower = figure.panel_domains(2, 1 - 2 * PANEL_SHARE)
     latencies = [value for trace in data if trace["yaxis"] == "y2" for value in trace["y"]]
     return {
         "xaxis": depths | {"anchor": "y2"},
@@ -106,11 +114,11 @@ def _axes(
     }
 
 
-def _subtitle(lines: Sequence[Line], shown: Sequence[str]) -> str:
+def _curve_subtitle(lines: Sequence[StyledLine], shown: Sequence[str]) -> str:
     repeats = {
         len([s for s in line.group.samples if s.outstanding == d])
         for line in lines
-        for d in _depths(line)
+        for d in _swept_depths(line)
     }
     least, most = min(repeats), max(repeats)
     count = (
@@ -123,18 +131,18 @@ def _subtitle(lines: Sequence[Line], shown: Sequence[str]) -> str:
     if not shown:
         return f"Line: median of {count}{band if most > 1 else ''}."
     styles = (
-        ", ".join(f"{name} {words[LATENCIES[name]]}" for name in shown)
+        ", ".join(f"{name} {words[STATISTIC_DASHES[name]]}" for name in shown)
         if len(shown) > 1
         else shown[0]
     )
     return f"Line: median of {count}{band if most > 1 else ''}. Latency: {styles}."
 
 
-def _depths(line: Line) -> set[int]:
+def _swept_depths(line: StyledLine) -> set[int]:
     return {sample.outstanding for sample in line.group.samples if sample.outstanding}
 
 
-def _samples(group: Group, name: str) -> list[tuple[int, float, Sample]]:
+def _depth_values(group: Group, name: str) -> list[tuple[int, float, Sample]]:
     return [
         (s.outstanding, s.values[name], s)
         for s in group.samples
@@ -142,22 +150,22 @@ def _samples(group: Group, name: str) -> list[tuple[int, float, Sample]]:
     ]
 
 
-def _rate(line: Line, choice: Choice, word: str, unit: str) -> list[dict[str, Any]]:
-    found = _samples(line.group, choice.name(choice.metric))
-    return _traces(line, found, unit, word, "y", line.style.dash, legend=True)
+def _rate_traces(line: StyledLine, choice: Choice, word: str, unit: str) -> list[dict[str, Any]]:
+    found = _depth_values(line.group, choice.metric_name(choice.metric))
+    return _quantity_traces(line, found, unit, word, "y", line.style.dash, legend=True)
 
 
-def _latency(
-    line: Line, choice: Choice, base: str, shown: Sequence[str], *, alone: bool
+def _latency_traces(
+    line: StyledLine, choice: Choice, base: str, shown: Sequence[str], *, alone: bool
 ) -> list[dict[str, Any]]:
     kind, _, name = base.partition(".")
     found = [
         (s.outstanding, value, s)
         for s in line.group.samples
-        if s.outstanding and (value := choice.told(base, s.values)) is not None
+        if s.outstanding and (value := choice.read_value(base, s.values)) is not None
     ]
-    dash = LATENCIES[name] if len(shown) > 1 else "solid"
-    traces = _traces(line, found, "s", f"{kind} {name}", "y2", dash, legend=False)
+    dash = STATISTIC_DASHES[name] if len(shown) > 1 else "solid"
+    traces = _quantity_traces(line, found, "s", f"{kind} {name}", "y2", dash, legend=False)
     for median in traces[-1:]:
         # there is room to say at its end which statistic a line shows
         if alone:
@@ -165,14 +173,14 @@ def _latency(
             median |= {
                 "mode": "lines+markers+text",
                 "text": [""] * last + [f"\u00a0{name}"],
-                "textposition": LABEL_AT.get(name, "middle right"),
+                "textposition": STATISTIC_POSITIONS.get(name, "middle right"),
                 "cliponaxis": False,
             }
     return traces
 
 
-def _traces(
-    line: Line,
+def _quantity_traces(
+    line: StyledLine,
     found: list[tuple[int, float, Sample]],
     unit: str,
     what: str,
@@ -187,13 +195,15 @@ def _traces(
     points = curve((depth, value) for depth, value, _ in found)
     common = {"legendgroup": line.label, "xaxis": "x", "yaxis": axis, "showlegend": False}
     return [
-        *_band(points, line.style, common),
-        _repeats(line, found, unit, what, common),
-        _median(line, found, points, unit, what, dash, common | {"showlegend": legend}),
+        *_repeat_band(points, line.style, common),
+        _repeat_markers(line, found, unit, what, common),
+        _median_trace(line, found, points, unit, what, dash, common | {"showlegend": legend}),
     ]
 
 
-def _band(points: dict[int, Spread], style: Style, common: dict[str, Any]) -> list[dict[str, Any]]:
+def _repeat_band(
+    points: dict[int, Spread], style: Style, common: dict[str, Any]
+) -> list[dict[str, Any]]:
     """The range of the repeats, only where there are enough of them."""
     known = [
         (d, p.low, p.high) for d, p in points.items() if p.low is not None and p.high is not None
@@ -217,12 +227,16 @@ def _band(points: dict[int, Spread], style: Style, common: dict[str, Any]) -> li
     ]
 
 
-def _repeats(
-    line: Line, found: list[tuple[int, float, Sample]], unit: str, what: str, common: dict[str, Any]
+def _repeat_markers(
+    line: StyledLine,
+    found: list[tuple[int, float, Sample]],
+    unit: str,
+    what: str,
+    common: dict[str, Any],
 ) -> dict[str, Any]:
     # What all of them say is in the template: there are hundreds, and it would be most of what a chart sends.
     texts = [
-        f"{sample.which}: {what} <b>{si(value, unit)}</b>"
+        f"{sample.repeat_text}: {what} <b>{si(value, unit)}</b>"
         f"{'<br>' + sample.during if sample.during else ''}<br>run {sample.run}"
         for _, value, sample in found
     ]
@@ -238,14 +252,14 @@ def _repeats(
             "size": 5,
             "opacity": 0.45,
         },
-        "customdata": [[url(sample.run)] for _, _, sample in found],
+        "customdata": [[run_url(sample.run)] for _, _, sample in found],
         "text": texts,
         "hovertemplate": f"{label}<br>outstanding %{{x:d}}, %{{text}} · click opens it<extra></extra>",
     }
 
 
-def _median(
-    line: Line,
+def _median_trace(
+    line: StyledLine,
     found: list[tuple[int, float, Sample]],
     points: dict[int, Spread],
     unit: str,
@@ -265,13 +279,15 @@ def _median(
         "y": [point.median for point in points.values()],
         "line": {"color": line.style.colour, "dash": dash, "width": 2},
         "marker": {"color": line.style.colour, "symbol": line.style.marker, "size": 8},
-        "customdata": [[url(nearest[depth])] for depth in points],
-        "hovertext": [_median_text(line, d, p, unit, what, nearest[d]) for d, p in points.items()],
+        "customdata": [[run_url(nearest[depth])] for depth in points],
+        "hovertext": [_median_hover(line, d, p, unit, what, nearest[d]) for d, p in points.items()],
         "hovertemplate": "%{hovertext}<extra></extra>",
     }
 
 
-def _median_text(line: Line, depth: int, point: Spread, unit: str, what: str, run: int) -> str:
+def _median_hover(
+    line: StyledLine, depth: int, point: Spread, unit: str, what: str, run: int
+) -> str:
     value = f"{line.label}<br>outstanding {depth}: {what} <b>{si(point.median, unit)}</b>"
     if point.n == 1:
         return f"{value}<br>one repeat, run {run} · click opens it"
@@ -281,8 +297,8 @@ def _median_text(line: Line, depth: int, point: Spread, unit: str, what: str, ru
     return f"{value}<br>median of {point.n} repeats{span}<br>nearest: run {run} · click opens it"
 
 
-def _names(
-    lines: Sequence[Line], data: Sequence[dict[str, Any]], high: Mapping[str, float]
+def _curve_end_names(
+    lines: Sequence[StyledLine], data: Sequence[dict[str, Any]], high: Mapping[str, float]
 ) -> list[dict[str, Any]]:
     """At the ends of lines, in each panel that has one line of each; `high`: {y axis: its pixels}."""
     found: list[dict[str, Any]] = []
@@ -293,48 +309,52 @@ def _names(
             continue
         looks = {line.label: line.style for line in lines}
         named = [
-            line_ends.Named(one["name"], one["name"], looks[one["name"]], one["x"], one["y"])
+            line_ends.NamedLine(one["name"], one["name"], looks[one["name"]], one["x"], one["y"])
             for one in ends
         ]
         depths = [x for one in drawn for x in one["x"]]
         values = [y for one in drawn for y in one["y"]]
         log = axis == "y2"
-        x = Scale.of(depths, label_places.PLOT_PX, log=True)
-        y = Scale.of(values, pixels, log=log, zero=True)
-        found += line_ends.names(named, x, y, {"xref": "x", "yref": axis})
+        x = Scale.fit(depths, label_places.MIN_PLOT_PX, log=True)
+        y = Scale.fit(values, pixels, log=log, zero=True)
+        found += line_ends.end_name_annotations(named, x, y, {"xref": "x", "yref": axis})
     return found
 
 
-def _knees(lines: Sequence[Line], choice: Choice, high: float) -> list[dict[str, Any]]:
+def _knee_traces(lines: Sequence[StyledLine], choice: Choice, high: float) -> list[dict[str, Any]]:
     """Traces of each line's knee, where IOPS are shown."""
     if choice.metric != "iops":
         return []
-    return knee_marks.traces(
+    return knee_marks.knee_traces(
         [
-            Marked(answer_of(line.group, choice.operation), line.style, _medians(line, choice))
+            MarkedLine(
+                curve_answer(line.group, choice.operation), line.style, _depth_medians(line, choice)
+            )
             for line in lines
         ],
         high,
     )
 
 
-def _medians(line: Line, choice: Choice) -> dict[int, float]:
-    found = _samples(line.group, choice.name(choice.metric))
+def _depth_medians(line: StyledLine, choice: Choice) -> dict[int, float]:
+    found = _depth_values(line.group, choice.metric_name(choice.metric))
     return {depth: point.median for depth, point in curve((d, v) for d, v, _ in found).items()}
 
 
-def _differing(lines: Sequence[Line], choice: Choice, high: float) -> list[dict[str, Any]]:
-    name = choice.name(choice.metric)
-    return repeat_beams.traces([_spreading(line, name, choice) for line in lines], high)
+def _beam_traces(lines: Sequence[StyledLine], choice: Choice, high: float) -> list[dict[str, Any]]:
+    name = choice.metric_name(choice.metric)
+    return repeat_beams.beam_traces([_line_repeats(line, name, choice) for line in lines], high)
 
 
-def _spreading(line: Line, name: str, choice: Choice) -> Spreading:
+def _line_repeats(line: StyledLine, name: str, choice: Choice) -> LineRepeats:
     repeats: dict[int, list[float]] = {}
-    for depth, value, _ in _samples(line.group, name):
+    for depth, value, _ in _depth_values(line.group, name):
         repeats.setdefault(depth, []).append(value)
-    return Spreading(line.style, repeats, _medians(line, choice), of_depths(line.group, name))
+    return LineRepeats(
+        line.style, repeats, _depth_medians(line, choice), ratios_by_depth(line.group, name)
+    )
 
 
-def url(run: int) -> str:
+def run_url(run: int) -> str:
     """Address to which a click leads."""
     return reverse("run-detail", args=[run])

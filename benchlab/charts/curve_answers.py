@@ -17,7 +17,7 @@ from benchlab.web.units import si
 
 # (outstanding I/Os, the figure of each repeat)
 Cells = tuple[tuple[int, tuple[float, ...]], ...]
-COUNTS = {1: "one repeat", 2: "two repeats"}
+REPEAT_COUNTS = {1: "one repeat", 2: "two repeats"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +29,22 @@ class CurveAnswer:
     cap: Cap | None = None
 
 
-def answer_of(group: Group, operation: str = "") -> CurveAnswer:
+def curve_answer(group: Group, operation: str = "") -> CurveAnswer:
     """Of a campaign that is over: until then it would jump with each run."""
     if not (group.over and group.swept):
         return CurveAnswer()
-    iops = _cells(group, Choice(operation=operation).name("iops"))
-    return _of_cells(iops, () if operation else _cells(group, "lat.mean"))
+    iops = _repeats_by_depth(group, Choice(operation=operation).metric_name("iops"))
+    return _analyse_cells(iops, () if operation else _repeats_by_depth(group, "lat.mean"))
 
 
 @lru_cache(maxsize=4096)
-def _of_cells(iops: Cells, latencies: Cells) -> CurveAnswer:
+def _analyse_cells(iops: Cells, latencies: Cells) -> CurveAnswer:
     """Reckoned once: a page asks for each line three times, and everybody who looks at it for the same ones."""
     depths = dict(iops)
     return CurveAnswer(knee(depths), collapse(depths), cap(depths, dict(latencies)))
 
 
-def _cells(group: Group, name: str) -> Cells:
+def _repeats_by_depth(group: Group, name: str) -> Cells:
     cells: dict[int, list[float]] = {}
     for sample in group.samples:
         if sample.outstanding and name in sample.values:
@@ -52,30 +52,30 @@ def _cells(group: Group, name: str) -> Cells:
     return tuple((depth, tuple(values)) for depth, values in cells.items())
 
 
-def words_of(group: Group) -> str:
+def curve_answer_text(group: Group) -> str:
     """Words for what is known of a line, or why nothing is. Without a colon: a label with one stands before them."""
     if not group.over:
         return "not before the campaign is over"
-    found = answer_of(group)
-    parts = [knee_words(found.knee)]
+    found = curve_answer(group)
+    parts = [knee_text(found.knee)]
     if found.collapse:
-        parts.append(collapse_words(found.collapse))
+        parts.append(collapse_text(found.collapse))
     if found.cap:
-        parts.append(cap_words(found.cap))
+        parts.append(cap_text(found.cap))
     return "; ".join(parts)
 
 
-def knee_words(known: Knee | None) -> str:
+def knee_text(known: Knee | None) -> str:
     """Of fewer than three repeats with the reservation that it needs."""
     if known is None:
         return f"at least {ENOUGH_DEPTHS} depths, each with IOPS, are needed"
-    said = _known(known)
+    said = _knee_position(known)
     if known.drawn:
         return said
-    return f"{said}, by {COUNTS[known.repeats]} a depth (three are needed to draw it)"
+    return f"{said}, by {REPEAT_COUNTS[known.repeats]} a depth (three are needed to draw it)"
 
 
-def _known(known: Knee) -> str:
+def _knee_position(known: Knee) -> str:
     if known.flat:
         return "none, flat from the first depth on"
     if known.low is None:
@@ -94,9 +94,9 @@ def _known(known: Knee) -> str:
     )
 
 
-def collapse_words(found: Collapse) -> str:
+def collapse_text(found: Collapse) -> str:
     return f"falls past {found.peak}, by {found.share:.0%} at {found.last}".replace("%", " %")
 
 
-def cap_words(found: Cap) -> str:
+def cap_text(found: Cap) -> str:
     return f"capped at {si(found.iops, 'op/s')} from {found.low} to {found.high}, within 2 %"

@@ -23,9 +23,9 @@ from benchlab.charts.tracks import Track
 from benchlab.charts.windows import Part
 
 # members that a cell names
-NAMED = 3
+MAX_NAMES = 3
 # Caches that count themselves: (hits, misses, what they are of)
-COUNTED = (
+HIT_COUNTERS = (
     ("read.hits", "read.misses", "reads"),
     ("write.hits", "write.misses", "writes"),
     ("arc.hits", "arc.misses", "ARC, reads"),
@@ -34,15 +34,15 @@ COUNTED = (
 # in place of a layer, where nobody tells which
 IMPORTED = "imported"
 # uses of disks that hold nothing for the layers above
-ASIDE = ("cache", "log", "spare")
+NON_DATA_USES = ("cache", "log", "spare")
 # a use of disks that carry nothing while all is well
 SPARE = "spare"
 # uses of disks behind a cache's
-BEHIND = ("backing", "data", BELOW)
+BACKING_USES = ("backing", "data", BELOW)
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class DiskUse:
     """Disks that do the same work in a layer."""
 
     # kind: "lvm"
@@ -53,18 +53,18 @@ class Use:
     members: tuple[str, ...]
 
     @property
-    def disks(self) -> str:
+    def members_text(self) -> str:
         """ "sdb, sdc", "sdb, sdc, sdd and 9 more"."""
-        return some(self.members)
+        return shorten_names(self.members)
 
 
 @dataclass(frozen=True, slots=True)
-class Worked:
+class DiskWork:
     """One use's disks in one window. None or "": not known, or nothing was moved."""
 
     # "measured", "one.fdatasync", "the whole run"
     window: str
-    use: Use
+    use: DiskUse
     read: Balance | None
     written: Balance | None
     # bytes read from these disks over those that the tool read
@@ -74,36 +74,36 @@ class Worked:
     flushed: tuple[Flushes, ...]
 
     @property
-    def read_words(self) -> str:
-        return balance_words(self.read, self.use.members)
+    def read_text(self) -> str:
+        return balance_text(self.read, self.use.members)
 
     @property
-    def written_words(self) -> str:
-        return balance_words(self.written, self.use.members)
+    def written_text(self) -> str:
+        return balance_text(self.written, self.use.members)
 
     @property
-    def flush_words(self) -> str:
-        return flush_words(self.flushed)
+    def flush_text(self) -> str:
+        return flush_text(self.flushed)
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class CacheHits:
     window: str
     # the cached volume, or the layer; "" for the host
     device: str
     # "reads", "writes", "ARC, reads"
-    of: str
+    requests: str
     # 0 to 1
     ratio: float
     # by the cache itself, in requests; else by the bytes that disks read
     counted: bool
 
     @property
-    def percent(self) -> float:
+    def ratio_percent(self) -> float:
         return 100 * self.ratio
 
 
-def planned(layers: Sequence[Placed]) -> list[Layer]:
+def plan_layers(layers: Sequence[Placed]) -> list[Layer]:
     """As a plan has them; the disks below a layer are its use BELOW."""
     return [
         Layer(
@@ -118,7 +118,7 @@ def planned(layers: Sequence[Placed]) -> list[Layer]:
     ]
 
 
-def described(specs: Sequence[LayerSpec], disks: Mapping[str, Sequence[str]]) -> list[Layer]:
+def imported_layers(specs: Sequence[LayerSpec], disks: Mapping[str, Sequence[str]]) -> list[Layer]:
     """Of a result from elsewhere: its layers on the `disks` that its source tells, by role. What no layer asks for is
     left out; where none asks for any, the roles stand for themselves."""
     found: list[Layer] = []
@@ -126,56 +126,62 @@ def described(specs: Sequence[LayerSpec], disks: Mapping[str, Sequence[str]]) ->
     for spec, given in zip(specs, chain.given(specs, disks), strict=True):
         below = {BELOW: holding} if holding else {}
         found.append(Layer(spec.kind, uses={**given, **below}))
-        holding += tuple(n for use, names in given.items() if use not in ASIDE for n in names)
-    if any(uses(found)):
+        holding += tuple(
+            n for use, names in given.items() if use not in NON_DATA_USES for n in names
+        )
+    if any(disk_uses(found)):
         return found
     return [Layer(IMPORTED, uses={role: tuple(names)}) for role, names in disks.items()]
 
 
-def uses(layers: Sequence[Layer]) -> list[Use]:
+def disk_uses(layers: Sequence[Layer]) -> list[DiskUse]:
     """Of each layer that was given disks, bottom up; without spares."""
     return [
-        Use(layer.kind, use, names)
+        DiskUse(layer.kind, use, names)
         for layer in layers
         for use, names in layer.uses.items()
         if use not in (BELOW, SPARE) and names
     ]
 
 
-def worked(
+def disk_work(
     layers: Sequence[Layer], parts: Sequence[Part], figures: Mapping[str, float], only: str = ""
-) -> list[Worked]:
+) -> list[DiskWork]:
     """For each part of the run and each use: what can be said. `figures`: the tool's plain ones, base units; `only`:
     the one way that it goes (benchlab.analysis.devices.amplification.only_way)."""
     alone = len(parts) == 1
-    rows = (_worked(use, part, figures, alone, only) for part in parts for use in uses(layers))
+    rows = (
+        _work_in_window(use, part, figures, alone, only)
+        for part in parts
+        for use in disk_uses(layers)
+    )
     return [row for row in rows if row is not None]
 
 
-def _worked(
-    use: Use, part: Part, figures: Mapping[str, float], alone: bool, only: str
-) -> Worked | None:
+def _work_in_window(
+    use: DiskUse, part: Part, figures: Mapping[str, float], alone: bool, only: str
+) -> DiskWork | None:
     by_key = {(track.device, track.metric): track for track in part.tracks}
     asked = (
         # File layout and ramp are in a whole run, and not in what the tool tells.
         {"read": None, "write": None}
-        if part.whole
+        if part.is_whole_run
         else by_application(figures, part.name, alone=alone, only=only)
     )
-    found = Worked(
+    found = DiskWork(
         part.name,
         use,
-        read=_balance(use.members, by_key, "read"),
-        written=_balance(use.members, by_key, "write"),
-        reads=amplification(_means(use.members, by_key, "read.bandwidth"), asked["read"]),
-        writes=amplification(_means(use.members, by_key, "write.bandwidth"), asked["write"]),
-        flushed=tuple(_flushes(use.members, by_key)),
+        read=_member_balance(use.members, by_key, "read"),
+        written=_member_balance(use.members, by_key, "write"),
+        reads=amplification(_member_means(use.members, by_key, "read.bandwidth"), asked["read"]),
+        writes=amplification(_member_means(use.members, by_key, "write.bandwidth"), asked["write"]),
+        flushed=tuple(_member_flushes(use.members, by_key)),
     )
-    told = (found.read_words, found.written_words, found.reads, found.writes, found.flush_words)
+    told = (found.read_text, found.written_text, found.reads, found.writes, found.flush_text)
     return found if any(one not in ("", None) for one in told) else None
 
 
-def _balance(
+def _member_balance(
     members: Sequence[str], by_key: Mapping[tuple[str, str], Track], way: str
 ) -> Balance | None:
     bandwidths = [by_key.get((name, f"{way}.bandwidth")) for name in members]
@@ -183,33 +189,37 @@ def _balance(
     other = "write" if way == "read" else "read"
     across = [track for n in members if (track := by_key.get((n, f"{other}.bandwidth")))]
     known = [track for track in (*bandwidths, *rates) if track is not None]
-    if len(known) < 2 * len(members) or not all(map(known[0].beside, known)):
+    if len(known) < 2 * len(members) or not all(map(known[0].shares_times, known)):
         return None
     of = len(members)
     first = known[0]
     return of_samples(
         [one.values for one in known[:of]],
         [one.values for one in known[of:]],
-        first.lengths,
-        [one.values for one in across if one.beside(first)],
+        first.durations,
+        [one.values for one in across if one.shares_times(first)],
     )
 
 
-def _means(
+def _member_means(
     members: Sequence[str], by_key: Mapping[tuple[str, str], Track], metric: str
 ) -> list[float]:
     tracks = [by_key.get((name, metric)) for name in members]
-    return [mean(t.values, t.lengths) if t is not None else float("nan") for t in tracks]
+    return [mean(t.values, t.durations) if t is not None else float("nan") for t in tracks]
 
 
-def _flushes(members: Sequence[str], by_key: Mapping[tuple[str, str], Track]) -> Iterator[Flushes]:
-    columns = [_means(members, by_key, m) for m in ("write.iops", "write.bandwidth", "flush.iops")]
+def _member_flushes(
+    members: Sequence[str], by_key: Mapping[tuple[str, str], Track]
+) -> Iterator[Flushes]:
+    columns = [
+        _member_means(members, by_key, m) for m in ("write.iops", "write.bandwidth", "flush.iops")
+    ]
     for writes, moved, counted in zip(*columns, strict=True):
         if (found := flushes(writes, moved, counted)) is not None:
             yield found
 
 
-def balance_words(found: Balance | None, members: Sequence[str]) -> str:
+def balance_text(found: Balance | None, members: Sequence[str]) -> str:
     """ "even", "2 of 12 do 95 %: sdb, sdc", "uneven: sdb 45 %, … sde 10 %"; "" where nothing is known.
 
     Of too few samples it is said that they are; "even, by one report" of a printed average.
@@ -225,7 +235,8 @@ def balance_words(found: Balance | None, members: Sequence[str]) -> str:
     carried = sum(found.shares[index] for index in found.doers)
     if found.spread == Spread.FEW:
         doers = [members[index] for index in found.doers]
-        return f"{len(doers)} of {of} {'do' if len(doers) > 1 else 'does'} {percent(carried)}: {some(doers)}"
+        verb = "do" if len(doers) > 1 else "does"
+        return f"{len(doers)} of {of} {verb} {percent_text(carried)}: {shorten_names(doers)}"
     if found.spread == Spread.IN_TURN:
         return "even, but a few at a time, in turn"
     if found.spread == Spread.EVEN:
@@ -233,69 +244,70 @@ def balance_words(found: Balance | None, members: Sequence[str]) -> str:
     order = sorted(range(of), key=lambda index: -found.shares[index])
     most, least = order[0], order[-1]
     return (
-        f"uneven: {members[most]} {percent(found.shares[most])} to"
-        f" {members[least]} {percent(found.shares[least])}"
+        f"uneven: {members[most]} {percent_text(found.shares[most])} to"
+        f" {members[least]} {percent_text(found.shares[least])}"
     )
 
 
-def flush_words(found: Sequence[Flushes]) -> str:
+def flush_text(found: Sequence[Flushes]) -> str:
     """ "at least 91 % of the writes", or of the member with least and most; "" where there are hardly any."""
     if not found or max(one.share for one in found) < 0.05:
         return ""
     low, high = min(one.share for one in found), max(one.share for one in found)
-    if percent(low) == percent(high):
-        return f"{percent(high)} of the writes, or more"
-    return f"{percent(low)} to {percent(high)} of each disk's writes, or more"
+    if percent_text(low) == percent_text(high):
+        return f"{percent_text(high)} of the writes, or more"
+    return f"{percent_text(low)} to {percent_text(high)} of each disk's writes, or more"
 
 
-def percent(share: float) -> str:
+def percent_text(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def some(names: Sequence[str]) -> str:
-    if len(names) <= NAMED + 1:
+def shorten_names(names: Sequence[str]) -> str:
+    if len(names) <= MAX_NAMES + 1:
         return ", ".join(names)
-    return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more"
+    return f"{', '.join(names[:MAX_NAMES])} and {len(names) - MAX_NAMES} more"
 
 
-def hits(
+def cache_hits(
     layers: Sequence[Layer], parts: Iterable[Part], figures: Mapping[str, float], only: str = ""
-) -> list[Hit]:
+) -> list[CacheHits]:
     """For each part: what caches count; and where the tool is known to read, what the bytes of their disks tell.
 
     Under writes alone a cache is read for its own sake, which is no hit.
     """
     reads = (by_application(figures, "", alone=True, only=only)["read"] or 0.0) > 0
-    return [hit for part in parts for hit in _hits(layers if reads else (), part)]
+    return [hit for part in parts for hit in _hits_in_window(layers if reads else (), part)]
 
 
-def _hits(layers: Sequence[Layer], part: Part) -> list[Hit]:
+def _hits_in_window(layers: Sequence[Layer], part: Part) -> list[CacheHits]:
     by_key = {(track.device, track.metric): track for track in part.tracks}
     found = [
-        Hit(part.name, device, of, ratio, True)
+        CacheHits(part.name, device, of, ratio, True)
         for device in dict.fromkeys(device for device, _ in by_key)
-        for hit, miss, of in COUNTED
-        if (ratio := _counted(by_key.get((device, hit)), by_key.get((device, miss)))) is not None
+        for hit, miss, of in HIT_COUNTERS
+        if (ratio := _counted_ratio(by_key.get((device, hit)), by_key.get((device, miss))))
+        is not None
     ]
     for layer in layers:
-        ratio = _by_bytes(layer, by_key)
+        ratio = _byte_ratio(layer, by_key)
         if ratio is not None:
-            found.append(Hit(part.name, layer.kind, "bytes read", ratio, False))
+            found.append(CacheHits(part.name, layer.kind, "bytes read", ratio, False))
     return found
 
 
-def _counted(found: Track | None, missed: Track | None) -> float | None:
-    if found is None or missed is None or not found.beside(missed):
+def _counted_ratio(found: Track | None, missed: Track | None) -> float | None:
+    if found is None or missed is None or not found.shares_times(missed):
         return None
-    return of_requests(found.values, missed.values, found.lengths)
+    return of_requests(found.values, missed.values, found.durations)
 
 
-def _by_bytes(layer: Layer, by_key: Mapping[tuple[str, str], Track]) -> float | None:
+def _byte_ratio(layer: Layer, by_key: Mapping[tuple[str, str], Track]) -> float | None:
     """Of a layer that has a cache and disks behind it, its own or those of the layers below."""
     cache = layer.uses.get("cache", ())
-    behind = next((layer.uses[use] for use in BEHIND if layer.uses.get(use)), ())
+    behind = next((layer.uses[use] for use in BACKING_USES if layer.uses.get(use)), ())
     behind = tuple(name for name in behind if name not in cache)
     if not cache or not behind:
         return None
-    sums = [sum(_means(names, by_key, "read.bandwidth")) for names in (cache, behind)]
+    sums = [sum(_member_means(names, by_key, "read.bandwidth")) for names in (cache, behind)]
     return None if any(map(isnan, sums)) else of_bytes(*sums)

@@ -9,19 +9,26 @@ from typing import Any
 from agents.contracts import Window
 from benchlab.analysis.series import rounded
 from benchlab.charts import figure, palette, percentiles
-from benchlab.charts.bands import bands
-from benchlab.charts.crowds import Crowd, crowds
-from benchlab.charts.device_work import Use
+from benchlab.charts.bands import window_bands
+from benchlab.charts.device_work import DiskUse
 from benchlab.charts.figure import Figure
-from benchlab.charts.panels import HOVER, Panel, any_above_zero, axes, height, lines
-from benchlab.charts.stack import order
+from benchlab.charts.overplotting import DiskBand, disk_bands
+from benchlab.charts.panels import (
+    UNIFIED_HOVER,
+    Panel,
+    any_above_zero,
+    device_lines,
+    panel_axes,
+    panels_height,
+)
+from benchlab.charts.stack import order_devices
 from benchlab.runs.strips import Rows
 
 # times, and a share of each in percent
-Means = tuple[list[float | None], list[float | None]]
+TimedShares = tuple[list[float | None], list[float | None]]
 
 # metric of the samplers -> title, unit on the axis
-PANELS: dict[str, tuple[str, str]] = {
+DEVICE_PANELS: dict[str, tuple[str, str]] = {
     "read.iops": ("Reads", "r/s"),
     "write.iops": ("Writes", "w/s"),
     "read.bandwidth": ("Read throughput", "B/s"),
@@ -31,7 +38,7 @@ PANELS: dict[str, tuple[str, str]] = {
     "util": ("Time busy, util", "%"),
 }
 # bottom up
-CPU = {
+CPU_STATES = {
     "cpu.user": "user",
     "cpu.system": "system",
     "cpu.irq": "interrupts",
@@ -39,95 +46,102 @@ CPU = {
     "cpu.iowait": "I/O wait",
 }
 # beside them, where the host tells
-HELD_BACK = {
+CPU_LIMITS = {
     "cpu.speed": "clock, of its highest",
     "cpu.heat": "throttled for heat",
     "cpu.quota": "quota used up",
 }
 
-OF_HOST = (*CPU, *HELD_BACK)
+HOST_METRICS = (*CPU_STATES, *CPU_LIMITS)
 
 
-def active(found: Iterable[Rows]) -> set[str]:
+def active_devices(found: Iterable[Rows]) -> set[str]:
     """Devices that did anything at all."""
     return {
         name
         for rows in found
-        if rows.metric in PANELS
+        if rows.metric in DEVICE_PANELS
         for name, most in zip(rows.devices, rows.most, strict=True)
         if most > 0
     }
 
 
-def build(
+def build_device_figure(
     title: str,
     found: Sequence[Rows],
     facts: Mapping[str, Any],
     windows: Sequence[Window] = (),
     *,
     every: bool = False,
-    uses: Iterable[Use] = (),
+    uses: Iterable[DiskUse] = (),
 ) -> Figure:
     """A panel per metric that is not all zero; a line per device, volumes above the disks they stand on.
 
     Disks that do the same work are a band where they are many; those of no `uses` are lines. `every`: idle ones, too.
     Which panels and lines there are does not depend on which part is drawn: who zooms keeps what they look at.
     """
-    known = [rows for rows in found if rows.metric in PANELS]
-    ranked, ranks = percentiles.as_lines(found)
-    busy = active(known)
+    known = [rows for rows in found if rows.metric in DEVICE_PANELS]
+    ranked, ranks = percentiles.percentile_lines(found)
+    busy = active_devices(known)
     names = {name for rows in known for name in rows.devices} if every else busy
     if not names and not ranked:
-        return figure.empty(title, "No device did any I/O while this was measured.")
-    bundled = [one for one in crowds(uses, known) if one.members & names]
+        return figure.empty_figure(title, "No device did any I/O while this was measured.")
+    bundled = [one for one in disk_bands(uses, known) if one.members & names]
     within = {name for one in bundled for name in one.members}
-    placed = order(names - within, facts)
+    placed = order_devices(names - within, facts)
     panels = [
-        Panel(m, *PANELS[m], 100.0 if PANELS[m][1] == "%" else 1.0)
-        for m in PANELS
+        Panel(m, *DEVICE_PANELS[m], 100.0 if DEVICE_PANELS[m][1] == "%" else 1.0)
+        for m in DEVICE_PANELS
         if any_above_zero(known, m)
-    ] + percentiles.panels(ranked)
+    ] + percentiles.percentile_panels(ranked)
     idle = sorted({name for rows in known for name in rows.devices} - names)
-    data, thinned = lines(known, placed, panels, bundled)
-    own, some = lines(ranked, ranks, panels, first=len(placed) + len(bundled))
+    data, thinned = device_lines(known, placed, panels, bundled)
+    own, some = device_lines(ranked, ranks, panels, first=len(placed) + len(bundled))
     data += own
-    layout = figure.layout(
+    layout = figure.base_layout(
         f"{'Every device' if names else 'Latency'} over the run · {title}",
-        _subtitle([p.metric for p in panels], idle, bundled, _told_by(found), thinned or some),
-        height=height(panels, [*placed, *ranks]),
+        _device_subtitle(
+            [p.metric for p in panels], idle, bundled, _percentile_sources(found), thinned or some
+        ),
+        height=panels_height(panels, [*placed, *ranks]),
     )
-    layout |= axes(panels)
-    percentiles.stretch(layout, panels, ranked)
-    layout["shapes"] = bands(windows, len(panels), found)
+    layout |= panel_axes(panels)
+    percentiles.use_log_axes(layout, panels, ranked)
+    layout["shapes"] = window_bands(windows, len(panels), found)
     layout["legend"] = {"orientation": "v", "x": 1.01, "y": 1, "font": {"size": 11}}
     layout["margin"] = {"l": 72, "r": 16, "t": 88, "b": 64}
-    layout |= HOVER
+    layout |= UNIFIED_HOVER
     return {"data": data, "layout": layout}
 
 
-def _told_by(found: Iterable[Rows]) -> str:
+def _percentile_sources(found: Iterable[Rows]) -> str:
     """Names of those that told percentiles of latency; "" for nobody."""
-    told = (name for rows in found if rows.metric in percentiles.METRICS for name in rows.devices)
+    told = (
+        name
+        for rows in found
+        if rows.metric in percentiles.PERCENTILE_METRICS
+        for name in rows.devices
+    )
     return " and ".join(dict.fromkeys(told))
 
 
-def _subtitle(
+def _device_subtitle(
     panels: Sequence[str],
     idle: Sequence[str],
-    bundled: Sequence[Crowd],
+    bundled: Sequence[DiskBand],
     told_by: str,
     thinned: bool,
 ) -> str:
     parts = []
-    if not percentiles.BASES.keys() >= {*panels}:
+    if not percentiles.PERCENTILE_BASES.keys() >= {*panels}:
         parts.append("1 s samples, from the host's own counters.")
     if told_by:
         parts.append(f"Percentiles of latency: {told_by}.")
     if bundled:
         said = " and ".join(one.label for one in bundled)
         parts.append(f"Band: smallest to largest of {said}, line: their median.")
-    quiet = [PANELS[m][0].lower() for m in ("read.iops", "write.iops") if m not in panels]
-    if quiet and not percentiles.BASES.keys() >= {*panels}:
+    quiet = [DEVICE_PANELS[m][0].lower() for m in ("read.iops", "write.iops") if m not in panels]
+    if quiet and not percentiles.PERCENTILE_BASES.keys() >= {*panels}:
         parts.append(f"No {' and no '.join(quiet)}: no panel.")
     if idle:
         some = ", ".join(idle[:6]) + (f" and {len(idle) - 6} more" if len(idle) > 6 else "")
@@ -139,19 +153,25 @@ def _subtitle(
     return " ".join(parts)
 
 
-def cpu(title: str, found: Sequence[Rows], windows: Sequence[Window] = ()) -> Figure:
+def build_cpu_figure(title: str, found: Sequence[Rows], windows: Sequence[Window] = ()) -> Figure:
     """Figure of the CPU's time, stacked; the rest up to 100 % is idle. What holds it back is drawn over that."""
     # the whole host
-    means = {rows.metric: _means(rows) for rows in found if "" in rows.devices}
-    shown = [metric for metric in CPU if metric in means and any_above_zero(found, metric)]
+    means = {rows.metric: _cpu_means(rows) for rows in found if "" in rows.devices}
+    shown = [metric for metric in CPU_STATES if metric in means and any_above_zero(found, metric)]
     if not shown:
-        return figure.empty(title, "No CPU samples.")
-    over = [metric for metric in HELD_BACK if metric in means and any_above_zero(found, metric)]
+        return figure.empty_figure(title, "No CPU samples.")
+    over = [metric for metric in CPU_LIMITS if metric in means and any_above_zero(found, metric)]
     data = [
-        *(_area(means[metric], CPU[metric], index) for index, metric in enumerate(shown)),
-        *(_line(means[m], HELD_BACK[m], index) for index, m in enumerate(over, len(CPU))),
+        *(
+            _stacked_area(means[metric], CPU_STATES[metric], index)
+            for index, metric in enumerate(shown)
+        ),
+        *(
+            _unstacked_line(means[m], CPU_LIMITS[m], index)
+            for index, m in enumerate(over, len(CPU_STATES))
+        ),
     ]
-    layout = figure.layout(
+    layout = figure.base_layout(
         f"CPU of the host over the run · {title}",
         "Share of all CPUs, stacked; the rest is idle."
         + (" Lines: what held it back." if over else ""),
@@ -159,27 +179,29 @@ def cpu(title: str, found: Sequence[Rows], windows: Sequence[Window] = ()) -> Fi
         xaxis={"title": {"text": "Seconds since the first sample"}, "zeroline": False},
         yaxis={"title": {"text": "CPU time (%)"}, "range": [0, 100], "zeroline": False},
         hovermode="x unified",
-        shapes=bands(windows, 1, found),
+        shapes=window_bands(windows, 1, found),
     )
     layout["legend"] = {"orientation": "v", "x": 1.01, "y": 1, "traceorder": "reversed"}
     return {"data": data, "layout": layout}
 
 
-def _means(rows: Rows) -> Means:
+def _cpu_means(rows: Rows) -> TimedShares:
     """Means, for areas that are stacked: all get the same times."""
     at = rows.devices.index("")
     times = rounded(rows.buckets.middles, 6)
     return times, rounded(100 * rows.buckets.means[at])
 
 
-def _line(means: Means, name: str, index: int) -> dict[str, Any]:
+def _unstacked_line(means: TimedShares, name: str, index: int) -> dict[str, Any]:
     """Not stacked: a share of something else than time."""
     kept = {"stackgroup", "fillcolor"}
-    return {key: value for key, value in _area(means, name, index).items() if key not in kept}
+    return {
+        key: value for key, value in _stacked_area(means, name, index).items() if key not in kept
+    }
 
 
-def _area(means: Means, name: str, index: int) -> dict[str, Any]:
-    look = palette.style(index)
+def _stacked_area(means: TimedShares, name: str, index: int) -> dict[str, Any]:
+    look = palette.device_style(index)
     return {
         "type": "scatter",
         "mode": "lines",

@@ -9,57 +9,59 @@ from typing import Any
 from agents.contracts import Window
 from benchlab.analysis.series import rounded
 from benchlab.charts import figure
-from benchlab.charts.bands import bands
-from benchlab.charts.device_work import Use
-from benchlab.charts.devices import PANELS, active
+from benchlab.charts.bands import window_bands
+from benchlab.charts.device_work import DiskUse
+from benchlab.charts.devices import DEVICE_PANELS, active_devices
 from benchlab.charts.figure import Figure
 from benchlab.charts.palette import HEAT, heat_swaps
 from benchlab.charts.panels import Panel
-from benchlab.charts.stack import Placed, order
+from benchlab.charts.stack import StackedDevice, order_devices
 from benchlab.runs.strips import Rows
 
-USUAL = "util"
-ROW_PX, EDGE_PX, LEAST_PX = 22, 150, 240
-SCALE = [[place / (len(HEAT) - 1), colour] for place, colour in enumerate(HEAT)]
+DEFAULT_METRIC = "util"
+HEAT_ROW_PX, HEAT_EDGE_PX, MIN_HEAT_PX = 22, 150, 240
+HEAT_SCALE = [[place / (len(HEAT) - 1), colour] for place, colour in enumerate(HEAT)]
 
 
-def disks(found: Iterable[Rows], facts: Mapping[str, Any], uses: Iterable[Use]) -> list[Placed]:
+def heat_map_disks(
+    found: Iterable[Rows], facts: Mapping[str, Any], uses: Iterable[DiskUse]
+) -> list[StackedDevice]:
     """The layout's own that were sampled, idle ones too: one that does nothing is what this is for.
 
     Of an unknown plan those that did anything and stand on nothing.
     """
-    known = [rows for rows in found if rows.metric in PANELS]
+    known = [rows for rows in found if rows.metric in DEVICE_PANELS]
     own = {name for use in uses for name in use.members}
     sampled = {name for rows in known for name in rows.devices}
     above = {d["name"] for d in facts.get("devices", ()) if d.get("parents")}
-    return order(own & sampled or active(known) - above, facts)
+    return order_devices(own & sampled or active_devices(known) - above, facts)
 
 
-def build(
+def build_heat_map(
     title: str,
     found: Sequence[Rows],
-    shown: Sequence[Placed],
-    metric: str = USUAL,
+    shown: Sequence[StackedDevice],
+    metric: str = DEFAULT_METRIC,
     windows: Sequence[Window] = (),
 ) -> Figure:
     """`metric` is one of devices.PANELS. A field is the mean of what is known in it; empty where nothing is."""
-    panel = Panel(metric, *PANELS[metric], 100.0 if PANELS[metric][1] == "%" else 1.0)
+    panel = Panel(metric, *DEVICE_PANELS[metric], 100.0 if DEVICE_PANELS[metric][1] == "%" else 1.0)
     names = [one.name for one in shown]
     data = [
-        _fields(rows, names, panel)
+        _heat_cells(rows, names, panel)
         for rows in found
         if rows.metric == metric and not {*names}.isdisjoint(rows.devices)
     ]
     if not data:
-        return figure.empty(title, f"{panel.title}: not sampled of these disks.")
+        return figure.empty_figure(title, f"{panel.title}: not sampled of these disks.")
     thinned = any(rows.buckets.every > 1 for rows in found if rows.metric == metric)
     over = " over time, however many requests a second had" if metric == "await" else ""
     single = "zoom in for single samples"
     said = f"each cell is a mean{over}; {single}" if thinned else "one cell per sample"
-    made = figure.layout(
+    made = figure.base_layout(
         f"Each disk over the run: {panel.title[0].lower()}{panel.title[1:]} · {title}",
         f"Stronger is more, {said}.",
-        height=max(LEAST_PX, EDGE_PX + ROW_PX * len(shown)),
+        height=max(MIN_HEAT_PX, HEAT_EDGE_PX + HEAT_ROW_PX * len(shown)),
         xaxis={"title": {"text": "Seconds since the first sample"}, "zeroline": False},
         yaxis={
             "type": "category",
@@ -69,26 +71,26 @@ def build(
             "automargin": True,
             "zeroline": False,
         },
-        shapes=bands(windows, 1, found),
+        shapes=window_bands(windows, 1, found),
     )
     made["meta"]["dark"] |= heat_swaps()
     heading = "" if panel.unit == "1" else panel.unit
     made["coloraxis"] = {
-        "colorscale": SCALE,
+        "colorscale": HEAT_SCALE,
         "colorbar": {"title": {"text": heading}, "thickness": 12},
         "cmin": 0,
-        "cmax": 100 if panel.unit == "%" else _most(data),
+        "cmax": 100 if panel.unit == "%" else _largest_value(data),
     }
     return {"data": data, "layout": made}
 
 
-def _most(data: Iterable[Mapping[str, Any]]) -> float:
+def _largest_value(data: Iterable[Mapping[str, Any]]) -> float:
     """Above 0, or there would be no scale."""
     known = (value for trace in data for row in trace["z"] for value in row if value is not None)
     return max(known, default=0.0) or 1.0
 
 
-def _fields(rows: Rows, names: Collection[str], panel: Panel) -> dict[str, Any]:
+def _heat_cells(rows: Rows, names: Collection[str], panel: Panel) -> dict[str, Any]:
     at = [(place, name) for place, name in enumerate(rows.devices) if name in names]
     return {
         "type": "heatmap",

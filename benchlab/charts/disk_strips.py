@@ -18,17 +18,17 @@ from benchlab.charts import live_samples
 from benchlab.charts.tracks import Track
 from benchlab.runs.models import Attempt
 
-WIDTH, HEIGHT = 120, 32
-SECONDS = 90.0
+STRIP_WIDTH, STRIP_HEIGHT = 120, 32
+SHOWN_SECONDS = 90.0
 # Bytes of frames: a page asks every few seconds, and so much has 90 s of some hundred devices.
-TAIL = 256 * 1024
+STRIP_TAIL_BYTES = 256 * 1024
 # disks; the chart over time has all
-MOST = 24
-MOVED = ("read.bandwidth", "write.bandwidth")
-BUSY = "util"
-WAITS = "Waiting for the first samples."
-UNSEEN = "None of these disks was sampled: the chart over time has what was."
-UNREAD = "The samples cannot be read: the chart over time says why."
+MAX_STRIPS = 24
+BANDWIDTHS = ("read.bandwidth", "write.bandwidth")
+UTILISATION = "util"
+WAITING_TEXT = "Waiting for the first samples."
+NOT_SAMPLED_TEXT = "None of these disks was sampled: the chart over time has what was."
+UNREADABLE_TEXT = "The samples cannot be read: the chart over time says why."
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,63 +52,63 @@ class Strips:
     those that a layout claims; `says`: why there is none."""
 
     disks: Sequence[Strip] = ()
-    left: int = 0
+    hidden_disks: int = 0
     top: float = 0.0
     own: bool = False
-    says: str = ""
+    message: str = ""
 
 
-def of(attempt: Attempt, *, every: bool = False) -> Strips:
+def read_strips(attempt: Attempt, *, every: bool = False) -> Strips:
     """Of the disks that its layout claims; `every`, or where it claims none (a scratch directory): of all."""
     facts = attempt.facts.facts if attempt.facts else {}
-    own = set() if every else live_samples.own_disks(attempt, facts)
+    own = set() if every else live_samples.layout_disks(attempt, facts)
     try:
-        found = live_samples.tracks(attempt, most=TAIL)
+        found = live_samples.live_tracks(attempt, most=STRIP_TAIL_BYTES)
     except ParseError:
-        return Strips(own=bool(own), says=UNREAD)
-    return made(found, facts, own or None)
+        return Strips(own=bool(own), message=UNREADABLE_TEXT)
+    return build_strips(found, facts, own or None)
 
 
-def made(
+def build_strips(
     found: Sequence[Track], facts: Mapping[str, Any], own: Collection[str] | None = None
 ) -> Strips:
     """`own`: names of the disks that are shown; None: all that the facts call a disk."""
     known = {device["name"]: device for device in facts.get("devices", ())}
     moved: dict[str, dict[str, Track]] = {}
     for track in found:
-        if track.metric in (*MOVED, BUSY) and len(track.times):
+        if track.metric in (*BANDWIDTHS, UTILISATION) and len(track.times):
             moved.setdefault(track.device, {})[track.metric] = track
-    names = [name for name in moved if _is_shown(name, known, own)]
+    names = [name for name in moved if _is_selected(name, known, own)]
     names.sort(key=lambda name: (len(name), name))
     end = max((track.times[-1] for name in names for track in moved[name].values()), default=0.0)
-    lines = {name: _line(moved[name], end) for name in names[:MOST]}
+    lines = {name: _recent_rates(moved[name], end) for name in names[:MAX_STRIPS]}
     top = max((float(np.nanmax(y)) for _, y in lines.values() if (y == y).any()), default=0.0)
     strips = [
-        _strip(name, known.get(name, {}), moved[name], line, end, top)
+        _draw_strip(name, known.get(name, {}), moved[name], line, end, top)
         for name, line in lines.items()
     ]
-    says = "" if strips else UNSEEN if found else WAITS
+    says = "" if strips else NOT_SAMPLED_TEXT if found else WAITING_TEXT
     return Strips(strips, len(names) - len(strips), top, own is not None, says)
 
 
-def _is_shown(
+def _is_selected(
     name: str, known: Mapping[str, Mapping[str, Any]], own: Collection[str] | None
 ) -> bool:
     return known.get(name, {}).get("type", "disk") == "disk" if own is None else name in own
 
 
-def _line(tracks: Mapping[str, Track], end: float) -> tuple[Floats, Floats]:
+def _recent_rates(tracks: Mapping[str, Track], end: float) -> tuple[Floats, Floats]:
     """(times, B/s in all) of the last SECONDS."""
-    rates = [tracks[name] for name in MOVED if name in tracks]
+    rates = [tracks[name] for name in BANDWIDTHS if name in tracks]
     if not rates:
         return np.empty(0), np.empty(0)
     times = np.asarray(rates[0].times, dtype=float)
-    both = [np.asarray(one.values, dtype=float) for one in rates if one.beside(rates[0])]
-    kept = times > end - SECONDS
+    both = [np.asarray(one.values, dtype=float) for one in rates if one.shares_times(rates[0])]
+    kept = times > end - SHOWN_SECONDS
     return times[kept], np.sum(both, axis=0)[kept]
 
 
-def _strip(
+def _draw_strip(
     name: str,
     device: Mapping[str, Any],
     tracks: Mapping[str, Track],
@@ -118,31 +118,38 @@ def _strip(
 ) -> Strip:
     times, values = line
     places = [
-        f"{WIDTH * (1 - (end - at) / SECONDS):.1f} {HEIGHT - (HEIGHT - 2) * value / (top or 1):.1f}"
+        _strip_place(end - at, value / (top or 1))
         for at, value in zip(times.tolist(), values.tolist(), strict=True)
         if value == value
     ]
     joined = "L".join(places)
     first, last = (places[0].split()[0], places[-1].split()[0]) if places else ("0", "0")
-    busy = _now(tracks.get(BUSY))
+    busy = _last_value(tracks.get(UTILISATION))
     return Strip(
         name=name,
-        kind=", ".join(filter(None, (_sort(device), str(device.get("model", "")).strip()))),
+        kind=", ".join(filter(None, (_media_kind(device), str(device.get("model", "")).strip()))),
         css="s1" if device.get("rotational", True) else "s5",
         line=f"M{joined}" if places else "",
-        area=f"M{first} {HEIGHT}L{joined}L{last} {HEIGHT}z" if places else "",
-        read=_now(tracks.get(MOVED[0])),
-        written=_now(tracks.get(MOVED[1])),
+        area=f"M{first} {STRIP_HEIGHT}L{joined}L{last} {STRIP_HEIGHT}z" if places else "",
+        read=_last_value(tracks.get(BANDWIDTHS[0])),
+        written=_last_value(tracks.get(BANDWIDTHS[1])),
         busy=None if busy is None else busy * 100,
     )
 
 
-def _sort(device: Mapping[str, Any]) -> str:
+def _strip_place(seconds_ago: float, height: float) -> str:
+    """Coordinates "x y" of a value in the strip's box; `height` is its share of the full height."""
+    x = STRIP_WIDTH * (1 - seconds_ago / SHOWN_SECONDS)
+    y = STRIP_HEIGHT - (STRIP_HEIGHT - 2) * height
+    return f"{x:.1f} {y:.1f}"
+
+
+def _media_kind(device: Mapping[str, Any]) -> str:
     spins = device.get("rotational")
     return "" if spins is None else "HDD" if spins else "SSD"
 
 
-def _now(track: Track | None) -> float | None:
+def _last_value(track: Track | None) -> float | None:
     if track is None or not len(track.values):
         return None
     value = float(track.values[-1])

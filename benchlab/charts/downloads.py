@@ -14,9 +14,9 @@ from rest_framework.exceptions import Throttled
 
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import latency_stored, latency_tables, request_params, tables
-from benchlab.charts.queries import groups
-from benchlab.charts.sampled import each_track_of
-from benchlab.results.answers import answer
+from benchlab.charts.queries import read_groups
+from benchlab.charts.sampled import iterate_tracks
+from benchlab.results.answers import table_response
 from benchlab.runs.models import Artifact, Attempt
 
 CSV = "text/csv; charset=utf-8"
@@ -25,12 +25,12 @@ CSV = "text/csv; charset=utf-8"
 @require_GET
 def artifact(request: HttpRequest, pk: int) -> HttpResponseBase:
     """As the host gave it. A browser saves it and never guesses a type."""
-    return artifact_file(
+    return artifact_response(
         request, get_object_or_404(Artifact.objects.visible_to(request.user), pk=pk)
     )
 
 
-def artifact_file(request: HttpRequest, row: Artifact) -> HttpResponseBase:
+def artifact_response(request: HttpRequest, row: Artifact) -> HttpResponseBase:
     """A large one in parts, as fast as they are taken; 429 while too many are."""
     first = next(row.pieces(), b"")
     kind = "application/octet-stream" if b"\0" in first[:4096] else "text/plain; charset=utf-8"
@@ -38,7 +38,7 @@ def artifact_file(request: HttpRequest, row: Artifact) -> HttpResponseBase:
     said = (
         _attachment(row.read(), kind, name)
         if row.is_small
-        else streamed(request, row.pieces, kind, name)
+        else streamed_response(request, row.pieces, kind, name)
     )
     said["X-Content-Type-Options"] = "nosniff"
     said["X-Content-SHA256"] = row.sha256
@@ -49,15 +49,17 @@ def artifact_file(request: HttpRequest, row: Artifact) -> HttpResponseBase:
 def campaign_csv(request: HttpRequest, pk: int) -> HttpResponseBase:
     """One row per run that succeeded."""
     campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
-    found = request_params.lines(request.GET).keep(groups(request.user, [campaign.pk]))
-    return csv_file(request, lambda: tables.campaign_csv(found), f"campaign-{campaign.pk}.csv")
+    found = request_params.line_filter(request.GET).select(read_groups(request.user, [campaign.pk]))
+    return csv_response(
+        request, lambda: tables.campaign_csv_lines(found), f"campaign-{campaign.pk}.csv"
+    )
 
 
 @require_GET
 def compare_csv(request: HttpRequest) -> HttpResponseBase:
-    wanted = request_params.lines(request.GET)
-    found = wanted.keep(groups(request.user, wanted.campaigns))
-    return csv_file(request, lambda: tables.campaign_csv(found), "compare.csv")
+    wanted = request_params.line_filter(request.GET)
+    found = wanted.select(read_groups(request.user, wanted.campaigns))
+    return csv_response(request, lambda: tables.campaign_csv_lines(found), "compare.csv")
 
 
 @require_GET
@@ -65,31 +67,31 @@ def attempt_series_csv(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Every sample of every device, not thinned."""
     attempt = get_object_or_404(Attempt.objects.visible_to(request.user), pk=pk)
     name = f"attempt-{attempt.pk}-series.csv"
-    return csv_file(request, lambda: tables.series_csv(each_track_of(attempt)), name)
+    return csv_response(request, lambda: tables.series_csv_lines(iterate_tracks(attempt)), name)
 
 
 @require_GET
 def attempt_histogram_csv(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Every bin of every latency."""
     attempt = get_object_or_404(Attempt.objects.visible_to(request.user), pk=pk)
-    found = latency_stored.counted([attempt.pk])[attempt.pk]
+    found = latency_stored.read_histograms([attempt.pk])[attempt.pk]
     name = f"attempt-{attempt.pk}-histogram.csv"
-    return csv_file(request, lambda: latency_tables.csv(found), name)
+    return csv_response(request, lambda: latency_tables.histogram_csv(found), name)
 
 
-def csv_file(
+def csv_response(
     request: HttpRequest, made: Callable[[], Iterator[str]], name: str
 ) -> HttpResponseBase:
     """The lines that `made()` yields, in parts and as fast as they are taken; 429 while too many are."""
-    return streamed(request, lambda: map(str.encode, made()), CSV, name)
+    return streamed_response(request, lambda: map(str.encode, made()), CSV, name)
 
 
-def streamed(
+def streamed_response(
     request: HttpRequest, made: Callable[[], Iterator[bytes]], kind: str, name: str
 ) -> HttpResponseBase:
     """Answer with what `made()` yields, in parts and as fast as they are taken; 429 while too many are."""
     try:
-        return answer(request, made, kind, name)
+        return table_response(request, made, kind, name)
     except Throttled as busy:
         wait = {"Retry-After": str(int(getattr(busy, "wait", None) or 1))}
         return HttpResponse(f"{busy.detail}\n", "text/plain", 429, headers=wait)

@@ -18,7 +18,7 @@ Figure = dict[str, Any]
 # Of a legend below a plot: the narrowest that lies flat, what a key takes, a letter, and a row.
 LEGEND_PX, KEY_PX, LETTER_PX, ROW_PX = 560, 48, 6.5, 20
 # of an axis, so that a marker at its end is whole
-EDGE = 0.04
+EDGE_SHARE = 0.04
 Axis = dict[str, Any]
 
 # All but what our own texts are set with.
@@ -27,7 +27,7 @@ MARKUP = re.compile(r"<(?!/?(?:br|b|extra)>)")
 SI_TICKS = "~s"
 
 
-def layout(title: str, subtitle: str = "", height: int = 520, **more: Any) -> dict[str, Any]:
+def base_layout(title: str, subtitle: str = "", height: int = 520, **more: Any) -> dict[str, Any]:
     """A layout with what every figure has. `meta.dark`: what to swap on a dark page."""
     return {
         "title": {
@@ -49,7 +49,7 @@ def layout(title: str, subtitle: str = "", height: int = 520, **more: Any) -> di
     }
 
 
-def with_legend(figure: Figure) -> Figure:
+def fit_legend(figure: Figure) -> Figure:
     """The figure, as much higher as the rows of its legend need: Plotly would take them from the plot."""
     layout = figure["layout"]
     names = [one["name"] for one in figure["data"] if one.get("name") and _in_legend(one)]
@@ -70,7 +70,7 @@ def _in_legend(trace: dict[str, Any]) -> bool:
     return bool(trace.get("showlegend", True))
 
 
-def rows(count: int, gap: float = 0.06) -> list[list[float]]:
+def panel_domains(count: int, gap: float = 0.06) -> list[list[float]]:
     """Domains of `count` equally high panels, top first."""
     high = (1 - gap * (count - 1)) / count
     return [
@@ -92,7 +92,7 @@ def depth_axis(depths: Sequence[int]) -> Axis:
     }
 
 
-def ticks(unit: str) -> Axis:
+def tick_format(unit: str) -> Axis:
     """2ms, 150MB/s, 40k: where there is a unit, its prefix alone would be read as part of a number."""
     if unit == "%":
         return {"ticksuffix": " %"}
@@ -105,7 +105,7 @@ def value_axis(title: str, unit: str) -> Axis:
     """A linear axis from zero in base units; the unit stands in its title too."""
     return {
         "title": {"text": f"{title} ({unit})"},
-        **ticks(unit),
+        **tick_format(unit),
         "zeroline": False,
         "showgrid": True,
         "rangemode": "tozero",
@@ -125,7 +125,7 @@ def log_axis(title: str, unit: str, numbers: Sequence[float], dense: int = 99) -
     at = [digit * 10.0**decade for decade in decades for digit in digits]
     return {
         "type": "log",
-        **_around(least, most, at),
+        **_surrounding_range(least, most, at),
         "title": {"text": f"{title} ({unit})"},
         "tickmode": "array",
         "tickvals": at,
@@ -136,42 +136,45 @@ def log_axis(title: str, unit: str, numbers: Sequence[float], dense: int = 99) -
     }
 
 
-def _around(least: float, most: float, ticks: Sequence[float]) -> Axis:
+def _surrounding_range(least: float, most: float, ticks: Sequence[float]) -> Axis:
     """From the tick below to the one above, where fewer than two lie between; else Plotly fits the axis itself."""
     if sum(least <= tick <= most for tick in ticks) > 1:
         return {}
     below = max((tick for tick in ticks if tick <= least * (1 + 1e-9)), default=least)
     above = min((tick for tick in ticks if tick > most and tick > below), default=most)
-    room = EDGE * (log10(above) - log10(below))
+    room = EDGE_SHARE * (log10(above) - log10(below))
     return {"range": [log10(below) - room, log10(above) + room]}
 
 
-def dumped(figure: Figure) -> bytes:
+def figure_json(figure: Figure) -> bytes:
     """JSON in which no name (a disk's, a campaign's) is a link or a style: Plotly takes some HTML in texts."""
-    return orjson.dumps(_plain(figure))
+    return orjson.dumps(_escape_names(figure))
 
 
-def _plain(value: Any) -> Any:
+def _escape_names(value: Any) -> Any:
     if isinstance(value, str):
         return MARKUP.sub("&lt;", value)
     if isinstance(value, dict):
-        return {name: _plain(_short(one) if name == "y" else one) for name, one in value.items()}
+        return {
+            name: _escape_names(_rounded_values(one) if name == "y" else one)
+            for name, one in value.items()
+        }
     if isinstance(value, list | tuple) and not (value and isinstance(value[0], float)):
-        return [_plain(one) for one in value]
+        return [_escape_names(one) for one in value]
     return value
 
 
-def _short(values: Any) -> Any:
+def _rounded_values(values: Any) -> Any:
     """The digits of a chart's figures that it needs: of a large campaign all others were half of what was sent."""
     numbers = isinstance(values, list | tuple) and all(isinstance(one, float) for one in values)
     return rounded(values, 6) if numbers else values
 
 
-def empty(title: str, says: str) -> Figure:
+def empty_figure(title: str, says: str) -> Figure:
     """A figure that says why there is nothing to draw."""
     note = {"text": says, "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
     hidden = {"visible": False}
     return {
         "data": [],
-        "layout": layout(title, height=260, annotations=[note], xaxis=hidden, yaxis=hidden),
+        "layout": base_layout(title, height=260, annotations=[note], xaxis=hidden, yaxis=hidden),
     }

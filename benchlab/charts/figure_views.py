@@ -22,7 +22,6 @@ from benchlab.charts import (
     devices,
     disk_heat,
     disk_strips,
-    dots,
     latency_against_iops,
     latency_lines,
     latency_shares,
@@ -31,21 +30,22 @@ from benchlab.charts import (
     naming,
     origins,
     percentiles,
+    repeat_dots,
     request_params,
 )
-from benchlab.charts.attempt_layers import uses_of
+from benchlab.charts.attempt_layers import read_disk_uses
 from benchlab.charts.chart_options import Choice
-from benchlab.charts.figure import Figure, dumped
+from benchlab.charts.figure import Figure, figure_json
 from benchlab.charts.naming import METRICS
-from benchlab.charts.queries import Group, groups, in_percent
-from benchlab.charts.sampled import rows_of, tracks_of, windows_of
-from benchlab.charts.spans import of_tracks
+from benchlab.charts.queries import Group, read_groups, shares_in_percent
+from benchlab.charts.sampled import read_rows, read_tracks, read_windows
+from benchlab.charts.spans import rows_from_tracks
 from benchlab.charts.tracks import Track
 from benchlab.runs.hearing import ear
 from benchlab.runs.models import Attempt
 from benchlab.web.shared_answers import Answers, may_be_shared, rights
 
-KEPT: Answers[bytes] = Answers()
+RENDERED: Answers[bytes] = Answers()
 
 
 @require_GET
@@ -53,112 +53,124 @@ def campaign_figure(request: HttpRequest, pk: int) -> HttpResponse:
     """IOPS and latency over outstanding I/Os, or bars. ?metric= ?operation= ?latency= ?workload= ?topology= ?host="""
     campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
 
-    def made() -> Figure:
-        found = request_params.lines(request.GET).keep(groups(request.user, [campaign.pk]))
-        return curve_or_bars(campaign.name, found, request_params.choice(request.GET))
+    def build_figure() -> Figure:
+        found = request_params.line_filter(request.GET).select(
+            read_groups(request.user, [campaign.pk])
+        )
+        return build_lines_figure(campaign.name, found, request_params.chart_choice(request.GET))
 
-    return _shared(request, campaign.pk, made)
+    return _cached_response(request, campaign.pk, build_figure)
 
 
 @require_GET
 def compare_figure(request: HttpRequest) -> HttpResponse:
-    wanted = request_params.lines(request.GET)
-    found = wanted.seated(groups(request.user, wanted.campaigns))
+    wanted = request_params.line_filter(request.GET)
+    found = wanted.select_styled(read_groups(request.user, wanted.campaigns))
     names = dict.fromkeys(group.campaign_name for group in found)
     return figure_response(
-        curve_or_bars(
-            " and ".join(names) or "nothing chosen", found, request_params.choice(request.GET)
+        build_lines_figure(
+            " and ".join(names) or "nothing chosen", found, request_params.chart_choice(request.GET)
         )
     )
 
 
-def curve_or_bars(title: str, found: list[Group], choice: Choice) -> Figure:
+def build_lines_figure(title: str, found: list[Group], choice: Choice) -> Figure:
     """Curves as soon as one line has a sweep; the page draws lines without one in a chart of their own."""
     known = {name for group in found for name in group.units}
-    if found and choice.metric not in METRICS and not naming.members(choice.metric, known):
+    if found and choice.metric not in METRICS and not naming.family_members(choice.metric, known):
         raise BadRequest(f"metric: {choice.metric!r} is none of {', '.join(sorted(known))}")
     swept = any(group.swept for group in found) and "*" not in choice.metric
     if choice.against == "cdf":
         at = [
             one.attempt for line in found for one in line.samples if one.outstanding == choice.depth
         ]
-        made = latency_lines.build(title, found, choice, latency_stored.counted(at))
+        made = latency_lines.build_cdf_figure(
+            title, found, choice, latency_stored.read_histograms(at)
+        )
     elif swept and choice.against:
-        made = latency_against_iops.build(title, found, choice)
+        made = latency_against_iops.build_latency_against_iops(title, found, choice)
     else:
-        made = (curve.build if swept else dots.build)(title, in_percent(found), choice)
-    return origins.of_lines(made, found)
+        made = (curve.build_curve_figure if swept else repeat_dots.build_bar_figure)(
+            title, shares_in_percent(found), choice
+        )
+    return origins.with_lines_origin(made, found)
 
 
 @require_GET
 def attempt_devices(request: HttpRequest, pk: int) -> HttpResponse:
     """Every device over the run. ?every=1 draws the idle ones too, ?members=1 each disk of a layout for itself,
     ?from= &to= &width= a part of it more finely."""
-    attempt = _attempt(request, pk)
-    return figure_response(of_attempt(devices_of(attempt, request.GET), attempt))
+    attempt = _visible_attempt(request, pk)
+    return figure_response(with_attempt_origin(device_figure(attempt, request.GET), attempt))
 
 
-def devices_of(attempt: Attempt, query: QueryDict) -> Figure:
+def device_figure(attempt: Attempt, query: QueryDict) -> Figure:
     """Figure that `query` asks for, as of `attempt_devices`."""
     facts = attempt.facts.facts if attempt.facts else {}
     every, single = bool(query.get("every")), bool(query.get("members"))
-    wanted = (*devices.PANELS, *percentiles.METRICS)
-    found = rows_of(attempt, wanted, request_params.span(query))
-    uses = () if every or single else uses_of(attempt)
-    marks = windows_of(attempt)
-    return devices.build(title_of(attempt), found, facts, marks, every=every, uses=uses)
+    wanted = (*devices.DEVICE_PANELS, *percentiles.PERCENTILE_METRICS)
+    found = read_rows(attempt, wanted, request_params.requested_span(query))
+    uses = () if every or single else read_disk_uses(attempt)
+    marks = read_windows(attempt)
+    return devices.build_device_figure(
+        attempt_title(attempt), found, facts, marks, every=every, uses=uses
+    )
 
 
 @require_GET
 def attempt_disks(request: HttpRequest, pk: int) -> HttpResponse:
     """Disk x time: ?metric= one of devices.PANELS, ?from= &to= &width= a part of it more finely."""
-    attempt = _attempt(request, pk)
-    metric = request.GET.get("metric") or disk_heat.USUAL
-    if metric not in devices.PANELS:
-        known = ", ".join(devices.PANELS)
+    attempt = _visible_attempt(request, pk)
+    metric = request.GET.get("metric") or disk_heat.DEFAULT_METRIC
+    if metric not in devices.DEVICE_PANELS:
+        known = ", ".join(devices.DEVICE_PANELS)
         raise BadRequest(f"metric: {metric[:100]!r} is none of {known}")
     facts = attempt.facts.facts if attempt.facts else {}
-    found = rows_of(attempt, devices.PANELS, request_params.span(request.GET))
-    shown = disk_heat.disks(found, facts, uses_of(attempt))
-    made = disk_heat.build(title_of(attempt), found, shown, metric, windows_of(attempt))
-    return figure_response(of_attempt(made, attempt))
+    found = read_rows(attempt, devices.DEVICE_PANELS, request_params.requested_span(request.GET))
+    shown = disk_heat.heat_map_disks(found, facts, read_disk_uses(attempt))
+    made = disk_heat.build_heat_map(
+        attempt_title(attempt), found, shown, metric, read_windows(attempt)
+    )
+    return figure_response(with_attempt_origin(made, attempt))
 
 
 @require_GET
 def attempt_histogram(request: HttpRequest, pk: int) -> HttpResponse:
     """Histogram of I/O times, with shares below each. ?percent=even has an axis that is not stretched towards 100 %."""
-    attempt = _attempt(request, pk)
-    return figure_response(of_attempt(histogram_of(attempt, request.GET), attempt))
+    attempt = _visible_attempt(request, pk)
+    return figure_response(with_attempt_origin(histogram_figure(attempt, request.GET), attempt))
 
 
-def histogram_of(attempt: Attempt, query: QueryDict) -> Figure:
+def histogram_figure(attempt: Attempt, query: QueryDict) -> Figure:
     """Figure that `query` asks for, as of `attempt_histogram`."""
-    scale = request_params.percent(query)
-    return latency_shares.of_run(title_of(attempt), latency_stored.curves_of(attempt), scale)
+    scale = request_params.percent_scale(query)
+    return latency_shares.build_histogram_figure(
+        attempt_title(attempt), latency_stored.read_latency_curves(attempt), scale
+    )
 
 
 @require_GET
 def attempt_cpu(request: HttpRequest, pk: int) -> HttpResponse:
-    attempt = _attempt(request, pk)
-    return figure_response(of_attempt(cpu_of(attempt, request.GET), attempt))
+    attempt = _visible_attempt(request, pk)
+    return figure_response(with_attempt_origin(cpu_figure(attempt, request.GET), attempt))
 
 
-def cpu_of(attempt: Attempt, query: QueryDict) -> Figure:
-    found = rows_of(attempt, devices.OF_HOST, request_params.span(query))
-    return devices.cpu(title_of(attempt), found, windows_of(attempt))
+def cpu_figure(attempt: Attempt, query: QueryDict) -> Figure:
+    found = read_rows(attempt, devices.HOST_METRICS, request_params.requested_span(query))
+    return devices.build_cpu_figure(attempt_title(attempt), found, read_windows(attempt))
 
 
 @require_GET
 def attempt_cache(request: HttpRequest, pk: int, which: str) -> HttpResponse:
     """One of caches.CHARTS: caches, ARC, pools, arrays."""
-    attempt = _attempt(request, pk)
-    chart = caches.chart(which)
+    attempt = _visible_attempt(request, pk)
+    chart = caches.find_chart(which)
     if chart is None:
         raise Http404(f"There is no chart {which!r}.")
     facts = attempt.facts.facts if attempt.facts else {}
-    tracks, marks = tracks_so_far(attempt), windows_of(attempt)
-    made = caches.build(title_of(attempt), chart, tracks, facts, marks)
-    return figure_response(of_attempt(made, attempt))
+    tracks, marks = current_tracks(attempt), read_windows(attempt)
+    made = caches.build_cache_figure(attempt_title(attempt), chart, tracks, facts, marks)
+    return figure_response(with_attempt_origin(made, attempt))
 
 
 @require_GET
@@ -169,7 +181,7 @@ def attempt_live(request: HttpRequest, pk: int) -> HttpResponse:
     """
     rows = Attempt.objects.visible_to(request.user).select_related("run")
     campaign = get_object_or_404(rows.only("run__campaign"), pk=pk).run.campaign_id
-    return _shared(request, campaign, lambda: _so_far(request, pk))
+    return _cached_response(request, campaign, lambda: _live_figure(request, pk))
 
 
 @require_GET
@@ -184,60 +196,66 @@ def attempt_strips(request: HttpRequest, pk: int) -> HttpResponse:
     if found.outcome:
         return HttpResponse(status=286, headers={"HX-Reswap": "none"})
 
-    def made() -> bytes:
+    def render_strips() -> bytes:
         every = request.GET.get("disks") == "all"
-        shown = disk_strips.of(_attempt(request, pk), every=every)
+        shown = disk_strips.read_strips(_visible_attempt(request, pk), every=every)
         return render_to_string("charts/_disk_strips.html", {"strips": shown}).encode()
 
     if not may_be_shared(request):
-        return HttpResponse(made())
+        return HttpResponse(render_strips())
     key = request.path, request.META.get("QUERY_STRING", ""), rights(request.user)
-    return HttpResponse(KEPT.of(key, ear.since(found.run.campaign_id), made))
+    return HttpResponse(RENDERED.of(key, ear.since(found.run.campaign_id), render_strips))
 
 
-def _so_far(request: HttpRequest, pk: int) -> Figure:
-    attempt = _attempt(request, pk)
+def _live_figure(request: HttpRequest, pk: int) -> Figure:
+    attempt = _visible_attempt(request, pk)
     facts = attempt.facts.facts if attempt.facts else {}
-    since = request_params.seconds(request.GET, "since")
+    since = request_params.seconds_parameter(request.GET, "since")
     own = request.GET.get("disks") == "own"
-    stored = [] if attempt.outcome == "" else tracks_of(attempt)
+    stored = [] if attempt.outcome == "" else read_tracks(attempt)
     if stored:
-        shown = live_samples.of_layout(stored, attempt, facts) if own else stored
-        made = devices.build(title_of(attempt), of_tracks(shown), facts, windows_of(attempt))
+        shown = live_samples.layout_tracks(stored, attempt, facts) if own else stored
+        made = devices.build_device_figure(
+            attempt_title(attempt), rows_from_tracks(shown), facts, read_windows(attempt)
+        )
     else:
-        made = live_samples.build(title_of(attempt), attempt, facts, since, own=own)
-    return of_attempt(made, attempt)
+        made = live_samples.build_live_figure(
+            attempt_title(attempt), attempt, facts, since, own=own
+        )
+    return with_attempt_origin(made, attempt)
 
 
-def tracks_so_far(attempt: Attempt) -> list[Track]:
+def current_tracks(attempt: Attempt) -> list[Track]:
     """Tracks that are stored; of an attempt that runs, what was sampled lately, as far as it can be read."""
     if attempt.outcome:
-        return tracks_of(attempt)
+        return read_tracks(attempt)
     try:
-        return live_samples.tracks(attempt)
+        return live_samples.live_tracks(attempt)
     except ParseError:
         # the devices' chart says so
         return []
 
 
-def of_attempt(figure: Figure, attempt: Attempt) -> Figure:
+def with_attempt_origin(figure: Figure, attempt: Attempt) -> Figure:
     """With the words that tell where it comes from."""
     campaign = attempt.run.campaign
-    return origins.told(figure, f"{campaign.name} (no. {campaign.pk})", [attempt.run_id])
+    return origins.with_origin(figure, f"{campaign.name} (no. {campaign.pk})", [attempt.run_id])
 
 
-def title_of(attempt: Attempt) -> str:
+def attempt_title(attempt: Attempt) -> str:
     return f"run {attempt.run_id}, {attempt.run}"
 
 
-def _attempt(request: HttpRequest, pk: int) -> Attempt:
+def _visible_attempt(request: HttpRequest, pk: int) -> Attempt:
     rows = Attempt.objects.visible_to(request.user).select_related(
         "facts", "layout", "run__campaign", "run__topology", "run__workload"
     )
     return get_object_or_404(rows, pk=pk)
 
 
-def _shared(request: HttpRequest, campaign: int, make: Callable[[], Figure]) -> HttpResponse:
+def _cached_response(
+    request: HttpRequest, campaign: int, make: Callable[[], Figure]
+) -> HttpResponse:
     """Made once for all open pages of the campaign: each asks at every change, and for what runs every few seconds.
 
     A browser that has it already is told so.
@@ -245,18 +263,18 @@ def _shared(request: HttpRequest, campaign: int, make: Callable[[], Figure]) -> 
     if not may_be_shared(request):
         return figure_response(make())
     key = request.path, request.META.get("QUERY_STRING", ""), rights(request.user)
-    figure = KEPT.of(key, ear.since(campaign), lambda: dumped(make()))
+    figure = RENDERED.of(key, ear.since(campaign), lambda: figure_json(make()))
     tag = quote_etag(sha256(figure).hexdigest()[:20])
-    answer = _sent(figure)
+    answer = _json_response(figure)
     answer["ETag"] = tag
     return get_conditional_response(request, etag=tag, response=answer) or answer
 
 
 def figure_response(figure: Figure) -> HttpResponse:
-    return _sent(dumped(figure))
+    return _json_response(figure_json(figure))
 
 
-def _sent(figure: bytes) -> HttpResponse:
+def _json_response(figure: bytes) -> HttpResponse:
     answer = HttpResponse(figure, content_type="application/json")
     answer["Cache-Control"] = "no-cache"
     return answer

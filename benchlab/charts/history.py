@@ -12,13 +12,13 @@ from benchlab.analysis.changes import ENOUGH_AFTER, SAME, Change, Unusual, chang
 from benchlab.campaigns.models import Run
 from benchlab.charts import naming
 from benchlab.charts.queries import Person
-from benchlab.charts.set_ups import runs_like
+from benchlab.charts.set_ups import attempts_like
 from benchlab.runs.models import Attempt, Measurement
 from benchlab.runs.states import Outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class HistoryRun:
     """One run of a history. `build`: the layout it ran on; `part`: of what was let go, in words."""
 
     run: int
@@ -28,7 +28,7 @@ class Past:
     repeat: int
     build: int
     value: float
-    part: str
+    ignored_value: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,12 @@ class History:
 
     metric: str
     unit: str
-    let_go: str = ""
+    ignored_part: str = ""
     metrics: tuple[str, ...] = ()
-    runs: tuple[Past, ...] = ()
+    runs: tuple[HistoryRun, ...] = ()
     changes: tuple[Change, ...] = ()
     unusual: tuple[Unusual, ...] = ()
-    left_out: int = 0
+    runs_without_value: int = 0
     # that it is the history of
     attempt: Attempt | None = field(default=None, compare=False)
 
@@ -51,36 +51,38 @@ class History:
         return len({one.build for one in self.runs})
 
     @property
-    def steps(self) -> list[Step]:
-        return [self._step(one) for one in self.changes]
+    def history_changes(self) -> list[HistoryChange]:
+        return [self._describe_change(one) for one in self.changes]
 
-    def _step(self, change: Change) -> Step:
+    def _describe_change(self, change: Change) -> HistoryChange:
         since = len(self.runs) - change.at
-        return Step(change, self.runs[change.at], since, self._moved(change.at))
+        return HistoryChange(
+            change, self.runs[change.at], since, self._ignored_change_near(change.at)
+        )
 
-    def _moved(self, at: int) -> tuple[str, str] | None:
+    def _ignored_change_near(self, at: int) -> tuple[str, str] | None:
         """Change of what was let go about there (before, after): by noise a change is found a run or two beside where
         it is.
         """
         near = range(max(1, at - SAME), min(len(self.runs), at + SAME + 1))
         for n in sorted(near, key=lambda n: abs(n - at)):
-            before, after = self.runs[n - 1].part, self.runs[n].part
+            before, after = self.runs[n - 1].ignored_value, self.runs[n].ignored_value
             if before != after:
                 return before, after
         return None
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class HistoryChange:
     """A change in words. `since`: runs from it on; `moved`: what was let go, where that changed about there."""
 
     change: Change
-    first: Past
-    since: int
-    moved: tuple[str, str] | None
+    first: HistoryRun
+    runs_since: int
+    ignored_change: tuple[str, str] | None
 
     @property
-    def percent(self) -> int:
+    def change_percent(self) -> int:
         return round(abs(self.change.ratio - 1) * 100)
 
     @property
@@ -88,12 +90,12 @@ class Step:
         return "higher" if self.change.ratio > 1 else "lower"
 
     @property
-    def missing(self) -> int:
+    def missing_runs(self) -> int:
         """Least number of runs that are missing until it can be confirmed."""
-        return max(0, ENOUGH_AFTER - self.since)
+        return max(0, ENOUGH_AFTER - self.runs_since)
 
 
-def history_of(user: Person, run: Run, metric: str = "", let_go: str = "") -> History:
+def read_history(user: Person, run: Run, metric: str = "", let_go: str = "") -> History:
     """Of what `user` may see; without a metric the one that pages show first. Empty where nothing succeeded."""
     attempt = (
         run.attempts.filter(outcome=Outcome.SUCCEEDED)
@@ -103,15 +105,17 @@ def history_of(user: Person, run: Run, metric: str = "", let_go: str = "") -> Hi
     )
     if attempt is None:
         return History(metric, "1", let_go)
-    units = _units(attempt)
+    units = _metric_units(attempt)
     known = [
-        one for one in naming.ordered(list(units), run.tool, bool(run.outstanding)) if one in units
+        one
+        for one in naming.order_choices(list(units), run.tool, bool(run.outstanding))
+        if one in units
     ]
     chosen = metric or (known[0] if known else "iops")
-    found, parts = runs_like(user, attempt, let_go)
-    values = _values([one.pk for one in found], chosen)
+    found, parts = attempts_like(user, attempt, let_go)
+    values = _values_by_attempt([one.pk for one in found], chosen)
     runs = tuple(
-        _past(one, values[one.pk], parts.get(one.fingerprint, ""))
+        _history_run(one, values[one.pk], parts.get(one.fingerprint, ""))
         for one in found
         if values.get(one.pk, 0) > 0
     )
@@ -130,21 +134,21 @@ def history_of(user: Person, run: Run, metric: str = "", let_go: str = "") -> Hi
     )
 
 
-def _units(attempt: Attempt) -> dict[str, str]:
+def _metric_units(attempt: Attempt) -> dict[str, str]:
     rows = attempt.measurements.filter(labels={}, value__isnull=False).order_by("pk")
     return dict(rows.values_list("name", "unit"))
 
 
-def _values(attempts: Sequence[int], metric: str) -> dict[int, float]:
+def _values_by_attempt(attempts: Sequence[int], metric: str) -> dict[int, float]:
     rows: Any = Measurement.objects.filter(
         attempt__in=attempts, name=metric, labels={}, value__isnull=False
     )
     return dict(rows.values_list("attempt", "value"))
 
 
-def _past(attempt: Attempt, value: float, part: str) -> Past:
+def _history_run(attempt: Attempt, value: float, part: str) -> HistoryRun:
     run = attempt.run
-    return Past(
+    return HistoryRun(
         run.pk,
         vars(attempt)["at"],
         run.campaign_id,

@@ -15,33 +15,33 @@ from benchlab.analysis.rate_words import shown_unit
 from benchlab.analysis.splits import LEAST
 from benchlab.campaigns.models import Run
 from benchlab.charts import history_figure, naming, request_params
-from benchlab.charts.figure import dumped
-from benchlab.charts.history import History, Past, history_of
-from benchlab.charts.set_ups import MOST, PARTS
+from benchlab.charts.figure import figure_json
+from benchlab.charts.history import History, HistoryRun, read_history
+from benchlab.charts.set_ups import FINGERPRINT_PARTS, MAX_HISTORY_RUNS
 
 
 @require_GET
 def run_history(request: HttpRequest, pk: int) -> HttpResponse:
     """Every run of this run's set-up. ?metric= chooses what; ?without= lets one part of the fingerprint go."""
-    run, found = _found(request, pk)
-    asked = urlencode({"metric": found.metric, "without": found.let_go})
+    run, found = _requested_history(request, pk)
+    asked = urlencode({"metric": found.metric, "without": found.ignored_part})
     context = {
         "run": run,
         "history": found,
-        "metrics": [(one, naming.word(one)) for one in found.metrics],
-        "word": naming.word(found.metric),
+        "metrics": [(one, naming.metric_word(one)) for one in found.metrics],
+        "word": naming.metric_word(found.metric),
         "unit": shown_unit(found.metric, found.unit),
-        "parts": PARTS.items(),
-        "let_go": PARTS.get(found.let_go, ""),
-        "newest_first": _rows(found)[::-1],
+        "parts": FINGERPRINT_PARTS.items(),
+        "let_go": FINGERPRINT_PARTS.get(found.ignored_part, ""),
+        "newest_first": _run_rows(found)[::-1],
         "figure_url": f"{reverse('run-history-figure', args=[run.pk])}?{asked}",
         "enough": 2 * LEAST,
-        "most": MOST,
+        "most": MAX_HISTORY_RUNS,
     }
     return render(request, "charts/history.html", context)
 
 
-def _rows(found: History) -> list[tuple[Past, float | None]]:
+def _run_rows(found: History) -> list[tuple[HistoryRun, float | None]]:
     """(run, robust z of one that stands out)."""
     stand_out = {one.at: one.z for one in found.unusual}
     return [(one, stand_out.get(at)) for at, one in enumerate(found.runs)]
@@ -49,22 +49,23 @@ def _rows(found: History) -> list[tuple[Past, float | None]]:
 
 @require_GET
 def run_history_figure(request: HttpRequest, pk: int) -> HttpResponse:
-    run, found = _found(request, pk)
+    run, found = _requested_history(request, pk)
     title = f"{run.topology} · {run.workload}"
     answer = HttpResponse(
-        dumped(history_figure.build(title, found)), content_type="application/json"
+        figure_json(history_figure.build_history_figure(title, found)),
+        content_type="application/json",
     )
     answer["Cache-Control"] = "no-cache"
     return answer
 
 
-def _found(request: HttpRequest, pk: int) -> tuple[Run, History]:
+def _requested_history(request: HttpRequest, pk: int) -> tuple[Run, History]:
     rows = Run.objects.visible_to(request.user)
     run = get_object_or_404(rows.select_related("campaign", "host", "topology", "workload"), pk=pk)
-    metric = request_params.metric(request.GET)
+    metric = request_params.requested_metric(request.GET)
     if "*" in metric:
         raise BadRequest(f"metric: {metric!r} is a family; name one of its metrics")
     let_go = request.GET.get("without", "")
-    if let_go and let_go not in PARTS:
-        raise BadRequest(f"without: {let_go[:100]!r} is none of {', '.join(PARTS)}")
-    return run, history_of(request.user, run, metric, let_go)
+    if let_go and let_go not in FINGERPRINT_PARTS:
+        raise BadRequest(f"without: {let_go[:100]!r} is none of {', '.join(FINGERPRINT_PARTS)}")
+    return run, read_history(request.user, run, metric, let_go)

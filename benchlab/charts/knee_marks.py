@@ -10,22 +10,30 @@ from typing import Any
 from benchlab.analysis.knees import Knee
 from benchlab.analysis.plateaus import Cap, Collapse
 from benchlab.charts.curve_answers import CurveAnswer
-from benchlab.charts.label_places import LINE_PX, OFF_PX, PLOT_PX, Box, Plot, Scale, near
+from benchlab.charts.label_places import (
+    LINE_PX,
+    MIN_PLOT_PX,
+    OFF_PX,
+    Box,
+    Plot,
+    Scale,
+    find_room_near,
+)
 from benchlab.charts.palette import Style
 
-KNEE = "knee: from here on doubling gains less than 5 %; bar: 95 % of what it may be"
-UNCERTAIN = "knee uncertain: somewhere on this stretch (95 %)"
-FALLS = "falls past its peak"
-CAP = "cap: within 2 % over two doublings or more"
+KNEE_NAME = "knee: from here on doubling gains less than 5 %; bar: 95 % of what it may be"
+UNCERTAIN_NAME = "knee uncertain: somewhere on this stretch (95 %)"
+COLLAPSE_NAME = "falls past its peak"
+CAP_NAME = "cap: within 2 % over two doublings or more"
 # a cap's rule, of its IOPS
-ABOVE = 1.03
+CAP_OFFSET = 1.03
 # how wide "−30 %" is
-FALL_PX = 36
+COLLAPSE_TEXT_PX = 36
 Trace = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class MarkedLine:
     """A line with what is known of it; `medians`: {outstanding I/Os: IOPS}."""
 
     answer: CurveAnswer
@@ -33,9 +41,9 @@ class Marked:
     medians: Mapping[int, float]
 
 
-def traces(lines: Sequence[Marked], high: float) -> list[Trace]:
+def knee_traces(lines: Sequence[MarkedLine], high: float) -> list[Trace]:
     """One entry in the legend for all marks of a kind. `high`: of the panel, in pixels."""
-    made = [trace for line in lines for trace in _of_line(line)] + _notes(lines, high)
+    made = [trace for line in lines for trace in _line_marks(line)] + _knee_notes(lines, high)
     first: set[str] = set()
     for trace in made:
         trace["showlegend"] = bool(trace["name"]) and trace["name"] not in first
@@ -43,26 +51,26 @@ def traces(lines: Sequence[Marked], high: float) -> list[Trace]:
     return made
 
 
-def _of_line(line: Marked) -> Iterator[Trace]:
+def _line_marks(line: MarkedLine) -> Iterator[Trace]:
     known = line.answer.knee
     if known is not None and known.drawn:
         if known.at:
-            yield _ring(line, known, known.at)
+            yield _knee_ring(line, known, known.at)
         elif known.uncertain:
-            yield _stretch(line, known)
+            yield _uncertain_stretch(line, known)
     if line.answer.collapse:
-        yield _fall(line, line.answer.collapse)
+        yield _collapse_trace(line, line.answer.collapse)
     if line.answer.cap:
-        yield _cap(line, line.answer.cap)
+        yield _cap_trace(line, line.answer.cap)
 
 
-def _mark(group: str, name: str, mode: str, **more: Any) -> Trace:
+def _mark_trace(group: str, name: str, mode: str, **more: Any) -> Trace:
     # A line may be called "cap", too.
     common = {"type": "scatter", "mode": mode, "name": name, "legendgroup": f"mark: {group}"}
     return common | {"xaxis": "x", "yaxis": "y", "hoverinfo": "skip", "cliponaxis": False, **more}
 
 
-def _ring(line: Marked, known: Knee, depth: int) -> Trace:
+def _knee_ring(line: MarkedLine, known: Knee, depth: int) -> Trace:
     error = {
         "type": "data",
         "symmetric": False,
@@ -79,10 +87,10 @@ def _ring(line: Marked, known: Knee, depth: int) -> Trace:
         "line": {"width": 1.5},
     }
     at = {"x": [depth], "y": [line.medians[depth]]}
-    return _mark("knee", KNEE, "markers", **at, error_x=error, marker=ring)
+    return _mark_trace("knee", KNEE_NAME, "markers", **at, error_x=error, marker=ring)
 
 
-def _stretch(line: Marked, known: Knee) -> Trace:
+def _uncertain_stretch(line: MarkedLine, known: Knee) -> Trace:
     """Along the curve, to its last depth where the knee may lie beyond that."""
     low, last = known.low or 0, max(line.medians)
     high = last if known.beyond else known.high or last
@@ -91,61 +99,71 @@ def _stretch(line: Marked, known: Knee) -> Trace:
     # With markers, for a stretch may be one depth.
     both = {"line": shown, "marker": {"color": line.style.faded(0.35), "size": 11}}
     y = [line.medians[depth] for depth in depths]
-    return _mark("uncertain", UNCERTAIN, "markers+lines", x=depths, y=y, **both)
+    return _mark_trace("uncertain", UNCERTAIN_NAME, "markers+lines", x=depths, y=y, **both)
 
 
-def _notes(lines: Sequence[Marked], high: float) -> list[Trace]:
+def _knee_notes(lines: Sequence[MarkedLine], high: float) -> list[Trace]:
     """That a line is flat, or has no knee yet: near one of its last points, where no line runs; else it is left out,
     for the words below the chart tell it, too."""
     points = [(depth, rate) for line in lines for depth, rate in line.medians.items()]
     if not points:
         return []
-    x = Scale.of([depth for depth, _ in points], PLOT_PX, log=True)
-    y = Scale.of([rate for _, rate in points], high, log=False, zero=True)
+    x = Scale.fit([depth for depth, _ in points], MIN_PLOT_PX, log=True)
+    y = Scale.fit([rate for _, rate in points], high, log=False, zero=True)
     drawn = [(list(line.medians), list(line.medians.values())) for line in lines]
-    caps = [([c.low, c.high], [c.iops * ABOVE] * 2) for line in lines if (c := line.answer.cap)]
-    plot = Plot.of(x, y, drawn, rules=caps)
-    taken = [_box(plot, line, fall) for line in lines if (fall := line.answer.collapse)]
+    caps = [
+        ([c.low, c.high], [c.iops * CAP_OFFSET] * 2) for line in lines if (c := line.answer.cap)
+    ]
+    plot = Plot.from_lines(x, y, drawn, rules=caps)
+    taken = [_collapse_box(plot, line, fall) for line in lines if (fall := line.answer.collapse)]
     found: list[Trace] = []
     for own, line in enumerate(lines):
         known = line.answer.knee
         if known is None or not known.drawn or known.at or known.uncertain:
             continue
         words = "flat" if known.flat else "no knee yet"
-        if room := near(plot, own, words, taken):
+        if room := find_room_near(plot, own, words, taken):
             at, position, box = room
             taken.append(box)
-            found.append(_note(line, words, *list(line.medians.items())[at], position))
+            found.append(_note_trace(line, words, *list(line.medians.items())[at], position))
     return found
 
 
-def _note(line: Marked, words: str, depth: float, rate: float, position: str) -> Trace:
+def _note_trace(line: MarkedLine, words: str, depth: float, rate: float, position: str) -> Trace:
     font = {"color": line.style.ink, "size": 11}
     # A marker that is not seen keeps the words off the line's own.
     unseen = {"size": 12, "opacity": 0}
     at = {"x": [depth], "y": [rate], "text": [words], "textposition": position}
-    return _mark("knee", "", "markers+text", **at, textfont=font, marker=unseen)
+    return _mark_trace("knee", "", "markers+text", **at, textfont=font, marker=unseen)
 
 
-def _box(plot: Plot, line: Marked, fall: Collapse) -> Box:
+def _collapse_box(plot: Plot, line: MarkedLine, fall: Collapse) -> Box:
     """Of the words below where it fell to, as `_fall` draws them."""
-    x, y = plot.x.pixel(fall.last), plot.y.pixel(line.medians[fall.last]) - OFF_PX
-    return Box(x - FALL_PX / 2, y - LINE_PX, x + FALL_PX / 2, y + 2 * OFF_PX)
+    x, y = plot.x.to_pixel(fall.last), plot.y.to_pixel(line.medians[fall.last]) - OFF_PX
+    return Box(x - COLLAPSE_TEXT_PX / 2, y - LINE_PX, x + COLLAPSE_TEXT_PX / 2, y + 2 * OFF_PX)
 
 
-def _fall(line: Marked, found: Collapse) -> Trace:
+def _collapse_trace(line: MarkedLine, found: Collapse) -> Trace:
     shown = {"symbol": "triangle-down-open", "size": 15, "color": line.style.colour}
     text = f"−{found.share:.0%}".replace("%", " %")
     at = {"x": [found.last], "y": [line.medians[found.last]], "text": [text]}
     font = {"color": line.style.ink, "size": 11}
     mode = "markers+text"
-    return _mark(
-        "falls", FALLS, mode, **at, marker=shown, textfont=font, textposition="bottom center"
+    return _mark_trace(
+        "falls",
+        COLLAPSE_NAME,
+        mode,
+        **at,
+        marker=shown,
+        textfont=font,
+        textposition="bottom center",
     )
 
 
-def _cap(line: Marked, found: Cap) -> Trace:
+def _cap_trace(line: MarkedLine, found: Cap) -> Trace:
     """A rule above the curve, which it would hide otherwise."""
-    level = found.iops * ABOVE
+    level = found.iops * CAP_OFFSET
     shown = {"color": line.style.colour, "width": 1.5, "dash": "dot"}
-    return _mark("cap", CAP, "lines", x=[found.low, found.high], y=[level, level], line=shown)
+    return _mark_trace(
+        "cap", CAP_NAME, "lines", x=[found.low, found.high], y=[level, level], line=shown
+    )

@@ -12,17 +12,17 @@ from itertools import pairwise
 from math import log10
 
 # how wide it is
-PLOT_PX = 480
+MIN_PLOT_PX = 480
 # of words at 11 px
 LETTER_PX, LINE_PX = 6.2, 14.0
 # between a point, whose marker is 8 wide, and words
 OFF_PX = 8.0
 # of an axis, which Plotly leaves free beyond its first and last point
-EDGE = 0.05
+AXIS_EDGE = 0.05
 # letters of a name at the end of a line
-LONGEST = 28
+MAX_NAME_LETTERS = 28
 # from a line's end, beyond which nobody sees what a name belongs to
-FAR_PX = 30.0
+MAX_SHIFT_PX = 30.0
 
 # how far names may stand above the plot, where nothing else does
 ABOVE_PX = 24.0
@@ -77,23 +77,25 @@ class Scale:
     log: bool = False
 
     @classmethod
-    def of(cls, numbers: Iterable[float], pixels: float, *, log: bool, zero: bool = False) -> Scale:
+    def fit(
+        cls, numbers: Iterable[float], pixels: float, *, log: bool, zero: bool = False
+    ) -> Scale:
         """As Plotly fits an axis to its points. `zero`: it begins there."""
         known = [log10(one) if log else one for one in numbers if not log or one > 0] or [0.0]
         low, high = min(known), max(known)
         if zero and not log:
             low = min(0.0, low)
-        room = EDGE / (1 - 2 * EDGE) * ((high - low) or 1.0)
+        room = AXIS_EDGE / (1 - 2 * AXIS_EDGE) * ((high - low) or 1.0)
         return cls(low if zero and not log else low - room, high + room, pixels, log)
 
-    def place(self, value: float) -> float:
+    def axis_value(self, value: float) -> float:
         """As Plotly has it of annotations: of a logarithmic axis the logarithm."""
         return log10(value) if self.log else value
 
-    def pixel(self, value: float) -> float:
-        return (self.place(value) - self.low) / (self.high - self.low) * self.pixels
+    def to_pixel(self, value: float) -> float:
+        return (self.axis_value(value) - self.low) / (self.high - self.low) * self.pixels
 
-    def value(self, pixel: float) -> float:
+    def from_pixel(self, pixel: float) -> float:
         at = self.low + pixel / self.pixels * (self.high - self.low)
         return float(10**at) if self.log else at
 
@@ -112,7 +114,7 @@ class Plot:
     rules: tuple[tuple[Pixel, ...], ...] = ()
 
     @classmethod
-    def of(
+    def from_lines(
         cls,
         x: Scale,
         y: Scale,
@@ -121,10 +123,10 @@ class Plot:
         rules: Iterable[tuple[Numbers, Numbers]] = (),
     ) -> Plot:
         """`lines`, `rules`: the x and the y of each. What a logarithmic axis cannot show is left out."""
-        drawn, ruled = (tuple(_pixels(x, y, one) for one in some) for some in (lines, rules))
+        drawn, ruled = (tuple(_to_pixels(x, y, one) for one in some) for some in (lines, rules))
         return cls(x, y, drawn, beyond, ruled)
 
-    def free(self, box: Box, taken: Sequence[Box] = ()) -> bool:
+    def has_room(self, box: Box, taken: Sequence[Box] = ()) -> bool:
         """True when it lies inside of the plot, on no line and on no other box."""
         right = self.x.pixels + self.beyond
         return (
@@ -133,48 +135,51 @@ class Plot:
             and box.bottom >= 0
             and box.top <= self.y.pixels
             and not any(box.meets(one) for one in taken)
-            and self.off_lines(box)
+            and self.is_off_lines(box)
         )
 
-    def off_lines(self, box: Box) -> bool:
+    def is_off_lines(self, box: Box) -> bool:
         return not any(
-            box.crossed(start, end) for line in self.lines for start, end in _stretches(line)
+            box.crossed(start, end) for line in self.lines for start, end in _segments(line)
         )
 
-    def between(self, start: Pixel, end: Pixel, own: int) -> bool:
+    def crosses_between(self, start: Pixel, end: Pixel, own: int) -> bool:
         """True when another line than the `own` one runs between two places."""
         return any(
-            _cross(start, end, a, b)
+            _segments_meet(start, end, a, b)
             for at, line in enumerate(self.lines)
             if at != own
-            for a, b in _stretches(line)
+            for a, b in _segments(line)
         )
 
 
-def _pixels(x: Scale, y: Scale, line: tuple[Numbers, Numbers]) -> tuple[Pixel, ...]:
+def _to_pixels(x: Scale, y: Scale, line: tuple[Numbers, Numbers]) -> tuple[Pixel, ...]:
     return tuple(
-        (x.pixel(a), y.pixel(b))
+        (x.to_pixel(a), y.to_pixel(b))
         for a, b in zip(*line, strict=True)
         if (a > 0 or not x.log) and (b > 0 or not y.log)
     )
 
 
-def _stretches(line: Sequence[Pixel]) -> Iterable[tuple[Pixel, Pixel]]:
+def _segments(line: Sequence[Pixel]) -> Iterable[tuple[Pixel, Pixel]]:
     """From each point to the next; of a single one, to itself."""
     return pairwise(line) if len(line) > 1 else zip(line, line, strict=True)
 
 
-def _cross(a: Pixel, b: Pixel, c: Pixel, d: Pixel) -> bool:
+def _segments_meet(a: Pixel, b: Pixel, c: Pixel, d: Pixel) -> bool:
     """True when the stretches a to b and c to d meet."""
-    return _side(a, b, c) * _side(a, b, d) <= 0 and _side(c, d, a) * _side(c, d, b) <= 0
+    return (
+        _orientation(a, b, c) * _orientation(a, b, d) <= 0
+        and _orientation(c, d, a) * _orientation(c, d, b) <= 0
+    )
 
 
-def _side(a: Pixel, b: Pixel, c: Pixel) -> float:
+def _orientation(a: Pixel, b: Pixel, c: Pixel) -> float:
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 
 
 # Plotly's word for it, and where the box is from the point: how much of it is on the left, and whether it is above.
-AROUND = (
+POSITIONS = (
     ("top center", 0.5, True),
     ("bottom center", 0.5, False),
     ("top left", 1.0, True),
@@ -184,29 +189,31 @@ AROUND = (
 )
 
 
-def near(
+def find_room_near(
     plot: Plot, own: int, words: str, taken: Sequence[Box] = ()
 ) -> tuple[int, str, Box] | None:
     """(which point of the line `own`, Plotly's textposition, its box) where there is room for words about that line,
     above or below the last point that has any; None where none has."""
-    return next(_near(plot, own, words, taken), None)
+    return next(_rooms_near(plot, own, words, taken), None)
 
 
-def _near(plot: Plot, own: int, words: str, taken: Sequence[Box]) -> Iterator[tuple[int, str, Box]]:
+def _rooms_near(
+    plot: Plot, own: int, words: str, taken: Sequence[Box]
+) -> Iterator[tuple[int, str, Box]]:
     wide = LETTER_PX * len(words)
     for at, (x, y) in reversed([*enumerate(plot.lines[own])]):
-        for position, share, above in AROUND:
+        for position, share, above in POSITIONS:
             left = x - share * wide + (1 - 2 * share) * OFF_PX
             bottom = y + OFF_PX if above else y - OFF_PX - LINE_PX
             box = Box(left, bottom, left + wide, bottom + LINE_PX)
             toward = x + (0.5 - share) * 2 * OFF_PX, y + (OFF_PX if above else -OFF_PX)
             # not where lines meet
             off = (19 * x + toward[0]) / 20, (19 * y + toward[1]) / 20
-            if plot.free(box, taken) and not plot.between(off, toward, own):
+            if plot.has_room(box, taken) and not plot.crosses_between(off, toward, own):
                 yield at, position, box
 
 
-def apart(wanted: Numbers, gap: float, low: float, high: float) -> list[float]:
+def spread_apart(wanted: Numbers, gap: float, low: float, high: float) -> list[float]:
     """Places as near to the wanted ones as may be, at least `gap` from each other, between `low` and `high`.
 
     Those that are too near to each other are moved together, around their middle; their order stays.
@@ -216,26 +223,26 @@ def apart(wanted: Numbers, gap: float, low: float, high: float) -> list[float]:
     blocks: list[tuple[float, int]] = []
     for at in order:
         blocks.append((wanted[at], 1))
-        while len(blocks) > 1 and _end(blocks[-2], gap) > _start(blocks[-1], gap):
+        while len(blocks) > 1 and _block_end(blocks[-2], gap) > _block_start(blocks[-1], gap):
             (first, many), (other, more) = blocks[-2:]
             blocks[-2:] = [(first + other - more * many * gap, many + more)]
     found: list[float] = []
     for total, many in blocks:
         start = total / many
         found += [start + gap * number for number in range(many)]
-    return _within(dict(zip(order, found, strict=True)), gap, low, high)
+    return _clamp(dict(zip(order, found, strict=True)), gap, low, high)
 
 
-def _start(block: tuple[float, int], gap: float) -> float:
+def _block_start(block: tuple[float, int], gap: float) -> float:
     return block[0] / block[1]
 
 
-def _end(block: tuple[float, int], gap: float) -> float:
+def _block_end(block: tuple[float, int], gap: float) -> float:
     """From where on the next block may start."""
     return block[0] / block[1] + block[1] * gap
 
 
-def _within(found: dict[int, float], gap: float, low: float, high: float) -> list[float]:
+def _clamp(found: dict[int, float], gap: float, low: float, high: float) -> list[float]:
     """Pushed up from below, then down from above, where they left the plot."""
     rising = sorted(found, key=lambda at: found[at])
     floor = low
@@ -249,36 +256,36 @@ def _within(found: dict[int, float], gap: float, low: float, high: float) -> lis
     return [found[at] for at in range(len(found))]
 
 
-def short(names: Sequence[str]) -> list[str]:
+def shorten_labels(names: Sequence[str]) -> list[str]:
     """Names as lines' ends have room for them: without the words that all begin or end with, cut. [] where two would
     read the same."""
     words = [name.split() for name in names]
-    if len(words) > 1 and max(map(len, names), default=0) > LONGEST:
+    if len(words) > 1 and max(map(len, names), default=0) > MAX_NAME_LETTERS:
         for from_end in (False, True):
-            while _alike(words, from_end):
+            while _share_word(words, from_end):
                 words = [one[:-1] if from_end else one[1:] for one in words]
     joined = [" ".join(one).strip("·, ") for one in words]
-    for cut in (_cut_at_word, _cut):
-        made = [cut(one) if len(one) > LONGEST else one for one in joined]
+    for cut in (_truncate_at_word, _truncate):
+        made = [cut(one) if len(one) > MAX_NAME_LETTERS else one for one in joined]
         if len(set(made)) == len(made) and all(made):
             return made
     return []
 
 
-def _cut_at_word(name: str) -> str:
-    return _cut(name[:LONGEST].rpartition(" ")[0] or name)
+def _truncate_at_word(name: str) -> str:
+    return _truncate(name[:MAX_NAME_LETTERS].rpartition(" ")[0] or name)
 
 
-def _cut(name: str) -> str:
-    return name[: LONGEST - 1].rstrip(" ·,") + "…"
+def _truncate(name: str) -> str:
+    return name[: MAX_NAME_LETTERS - 1].rstrip(" ·,") + "…"
 
 
-def _alike(words: Sequence[Sequence[str]], from_end: bool) -> bool:
+def _share_word(words: Sequence[Sequence[str]], from_end: bool) -> bool:
     """True when all begin (or end) with the same word, and none consists of it alone."""
     return min(map(len, words)) > 1 and len({one[-1 if from_end else 0] for one in words}) == 1
 
 
-def ends(plot: Plot, names: Sequence[str]) -> list[float | None]:
+def end_offsets(plot: Plot, names: Sequence[str]) -> list[float | None]:
     """For each line by how many pixels its name stands above its end; None where there is no room.
 
     Where lines end furthest to the right theirs are beside each other. One that ends before that has its name only
@@ -288,24 +295,24 @@ def ends(plot: Plot, names: Sequence[str]) -> list[float | None]:
     edge = max((x for line in plot.lines for x, _ in line), default=0.0)
     beside = {at: one[1] for at, one in enumerate(last) if one and one[0] > edge - OFF_PX}
     top = plot.y.pixels + ABOVE_PX
-    places = apart(list(beside.values()), LINE_PX, LINE_PX / 2, top)
+    places = spread_apart(list(beside.values()), LINE_PX, LINE_PX / 2, top)
     found: list[float | None] = [None] * len(last)
     taken: list[Box] = []
     for (at, end), place in zip(beside.items(), places, strict=True):
-        if abs(place - end) > FAR_PX:
+        if abs(place - end) > MAX_SHIFT_PX:
             return [None] * len(last)
         found[at] = place - end
-        taken.append(_beside((edge, place), names[at]))
+        taken.append(_name_box((edge, place), names[at]))
     for at, one in enumerate(last):
         if one is None or at in beside:
             continue
-        box = _beside(one, names[at])
-        if plot.free(box, taken):
+        box = _name_box(one, names[at])
+        if plot.has_room(box, taken):
             taken.append(box)
             found[at] = 0.0
     return found
 
 
-def _beside(end: Pixel, name: str) -> Box:
+def _name_box(end: Pixel, name: str) -> Box:
     left, bottom = end[0] + OFF_PX, end[1] - LINE_PX / 2
     return Box(left, bottom, left + LETTER_PX * len(name), bottom + LINE_PX)

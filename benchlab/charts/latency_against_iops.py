@@ -14,7 +14,7 @@ from typing import Any
 from benchlab.analysis.curves import little, median_of
 from benchlab.charts import figure
 from benchlab.charts.chart_options import OPERATIONS, Choice
-from benchlab.charts.curve import Line, lines_of, url
+from benchlab.charts.curve import StyledLine, run_url, styled_lines
 from benchlab.charts.figure import Figure
 from benchlab.charts.naming import latency_word
 from benchlab.charts.palette import COLOURS, rgba
@@ -22,25 +22,29 @@ from benchlab.charts.queries import Group, Sample
 from benchlab.web.units import si
 
 # what Little's law is about
-TOTAL = "lat.mean"
-LITTLE = "Little's law: outstanding I/Os = IOPS × latency"
+TOTAL_LATENCY = "lat.mean"
+LITTLE_NAME = "Little's law: outstanding I/Os = IOPS × latency"
 GREY = rgba(COLOURS[-1], 0.45)
 
 
-def build(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
+def build_latency_against_iops(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
     """The figure of swept groups, with the first of the statistics that are asked for."""
-    lines = lines_of([group for group in groups if group.swept])
+    lines = styled_lines([group for group in groups if group.swept])
     what = " of " + OPERATIONS[choice.operation] if choice.operation else ""
-    base = f"{choice.latency(line.group for line in lines)}.{(choice.latencies or ('mean',))[0]}"
-    drawn = [(line, found) for line in lines if (found := _points(line, choice, base))]
+    base = (
+        f"{choice.latency_kind(line.group for line in lines)}.{(choice.statistics or ('mean',))[0]}"
+    )
+    drawn = [(line, found) for line in lines if (found := _depth_points(line, choice, base))]
     if not drawn:
-        return figure.empty(title, f"No IOPS with latency{what} measured over outstanding I/Os.")
+        return figure.empty_figure(
+            title, f"No IOPS with latency{what} measured over outstanding I/Os."
+        )
     word = latency_word(base)
-    data = [_line(line, found, word, total=base == TOTAL) for line, found in drawn]
+    data = [_depth_line(line, found, word, total=base == TOTAL_LATENCY) for line, found in drawn]
     points = [one for _, found in drawn for one in found]
-    if base == TOTAL and not choice.operation:
-        data = [*_little(points), *data]
-    layout = figure.layout(
+    if base == TOTAL_LATENCY and not choice.operation:
+        data = [*_little_law_lines(points), *data]
+    layout = figure.base_layout(
         f"{word}{what} against IOPS · {title}",
         "Point: medians at one depth, whose outstanding I/Os stand beside it.",
         height=520,
@@ -48,11 +52,11 @@ def build(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
         yaxis=figure.log_axis(word, "s", [one.latency for one in points]),
     )
     layout["legend"]["y"] = -0.18
-    return figure.with_legend({"data": data, "layout": layout})
+    return figure.fit_legend({"data": data, "layout": layout})
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class DepthPoint:
     """Medians of the repeats at one depth. `in_flight`: likewise, of each one's IOPS x latency; `run`: the nearest to
     those IOPS."""
 
@@ -63,24 +67,29 @@ class Point:
     run: int
 
 
-def _points(line: Line, choice: Choice, base: str) -> list[Point]:
+def _depth_points(line: StyledLine, choice: Choice, base: str) -> list[DepthPoint]:
     by_depth: dict[int, list[tuple[float, float, Sample]]] = {}
     for sample in line.group.samples:
-        iops, latency = sample.values.get(choice.name("iops")), choice.told(base, sample.values)
+        iops, latency = (
+            sample.values.get(choice.metric_name("iops")),
+            choice.read_value(base, sample.values),
+        )
         if sample.outstanding and iops and latency:
             by_depth.setdefault(sample.outstanding, []).append((iops, latency, sample))
-    return [_point(depth, by_depth[depth]) for depth in sorted(by_depth)]
+    return [_depth_point(depth, by_depth[depth]) for depth in sorted(by_depth)]
 
 
-def _point(depth: int, found: Sequence[tuple[float, float, Sample]]) -> Point:
+def _depth_point(depth: int, found: Sequence[tuple[float, float, Sample]]) -> DepthPoint:
     iops = median_of([one for one, _, _ in found])
     nearest = min(found, key=lambda one: abs(one[0] - iops))[2].run
     runs = [(rate, latency) for rate, latency, _ in found]
     latency = median_of([one for _, one in runs])
-    return Point(depth, iops, latency, little(depth, runs).implied, nearest)
+    return DepthPoint(depth, iops, latency, little(depth, runs).implied, nearest)
 
 
-def _line(line: Line, found: Sequence[Point], word: str, *, total: bool) -> dict[str, Any]:
+def _depth_line(
+    line: StyledLine, found: Sequence[DepthPoint], word: str, *, total: bool
+) -> dict[str, Any]:
     """`total`: of mean total latencies, whose product with IOPS is what was in flight."""
     return {
         "type": "scatter",
@@ -95,20 +104,20 @@ def _line(line: Line, found: Sequence[Point], word: str, *, total: bool) -> dict
         "cliponaxis": False,
         "line": {"color": line.style.colour, "dash": line.style.dash, "width": 2},
         "marker": {"color": line.style.colour, "symbol": line.style.marker, "size": 8},
-        "customdata": [[url(one.run)] for one in found],
-        "hovertext": [_words(line, one, word, total=total) for one in found],
+        "customdata": [[run_url(one.run)] for one in found],
+        "hovertext": [_depth_hover(line, one, word, total=total) for one in found],
         "hovertemplate": "%{hovertext}<extra></extra>",
     }
 
 
-def _words(line: Line, one: Point, word: str, *, total: bool) -> str:
+def _depth_hover(line: StyledLine, one: DepthPoint, word: str, *, total: bool) -> str:
     said = f"<b>{si(one.iops, 'op/s')}</b>, {word} <b>{si(one.latency, 's')}</b>"
     in_flight = f"<br>in flight: {one.in_flight:.1f}" if total else ""
     head = f"{line.label}<br>outstanding {one.depth}: {said}{in_flight}"
     return f"{head}<br>nearest: run {one.run} · click opens it"
 
 
-def _little(points: Sequence[Point]) -> list[dict[str, Any]]:
+def _little_law_lines(points: Sequence[DepthPoint]) -> list[dict[str, Any]]:
     """A line for each depth, as far as any of its points reach and a fifth beyond."""
     x: list[float | None] = []
     y: list[float | None] = []
@@ -121,7 +130,7 @@ def _little(points: Sequence[Point]) -> list[dict[str, Any]]:
         {
             "type": "scatter",
             "mode": "lines",
-            "name": LITTLE,
+            "name": LITTLE_NAME,
             "x": x,
             "y": y,
             "line": {"color": GREY, "width": 1, "dash": "dot"},

@@ -9,26 +9,32 @@ from dataclasses import dataclass, field
 
 from benchlab.analysis.latency_bins import Bins
 
-WORDS = {"": "I/Os", "read": "Reads", "write": "Writes", "trim": "Trims", "sync": "Flushes"}
+DIRECTION_WORDS = {
+    "": "I/Os",
+    "read": "Reads",
+    "write": "Writes",
+    "trim": "Trims",
+    "sync": "Flushes",
+}
 # The first of them that there is anything of. sysbench's events are I/Os with flushes among them.
-KINDS = {
+KIND_WORDS = {
     "lat": "total latency",
     "clat": "completion latency",
     "event": "time of an event",
     "slat": "submission latency",
 }
 # of the axis of a CDF's percent
-SCALES = {"": "stretched towards 100 %", "even": "even"}
+PERCENT_SCALES = {"": "stretched towards 100 %", "even": "even"}
 PERCENTILE = re.compile(r"\.p(\d{1,2}(?:\.\d{1,9})?)")
 # percentiles, of which fewer are no curve
-FEWEST = 2
-MARKED = {50.0: "p50", 99.0: "p99", 99.9: "p99.9"}
+MIN_PERCENTILES = 2
+MARKED_PERCENTILES = {50.0: "p50", 99.0: "p99", 99.9: "p99.9"}
 
 Labels = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class StoredHistogram:
     """A stored histogram. `labels`: of a group of jobs; () of all."""
 
     name: str
@@ -37,7 +43,7 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StoredFigure:
     """A stored figure in seconds."""
 
     name: str
@@ -46,7 +52,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class LatencyCurve:
     """One direction. `ranks`: percent -> s, as the tool's figures have them; without `bins` they are all there is."""
 
     name: str
@@ -56,10 +62,10 @@ class Curve:
     bins: Bins | None = None
 
     @property
-    def marks(self) -> dict[float, float]:
+    def marked_percentiles(self) -> dict[float, float]:
         """{percent: s} of those that a chart marks; where no figure tells one, the end of the bin that it is in."""
         found = {}
-        for percent in MARKED:
+        for percent in MARKED_PERCENTILES:
             if percent in self.ranks:
                 found[percent] = self.ranks[percent]
             elif self.bins is not None:
@@ -67,38 +73,40 @@ class Curve:
         return found
 
 
-def curves(counted: Sequence[Counted], told: Iterable[Told]) -> list[Curve]:
+def build_curves(
+    counted: Sequence[StoredHistogram], told: Iterable[StoredFigure]
+) -> list[LatencyCurve]:
     """Reads, writes, trims and flushes, each by the first kind of latency that is known; both together only of a tool
     that tells no direction apart. Groups of jobs come one after the other."""
     figures: dict[Labels, dict[str, float]] = {}
     for one in told:
         figures.setdefault(one.labels, {})[one.name] = one.value
     labels = dict.fromkeys([*(one.labels for one in counted), *figures])
-    found: list[Curve] = []
+    found: list[LatencyCurve] = []
     for label in sorted(labels):
         bins = {one.name: one.bins for one in counted if one.labels == label}
         known = figures.get(label, {})
-        apart = [c for d in WORDS if d and (c := _curve(d, label, bins, known))]
-        found += apart or [c for c in [_curve("", label, bins, known)] if c]
+        apart = [c for d in DIRECTION_WORDS if d and (c := _direction_curve(d, label, bins, known))]
+        found += apart or [c for c in [_direction_curve("", label, bins, known)] if c]
     return found
 
 
-def _curve(
+def _direction_curve(
     direction: str, labels: Labels, bins: Mapping[str, Bins], told: Mapping[str, float]
-) -> Curve | None:
+) -> LatencyCurve | None:
     """None: nothing is known of it."""
-    name = ", ".join([WORDS[direction], *(f"{key} {value}" for key, value in labels)])
-    bases = {kind: f"{direction}.{kind}" if direction else kind for kind in KINDS}
+    name = ", ".join([DIRECTION_WORDS[direction], *(f"{key} {value}" for key, value in labels)])
+    bases = {kind: f"{direction}.{kind}" if direction else kind for kind in KIND_WORDS}
     for kind, base in bases.items():
         if base in bins:
-            return Curve(name, kind, ranks_of(base, told), bins[base])
+            return LatencyCurve(name, kind, read_percentiles(base, told), bins[base])
     for kind, base in bases.items():
-        if len(ranks := ranks_of(base, told)) >= FEWEST:
-            return Curve(name, kind, ranks)
+        if len(ranks := read_percentiles(base, told)) >= MIN_PERCENTILES:
+            return LatencyCurve(name, kind, ranks)
     return None
 
 
-def ranks_of(base: str, told: Mapping[str, float]) -> dict[float, float]:
+def read_percentiles(base: str, told: Mapping[str, float]) -> dict[float, float]:
     """{percent: s} of "read.clat", rising."""
     found = {
         float(match[1]): value

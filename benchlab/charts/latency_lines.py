@@ -9,56 +9,68 @@ from benchlab.analysis.curves import median_of
 from benchlab.analysis.latency_bins import Bins, together
 from benchlab.charts import figure, latency_shares
 from benchlab.charts.chart_options import OPERATIONS, Choice
-from benchlab.charts.curve import url
+from benchlab.charts.curve import run_url
 from benchlab.charts.figure import Figure
-from benchlab.charts.latency_curves import FEWEST, KINDS, Counted, Curve, ranks_of
-from benchlab.charts.latency_shares import STEPS, Drawn
-from benchlab.charts.queries import Group, Sample, labels, line_styles
+from benchlab.charts.latency_curves import (
+    KIND_WORDS,
+    MIN_PERCENTILES,
+    LatencyCurve,
+    StoredHistogram,
+    read_percentiles,
+)
+from benchlab.charts.latency_shares import STEPS_NOTE, DrawnCurve
+from benchlab.charts.queries import Group, Sample, line_labels, line_styles
 
 DIRECTIONS = ("read", "write", "trim")
 
 
-def ranked(names: Collection[str]) -> bool:
+def has_cdf(names: Collection[str]) -> bool:
     """True when runs that told these figures have a CDF."""
     told = dict.fromkeys(names, 0.0)
-    bases = [f"{op}.{kind}" if op else kind for op in ("", *DIRECTIONS) for kind in KINDS]
-    return any(len(ranks_of(base, told)) >= FEWEST for base in bases)
+    bases = [f"{op}.{kind}" if op else kind for op in ("", *DIRECTIONS) for kind in KIND_WORDS]
+    return any(len(read_percentiles(base, told)) >= MIN_PERCENTILES for base in bases)
 
 
-def depths(groups: Iterable[Group]) -> list[int]:
+def cdf_depths(groups: Iterable[Group]) -> list[int]:
     """At which a CDF may be asked for; [] of lines without any."""
     return sorted({one.outstanding for line in groups for one in line.samples if one.outstanding})
 
 
-def build(
-    title: str, groups: Sequence[Group], choice: Choice, counted: Mapping[int, Sequence[Counted]]
+def build_cdf_figure(
+    title: str,
+    groups: Sequence[Group],
+    choice: Choice,
+    counted: Mapping[int, Sequence[StoredHistogram]],
 ) -> Figure:
     """`counted`: {attempt: its histograms}. All lines have one kind of latency, or they would not compare: the one that
     is asked for where any has its percentiles."""
     what = f" of {OPERATIONS[choice.operation]}" if choice.operation else ""
     where = f", {choice.depth} outstanding" if choice.depth else ""
     at = [[one for one in line.samples if one.outstanding == choice.depth] for line in groups]
-    for kind in dict.fromkeys([*filter(None, [choice.kind]), *KINDS]):
-        found = [_curve(name, one, kind, choice, counted) for name, one in _named(groups, at)]
+    for kind in dict.fromkeys([*filter(None, [choice.kind]), *KIND_WORDS]):
+        found = [
+            _pooled_curve(name, one, kind, choice, counted)
+            for name, one in _labelled_samples(groups, at)
+        ]
         drawn = [
-            Drawn(curve, style, url(samples[0].run))
+            DrawnCurve(curve, style, run_url(samples[0].run))
             for curve, style, samples in zip(found, line_styles(groups), at, strict=True)
             if curve is not None
         ]
         if drawn:
-            word = latency_shares.kind_words(one.curve for one in drawn)
+            word = latency_shares.latency_kind_text(one.curve for one in drawn)
             head = f"{word}{what}: I/Os that took less{where} · {title}"
-            return latency_shares.of_lines(head, drawn, _said(drawn, at))
-    return figure.empty(title, f"No percentiles of latency{what} were told here{where}.")
+            return latency_shares.build_cdf_lines(head, drawn, _cdf_subtitle(drawn, at))
+    return figure.empty_figure(title, f"No percentiles of latency{what} were told here{where}.")
 
 
-def _named(
+def _labelled_samples(
     groups: Sequence[Group], at: Sequence[list[Sample]]
 ) -> Iterable[tuple[str, list[Sample]]]:
-    return zip(labels(groups), at, strict=True)
+    return zip(line_labels(groups), at, strict=True)
 
 
-def _said(drawn: Sequence[Drawn], at: Sequence[list[Sample]]) -> str:
+def _cdf_subtitle(drawn: Sequence[DrawnCurve], at: Sequence[list[Sample]]) -> str:
     most = max(map(len, at), default=0)
     stepped = [one.curve.name for one in drawn if one.curve.bins is None]
     parts = []
@@ -69,29 +81,31 @@ def _said(drawn: Sequence[Drawn], at: Sequence[list[Sample]]) -> str:
         )
     if stepped:
         names = ", ".join(stepped) if len(stepped) < len(drawn) else "Medians of repeats"
-        parts.append(f"{names}: {STEPS}.")
+        parts.append(f"{names}: {STEPS_NOTE}.")
     return " ".join(parts)
 
 
-def _curve(
+def _pooled_curve(
     name: str,
     samples: Sequence[Sample],
     kind: str,
     choice: Choice,
-    counted: Mapping[int, Sequence[Counted]],
-) -> Curve | None:
+    counted: Mapping[int, Sequence[StoredHistogram]],
+) -> LatencyCurve | None:
     """None: these runs told nothing of it."""
     bins = [
-        one for sample in samples for one in _bins(counted.get(sample.attempt, ()), kind, choice)
+        one
+        for sample in samples
+        for one in _matching_bins(counted.get(sample.attempt, ()), kind, choice)
     ]
     # whose percentiles are not the repeats' medians: marks are to lie on the curve
     if bins:
-        return Curve(name, kind, {}, bins[0] if len(bins) == 1 else together(bins))
-    ranks = _ranks(samples, kind, choice)
-    return Curve(name, kind, ranks) if len(ranks) >= FEWEST else None
+        return LatencyCurve(name, kind, {}, bins[0] if len(bins) == 1 else together(bins))
+    ranks = _median_percentiles(samples, kind, choice)
+    return LatencyCurve(name, kind, ranks) if len(ranks) >= MIN_PERCENTILES else None
 
 
-def _bins(found: Iterable[Counted], kind: str, choice: Choice) -> list[Bins]:
+def _matching_bins(found: Iterable[StoredHistogram], kind: str, choice: Choice) -> list[Bins]:
     """Of one direction, or of each: both are I/Os."""
     wanted = {f"{op}.{kind}" for op in ((choice.operation,) if choice.operation else DIRECTIONS)}
     if not choice.operation:
@@ -99,13 +113,13 @@ def _bins(found: Iterable[Counted], kind: str, choice: Choice) -> list[Bins]:
     return [one.bins for one in found if not one.labels and one.name in wanted]
 
 
-def _ranks(samples: Sequence[Sample], kind: str, choice: Choice) -> dict[float, float]:
+def _median_percentiles(samples: Sequence[Sample], kind: str, choice: Choice) -> dict[float, float]:
     """{percent: median of the repeats} of what all of them told."""
     names = {name for one in samples for name in one.values if f"{kind}.p" in name}
     plain = {name[name.index(f"{kind}.p") :]: 0.0 for name in names}
     found = {}
-    for percent in ranks_of(kind, plain):
-        values = [choice.told(f"{kind}.p{percent:g}", one.values) for one in samples]
+    for percent in read_percentiles(kind, plain):
+        values = [choice.read_value(f"{kind}.p{percent:g}", one.values) for one in samples]
         known = [value for value in values if value is not None]
         if known and len(known) == len(values):
             found[percent] = median_of(known)

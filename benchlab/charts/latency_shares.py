@@ -15,105 +15,110 @@ from typing import Any
 from benchlab.analysis.latency_bins import Bins, cells, edge
 from benchlab.charts import figure, palette
 from benchlab.charts.figure import Axis, Figure
-from benchlab.charts.latency_curves import KINDS, MARKED, Curve
+from benchlab.charts.latency_curves import KIND_WORDS, MARKED_PERCENTILES, LatencyCurve
 from benchlab.charts.palette import Style
-from benchlab.charts.panels import HOVER, axis, heading
+from benchlab.charts.panels import UNIFIED_HOVER, axis_name, panel_heading
 from benchlab.web.units import part, si
 
 # curves in one panel; a table has all
-MOST = 8
-NINES = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
+MAX_CURVES = 8
+PERCENT_TICKS = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
 # more ticks leave no room for the first
-CLOSE = 4
-STEPS = "percentiles are all that was told, joined by steps"
+MAX_TICKS = 4
+STEPS_NOTE = "percentiles are all that was told, joined by steps"
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnCurve:
     """A curve with its look; `where`: the page that a click opens."""
 
-    curve: Curve
+    curve: LatencyCurve
     style: Style
-    where: str = ""
+    url: str = ""
 
 
-def of_run(title: str, found: Sequence[Curve], scale: str = "") -> Figure:
+def build_histogram_figure(title: str, found: Sequence[LatencyCurve], scale: str = "") -> Figure:
     """The histogram, where anything was counted in bins, beside the CDF."""
-    drawn = [Drawn(curve, palette.style(index)) for index, curve in enumerate(found[:MOST])]
+    drawn = [
+        DrawnCurve(curve, palette.device_style(index))
+        for index, curve in enumerate(found[:MAX_CURVES])
+    ]
     if not drawn:
-        return figure.empty(title, "Nothing was told of how long I/Os took but means.")
+        return figure.empty_figure(title, "Nothing was told of how long I/Os took but means.")
     binned = [one for one in drawn if one.curve.bins is not None]
-    made = figure.layout(f"How long I/Os took · {title}", _said(found), height=440)
+    made = figure.base_layout(
+        f"How long I/Os took · {title}", _histogram_subtitle(found), height=440
+    )
     made["margin"]["b"] = 92
     made["legend"]["y"] = -0.19
     panels = 2 if binned else 1
-    _axes(made, drawn, panels, scale)
-    data = [_bars(one, one.curve.bins) for one in binned if one.curve.bins is not None]
-    data += within(drawn, scale, panels)
+    _share_axes(made, drawn, panels, scale)
+    data = [_histogram_trace(one, one.curve.bins) for one in binned if one.curve.bins is not None]
+    data += cdf_traces(drawn, scale, panels)
     named: set[str] = set()
     # one legend entry a curve
     for trace in data:
         trace["showlegend"] = trace.get("showlegend", True) and trace["legendgroup"] not in named
         named.add(trace["legendgroup"])
-    return {"data": data, "layout": made | HOVER}
+    return {"data": data, "layout": made | UNIFIED_HOVER}
 
 
-def of_lines(title: str, drawn: Sequence[Drawn], said: str) -> Figure:
+def build_cdf_lines(title: str, drawn: Sequence[DrawnCurve], said: str) -> Figure:
     """The CDFs of several lines over each other."""
-    made = figure.layout(title, said, height=520)
-    _axes(made, drawn, 1, "")
+    made = figure.base_layout(title, said, height=520)
+    _share_axes(made, drawn, 1, "")
     made["legend"]["y"] = -0.18
     made["hovermode"] = "closest"
-    data = within(drawn, "", 1)
+    data = cdf_traces(drawn, "", 1)
     for trace in data:
         trace["showlegend"] = trace.get("showlegend", True)
     return {"data": data, "layout": made}
 
 
-def _said(found: Sequence[Curve]) -> str:
+def _histogram_subtitle(found: Sequence[LatencyCurve]) -> str:
     binned = [one.bins for one in found if one.bins is not None]
     parts = []
     if binned:
         parts.append("Counted in bins; bars are an eighth of a doubling wide, 9 %.")
-    if stepped := [one.name for one in found[:MOST] if one.bins is None]:
-        parts.append(f"{', '.join(stepped)}: {STEPS}.")
-    if len(found) > MOST:
-        parts.append(f"The first {MOST} of {len(found)}; the table has all.")
+    if stepped := [one.name for one in found[:MAX_CURVES] if one.bins is None]:
+        parts.append(f"{', '.join(stepped)}: {STEPS_NOTE}.")
+    if len(found) > MAX_CURVES:
+        parts.append(f"The first {MAX_CURVES} of {len(found)}; the table has all.")
     return " ".join(parts)
 
 
-def _axes(made: dict[str, Any], drawn: Sequence[Drawn], panels: int, scale: str) -> None:
+def _share_axes(made: dict[str, Any], drawn: Sequence[DrawnCurve], panels: int, scale: str) -> None:
     """Panel n has the axes n and, for its heading, annotation n; the CDF is the last one."""
-    word = kind_words(one.curve for one in drawn)
+    word = latency_kind_text(one.curve for one in drawn)
     columns = [[0.0, 1.0]] if panels == 1 else [[0.0, 0.46], [0.54, 1.0]]
     heads = [("Share of I/Os", "%")] * (panels - 1) + [("I/Os that took less", "%")]
-    times = figure.log_axis(word, "s", _times(drawn), dense=3 if panels > 1 else 4)
+    times = figure.log_axis(word, "s", _axis_times(drawn), dense=3 if panels > 1 else 4)
     made["annotations"] = []
     for number, (column, (head, unit)) in enumerate(zip(columns, heads, strict=True), start=1):
         last = number == panels
-        made["xaxis" + axis("", number)] = {
+        made["xaxis" + axis_name("", number)] = {
             **times,
             "domain": column,
-            "anchor": axis("y", number),
+            "anchor": axis_name("y", number),
             **({"matches": "x"} if number > 1 else {}),
         }
-        made["yaxis" + axis("", number)] = {
-            "anchor": axis("x", number),
+        made["yaxis" + axis_name("", number)] = {
+            "anchor": axis_name("x", number),
             "zeroline": False,
             **(
                 _percent_axis(drawn, scale) if last else {"rangemode": "tozero", "ticksuffix": " %"}
             ),
         }
-        made["annotations"].append(heading(head, "" if last else unit, column[0], 1.0))
+        made["annotations"].append(panel_heading(head, "" if last else unit, column[0], 1.0))
 
 
-def kind_words(found: Iterable[Curve]) -> str:
+def latency_kind_text(found: Iterable[LatencyCurve]) -> str:
     """ "Completion latency"; of several kinds each."""
-    words = " or ".join(dict.fromkeys(KINDS[one.kind] for one in found))
+    words = " or ".join(dict.fromkeys(KIND_WORDS[one.kind] for one in found))
     return words[:1].upper() + words[1:]
 
 
-def _times(drawn: Sequence[Drawn]) -> list[float]:
+def _axis_times(drawn: Sequence[DrawnCurve]) -> list[float]:
     found = []
     for one in drawn:
         if one.curve.bins is not None:
@@ -122,15 +127,15 @@ def _times(drawn: Sequence[Drawn]) -> list[float]:
     return found
 
 
-def _percent_axis(drawn: Sequence[Drawn], scale: str) -> Axis:
+def _percent_axis(drawn: Sequence[DrawnCurve], scale: str) -> Axis:
     """Stretched, y is the share that took longer, on a logarithmic axis upside down."""
     if scale == "even":
         return {"range": [0, 102], "ticksuffix": " %"}
-    rest = [y for one in drawn for _, y in _points(one.curve) if y > 0]
+    rest = [y for one in drawn for _, y in _share_points(one.curve) if y > 0]
     least = min(rest, default=0.01)
-    ticks = [percent for percent in NINES if 1 - percent / 100 >= least * 0.7]
+    ticks = [percent for percent in PERCENT_TICKS if 1 - percent / 100 >= least * 0.7]
     # 0 % and 50 % would touch
-    ticks = ticks[len(ticks) > CLOSE :]
+    ticks = ticks[len(ticks) > MAX_TICKS :]
     return {
         "type": "log",
         "range": [0.02, math.log10(least) - 0.15],
@@ -140,20 +145,20 @@ def _percent_axis(drawn: Sequence[Drawn], scale: str) -> Axis:
     }
 
 
-def _points(curve: Curve) -> list[tuple[float, float]]:
+def _share_points(curve: LatencyCurve) -> list[tuple[float, float]]:
     """(latency, share of the I/Os that took at least that long)."""
     if curve.bins is not None:
         return [(at, 1 - below) for at, below in curve.bins.within()]
     return [(at, 1 - percent / 100) for percent, at in curve.ranks.items()]
 
 
-def _bars(one: Drawn, bins: Bins) -> dict[str, Any]:
+def _histogram_trace(one: DrawnCurve, bins: Bins) -> dict[str, Any]:
     """As an outline of steps: bars have no width on a logarithmic axis that holds for several."""
     found, total = cells(bins), bins.total
     first, last = min(found), max(found)
     every = range(first, last + 1)
     return {
-        **_trace(one),
+        **_curve_trace(one),
         "x": [edge(cell) for cell in (*every, last + 1)],
         "y": [100 * found[cell] / total for cell in every] + [0.0],
         "xaxis": "x",
@@ -161,64 +166,66 @@ def _bars(one: Drawn, bins: Bins) -> dict[str, Any]:
         "line": {"color": one.style.colour, "width": 1.5, "shape": "hv"},
         "fill": "tozeroy",
         "fillcolor": one.style.faded(0.15),
-        "hovertext": [_bar_words(one.curve, cell, found[cell], total) for cell in every] + [""],
+        "hovertext": [_bar_hover(one.curve, cell, found[cell], total) for cell in every] + [""],
         "hovertemplate": "%{hovertext}<extra></extra>",
     }
 
 
-def _bar_words(curve: Curve, cell: int, hits: int, total: int) -> str:
+def _bar_hover(curve: LatencyCurve, cell: int, hits: int, total: int) -> str:
     span = f"{si(edge(cell), 's')} to {si(edge(cell + 1), 's')}"
     return f"{curve.name}: <b>{part(hits / total)}</b>, {hits:,} from {span}"
 
 
-def within(drawn: Sequence[Drawn], scale: str, panel: int) -> list[dict[str, Any]]:
+def cdf_traces(drawn: Sequence[DrawnCurve], scale: str, panel: int) -> list[dict[str, Any]]:
     """The CDF of each, and on it the percentiles that one asks for."""
     data = []
     for index, one in enumerate(drawn):
-        points = [(at, rest) for at, rest in _points(one.curve) if scale == "even" or rest > 0]
-        where = {"xaxis": axis("x", panel), "yaxis": axis("y", panel)}
+        points = [
+            (at, rest) for at, rest in _share_points(one.curve) if scale == "even" or rest > 0
+        ]
+        where = {"xaxis": axis_name("x", panel), "yaxis": axis_name("y", panel)}
         line: dict[str, Any] = {"color": one.style.colour, "dash": one.style.dash, "width": 2}
         if one.curve.bins is None:
             line["shape"] = "hv"
         data.append(
             {
-                **_trace(one),
+                **_curve_trace(one),
                 **where,
                 "x": [at for at, _ in points],
-                "y": [_height(rest, scale) for _, rest in points],
+                "y": [_share_height(rest, scale) for _, rest in points],
                 "line": line,
-                "hovertext": [_within_words(one.curve, at, rest) for at, rest in points],
+                "hovertext": [_cdf_hover(one.curve, at, rest) for at, rest in points],
                 "hovertemplate": "%{hovertext}<extra></extra>",
             }
         )
-        data.append({**_marks(one, index, scale, texts=len(drawn) <= 2), **where})
+        data.append({**_percentile_marks(one, index, scale, texts=len(drawn) <= 2), **where})
     return data
 
 
-def _marks(one: Drawn, index: int, scale: str, *, texts: bool) -> dict[str, Any]:
-    marks = one.curve.marks
+def _percentile_marks(one: DrawnCurve, index: int, scale: str, *, texts: bool) -> dict[str, Any]:
+    marks = one.curve.marked_percentiles
     mode = "markers+text" if texts else "markers"
     return {
-        **_trace(one),
+        **_curve_trace(one),
         "mode": mode,
         "x": list(marks.values()),
-        "y": [_height(1 - percent / 100, scale) for percent in marks],
+        "y": [_share_height(1 - percent / 100, scale) for percent in marks],
         "marker": {"color": one.style.colour, "symbol": one.style.marker, "size": 8},
-        "text": [f"{MARKED[percent]} {si(at, 's')}" for percent, at in marks.items()],
+        "text": [f"{MARKED_PERCENTILES[percent]} {si(at, 's')}" for percent, at in marks.items()],
         "textposition": "bottom right" if index % 2 else "top left",
         "textfont": {"size": 11},
         "cliponaxis": False,
         "showlegend": False,
         "hovertext": [
-            f"{one.curve.name}: {MARKED[percent]} <b>{si(at, 's')}</b>"
+            f"{one.curve.name}: {MARKED_PERCENTILES[percent]} <b>{si(at, 's')}</b>"
             for percent, at in marks.items()
         ],
         "hovertemplate": "%{hovertext}<extra></extra>",
-        **({"customdata": [[one.where] for _ in marks]} if one.where else {}),
+        **({"customdata": [[one.url] for _ in marks]} if one.url else {}),
     }
 
 
-def _trace(one: Drawn) -> dict[str, Any]:
+def _curve_trace(one: DrawnCurve) -> dict[str, Any]:
     total = f" ({one.curve.bins.total:,})" if one.curve.bins is not None else ""
     return {
         "type": "scatter",
@@ -228,11 +235,11 @@ def _trace(one: Drawn) -> dict[str, Any]:
     }
 
 
-def _height(rest: float, scale: str) -> float:
+def _share_height(rest: float, scale: str) -> float:
     """In percent on an even axis; stretched, what is left."""
     return round(100 * (1 - rest), 8) if scale == "even" else round(rest, 12)
 
 
-def _within_words(curve: Curve, at: float, rest: float) -> str:
+def _cdf_hover(curve: LatencyCurve, at: float, rest: float) -> str:
     word = "took less than" if curve.bins is not None else "took at most"
     return f"{curve.name}: <b>{part(1 - rest)}</b> {word} {si(at, 's')}"

@@ -7,29 +7,37 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from benchlab.analysis.latency_bins import Bins
-from benchlab.charts.latency_curves import Counted, Curve, Labels, Told, curves
+from benchlab.charts.latency_curves import (
+    Labels,
+    LatencyCurve,
+    StoredFigure,
+    StoredHistogram,
+    build_curves,
+)
 from benchlab.runs.models import Attempt, Histogram, Measurement
 
 
-def counted(attempts: Iterable[int]) -> dict[int, list[Counted]]:
+def read_histograms(attempts: Iterable[int]) -> dict[int, list[StoredHistogram]]:
     """{attempt: its histograms}. One query."""
-    found: dict[int, list[Counted]] = defaultdict(list)
+    found: dict[int, list[StoredHistogram]] = defaultdict(list)
     for row in Histogram.objects.filter(attempt__in=list(attempts)).order_by("attempt_id", "pk"):
         bins = Bins(tuple(row.lows), tuple(row.highs), tuple(row.counts))
-        found[row.attempt_id].append(Counted(row.name, _labels(row.labels), bins))
+        found[row.attempt_id].append(StoredHistogram(row.name, _sorted_labels(row.labels), bins))
     return found
 
 
-def curves_of(attempt: Attempt, measured: Sequence[Measurement] | None = None) -> list[Curve]:
+def read_latency_curves(
+    attempt: Attempt, measured: Sequence[Measurement] | None = None
+) -> list[LatencyCurve]:
     """`measured`: its figures, where somebody has read them."""
     rows = attempt.measurements.all() if measured is None else measured
     told = [
-        Told(row.name, _labels(row.labels), row.value)
+        StoredFigure(row.name, _sorted_labels(row.labels), row.value)
         for row in rows
         if row.value is not None and row.unit == "s"
     ]
-    return curves(counted([attempt.pk])[attempt.pk], told)
+    return build_curves(read_histograms([attempt.pk])[attempt.pk], told)
 
 
-def _labels(told: dict[str, str]) -> Labels:
+def _sorted_labels(told: dict[str, str]) -> Labels:
     return tuple(sorted(told.items()))

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from benchlab.analysis.latency_bins import cells, edge
-from benchlab.charts.latency_curves import Counted, Curve
+from benchlab.charts.latency_curves import LatencyCurve, StoredHistogram
 from benchlab.web.spreadsheets import lines
 from benchlab.web.units import part, si
 
 CSV_HEAD = ("latency", "labels", "from (s)", "below (s)", "I/Os")
-PARTS = {50.0: "half", 99.0: "99 %", 99.9: "99.9 %"}
+PERCENTILE_WORDS = {50.0: "half", 99.0: "99 %", 99.9: "99.9 %"}
 
 
 @dataclass(frozen=True, slots=True)
-class RankRow:
+class PercentileRow:
     """One percentile; a cell for each curve, None where it was not told (s)."""
 
     title: str
@@ -24,17 +24,17 @@ class RankRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class BinCell:
     """`share` in percent, of the I/Os that took so long; `below` took less than the row's end, `of` all."""
 
     count: int
     share: float
     below: int
-    of: int
+    total: int
 
     @property
-    def within(self) -> str:
-        return part(self.below / self.of)
+    def cumulative_share(self) -> str:
+        return part(self.below / self.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +43,24 @@ class BinRow:
 
     low: float
     high: float
-    cells: tuple[Cell, ...]
+    cells: tuple[BinCell, ...]
 
 
-def sentence(curve: Curve) -> str:
+def curve_sentence(curve: LatencyCurve) -> str:
     """ "Reads: half within 94.7 µs, 99 % within 2.9 ms"."""
-    said = [f"{PARTS[percent]} within {si(at, 's')}" for percent, at in curve.marks.items()]
+    said = [
+        f"{PERCENTILE_WORDS[percent]} within {si(at, 's')}"
+        for percent, at in curve.marked_percentiles.items()
+    ]
     return f"{curve.name}: {', '.join(said)}." if said else ""
 
 
-def rank_rows(found: Sequence[Curve]) -> list[RankRow]:
+def percentile_rows(found: Sequence[LatencyCurve]) -> list[PercentileRow]:
     every = sorted({percent for curve in found for percent in curve.ranks})
-    return [RankRow(f"p{p:g}", tuple(curve.ranks.get(p) for curve in found)) for p in every]
+    return [PercentileRow(f"p{p:g}", tuple(curve.ranks.get(p) for curve in found)) for p in every]
 
 
-def bin_rows(found: Sequence[Curve]) -> list[BinRow]:
+def bin_rows(found: Sequence[LatencyCurve]) -> list[BinRow]:
     """As the histogram's bars: those in which any curve has an I/O."""
     counted = [(cells(curve.bins), curve.bins.total) for curve in found if curve.bins is not None]
     below = [0] * len(counted)
@@ -65,19 +68,19 @@ def bin_rows(found: Sequence[Curve]) -> list[BinRow]:
     for cell in sorted(set().union(*(hits for hits, _ in counted))):
         below = [so_far + hits[cell] for so_far, (hits, _) in zip(below, counted, strict=True)]
         made = tuple(
-            Cell(hits[cell], 100 * hits[cell] / total, so_far, total)
+            BinCell(hits[cell], 100 * hits[cell] / total, so_far, total)
             for so_far, (hits, total) in zip(below, counted, strict=True)
         )
         rows.append(BinRow(edge(cell), edge(cell + 1), made))
     return rows
 
 
-def csv(found: Iterable[Counted]) -> Iterator[str]:
+def histogram_csv(found: Iterable[StoredHistogram]) -> Iterator[str]:
     """Every bin as it is kept."""
-    return lines(CSV_HEAD, _rows(found))
+    return lines(CSV_HEAD, _histogram_rows(found))
 
 
-def _rows(found: Iterable[Counted]) -> Iterator[tuple[object, ...]]:
+def _histogram_rows(found: Iterable[StoredHistogram]) -> Iterator[tuple[object, ...]]:
     for one in found:
         labels = " ".join(f"{key}={value}" for key, value in one.labels)
         for low, high, count in zip(one.bins.lows, one.bins.highs, one.bins.counts, strict=True):

@@ -7,18 +7,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchlab.charts.label_places import LETTER_PX, OFF_PX, Numbers, Plot, Scale, ends, short
+from benchlab.charts.label_places import (
+    LETTER_PX,
+    OFF_PX,
+    Numbers,
+    Plot,
+    Scale,
+    end_offsets,
+    shorten_labels,
+)
 from benchlab.charts.palette import Style
 
 # lines that have names there
-MOST = 6
+MAX_NAMED_LINES = 6
 # How the `name` of such an annotation begins, before its line's legendgroup: charts.js leaves it out of a narrow chart,
 # and hides it with its line.
-END = "end: "
+END_PREFIX = "end: "
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedLine:
     """A line; `x`, `y` in base units, `group` that its legend shows and hides it by."""
 
     label: str
@@ -28,24 +36,26 @@ class Named:
     y: Numbers
 
 
-def names(
-    lines: Sequence[Named], x: Scale, y: Scale, axes: Mapping[str, str]
+def end_name_annotations(
+    lines: Sequence[NamedLine], x: Scale, y: Scale, axes: Mapping[str, str]
 ) -> list[dict[str, Any]]:
     """Annotations with the names of two to six lines, where they have room; `axes`: Plotly's names of the panel's.
 
     To the right there is always room: Plotly fits an axis to its annotations as it does to its points.
     """
-    told = short([line.label for line in lines]) if 1 < len(lines) <= MOST else []
+    told = (
+        shorten_labels([line.label for line in lines]) if 1 < len(lines) <= MAX_NAMED_LINES else []
+    )
     if not told:
         return []
     beyond = LETTER_PX * max(map(len, told))
-    plot = Plot.of(x, y, [(line.x, line.y) for line in lines], beyond)
+    plot = Plot.from_lines(x, y, [(line.x, line.y) for line in lines], beyond)
     return [
         {
-            "name": f"{END}{line.group}",
+            "name": f"{END_PREFIX}{line.group}",
             "text": name,
-            "x": x.place(line.x[-1]),
-            "y": y.place(line.y[-1]),
+            "x": x.axis_value(line.x[-1]),
+            "y": y.axis_value(line.y[-1]),
             **axes,
             "xanchor": "left",
             "yanchor": "middle",
@@ -54,6 +64,6 @@ def names(
             "showarrow": False,
             "font": {"color": line.style.ink, "size": 11},
         }
-        for line, name, up in zip(lines, told, ends(plot, told), strict=True)
+        for line, name, up in zip(lines, told, end_offsets(plot, told), strict=True)
         if up is not None
     ]

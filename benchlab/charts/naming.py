@@ -20,7 +20,7 @@ LATENCY_KINDS = {
 }
 STATISTICS = ("mean", "p50", "p99", "p99.9")
 # What a page shows of a tool unless told otherwise.
-FIRST = {"pg_test_fsync": "one.fsync.ops", "bonnie": "*.bandwidth"}
+FIRST_METRICS = {"pg_test_fsync": "one.fsync.ops", "bonnie": "*.bandwidth"}
 FAMILIES: Mapping[str, Mapping[str, str]] = {
     "pg_test_fsync": {
         "one.*.ops": "Every method, one write",
@@ -52,16 +52,16 @@ PHRASES = (
     (re.compile(r"target\.window"), "Latency target: time it must hold"),
     (re.compile(r"unsynced\.write\.(?:ops|latency)"), "writes without sync"),
 )
-SHARES = {"util", "cpu", "reached", "deviation", "percentile"}
-WANTED = re.compile(r"[a-z*][a-z0-9_*]*(?:\.[a-z0-9_*-]+){0,6}")
+SHARE_WORDS = {"util", "cpu", "reached", "deviation", "percentile"}
+METRIC_NAME = re.compile(r"[a-z*][a-z0-9_*]*(?:\.[a-z0-9_*-]+){0,6}")
 
 
-def is_wanted(text: str) -> bool:
+def is_metric_name(text: str) -> bool:
     """True when it may be a choice at all."""
-    return len(text) <= 100 and bool(WANTED.fullmatch(text)) and text.count("*") <= 1
+    return len(text) <= 100 and bool(METRIC_NAME.fullmatch(text)) and text.count("*") <= 1
 
 
-def word(name: str) -> str:
+def metric_word(name: str) -> str:
     """Name of a choice or a metric for people; its own where nobody gave it another."""
     if name in METRICS:
         return METRICS[name][0]
@@ -80,13 +80,13 @@ def latency_word(name: str) -> str:
     return f"{LATENCY_KINDS[kind]}, {statistic}"
 
 
-def title(name: str) -> str:
+def metric_title(name: str) -> str:
     """Heading for any metric: "Total latency, p99", "IOPS"."""
     kind, _, statistic = name.partition(".")
-    return latency_word(name) if kind in LATENCY_KINDS and statistic else word(name)
+    return latency_word(name) if kind in LATENCY_KINDS and statistic else metric_word(name)
 
 
-def members(choice: str, names: Iterable[str]) -> list[str]:
+def family_members(choice: str, names: Iterable[str]) -> list[str]:
     """The metrics that a choice stands for: those of a family in the order of `names`."""
     if "*" not in choice:
         return [name for name in names if name == choice]
@@ -106,16 +106,16 @@ def member_word(choice: str, name: str) -> str:
 
 def is_share(name: str, unit: str) -> bool:
     """True when a figure without a unit is a part of a whole, which people read in percent."""
-    return unit == "1" and not SHARES.isdisjoint(name.split("."))
+    return unit == "1" and not SHARE_WORDS.isdisjoint(name.split("."))
 
 
-def ordered(names: Collection[str], tool: str, swept: bool) -> list[str]:
+def order_choices(names: Collection[str], tool: str, swept: bool) -> list[str]:
     """Every choice among these metrics, the one to show unless told otherwise first; else in the tool's order."""
     rates = [metric for metric in METRICS if metric in names]
     # without a sweep it is a streaming tool more often than not
     if not swept:
         rates = rates[::-1]
-    first = [FIRST[tool]] if tool in FIRST else []
+    first = [FIRST_METRICS[tool]] if tool in FIRST_METRICS else []
     families = [] if swept else list(FAMILIES.get(tool, ()))
     found = [*first, *rates, *families, *names]
-    return list(dict.fromkeys(choice for choice in found if members(choice, names)))
+    return list(dict.fromkeys(choice for choice in found if family_members(choice, names)))

@@ -6,15 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-PER_PAGE = 1000
+LINES_PER_PAGE = 1000
 # bytes
-BLOCK = 1 << 16
+BLOCK_BYTES = 1 << 16
 # characters of a line; a browser that gets a line of megabytes stands still
-WIDTH = 4000
+MAX_LINE_LETTERS = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class NumberedLine:
     # from 1
     number: int
     text: str
@@ -23,10 +23,10 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class LinePage:
     """`previous` and `next` are the first lines of the pages beside this one, or None."""
 
-    rows: Sequence[Line]
+    rows: Sequence[NumberedLine]
     total: int
     previous: int | None
     next: int | None
@@ -35,29 +35,32 @@ class Lines:
 
     @property
     def pages(self) -> int:
-        return -(-self.total // PER_PAGE)
+        return -(-self.total // LINES_PER_PAGE)
 
     @property
     def last(self) -> int:
-        return (self.pages - 1) * PER_PAGE + 1
+        return (self.pages - 1) * LINES_PER_PAGE + 1
 
 
 # a line as it is shown, and how many characters are not
 Row = tuple[str, int]
 
 
-def around(raw: bytes, line: int = 0) -> Lines:
+def read_page(raw: bytes, line: int = 0) -> LinePage:
     """The page of an output that holds the line. No more of it is decoded than that page."""
     total = max(1, raw.count(b"\n") + (not raw.endswith(b"\n")))
     number = page_number(line, total)
-    rows = [_row(one.decode("utf-8", "replace")) for one in _cut(raw, number * PER_PAGE)]
-    return page(rows, number, total, line)
+    rows = [
+        _shortened_line(one.decode("utf-8", "replace"))
+        for one in _page_lines(raw, number * LINES_PER_PAGE)
+    ]
+    return build_page(rows, number, total, line)
 
 
-def _cut(raw: bytes, skipped: int) -> Iterator[bytes]:
+def _page_lines(raw: bytes, skipped: int) -> Iterator[bytes]:
     """The lines of a page, behind so many others."""
-    at = _behind(raw, skipped)
-    for _ in range(PER_PAGE):
+    at = _offset_after(raw, skipped)
+    for _ in range(LINES_PER_PAGE):
         end = raw.find(b"\n", at)
         if end < 0:
             if at < len(raw) or not raw:
@@ -67,50 +70,50 @@ def _cut(raw: bytes, skipped: int) -> Iterator[bytes]:
         at = end + 1
 
 
-def _behind(raw: bytes, newlines: int) -> int:
+def _offset_after(raw: bytes, newlines: int) -> int:
     """The offset behind so many of them: block by block, for a search for each would take a second."""
     at = 0
-    while (found := raw.count(b"\n", at, at + BLOCK)) < newlines:
+    while (found := raw.count(b"\n", at, at + BLOCK_BYTES)) < newlines:
         newlines -= found
-        at += BLOCK
+        at += BLOCK_BYTES
     for _ in range(newlines):
         at = raw.index(b"\n", at) + 1
     return at
 
 
-def pages(text: str) -> Iterator[list[Row]]:
+def split_pages(text: str) -> Iterator[list[Row]]:
     """All of them, to be kept until somebody looks."""
     lines = text.split("\n")
-    for number in range(-(-len(lines) // PER_PAGE)):
-        yield _rows(lines, number)
+    for number in range(-(-len(lines) // LINES_PER_PAGE)):
+        yield _rows_of_page(lines, number)
 
 
 def page_number(line: int, total: int) -> int:
     """From 0, of the page that holds the line."""
-    return (min(max(line, 1), max(total, 1)) - 1) // PER_PAGE
+    return (min(max(line, 1), max(total, 1)) - 1) // LINES_PER_PAGE
 
 
-def page(rows: Sequence[Row], number: int, total: int, line: int) -> Lines:
-    first = number * PER_PAGE
-    after = first + PER_PAGE
-    return Lines(
-        [Line(at, text, more) for at, (text, more) in enumerate(rows, start=first + 1)],
+def build_page(rows: Sequence[Row], number: int, total: int, line: int) -> LinePage:
+    first = number * LINES_PER_PAGE
+    after = first + LINES_PER_PAGE
+    return LinePage(
+        [NumberedLine(at, text, more) for at, (text, more) in enumerate(rows, start=first + 1)],
         total,
-        previous=first - PER_PAGE + 1 if first else None,
+        previous=first - LINES_PER_PAGE + 1 if first else None,
         next=after + 1 if after < total else None,
         marked=line,
     )
 
 
-def _rows(lines: Sequence[str], number: int) -> list[Row]:
-    some = lines[number * PER_PAGE : (number + 1) * PER_PAGE]
-    return [(one, 0) if len(one) <= WIDTH else _row(one) for one in some]
+def _rows_of_page(lines: Sequence[str], number: int) -> list[Row]:
+    some = lines[number * LINES_PER_PAGE : (number + 1) * LINES_PER_PAGE]
+    return [(one, 0) if len(one) <= MAX_LINE_LETTERS else _shortened_line(one) for one in some]
 
 
-def _row(line: str) -> Row:
-    return line[:WIDTH], max(0, len(line) - WIDTH)
+def _shortened_line(line: str) -> Row:
+    return line[:MAX_LINE_LETTERS], max(0, len(line) - MAX_LINE_LETTERS)
 
 
-def asked(value: str | None) -> int:
+def parse_line_number(value: str | None) -> int:
     """The ?line= of a request; what is no number is no wish."""
     return int(value) if value and value.isascii() and value.isdigit() and len(value) < 10 else 0

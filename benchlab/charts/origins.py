@@ -10,39 +10,39 @@ from benchlab.charts.figure import Figure
 from benchlab.charts.queries import Group
 
 # of run numbers; who wants more opens the page
-MOST_RANGES = 40
+MAX_RANGES = 40
 
 
-def of_lines(figure: Figure, lines: Sequence[Group]) -> Figure:
+def with_lines_origin(figure: Figure, lines: Sequence[Group]) -> Figure:
     """The figure, with campaigns and run numbers of what it draws."""
-    return told(figure, _campaigns(lines), _runs(lines))
+    return with_origin(figure, _campaign_names(lines), _run_numbers(lines))
 
 
-def words(lines: Sequence[Group]) -> str:
+def origin_text(lines: Sequence[Group]) -> str:
     """ "Stripe sizes (no. 3); runs 5 to 9": of lines as a picture tells it of itself."""
-    return f"{_campaigns(lines)}; runs {ranges(_runs(lines))}" if lines else ""
+    return f"{_campaign_names(lines)}; runs {number_ranges(_run_numbers(lines))}" if lines else ""
 
 
-def _campaigns(lines: Sequence[Group]) -> str:
+def _campaign_names(lines: Sequence[Group]) -> str:
     return ", ".join(dict.fromkeys(f"{line.campaign_name} (no. {line.campaign})" for line in lines))
 
 
-def _runs(lines: Sequence[Group]) -> Iterator[int]:
+def _run_numbers(lines: Sequence[Group]) -> Iterator[int]:
     return (one.run for line in lines for one in line.samples)
 
 
-def told(figure: Figure, campaigns: str, runs: Iterable[int]) -> Figure:
+def with_origin(figure: Figure, campaigns: str, runs: Iterable[int]) -> Figure:
     """The figure, whose `layout.meta.origin` says in words what it was made of."""
     origin = {
         "campaign": campaigns,
-        "runs": ranges(runs),
+        "runs": number_ranges(runs),
         "software": f"BenchLab {benchlab.__version__}",
     }
     meta = {**figure["layout"].get("meta", {}), "origin": origin}
     return {**figure, "layout": {**figure["layout"], "meta": meta}}
 
 
-def ranges(numbers: Iterable[int]) -> str:
+def number_ranges(numbers: Iterable[int]) -> str:
     """ "3, 5 to 9": each number once, in order."""
     found: list[list[int]] = []
     for number in sorted(set(numbers)):
@@ -51,5 +51,5 @@ def ranges(numbers: Iterable[int]) -> str:
         else:
             found.append([number, number])
     words = [str(first) if first == last else f"{first} to {last}" for first, last in found]
-    left = len(words) - MOST_RANGES
-    return ", ".join(words[:MOST_RANGES]) + (f" and {left} more ranges" if left > 0 else "")
+    left = len(words) - MAX_RANGES
+    return ", ".join(words[:MAX_RANGES]) + (f" and {left} more ranges" if left > 0 else "")

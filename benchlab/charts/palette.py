@@ -115,7 +115,7 @@ def heat_swaps() -> dict[str, str]:
     return dict(zip(HEAT, HEAT_DARK, strict=True))
 
 
-def style(index: int) -> Style:
+def device_style(index: int) -> Style:
     """The nth style of a device: colours repeat after 7, dashes and markers not in step with them."""
     return Style(
         COLOURS[index % len(COLOURS)],
@@ -139,7 +139,7 @@ class Place:
 Look = tuple[int, int, int]
 
 
-def looks(wanted: Sequence[Place]) -> list[Style]:
+def assign_styles(wanted: Sequence[Place]) -> list[Style]:
     """The look of each line, in order: its colour is the layout, its dash the host, its marker what else there is.
 
     Where nothing else tells lines apart the marker goes with the layout, so that the eighth, whose colour is the
@@ -151,14 +151,14 @@ def looks(wanted: Sequence[Place]) -> list[Style]:
     taken: set[Look] = set()
     found: dict[int, Style] = {}
     for at, place in sorted(enumerate(wanted), key=lambda one: one[1]):
-        near = _near(_wanted(place), keep_marker=place.more >= 0 and not several)
-        look = next((one for one in near if one not in taken), _wanted(place))
+        near = _nearby_looks(_preferred_look(place), keep_marker=place.more >= 0 and not several)
+        look = next((one for one in near if one not in taken), _preferred_look(place))
         taken.add(look)
         found[at] = Style(COLOURS[look[0]], LINE_DASHES[look[1]], MARKERS[look[2]])
     return [found[at] for at in range(len(wanted))]
 
 
-def patterns(styles: Sequence[Style]) -> list[str]:
+def fill_patterns(styles: Sequence[Style]) -> list[str]:
     """Patterns that fill the bars of each line, in order: those of one colour differ."""
     seen: Counter[str] = Counter()
     found: list[str] = []
@@ -168,12 +168,12 @@ def patterns(styles: Sequence[Style]) -> list[str]:
     return found
 
 
-def _wanted(place: Place) -> Look:
+def _preferred_look(place: Place) -> Look:
     marker = place.layout if place.more < 0 else place.more
     return place.layout % len(COLOURS), place.host % len(LINE_DASHES), marker % len(MARKERS)
 
 
-def _near(wanted: Look, *, keep_marker: bool) -> Iterator[Look]:
+def _nearby_looks(wanted: Look, *, keep_marker: bool) -> Iterator[Look]:
     """Every look, those first that differ in the marker alone (or in the dash), the colour last."""
     colour, dash, marker = wanted
     sizes = len(LINE_DASHES), len(MARKERS)
@@ -187,6 +187,6 @@ def _near(wanted: Look, *, keep_marker: bool) -> Iterator[Look]:
             )
 
 
-def ranked(values: Iterable[T]) -> dict[T, int]:
+def rank_values(values: Iterable[T]) -> dict[T, int]:
     """{value: its place among them}, in order."""
     return {value: place for place, value in enumerate(sorted(set(values)))}

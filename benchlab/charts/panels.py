@@ -11,15 +11,15 @@ from typing import Any
 from benchlab.analysis.buckets import Floats
 from benchlab.analysis.series import rounded
 from benchlab.charts import figure, palette
-from benchlab.charts.crowds import Crowd
-from benchlab.charts.crowds import traces as of_crowd
-from benchlab.charts.stack import Placed
+from benchlab.charts.overplotting import DiskBand
+from benchlab.charts.overplotting import band_traces as of_crowd
+from benchlab.charts.stack import StackedDevice
 from benchlab.runs.strips import Rows
 
 # One box for the panel one points at, what is most first; and a line through all panels (charts.js).
-HOVER = {"hovermode": "x unified", "hoversubplots": "axis", "hoversort": "value descending"}
+UNIFIED_HOVER = {"hovermode": "x unified", "hoversubplots": "axis", "hoversort": "value descending"}
 # points that would not be seen without markers
-FEW = 20
+MAX_MARKED_POINTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +46,15 @@ def any_above_zero(found: Iterable[Rows], metric: str) -> bool:
     return any(rows.metric == metric and any(one > 0 for one in rows.most) for rows in found)
 
 
-def height(panels: Sequence[Panel], placed: Sequence[Placed]) -> int:
+def panels_height(panels: Sequence[Panel], placed: Sequence[StackedDevice]) -> int:
     return max(260, 116 + 150 * math.ceil(len(panels) / 2), 100 + 19 * len(placed))
 
 
-def lines(
+def device_lines(
     found: Sequence[Rows],
-    placed: Sequence[Placed],
+    placed: Sequence[StackedDevice],
     panels: Sequence[Panel],
-    crowds: Sequence[Crowd] = (),
+    crowds: Sequence[DiskBand] = (),
     first: int = 0,
 ) -> tuple[list[dict[str, Any]], bool]:
     """(a trace for each device and panel, then each crowd's; whether any shows fewer points than there are).
@@ -67,20 +67,20 @@ def lines(
     data: list[dict[str, Any]] = []
     thinned = False
     for index, device in enumerate(placed, start=first):
-        look = palette.style(index)
+        look = palette.device_style(index)
         for number, panel in enumerate(panels, start=1):
             rows, at = by_key.get((device.name, panel.metric), (None, 0))
             if rows is None:
                 continue
             thinned = thinned or rows.buckets.every > 1
-            data.append(_line(device, look, number, panel, *rows.buckets.line(at)))
+            data.append(_device_line(device, look, number, panel, *rows.buckets.line(at)))
     for index, crowd in enumerate(crowds, start=first + len(placed)):
         for number, panel in enumerate(panels, start=1):
             for rows in found:
                 if rows.metric == panel.metric and crowd.members & set(rows.devices):
                     thinned = thinned or rows.buckets.every > 1
-                    where = {"xaxis": axis("x", number), "yaxis": axis("y", number)}
-                    look = palette.style(index)
+                    where = {"xaxis": axis_name("x", number), "yaxis": axis_name("y", number)}
+                    look = palette.device_style(index)
                     data += of_crowd(crowd, rows, panel.scale, panel.hover, look, where)
     seen: set[str] = set()
     # one legend entry a device, at its first panel
@@ -90,18 +90,23 @@ def lines(
     return data, thinned
 
 
-def _line(
-    device: Placed, look: palette.Style, number: int, panel: Panel, times: Floats, values: Floats
+def _device_line(
+    device: StackedDevice,
+    look: palette.Style,
+    number: int,
+    panel: Panel,
+    times: Floats,
+    values: Floats,
 ) -> dict[str, Any]:
     return {
         "type": "scatter",
-        "mode": "lines+markers" if len(times) <= FEW else "lines",
+        "mode": "lines+markers" if len(times) <= MAX_MARKED_POINTS else "lines",
         "name": device.indented,
         "legendgroup": device.name,
         "x": rounded(times, 6),
         "y": rounded(values * panel.scale),
-        "xaxis": axis("x", number),
-        "yaxis": axis("y", number),
+        "xaxis": axis_name("x", number),
+        "yaxis": axis_name("y", number),
         "line": {
             "color": look.colour,
             "dash": look.dash,
@@ -112,42 +117,42 @@ def _line(
     }
 
 
-def axis(letter: str, number: int) -> str:
+def axis_name(letter: str, number: int) -> str:
     return letter if number == 1 else f"{letter}{number}"
 
 
-def axes(panels: Sequence[Panel]) -> dict[str, Any]:
+def panel_axes(panels: Sequence[Panel]) -> dict[str, Any]:
     """Two columns of panels; every x axis follows the first."""
-    domains = figure.rows(math.ceil(len(panels) / 2), 0.09)
+    domains = figure.panel_domains(math.ceil(len(panels) / 2), 0.09)
     columns = [[0.0, 1.0]] if len(panels) == 1 else [[0.0, 0.45], [0.55, 1.0]]
     found: dict[str, Any] = {"annotations": []}
     for index, panel in enumerate(panels):
         number, row, column = index + 1, index // 2, index % 2
         last = index >= len(panels) - 2
-        found["xaxis" + axis("", number)] = {
+        found["xaxis" + axis_name("", number)] = {
             "domain": columns[column],
-            "anchor": axis("y", number),
+            "anchor": axis_name("y", number),
             "zeroline": False,
             "showticklabels": last,
             **({"matches": "x"} if number > 1 else {}),
             **({"title": {"text": "Seconds since the first sample"}} if last else {}),
         }
-        found["yaxis" + axis("", number)] = {
+        found["yaxis" + axis_name("", number)] = {
             "domain": domains[row],
-            "anchor": axis("x", number),
-            **figure.ticks(panel.unit),
+            "anchor": axis_name("x", number),
+            **figure.tick_format(panel.unit),
             "rangemode": "tozero",
             "zeroline": False,
             "nticks": 5,
             **({"range": [0, 104]} if panel.unit == "%" else {}),
         }
         found["annotations"].append(
-            heading(panel.title, panel.unit, columns[column][0], domains[row][1])
+            panel_heading(panel.title, panel.unit, columns[column][0], domains[row][1])
         )
     return found
 
 
-def heading(title: str, unit: str, x: float, y: float) -> dict[str, Any]:
+def panel_heading(title: str, unit: str, x: float, y: float) -> dict[str, Any]:
     """Above a panel, from there on to the right."""
     return {
         "text": f"<b>{title}</b> {unit}" if unit not in ("", "1") else f"<b>{title}</b>",

@@ -16,7 +16,7 @@ from benchlab.charts.tracks import Track
 
 HITS = ("read.hits", "read.misses", "write.hits", "write.misses")
 # metric -> the rates (op/s) that together are its requests; those that a host does not have are left out
-OF: dict[str, tuple[str, ...]] = {
+REQUEST_RATES: dict[str, tuple[str, ...]] = {
     "await": ("read.iops", "write.iops", "discard.iops"),
     "hit_ratio": HITS,
     "read.hit_ratio": HITS[:2],
@@ -28,10 +28,10 @@ OF: dict[str, tuple[str, ...]] = {
 }
 
 
-def weights(track: Track, of_device: Mapping[str, Track]) -> Numbers:
+def request_weights(track: Track, of_device: Mapping[str, Track]) -> Numbers:
     """Of each of its values: requests, where all are known, else seconds."""
-    found = _requests(track, of_device)
-    return track.lengths if found is None else found
+    found = _request_counts(track, of_device)
+    return track.durations if found is None else found
 
 
 def mean_across_gaps(track: Track, of_device: Mapping[str, Track]) -> float | None:
@@ -40,22 +40,27 @@ def mean_across_gaps(track: Track, of_device: Mapping[str, Track]) -> float | No
     The mean of the others would be of requests whose time came in the gap. None where there is no such gap, or nobody
     knows how many were in flight.
     """
-    requests, queue = _requests(track, of_device), of_device.get("queue")
-    if track.metric != "await" or requests is None or queue is None or not track.beside(queue):
+    requests, queue = _request_counts(track, of_device), of_device.get("queue")
+    if (
+        track.metric != "await"
+        or requests is None
+        or queue is None
+        or not track.shares_times(queue)
+    ):
         return None
     if not (np.isnan(np.asarray(track.values, dtype=float)) & (requests > 0)).any():
         return None
-    waited = np.asarray(queue.values, dtype=float) * np.asarray(track.lengths, dtype=float)
+    waited = np.asarray(queue.values, dtype=float) * np.asarray(track.durations, dtype=float)
     known = ~np.isnan(waited) & ~np.isnan(requests)
     return float(waited[known].sum() / requests[known].sum())
 
 
-def _requests(track: Track, of_device: Mapping[str, Track]) -> Floats | None:
+def _request_counts(track: Track, of_device: Mapping[str, Track]) -> Floats | None:
     """Number of requests behind each of its values; None where that is not known."""
-    wanted = OF.get(track.metric, ())
+    wanted = REQUEST_RATES.get(track.metric, ())
     rates = [of_device[name] for name in wanted if name in of_device]
-    if not rates or not all(map(track.beside, rates)):
+    if not rates or not all(map(track.shares_times, rates)):
         return None
     together = np.sum([np.asarray(one.values, dtype=float) for one in rates], axis=0)
-    found: Floats = together * np.asarray(track.lengths, dtype=float)
+    found: Floats = together * np.asarray(track.durations, dtype=float)
     return found

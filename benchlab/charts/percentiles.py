@@ -10,53 +10,58 @@ from typing import Any
 import numpy as np
 
 from benchlab.charts import figure
-from benchlab.charts.latency_curves import KINDS, WORDS
-from benchlab.charts.panels import Panel, axis
-from benchlab.charts.stack import Placed
+from benchlab.charts.latency_curves import DIRECTION_WORDS, KIND_WORDS
+from benchlab.charts.panels import Panel, axis_name
+from benchlab.charts.stack import StackedDevice
 from benchlab.runs.strips import Rows
 
-RANKS = ("p50", "p90", "p95", "p99", "p99.9", "p99.99")
-BASES = {
-    f"{direction}.{kind}" if direction else kind: f"{WORDS[direction]}, {words}"
-    for direction in WORDS
-    for kind, words in KINDS.items()
+PERCENTILES = ("p50", "p90", "p95", "p99", "p99.9", "p99.99")
+PERCENTILE_BASES = {
+    f"{direction}.{kind}" if direction else kind: f"{DIRECTION_WORDS[direction]}, {words}"
+    for direction in DIRECTION_WORDS
+    for kind, words in KIND_WORDS.items()
 }
 # metric -> (the panel that it is drawn in, which percentile it is)
-METRICS = {f"{base}.{rank}": (base, rank) for base in BASES for rank in RANKS}
-TITLES = {metric: f"{BASES[base]}, {rank}" for metric, (base, rank) in METRICS.items()}
+PERCENTILE_METRICS = {
+    f"{base}.{rank}": (base, rank) for base in PERCENTILE_BASES for rank in PERCENTILES
+}
+PERCENTILE_TITLES = {
+    metric: f"{PERCENTILE_BASES[base]}, {rank}"
+    for metric, (base, rank) in PERCENTILE_METRICS.items()
+}
 
 
-def as_lines(found: Sequence[Rows]) -> tuple[list[Rows], list[Placed]]:
+def percentile_lines(found: Sequence[Rows]) -> tuple[list[Rows], list[StackedDevice]]:
     """(percentiles as if each were a device of its panel, what those are called). Where several tools told any, each
     line names its own."""
-    told = [rows for rows in found if rows.metric in METRICS]
+    told = [rows for rows in found if rows.metric in PERCENTILE_METRICS]
     several = len({name for rows in told for name in rows.devices}) > 1
     made = []
     for rows in told:
-        base, rank = METRICS[rows.metric]
+        base, rank = PERCENTILE_METRICS[rows.metric]
         names = tuple(f"{rank}, {name}" if several else rank for name in rows.devices)
         made.append(replace(rows, metric=base, devices=names))
     every = dict.fromkeys(name for rows in made for name in rows.devices)
-    ranked = sorted(every, key=lambda name: RANKS.index(name.partition(",")[0]))
-    return made, [Placed(name, 0, name) for name in ranked]
+    ranked = sorted(every, key=lambda name: PERCENTILES.index(name.partition(",")[0]))
+    return made, [StackedDevice(name, 0, name) for name in ranked]
 
 
-def panels(lines: Sequence[Rows]) -> list[Panel]:
+def percentile_panels(lines: Sequence[Rows]) -> list[Panel]:
     """`lines`: of `as_lines`."""
     has = {rows.metric for rows in lines}
-    return [Panel(base, words, "s") for base, words in BASES.items() if base in has]
+    return [Panel(base, words, "s") for base, words in PERCENTILE_BASES.items() if base in has]
 
 
-def stretch(layout: dict[str, Any], every: Sequence[Panel], lines: Sequence[Rows]) -> None:
+def use_log_axes(layout: dict[str, Any], every: Sequence[Panel], lines: Sequence[Rows]) -> None:
     """The axes of those panels made logarithmic: what a p99.9 does, a median does not show."""
     numbers: Mapping[str, list[float]] = {one.metric: [] for one in every}
     for rows in lines:
         low = rows.buckets.low
         numbers[rows.metric].extend([*rows.most, *low[np.nan_to_num(low) > 0].tolist()])
     for number, one in enumerate(every, start=1):
-        if one.metric not in BASES:
+        if one.metric not in PERCENTILE_BASES:
             continue
-        kept = layout["yaxis" + axis("", number)]
+        kept = layout["yaxis" + axis_name("", number)]
         made = figure.log_axis("", "s", numbers[one.metric], dense=2)
         del made["title"]
-        layout["yaxis" + axis("", number)] = {k: kept[k] for k in ("domain", "anchor")} | made
+        layout["yaxis" + axis_name("", number)] = {k: kept[k] for k in ("domain", "anchor")} | made

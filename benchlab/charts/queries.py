@@ -18,7 +18,7 @@ from benchlab.campaigns import points
 from benchlab.campaigns.matrix import SCHEDULER
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import naming
-from benchlab.charts.palette import Place, Style, looks, ranked
+from benchlab.charts.palette import Place, Style, assign_styles, rank_values
 from benchlab.runs.models import Attempt, Layout, Measurement
 from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.topologies import moments
@@ -28,12 +28,12 @@ Identity = tuple[int, int, int, str, tuple[int, bool]]
 Person = AbstractBaseUser | AnonymousUser
 
 # What tables and files name first; charts take any metric.
-BASES = ("iops", "bandwidth", "lat.mean", "clat.mean", "clat.p50", "clat.p99", "clat.p99.9")
+BASE_METRICS = ("iops", "bandwidth", "lat.mean", "clat.mean", "clat.p50", "clat.p99", "clat.p99.9")
 # both together, or one of them
-OPERATIONS = ("", "read.", "write.")
+OPERATION_PREFIXES = ("", "read.", "write.")
 # Of an attempt: the rest is long (plans, windows, command lines), and a live page reads hundreds time and again. Plain
 # rows: else Django makes six objects of each.
-ATTEMPT = (
+ATTEMPT_COLUMNS = (
     "pk",
     "run_id",
     "fingerprint",
@@ -59,7 +59,7 @@ ATTEMPT = (
     "run__visit",
 )
 # A row per attempt: rows with a figure each, 20,000 of them, were a third of what a page cost.
-FIGURES = """
+FIGURES_SQL = """
 SELECT attempt_id, array_agg(name ORDER BY id), array_agg(unit ORDER BY id), array_agg(value ORDER BY id)
 FROM runs_measurement
 WHERE attempt_id = ANY(%(attempts)s) AND labels = '{}'::jsonb AND value IS NOT NULL
@@ -84,14 +84,14 @@ class Sample:
     # what the kernel did meanwhile: "reshape of bl17 12 % to 40 %"
     during: str = ""
     # what of the layout was not in order then
-    ails: str = ""
+    degradation: str = ""
     # which time that its layout was built; all visits of one are one line
     visit: int = 1
     # when its tool was started
     at: datetime | None = None
 
     @property
-    def which(self) -> str:
+    def repeat_text(self) -> str:
         """ "repeat 3", or "repeat 3, visit 2"."""
         return f"repeat {self.repeat}" + (f", visit {self.visit}" if self.visit > 1 else "")
 
@@ -126,21 +126,21 @@ class Group:
     # of its first run, as stored
     options: Mapping[str, Any] = field(default_factory=dict)
     # options of the tool that `rest` tells
-    varied: tuple[str, ...] = ()
+    varied_options: tuple[str, ...] = ()
     # that its runs asked for; `rest` tells it too
     scheduler: str = ""
     # `rest` without it
     load: str = ""
     # whether the sweep varies the outstanding I/Os, over however many depths
-    axis: bool = False
+    varies_depth: bool = False
     # measured here, so the options that are left out are known
-    ours: bool = True
+    measured_here: bool = True
     # whether its campaign is; what is told of a whole curve waits for that
     over: bool = True
     # whether it has several depths, of which one is measured so far
-    sweeps: bool = False
+    depths_planned: bool = False
     # Places of its layout and of its host among all that was read with it.
-    seat: tuple[int, int] | None = None
+    style_places: tuple[int, int] | None = None
 
     @property
     def identity(self) -> Identity:
@@ -148,25 +148,25 @@ class Group:
         return (self.topology, self.host, self.workload, rest, moments.parse(self.stage).rank)
 
     @property
-    def mixed(self) -> bool:
+    def has_unlike_repeats(self) -> bool:
         """True when repeats of one point were measured under unlike conditions."""
         by_depth: dict[int | None, list[Sample]] = defaultdict(list)
         for one in self.samples:
             by_depth[one.outstanding].append(one)
-        return any(map(unlike, by_depth.values()))
+        return any(map(are_unlike, by_depth.values()))
 
     @property
     def swept(self) -> bool:
         depths = {sample.outstanding for sample in self.samples if sample.outstanding}
-        return len(depths) > 1 or (self.sweeps and bool(depths))
+        return len(depths) > 1 or (self.depths_planned and bool(depths))
 
 
-def unlike(repeats: Iterable[Sample]) -> bool:
+def are_unlike(repeats: Iterable[Sample]) -> bool:
     """True when their fingerprints differ; one without any is not known to."""
     return len({one.fingerprint for one in repeats} - {""}) > 1
 
 
-def groups(
+def read_groups(
     user: Person,
     campaigns: Iterable[int],
     workload: int | None = None,
@@ -184,26 +184,30 @@ def groups(
     attempts = (
         Attempt.objects.visible_to(user)
         .filter(wanted)
-        .annotate(going=ExpressionWrapper(Q(run__campaign__in=_going()), BooleanField()))
+        .annotate(
+            going=ExpressionWrapper(Q(run__campaign__in=_unfinished_campaigns()), BooleanField())
+        )
         .order_by("run_id", "-number")
         .distinct("run_id")
-        .values_list(*ATTEMPT, "going", named=True)
+        .values_list(*ATTEMPT_COLUMNS, "going", named=True)
     )
     found = list(attempts)
-    values, units = _values([attempt.pk for attempt in found], names)
+    values, units = _read_figures([attempt.pk for attempt in found], names)
     by_line: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
     for row in found:
-        rest = rest_of(row.run__point)
+        rest = without_depth(row.run__point)
         order = points.rank(rest), points.words(rest), moments.parse(row.run__stage).rank
         where = row.run__campaign_id, row.run__topology_id, row.run__host_id, row.run__workload_id
         by_line[*where, *order, bool(row.degraded)].append(row)
-    made = _begun([_group(key[-3], line, values, units) for key, line in sorted(by_line.items())])
-    return seated(_named(made), _awaited(made))
+    made = _mark_planned_depths(
+        [_build_group(key[-3], line, values, units) for key, line in sorted(by_line.items())]
+    )
+    return assign_style_places(_with_stage_names(made), _pending_places(made))
 
 
-def filled(found: Sequence[Group], names: Collection[str]) -> list[Group]:
+def fill_values(found: Sequence[Group], names: Collection[str]) -> list[Group]:
     """Lines that were read without numbers, with those of these metrics. One query."""
-    values, units = _values([one.attempt for line in found for one in line.samples], names)
+    values, units = _read_figures([one.attempt for line in found for one in line.samples], names)
     return [
         replace(
             line,
@@ -214,16 +218,16 @@ def filled(found: Sequence[Group], names: Collection[str]) -> list[Group]:
     ]
 
 
-def measured(found: Iterable[Group]) -> dict[str, str]:
+def measured_units(found: Iterable[Group]) -> dict[str, str]:
     """{metric: unit} of all that was measured of these lines. One query."""
     attempts = [one.attempt for line in found for one in line.samples]
     rows = Measurement.objects.filter(attempt__in=attempts, labels={}, value__isnull=False)
     return dict(rows.order_by("name", "unit").values_list("name", "unit").distinct())
 
 
-def _begun(found: list[Group]) -> list[Group]:
+def _mark_planned_depths(found: list[Group]) -> list[Group]:
     """Those with one depth know whether others are planned: a chart does not change its kind with the second one."""
-    single = [line for line in found if line.axis and not line.swept]
+    single = [line for line in found if line.varies_depth and not line.swept]
     if not single:
         return found
     depths: dict[tuple[int, int, str], set[int]] = defaultdict(set)
@@ -234,19 +238,23 @@ def _begun(found: list[Group]) -> list[Group]:
     ).order_by()
     told = runs.values_list("campaign", "workload", "point", "outstanding").distinct()
     for campaign, workload, point, outstanding in told:
-        depths[campaign, workload, points.words(rest_of(point))].add(outstanding or 0)
+        depths[campaign, workload, points.words(without_depth(point))].add(outstanding or 0)
     return [
-        replace(line, sweeps=line.axis and len(depths[line.campaign, line.workload, line.rest]) > 1)
+        replace(
+            line,
+            depths_planned=line.varies_depth
+            and len(depths[line.campaign, line.workload, line.rest]) > 1,
+        )
         for line in found
     ]
 
 
-def _going() -> QuerySet[Layout, tuple[int]]:
+def _unfinished_campaigns() -> QuerySet[Layout, tuple[int]]:
     """Campaigns that may still get results."""
     return Layout.objects.exclude(phase=LayoutPhase.DONE).order_by().values_list("campaign")
 
 
-def _named(found: list[Group]) -> list[Group]:
+def _with_stage_names(found: list[Group]) -> list[Group]:
     """With a name for each moment, by what else was measured in that campaign's layouts of that topology and host."""
     beside: dict[tuple[int, int, int], set[str]] = defaultdict(set)
     for line in found:
@@ -260,24 +268,28 @@ def _named(found: list[Group]) -> list[Group]:
     ]
 
 
-def seated(found: Sequence[Group], awaited: Iterable[tuple[int, int]] = ()) -> list[Group]:
+def assign_style_places(
+    found: Sequence[Group], awaited: Iterable[tuple[int, int]] = ()
+) -> list[Group]:
     """With the places of layouts and hosts among them, in the order in which they were made.
 
     `awaited`: (topology, host) of what has no result yet, so that those that have one keep their looks.
     """
     every = {(line.topology, line.host) for line in found} | {*awaited}
-    layouts, hosts = (ranked(one[part] for one in every) for part in (0, 1))
-    return [replace(line, seat=(layouts[line.topology], hosts[line.host])) for line in found]
+    layouts, hosts = (rank_values(one[part] for one in every) for part in (0, 1))
+    return [
+        replace(line, style_places=(layouts[line.topology], hosts[line.host])) for line in found
+    ]
 
 
-def _awaited(found: Sequence[Group]) -> set[tuple[int, int]]:
+def _pending_places(found: Sequence[Group]) -> set[tuple[int, int]]:
     """(topology, host) that campaigns which are not over will measure. One query, where there is such a campaign."""
     going = {line.campaign for line in found if not line.over}
     rows = Layout.objects.filter(campaign__in=going).order_by() if going else Layout.objects.none()
     return set(rows.values_list("topology", "host").distinct())
 
 
-def during(meta: Mapping[str, Any]) -> str:
+def kernel_work_text(meta: Mapping[str, Any]) -> str:
     """Work of the kernel during an attempt: "reshape of bl17 12 % to 40 %"; empty when nothing was awaited."""
     noted = meta.get("during") or {}
     at_end = {one["says"]: one["done"] for one in noted.get("end", ())}
@@ -287,27 +299,27 @@ def during(meta: Mapping[str, Any]) -> str:
     )
 
 
-def rest_of(point: Mapping[str, Any]) -> dict[str, Any]:
+def without_depth(point: Mapping[str, Any]) -> dict[str, Any]:
     """The point without its x axis: {"iodepth": 4, "bs": "64k"} -> {"bs": "64k"}"""
-    axis = _axis(point)
+    axis = _depth_option(point)
     return {key: value for key, value in sorted(point.items()) if key != axis}
 
 
-def _load(point: Mapping[str, Any], scheduler: str) -> dict[str, Any]:
+def _varied_options(point: Mapping[str, Any], scheduler: str) -> dict[str, Any]:
     """Options that the tool's sweep varies, beside the x axis: without a scheduler that the run asked for."""
-    rest = rest_of(point)
+    rest = without_depth(point)
     if scheduler:
         rest.pop(SCHEDULER, None)
     return rest
 
 
-def _axis(point: Mapping[str, Any]) -> str | None:
+def _depth_option(point: Mapping[str, Any]) -> str | None:
     """The first option in it that makes the outstanding I/Os."""
     known = (*registry.depth_options(), OUTSTANDING)
     return next((option for option in known if option in point), None)
 
 
-def _group(
+def _build_group(
     rest: str,
     attempts: list[Any],
     values: Mapping[int, Mapping[str, float]],
@@ -315,7 +327,7 @@ def _group(
 ) -> Group:
     """`attempts`: rows of ATTEMPT."""
     first = attempts[0]
-    load = _load(first.run__point, first.run__scheduler)
+    load = _varied_options(first.run__point, first.run__scheduler)
     samples = tuple(
         Sample(
             run=a.run_id,
@@ -324,8 +336,8 @@ def _group(
             outstanding=a.run__outstanding,
             values=values.get(a.pk, {}),
             fingerprint=a.fingerprint,
-            during=during(a.meta),
-            ails="; ".join(dict.fromkeys(one["says"] for one in a.degraded)),
+            during=kernel_work_text(a.meta),
+            degradation="; ".join(dict.fromkeys(one["says"] for one in a.degraded)),
             visit=a.run__visit,
             at=a.started_at,
         )
@@ -347,16 +359,16 @@ def _group(
         samples=samples,
         units={name: units[name] for sample in samples for name in sample.values},
         options=first.run__options,
-        varied=tuple(load),
+        varied_options=tuple(load),
         scheduler=first.run__scheduler,
         load=points.words(load),
-        axis=_axis(first.run__point) is not None,
-        ours=first.run__campaign__source == Campaign.Source.MEASURED,
+        varies_depth=_depth_option(first.run__point) is not None,
+        measured_here=first.run__campaign__source == Campaign.Source.MEASURED,
         over=not any(a.going for a in attempts),
     )
 
 
-def _values(
+def _read_figures(
     attempts: list[int], names: Collection[str] | None
 ) -> tuple[dict[int, dict[str, float]], dict[str, str]]:
     """({attempt: {name: value}}, {name: unit}). What is labelled is of one job, say: only the total counts."""
@@ -366,7 +378,7 @@ def _values(
         return found, units
     with connection.cursor() as cursor:
         cursor.execute(
-            FIGURES, {"attempts": attempts, "names": None if names is None else [*names]}
+            FIGURES_SQL, {"attempts": attempts, "names": None if names is None else [*names]}
         )
         for attempt, told, words, values in cursor:
             for name, unit, value in zip(told, words, values, strict=True):
@@ -375,12 +387,12 @@ def _values(
     return found, units
 
 
-def in_percent(found: Iterable[Group]) -> list[Group]:
+def shares_in_percent(found: Iterable[Group]) -> list[Group]:
     """With shares (utilisation, CPU) as people read them; files keep the base units."""
-    return [_in_percent(group) for group in found]
+    return [_group_in_percent(group) for group in found]
 
 
-def _in_percent(group: Group) -> Group:
+def _group_in_percent(group: Group) -> Group:
     shares = {name for name, unit in group.units.items() if naming.is_share(name, unit)}
     if not shares:
         return group
@@ -394,7 +406,7 @@ def _in_percent(group: Group) -> Group:
     return replace(group, samples=samples, units={**group.units, **dict.fromkeys(shares, "%")})
 
 
-def labels(found: Sequence[Group]) -> list[str]:
+def line_labels(found: Sequence[Group]) -> list[str]:
     """A name per line, in order, that says only what differs between them, and always what was not in order."""
     parts = ("topology_name", "stage_name", "host_name", "workload_name", "rest", "campaign_name")
     differing = [part for part in parts if len({getattr(line, part) for line in found}) > 1]
@@ -406,17 +418,17 @@ def labels(found: Sequence[Group]) -> list[str]:
 def line_styles(found: Sequence[Group]) -> list[Style]:
     """A style per line of one chart, in order. The colour is the layout and the dash the host, as everywhere among what
     was read with them; the marker tells what else these lines differ in."""
-    lines = found if all(line.seat for line in found) else seated(found)
-    more = ranked(_more(line) for line in lines)
-    return looks(
+    lines = found if all(line.style_places for line in found) else assign_style_places(found)
+    more = rank_values(_marker_key(line) for line in lines)
+    return assign_styles(
         [
-            Place(*(line.seat or (0, 0)), more[_more(line)] if len(more) > 1 else -1)
+            Place(*(line.style_places or (0, 0)), more[_marker_key(line)] if len(more) > 1 else -1)
             for line in lines
         ]
     )
 
 
-def _more(line: Group) -> tuple[Any, ...]:
+def _marker_key(line: Group) -> tuple[Any, ...]:
     """Key of all else that makes it another line than one of its layout and host."""
     *_, rest, when = line.identity
     return line.campaign, line.workload, when, rest

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchlab.charts.label_places import LETTER_PX, LINE_PX, OFF_PX, PLOT_PX, Box, Plot, Scale
+from benchlab.charts.label_places import LETTER_PX, LINE_PX, MIN_PLOT_PX, OFF_PX, Box, Plot, Scale
 from benchlab.charts.palette import Style
 from benchlab.web.units import factor
 
-DIFFER = "repeats differ: smallest to largest"
+DIFFER_NAME = "repeats differ: smallest to largest"
 
 
 @dataclass(frozen=True, slots=True)
-class Spreading:
+class LineRepeats:
     """A line: its repeats and median at each depth, and {depth: largest over smallest repeat} where those differ."""
 
     style: Style
@@ -24,23 +24,23 @@ class Spreading:
     ratios: Mapping[int, float]
 
 
-def traces(lines: Sequence[Spreading], high: float) -> list[dict[str, Any]]:
+def beam_traces(lines: Sequence[LineRepeats], high: float) -> list[dict[str, Any]]:
     """One entry in the legend for all. `high`: of the panel, in pixels."""
-    plot, taken = _plot(lines, high), list[Box]()
-    made = [_beams(line, plot, taken) for line in lines if line.ratios]
+    plot, taken = _repeat_plot(lines, high), list[Box]()
+    made = [_line_beams(line, plot, taken) for line in lines if line.ratios]
     for trace in made[:1]:
         trace["showlegend"] = True
     return made
 
 
-def _plot(lines: Sequence[Spreading], high: float) -> Plot:
-    x = Scale.of([depth for line in lines for depth in line.repeats], PLOT_PX, log=True)
+def _repeat_plot(lines: Sequence[LineRepeats], high: float) -> Plot:
+    x = Scale.fit([depth for line in lines for depth in line.repeats], MIN_PLOT_PX, log=True)
     values = [one for line in lines for some in line.repeats.values() for one in some]
     drawn = [(list(line.medians), list(line.medians.values())) for line in lines]
-    return Plot.of(x, Scale.of(values, high, log=False, zero=True), drawn)
+    return Plot.from_lines(x, Scale.fit(values, high, log=False, zero=True), drawn)
 
 
-def _beams(line: Spreading, plot: Plot, taken: list[Box]) -> dict[str, Any]:
+def _line_beams(line: LineRepeats, plot: Plot, taken: list[Box]) -> dict[str, Any]:
     x: list[int | None] = []
     y: list[float | None] = []
     text: list[str] = []
@@ -48,7 +48,7 @@ def _beams(line: Spreading, plot: Plot, taken: list[Box]) -> dict[str, Any]:
     for depth, ratio in line.ratios.items():
         low, high = min(line.repeats[depth]), max(line.repeats[depth])
         words = factor(ratio)
-        side = _side(plot, depth, low, high, words, taken)
+        side = _text_side(plot, depth, low, high, words, taken)
         x += [depth, depth, None]
         y += [low, high, None]
         text += [words if side == "low" else "", words if side == "high" else "", ""]
@@ -56,7 +56,7 @@ def _beams(line: Spreading, plot: Plot, taken: list[Box]) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "lines+text",
-        "name": DIFFER,
+        "name": DIFFER_NAME,
         "legendgroup": "differ",
         "showlegend": False,
         "x": x,
@@ -71,17 +71,19 @@ def _beams(line: Spreading, plot: Plot, taken: list[Box]) -> dict[str, Any]:
     }
 
 
-def _side(plot: Plot, depth: int, low: float, high: float, words: str, taken: list[Box]) -> str:
+def _text_side(
+    plot: Plot, depth: int, low: float, high: float, words: str, taken: list[Box]
+) -> str:
     """At which end of the beam the words stand; "": nowhere, for lines run there, and the page tells them, too."""
     half = LETTER_PX * len(words) / 2
-    at = plot.x.pixel(depth)
+    at = plot.x.to_pixel(depth)
     deep = LINE_PX + OFF_PX
-    for side, edge in (("high", plot.y.pixel(high)), ("low", plot.y.pixel(low))):
+    for side, edge in (("high", plot.y.to_pixel(high)), ("low", plot.y.to_pixel(low))):
         bottom, top = (edge, edge + deep) if side == "high" else (edge - deep, edge)
         box = Box(at - half, bottom, at + half, top)
         # Above the plot there is a margin; below it stand the axis's own words.
         inside = bottom >= 0 and top <= plot.y.pixels + deep
-        if inside and plot.off_lines(box) and not any(box.meets(one) for one in taken):
+        if inside and plot.is_off_lines(box) and not any(box.meets(one) for one in taken):
             taken.append(box)
             return side
     return ""

@@ -9,10 +9,10 @@ from benchlab.analysis.repeats import disagreeing
 from benchlab.charts.naming import METRICS
 from benchlab.charts.queries import Group, Sample
 
-RATES = ("iops", "bandwidth")
+JUDGED_RATES = ("iops", "bandwidth")
 
 
-def of_depths(group: Group, name: str) -> dict[int, float]:
+def ratios_by_depth(group: Group, name: str) -> dict[int, float]:
     """{outstanding: largest over smallest repeat} of the points of a sweep whose repeats differ."""
     cells: dict[int, list[float]] = {}
     for sample in group.samples:
@@ -22,35 +22,35 @@ def of_depths(group: Group, name: str) -> dict[int, float]:
     return {depth: ratio for depth, ratio in found if ratio}
 
 
-def of_lines(groups: Sequence[Group], name: str) -> list[float | None]:
+def ratios_by_line(groups: Sequence[Group], name: str) -> list[float | None]:
     """Of lines without a sweep: a cell each, held against the noise of the others."""
-    return disagreeing([_values(group.samples, name) for group in groups])
+    return disagreeing([_sample_values(group.samples, name) for group in groups])
 
 
-def by_depths(lines: Sequence[Group]) -> bool:
+def has_depth_rows(lines: Sequence[Group]) -> bool:
     """True for a table with a row for each depth of a line; else it has one for each metric, the lines side by side."""
     return any(line.swept or not METRICS.keys().isdisjoint(line.units) for line in lines)
 
 
-def of_runs(lines: Sequence[Group], name: str) -> dict[int, float]:
+def ratios_by_run(lines: Sequence[Group], name: str) -> dict[int, float]:
     """{run: largest over smallest repeat of its point} where those differ, of one chart's lines as its table has it."""
-    if by_depths(lines):
-        cells = [(line.samples, of_depths(line, name)) for line in lines]
+    if has_depth_rows(lines):
+        cells = [(line.samples, ratios_by_depth(line, name)) for line in lines]
         return {
             sample.run: found[sample.outstanding or 0]
             for samples, found in cells
             for sample in samples
             if (sample.outstanding or 0) in found
         }
-    ratios = zip(lines, of_lines(lines, name), strict=True)
+    ratios = zip(lines, ratios_by_line(lines, name), strict=True)
     return {sample.run: ratio for line, ratio in ratios if ratio for sample in line.samples}
 
 
-def rate_of(group: Group) -> str:
+def judged_rate(group: Group) -> str:
     """Rate by which a line's points are judged: the first that it has."""
-    known = (name for name in RATES if _values(group.samples, name))
-    return next(known, RATES[0])
+    known = (name for name in JUDGED_RATES if _sample_values(group.samples, name))
+    return next(known, JUDGED_RATES[0])
 
 
-def _values(samples: Sequence[Sample], name: str) -> list[float]:
+def _sample_values(samples: Sequence[Sample], name: str) -> list[float]:
     return [sample.values[name] for sample in samples if name in sample.values]

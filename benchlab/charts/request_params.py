@@ -12,10 +12,10 @@ from django.core.exceptions import BadRequest
 from django.http import QueryDict
 
 from benchlab.charts import naming
-from benchlab.charts.chart_options import AGAINST, LATENCIES, OPERATIONS, Choice
-from benchlab.charts.latency_curves import SCALES
-from benchlab.charts.queries import Group, seated
-from benchlab.charts.spans import FEWEST, MOST, WHOLE, Span
+from benchlab.charts.chart_options import DRAWINGS, OPERATIONS, STATISTIC_DASHES, Choice
+from benchlab.charts.latency_curves import PERCENT_SCALES
+from benchlab.charts.queries import Group, assign_style_places
+from benchlab.charts.spans import MAX_PIXELS, MIN_PIXELS, WHOLE_SPAN, Span
 from benchlab.topologies import moments
 
 # the moment "as built", whose code is empty
@@ -35,7 +35,7 @@ class Filter:
     # codes of moments
     stages: frozenset[str] = frozenset()
 
-    def keep(self, groups: Sequence[Group]) -> list[Group]:
+    def select(self, groups: Sequence[Group]) -> list[Group]:
         return [
             group
             for group in groups
@@ -46,13 +46,13 @@ class Filter:
             and (not self.stages or group.stage in self.stages)
         ]
 
-    def seated(self, groups: Sequence[Group]) -> list[Group]:
+    def select_styled(self, groups: Sequence[Group]) -> list[Group]:
         """Those kept, their colours counted among the layouts that are asked for; who asks for none gets what there
         is. Which workload and moment a chart shows, changes no colour of it."""
         if not self.topologies and not self.hosts:
-            return self.keep(groups)
+            return self.select(groups)
         whole = replace(self, workloads=frozenset(), moment=None, stages=frozenset())
-        return self.keep(seated(whole.keep(groups)))
+        return self.select(assign_style_places(whole.select(groups)))
 
     def query(self) -> str:
         """Back as a query string, for the URLs of figure and CSV; each chart adds its own workload."""
@@ -64,124 +64,131 @@ class Filter:
             pairs.append(("moment", self.moment or BUILT))
         return urlencode(pairs)
 
-    def whole(self) -> str:
+    def full_query(self) -> str:
         """With the workloads, for a page of all of these lines."""
         workloads = urlencode([("workload", pk) for pk in sorted(self.workloads)])
         return "&".join(filter(None, [self.query(), workloads]))
 
 
-def choice(query: QueryDict) -> Choice:
-    kind, _, statistic = _one(query, "latency", ("", *latencies())).partition(".")
-    against, depth = _against(query.get("against", ""))
-    shown = tuple(LATENCIES) if statistic == "all" else (statistic,) if statistic else ()
+def chart_choice(query: QueryDict) -> Choice:
+    kind, _, statistic = _allowed_value(query, "latency", ("", *latency_values())).partition(".")
+    against, depth = _parse_drawing(query.get("against", ""))
+    shown = tuple(STATISTIC_DASHES) if statistic == "all" else (statistic,) if statistic else ()
     return Choice(
-        metric=metric(query) or "iops",
-        operation=_one(query, "operation", OPERATIONS),
+        metric=requested_metric(query) or "iops",
+        operation=_allowed_value(query, "operation", OPERATIONS),
         kind=kind,
-        latencies=shown,
+        statistics=shown,
         against=against,
         depth=depth,
     )
 
 
-def _against(wanted: str) -> tuple[str, int | None]:
+def _parse_drawing(wanted: str) -> tuple[str, int | None]:
     """ "cdf.16" -> ("cdf", 16)."""
     name, dot, depth = wanted.partition(".")
-    if not dot and name in AGAINST:
+    if not dot and name in DRAWINGS:
         return name, None
     if name == "cdf" and depth.isascii() and depth.isdigit() and len(depth) < 10:
         return name, int(depth)
-    words = ", ".join((*filter(None, AGAINST), "cdf.16"))
+    words = ", ".join((*filter(None, DRAWINGS), "cdf.16"))
     raise BadRequest(f"against: {wanted[:100]!r} is none of {words}")
 
 
-def percent(query: QueryDict) -> str:
+def percent_scale(query: QueryDict) -> str:
     """One of latency_curves.SCALES."""
-    return _one(query, "percent", SCALES)
+    return _allowed_value(query, "percent", PERCENT_SCALES)
 
 
-def latencies() -> list[str]:
+def latency_values() -> list[str]:
     """Every ?latency=: a kind alone, as many statistics as there is room for; with all of them; with one."""
     kinds = naming.LATENCY_KINDS
-    return [one for kind in kinds for one in (kind, *(f"{kind}.{s}" for s in ("all", *LATENCIES)))]
+    return [
+        one
+        for kind in kinds
+        for one in (kind, *(f"{kind}.{s}" for s in ("all", *STATISTIC_DASHES)))
+    ]
 
 
-def metric(query: QueryDict) -> str:
+def requested_metric(query: QueryDict) -> str:
     """The metric or family that is asked for; "" for none. Whether anybody measured it, the chart says."""
     wanted = query.get("metric", "")
-    if wanted and not naming.is_wanted(wanted):
+    if wanted and not naming.is_metric_name(wanted):
         raise BadRequest(f"metric: {wanted[:100]!r} is no metric's name")
     return wanted
 
 
-def moment(query: QueryDict) -> str | None:
+def requested_moment(query: QueryDict) -> str | None:
     """The code of the moment that is asked for; None for all of them."""
     wanted = query.get("moment", "")
-    return _moment("moment", wanted) if wanted else None
+    return _moment_code("moment", wanted) if wanted else None
 
 
-def _moment(name: str, word: str) -> str:
+def _moment_code(name: str, word: str) -> str:
     try:
         return moments.parse("" if word == BUILT else word).code
     except ValueError as error:
         raise BadRequest(f"{name}: {error}") from None
 
 
-def lines(query: QueryDict) -> Filter:
+def line_filter(query: QueryDict) -> Filter:
     return Filter(
-        tuple(dict.fromkeys(ids(query, "campaign"))),
-        frozenset(ids(query, "topology")),
-        frozenset(ids(query, "host")),
-        frozenset(ids(query, "workload")),
-        moment(query),
-        frozenset(_moment("stage", word) for word in query.getlist("stage") if word),
+        tuple(dict.fromkeys(id_parameters(query, "campaign"))),
+        frozenset(id_parameters(query, "topology")),
+        frozenset(id_parameters(query, "host")),
+        frozenset(id_parameters(query, "workload")),
+        requested_moment(query),
+        frozenset(_moment_code("stage", word) for word in query.getlist("stage") if word),
     )
 
 
-def seconds(query: QueryDict, name: str) -> float:
+def seconds_parameter(query: QueryDict, name: str) -> float:
     try:
         return float(query.get(name) or 0)
     except ValueError:
-        raise _no_seconds(query, name) from None
+        raise _seconds_error(query, name) from None
 
 
-def span(query: QueryDict) -> Span:
+def requested_span(query: QueryDict) -> Span:
     """?from= and ?to= in seconds since the first sample, ?width= of a panel in pixels."""
     start, end = (
-        _bound(query, name, edge) for name, edge in (("from", WHOLE.start), ("to", WHOLE.end))
+        _span_edge(query, name, edge)
+        for name, edge in (("from", WHOLE_SPAN.start), ("to", WHOLE_SPAN.end))
     )
     if start >= end:
         begin = query.get("from") or "the first sample"
         raise BadRequest(f"from: {begin} is not before to: {query.get('to') or 'the last sample'}")
-    wide = number(query, "width")
-    return Span(start, end, WHOLE.pixels if wide is None else min(max(wide, FEWEST), MOST))
+    wide = id_parameter(query, "width")
+    return Span(
+        start, end, WHOLE_SPAN.pixels if wide is None else min(max(wide, MIN_PIXELS), MAX_PIXELS)
+    )
 
 
-def _bound(query: QueryDict, name: str, default: float) -> float:
-    found = seconds(query, name) if query.get(name) else default
+def _span_edge(query: QueryDict, name: str, default: float) -> float:
+    found = seconds_parameter(query, name) if query.get(name) else default
     if math.isnan(found):
-        raise _no_seconds(query, name)
+        raise _seconds_error(query, name)
     return found
 
 
 def finite_seconds(query: QueryDict, name: str) -> float:
-    found = seconds(query, name)
+    found = seconds_parameter(query, name)
     if not math.isfinite(found):
-        raise _no_seconds(query, name)
+        raise _seconds_error(query, name)
     return found
 
 
-def _no_seconds(query: QueryDict, name: str) -> BadRequest:
+def _seconds_error(query: QueryDict, name: str) -> BadRequest:
     return BadRequest(f"{name}: {query[name]!r} is no number of seconds")
 
 
-def number(query: QueryDict, name: str) -> int | None:
+def id_parameter(query: QueryDict, name: str) -> int | None:
     """An id that may be there once; None: it is not."""
-    found = ids(query, name) if query.get(name) else []
+    found = id_parameters(query, name) if query.get(name) else []
     return found[-1] if found else None
 
 
-def _one(query: QueryDict, name: str, allowed: Iterable[str], default: str = "") -> str:
+def _allowed_value(query: QueryDict, name: str, allowed: Iterable[str], default: str = "") -> str:
     wanted = query.get(name, default)
     words = list(allowed)
     if wanted not in words:
@@ -189,7 +196,7 @@ def _one(query: QueryDict, name: str, allowed: Iterable[str], default: str = "")
     return wanted
 
 
-def ids(query: QueryDict, name: str) -> list[int]:
+def id_parameters(query: QueryDict, name: str) -> list[int]:
     """Every id that is there by this name; a wrong one is a 400."""
     words = query.getlist(name)
     if wrong := [

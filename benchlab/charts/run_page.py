@@ -21,22 +21,22 @@ from benchlab.analysis.devices.amplification import only_way
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import (
     caches,
-    crowds,
+    cursor_part,
     device_work,
     devices,
-    instant_part,
     latency_stored,
     latency_tables,
     naming,
     numbered_lines,
+    overplotting,
     tool_parts,
     windows,
 )
-from benchlab.charts.attempt_layers import layers_of, uses_of
-from benchlab.charts.figure_views import tracks_so_far
-from benchlab.charts.latency_curves import SCALES
-from benchlab.charts.queries import during
-from benchlab.charts.sampled import tracks_of, windows_of
+from benchlab.charts.attempt_layers import read_disk_uses, read_layers
+from benchlab.charts.figure_views import current_tracks
+from benchlab.charts.latency_curves import PERCENT_SCALES
+from benchlab.charts.queries import kernel_work_text
+from benchlab.charts.sampled import read_tracks, read_windows
 from benchlab.charts.tables import device_rows
 from benchlab.charts.tracks import Track
 from benchlab.findings import stored_runs
@@ -47,24 +47,24 @@ from benchlab.web.units import size
 
 # Total latency as on the charts; what the tool told of its percentiles is most often completion latency.
 LATENCIES = ("lat.mean", "lat.p50", "lat.p99", "lat.p99.9", "clat.p50", "clat.p99", "clat.p99.9")
-KEY = {
+KEY_TITLES = {
     "iops": "IOPS",
     "bandwidth": "Throughput",
     **{name: naming.latency_word(name) for name in LATENCIES},
 }
 
 
-def clock(at: float) -> str:
+def epoch_text(at: float) -> str:
     """Seconds of the epoch as a person reads them, to the millisecond."""
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}.{int(at % 1 * 1000):03} UTC"
 
 
 # What runner.sh noted (agents.jobs.job.Meta), in the order of the page.
-META: dict[str, tuple[str, Callable[[Any], str]]] = {
+META_ROWS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "console": ("dynamo's console", str),
     "state": ("Ended as", str),
-    "started_at": ("Started, host's clock", clock),
-    "ended_at": ("Ended, host's clock", clock),
+    "started_at": ("Started, host's clock", epoch_text),
+    "ended_at": ("Ended, host's clock", epoch_text),
     "user": ("Ran as", lambda user: "root" if user == "0" else f"user {user}, whom no account has"),
     "why_root": ("Why root", str),
     "queues": ("I/O schedulers in force", in_force.words),
@@ -81,11 +81,11 @@ class HtmxRequest(HttpRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class ExplainedAttempt:
     """An attempt with its reason in words."""
 
     attempt: Attempt
-    words: reason_texts.Words | None
+    reason: reason_texts.Words | None
 
 
 @require_GET
@@ -97,18 +97,21 @@ def run_detail(request: HttpRequest, pk: int) -> HttpResponse:
         ),
         pk=pk,
     )
-    tried = [Tried(a, reason_texts.of(a.reason) if a.reason else None) for a in _attempts(run)]
-    shown = _shown(request, tried)
+    tried = [
+        ExplainedAttempt(a, reason_texts.of(a.reason) if a.reason else None)
+        for a in _run_attempts(run)
+    ]
+    shown = _requested_attempt(request, tried)
     context: dict[str, Any] = {"run": run, "tried": tried, "shown": shown}
     if shown is not None:
-        context |= instant_part.context_of(request, shown.attempt)
-        if cast(HtmxRequest, request).htmx.target == instant_part.ID:
-            return render(request, instant_part.TEMPLATE, context)
-        context |= context_of(run, shown.attempt, _window(request))
-    return _answer(request, context)
+        context |= cursor_part.instant_context(request, shown.attempt)
+        if cast(HtmxRequest, request).htmx.target == cursor_part.PART_ID:
+            return render(request, cursor_part.PART_TEMPLATE, context)
+        context |= attempt_context(run, shown.attempt, _requested_window(request))
+    return _run_response(request, context)
 
 
-def _answer(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+def _run_response(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
     """An open attempt's page asks for its outcome, and for charts of caches that are there by now (?part=live-caches),
     again and again; once it is over, the whole page is made anew."""
     if not cast(HtmxRequest, request).htmx:
@@ -120,7 +123,7 @@ def _answer(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
     return answer
 
 
-def _attempts(run: Run) -> list[Attempt]:
+def _run_attempts(run: Run) -> list[Attempt]:
     artifacts = Artifact.objects.defer("content").order_by("name")
     return list(
         run.attempts.select_related("layout", "facts")
@@ -129,7 +132,9 @@ def _attempts(run: Run) -> list[Attempt]:
     )
 
 
-def _shown(request: HttpRequest, tried: list[Tried]) -> Tried | None:
+def _requested_attempt(
+    request: HttpRequest, tried: list[ExplainedAttempt]
+) -> ExplainedAttempt | None:
     wanted = request.GET.get("attempt")
     if wanted is None:
         return tried[0] if tried else None
@@ -141,82 +146,89 @@ def _shown(request: HttpRequest, tried: list[Tried]) -> Tried | None:
     raise Http404(f"This run has no attempt {wanted}.")
 
 
-def _window(request: HttpRequest) -> int:
+def _requested_window(request: HttpRequest) -> int:
     wanted = request.GET.get("window", "0")
     if not wanted.isascii() or not wanted.isdigit() or len(wanted) > 9:
         raise BadRequest(f"window: {wanted[:100]!r} is no number")
     return int(wanted)
 
 
-def context_of(run: Run, attempt: Attempt, window: int = 0) -> dict[str, Any]:
+def attempt_context(run: Run, attempt: Attempt, window: int = 0) -> dict[str, Any]:
     """Everything that a page shows of one attempt; the numbers of its devices in one window, 0: in all. Http404."""
     measured = list(attempt.measurements.all())
     live = attempt.phase in (AttemptPhase.STARTING, AttemptPhase.RUNNING)
-    tracks = tracks_of(attempt)
+    tracks = read_tracks(attempt)
     try:
-        part = windows.part(tracks, windows_of(attempt), window)
+        part = windows.select_part(tracks, read_windows(attempt), window)
     except IndexError:
         raise Http404(f"This attempt has no window {window}.") from None
     return {
         "live": live,
         "refresh_s": 1 if live and registry.live(run.tool) else 3,
         "can_retry": attempt.phase == AttemptPhase.DONE and not run.campaign.source,
-        "numbers": _numbers(measured),
+        "numbers": _key_numbers(measured),
         "measurements": measured,
-        "little": _little(run, measured),
+        "little": _littles_law(run, measured),
         "devices": device_rows(part.tracks, attempt.facts.facts if attempt.facts else {}),
         "sampled": bool(tracks),
-        "bundled": _bundled(attempt, tracks),
-        "shaded": _shaded(attempt, tracks),
+        "bundled": _has_disk_band(attempt, tracks),
+        "shaded": _heat_metrics(attempt, tracks),
         "part": part,
-        "windows": [one for one in windows_of(attempt) if one.measured],
+        "windows": [one for one in read_windows(attempt) if one.measured],
         # Late, for a page that runs asks for its other parts every few seconds.
-        "caches": lambda: caches.there(tracks if attempt.outcome else tracks_so_far(attempt)),
-        **_device_work(attempt, measured, tracks),
-        "latency": _latency(attempt, measured),
+        "caches": lambda: caches.available_charts(
+            tracks if attempt.outcome else current_tracks(attempt)
+        ),
+        **_device_work_context(attempt, measured, tracks),
+        "latency": _latency_context(attempt, measured),
         "transitions": attempt.transitions.all(),
         "steps": attempt.layout.steps.all(),
         "artifacts": attempt.artifacts.all(),
-        "figures": _figures(attempt, measured),
+        "figures": _figures_with_artifacts(attempt, measured),
         "elsewhere": run.campaign.source != Campaign.Source.MEASURED,
-        "meta": _meta(attempt),
-        "tool_part": tool_parts.of(attempt, measured),
+        "meta": _meta_rows(attempt),
+        "tool_part": tool_parts.tool_context(attempt, measured),
     }
 
 
-def _latency(attempt: Attempt, measured: list[Measurement]) -> dict[str, Any] | None:
+def _latency_context(attempt: Attempt, measured: list[Measurement]) -> dict[str, Any] | None:
     """Distribution of its I/Os' latencies; None where nothing but means was told."""
-    found = latency_stored.curves_of(attempt, measured)
+    found = latency_stored.read_latency_curves(attempt, measured)
     if not found:
         return None
     binned = [one for one in found if one.bins is not None]
     return {
         "curves": found,
         "binned": binned,
-        "sentences": [said for one in found if (said := latency_tables.sentence(one))],
-        "ranks": latency_tables.rank_rows(found),
+        "sentences": [said for one in found if (said := latency_tables.curve_sentence(one))],
+        "ranks": latency_tables.percentile_rows(found),
         "bins": latency_tables.bin_rows(binned),
-        "scales": list(SCALES.items()),
+        "scales": list(PERCENT_SCALES.items()),
     }
 
 
-def _bundled(attempt: Attempt, tracks: Sequence[Track]) -> bool:
+def _has_disk_band(attempt: Attempt, tracks: Sequence[Track]) -> bool:
     """True when its chart draws disks as a band."""
     sampled = {track.device for track in tracks}
-    return any(len(sampled & set(use.members)) > crowds.FEW for use in uses_of(attempt))
+    return any(
+        len(sampled & set(use.members)) > overplotting.MAX_SEPARATE_DISKS
+        for use in read_disk_uses(attempt)
+    )
 
 
-def _shaded(attempt: Attempt, tracks: Sequence[Track]) -> list[tuple[str, str]]:
+def _heat_metrics(attempt: Attempt, tracks: Sequence[Track]) -> list[tuple[str, str]]:
     """(metric, title) of what is drawn of each disk over time; [] of one disk, which its line tells."""
-    own = {name for use in uses_of(attempt) for name in use.members}
+    own = {name for use in read_disk_uses(attempt) for name in use.members}
     sampled = {(track.metric, track.device) for track in tracks if track.device in own}
     if len({device for _, device in sampled}) < 2:
         return []
     has = {metric for metric, _ in sampled}
-    return [(metric, title) for metric, (title, _) in devices.PANELS.items() if metric in has]
+    return [
+        (metric, title) for metric, (title, _) in devices.DEVICE_PANELS.items() if metric in has
+    ]
 
 
-def _figures(
+def _figures_with_artifacts(
     attempt: Attempt, measured: list[Measurement]
 ) -> list[tuple[Measurement, Artifact | None]]:
     """Each with the artifact whose line says it, where one does."""
@@ -224,12 +236,12 @@ def _figures(
     return [(row, kept.get(row.output) if row.line else None) for row in measured]
 
 
-def _numbers(measured: list[Measurement]) -> list[tuple[str, Measurement]]:
+def _key_numbers(measured: list[Measurement]) -> list[tuple[str, Measurement]]:
     plain = {row.name: row for row in measured if not row.labels}
-    return [(title, plain[name]) for name, title in KEY.items() if name in plain]
+    return [(title, plain[name]) for name, title in KEY_TITLES.items() if name in plain]
 
 
-def _little(run: Run, measured: list[Measurement]) -> Little | None:
+def _littles_law(run: Run, measured: list[Measurement]) -> Little | None:
     """Only a tool that tells both rate and total latency can be checked."""
     known = {row.name: row.value for row in measured if not row.labels}
     iops, latency = known.get("iops"), known.get("lat.mean")
@@ -238,22 +250,22 @@ def _little(run: Run, measured: list[Measurement]) -> Little | None:
     return little(run.outstanding, [(iops, latency)])
 
 
-def _meta(attempt: Attempt) -> list[tuple[str, str]]:
-    known = [(META[key], attempt.meta.get(key)) for key in META]
+def _meta_rows(attempt: Attempt) -> list[tuple[str, str]]:
+    known = [(META_ROWS[key], attempt.meta.get(key)) for key in META_ROWS]
     found = [(title, show(value)) for (title, show), value in known if value is not None]
-    return [*found, *([("Meanwhile", said)] if (said := during(attempt.meta)) else [])]
+    return [*found, *([("Meanwhile", said)] if (said := kernel_work_text(attempt.meta)) else [])]
 
 
-def _device_work(
+def _device_work_context(
     attempt: Attempt, measured: list[Measurement], tracks: Sequence[Track]
 ) -> dict[str, Any]:
-    layers, access = layers_of(attempt), stored_runs.access_of(attempt)
+    layers, access = read_layers(attempt), stored_runs.access_of(attempt)
     only = only_way(access.reads, access.writes)
-    parts = windows.parts(tracks, windows_of(attempt))
+    parts = windows.measured_parts(tracks, read_windows(attempt))
     figures = {row.name: row.value for row in measured if not row.labels and row.value is not None}
     return {
-        "work": device_work.worked(layers, parts, figures, only),
-        "hits": device_work.hits(layers, parts, figures, only),
+        "work": device_work.disk_work(layers, parts, figures, only),
+        "hits": device_work.cache_hits(layers, parts, figures, only),
     }
 
 
@@ -268,6 +280,8 @@ def artifact_lines(request: HttpRequest, pk: int) -> HttpResponse:
     shown = (
         None
         if binary
-        else numbered_lines.around(raw, numbered_lines.asked(request.GET.get("line")))
+        else numbered_lines.read_page(
+            raw, numbered_lines.parse_line_number(request.GET.get("line"))
+        )
     )
     return render(request, "runs/artifact.html", {"artifact": row, "lines": shown})

@@ -15,9 +15,9 @@ from agents.drivers import registry
 from agents.drivers.protocols import Reader, Tool
 from benchlab.analysis.buckets import step_of
 from benchlab.charts import windows
-from benchlab.charts.spans import Span, narrowed
+from benchlab.charts.spans import Span, narrow_rows
 from benchlab.charts.tracks import Track
-from benchlab.results.reading import database
+from benchlab.results.reading import raw_connection
 from benchlab.runs import strips
 from benchlab.runs.attempt_meta import READERS
 from benchlab.runs.models import Attempt, Series
@@ -28,21 +28,21 @@ from benchlab.runs.strips import Rows, Sampled
 SERIES_AT_ONCE = 8
 
 
-def rows_of(attempt: Attempt, metrics: Collection[str], span: Span) -> list[Rows]:
+def read_rows(attempt: Attempt, metrics: Collection[str], span: Span) -> list[Rows]:
     """Of these metrics, every device. What is seen of a run does not depend on which way it was read."""
-    found = [*_of_strips(attempt, metrics, span), *_of_series(attempt, metrics, span)]
-    return [_named(attempt, rows) for rows in found]
+    found = [*_rows_from_strips(attempt, metrics, span), *_rows_from_series(attempt, metrics, span)]
+    return [_with_device_names(attempt, rows) for rows in found]
 
 
-def _of_strips(attempt: Attempt, metrics: Collection[str], span: Span) -> Iterator[Rows]:
+def _rows_from_strips(attempt: Attempt, metrics: Collection[str], span: Span) -> Iterator[Rows]:
     for clock, times in strips.clocks(attempt).items():
-        part, every = span.part(times)
+        part, every = span.slice_samples(times)
         step = step_of(every)
         for rows in strips.read(attempt, list(metrics), clock, times, step, part):
             yield replace(rows, buckets=rows.buckets.coarser(every // step))
 
 
-def _of_series(attempt: Attempt, metrics: Collection[str], span: Span) -> Iterator[Rows]:
+def _rows_from_series(attempt: Attempt, metrics: Collection[str], span: Span) -> Iterator[Rows]:
     """Those that no strip has."""
     has = {(s, m, device) for s, m, devices in strips.covered(attempt) for device in devices}
     rows = Series.objects.filter(attempt=attempt, metric__in=metrics).order_by(
@@ -50,55 +50,55 @@ def _of_series(attempt: Attempt, metrics: Collection[str], span: Span) -> Iterat
     )
     told = rows.values_list("pk", "sampler", "metric", "device")
     wanted = [pk for pk, *key in told if tuple(key) not in has]
-    for group in strips.together(_series(wanted)) if wanted else ():
-        yield narrowed(strips.rows_of(group), span)
+    for group in strips.together(_read_series(wanted)) if wanted else ():
+        yield narrow_rows(strips.rows_of(group), span)
 
 
-def _series(pks: Sequence[int]) -> Iterator[Sampled]:
+def _read_series(pks: Sequence[int]) -> Iterator[Sampled]:
     """A few at a time, in binary: as text a day of a hundred series takes ten times as long."""
     for at in range(0, len(pks), SERIES_AT_ONCE):
         statement = SQL(
             "SELECT sampler, device, metric, unit, array_send(times), array_send(values)"
             " FROM runs_series WHERE id = ANY({}) ORDER BY sampler, device, id"
         ).format(Literal(list(pks[at : at + SERIES_AT_ONCE])))
-        with psycopg.Cursor(database()) as cursor:
+        with psycopg.Cursor(raw_connection()) as cursor:
             rows = cursor.execute(statement, binary=True).fetchall()
         for sampler, device, metric, unit, times, values in rows:
             yield Sampled(sampler, device, metric, unit, doubles(times), doubles(values))
 
 
-def _named(attempt: Attempt, rows: Rows) -> Rows:
-    placed = _placed(attempt)
-    names = (_told(rows.sampler, rows.metric, device, placed)[0] for device in rows.devices)
+def _with_device_names(attempt: Attempt, rows: Rows) -> Rows:
+    placed = _shares_host_clock(attempt)
+    names = (_device_name(rows.sampler, rows.metric, device, placed)[0] for device in rows.devices)
     return replace(rows, devices=tuple(names))
 
 
-def tracks_of(attempt: Attempt) -> list[Track]:
-    return list(each_track_of(attempt))
+def read_tracks(attempt: Attempt) -> list[Track]:
+    return list(iterate_tracks(attempt))
 
 
-def each_track_of(attempt: Attempt) -> Iterator[Track]:
+def iterate_tracks(attempt: Attempt) -> Iterator[Track]:
     """One after the other: a few series are in memory at a time."""
     rows = Series.objects.filter(attempt=attempt).order_by("sampler", "device", "pk")
-    placed = _placed(attempt)
-    for one in _series(list(rows.values_list("pk", flat=True))):
-        told, apart = _told(one.sampler, one.metric, one.device, placed)
-        yield Track(told, one.metric, one.unit, one.times, one.values, apart=apart)
+    placed = _shares_host_clock(attempt)
+    for one in _read_series(list(rows.values_list("pk", flat=True))):
+        told, apart = _device_name(one.sampler, one.metric, one.device, placed)
+        yield Track(told, one.metric, one.unit, one.times, one.values, own_clock=apart)
 
 
-def _placed(attempt: Attempt) -> bool:
+def _shares_host_clock(attempt: Attempt) -> bool:
     """True when it is known how the times that a tool told stand to the host's."""
-    return sum(one.measured for one in windows_of(attempt)) == 1 or READERS in attempt.meta
+    return sum(one.measured for one in read_windows(attempt)) == 1 or READERS in attempt.meta
 
 
-def _told(sampler: str, metric: str, device: str, placed: bool) -> tuple[str, bool]:
+def _device_name(sampler: str, metric: str, device: str, placed: bool) -> tuple[str, bool]:
     """(the device's name, whether its times stand apart from the host's)."""
-    name = "" if device else _tool_of(sampler, metric)
+    name = "" if device else _tool_label(sampler, metric)
     apart = bool(name) and not placed
     return f"{name}, by its own clock" if apart else name or device, apart
 
 
-def _tool_of(sampler: str, metric: str) -> str:
+def _tool_label(sampler: str, metric: str) -> str:
     """Label of the tool whose own figures these are, or they would be taken for the host's; "" where they are the
     host's.
     """
@@ -109,6 +109,6 @@ def _tool_of(sampler: str, metric: str) -> str:
     return f"{driver.LABEL} itself" if driver else sampler
 
 
-def windows_of(attempt: Attempt) -> list[Window]:
+def read_windows(attempt: Attempt) -> list[Window]:
     """Windows of what its tool did, on the clock of its tracks; [] where nobody told."""
-    return windows.told(attempt.windows)
+    return windows.parse_windows(attempt.windows)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from django.db.models import F, QuerySet
 from django.db.models.functions import Coalesce
 
-from benchlab.charts.conditions import claims, device_words
+from benchlab.charts.conditions import describe_device, iterate_claims
 from benchlab.charts.queries import Person
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs import in_force
@@ -22,15 +22,15 @@ from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import Outcome
 
 # What may be let go, and its name on pages; all else a history holds on to.
-PARTS = {
+FINGERPRINT_PARTS = {
     "kernel": "Kernel",
     "firmware": "Firmware of the disks",
     "tool": "Tool version",
     "scheduler": "I/O scheduler",
 }
 # runs of a history, the last ones
-MOST = 1000
-NEEDED = (
+MAX_HISTORY_RUNS = 1000
+HISTORY_COLUMNS = (
     "run_id",
     "layout_id",
     "fingerprint",
@@ -45,7 +45,7 @@ NEEDED = (
 )
 
 
-def runs_like(
+def attempts_like(
     user: Person, reference: Attempt, let_go: str = ""
 ) -> tuple[Sequence[Attempt], dict[str, str]]:
     """(attempts that `user` may see, oldest first; {fingerprint: the part that was let go, in words}).
@@ -55,22 +55,24 @@ def runs_like(
     if not reference.fingerprint:
         return [], {}
     if not let_go:
-        return _last(_succeeded(user).filter(fingerprint=reference.fingerprint)), {}
-    found = _doing_the_same(user, reference)
-    equal = _equal_but(let_go, reference, found)
-    return _last(found.filter(fingerprint__in=list(equal))), equal
+        return _last_attempts(
+            _succeeded_attempts(user).filter(fingerprint=reference.fingerprint)
+        ), {}
+    found = _same_work(user, reference)
+    equal = _equal_except(let_go, reference, found)
+    return _last_attempts(found.filter(fingerprint__in=list(equal))), equal
 
 
-def _succeeded(user: Person) -> QuerySet[Attempt]:
+def _succeeded_attempts(user: Person) -> QuerySet[Attempt]:
     return Attempt.objects.visible_to(user).filter(outcome=Outcome.SUCCEEDED)
 
 
-def _doing_the_same(user: Person, reference: Attempt) -> QuerySet[Attempt]:
+def _same_work(user: Person, reference: Attempt) -> QuerySet[Attempt]:
     """Attempts that are equal in the columns of a fingerprint: the same on the same stack, at the same moment, in
     order.
     """
     run, layout = reference.run, reference.layout
-    return _succeeded(user).filter(
+    return _succeeded_attempts(user).filter(
         degraded=reference.degraded,
         run__host=run.host_id,
         run__tool=run.tool,
@@ -81,19 +83,19 @@ def _doing_the_same(user: Person, reference: Attempt) -> QuerySet[Attempt]:
     )
 
 
-def _last(found: QuerySet[Attempt]) -> Sequence[Attempt]:
+def _last_attempts(found: QuerySet[Attempt]) -> Sequence[Attempt]:
     newest = found.order_by("run_id", "-number").distinct("run_id").values("pk")
     rows = (
         Attempt.objects.filter(pk__in=newest)
         .annotate(at=Coalesce("started_at", "ended_at", "created_at"))
         .select_related("run__campaign")
-        .only(*NEEDED)
-        .order_by(F("at").desc(), "-pk")[:MOST]
+        .only(*HISTORY_COLUMNS)
+        .order_by(F("at").desc(), "-pk")[:MAX_HISTORY_RUNS]
     )
     return list(rows)[::-1]
 
 
-def _equal_but(let_go: str, reference: Attempt, found: QuerySet[Attempt]) -> dict[str, str]:
+def _equal_except(let_go: str, reference: Attempt, found: QuerySet[Attempt]) -> dict[str, str]:
     """{fingerprint: that part in words} of those that are equal in all others."""
     each = list(
         found.exclude(fingerprint="")
@@ -102,8 +104,8 @@ def _equal_but(let_go: str, reference: Attempt, found: QuerySet[Attempt]) -> dic
         .select_related("layout", "facts")
         .only("fingerprint", "tool_version", "meta", "layout__plan", "facts__facts")
     )
-    wanted = parts_of(reference, reference.layout, reference.facts)
-    known = {one.fingerprint: parts_of(one, one.layout, one.facts) for one in each}
+    wanted = fingerprint_parts(reference, reference.layout, reference.facts)
+    known = {one.fingerprint: fingerprint_parts(one, one.layout, one.facts) for one in each}
     known[reference.fingerprint] = wanted
     return {
         digest: parts[let_go]
@@ -112,22 +114,26 @@ def _equal_but(let_go: str, reference: Attempt, found: QuerySet[Attempt]) -> dic
     }
 
 
-def parts_of(attempt: Attempt, layout: Layout, facts: FactSnapshot | None) -> dict[str, str]:
+def fingerprint_parts(
+    attempt: Attempt, layout: Layout, facts: FactSnapshot | None
+) -> dict[str, str]:
     """The parts of a fingerprint that no column holds, in words; "" where nobody told."""
     told = in_force.told(facts.facts if facts else {}, attempt.meta)
-    devices = {identity: device_words(told, claim) for identity, claim in claims(layout.plan)}
+    devices = {
+        identity: describe_device(told, claim) for identity, claim in iterate_claims(layout.plan)
+    }
     return {
         "kernel": str(told.get("kernel", "")),
         "tool": attempt.tool_version,
-        "firmware": _each(devices, ("firmware",)),
-        "scheduler": _each(devices, ("scheduler",)),
-        "devices": _each(devices, ("model", "size", "sectors")),
+        "firmware": _text_by_device(devices, ("firmware",)),
+        "scheduler": _text_by_device(devices, ("scheduler",)),
+        "devices": _text_by_device(devices, ("model", "size", "sectors")),
         "cpu": f"{told.get('cpus', '')} x {told.get('cpu_model', '')}",
         "memory": str(told.get("memory", "")),
     }
 
 
-def _each(devices: Mapping[str, Mapping[str, str]], names: Iterable[str]) -> str:
+def _text_by_device(devices: Mapping[str, Mapping[str, str]], names: Iterable[str]) -> str:
     """One word where all devices have it, else each device's by its identity."""
     wanted = tuple(names)
     found = {who: " ".join(filter(None, (d[n] for n in wanted))) for who, d in devices.items()}

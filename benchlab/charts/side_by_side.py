@@ -11,16 +11,16 @@ from typing import Any
 from agents.contracts import Window
 from benchlab.analysis.curves import median_of
 from benchlab.charts import figure, palette
-from benchlab.charts.bands import bands
-from benchlab.charts.devices import PANELS, active
+from benchlab.charts.bands import window_bands
+from benchlab.charts.devices import DEVICE_PANELS, active_devices
 from benchlab.charts.figure import Figure
-from benchlab.charts.panels import Panel, any_above_zero, axis, lines
-from benchlab.charts.stack import order
+from benchlab.charts.panels import Panel, any_above_zero, axis_name, device_lines
+from benchlab.charts.stack import order_devices
 from benchlab.charts.tracks import Track
 from benchlab.runs.strips import Rows
 
 # what stands on top: whether all disks worked
-FIRST = "util"
+FIRST_METRIC = "util"
 ROW_PX, GAP_PX, EDGE_PX = 160, 44, 150
 
 
@@ -32,14 +32,14 @@ class Side:
     """
 
     title: str
-    found: Sequence[Rows]
+    rows: Sequence[Rows]
     facts: Mapping[str, Any]
     windows: Sequence[Window] = ()
     medians: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MedianRow:
     """Medians over the samples of one device, a cell for each run; None: it was not sampled there."""
 
     device: str
@@ -48,23 +48,23 @@ class Row:
     medians: tuple[float | None, ...]
 
 
-def panels_of(sides: Sequence[Side]) -> list[Panel]:
+def shared_panels(sides: Sequence[Side]) -> list[Panel]:
     """Panels in which anything happened on any side; how busy devices were comes first."""
-    names = sorted(PANELS, key=lambda name: name != FIRST)
+    names = sorted(DEVICE_PANELS, key=lambda name: name != FIRST_METRIC)
     return [
-        Panel(name, *PANELS[name], 100.0 if PANELS[name][1] == "%" else 1.0)
+        Panel(name, *DEVICE_PANELS[name], 100.0 if DEVICE_PANELS[name][1] == "%" else 1.0)
         for name in names
-        if any(any_above_zero(side.found, name) for side in sides)
+        if any(any_above_zero(side.rows, name) for side in sides)
     ]
 
 
-def build(sides: Sequence[Side]) -> Figure:
+def build_side_figure(sides: Sequence[Side]) -> Figure:
     title = " beside ".join(side.title.partition(",")[0] for side in sides)
-    panels = panels_of(sides)
+    panels = shared_panels(sides)
     if not panels:
-        return figure.empty(title, "No device did any I/O while these runs were measured.")
+        return figure.empty_figure(title, "No device did any I/O while these runs were measured.")
     columns, inside = len(sides), len(panels) * ROW_PX + (len(panels) - 1) * GAP_PX
-    layout = figure.layout(
+    layout = figure.base_layout(
         f"Devices side by side · {title}",
         "Each run from its own first sample; rows share a scale; zooming one chart zooms all.",
         height=inside + EDGE_PX,
@@ -74,30 +74,32 @@ def build(sides: Sequence[Side]) -> Figure:
     layout["meta"]["columns"] = columns
     layout["legend"]["y"] = -72 / inside
     layout["annotations"], layout["shapes"] = [], []
-    _axes(layout, sides, panels, figure.rows(len(panels), GAP_PX / inside))
+    _side_axes(layout, sides, panels, figure.panel_domains(len(panels), GAP_PX / inside))
     data: list[dict[str, Any]] = []
     looks: dict[str, palette.Style] = {}
     for column, side in enumerate(sides):
-        found, _ = lines(side.found, order(active(side.found), side.facts), panels)
+        found, _ = device_lines(
+            side.rows, order_devices(active_devices(side.rows), side.facts), panels
+        )
         for trace in found:
             fresh = trace["legendgroup"] not in looks
-            look = looks.setdefault(trace["legendgroup"], palette.style(len(looks)))
+            look = looks.setdefault(trace["legendgroup"], palette.device_style(len(looks)))
             trace["showlegend"] = fresh
             trace["line"] |= {"color": look.colour, "dash": look.dash}
             trace["marker"] |= {"symbol": look.marker}
             row = int(trace["xaxis"][1:] or 1) - 1
             for letter in "xy":
-                trace[f"{letter}axis"] = axis(letter, row * columns + column + 1)
+                trace[f"{letter}axis"] = axis_name(letter, row * columns + column + 1)
         data += found
-        for shape in bands(side.windows, len(panels), side.found):
+        for shape in window_bands(side.windows, len(panels), side.rows):
             row = int(shape["xref"][1:] or 1) - 1
             number = row * columns + column + 1
-            places = {"xref": axis("x", number), "yref": f"{axis('y', number)} domain"}
+            places = {"xref": axis_name("x", number), "yref": f"{axis_name('y', number)} domain"}
             layout["shapes"].append(shape | places)
     return {"data": data, "layout": layout}
 
 
-def _axes(
+def _side_axes(
     layout: dict[str, Any],
     sides: Sequence[Side],
     panels: Sequence[Panel],
@@ -110,22 +112,22 @@ def _axes(
         for column, side in enumerate(sides):
             number = row * columns + column + 1
             left, last = column * (width + 0.05), row == len(panels) - 1
-            layout["xaxis" + axis("", number)] = {
+            layout["xaxis" + axis_name("", number)] = {
                 "domain": [left, left + width],
-                "anchor": axis("y", number),
+                "anchor": axis_name("y", number),
                 "zeroline": False,
                 "showticklabels": last,
                 "title": {"text": "Seconds since the first sample" if last else ""},
                 **({"matches": "x"} if number > 1 else {}),
             }
-            layout["yaxis" + axis("", number)] = {
+            layout["yaxis" + axis_name("", number)] = {
                 "domain": list(domains[row]),
-                "anchor": axis("x", number),
-                **figure.ticks(panel.unit),
+                "anchor": axis_name("x", number),
+                **figure.tick_format(panel.unit),
                 "rangemode": "tozero",
                 "zeroline": False,
                 "nticks": 5,
-                **({"matches": axis("y", row * columns + 1)} if column else {}),
+                **({"matches": axis_name("y", row * columns + 1)} if column else {}),
             }
             unit = "" if panel.unit == "1" else f" {panel.unit}"
             layout["annotations"].append(
@@ -143,28 +145,30 @@ def _axes(
             )
 
 
-def rows(sides: Sequence[Side]) -> list[Row]:
+def median_rows(sides: Sequence[Side]) -> list[MedianRow]:
     """The same as numbers."""
-    found: list[Row] = []
+    found: list[MedianRow] = []
     names = dict.fromkeys(
-        placed.name for side in sides for placed in order(active(side.found), side.facts)
+        placed.name
+        for side in sides
+        for placed in order_devices(active_devices(side.rows), side.facts)
     )
-    for panel in panels_of(sides):
+    for panel in shared_panels(sides):
         unit = "1" if panel.unit == "%" else panel.unit
         for name in names:
             medians = tuple(side.medians.get((name, panel.metric)) for side in sides)
             if any(value is not None for value in medians):
                 scaled = tuple(None if v is None else v * panel.scale for v in medians)
                 shown = "%" if panel.unit == "%" else unit
-                found.append(Row(name, panel.title, shown, scaled))
+                found.append(MedianRow(name, panel.title, shown, scaled))
     return found
 
 
-def medians(tracks: Iterable[Track]) -> dict[tuple[str, str], float]:
+def track_medians(tracks: Iterable[Track]) -> dict[tuple[str, str], float]:
     """Of each device and metric that a sample is known of."""
     found = {}
     for track in tracks:
         known = [value for value in map(float, track.values) if not math.isnan(value)]
-        if track.metric in PANELS and known:
+        if track.metric in DEVICE_PANELS and known:
             found[track.device, track.metric] = median_of(known)
     return found

@@ -10,34 +10,34 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from benchlab.charts import devices, request_params, side_by_side, windows
-from benchlab.charts.figure import dumped
-from benchlab.charts.figure_views import title_of
-from benchlab.charts.sampled import each_track_of, rows_of, windows_of
+from benchlab.charts.figure import figure_json
+from benchlab.charts.figure_views import attempt_title
+from benchlab.charts.sampled import iterate_tracks, read_rows, read_windows
 from benchlab.charts.side_by_side import Side
-from benchlab.charts.spans import WHOLE
+from benchlab.charts.spans import WHOLE_SPAN
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import Outcome
 
 # columns that are still readable
-MOST = 4
+MAX_SIDES = 4
 
 
 @require_GET
 def side_page(request: HttpRequest) -> HttpResponse:
     """?run=1&run=2"""
-    attempts = _attempts(request)
-    sides = [_side(one, numbers=True) for one in attempts]
+    attempts = _requested_attempts(request)
+    sides = [_read_side(one, numbers=True) for one in attempts]
     query = "&".join(f"run={one.run_id}" for one in attempts)
     context = {
         "attempts": attempts,
         "sides": sides,
-        "rows": side_by_side.rows(sides),
+        "rows": side_by_side.median_rows(sides),
         "whole": [
             one
             for one, side in zip(attempts, sides, strict=True)
-            if side.found and not any(window.measured for window in side.windows)
+            if side.rows and not any(window.measured for window in side.windows)
         ],
-        "without": [one for one, side in zip(attempts, sides, strict=True) if not side.found],
+        "without": [one for one, side in zip(attempts, sides, strict=True) if not side.rows],
         "figure_url": f"{reverse('run-side-figure')}?{query}",
     }
     return render(request, "charts/side_by_side.html", context)
@@ -45,17 +45,19 @@ def side_page(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def side_figure(request: HttpRequest) -> HttpResponse:
-    made = side_by_side.build([_side(one) for one in _attempts(request)])
-    answer = HttpResponse(dumped(made), content_type="application/json")
+    made = side_by_side.build_side_figure([_read_side(one) for one in _requested_attempts(request)])
+    answer = HttpResponse(figure_json(made), content_type="application/json")
     answer["Cache-Control"] = "no-cache"
     return answer
 
 
-def _attempts(request: HttpRequest) -> list[Attempt]:
+def _requested_attempts(request: HttpRequest) -> list[Attempt]:
     """The last try that succeeded of each run, in the order of the address. Raises BadRequest and Http404."""
-    wanted = list(dict.fromkeys(request_params.ids(request.GET, "run")))
-    if len(wanted) > MOST:
-        raise BadRequest(f"run: {len(wanted)} runs; at most {MOST} have room beside each other")
+    wanted = list(dict.fromkeys(request_params.id_parameters(request.GET, "run")))
+    if len(wanted) > MAX_SIDES:
+        raise BadRequest(
+            f"run: {len(wanted)} runs; at most {MAX_SIDES} have room beside each other"
+        )
     rows = (
         Attempt.objects.visible_to(request.user)
         .filter(run__in=wanted, outcome=Outcome.SUCCEEDED)
@@ -69,9 +71,9 @@ def _attempts(request: HttpRequest) -> list[Attempt]:
     return [by_run[pk] for pk in wanted]
 
 
-def _side(attempt: Attempt, *, numbers: bool = False) -> Side:
+def _read_side(attempt: Attempt, *, numbers: bool = False) -> Side:
     facts = attempt.facts.facts if attempt.facts else {}
-    found = rows_of(attempt, devices.PANELS, WHOLE)
-    marks = windows_of(attempt)
-    measured = windows.measured_of(each_track_of(attempt), marks) if numbers else ()
-    return Side(title_of(attempt), found, facts, marks, side_by_side.medians(measured))
+    found = read_rows(attempt, devices.DEVICE_PANELS, WHOLE_SPAN)
+    marks = read_windows(attempt)
+    measured = windows.measured_tracks(iterate_tracks(attempt), marks) if numbers else ()
+    return Side(attempt_title(attempt), found, facts, marks, side_by_side.track_medians(measured))

@@ -14,9 +14,9 @@ from benchlab.charts.tracks import Track
 from benchlab.runs.strips import Rows, Sampled, rows_of, together
 
 # of a panel; more points than twice this in one line cannot be seen
-PIXELS = 500
+DEFAULT_PIXELS = 500
 # that anybody's screen may ask for
-FEWEST, MOST = 100, 2000
+MIN_PIXELS, MAX_PIXELS = 100, 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,9 @@ class Span:
 
     start: float = -math.inf
     end: float = math.inf
-    pixels: int = PIXELS
+    pixels: int = DEFAULT_PIXELS
 
-    def part(self, times: Floats) -> tuple[slice, int]:
+    def slice_samples(self, times: Floats) -> tuple[slice, int]:
         """(which samples, how many of them to a bucket): whole buckets, which stay the same when somebody pans.
 
         With one sample before and one behind: a line goes on to the edge of its panel.
@@ -38,21 +38,21 @@ class Span:
         return slice(first // every * every, min(len(times), -(-last // every) * every)), every
 
 
-WHOLE = Span()
+WHOLE_SPAN = Span()
 
 
-def of_tracks(tracks: Iterable[Track], span: Span = WHOLE) -> list[Rows]:
+def rows_from_tracks(tracks: Iterable[Track], span: Span = WHOLE_SPAN) -> list[Rows]:
     """As finely as `span` is seen."""
-    return [narrowed(rows_of(group), span) for group in together(map(_sampled, tracks))]
+    return [narrow_rows(rows_of(group), span) for group in together(map(_as_sampled, tracks))]
 
 
-def _sampled(one: Track) -> Sampled:
+def _as_sampled(one: Track) -> Sampled:
     times, values = (np.asarray(told, dtype=np.float64) for told in (one.times, one.values))
     return Sampled("", one.device, one.metric, one.unit, times, values)
 
 
-def narrowed(rows: Rows, span: Span) -> Rows:
+def narrow_rows(rows: Rows, span: Span) -> Rows:
     """Of rows by sample. What is known of the whole stays."""
-    part, every = span.part(rows.buckets.times)
+    part, every = span.slice_samples(rows.buckets.times)
     inside = of_samples(rows.buckets.times[part], rows.buckets.low[:, part])
     return replace(rows, buckets=inside.coarser(every))

@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class StackedDevice:
     """A device in the drawing order; `depth` 0 is the top of a stack."""
 
     # kernel name, as in the series
@@ -23,22 +23,22 @@ class Placed:
         return "\u00a0\u00a0" * (self.depth - 1) + "└ " + self.label if self.depth else self.label
 
 
-def order(names: Collection[str], facts: Mapping[str, Any]) -> list[Placed]:
+def order_devices(names: Collection[str], facts: Mapping[str, Any]) -> list[StackedDevice]:
     """Every one of `names`, tops first, each followed by what it stands on. Unknown ones come last.
 
     `facts` is FactSnapshot.facts: {"devices": [{"name", "parents", "holders", "path", "type", "model"}]}.
     """
     devices = {d["name"]: d for d in facts.get("devices", ())}
-    placed: dict[str, Placed] = {}
+    placed: dict[str, StackedDevice] = {}
     tops = [name for name, d in devices.items() if not d.get("holders")]
     for top in sorted(tops, key=lambda name: (not devices[name].get("parents"), name)):
-        _walk(top, 0, devices, set(names), placed)
+        _place_device(top, 0, devices, set(names), placed)
     for name in sorted(names):
-        placed.setdefault(name, Placed(name, 0, _label(name, devices.get(name, {}))))
+        placed.setdefault(name, StackedDevice(name, 0, _device_label(name, devices.get(name, {}))))
     return list(placed.values())
 
 
-def on(nodes: Collection[str], facts: Mapping[str, Any]) -> set[str]:
+def devices_above(nodes: Collection[str], facts: Mapping[str, Any]) -> set[str]:
     """Kernel names of the devices at these nodes, and of all that stands on them."""
     devices = {d["name"]: d for d in facts.get("devices", ())}
     found: set[str] = set()
@@ -49,30 +49,30 @@ def on(nodes: Collection[str], facts: Mapping[str, Any]) -> set[str]:
     return found
 
 
-def _walk(
+def _place_device(
     name: str,
     depth: int,
     devices: Mapping[str, Mapping[str, Any]],
     wanted: set[str],
-    placed: dict[str, Placed],
+    placed: dict[str, StackedDevice],
 ) -> None:
     """Depth counts only devices that are drawn: an idle one in the middle leaves no gap."""
     if name in placed or name not in devices:
         return
     device = devices[name]
     if name in wanted:
-        placed[name] = Placed(name, depth, _label(name, device))
+        placed[name] = StackedDevice(name, depth, _device_label(name, device))
         depth += 1
-    for parent in _sorted(device.get("parents", ())):
-        _walk(parent, depth, devices, wanted, placed)
+    for parent in _sorted_names(device.get("parents", ())):
+        _place_device(parent, depth, devices, wanted, placed)
 
 
-def _sorted(names: Sequence[str]) -> list[str]:
+def _sorted_names(names: Sequence[str]) -> list[str]:
     """sda … sdz, then sdaa: shorter names first."""
     return sorted(names, key=lambda name: (len(name), name))
 
 
-def _label(name: str, device: Mapping[str, Any]) -> str:
+def _device_label(name: str, device: Mapping[str, Any]) -> str:
     """ "bl17-data (dm-3, lvm)", "sdb (INTEL SSDSC2BB48)", "sdb"."""
     known = str(device.get("path", "")).rpartition("/")[2]
     kind = str(device.get("type", ""))

@@ -16,24 +16,24 @@ from benchlab.analysis.rate_words import shown_unit
 from benchlab.analysis.series import Summary, summary
 from benchlab.charts import caches, naming, percentiles
 from benchlab.charts.chart_options import Choice
-from benchlab.charts.curve_answers import answer_of
-from benchlab.charts.devices import CPU, PANELS
-from benchlab.charts.per_request import mean_across_gaps, weights
-from benchlab.charts.queries import BASES, Group, Sample, labels, unlike
-from benchlab.charts.repeat_spread import of_depths, of_lines, rate_of
-from benchlab.charts.stack import order
+from benchlab.charts.curve_answers import curve_answer
+from benchlab.charts.devices import CPU_STATES, DEVICE_PANELS
+from benchlab.charts.per_request import mean_across_gaps, request_weights
+from benchlab.charts.queries import BASE_METRICS, Group, Sample, are_unlike, line_labels
+from benchlab.charts.repeat_spread import judged_rate, ratios_by_depth, ratios_by_line
+from benchlab.charts.stack import order_devices
 from benchlab.charts.tracks import Track
 from benchlab.web.spreadsheets import lines
 
-TITLES = {
-    **PANELS,
-    **caches.PANELS,
-    **{metric: (words, "s") for metric, words in percentiles.TITLES.items()},
+PANEL_TITLES = {
+    **DEVICE_PANELS,
+    **caches.CACHE_PANELS,
+    **{metric: (words, "s") for metric, words in percentiles.PERCENTILE_TITLES.items()},
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class CurvePoint:
     """One line of the curve table: medians over the repeats at one depth."""
 
     label: str
@@ -46,9 +46,9 @@ class Point:
     little: Little | None
     knee: bool
     # whether those repeats were measured under unlike conditions
-    unlike: bool
+    unlike_conditions: bool
     # Largest over smallest repeat of the rate, where they differ more than noise explains
-    differ: float | None
+    repeat_ratio: float | None
     runs: tuple[int, ...]
 
 
@@ -61,26 +61,28 @@ def latency_columns(groups: Sequence[Group], operation: str = "") -> tuple[str, 
     }
     every = [f"{kind}.{one}" for kind in naming.LATENCY_KINDS for one in naming.STATISTICS]
     names = [name for name in every if name in told]
-    return tuple(n for n in names if any(choice.told(n, one) is not None for one in values))
+    return tuple(n for n in names if any(choice.read_value(n, one) is not None for one in values))
 
 
-def curve_points(groups: Sequence[Group], operation: str = "") -> list[Point]:
+def curve_points(groups: Sequence[Group], operation: str = "") -> list[CurvePoint]:
     """Rows in the order of the chart's legend, depths rising; a latency for each of `latency_columns`."""
     columns = latency_columns(groups, operation)
     return [
         point
-        for group, label in zip(groups, labels(groups), strict=True)
-        for point in _points(group, label, operation, columns)
+        for group, label in zip(groups, line_labels(groups), strict=True)
+        for point in _group_points(group, label, operation, columns)
     ]
 
 
-def _points(group: Group, label: str, operation: str, columns: Sequence[str]) -> list[Point]:
+def _group_points(
+    group: Group, label: str, operation: str, columns: Sequence[str]
+) -> list[CurvePoint]:
     choice = Choice(operation=operation)
-    known = answer_of(group, operation).knee
-    differ = of_depths(group, choice.name(rate_of(group)))
+    known = curve_answer(group, operation).knee
+    differ = ratios_by_depth(group, choice.metric_name(judged_rate(group)))
     depths = sorted({sample.outstanding or 0 for sample in group.samples})
     return [
-        _point(
+        _curve_point(
             label,
             depth or None,
             [sample for sample in group.samples if (sample.outstanding or 0) == depth],
@@ -93,7 +95,7 @@ def _points(group: Group, label: str, operation: str, columns: Sequence[str]) ->
     ]
 
 
-def _point(
+def _curve_point(
     label: str,
     depth: int | None,
     samples: list[Sample],
@@ -101,9 +103,9 @@ def _point(
     columns: Sequence[str],
     knee: bool,
     differ: float | None,
-) -> Point:
-    def of(base: str) -> Spread | None:
-        found = [v for one in samples if (v := choice.told(base, one.values)) is not None]
+) -> CurvePoint:
+    def base_spread(base: str) -> Spread | None:
+        found = [v for one in samples if (v := choice.read_value(base, one.values)) is not None]
         return spread(found) if found else None
 
     both = [
@@ -111,17 +113,17 @@ def _point(
         for one in samples
         if {"iops", "lat.mean"} <= one.values.keys()
     ]
-    return Point(
+    return CurvePoint(
         label=label,
         outstanding=depth,
         repeats=len(samples),
-        iops=of("iops"),
-        bandwidth=of("bandwidth"),
-        latencies=tuple(map(of, columns)),
+        iops=base_spread("iops"),
+        bandwidth=base_spread("bandwidth"),
+        latencies=tuple(map(base_spread, columns)),
         little=little(depth, both) if depth and both and not choice.operation else None,
         knee=knee,
-        unlike=unlike(samples),
-        differ=differ,
+        unlike_conditions=are_unlike(samples),
+        repeat_ratio=differ,
         runs=tuple(sample.run for sample in samples),
     )
 
@@ -135,30 +137,30 @@ class MetricRow:
     unit: str
     cells: tuple[Spread | None, ...]
     # of each cell as of a Point
-    differ: tuple[float | None, ...]
+    repeat_ratios: tuple[float | None, ...]
 
     @property
-    def pairs(self) -> list[tuple[Spread | None, float | None]]:
-        return list(zip(self.cells, self.differ, strict=True))
+    def cells_with_ratios(self) -> list[tuple[Spread | None, float | None]]:
+        return list(zip(self.cells, self.repeat_ratios, strict=True))
 
 
 def metric_rows(groups: Sequence[Group], first: str = "") -> list[MetricRow]:
     """Every metric of lines without a sweep, in the tool's order; those of the choice `first` come first."""
     units = {name: unit for group in groups for name, unit in group.units.items()}
-    chosen = naming.members(first, units)
+    chosen = naming.family_members(first, units)
     return [
         MetricRow(
             name,
-            naming.word(name),
+            naming.metric_word(name),
             shown_unit(name, units[name]),
-            tuple(_of(group.samples, name) for group in groups),
-            tuple(of_lines(groups, name)),
+            tuple(_sample_spread(group.samples, name) for group in groups),
+            tuple(ratios_by_line(groups, name)),
         )
         for name in dict.fromkeys([*chosen, *units])
     ]
 
 
-def _of(samples: Sequence[Sample], name: str) -> Spread | None:
+def _sample_spread(samples: Sequence[Sample], name: str) -> Spread | None:
     found = [sample.values[name] for sample in samples if name in sample.values]
     return spread(found) if found else None
 
@@ -178,20 +180,28 @@ def device_rows(tracks: Iterable[Track], facts: Mapping[str, Any]) -> list[Devic
     by_device: dict[str, dict[str, Track]] = {}
     for track in tracks:
         by_device.setdefault(track.device, {})[track.metric] = track
-    shown = {device for device, found in by_device.items() if not TITLES.keys().isdisjoint(found)}
+    shown = {
+        device for device, found in by_device.items() if not PANEL_TITLES.keys().isdisjoint(found)
+    }
     rows = [
-        _of_requests(_device_row(placed.indented, track, weights(track, beside)), track, beside)
-        for placed in order(shown, facts)
+        _with_request_mean(
+            _device_row(placed.indented, track, request_weights(track, beside)), track, beside
+        )
+        for placed in order_devices(shown, facts)
         for beside in [by_device[placed.name]]
         for metric, track in beside.items()
-        if metric in TITLES
+        if metric in PANEL_TITLES
     ]
     host = by_device.get("", {})
-    cpu = [_device_row("", track, track.lengths) for name, track in host.items() if name in CPU]
+    cpu = [
+        _device_row("", track, track.durations)
+        for name, track in host.items()
+        if name in CPU_STATES
+    ]
     return [row for row in [*rows, *cpu] if row]
 
 
-def _of_requests(
+def _with_request_mean(
     row: DeviceRow | None, track: Track, beside: Mapping[str, Track]
 ) -> DeviceRow | None:
     mean = mean_across_gaps(track, beside)
@@ -201,11 +211,15 @@ def _of_requests(
 
 
 def _device_row(device: str, track: Track, weights: Numbers) -> DeviceRow | None:
-    share = track.metric in CPU or TITLES[track.metric][1] == "%"
-    title = f"CPU {CPU[track.metric]}" if track.metric in CPU else TITLES[track.metric][0]
+    share = track.metric in CPU_STATES or PANEL_TITLES[track.metric][1] == "%"
+    title = (
+        f"CPU {CPU_STATES[track.metric]}"
+        if track.metric in CPU_STATES
+        else PANEL_TITLES[track.metric][0]
+    )
     values = np.asarray(track.values, dtype=float) * (100 if share else 1)
     found = summary(values, weights)
-    if found and track.metric in percentiles.METRICS:
+    if found and track.metric in percentiles.PERCENTILE_METRICS:
         # percentiles are never averaged
         found = replace(found, mean=math.nan)
     return DeviceRow(device, title, "%" if share else track.unit, found) if found else None
@@ -227,14 +241,14 @@ RUN_HEAD = (
     "fingerprint",
 )
 # of the first columns; all else of them is seconds
-UNITS = {"iops": "op/s", "bandwidth": "B/s"}
+RATE_UNITS = {"iops": "op/s", "bandwidth": "B/s"}
 
 
-def campaign_csv(groups: Sequence[Group]) -> Iterator[str]:
+def campaign_csv_lines(groups: Sequence[Group]) -> Iterator[str]:
     """Line by line: one row per run that succeeded, base units in the header."""
-    names = [operation + base for operation in ("", "read.", "write.") for base in BASES]
+    names = [operation + base for operation in ("", "read.", "write.") for base in BASE_METRICS]
     shown = [n for n in names if any(n in s.values for group in groups for s in group.samples)]
-    units = {name: UNITS.get(name.rpartition(".")[2], "s") for name in shown}
+    units = {name: RATE_UNITS.get(name.rpartition(".")[2], "s") for name in shown}
     units |= {name: unit for group in groups for name, unit in group.units.items()}
     shown = list(units)
     head = [*RUN_HEAD, *(f"{name} ({unit})" for name, unit in units.items())]
@@ -245,20 +259,20 @@ def _run_row(group: Group, sample: Sample, names: Sequence[str]) -> list[object]
     place = [group.campaign_name, group.host_name, group.topology_name]
     where = [*place, group.stage_name, group.workload_name]
     which = [group.rest, group.tool, sample.outstanding, sample.repeat, sample.visit, sample.run]
-    which += [sample.ails, sample.fingerprint]
+    which += [sample.degradation, sample.fingerprint]
     return [*where, *which, *(sample.values.get(name) for name in names)]
 
 
-def _plain(numbers: Numbers) -> list[float]:
+def _as_floats(numbers: Numbers) -> list[float]:
     found: list[float] = np.asarray(numbers, dtype=float).tolist()
     return found
 
 
-def series_csv(tracks: Iterable[Track]) -> Iterator[str]:
+def series_csv_lines(tracks: Iterable[Track]) -> Iterator[str]:
     """Line by line, in long form: one row per device, metric and sample; unknown values are empty."""
     rows = (
         (track.device, track.metric, track.unit, at, None if value != value else value)
         for track in tracks
-        for at, value in zip(*map(_plain, (track.times, track.values)), strict=True)
+        for at, value in zip(*map(_as_floats, (track.times, track.values)), strict=True)
     )
     return lines(("device", "metric", "unit", "seconds", "value"), rows)

@@ -16,7 +16,7 @@ class RunPart(Protocol):
     TOOL: str
     TEMPLATE: str
 
-    def of(self, attempt: Attempt, measured: Sequence[Measurement]) -> dict[str, Any]: ...
+    def context(self, attempt: Attempt, measured: Sequence[Measurement]) -> dict[str, Any]: ...
 
 
 class ToolFiles(Protocol):
@@ -27,23 +27,23 @@ class ToolFiles(Protocol):
     OF_WORKLOAD: Mapping[str, str]
 
 
-def of(attempt: Attempt, measured: Sequence[Measurement]) -> dict[str, Any]:
+def tool_context(attempt: Attempt, measured: Sequence[Measurement]) -> dict[str, Any]:
     """With its template; empty for a tool of which no room knows more."""
     for part in (cast(RunPart, module) for module in app_modules.named("run_part")):
         if attempt.run.tool == part.TOOL:
-            return {"template": part.TEMPLATE, **part.of(attempt, measured)}
+            return {"template": part.TEMPLATE, **part.context(attempt, measured)}
     return {}
 
 
-def files_of_campaign(tool: str) -> dict[str, str]:
+def campaign_files(tool: str) -> dict[str, str]:
     """Of the campaign's runs of this tool: the URL's name -> the link's words."""
-    return {url: said for one in _files(tool) for url, said in one.OF_CAMPAIGN.items()}
+    return {url: said for one in _tool_files(tool) for url, said in one.OF_CAMPAIGN.items()}
 
 
-def files_of_workload(tool: str) -> dict[str, str]:
-    return {url: said for one in _files(tool) for url, said in one.OF_WORKLOAD.items()}
+def workload_files(tool: str) -> dict[str, str]:
+    return {url: said for one in _tool_files(tool) for url, said in one.OF_WORKLOAD.items()}
 
 
-def _files(tool: str) -> list[ToolFiles]:
+def _tool_files(tool: str) -> list[ToolFiles]:
     found = (cast(ToolFiles, module) for module in app_modules.named("tool_files"))
     return [one for one in found if tool == one.TOOL]

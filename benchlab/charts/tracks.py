@@ -23,10 +23,10 @@ class Track:
     # s that each value is of; empty: since the one before it
     spans: Numbers = ()
     # Its times are a tool's own, of which nobody knows how they stand to the host's
-    apart: bool = False
+    own_clock: bool = False
 
     @property
-    def lengths(self) -> Numbers:
+    def durations(self) -> Numbers:
         """Of the first one nobody knows what was before it: it is taken for as long as the second."""
         if len(self.spans) or not len(self.times):
             return self.spans
@@ -34,6 +34,6 @@ class Track:
         second = times[1] - times[0] if len(times) > 1 else times[0]
         return np.diff(times, prepend=times[0] - (min(times[0], second) or second))
 
-    def beside(self, other: Track) -> bool:
+    def shares_times(self, other: Track) -> bool:
         """True when both were sampled at the same times."""
         return self.times is other.times or np.array_equal(self.times, other.times)

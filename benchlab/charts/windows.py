@@ -18,9 +18,9 @@ from benchlab.analysis.buckets import Numbers
 from benchlab.charts.tracks import Track
 
 # s: two clocks of one host, read by different programs
-NEAR = 0.02
-WHOLE = "the whole run"
-TOGETHER = "all that was measured"
+CLOCK_TOLERANCE_S = 0.02
+WHOLE_RUN = "the whole run"
+ALL_MEASURED = "all that was measured"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,68 +34,72 @@ class Part:
     end: float = 0.0
 
     @property
-    def whole(self) -> bool:
+    def is_whole_run(self) -> bool:
         """Nobody told when it was measured: file layout, ramp and all are in it."""
-        return self.name == WHOLE
+        return self.name == WHOLE_RUN
 
 
-def told(rows: Iterable[Mapping[str, Any]]) -> list[Window]:
+def parse_windows(rows: Iterable[Mapping[str, Any]]) -> list[Window]:
     """As they are stored with an attempt."""
     return [Window(row["name"], row["start"], row["end"], row["measured"]) for row in rows]
 
 
-def part(tracks: Sequence[Track], windows: Sequence[Window], number: int = 0) -> Part:
+def select_part(tracks: Sequence[Track], windows: Sequence[Window], number: int = 0) -> Part:
     """All that was measured, or one of its windows; of a run without any, all there is. Raises IndexError."""
     measured = [one for one in windows if one.measured]
     if not measured:
-        return Part(0, WHOLE, tuple(tracks))
+        return Part(0, WHOLE_RUN, tuple(tracks))
     chosen = measured if number == 0 else [measured[number - 1]]
-    name = chosen[0].name if len(chosen) == 1 else TOGETHER
-    return Part(number, name, tuple(_cuts(tracks, chosen)), chosen[0].start, chosen[-1].end)
+    name = chosen[0].name if len(chosen) == 1 else ALL_MEASURED
+    return Part(number, name, tuple(_cut_tracks(tracks, chosen)), chosen[0].start, chosen[-1].end)
 
 
-def measured_of(tracks: Iterable[Track], windows: Sequence[Window]) -> Iterator[Track]:
+def measured_tracks(tracks: Iterable[Track], windows: Sequence[Window]) -> Iterator[Track]:
     """As `part` of all that was measured, one track after the other."""
     measured = [one for one in windows if one.measured]
-    yield from _cuts(tracks, measured) if measured else tracks
+    yield from _cut_tracks(tracks, measured) if measured else tracks
 
 
-def parts(tracks: Sequence[Track], windows: Sequence[Window]) -> list[Part]:
+def measured_parts(tracks: Sequence[Track], windows: Sequence[Window]) -> list[Part]:
     """One of each measured window; of a run without any, the whole."""
     count = sum(one.measured for one in windows)
-    return [part(tracks, windows, number) for number in range(1, count + 1)] or [part(tracks, [])]
+    return [select_part(tracks, windows, number) for number in range(1, count + 1)] or [
+        select_part(tracks, [])
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class _Clock:
     """Samples of a track that are inside, with their times and lengths: a sampler's tracks share theirs."""
 
-    of: Track
+    track: Track
     inside: npt.NDArray[np.bool_]
     times: Numbers
     spans: Numbers
 
-    def is_of(self, track: Track) -> bool:
-        return self.of.beside(track) and not len(self.of.spans) and not len(track.spans)
+    def covers(self, track: Track) -> bool:
+        return self.track.shares_times(track) and not len(self.track.spans) and not len(track.spans)
 
 
-def _cuts(tracks: Iterable[Track], windows: Sequence[Window]) -> Iterator[Track]:
+def _cut_tracks(tracks: Iterable[Track], windows: Sequence[Window]) -> Iterator[Track]:
     """The part of each that is inside; tracks of which nothing is, or nobody knows what, are left out."""
     clock: _Clock | None = None
     for track in tracks:
-        if track.apart:
+        if track.own_clock:
             continue
-        if clock is None or not clock.is_of(track):
-            clock = _clock(track, windows)
+        if clock is None or not clock.covers(track):
+            clock = _build_clock(track, windows)
         if len(clock.times):
             values = np.asarray(track.values, dtype=float)[clock.inside]
             yield replace(track, times=clock.times, values=values, spans=clock.spans)
 
 
-def _clock(track: Track, windows: Sequence[Window]) -> _Clock:
+def _build_clock(track: Track, windows: Sequence[Window]) -> _Clock:
     ends = np.asarray(track.times, dtype=float)
-    lengths = np.asarray(track.lengths)
+    lengths = np.asarray(track.durations)
     inside = np.zeros(ends.shape, dtype=bool)
     for one in windows:
-        inside |= (ends - lengths >= one.start - NEAR) & (ends <= one.end + NEAR)
+        inside |= (ends - lengths >= one.start - CLOCK_TOLERANCE_S) & (
+            ends <= one.end + CLOCK_TOLERANCE_S
+        )
     return _Clock(track, inside, ends[inside], lengths[inside])

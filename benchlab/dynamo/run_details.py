@@ -85,7 +85,7 @@ def latencies(title: str, found: list[tuple[float, float, float]]) -> Figure:
     """The histogram: a bar for each bin, named by its bounds, as wide bins would be blocks on any scale."""
     total = sum(hits for _, _, hits in found)
     if not total:
-        return figure.empty(title, "This dynamo counted no latencies.")
+        return figure.empty_figure(title, "This dynamo counted no latencies.")
     used = [at for at, row in enumerate(found) if row[2]]
     shown = found[max(0, used[0] - 1) : used[-1] + 2]
     names = [_bounds(low, high) for low, high, _ in shown]
@@ -99,7 +99,7 @@ def latencies(title: str, found: list[tuple[float, float, float]]) -> Figure:
         "name": "I/Os",
         "hovertemplate": "%{x}: %{customdata:,.0f} I/Os, %{y:.2%}<extra></extra>",
     }
-    layout = figure.layout(
+    layout = figure.base_layout(
         f"Latency of all I/Os · {title}",
         "Reads and writes together, in dynamo's own bins: from (inclusive) to (exclusive).",
         height=360,

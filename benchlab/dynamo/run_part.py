@@ -14,7 +14,7 @@ TOOL = "dynamo"
 TEMPLATE = "dynamo/_run.html"
 
 
-def of(attempt: Attempt, measured: Sequence[Measurement]) -> dict[str, Any]:
+def context(attempt: Attempt, measured: Sequence[Measurement]) -> dict[str, Any]:
     return {
         "parts": run_details.parts(measured),
         "bins": run_details.bins(measured),

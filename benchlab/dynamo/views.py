@@ -19,7 +19,7 @@ from agents.dynamo import icf
 from benchlab.audit import view_notes
 from benchlab.audit.subjects import words
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.charts.figure_views import figure_response, title_of
+from benchlab.charts.figure_views import attempt_title, figure_response
 from benchlab.dynamo import (
     icf_workloads,
     identity,
@@ -271,7 +271,9 @@ def attempt_latency(request: HttpRequest, pk: int) -> HttpResponse:
     """The histogram of dynamo's 21 bins, as a figure."""
     attempt = _attempt(request, pk)
     return figure_response(
-        run_details.latencies(title_of(attempt), run_details.bins(list(attempt.measurements.all())))
+        run_details.latencies(
+            attempt_title(attempt), run_details.bins(list(attempt.measurements.all()))
+        )
     )
 
 

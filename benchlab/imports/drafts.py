@@ -148,7 +148,7 @@ def _keep_pages(row: DraftFile, text: str) -> None:
     """Store the pages that a person will look at, so that no request needs to take the file apart."""
     # as nearly all are: no line need be looked at
     plain = text.isascii() and "\0" not in text
-    pages = enumerate(numbered_lines.pages(text))
+    pages = enumerate(numbered_lines.split_pages(text))
     rows = (
         (row.pk, number, json.dumps(lines if plain else _plain(lines))) for number, lines in pages
     )
@@ -159,11 +159,11 @@ def _plain(lines: Iterable[numbered_lines.Row]) -> list[numbered_lines.Row]:
     return [(reading_json.plain(line), more) for line, more in lines]
 
 
-def page_of(row: DraftFile, line: int) -> numbered_lines.Lines | None:
+def page_of(row: DraftFile, line: int) -> numbered_lines.LinePage | None:
     """Its lines around that one; None where it was not read, or holds no text."""
     number = numbered_lines.page_number(line, row.lines)
     page = row.pages.filter(number=number).first()
-    return numbered_lines.page(page.rows, number, row.lines, line) if page else None
+    return numbered_lines.build_page(page.rows, number, row.lines, line) if page else None
 
 
 @transaction.atomic

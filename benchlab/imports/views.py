@@ -210,7 +210,7 @@ def import_file(request: HttpRequest, pk: int, file_pk: int) -> HttpResponse:
         "rows": [
             Row(n, one, draft_results.label(one.found.kind), None) for n, one in enumerate(found, 1)
         ],
-        "lines": drafts.page_of(file, numbered_lines.asked(request.GET.get("line"))),
+        "lines": drafts.page_of(file, numbered_lines.parse_line_number(request.GET.get("line"))),
     }
     return render(request, "imports/file.html", context)
 

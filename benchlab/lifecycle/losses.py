@@ -105,4 +105,4 @@ def _shows(share: Share, row: Campaign) -> bool:
 
 
 def _campaigns(query: str) -> tuple[int, ...]:
-    return tuple(request_params.lines(QueryDict(query)).campaigns)
+    return tuple(request_params.line_filter(QueryDict(query)).campaigns)

@@ -135,6 +135,6 @@ def _gone(rows: QuerySet[Any], most: int) -> bool:
 
 def _drop_if_empty(view: SavedView, campaign: int) -> None:
     """A saved comparison of which nothing is left; one that has other campaigns lost a line."""
-    wanted = set(request_params.lines(QueryDict(view.query)).campaigns)
+    wanted = set(request_params.line_filter(QueryDict(view.query)).campaigns)
     if campaign in wanted and not Campaign.even_deleted.filter(pk__in=wanted).exists():
         view.delete()

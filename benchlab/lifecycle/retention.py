@@ -77,7 +77,7 @@ def _wanted(team: Team) -> set[int]:
         elif share.kind in (Share.Kind.CAMPAIGN, Share.Kind.REPORT):
             found.add(share.object_id or 0)
         else:
-            found |= set(request_params.lines(QueryDict(share.query)).campaigns)
+            found |= set(request_params.line_filter(QueryDict(share.query)).campaigns)
     return found
 
 

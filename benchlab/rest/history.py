@@ -15,8 +15,8 @@ from rest_framework.response import Response
 
 from benchlab.campaigns.models import Run
 from benchlab.charts import naming
-from benchlab.charts.history import History, history_of
-from benchlab.charts.set_ups import PARTS
+from benchlab.charts.history import History, read_history
+from benchlab.charts.set_ups import FINGERPRINT_PARTS
 from benchlab.web.api import Figure, OneAnswer, Problem
 
 Told = dict[str, Any]
@@ -34,7 +34,9 @@ class PastSerializer(serializers.Serializer[Any]):
         source="build", help_text="Runs of one layout share the effects of its build"
     )
     value = Figure()
-    part = serializers.CharField(help_text="The part that was left out, as this run had it")
+    part = serializers.CharField(
+        source="ignored_value", help_text="The part that was left out, as this run had it"
+    )
 
 
 class ChangeSerializer(serializers.Serializer[Any]):
@@ -58,11 +60,13 @@ class UnusualSerializer(serializers.Serializer[Any]):
 class HistorySerializer(serializers.Serializer[Any]):
     metric = serializers.CharField()
     unit = serializers.CharField()
-    without = serializers.CharField(source="let_go")
+    without = serializers.CharField(source="ignored_part")
     runs = PastSerializer(many=True)
-    changes = ChangeSerializer(source="steps", many=True)
+    changes = ChangeSerializer(source="history_changes", many=True)
     unusual = UnusualSerializer(many=True)
-    left_out = serializers.IntegerField(help_text="Runs without a value above 0")
+    left_out = serializers.IntegerField(
+        source="runs_without_value", help_text="Runs without a value above 0"
+    )
 
 
 def _text(name: str, about: str, **more: Any) -> OpenApiParameter:
@@ -80,7 +84,9 @@ class Histories(OneAnswer[Run]):
         parameters=[
             OpenApiParameter("run", OpenApiTypes.INT, required=True, description="Whose set-up"),
             _text("metric", "Default: what pages show first of its tool"),
-            _text("without", "The part of the fingerprint to leave out", enum=list(PARTS)),
+            _text(
+                "without", "The part of the fingerprint to leave out", enum=list(FINGERPRINT_PARTS)
+            ),
         ],
         responses={200: HistorySerializer, 404: Problem},
     )
@@ -89,7 +95,7 @@ class Histories(OneAnswer[Run]):
         asked = _asked(request)
         rows = Run.objects.visible_to(request.user)
         run = get_object_or_404(rows.select_related("campaign"), pk=int(asked["run"]))
-        found: History = history_of(
+        found: History = read_history(
             request.user, run, asked.get("metric", ""), asked.get("without", "")
         )
         return Response(self.get_serializer(found).data)
@@ -108,10 +114,10 @@ def _asked(request: Request) -> dict[str, str]:
     run, metric, without = (sent.get(name, "") for name in ASKED)
     if not (run.isascii() and run.isdigit() and len(run) <= LONGEST_ID):
         wrong["run"] = "The id of the run whose history it is."
-    if metric and (not naming.is_wanted(metric) or "*" in metric):
+    if metric and (not naming.is_metric_name(metric) or "*" in metric):
         wrong["metric"] = f"{metric[:100]!r} is not the name of a metric."
-    if without and without not in PARTS:
-        wrong["without"] = f"{without[:100]!r} is none of {', '.join(PARTS)}."
+    if without and without not in FINGERPRINT_PARTS:
+        wrong["without"] = f"{without[:100]!r} is none of {', '.join(FINGERPRINT_PARTS)}."
     if wrong:
         raise ValidationError({name[:200]: [said] for name, said in wrong.items()})
     return sent

@@ -20,24 +20,24 @@ from rest_framework.response import Response
 from benchlab.results import arrow, columns, documented, language, reading, series, sql
 from benchlab.results.answers import (
     FORMATS,
-    ByFormat,
     Csv,
-    Form,
+    FormatNegotiation,
     Json,
-    NoSuchFormat,
     Parquet,
-    answer,
-    head,
+    TableRenderer,
+    UnknownFormat,
+    csv_header,
+    table_response,
 )
 from benchlab.results.arrow import Field
-from benchlab.results.language import Asked, Refused
+from benchlab.results.language import QueryError, TableQuery
 from benchlab.runs.models import Measurement, Series
 
 
 class Table(viewsets.GenericViewSet[Any]):
     """One table in one answer. Filters, columns, order: benchlab/results/language.py."""
 
-    shape: ClassVar[columns.Shape]
+    shape: ClassVar[columns.TableShape]
     # in the permission table
     noun: ClassVar[str]
     # benchlab/web/throttling.py
@@ -45,63 +45,65 @@ class Table(viewsets.GenericViewSet[Any]):
     # benchlab/web/schema.py
     answers_whole = True
     renderer_classes = FORMATS
-    content_negotiation_class = ByFormat
+    content_negotiation_class = FormatNegotiation
     filter_backends = ()
     pagination_class = None
     ordering_fields: ClassVar[list[str]] = []
 
     def handle_exception(self, exc: Exception) -> Response:
-        if isinstance(exc, Refused):
+        if isinstance(exc, QueryError):
             exc = ValidationError({name: [said] for name, said in exc.errors.items()})
         return super().handle_exception(exc)
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
         try:
             return super().perform_content_negotiation(request, force)
-        except NoSuchFormat:
+        except UnknownFormat:
             # DRF's own fallback, for the refusal itself
             if not force:
                 raise
             return Json(), Json.media_type
 
     def _list(self, request: Request) -> HttpResponseBase:
-        asked = language.understand(self.shape, dict(request.query_params.lists()))
-        seen = reading.asked_for(asked, request.user)
-        asked = reading.resolved(asked, seen)
-        form = cast(Form, request.accepted_renderer)
+        asked = language.parse_query(self.shape, dict(request.query_params.lists()))
+        seen = reading.queried_campaigns(asked, request.user)
+        asked = reading.resolve_query(asked, seen)
+        form = cast(TableRenderer, request.accepted_renderer)
         made = self.made(asked, seen, form)
         if request.method == "HEAD":
             # How long it is, nobody knows before it is made; a length of none would be believed (DuckDB, polars).
             return StreamingHttpResponse((), content_type=form.media_type)
-        return answer(
+        return table_response(
             request._request, made, str(form.media_type), f"{self.shape.name}.{form.ending}"
         )
 
-    def made(self, asked: Asked, seen: Composable, form: Form) -> Callable[[], Iterator[bytes]]:
+    def made(
+        self, asked: TableQuery, seen: Composable, form: TableRenderer
+    ) -> Callable[[], Iterator[bytes]]:
         """Function that makes the answer, anew with each call."""
         spreadsheet = form.format == "csv"
         fields = [Field(c.name, c.kind) for c in asked.columns]
-        if asked.wide and sql.names_figures(asked):
-            statement = sql.chosen(asked, seen, spreadsheet=spreadsheet)
+        if asked.wide and sql.has_figure_columns(asked):
+            statement = sql.figures_table(asked, seen, spreadsheet=spreadsheet)
         elif asked.wide:
-            found = reading.metrics(asked, seen)
-            statement = sql.wide(asked, found, seen, spreadsheet=spreadsheet)
-            names = sql.wide_names(asked, found)
+            found = reading.wide_metrics(asked, seen)
+            statement = sql.wide_table(asked, found, seen, spreadsheet=spreadsheet)
+            names = sql.wide_column_names(asked, found)
             fields += [
                 Field(name, columns.NUMBER, unit)
                 for name, (_, unit) in zip(names, found, strict=True)
             ]
         else:
-            statement = sql.table(asked, seen, spreadsheet=spreadsheet)
+            statement = sql.long_table(asked, seen, spreadsheet=spreadsheet)
         if isinstance(form, Csv):
-            first = head([field.name for field in fields])
-            return lambda: chain([first], reading.lines(statement))
+            first = csv_header([field.name for field in fields])
+            return lambda: chain([first], reading.csv_lines(statement))
 
         def tables() -> Iterator[pa.Table]:
-            return arrow.tables(fields, reading.lines(statement))
+            return arrow.csv_tables(fields, reading.csv_lines(statement))
 
         if isinstance(form, Json):
-            return lambda: arrow.columnar(fields, arrow.table_texts(fields, tables()))
+            return lambda: arrow.columnar_json(fields, arrow.json_columns(fields, tables()))
         write = arrow.parquet if isinstance(form, Parquet) else arrow.arrow_stream
         return lambda: write(fields, tables())
 
@@ -113,7 +115,7 @@ class Results(Table):
     noun = "result"
     queryset = Measurement.objects.all()
 
-    @extend_schema(**documented.table(columns.RESULTS))
+    @extend_schema(**documented.table_schema(columns.RESULTS))
     def list(self, request: Request) -> HttpResponseBase:
         """Filter by any column, option (param.iodepth=4) or metric (metric.iops__gte=1000); choose columns by fields,
         with wide=true also figures (fields=host,metric.iops).
@@ -131,26 +133,35 @@ class SeriesTable(Table):
     noun = "seriesvalue"
     queryset = Series.objects.all()
 
-    @extend_schema(**documented.table(columns.SERIES))
+    @extend_schema(**documented.table_schema(columns.SERIES))
     def list(self, request: Request) -> HttpResponseBase:
         """List the samples of each device, value by value; filters and formats as /api/results/ has them."""
         return self._list(request)
 
-    def made(self, asked: Asked, seen: Composable, form: Form) -> Callable[[], Iterator[bytes]]:
+    def made(
+        self, asked: TableQuery, seen: Composable, form: TableRenderer
+    ) -> Callable[[], Iterator[bytes]]:
         if not _as_arrays(asked):
             return super().made(asked, seen, form)
         fields = [Field(c.name, c.kind) for c in asked.columns]
         if isinstance(form, Csv):
-            lines, first = sql.series_csv(asked, seen), head([field.name for field in fields])
-            return lambda: chain([first], (text for (text,) in reading.series(lines) if text))
+            lines, first = (
+                sql.series_csv_statement(asked, seen),
+                csv_header([field.name for field in fields]),
+            )
+            return lambda: chain(
+                [first], (text for (text,) in reading.stream_series(lines) if text)
+            )
         statement = sql.series_arrays(asked, seen)
         if isinstance(form, Json):
-            return lambda: arrow.columnar(fields, series.texts(fields, reading.series(statement)))
+            return lambda: arrow.columnar_json(
+                fields, series.series_json(fields, reading.stream_series(statement))
+            )
         write = arrow.parquet if isinstance(form, Parquet) else arrow.arrow_stream
-        return lambda: write(fields, series.tables(fields, reading.series(statement)))
+        return lambda: write(fields, series.series_tables(fields, reading.stream_series(statement)))
 
 
-def _as_arrays(asked: Asked) -> bool:
+def _as_arrays(asked: TableQuery) -> bool:
     """True when whole series are wanted: then no value of theirs is made text on the way."""
     about_values = {c.column.name for c in asked.conditions} & {"time", "value"}
     return not (about_values or asked.order or asked.limit)

@@ -66,7 +66,7 @@ class ArtifactFilter(Strict):
 class MeasurementFilter(Strict):
     campaign = Whole(field_name="attempt__run__campaign")
     run = Whole(field_name="attempt__run")
-    name = Spoken(lambda: columns.FIGURES)
+    name = Spoken(lambda: columns.KNOWN_METRICS)
     stage = Moment(field_name="attempt__run__stage")
     unit = OneOf(choices=[(unit.value, unit.value) for unit in Unit])
 
@@ -211,7 +211,7 @@ class Artifacts(ReadOnly[Artifact]):
         if row.is_small:
             answer = HttpResponse(row.read(), content_type=kind)
         else:
-            answer = answers.answer(request._request, row.pieces, kind, name)
+            answer = answers.table_response(request._request, row.pieces, kind, name)
         answer["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
         answer["X-Content-SHA256"] = row.sha256
         return answer

@@ -262,12 +262,12 @@ class Verdicts(OneAnswer[Any]):
         """
         query = _known(request)
         try:
-            wanted = request_params.lines(query)
+            wanted = request_params.line_filter(query)
             baseline = baselines.wanted(query)
             if not wanted.campaigns:
                 raise ValidationError({"campaign": ["Name at least one."]})
             lines = lines_of(request.user, wanted)
-            metric = request_params.metric(query)
+            metric = request_params.requested_metric(query)
             found = answers_of(lines, metric, baseline)
         except BadRequest as error:
             raise _wrong(error) from None
@@ -351,9 +351,9 @@ def _curve(one: by_itself.Line) -> Told:
             "station": full.full,
             "device": full.device,
             "outstanding": full.depth,
-            "says": full_stations.words(full, known.cap),
+            "says": full_stations.full_station_text(full, known.cap),
         },
-        "says": curve_answers.words_of(group),
+        "says": curve_answers.curve_answer_text(group),
     }
 
 

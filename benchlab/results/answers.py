@@ -19,43 +19,43 @@ from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
-from benchlab.results.language import Refused
-from benchlab.results.reading import gathered
-from benchlab.results.streaming import Busy, Pump
+from benchlab.results.language import QueryError
+from benchlab.results.reading import gather_parts
+from benchlab.results.streaming import Busy, ThreadedStream
 from benchlab.team import current_roles
 from benchlab.web.spreadsheets import cell
 
 # bytes
-PART = 256 << 10
+PART_BYTES = 256 << 10
 Make = Callable[[], Iterator[bytes]]
 
 
-class Form(BaseRenderer):
+class TableRenderer(BaseRenderer):
     """Only named: the view writes the bytes itself."""
 
     ending = ""
 
 
-class Csv(Form):
+class Csv(TableRenderer):
     media_type, format, ending = "text/csv", "csv", "csv"
 
 
-class Parquet(Form):
+class Parquet(TableRenderer):
     media_type, format, ending = "application/vnd.apache.parquet", "parquet", "parquet"
 
 
-class Arrow(Form):
+class Arrow(TableRenderer):
     media_type, format, ending = "application/vnd.apache.arrow.stream", "arrow", "arrows"
 
 
-class Json(Form):
+class Json(TableRenderer):
     media_type, format, ending = "application/json", "json", "json"
 
 
 FORMATS = (Csv, Parquet, Arrow, Json)
 
 
-class ByFormat(DefaultContentNegotiation):
+class FormatNegotiation(DefaultContentNegotiation):
     """`format` decides, whatever Accept says; without it Accept does, and CSV is what */* gets."""
 
     def select_renderer(self, request: Request, renderers, format_suffix=None):  # type: ignore[no-untyped-def]
@@ -66,24 +66,24 @@ class ByFormat(DefaultContentNegotiation):
             if renderer.format == asked:
                 return renderer, renderer.media_type
         known = ", ".join(renderer.format for renderer in renderers)
-        raise NoSuchFormat({"format": f"No such format as {asked[:20]!r}; there are {known}."})
+        raise UnknownFormat({"format": f"No such format as {asked[:20]!r}; there are {known}."})
 
 
-class NoSuchFormat(Refused):
+class UnknownFormat(QueryError):
     """Told by the view, once it knows who asks."""
 
 
-def head(names: Sequence[str]) -> bytes:
+def csv_header(names: Sequence[str]) -> bytes:
     """CSV's first line; a metric of a malicious tool may be called as a formula."""
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerow([cell(name) for name in names])
     return buffer.getvalue().encode()
 
 
-def answer(request: HttpRequest, make: Make, kind: str, name: str) -> HttpResponseBase:
+def table_response(request: HttpRequest, make: Make, kind: str, name: str) -> HttpResponseBase:
     """Answer of what `make()` yields. A short one comes whole, with an ETag; a long one in parts, as they are made."""
     try:
-        said = _answered(request, make, kind)
+        said = _body_response(request, make, kind)
     except Busy:
         raise Throttled(
             wait=5, detail="Too many exports are under way; ask again in a moment."
@@ -96,25 +96,25 @@ def answer(request: HttpRequest, make: Make, kind: str, name: str) -> HttpRespon
     return said
 
 
-def _answered(request: HttpRequest, make: Make, kind: str) -> HttpResponseBase:
+def _body_response(request: HttpRequest, make: Make, kind: str) -> HttpResponseBase:
     if isinstance(request, ASGIRequest):
         team = min(current_roles.of(request.user).viewer, default=None)
-        pump = Pump(lambda: _parts(make()), request.user.pk, team)
-        if pump.whole is None:
+        pump = ThreadedStream(lambda: _response_parts(make()), request.user.pk, team)
+        if pump.single_part is None:
             return StreamingHttpResponse(pump, content_type=kind)
-        return _whole(request, pump.whole, kind)
-    parts = _parts(make())
+        return _short_response(request, pump.single_part, kind)
+    parts = _response_parts(make())
     first, second = next(parts, b""), next(parts, None)
     if second is None:
-        return _whole(request, first, kind)
+        return _short_response(request, first, kind)
     return StreamingHttpResponse(chain((first, second), parts), content_type=kind)
 
 
-def _whole(request: HttpRequest, content: bytes, kind: str) -> HttpResponseBase:
+def _short_response(request: HttpRequest, content: bytes, kind: str) -> HttpResponseBase:
     etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
     said = HttpResponse(content, content_type=kind, headers={"ETag": etag})
     return get_conditional_response(request, etag, response=said) or said
 
 
-def _parts(made: Iterator[bytes]) -> Iterator[bytes]:
-    return gathered(made, PART)
+def _response_parts(made: Iterator[bytes]) -> Iterator[bytes]:
+    return gather_parts(made, PART_BYTES)

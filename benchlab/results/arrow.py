@@ -16,15 +16,15 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from benchlab.results.columns import Kind
-from benchlab.results.reading import gathered
+from benchlab.results.reading import gather_parts
 
 # bytes of CSV
-BATCH = 4 << 20
+BATCH_BYTES = 4 << 20
 # rows
-ROW_GROUP = 50_000
+ROW_GROUP_ROWS = 50_000
 # bytes of one column of JSON; more lie on the disk
-IN_MEMORY = 1 << 20
-TYPES = {
+MAX_MEMORY_BYTES = 1 << 20
+ARROW_TYPES = {
     Kind.WHOLE: pa.int64(),
     Kind.NUMBER: pa.float64(),
     Kind.TIME: pa.timestamp("us", tz="UTC"),
@@ -57,7 +57,7 @@ class Sink:
     def close(self) -> None:
         self.closed = True
 
-    def taken(self) -> bytes:
+    def drain(self) -> bytes:
         held, self.held = self.held, []
         return b"".join(held)
 
@@ -65,18 +65,20 @@ class Sink:
 def schema(fields: Sequence[Field]) -> pa.Schema:
     return pa.schema(
         pa.field(
-            f.name, TYPES.get(f.kind, pa.string()), metadata={"unit": f.unit} if f.unit else None
+            f.name,
+            ARROW_TYPES.get(f.kind, pa.string()),
+            metadata={"unit": f.unit} if f.unit else None,
         )
         for f in fields
     )
 
 
-def tables(fields: Sequence[Field], lines: Iterator[bytes]) -> Iterator[pa.Table]:
+def csv_tables(fields: Sequence[Field], lines: Iterator[bytes]) -> Iterator[pa.Table]:
     """Parsed CSV: nothing is NULL, "" an empty text."""
     wanted = schema(fields)
     # two columns may be called the same
     places = [str(n) for n in range(len(fields))]
-    read = pa.csv.ReadOptions(column_names=places, use_threads=False, block_size=2 * BATCH)
+    read = pa.csv.ReadOptions(column_names=places, use_threads=False, block_size=2 * BATCH_BYTES)
     parse = pa.csv.ParseOptions(newlines_in_values=True)
     convert = pa.csv.ConvertOptions(
         column_types=dict(zip(places, wanted.types, strict=True)),
@@ -84,7 +86,7 @@ def tables(fields: Sequence[Field], lines: Iterator[bytes]) -> Iterator[pa.Table
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
     )
-    for part in gathered(lines, BATCH):
+    for part in gather_parts(lines, BATCH_BYTES):
         found = pa.csv.read_csv(pa.BufferReader(part), read, parse, convert)
         yield pa.Table.from_arrays(found.columns, schema=wanted)
 
@@ -95,24 +97,24 @@ def arrow_stream(fields: Sequence[Field], found: Iterable[pa.Table]) -> Iterator
     with pa.ipc.new_stream(pa.PythonFile(sink, mode="w"), schema(fields)) as writer:
         for table in found:
             writer.write_table(table)
-            yield sink.taken()
-    yield sink.taken()
+            yield sink.drain()
+    yield sink.drain()
 
 
 def parquet(fields: Sequence[Field], found: Iterable[pa.Table]) -> Iterator[bytes]:
     sink = Sink()
     with pa.parquet.ParquetWriter(sink, schema(fields)) as writer:
-        for group in _groups(found):
+        for group in _row_groups(found):
             writer.write_table(group, row_group_size=len(group))
-            yield sink.taken()
-    yield sink.taken()
+            yield sink.drain()
+    yield sink.drain()
 
 
-def _groups(found: Iterable[pa.Table]) -> Iterator[pa.Table]:
+def _row_groups(found: Iterable[pa.Table]) -> Iterator[pa.Table]:
     held: list[pa.Table] = []
     for table in found:
         held.append(table)
-        if sum(map(len, held)) >= ROW_GROUP:
+        if sum(map(len, held)) >= ROW_GROUP_ROWS:
             yield pa.concat_tables(held)
             held = []
     if held:
@@ -123,7 +125,7 @@ def _groups(found: Iterable[pa.Table]) -> Iterator[pa.Table]:
 Texts = list[bytes]
 
 
-def table_texts(fields: Sequence[Field], found: Iterable[pa.Table]) -> Iterator[tuple[int, Texts]]:
+def json_columns(fields: Sequence[Field], found: Iterable[pa.Table]) -> Iterator[tuple[int, Texts]]:
     """(rows, JSON of each column) of each table."""
     for table in found:
         if len(table):
@@ -139,40 +141,40 @@ def _json(column: pa.ChunkedArray) -> bytes:
         places = found.indices.fill_null(len(known) - 1).to_pylist()
         return b",".join(map(known.__getitem__, places))
     if pa.types.is_floating(column.type):
-        return numbers(column.to_numpy())
+        return json_numbers(column.to_numpy())
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.string()) if column.null_count else column
         return orjson.dumps(column.to_pylist(), option=orjson.OPT_UTC_Z)[1:-1]
     return orjson.dumps(column.to_pylist())[1:-1]
 
 
-def numbers(values: np.ndarray[Any, np.dtype[np.float64]]) -> bytes:
+def json_numbers(values: np.ndarray[Any, np.dtype[np.float64]]) -> bytes:
     """Numbers as JSON, without brackets; what is not known is null."""
     return orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY)[1:-1]
 
 
-def columnar(fields: Sequence[Field], found: Iterable[tuple[int, Texts]]) -> Iterator[bytes]:
+def columnar_json(fields: Sequence[Field], found: Iterable[tuple[int, Texts]]) -> Iterator[bytes]:
     """{"rows": 2, "columns": [{"name", "kind", "unit"}], "data": {"run": [1, 2], …}}.
 
     The columns follow each other, so each is kept aside until all rows were seen: on the disk, if it is long.
     """
     rows = 0
     with ExitStack() as stack:
-        kept = [stack.enter_context(Kept()) for _ in fields]
+        kept = [stack.enter_context(SpooledColumn()) for _ in fields]
         for number, texts in found:
             for one, text in zip(kept, texts, strict=True):
-                one.add(text)
+                one.append(text)
             rows += number
         told = [{"name": f.name, "kind": f.kind.value, "unit": f.unit or None} for f in fields]
         yield b'{"rows":%d,"columns":%s,"data":{' % (rows, orjson.dumps(told))
         for place, (field, one) in enumerate(zip(fields, kept, strict=True)):
             yield b"%s%s:[" % (b"," if place else b"", orjson.dumps(field.name))
-            yield from one.parts()
+            yield from one.read_parts()
             yield b"]"
         yield b"}}"
 
 
-class Kept:
+class SpooledColumn:
     """JSON values of one column, in memory until they are many, then in a file that has no name."""
 
     def __init__(self) -> None:
@@ -180,17 +182,17 @@ class Kept:
         self.length = 0
         self.file: IO[bytes] | None = None
 
-    def __enter__(self) -> Kept:
+    def __enter__(self) -> SpooledColumn:
         return self
 
     def __exit__(self, *error: object) -> None:
         if self.file:
             self.file.close()
 
-    def add(self, text: bytes) -> None:
+    def append(self, text: bytes) -> None:
         self.held.append(text)
         self.length += len(text)
-        if self.length > IN_MEMORY:
+        if self.length > MAX_MEMORY_BYTES:
             if self.file is None:
                 self.file = tempfile.TemporaryFile()  # noqa: SIM115 -- closed with us
             else:
@@ -198,10 +200,10 @@ class Kept:
             self.file.write(b",".join(self.held))
             self.held, self.length = [], 0
 
-    def parts(self) -> Iterator[bytes]:
+    def read_parts(self) -> Iterator[bytes]:
         if self.file:
             self.file.seek(0)
-            while part := self.file.read(BATCH):
+            while part := self.file.read(BATCH_BYTES):
                 yield part
             if self.held:
                 yield b","

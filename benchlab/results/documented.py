@@ -8,8 +8,8 @@ from typing import Any
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 
-from benchlab.results.columns import Column, Kind, Shape
-from benchlab.results.language import MOST_ROWS, OPERATORS
+from benchlab.results.columns import Column, Kind, TableShape
+from benchlab.results.language import MAX_ROWS, OPERATORS
 
 EXAMPLES = {
     "results": (
@@ -50,10 +50,13 @@ TYPES = {
 SAMPLES = {"topology": "lvm_cache", "metric": "read.*", "outcome": "succeeded"}
 
 
-def table(shape: Shape) -> dict[str, Any]:
+def table_schema(shape: TableShape) -> dict[str, Any]:
     """Arguments of extend_schema for a table."""
     return {
-        "parameters": [*(_parameter(c) for c in shape.columns.values()), *_own(shape)],
+        "parameters": [
+            *(_column_parameter(c) for c in shape.columns.values()),
+            *_own_parameters(shape),
+        ],
         "responses": {
             (200, "text/csv"): OpenApiResponse(
                 OpenApiTypes.STR,
@@ -67,19 +70,19 @@ def table(shape: Shape) -> dict[str, Any]:
     }
 
 
-def _parameter(column: Column) -> OpenApiParameter:
+def _column_parameter(column: Column) -> OpenApiParameter:
     kind = column.kind.value
     example = SAMPLES.get(column.name)
     return OpenApiParameter(
         column.name,
         {"type": "array", "items": TYPES.get(column.kind, {"type": "string"})},
-        description=f"{column.about} ({kind}); given twice: any of them",
+        description=f"{column.description} ({kind}); given twice: any of them",
         explode=True,
         examples=[OpenApiExample(example, [example])] if example else [],
     )
 
 
-def _own(shape: Shape) -> list[OpenApiParameter]:
+def _own_parameters(shape: TableShape) -> list[OpenApiParameter]:
     names = {"type": "string", "enum": list(shape.columns)}
     terms = {"type": "string", "enum": [sign + c for c in shape.columns for sign in ("", "-")]}
     yes_or_no = {"type": "boolean"}
@@ -108,7 +111,7 @@ def _own(shape: Shape) -> list[OpenApiParameter]:
             explode=False,
             description="Columns; - in front: descending; what is not known is last. Without it, by attempt",
         ),
-        OpenApiParameter("limit", {"type": "integer", "minimum": 1, "maximum": MOST_ROWS}),
+        OpenApiParameter("limit", {"type": "integer", "minimum": 1, "maximum": MAX_ROWS}),
         OpenApiParameter("library", yes_or_no, description="Also the reference library"),
         OpenApiParameter(
             "latest",

@@ -11,20 +11,20 @@ from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from benchlab.results import sql
 from benchlab.results.columns import METRIC, Column, Kind
-from benchlab.results.language import Asked, Refused
-from benchlab.results.reading import rows
-from benchlab.results.where import raw
+from benchlab.results.language import QueryError, TableQuery
+from benchlab.results.reading import fetch_rows
+from benchlab.results.where import trusted_sql
 
 # attempts: to read more takes longer than people wait
-MOST = 20_000
+MAX_ATTEMPTS = 20_000
 # that one may group by
-MOST_COLUMNS = 4
-MOST_FIGURES = 6
-KINDS = (Kind.TEXT, Kind.NAME, Kind.WHOLE, Kind.NUMBER, Kind.PARAM, Kind.JSON)
+MAX_GROUP_COLUMNS = 4
+MAX_FIGURES = 6
+GROUPABLE_KINDS = (Kind.TEXT, Kind.NAME, Kind.WHOLE, Kind.NUMBER, Kind.PARAM, Kind.JSON)
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class GroupFigure:
     """Of one metric in one group. `spread`: the sample's standard deviation over the mean; None: of one value, say."""
 
     number: int
@@ -36,58 +36,61 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RunGroup:
     """`values`: of the columns grouped by; `ids`: of those that are names, by place. `figures`: as they were asked."""
 
     values: tuple[Any, ...]
     ids: tuple[int | None, ...]
     runs: int
-    figures: tuple[Figure, ...]
+    figures: tuple[GroupFigure, ...]
 
 
-def metrics(asked: Asked) -> list[str]:
+def figure_names(asked: TableQuery) -> list[str]:
     """Names of the figures that were chosen by `fields`."""
     return [c.name.removeprefix(METRIC) for c in asked.columns if c.name.startswith(METRIC)]
 
 
-def groups(asked: Asked, by: Sequence[Column], seen: Composable) -> list[Group]:
+def group_runs(asked: TableQuery, by: Sequence[Column], seen: Composable) -> list[RunGroup]:
     """One query. Raises Refused: columns that group nothing, or more than MOST runs to read."""
-    names = metrics(asked)
-    if wrong := _refusal(by, names):
-        raise Refused({"group": wrong})
-    found = rows(_statement(replace(asked, latest=True), by, names, seen))
-    if sum(row[0] for row in found) > MOST:
-        raise Refused(
-            {"group": f"At most {MOST} runs are grouped; filter, so that fewer are left."}
+    names = figure_names(asked)
+    if wrong := _grouping_error(by, names):
+        raise QueryError({"group": wrong})
+    found = fetch_rows(_group_statement(replace(asked, latest=True), by, names, seen))
+    if sum(row[0] for row in found) > MAX_ATTEMPTS:
+        raise QueryError(
+            {"group": f"At most {MAX_ATTEMPTS} runs are grouped; filter, so that fewer are left."}
         )
-    return [_group(row, len(by), len(names)) for row in found]
+    return [_run_group(row, len(by), len(names)) for row in found]
 
 
-def _refusal(by: Sequence[Column], names: Sequence[str]) -> str:
-    if len(by) > MOST_COLUMNS:
-        return f"Group by {MOST_COLUMNS} columns at most."
-    if len(names) > MOST_FIGURES:
-        return f"Choose {MOST_FIGURES} figures at most; these are {len(names)}."
+def _grouping_error(by: Sequence[Column], names: Sequence[str]) -> str:
+    if len(by) > MAX_GROUP_COLUMNS:
+        return f"Group by {MAX_GROUP_COLUMNS} columns at most."
+    if len(names) > MAX_FIGURES:
+        return f"Choose {MAX_FIGURES} figures at most; these are {len(names)}."
     for column in by:
-        if column.every_row or column.kind not in KINDS or column.name.startswith(METRIC):
+        if column.per_row or column.kind not in GROUPABLE_KINDS or column.name.startswith(METRIC):
             return f"{column.name} makes no groups; take what runs have in common."
     return ""
 
 
-def _statement(
-    asked: Asked, by: Sequence[Column], names: Sequence[str], seen: Composable
+def _group_statement(
+    asked: TableQuery, by: Sequence[Column], names: Sequence[str], seen: Composable
 ) -> Composed:
     places = [Identifier(f"g{n}") for n in range(len(by))]
     ids = [Identifier(f"i{n}") for n in range(len(by))]
     inner: list[Composable] = [
-        raw('a.id AS "#"'),
-        *(SQL("{} AS {}").format(raw(c.sql), place) for c, place in zip(by, places, strict=True)),
+        trusted_sql('a.id AS "#"'),
         *(
-            SQL("{} AS {}").format(raw(c.id_sql or "NULL::bigint"), one)
+            SQL("{} AS {}").format(trusted_sql(c.sql), place)
+            for c, place in zip(by, places, strict=True)
+        ),
+        *(
+            SQL("{} AS {}").format(trusted_sql(c.id_sql or "NULL::bigint"), one)
             for c, one in zip(by, ids, strict=True)
         ),
     ]
-    told: list[Composable] = [raw("count(*)"), *places, *ids]
+    told: list[Composable] = [trusted_sql("count(*)"), *places, *ids]
     for n in range(len(names)):
         value = Identifier(f"m{n}", "value")
         unit = Identifier(f"m{n}", "unit")
@@ -108,29 +111,31 @@ def _statement(
         "WITH x AS MATERIALIZED (SELECT {} {} WHERE {} LIMIT {}) SELECT {} FROM x{} GROUP BY {}"
     ).format(
         SQL(", ").join(inner),
-        raw(sql.FROM),
-        SQL(" AND ").join([sql.of_attempts(asked, seen), *sql.measured(asked)]),
-        Literal(MOST + 1),
+        trusted_sql(sql.ATTEMPTS_FROM),
+        SQL(" AND ").join(
+            [sql.attempt_conditions(asked, seen), *sql.measurement_conditions(asked)]
+        ),
+        Literal(MAX_ATTEMPTS + 1),
         SQL(", ").join(told),
         SQL("").join(joins),
         SQL(", ").join([*places, *ids]),
     )
 
 
-def _group(row: Sequence[Any], columns: int, figures: int) -> Group:
+def _run_group(row: Sequence[Any], columns: int, figures: int) -> RunGroup:
     rest = row[1 + 2 * columns :]
-    return Group(
+    return RunGroup(
         tuple(row[1 : 1 + columns]),
         tuple(row[1 + columns : 1 + 2 * columns]),
         row[0],
-        tuple(_figure(*rest[5 * n : 5 * n + 5]) for n in range(figures)),
+        tuple(_group_figure(*rest[5 * n : 5 * n + 5]) for n in range(figures)),
     )
 
 
-def _figure(
+def _group_figure(
     number: int, mean: float | None, median: float | None, deviation: float | None, unit: str | None
-) -> Figure:
+) -> GroupFigure:
     if number and not unit:
-        return Figure(number, None, None, None, "")
+        return GroupFigure(number, None, None, None, "")
     spread = deviation / abs(mean) if deviation is not None and mean else None
-    return Figure(number, mean, median, spread, unit or "")
+    return GroupFigure(number, mean, median, spread, unit or "")

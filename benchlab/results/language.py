@@ -23,25 +23,25 @@ from benchlab.results.columns import (
     PARAM,
     Column,
     Kind,
-    Shape,
-    metric,
-    param,
+    TableShape,
+    metric_column,
+    option_column,
 )
 from benchlab.topologies import moments
 
 T = TypeVar("T")
 Value = str | int | float | bool | datetime
 OPERATORS = ("in", "ne", "gt", "gte", "lt", "lte", "contains", "isnull")
-EQUALS = ("eq", "ne", "in")
-COMPARES = ("gt", "gte", "lt", "lte")
-GREATEST = 2**63 - 1
-MOST_ROWS = 10**9
+EQUALITY_OPERATORS = ("eq", "ne", "in")
+ORDER_OPERATORS = ("gt", "gte", "lt", "lte")
+MAX_BIGINT = 2**63 - 1
+MAX_ROWS = 10**9
 # that one may ask for
-MOST_COLUMNS = 200
-OWN = ("fields", "ordering", "limit", "wide", "library", "latest", "format")
+MAX_COLUMNS = 200
+OWN_PARAMETERS = ("fields", "ordering", "limit", "wide", "library", "latest", "format")
 
 
-class Refused(Exception):
+class QueryError(Exception):
     """`errors`: parameter -> what is wrong with it and what would be right."""
 
     def __init__(self, errors: Mapping[str, str]) -> None:
@@ -61,8 +61,8 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    shape: Shape
+class TableQuery:
+    shape: TableShape
     conditions: tuple[Condition, ...]
     columns: tuple[Column, ...]
     # (column, descending)
@@ -73,37 +73,45 @@ class Asked:
     latest: bool = False
 
 
-def understand(shape: Shape, query: Mapping[str, Sequence[str]]) -> Asked:
+def parse_query(shape: TableShape, query: Mapping[str, Sequence[str]]) -> TableQuery:
     """Raises Refused, with every parameter that is wrong."""
     errors: dict[str, str] = {}
     conditions: list[Condition] = []
     for name, texts in query.items():
-        if name in OWN:
+        if name in OWN_PARAMETERS:
             continue
         try:
-            conditions.append(_condition(shape, name, texts))
+            conditions.append(_parse_condition(shape, name, texts))
         except ValueError as error:
             errors[name] = str(error)
-    own: dict[str, str] = {name: query[name][-1] for name in OWN if name in query}
-    wide = _part(errors, own, "wide", _truth, False)
+    own: dict[str, str] = {name: query[name][-1] for name in OWN_PARAMETERS if name in query}
+    wide = _parse_own(errors, own, "wide", _parse_flag, False)
     if "wide" in own and shape.name != "results":
         errors["wide"] = "Only /api/results/ has metrics that can be columns."
-    asked = Asked(
+    asked = TableQuery(
         shape,
         tuple(conditions),
-        tuple(_part(errors, own, "fields", lambda t: _fields(shape, t, wide), _shown(shape, wide))),
-        tuple(_part(errors, own, "ordering", lambda t: _ordering(shape, t, wide), ())),
-        _part(errors, own, "limit", _limit, None),
+        tuple(
+            _parse_own(
+                errors,
+                own,
+                "fields",
+                lambda t: _parse_fields(shape, t, wide),
+                _default_columns(shape, wide),
+            )
+        ),
+        tuple(_parse_own(errors, own, "ordering", lambda t: _parse_ordering(shape, t, wide), ())),
+        _parse_own(errors, own, "limit", _parse_limit, None),
         wide,
-        _part(errors, own, "library", _truth, False),
-        _part(errors, own, "latest", _truth, False),
+        _parse_own(errors, own, "library", _parse_flag, False),
+        _parse_own(errors, own, "latest", _parse_flag, False),
     )
     if errors:
-        raise Refused(errors)
+        raise QueryError(errors)
     return asked
 
 
-def _part(
+def _parse_own(
     errors: dict[str, str],
     own: Mapping[str, str],
     name: str,
@@ -120,7 +128,7 @@ def _part(
         return default
 
 
-def _condition(shape: Shape, name: str, texts: Sequence[str]) -> Condition:
+def _parse_condition(shape: TableShape, name: str, texts: Sequence[str]) -> Condition:
     stem, mark, operator = name.rpartition("__")
     if not mark:
         stem, operator = name, "eq"
@@ -128,72 +136,77 @@ def _condition(shape: Shape, name: str, texts: Sequence[str]) -> Condition:
         raise ValueError(
             f"No such operator as {operator[:20]!r}; there are {', '.join(OPERATORS)}."
         )
-    column = _column(shape, stem)
-    if operator in COMPARES and column.kind in (Kind.TEXT, Kind.NAME, Kind.JSON):
+    column = _find_column(shape, stem)
+    if operator in ORDER_OPERATORS and column.kind in (Kind.TEXT, Kind.NAME, Kind.JSON):
         raise ValueError(f"{stem} is {column.kind.value}; it is not more or less than anything.")
     if operator == "contains" and column.kind not in (Kind.TEXT, Kind.NAME, Kind.JSON, Kind.PARAM):
         raise ValueError(f"{stem} is a {column.kind.value}; it contains nothing.")
     if operator == "in":
         texts = [part for text in texts for part in text.split(",")]
     if operator == "isnull":
-        return Condition(column, operator, (_truth(texts[-1]),), _of_metric(stem))
+        return Condition(column, operator, (_parse_flag(texts[-1]),), _metric_name(stem))
     return Condition(
-        column, operator, tuple(_value(column, operator, text) for text in texts), _of_metric(stem)
+        column,
+        operator,
+        tuple(_parse_value(column, operator, text) for text in texts),
+        _metric_name(stem),
     )
 
 
-def _of_metric(stem: str) -> str:
+def _metric_name(stem: str) -> str:
     return stem.removeprefix(METRIC) if stem.startswith(METRIC) else ""
 
 
-def _column(shape: Shape, stem: str) -> Column:
+def _find_column(shape: TableShape, stem: str) -> Column:
     """Raises ValueError, which lists what there is."""
     if stem.startswith(PARAM):
         if not OPTION_NAME.fullmatch(stem.removeprefix(PARAM)):
             raise ValueError("After param. stands the name of an option: letters, digits, _ . : -")
-        return param(stem.removeprefix(PARAM))
+        return option_column(stem.removeprefix(PARAM))
     if stem.startswith(METRIC):
-        if not stem.removeprefix(METRIC) or _unfit(stem):
+        if not stem.removeprefix(METRIC) or _is_unstorable(stem):
             raise ValueError("After metric. stands the name of a metric: metric.iops__gt=1000")
-        return Column(stem, Kind.NUMBER, "o.value", "Of the attempt's whole", every_row=False)
+        return Column(stem, Kind.NUMBER, "o.value", "Of the attempt's whole", per_row=False)
     name = ALIASES.get(stem, stem)
     if name not in shape.columns:
-        known = ", ".join([*shape.columns, *ALIASES, "param.OPTION", "metric.NAME", *OWN])
+        known = ", ".join(
+            [*shape.columns, *ALIASES, "param.OPTION", "metric.NAME", *OWN_PARAMETERS]
+        )
         raise ValueError(f"No such parameter; there are {known}.")
     return shape.columns[name]
 
 
-def _value(column: Column, operator: str, text: str) -> Value:
-    if _unfit(text):
+def _parse_value(column: Column, operator: str, text: str) -> Value:
+    if _is_unstorable(text):
         raise ValueError("Text must be without NUL and surrogate characters.")
-    if column.words and operator in EQUALS and text not in column.words:
-        there = ", ".join(word for word in column.words if word)
+    if column.choices and operator in EQUALITY_OPERATORS and text not in column.choices:
+        there = ", ".join(word for word in column.choices if word)
         raise ValueError(f"{text[:40]!r} is not one of them; there are {there}.")
-    if column.name == "stage" and operator in EQUALS:
+    if column.name == "stage" and operator in EQUALITY_OPERATORS:
         moments.parse(text)
     if column.kind is Kind.WHOLE:
-        return _number(text) if operator in COMPARES else _whole(text)
-    if column.kind is Kind.NUMBER or (column.kind is Kind.PARAM and operator in COMPARES):
-        return _number(text)
+        return _parse_number(text) if operator in ORDER_OPERATORS else _parse_whole(text)
+    if column.kind is Kind.NUMBER or (column.kind is Kind.PARAM and operator in ORDER_OPERATORS):
+        return _parse_number(text)
     if column.kind is Kind.TIME:
-        return _time(text)
+        return _parse_time(text)
     return text
 
 
-def _unfit(text: str) -> bool:
+def _is_unstorable(text: str) -> bool:
     """True when PostgreSQL would not take the text."""
     return "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-def _whole(text: str) -> int:
+def _parse_whole(text: str) -> int:
     if not (text.removeprefix("-").isdecimal() and text.isascii() and len(text) < 20):
         raise ValueError(f"Give a whole number, not {text[:20]!r}.")
-    if abs(int(text)) > GREATEST:
-        raise ValueError(f"Give a whole number up to {GREATEST}.")
+    if abs(int(text)) > MAX_BIGINT:
+        raise ValueError(f"Give a whole number up to {MAX_BIGINT}.")
     return int(text)
 
 
-def _number(text: str) -> float:
+def _parse_number(text: str) -> float:
     try:
         found = float(text)
     except ValueError:
@@ -203,7 +216,7 @@ def _number(text: str) -> float:
     return found
 
 
-def _time(text: str) -> datetime:
+def _parse_time(text: str) -> datetime:
     """Without a zone it is UTC."""
     try:
         found = datetime.fromisoformat(text)
@@ -212,47 +225,47 @@ def _time(text: str) -> datetime:
         raise ValueError(f"Give a time as 2026-11-21T11:00:00Z, not {text[:30]!r}.") from None
 
 
-def _truth(text: str) -> bool:
+def _parse_flag(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError("Give true or false.")
     return text.lower() == "true"
 
 
-def _limit(text: str) -> int:
-    found = _whole(text)
-    if not 1 <= found <= MOST_ROWS:
-        raise ValueError(f"Give a number from 1 to {MOST_ROWS}.")
+def _parse_limit(text: str) -> int:
+    found = _parse_whole(text)
+    if not 1 <= found <= MAX_ROWS:
+        raise ValueError(f"Give a number from 1 to {MAX_ROWS}.")
     return found
 
 
-def _shown(shape: Shape, wide: bool) -> list[Column]:
-    return [c for c in shape.columns.values() if c.shown and not (wide and c.every_row)]
+def _default_columns(shape: TableShape, wide: bool) -> list[Column]:
+    return [c for c in shape.columns.values() if c.by_default and not (wide and c.per_row)]
 
 
-def _fields(shape: Shape, text: str, wide: bool) -> list[Column]:
-    found = [_asked_for(shape, name, wide) for name in _names(text)]
-    if not 1 <= len(found) <= MOST_COLUMNS:
-        raise ValueError(f"Name 1 to {MOST_COLUMNS} columns, separated by commas.")
+def _parse_fields(shape: TableShape, text: str, wide: bool) -> list[Column]:
+    found = [_output_column(shape, name, wide) for name in _split_names(text)]
+    if not 1 <= len(found) <= MAX_COLUMNS:
+        raise ValueError(f"Name 1 to {MAX_COLUMNS} columns, separated by commas.")
     return found
 
 
-def _ordering(shape: Shape, text: str, wide: bool) -> list[tuple[Column, bool]]:
+def _parse_ordering(shape: TableShape, text: str, wide: bool) -> list[tuple[Column, bool]]:
     return [
-        (_asked_for(shape, name.removeprefix("-"), wide), name.startswith("-"))
-        for name in _names(text)
+        (_output_column(shape, name.removeprefix("-"), wide), name.startswith("-"))
+        for name in _split_names(text)
     ]
 
 
-def _names(text: str) -> Iterable[str]:
+def _split_names(text: str) -> Iterable[str]:
     return dict.fromkeys(part for part in (word.strip() for word in text.split(",")) if part)
 
 
-def _asked_for(shape: Shape, name: str, wide: bool) -> Column:
-    column = _column(shape, name)
+def _output_column(shape: TableShape, name: str, wide: bool) -> Column:
+    column = _find_column(shape, name)
     if name.startswith(METRIC):
         if not wide:
             raise ValueError("Metrics are columns with wide=true; without it they are rows.")
-        return metric(name.removeprefix(METRIC))
-    if wide and column.every_row:
+        return metric_column(name.removeprefix(METRIC))
+    if wide and column.per_row:
         raise ValueError(f"With wide=true there is one row per attempt, and no column {name}.")
     return column

@@ -17,30 +17,30 @@ from psycopg.sql import SQL, Composable, Composed
 from agents.drivers import registry
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.results import sql
-from benchlab.results.columns import FIGURES, PARAM, Column, Kind
-from benchlab.results.language import EQUALS, Asked, Condition, Refused, Value
-from benchlab.results.where import raw
+from benchlab.results.columns import KNOWN_METRICS, PARAM, Column, Kind
+from benchlab.results.language import EQUALITY_OPERATORS, Condition, QueryError, TableQuery, Value
+from benchlab.results.where import trusted_sql
 from benchlab.runs.models import Attempt
 from benchlab.web.filters import MOST_WORDS, none_of
 from benchlab.web.row_ids import row_id
 
 # Words that BenchLab knows; imported results have others, which only the rows tell.
-SPOKEN: Mapping[str, Callable[[], Iterable[str]]] = {
+KNOWN_WORDS: Mapping[str, Callable[[], Iterable[str]]] = {
     "tool": registry.all_tools,
     "sampler": registry.all_samplers,
-    "metric": lambda: FIGURES,
+    "metric": lambda: KNOWN_METRICS,
 }
 
 # Columns that tell which campaigns are meant.
-CERTAIN = ("campaign", "campaign_id", "run", "attempt")
+CAMPAIGN_COLUMNS = ("campaign", "campaign_id", "run", "attempt")
 
 
-def database() -> psycopg.Connection[Any]:
+def raw_connection() -> psycopg.Connection[Any]:
     connection.ensure_connection()
     return connection.connection  # type: ignore[no-any-return]
 
 
-def campaigns(
+def visible_campaigns(
     user: AbstractBaseUser | AnonymousUser,
     library: bool,
     *,
@@ -58,31 +58,31 @@ def campaigns(
         statement, parameters = seen.order_by().values("pk").query.sql_with_params()
     except EmptyResultSet:
         # of nobody's teams
-        return raw("SELECT NULL::bigint")
-    return raw(psycopg.ClientCursor(database()).mogrify(statement, parameters))
+        return trusted_sql("SELECT NULL::bigint")
+    return trusted_sql(psycopg.ClientCursor(raw_connection()).mogrify(statement, parameters))
 
 
-def asked_for(
-    asked: Asked | None, user: AbstractBaseUser | AnonymousUser, *, few_rows: bool = False
+def queried_campaigns(
+    asked: TableQuery | None, user: AbstractBaseUser | AnonymousUser, *, few_rows: bool = False
 ) -> Composable:
     """The subquery of the campaigns that a table is of. Who names a campaign, run or attempt has it, also where it is
     archived or the reference library's.
     """
     library = asked is not None and (asked.library or _names_library(asked, user))
-    return campaigns(user, library, few_rows=few_rows, archived=names_campaigns(asked))
+    return visible_campaigns(user, library, few_rows=few_rows, archived=names_campaigns(asked))
 
 
-def _names_library(asked: Asked, user: AbstractBaseUser | AnonymousUser) -> bool:
+def _names_library(asked: TableQuery, user: AbstractBaseUser | AnonymousUser) -> bool:
     """True when it names what is in the library and not the person's own, who may have a campaign of the same name."""
     return any(
-        condition.column.name in CERTAIN
+        condition.column.name in CAMPAIGN_COLUMNS
         and condition.operator in ("eq", "in")
-        and any(_in_library(condition.column.name, value, user) for value in condition.values)
+        and any(_is_in_library(condition.column.name, value, user) for value in condition.values)
         for condition in asked.conditions
     )
 
 
-def _in_library(column: str, value: Value, user: AbstractBaseUser | AnonymousUser) -> bool:
+def _is_in_library(column: str, value: Value, user: AbstractBaseUser | AnonymousUser) -> bool:
     rows = {"run": Run.objects, "attempt": Attempt.objects}.get(column, Campaign.objects)
     which = Q(name=value) if column == "campaign" else Q()
     if (number := row_id(str(value))) is not None:
@@ -94,116 +94,124 @@ def _in_library(column: str, value: Value, user: AbstractBaseUser | AnonymousUse
     )
 
 
-def names_campaigns(asked: Asked | None) -> bool:
+def names_campaigns(asked: TableQuery | None) -> bool:
     """True when it asks for certain campaigns, runs or attempts: then what is archived may be among them."""
     conditions = asked.conditions if asked else ()
-    return any(one.column.name in CERTAIN and one.operator in ("eq", "in") for one in conditions)
+    return any(
+        one.column.name in CAMPAIGN_COLUMNS and one.operator in ("eq", "in") for one in conditions
+    )
 
 
-def resolved(asked: Asked, seen: Composable) -> Asked:
+def resolve_query(asked: TableQuery, seen: Composable) -> TableQuery:
     """With options that are numbers everywhere known as such. Raises Refused for one, and for a tool, a sampler, a
     metric or a name, that neither BenchLab knows nor any run has."""
     for condition in asked.conditions:
-        _spoken(condition, seen, asked.shape.name)
-        _named(condition, seen)
+        _check_known_words(condition, seen, asked.shape.name)
+        _check_names(condition, seen)
     used = {c.column.option: f"{PARAM}{c.column.option}" for c in asked.conditions}
     used |= {c.option: "fields" for c in asked.columns}
     used |= {c.option: "ordering" for c, _ in asked.order}
     used.pop("", None)
     if not used:
         return asked
-    [found] = rows(sql.options(list(used), seen))
+    [found] = fetch_rows(sql.options_statement(list(used), seen))
     there = dict(zip(used, zip(found[::2], found[1::2], strict=True), strict=True))
     if wrong := [name for name, (known, _) in there.items() if not known]:
-        raise Refused({used[name]: f"No run of yours has an option {name}." for name in wrong})
+        raise QueryError({used[name]: f"No run of yours has an option {name}." for name in wrong})
     numbers = {name for name, (_, number) in there.items() if number}
     return replace(
         asked,
-        columns=tuple(_numeric(c) if c.option in numbers else c for c in asked.columns),
-        order=tuple((_numeric(c) if c.option in numbers else c, d) for c, d in asked.order),
+        columns=tuple(_as_numeric(c) if c.option in numbers else c for c in asked.columns),
+        order=tuple((_as_numeric(c) if c.option in numbers else c, d) for c, d in asked.order),
     )
 
 
-def _spoken(condition: Condition, seen: Composable, table: str) -> None:
+def _check_known_words(condition: Condition, seen: Composable, table: str) -> None:
     name = condition.column.name
-    if name not in SPOKEN or condition.operator not in EQUALS:
+    if name not in KNOWN_WORDS or condition.operator not in EQUALITY_OPERATORS:
         return
-    known = set(() if table == "series" and name == "metric" else SPOKEN[name]())
+    known = set(() if table == "series" and name == "metric" else KNOWN_WORDS[name]())
     unknown = sorted({str(value) for value in condition.values} - known)
     if name == "metric":
         patterns = {word for word in unknown if condition.column.glob and "*" in word}
         unknown = [
-            word for word in unknown if word not in patterns and not _measured(word, seen, table)
+            word for word in unknown if word not in patterns and not _is_measured(word, seen, table)
         ]
-        there = _metrics(seen, table) if unknown else set()
+        there = _newest_metrics(seen, table) if unknown else set()
     else:
-        there = {word for (word,) in rows(sql.words(name, seen))} if unknown else set()
+        there = (
+            {word for (word,) in fetch_rows(sql.words_statement(name, seen))} if unknown else set()
+        )
     if strange := [word for word in unknown if word not in there]:
-        raise _refusal(condition, strange[0], there or known if name == "metric" else known | there)
+        raise _unknown_word_error(
+            condition, strange[0], there or known if name == "metric" else known | there
+        )
 
 
-def _measured(metric: str, seen: Composable, table: str) -> bool:
-    return bool(rows(sql.has_metric(metric, seen, table)))
+def _is_measured(metric: str, seen: Composable, table: str) -> bool:
+    return bool(fetch_rows(sql.has_metric_statement(metric, seen, table)))
 
 
-def _metrics(seen: Composable, table: str) -> set[str]:
+def _newest_metrics(seen: Composable, table: str) -> set[str]:
     """Metrics of the newest attempts: all of them would be a walk through the whole table."""
-    return {word for (word,) in rows(sql.newest_metrics(seen, table))}
+    return {word for (word,) in fetch_rows(sql.newest_metrics_statement(seen, table))}
 
 
-def _named(condition: Condition, seen: Composable) -> None:
+def _check_names(condition: Condition, seen: Composable) -> None:
     """An id that nobody has finds nothing, as another team's does; a name that nobody gave is a mistake."""
     column = condition.column
-    if column.kind is not Kind.NAME or condition.operator not in EQUALS:
+    if column.kind is not Kind.NAME or condition.operator not in EQUALITY_OPERATORS:
         return
     typed = sorted({str(value) for value in condition.values})
     names = [text for text in typed if not (text.isascii() and text.isdecimal())]
     if not names:
         return
-    there = {name for (name,) in rows(sql.names(column.name, names, seen))}
+    there = {name for (name,) in fetch_rows(sql.names_statement(column.name, names, seen))}
     if strange := [name for name in names if name not in there]:
-        some = {name for (name,) in rows(sql.names(column.name, None, seen, MOST_WORDS))}
-        raise _refusal(condition, strange[0], some)
+        some = {
+            name for (name,) in fetch_rows(sql.names_statement(column.name, None, seen, MOST_WORDS))
+        }
+        raise _unknown_word_error(condition, strange[0], some)
 
 
-def _refusal(condition: Condition, word: str, there: Iterable[str]) -> Refused:
+def _unknown_word_error(condition: Condition, word: str, there: Iterable[str]) -> QueryError:
     name, operator = condition.column.name, condition.operator
     parameter = name if operator == "eq" else f"{name}__{operator}"
-    return Refused({parameter: none_of(word, there)})
+    return QueryError({parameter: none_of(word, there)})
 
 
-def _numeric(column: Column) -> Column:
+def _as_numeric(column: Column) -> Column:
     return replace(column, kind=Kind.NUMBER, sql=f"({column.sql})::float8")
 
 
-def rows(statement: Composable) -> list[tuple[Any, ...]]:
+def fetch_rows(statement: Composable) -> list[tuple[Any, ...]]:
     """All of a statement's, which are few."""
     with connection.cursor() as cursor:
-        cursor.execute(statement.as_string(database()))
+        cursor.execute(statement.as_string(raw_connection()))
         return list(cursor.fetchall())
 
 
-def metrics(asked: Asked, seen: Composable) -> list[sql.Metric]:
-    return [(name, unit) for name, unit in rows(sql.metrics(asked, seen))]
+def wide_metrics(asked: TableQuery, seen: Composable) -> list[sql.Metric]:
+    return [(name, unit) for name, unit in fetch_rows(sql.metrics_statement(asked, seen))]
 
 
-def lines(statement: Composed) -> Iterator[bytes]:
+def csv_lines(statement: Composed) -> Iterator[bytes]:
     """CSV (RFC 4180 with plain line feeds), a whole row each: NULL is nothing, an empty text is ""."""
     with (
-        database().cursor() as cursor,
+        raw_connection().cursor() as cursor,
         cursor.copy(SQL("COPY ({}) TO STDOUT (FORMAT csv)").format(statement)) as copy,
     ):
         for line in copy:
             yield bytes(line)
 
 
-def series(statement: Composed) -> Iterator[tuple[Any, ...]]:
+def stream_series(statement: Composed) -> Iterator[tuple[Any, ...]]:
     """Row by row as they come, in binary; one round trip."""
-    with psycopg.Cursor(database()) as cursor:
+    with psycopg.Cursor(raw_connection()) as cursor:
         yield from cursor.stream(statement, binary=True)
 
 
-def gathered(parts: Iterator[bytes], size: int) -> Iterator[bytes]:
+def gather_parts(parts: Iterator[bytes], size: int) -> Iterator[bytes]:
     """The same bytes in pieces of about `size`, each of whole parts."""
     held: list[bytes] = []
     length = 0

@@ -10,11 +10,11 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from benchlab.results.arrow import Field, Texts, numbers, schema
+from benchlab.results.arrow import Field, Texts, json_numbers, schema
 from benchlab.runs.sent_arrays import doubles
 
 
-def tables(fields: Sequence[Field], rows: Iterable[tuple[Any, ...]]) -> Iterator[pa.Table]:
+def series_tables(fields: Sequence[Field], rows: Iterable[tuple[Any, ...]]) -> Iterator[pa.Table]:
     """One table per series, its fields in the order asked for."""
     wanted = schema(fields)
     seconds = np.empty(0)
@@ -35,22 +35,27 @@ def tables(fields: Sequence[Field], rows: Iterable[tuple[Any, ...]]) -> Iterator
         )
 
 
-def texts(fields: Sequence[Field], rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, Texts]]:
+def series_json(
+    fields: Sequence[Field], rows: Iterable[tuple[Any, ...]]
+) -> Iterator[tuple[int, Texts]]:
     """(values, JSON of each column) of each series. Devices share their times: those are written once."""
     times_text, length = b"", 0
     for *told, times, values in rows:
         if times is not None:
             found = doubles(times)
-            times_text, length = numbers(found), len(found)
+            times_text, length = json_numbers(found), len(found)
         if not length:
             continue
-        arrays = {"time": times_text, "value": numbers(doubles(values))}
+        arrays = {"time": times_text, "value": json_numbers(doubles(values))}
         rest = iter(told)
         yield (
             length,
-            [arrays[f.name] if f.name in arrays else _repeated(next(rest), length) for f in fields],
+            [
+                arrays[f.name] if f.name in arrays else _repeat_value(next(rest), length)
+                for f in fields
+            ],
         )
 
 
-def _repeated(value: object, times: int) -> bytes:
+def _repeat_value(value: object, times: int) -> bytes:
     return (orjson.dumps(value) + b",") * (times - 1) + orjson.dumps(value)

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from benchlab.results.columns import METRIC, Column, Kind
-from benchlab.results.language import Asked
-from benchlab.results.where import condition, raw, sort_key
+from benchlab.results.language import TableQuery
+from benchlab.results.where import condition_sql, sort_expression, trusted_sql
 from benchlab.web.spreadsheets import STARTS
 
-FROM = """
+ATTEMPTS_FROM = """
 FROM runs_attempt a JOIN campaigns_run r ON r.id = a.run_id JOIN campaigns_campaign c ON c.id = r.campaign_id
 JOIN hosts_host h ON h.id = r.host_id JOIN topologies_topology t ON t.id = r.topology_id
 JOIN campaigns_workload w ON w.id = r.workload_id"""
@@ -29,37 +29,41 @@ WHOLE_ONLY = "m.labels = '{}'::jsonb AND m.value IS NOT NULL"
 Metric = tuple[str, str]
 
 
-def table(asked: Asked, campaigns: Composable, *, spreadsheet: bool = False) -> Composed:
+def long_table(asked: TableQuery, campaigns: Composable, *, spreadsheet: bool = False) -> Composed:
     """The long table. `campaigns`: a subquery of the ids that may be seen; `spreadsheet`: no text is a formula."""
-    x = [c for c in asked.columns if not c.every_row]
-    y = [c for c in asked.columns if c.every_row]
+    x = [c for c in asked.columns if not c.per_row]
+    y = [c for c in asked.columns if c.per_row]
     keys = [(n, column, down) for n, (column, down) in enumerate(asked.order)]
     inner = SQL(", ").join(
         [
-            *(_named(_out(c, spreadsheet), c.name) for c in y),
-            *(_named(sort_key(c), f"#{n}") for n, c, _ in keys if c.every_row),
-            raw("1"),
+            *(_as_name(_output_expression(c, spreadsheet), c.name) for c in y),
+            *(_as_name(sort_expression(c), f"#{n}") for n, c, _ in keys if c.per_row),
+            trusted_sql("1"),
         ]
     )
     return SQL(
         "{}\nSELECT {} FROM x CROSS JOIN LATERAL (SELECT {} {} {} ORDER BY {}) y{}{}"
     ).format(
-        _attempts(asked, campaigns, x, spreadsheet),
-        SQL(", ").join(Identifier("y" if c.every_row else "x", c.name) for c in asked.columns),
+        _attempts_part(asked, campaigns, x, spreadsheet),
+        SQL(", ").join(Identifier("y" if c.per_row else "x", c.name) for c in asked.columns),
         inner,
-        raw(asked.shape.rows),
-        _all_of(_row_conditions(asked)),
-        raw(asked.shape.order),
-        _order(keys),
-        _limit(asked),
+        trusted_sql(asked.shape.rows),
+        _and_all(_row_conditions(asked)),
+        trusted_sql(asked.shape.order),
+        _order_by(keys),
+        _limit_clause(asked),
     )
 
 
-def wide(
-    asked: Asked, metrics: Sequence[Metric], campaigns: Composable, *, spreadsheet: bool = False
+def wide_table(
+    asked: TableQuery,
+    metrics: Sequence[Metric],
+    campaigns: Composable,
+    *,
+    spreadsheet: bool = False,
 ) -> Composed:
     """A row per attempt, its columns and then one per metric of the whole (not of one job, say)."""
-    named = wide_names(asked, metrics)
+    named = wide_column_names(asked, metrics)
     values = SQL(", ").join(
         [
             *(
@@ -68,14 +72,14 @@ def wide(
                 )
                 for (name, unit), column in zip(metrics, named, strict=True)
             ),
-            raw("1"),
+            trusted_sql("1"),
         ]
     )
     keys = [(n, column, down) for n, (column, down) in enumerate(asked.order)]
     return SQL(
         "{}\nSELECT {} FROM x CROSS JOIN LATERAL (SELECT {} {} AND {} {} HAVING count(*) > 0) y{}{}"
     ).format(
-        _attempts(asked, campaigns, asked.columns, spreadsheet),
+        _attempts_part(asked, campaigns, asked.columns, spreadsheet),
         SQL(", ").join(
             [
                 *(Identifier("x", c.name) for c in asked.columns),
@@ -83,42 +87,44 @@ def wide(
             ]
         ),
         values,
-        raw(asked.shape.rows),
-        raw(WHOLE_ONLY),
-        _all_of(_row_conditions(asked)),
-        _order(keys),
-        _limit(asked),
+        trusted_sql(asked.shape.rows),
+        trusted_sql(WHOLE_ONLY),
+        _and_all(_row_conditions(asked)),
+        _order_by(keys),
+        _limit_clause(asked),
     )
 
 
-def chosen(asked: Asked, campaigns: Composable, *, spreadsheet: bool = False) -> Composed:
+def figures_table(
+    asked: TableQuery, campaigns: Composable, *, spreadsheet: bool = False
+) -> Composed:
     """A row per attempt, with those figures as columns that were named in `fields`; also one that has none of them."""
     return SQL("{}\nSELECT {} FROM x{}{}").format(
-        _attempts(asked, campaigns, asked.columns, spreadsheet, measured(asked)),
+        _attempts_part(asked, campaigns, asked.columns, spreadsheet, measurement_conditions(asked)),
         SQL(", ").join(Identifier("x", c.name) for c in asked.columns),
-        _order([(n, column, down) for n, (column, down) in enumerate(asked.order)]),
-        _limit(asked),
+        _order_by([(n, column, down) for n, (column, down) in enumerate(asked.order)]),
+        _limit_clause(asked),
     )
 
 
-def measured(asked: Asked) -> list[Composable]:
+def measurement_conditions(asked: TableQuery) -> list[Composable]:
     """Conditions on a measurement, asked of attempts: they have one of the whole like that."""
     rows = _row_conditions(asked)
     if not rows:
         return []
     return [
         SQL("EXISTS (SELECT FROM runs_measurement m WHERE m.attempt_id = a.id AND {} {})").format(
-            raw(WHOLE_ONLY), _all_of(rows)
+            trusted_sql(WHOLE_ONLY), _and_all(rows)
         )
     ]
 
 
-def names_figures(asked: Asked) -> bool:
+def has_figure_columns(asked: TableQuery) -> bool:
     """True when the wide table's figures were chosen by `fields`."""
     return any(column.name.startswith(METRIC) for column in asked.columns)
 
 
-def wide_names(asked: Asked, metrics: Sequence[Metric]) -> list[str]:
+def wide_column_names(asked: TableQuery, metrics: Sequence[Metric]) -> list[str]:
     """Column names for these metrics. One that is there in two units, or is called as a column, says so."""
     names = [name for name, _ in metrics]
     taken = {column.name for column in asked.columns}
@@ -128,17 +134,19 @@ def wide_names(asked: Asked, metrics: Sequence[Metric]) -> list[str]:
     ]
 
 
-def metrics(asked: Asked, campaigns: Composable) -> Composed:
+def metrics_statement(asked: TableQuery, campaigns: Composable) -> Composed:
     """Name and unit of every metric that the wide table has a column for."""
     return SQL(
         '{}\nSELECT DISTINCT m.name, m.unit FROM x JOIN runs_measurement m ON m.attempt_id = x."#"'
         " WHERE {} {} ORDER BY 1, 2"
     ).format(
-        _attempts(asked, campaigns, (), False), raw(WHOLE_ONLY), _all_of(_row_conditions(asked))
+        _attempts_part(asked, campaigns, (), False),
+        trusted_sql(WHOLE_ONLY),
+        _and_all(_row_conditions(asked)),
     )
 
 
-def options(names: Sequence[str], campaigns: Composable) -> Composed:
+def options_statement(names: Sequence[str], campaigns: Composable) -> Composed:
     """For each option: whether any run has it, and whether it is a number wherever it is there."""
     tests = [
         SQL("bool_or(r.options ? {0}), bool_and(jsonb_typeof(r.options -> {0}) = 'number')").format(
@@ -151,21 +159,21 @@ def options(names: Sequence[str], campaigns: Composable) -> Composed:
     )
 
 
-def words(column: str, campaigns: Composable) -> Composed:
+def words_statement(column: str, campaigns: Composable) -> Composed:
     """Query of the tools, or samplers, that their runs have."""
     series = " JOIN runs_attempt a ON a.run_id = r.id JOIN runs_series s ON s.attempt_id = a.id"
     what, more = ("s.sampler", series) if column == "sampler" else ("r.tool", "")
     return SQL("SELECT DISTINCT {} FROM campaigns_run r{} WHERE r.campaign_id IN ({})").format(
-        raw(what), raw(more), campaigns
+        trusted_sql(what), trusted_sql(more), campaigns
     )
 
 
 # Where the metrics of a table's rows stand.
-MEASURED = {"results": "runs_measurement", "series": "runs_series"}
-METRIC_IN = {"results": "name", "series": "metric"}
+METRIC_TABLES = {"results": "runs_measurement", "series": "runs_series"}
+METRIC_COLUMNS = {"results": "name", "series": "metric"}
 # attempts
-NEWEST = 100
-TABLES = {
+NEWEST_ATTEMPTS = 100
+NAME_TABLES = {
     "campaign": "campaigns_campaign",
     "host": "hosts_host",
     "topology": "topologies_topology",
@@ -173,71 +181,83 @@ TABLES = {
 }
 
 
-def has_metric(metric: str, campaigns: Composable, table: str) -> Composed:
+def has_metric_statement(metric: str, campaigns: Composable, table: str) -> Composed:
     """Query with one row when any of their runs has it."""
     return SQL(
         "SELECT 1 FROM {} m JOIN runs_attempt a ON a.id = m.attempt_id JOIN campaigns_run r ON r.id = a.run_id"
         " WHERE m.{} = {} AND r.campaign_id IN ({}) LIMIT 1"
-    ).format(raw(MEASURED[table]), raw(METRIC_IN[table]), Literal(metric), campaigns)
+    ).format(
+        trusted_sql(METRIC_TABLES[table]),
+        trusted_sql(METRIC_COLUMNS[table]),
+        Literal(metric),
+        campaigns,
+    )
 
 
-def newest_metrics(campaigns: Composable, table: str) -> Composed:
+def newest_metrics_statement(campaigns: Composable, table: str) -> Composed:
     """Query of the metrics that their newest attempts have."""
     return SQL(
         "SELECT DISTINCT m.{} FROM {} m WHERE m.attempt_id IN (SELECT a.id FROM runs_attempt a"
         " JOIN campaigns_run r ON r.id = a.run_id WHERE r.campaign_id IN ({}) ORDER BY a.id DESC LIMIT {})"
-    ).format(raw(METRIC_IN[table]), raw(MEASURED[table]), campaigns, Literal(NEWEST))
+    ).format(
+        trusted_sql(METRIC_COLUMNS[table]),
+        trusted_sql(METRIC_TABLES[table]),
+        campaigns,
+        Literal(NEWEST_ATTEMPTS),
+    )
 
 
-def names(
+def names_statement(
     column: str, wanted: Sequence[str] | None, campaigns: Composable, most: int | None = None
 ) -> Composed:
     """Query of names in that table, of the teams of these campaigns; only those of `wanted` where there are some."""
-    table = TABLES[column]
+    table = NAME_TABLES[column]
     mine = "k.id IN ({})"
     if column != "campaign":
         mine = "k.team_id IN (SELECT team_id FROM campaigns_campaign WHERE id IN ({}))"
     return SQL("SELECT DISTINCT k.name FROM {} k WHERE {} {} ORDER BY 1 {}").format(
-        raw(table),
-        raw(mine).format(campaigns),
-        raw("") if wanted is None else SQL("AND k.name = ANY({})").format(Literal(list(wanted))),
-        raw("") if most is None else SQL("LIMIT {}").format(Literal(most)),
+        trusted_sql(table),
+        trusted_sql(mine).format(campaigns),
+        trusted_sql("")
+        if wanted is None
+        else SQL("AND k.name = ANY({})").format(Literal(list(wanted))),
+        trusted_sql("") if most is None else SQL("LIMIT {}").format(Literal(most)),
     )
 
 
-def series_arrays(asked: Asked, campaigns: Composable) -> Composed:
+def series_arrays(asked: TableQuery, campaigns: Composable) -> Composed:
     """Each series' columns, then times and values as PostgreSQL sends float8[] (times NULL: as before)."""
     shown = [c for c in asked.columns if c.name not in ("time", "value")]
-    x = [c for c in shown if not c.every_row]
+    x = [c for c in shown if not c.per_row]
     return SQL(
         '{}\nSELECT {} FROM x JOIN runs_series s ON s.attempt_id = x."#" WHERE true {}'
         ' ORDER BY x."#", s.sampler, s.device, s.metric'
     ).format(
-        _attempts(asked, campaigns, x, False),
+        _attempts_part(asked, campaigns, x, False),
         SQL(", ").join(
             [
-                *(raw(c.sql) if c.every_row else Identifier("x", c.name) for c in shown),
+                *(trusted_sql(c.sql) if c.per_row else Identifier("x", c.name) for c in shown),
                 # Devices that were watched together share their times: those are sent once.
-                raw(
+                trusted_sql(
                     'CASE WHEN s.times = lag(s.times) OVER (ORDER BY x."#", s.sampler, s.device, s.metric)'
                     " THEN NULL ELSE array_send(s.times) END, array_send(s.values)"
                 ),
             ]
         ),
-        _all_of(_row_conditions(asked)),
+        _and_all(_row_conditions(asked)),
     )
 
 
-def series_csv(asked: Asked, campaigns: Composable) -> Composed:
+def series_csv_statement(asked: TableQuery, campaigns: Composable) -> Composed:
     """CSV's lines of each series in one text, in UTF-8: millions of rows cost the driver a thousand steps."""
     shown = [c for c in asked.columns if c.name not in ("time", "value")]
-    x = [c for c in shown if not c.every_row]
+    x = [c for c in shown if not c.per_row]
     told = SQL(", ").join(
-        SQL("{} AS {}").format(_csv_text(c, "" if c.every_row else "x"), Identifier(c.name))
+        SQL("{} AS {}").format(_csv_field(c, "" if c.per_row else "x"), Identifier(c.name))
         for c in shown
     )
     line = SQL(" || ',' || ").join(
-        raw(f"coalesce({c.sql}::text, '')")
+        trusted_sql(f"coalesce({c.sql}::text, '')")
         if c.name in ("time", "value")
         else Identifier("k", c.name)
         for c in asked.columns
@@ -248,84 +268,93 @@ def series_csv(asked: Asked, campaigns: Composable) -> Composed:
         ' FROM (SELECT {} s.times AS "#times", s.values AS "#values" FROM x JOIN runs_series s'
         ' ON s.attempt_id = x."#" WHERE true {} ORDER BY x."#", s.sampler, s.device, s.metric OFFSET 0) k'
     ).format(
-        _attempts(asked, campaigns, x, True),
+        _attempts_part(asked, campaigns, x, True),
         line,
-        SQL("{},").format(told) if shown else raw(""),
-        _all_of(_row_conditions(asked)),
+        SQL("{},").format(told) if shown else trusted_sql(""),
+        _and_all(_row_conditions(asked)),
     )
 
 
-def _csv_text(column: Column, table: str) -> Composable:
+def _csv_field(column: Column, table: str) -> Composable:
     """A field of CSV: text in quotes, what is not there as nothing."""
-    found = Identifier(table, column.name) if table else _out(column, True)
+    found = Identifier(table, column.name) if table else _output_expression(column, True)
     if column.kind in (Kind.WHOLE, Kind.NUMBER):
         return SQL("coalesce(({})::text, '')").format(found)
     return SQL("coalesce('\"' || replace(({})::text, '\"', '\"\"') || '\"', '')").format(found)
 
 
-def _attempts(
-    asked: Asked,
+def _attempts_part(
+    asked: TableQuery,
     campaigns: Composable,
     columns: Iterable[Column],
     spreadsheet: bool,
     more: Sequence[Composable] = (),
 ) -> Composed:
     wanted = [
-        raw('a.id AS "#"'),
-        *(_named(_out(c, spreadsheet), c.name) for c in columns),
-        *(_named(sort_key(c), f"#{n}") for n, (c, _) in enumerate(asked.order) if not c.every_row),
+        trusted_sql('a.id AS "#"'),
+        *(_as_name(_output_expression(c, spreadsheet), c.name) for c in columns),
+        *(
+            _as_name(sort_expression(c), f"#{n}")
+            for n, (c, _) in enumerate(asked.order)
+            if not c.per_row
+        ),
     ]
     return SQL("WITH x AS MATERIALIZED (SELECT {} {} WHERE {} {} ORDER BY a.id)").format(
-        SQL(", ").join(wanted), raw(FROM), of_attempts(asked, campaigns), _all_of(more)
+        SQL(", ").join(wanted),
+        trusted_sql(ATTEMPTS_FROM),
+        attempt_conditions(asked, campaigns),
+        _and_all(more),
     )
 
 
-def of_attempts(asked: Asked, campaigns: Composable) -> Composed:
+def attempt_conditions(asked: TableQuery, campaigns: Composable) -> Composed:
     """The condition that decides which attempts are in the table, as far as they are asked for themselves."""
     return SQL("r.campaign_id IN ({}) {} {}").format(
         campaigns,
-        raw(f"AND {LATEST}" if asked.latest else ""),
-        _all_of([condition(c) for c in asked.conditions if not c.column.every_row]),
+        trusted_sql(f"AND {LATEST}" if asked.latest else ""),
+        _and_all([condition_sql(c) for c in asked.conditions if not c.column.per_row]),
     )
 
 
-def _row_conditions(asked: Asked) -> list[Composable]:
-    return [condition(c) for c in asked.conditions if c.column.every_row]
+def _row_conditions(asked: TableQuery) -> list[Composable]:
+    return [condition_sql(c) for c in asked.conditions if c.column.per_row]
 
 
-def _all_of(conditions: Iterable[Composable]) -> Composable:
+def _and_all(conditions: Iterable[Composable]) -> Composable:
     return SQL(" ").join(SQL("AND ({})").format(one) for one in conditions)
 
 
-def _order(keys: Sequence[tuple[int, Column, bool]]) -> Composable:
+def _order_by(keys: Sequence[tuple[int, Column, bool]]) -> Composable:
     if not keys:
-        return raw("")
+        return trusted_sql("")
     terms = [
         SQL("{} {} NULLS LAST").format(
-            Identifier("y" if c.every_row else "x", f"#{n}"), raw("DESC" if down else "ASC")
+            Identifier("y" if c.per_row else "x", f"#{n}"), trusted_sql("DESC" if down else "ASC")
         )
         for n, c, down in keys
     ]
     return SQL(' ORDER BY {}, x."#"').format(SQL(", ").join(terms))
 
 
-def _limit(asked: Asked) -> Composable:
-    return SQL(" LIMIT {}").format(Literal(asked.limit)) if asked.limit else raw("")
+def _limit_clause(asked: TableQuery) -> Composable:
+    return SQL(" LIMIT {}").format(Literal(asked.limit)) if asked.limit else trusted_sql("")
 
 
-def _named(expression: Composable, name: str) -> Composed:
+def _as_name(expression: Composable, name: str) -> Composed:
     return SQL("{} AS {}").format(expression, Identifier(name))
 
 
-def _out(column: Column, spreadsheet: bool) -> Composable:
+def _output_expression(column: Column, spreadsheet: bool) -> Composable:
     """The expression as it is written: times as text, and for a spreadsheet no text that is a formula."""
     if column.kind is Kind.TIME:
-        return raw(f"to_char({column.sql} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')")
+        return trusted_sql(
+            f"to_char({column.sql} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
+        )
     if spreadsheet and column.kind in (Kind.TEXT, Kind.NAME, Kind.PARAM):
         codes = ", ".join(str(ord(start)) for start in STARTS)
         text = f"CASE WHEN ascii({column.sql}) IN ({codes}) THEN '''' || ({column.sql}) ELSE {column.sql} END"
         # a number below zero is none
         if column.option:
             text = f"CASE jsonb_typeof(r.options -> '{column.option}') WHEN 'string' THEN {text} ELSE {column.sql} END"
-        return raw(text)
-    return raw(column.sql)
+        return trusted_sql(text)
+    return trusted_sql(column.sql)

@@ -16,17 +16,17 @@ from itertools import chain
 from django.db import connections
 
 # parts that wait to be taken
-AHEAD = 4
+PARTS_AHEAD = 4
 # then whoever asked is gone, or might as well be
 PATIENCE_S = 120.0
 # Bytes a second of who takes a part now and then: a place is nobody's for days.
-SLOWEST = 32 << 10
+MIN_BYTES_PER_SECOND = 32 << 10
 # each holds a connection of PostgreSQL's
-AT_ONCE = threading.BoundedSemaphore(8)
+EXPORT_SLOTS = threading.BoundedSemaphore(8)
 # of those, of one person; all guests are one
-OF_ONE = 4
+MAX_PER_PERSON = 4
 # and of all of a team
-OF_TEAM = 6
+MAX_PER_TEAM = 6
 
 _under_way: Counter[Hashable] = Counter()
 _of_teams: Counter[Hashable] = Counter()
@@ -41,31 +41,33 @@ class TooSlow(Exception):
     """Others wait for the place."""
 
 
-def _take(whose: Hashable, team: int | None) -> None:
+def _take_slot(whose: Hashable, team: int | None) -> None:
     """A place. Raises Busy."""
     with _counting:
-        if _under_way[whose] >= OF_ONE or (team is not None and _of_teams[team] >= OF_TEAM):
+        if _under_way[whose] >= MAX_PER_PERSON or (
+            team is not None and _of_teams[team] >= MAX_PER_TEAM
+        ):
             raise Busy
-        if not AT_ONCE.acquire(blocking=False):
+        if not EXPORT_SLOTS.acquire(blocking=False):
             raise Busy
         _under_way[whose] += 1
         _of_teams[team] += 1
 
 
-def _give_back(whose: Hashable, team: int | None) -> None:
+def _release_slot(whose: Hashable, team: int | None) -> None:
     with _counting:
         for counts, key in ((_under_way, whose), (_of_teams, team)):
             counts[key] -= 1
             if not counts[key]:
                 del counts[key]
-        AT_ONCE.release()
+        EXPORT_SLOTS.release()
 
 
-class _Line:
+class _Transfer:
     """State that the thread and its Pump share. The thread knows no Pump, so that one whom nobody keeps ends it."""
 
     def __init__(self, whose: Hashable, team: int | None) -> None:
-        self.parts: queue.Queue[bytes | BaseException | None] = queue.Queue(AHEAD)
+        self.parts: queue.Queue[bytes | BaseException | None] = queue.Queue(PARTS_AHEAD)
         self.stop = threading.Event()
         self.whose, self.team = whose, team
         # in all, for parts to be taken
@@ -73,29 +75,29 @@ class _Line:
         # bytes of those that were
         self._size = 0
 
-    def run(self, make: Callable[[], Iterator[bytes]]) -> None:
+    def produce(self, make: Callable[[], Iterator[bytes]]) -> None:
         try:
             parts = make()
-            if not all(self._put(part) for part in chain(parts, (None,))):
+            if not all(self._enqueue(part) for part in chain(parts, (None,))):
                 parts.close()  # type: ignore[attr-defined]  # a generator
-                self._break_off(TooSlow("It was taken too slowly, or by nobody any more."))
+                self._abort(TooSlow("It was taken too slowly, or by nobody any more."))
         except BaseException as error:
-            if not self._put(error):
-                self._break_off(error)
+            if not self._enqueue(error):
+                self._abort(error)
         finally:
             connections.close_all()
-            _give_back(self.whose, self.team)
+            _release_slot(self.whose, self.team)
 
-    def _break_off(self, error: BaseException) -> None:
+    def _abort(self, error: BaseException) -> None:
         """In place of the parts that wait: half a file must not look whole, and who waits for a part has an end."""
         with contextlib.suppress(queue.Empty):
             while True:
                 self.parts.get_nowait()
         self.parts.put_nowait(error)
 
-    def _put(self, part: bytes | BaseException | None) -> bool:
+    def _enqueue(self, part: bytes | BaseException | None) -> bool:
         waited = 0.0
-        most = PATIENCE_S + self._size / SLOWEST
+        most = PATIENCE_S + self._size / MIN_BYTES_PER_SECOND
         while not self.stop.is_set() and waited < PATIENCE_S and self._waited_s < most:
             began = time.monotonic()
             try:
@@ -110,7 +112,7 @@ class _Line:
         return False
 
 
-class Pump:
+class ThreadedStream:
     """Async iterator over what `make()` yields; `close` ends it early. Two parts are there once it is made.
 
     One that is dropped ends as well: whoever asked had hung up before the answer was begun, and nobody closes that.
@@ -123,14 +125,14 @@ class Pump:
         whose: Hashable = None,
         team: int | None = None,
     ) -> None:
-        _take(whose, team)
-        line = self._line = _Line(whose, team)
+        _take_slot(whose, team)
+        line = self._line = _Transfer(whose, team)
         weakref.finalize(self, line.stop.set)
         try:
-            threading.Thread(target=line.run, args=(make,), daemon=True).start()
+            threading.Thread(target=line.produce, args=(make,), daemon=True).start()
         except RuntimeError:
             # no thread is to be had
-            _give_back(whose, team)
+            _release_slot(whose, team)
             raise
         self._held = [line.parts.get()]
         if self._held[0] is not None and not isinstance(self._held[0], BaseException):
@@ -139,7 +141,7 @@ class Pump:
             raise self._held[0]
 
     @property
-    def whole(self) -> bytes | None:
+    def single_part(self) -> bytes | None:
         """All of it, when it was one part or none."""
         if self._held[-1] is not None:
             return None
@@ -147,7 +149,7 @@ class Pump:
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
-            while (part := await self._next()) is not None:
+            while (part := await self._next_part()) is not None:
                 if isinstance(part, BaseException):
                     # the connection is cut: half a file must not look whole
                     raise part
@@ -155,7 +157,7 @@ class Pump:
         finally:
             self.close()
 
-    async def _next(self) -> bytes | BaseException | None:
+    async def _next_part(self) -> bytes | BaseException | None:
         if self._held:
             return self._held.pop(0)
         try:

@@ -8,19 +8,19 @@ from collections.abc import Iterable
 from psycopg.sql import SQL, Composable, Composed, Literal
 
 from benchlab.results.columns import Column, Kind
-from benchlab.results.language import COMPARES, Condition, Value
+from benchlab.results.language import ORDER_OPERATORS, Condition, Value
 
 SIGNS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 
 
-def raw(text: str) -> SQL:
+def trusted_sql(text: str) -> SQL:
     """SQL of our own making; never anything that came with a request."""
     return SQL(text)
 
 
-def condition(asked: Condition) -> Composable:
+def condition_sql(asked: Condition) -> Composable:
     """SQL behind AND, with the row of an attempt and, for a metric, its measurements in sight."""
-    test = _test(asked)
+    test = _condition_test(asked)
     if not asked.metric:
         return test
     exists = SQL(
@@ -28,23 +28,25 @@ def condition(asked: Condition) -> Composable:
         " AND o.labels = '{{}}'::jsonb AND {})"
     )
     if asked.operator == "isnull":
-        there = exists.format(Literal(asked.metric), raw("o.value IS NOT NULL"))
+        there = exists.format(Literal(asked.metric), trusted_sql("o.value IS NOT NULL"))
         return SQL("NOT {}").format(there) if asked.values[0] else there
     return exists.format(Literal(asked.metric), test)
 
 
-def _test(asked: Condition) -> Composable:
+def _condition_test(asked: Condition) -> Composable:
     column, operator = asked.column, asked.operator
     if operator == "isnull":
-        return raw(f"({column.sql}) IS {'' if asked.values[0] else 'NOT '}NULL")
-    if operator in COMPARES:
-        return _any_of(_compared(column, SIGNS[operator], value) for value in asked.values)
+        return trusted_sql(f"({column.sql}) IS {'' if asked.values[0] else 'NOT '}NULL")
+    if operator in ORDER_OPERATORS:
+        return _any_of(_comparison(column, SIGNS[operator], value) for value in asked.values)
     if operator == "contains":
         return _any_of(
-            SQL("position(lower({}) IN lower({})) > 0").format(Literal(value), raw(column.sql))
+            SQL("position(lower({}) IN lower({})) > 0").format(
+                Literal(value), trusted_sql(column.sql)
+            )
             for value in asked.values
         )
-    equal = _any_of(_equal(column, value) for value in asked.values)
+    equal = _any_of(_equality(column, value) for value in asked.values)
     return SQL("({}) IS NOT TRUE").format(equal) if operator == "ne" else equal
 
 
@@ -52,42 +54,44 @@ def _any_of(tests: Iterable[Composable]) -> Composed:
     return SQL("({})").format(SQL(" OR ").join(tests))
 
 
-def _compared(column: Column, sign: str, value: Value) -> Composable:
+def _comparison(column: Column, sign: str, value: Value) -> Composable:
     expression = column.sql
     if column.option:
-        expression = _as_number(column)
-    test = SQL("{} {} {}").format(raw(expression), raw(sign), Literal(value))
+        expression = _option_as_number(column)
+    test = SQL("{} {} {}").format(trusted_sql(expression), trusted_sql(sign), Literal(value))
     if column.kind is not Kind.NUMBER or sign in ("<", "<="):
         return test
     # To PostgreSQL NaN is the greatest number; here it is what is not known.
-    return SQL("({} AND {} <> 'NaN'::float8)").format(test, raw(expression))
+    return SQL("({} AND {} <> 'NaN'::float8)").format(test, trusted_sql(expression))
 
 
-def sort_key(column: Column) -> Composable:
+def sort_expression(column: Column) -> Composable:
     """SQL to sort rows by: what is not known, NaN as NULL, is then last in either direction."""
     if column.kind is not Kind.NUMBER:
-        return raw(column.sql)
-    return SQL("NULLIF({}, 'NaN'::float8)").format(raw(column.sql))
+        return trusted_sql(column.sql)
+    return SQL("NULLIF({}, 'NaN'::float8)").format(trusted_sql(column.sql))
 
 
-def _as_number(column: Column) -> str:
+def _option_as_number(column: Column) -> str:
     option = f"r.options -> '{column.option}'"
     return f"(CASE jsonb_typeof({option}) WHEN 'number' THEN ({column.sql})::numeric END)"
 
 
-def _equal(column: Column, value: Value) -> Composable:
+def _equality(column: Column, value: Value) -> Composable:
     text = str(value)
-    same = SQL("{} = {}").format(raw(column.sql), Literal(value))
+    same = SQL("{} = {}").format(trusted_sql(column.sql), Literal(value))
     digits = text.isascii() and text.isdecimal() and len(text) < 19
     if column.glob and "*" in text:
         escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        return SQL("{} LIKE {}").format(raw(column.sql), Literal(escaped.replace("*", "%")))
+        return SQL("{} LIKE {}").format(trusted_sql(column.sql), Literal(escaped.replace("*", "%")))
     if column.id_sql and digits:
-        return SQL("({} OR {} = {})").format(same, raw(column.id_sql), Literal(int(text)))
+        return SQL("({} OR {} = {})").format(same, trusted_sql(column.id_sql), Literal(int(text)))
     if column.option and _is_number(text):
-        return SQL("({} OR {} = {}::numeric)").format(same, raw(_as_number(column)), Literal(text))
+        return SQL("({} OR {} = {}::numeric)").format(
+            same, trusted_sql(_option_as_number(column)), Literal(text)
+        )
     if column.kind is Kind.JSON:
-        return SQL("({})::text = {}").format(raw(column.sql), Literal(value))
+        return SQL("({})::text = {}").format(trusted_sql(column.sql), Literal(value))
     return same
 
 

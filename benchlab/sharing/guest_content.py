@@ -11,9 +11,9 @@ from django.urls import reverse
 
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import request_params, run_page
-from benchlab.charts.cards import Card, cards, with_differences
-from benchlab.charts.conditions import differences
-from benchlab.charts.queries import Group, groups
+from benchlab.charts.cards import Card, build_cards, with_differences
+from benchlab.charts.conditions import line_differences
+from benchlab.charts.queries import Group, read_groups
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import Outcome
 from benchlab.sharing.links import BY_QUERY, Opened
@@ -21,17 +21,17 @@ from benchlab.sharing.links import BY_QUERY, Opened
 
 def lines_of(link: Opened) -> list[Group]:
     """Every line that the guest sees, by its names for the guest."""
-    return link.hiding.groups(groups(link.guest, link.lines.campaigns))
+    return link.hiding.groups(read_groups(link.guest, link.lines.campaigns))
 
 
 def cards_of(link: Opened, request: HttpRequest) -> list[Card]:
     """With ?metric= and ?moment=, as without JavaScript they are asked for."""
     figure, csv = (reverse(name, args=[link.token]) for name in ("shared-figure", "shared-csv"))
-    found = groups(link.guest, link.lines.campaigns)
-    unequal = link.hiding.differences(differences(link.guest, found)) if found else {}
-    wanted = request_params.Filter(moment=request_params.moment(request.GET))
-    metric = request_params.metric(request.GET)
-    made = cards(link.hiding.groups(found), figure, csv, wanted, metric)
+    found = read_groups(link.guest, link.lines.campaigns)
+    unequal = link.hiding.differences(line_differences(link.guest, found)) if found else {}
+    wanted = request_params.Filter(moment=request_params.requested_moment(request.GET))
+    metric = request_params.requested_metric(request.GET)
+    made = build_cards(link.hiding.groups(found), figure, csv, wanted, metric)
     return with_differences(made, unequal)
 
 
@@ -65,7 +65,7 @@ def run_context(link: Opened) -> dict[str, Any]:
     """As benchlab.charts.run_page shows it, without what leads into the app and without what the engine did."""
     attempt = attempt_of(link)
     run: Run = attempt.run
-    told = run_page.context_of(run, attempt)
+    told = run_page.attempt_context(run, attempt)
     kept = (
         "numbers",
         "measurements",

@@ -158,7 +158,7 @@ def opened(share: Share, token: str) -> Opened:
 
 def _lines(share: Share) -> request_params.Filter:
     if share.kind in BY_QUERY:
-        return request_params.lines(QueryDict(share.query))
+        return request_params.line_filter(QueryDict(share.query))
     if share.kind == Share.Kind.RUN:
         return request_params.Filter()
     return request_params.Filter((share.object_id or 0,))

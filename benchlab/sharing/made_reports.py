@@ -123,7 +123,7 @@ def ask(request: HttpRequest, subject: Subject, format: str, *, attached: bool) 
 def _campaigns(request: HttpRequest, subject: Subject) -> Sequence[int]:
     if isinstance(subject.row, Campaign):
         return [subject.row.pk]
-    return request_params.lines(request.GET).campaigns
+    return request_params.line_filter(request.GET).campaigns
 
 
 def of(user: AbstractBaseUser | Any, subject: Subject) -> list[MadeReport]:

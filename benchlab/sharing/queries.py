@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import request_params
-from benchlab.charts.explore import wish
+from benchlab.charts.explore import query as wish
 from benchlab.sharing.discussion import SPACES, may_delete
 from benchlab.sharing.models import MOST_QUERY, SavedView
 from benchlab.team.models import Team
@@ -25,8 +25,8 @@ def canonical(query: str) -> str:
     """Raises ValidationError: no campaign, or a word that neither Explore nor the compare page knows."""
     try:
         asks = QueryDict(query.removeprefix("?"))
-        lines, metric = request_params.lines(asks), request_params.metric(asks)
-        explored = wish.read(asks).query()
+        lines, metric = request_params.line_filter(asks), request_params.requested_metric(asks)
+        explored = wish.parse_explore_query(asks).query_string()
     except BadRequest as error:
         raise ValidationError(str(error)) from None
     except (ValueError, UnicodeError):
@@ -34,7 +34,7 @@ def canonical(query: str) -> str:
         raise ValidationError("That is not the query of a comparison.") from None
     if not lines.campaigns:
         raise ValidationError("Choose the campaigns to compare first.")
-    parts = [lines.whole(), urlencode({"metric": metric}) if metric else "", explored]
+    parts = [lines.full_query(), urlencode({"metric": metric}) if metric else "", explored]
     text = "&".join(filter(None, parts))
     if len(text) > MOST_QUERY:
         raise ValidationError("That comparison has too many parts to be saved.")
@@ -43,7 +43,7 @@ def canonical(query: str) -> str:
 
 def is_explored(query: str) -> bool:
     """True when a canonical query says anything of axes, lines or filters, which Explore shows and no guest's page."""
-    return wish.is_asked(QueryDict(query))
+    return wish.is_explore_query(QueryDict(query))
 
 
 def address(query: str) -> str:
@@ -53,7 +53,7 @@ def address(query: str) -> str:
 
 def campaigns_of(user: Person, query: str) -> list[Campaign]:
     """Every campaign of a canonical query. Raises ValidationError: one that the user does not see."""
-    wanted = set(request_params.lines(QueryDict(query)).campaigns)
+    wanted = set(request_params.line_filter(QueryDict(query)).campaigns)
     found = list(Campaign.objects.visible_to(user).select_related("team").filter(pk__in=wanted))
     if missing := sorted(wanted - {row.pk for row in found}):
         raise ValidationError(f"There is no campaign {missing[0]} that you may share or save.")

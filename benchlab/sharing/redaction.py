@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from django.db.models import JSONField, Model, Q, QuerySet
 
 from benchlab.campaigns.models import Run
-from benchlab.charts.conditions import Differences, Table
+from benchlab.charts.conditions import ConditionTable, Differences
 from benchlab.charts.figure import Figure
 from benchlab.charts.queries import Group
 from benchlab.hosts.models import Device, FactSnapshot, Host
@@ -106,7 +106,7 @@ def _hosts_named(one: Differences, names: Mapping[str, str]) -> Differences:
     return replace(one, compared=_named(one.compared, names), others=_named(one.others, names))
 
 
-def _named(one: Table, names: Mapping[str, str]) -> Table:
+def _named(one: ConditionTable, names: Mapping[str, str]) -> ConditionTable:
     at = one.names.index("Host") if "Host" in one.names else -1
     rows = tuple(
         (label, tuple(names.get(v, v) if n == at else v for n, v in enumerate(values)))

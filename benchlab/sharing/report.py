@@ -16,9 +16,9 @@ from django.urls import reverse
 from agents import quote
 from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.charts import request_params
-from benchlab.charts.cards import Card, campaign_cards, cards, with_differences
-from benchlab.charts.conditions import claims, differences
-from benchlab.charts.queries import Group, groups
+from benchlab.charts.cards import Card, build_cards, campaign_cards, with_differences
+from benchlab.charts.conditions import iterate_claims, line_differences
+from benchlab.charts.queries import Group, read_groups
 from benchlab.findings.left_out import LeftOut
 from benchlab.hosts.models import Device, FactSnapshot, Host
 from benchlab.runs import progress
@@ -162,7 +162,7 @@ def raw_of(
     comparison, as for_member gives them; without, they are asked for."""
     runs = Q(campaign=subject.row.pk)
     if isinstance(subject.row, SavedView):
-        found = _lines(request, request_params.lines(request.GET)) if lines is None else lines
+        found = _lines(request, request_params.line_filter(request.GET)) if lines is None else lines
         runs = Q(pk__in=[one.run for line in found for one in line.samples])
     return _artifacts(Run.objects.filter(runs).order_by())
 
@@ -171,7 +171,7 @@ def listed_at(request: HttpRequest, subject: Subject) -> list[str]:
     """Addresses of the API that list each file of raw output, one for each of its first campaigns."""
     asked: Sequence[int] = [subject.row.pk]
     if isinstance(subject.row, SavedView):
-        asked = request_params.lines(request.GET).campaigns[:MOST_LISTED]
+        asked = request_params.line_filter(request.GET).campaigns[:MOST_LISTED]
     rows = Campaign.objects.visible_to(request.user).filter(pk__in=asked).order_by("pk")
     return [
         f"{reverse('api:artifact-list')}?campaign={pk}{'&library=true' if library else ''}"
@@ -180,8 +180,8 @@ def listed_at(request: HttpRequest, subject: Subject) -> list[str]:
 
 
 def _campaign(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
-    lines = groups(request.user, [campaign.pk])
-    unequal = differences(request.user, lines)
+    lines = read_groups(request.user, [campaign.pk])
+    unequal = line_differences(request.user, lines)
     made = campaign_cards(request.user, campaign.pk, request.GET, lines)
     shown = with_differences(made, unequal)
     return {**context(campaign), "cards": shown, "campaign_lines": lines, "lines": lines}
@@ -189,7 +189,7 @@ def _campaign(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
 
 def _comparison(request: HttpRequest, view: SavedView) -> dict[str, Any]:
     """`request.GET` is as `asked` gives it."""
-    wanted = request_params.lines(request.GET)
+    wanted = request_params.line_filter(request.GET)
     lines = _lines(request, wanted)
     attempts = [one.attempt for line in lines for one in line.samples]
     runs = [one.run for line in lines for one in line.samples]
@@ -202,7 +202,7 @@ def _comparison(request: HttpRequest, view: SavedView) -> dict[str, Any]:
         "left_out": LeftOut(),
         "cards": _cards(request, wanted, lines),
         "lines": lines,
-        "answered": wanted.keep(lines),
+        "answered": wanted.select(lines),
         **_set_up(Layout.objects.filter(attempts__in=attempts).distinct(), Q(pk__in=runs)),
     }
 
@@ -210,7 +210,7 @@ def _comparison(request: HttpRequest, view: SavedView) -> dict[str, Any]:
 def _lines(request: HttpRequest, wanted: request_params.Filter) -> list[Group]:
     # each card chooses its own
     every_moment = replace(wanted, moment=None)
-    return every_moment.seated(groups(request.user, wanted.campaigns))
+    return every_moment.select_styled(read_groups(request.user, wanted.campaigns))
 
 
 def asked(request: HttpRequest, view: SavedView) -> QueryDict:
@@ -225,9 +225,9 @@ def asked(request: HttpRequest, view: SavedView) -> QueryDict:
 def _cards(
     request: HttpRequest, wanted: request_params.Filter, lines: Sequence[Group]
 ) -> list[Card]:
-    unequal = differences(request.user, wanted.keep(lines))
+    unequal = line_differences(request.user, wanted.select(lines))
     urls = reverse("compare-figure"), reverse("compare-csv")
-    made = cards(lines, *urls, wanted, request_params.metric(request.GET))
+    made = build_cards(lines, *urls, wanted, request_params.requested_metric(request.GET))
     return with_differences(made, unequal)
 
 
@@ -239,7 +239,7 @@ def _machines(runs: QuerySet[Run], layouts: Iterable[Layout]) -> list[Machine]:
         if facts := layout.facts_ready or layout.facts_planned:
             newest[layout.host_id] = facts
         used.setdefault(layout.host_id, set()).update(
-            identity for identity, _ in claims(layout.plan)
+            identity for identity, _ in iterate_claims(layout.plan)
         )
     disks: dict[int, list[Device]] = {}
     for disk in Device.objects.filter(host__in=used).order_by("host", "name"):

@@ -28,8 +28,8 @@ from django.utils.safestring import SafeString, mark_safe
 import benchlab
 from benchlab.charts import origins, request_params, tables
 from benchlab.charts.cards import Card
-from benchlab.charts.figure import dumped
-from benchlab.charts.figure_views import curve_or_bars
+from benchlab.charts.figure import figure_json
+from benchlab.charts.figure_views import build_lines_figure
 from benchlab.charts.queries import Group
 from benchlab.sharing import raw_data, report
 from benchlab.sharing.report import Subject
@@ -105,12 +105,12 @@ def _page(request: HttpRequest, shown: dict[str, Any], *, attached: bool, mark: 
         "sharing/report_file.html",
         {
             "subject": subject,
-            "about": origins.words(lines),
+            "about": origins.origin_text(lines),
             "body": mark_safe(_absolute(body, origin)),  # noqa: S308  # ours, escaped already
             "style": _style(),
             "scripts": scripts,
             "policy": POLICY.format(scripts=" ".join(map(_hashed, scripts))),
-            "figures": [(card.key, _figures(card, lines)) for card in cards],
+            "figures": [(card.dom_id, _figures(card, lines)) for card in cards],
             "raw": mark,
             "numbers": _numbers(lines) if attached else "",
             "address": origin + subject.home,
@@ -132,13 +132,15 @@ def _absolute(html: str, origin: str) -> str:
 def _figures(card: Card, lines: Iterable[Group]) -> SafeString:
     """JSON of the card's figures by metric, that shown first first. No `<`: it stands in a script."""
     query = QueryDict(urlsplit(card.figure_url).query, mutable=True)
-    metrics = dict.fromkeys([card.chosen, *(name for name, _ in card.rates)])
+    metrics = dict.fromkeys([card.chosen_metric, *(name for name, _ in card.main_choices)])
     made: dict[str, bytes] = {}
     for metric in metrics:
         query["metric"] = metric
-        kept = request_params.lines(query).seated(list(lines))
+        kept = request_params.line_filter(query).select_styled(list(lines))
         title = " and ".join(dict.fromkeys(line.campaign_name for line in kept))
-        made[metric] = dumped(curve_or_bars(title, kept, request_params.choice(query)))
+        made[metric] = figure_json(
+            build_lines_figure(title, kept, request_params.chart_choice(query))
+        )
     return _embedded(made)
 
 
@@ -150,7 +152,7 @@ def _embedded(made: Mapping[str, bytes]) -> SafeString:
 
 def _numbers(lines: Iterable[Group]) -> str:
     """Every run's numbers as a data: address of CSV."""
-    text = "".join(tables.campaign_csv(list(lines)))
+    text = "".join(tables.campaign_csv_lines(list(lines)))
     return "data:text/csv;base64," + base64.b64encode(text.encode()).decode()
 
 

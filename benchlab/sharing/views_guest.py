@@ -24,7 +24,7 @@ from django.views.decorators.http import require_safe
 
 from benchlab.charts import caches, downloads, figure_views, request_params, sampled, tables
 from benchlab.charts.cards import Card
-from benchlab.charts.figure import Figure, dumped
+from benchlab.charts.figure import Figure, figure_json
 from benchlab.runs.models import Artifact
 from benchlab.runs.outputs import RawRemoved
 from benchlab.sharing import guest_content, links, report
@@ -124,11 +124,11 @@ def snippet(url: str, title: str) -> str:
 def embed(request: HttpRequest, link: Opened) -> HttpResponse:
     """One chart and nothing else, for another site's page. ?workload= chooses it, ?metric= what it shows."""
     if link.of_a_run:
-        title = link.hiding.text(figure_views.title_of(guest_content.attempt_of(link)))
+        title = link.hiding.text(figure_views.attempt_title(guest_content.attempt_of(link)))
         url = reverse("shared-devices", args=[link.token])
     else:
         card = _card(
-            guest_content.cards_of(link, request), request_params.lines(request.GET).workloads
+            guest_content.cards_of(link, request), request_params.line_filter(request.GET).workloads
         )
         title, url = card.title, card.figure_url
     links.viewed(link.share)
@@ -147,49 +147,54 @@ def figure(request: HttpRequest, link: Opened) -> HttpResponse:
     """?metric= ?operation= ?latency= ?workload= ?moment=, of the lines that are shared."""
     if link.of_a_run:
         raise Http404
-    found = request_params.lines(request.GET).keep(guest_content.lines_of(link))
+    found = request_params.line_filter(request.GET).select(guest_content.lines_of(link))
     title = " and ".join(dict.fromkeys(line.campaign_name for line in found)) or "nothing chosen"
-    return _json(link, figure_views.curve_or_bars(title, found, request_params.choice(request.GET)))
+    return _json(
+        link,
+        figure_views.build_lines_figure(title, found, request_params.chart_choice(request.GET)),
+    )
 
 
 @guest_page
 def numbers(request: HttpRequest, link: Opened) -> HttpResponseBase:
     if link.of_a_run:
         raise Http404
-    found = request_params.lines(request.GET).keep(guest_content.lines_of(link))
-    return downloads.csv_file(request, lambda: tables.campaign_csv(found), "numbers.csv")
+    found = request_params.line_filter(request.GET).select(guest_content.lines_of(link))
+    return downloads.csv_response(request, lambda: tables.campaign_csv_lines(found), "numbers.csv")
 
 
 @guest_page
 def run_devices(request: HttpRequest, link: Opened) -> HttpResponse:
     attempt = guest_content.attempt_of(link)
-    made = figure_views.devices_of(attempt, request.GET)
-    return _json(link, figure_views.of_attempt(made, attempt))
+    made = figure_views.device_figure(attempt, request.GET)
+    return _json(link, figure_views.with_attempt_origin(made, attempt))
 
 
 @guest_page
 def run_histogram(request: HttpRequest, link: Opened) -> HttpResponse:
     attempt = guest_content.attempt_of(link)
-    made = figure_views.histogram_of(attempt, request.GET)
-    return _json(link, figure_views.of_attempt(made, attempt))
+    made = figure_views.histogram_figure(attempt, request.GET)
+    return _json(link, figure_views.with_attempt_origin(made, attempt))
 
 
 @guest_page
 def run_cpu(request: HttpRequest, link: Opened) -> HttpResponse:
     attempt = guest_content.attempt_of(link)
-    made = figure_views.cpu_of(attempt, request.GET)
-    return _json(link, figure_views.of_attempt(made, attempt))
+    made = figure_views.cpu_figure(attempt, request.GET)
+    return _json(link, figure_views.with_attempt_origin(made, attempt))
 
 
 @guest_page
 def run_cache(request: HttpRequest, link: Opened, which: str) -> HttpResponse:
-    attempt, chart = guest_content.attempt_of(link), caches.chart(which)
+    attempt, chart = guest_content.attempt_of(link), caches.find_chart(which)
     if chart is None:
         raise Http404
     facts = attempt.facts.facts if attempt.facts else {}
-    tracks, marks = sampled.tracks_of(attempt), sampled.windows_of(attempt)
-    made = caches.build(figure_views.title_of(attempt), chart, tracks, facts, marks)
-    return _json(link, figure_views.of_attempt(made, attempt))
+    tracks, marks = sampled.read_tracks(attempt), sampled.read_windows(attempt)
+    made = caches.build_cache_figure(
+        figure_views.attempt_title(attempt), chart, tracks, facts, marks
+    )
+    return _json(link, figure_views.with_attempt_origin(made, attempt))
 
 
 @guest_page
@@ -197,9 +202,9 @@ def run_series(request: HttpRequest, link: Opened) -> HttpResponseBase:
     attempt = guest_content.attempt_of(link)
     tracks = (
         replace(track, device=link.hiding.text(track.device))
-        for track in sampled.each_track_of(attempt)
+        for track in sampled.iterate_tracks(attempt)
     )
-    return downloads.csv_file(request, lambda: tables.series_csv(tracks), "series.csv")
+    return downloads.csv_response(request, lambda: tables.series_csv_lines(tracks), "series.csv")
 
 
 @guest_page
@@ -207,10 +212,10 @@ def artifact(request: HttpRequest, link: Opened, pk: int) -> HttpResponseBase:
     """Raw output, unless host names are hidden: it would tell them."""
     if not link.of_a_run:
         raise Http404
-    return downloads.artifact_file(
+    return downloads.artifact_response(
         request, get_object_or_404(Artifact.objects.visible_to(link.guest), pk=pk)
     )
 
 
 def _json(link: Opened, made: Figure) -> HttpResponse:
-    return HttpResponse(dumped(link.hiding.figure(made)), content_type="application/json")
+    return HttpResponse(figure_json(link.hiding.figure(made)), content_type="application/json")

@@ -59,7 +59,7 @@ def report_file(request: HttpRequest, kind: str, pk: int) -> HttpResponseBase:
     name = f"{subject.name}.html"
     if raw:
         made = files.with_raw(request, subject, attached=attached)
-        return downloads.streamed(request, made, HTML, name)
+        return downloads.streamed_response(request, made, HTML, name)
     return _saved(files.page(request, subject, attached=attached), name)
 
 
@@ -73,7 +73,9 @@ def report_raw(request: HttpRequest, kind: str, pk: int) -> HttpResponseBase:
         view_notes.refused(request, f"{too_much} {at}")
         return _page(request, subject, status=413)
     rows, name = raw_data.readable(request.user, raw), f"{subject.name}-raw.zip"
-    return downloads.streamed(request, lambda: raw_data.archive(rows), "application/zip", name)
+    return downloads.streamed_response(
+        request, lambda: raw_data.archive(rows), "application/zip", name
+    )
 
 
 @require_http_methods(["GET", "POST"])

@@ -20,9 +20,9 @@ from benchlab.analysis.ranking import Ranked, ranked
 from benchlab.analysis.verdicts import Comparison, Sweep, compare_sweeps
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import cards, naming, request_params
-from benchlab.charts.equal_workloads import cards_of
+from benchlab.charts.equal_workloads import group_by_work
 from benchlab.charts.palette import Style
-from benchlab.charts.queries import Group, Identity, Person, groups, labels, line_styles
+from benchlab.charts.queries import Group, Identity, Person, line_labels, line_styles, read_groups
 from benchlab.verdicts import baselines, builds
 
 # unit -> whether lower is better
@@ -78,7 +78,7 @@ class Answer:
 
     @property
     def word(self) -> str:
-        return naming.word(self.metric)
+        return naming.metric_word(self.metric)
 
     @property
     def over(self) -> bool:
@@ -114,7 +114,7 @@ class Answer:
 
 def lines_of(user: Person, wanted: request_params.Filter) -> list[Group]:
     """Lines of these campaigns that `user` may see. Two queries."""
-    return wanted.keep(groups(user, wanted.campaigns))
+    return wanted.select(read_groups(user, wanted.campaigns))
 
 
 def answers_of(found: Sequence[Group], metric: str = "", baseline: str = "") -> list[Answer]:
@@ -125,7 +125,7 @@ def answers_of(found: Sequence[Group], metric: str = "", baseline: str = "") -> 
     styles = _styles(found)
     parts = [
         (lines, some, name, alike)
-        for lines in cards_of([one for one in found if not one.condition])
+        for lines in group_by_work([one for one in found if not one.condition])
         for alike, several in [_parts(lines)]
         for part in several
         for some, name in [_told(part, metric)]
@@ -150,14 +150,14 @@ def _styles(found: Sequence[Group]) -> Styles:
     """By campaign and identity, as the charts of these lines have them."""
     return {
         (line.campaign, line.identity): style
-        for lines in cards_of(found)
+        for lines in group_by_work(found)
         for line, style in zip(lines, line_styles(lines), strict=True)
     }
 
 
 def spread_of(lines: Iterable[Group]) -> tuple[float, ...]:
     """Spread of rebuilt equals in the labs that these are of. A query, and two that are kept for a while."""
-    ours = {line.campaign for line in lines if line.ours}
+    ours = {line.campaign for line in lines if line.measured_here}
     teams = Campaign.objects.filter(pk__in=ours).order_by().values_list("team", flat=True)
     return builds.rebuilt(set(teams)) if ours else ()
 
@@ -183,7 +183,7 @@ def _told(lines: list[Group], wanted: str) -> tuple[list[Group], str]:
         return some, wanted
     units = lines[0].units
     common = [name for name in units if all(name in line.units for line in lines)]
-    choices = naming.ordered(common, lines[0].tool, any(line.swept for line in lines))
+    choices = naming.order_choices(common, lines[0].tool, any(line.swept for line in lines))
     found = [name for name in choices if "*" not in name and units[name] in BETTER]
     return (lines, found[0]) if found else ([], "")
 
@@ -213,7 +213,7 @@ def _answer(
     styles: Styles,
 ) -> Answer:
     lines = sorted(lines, key=lambda line: (line.campaign, builds.built(line, known)))
-    names = labels(lines)
+    names = line_labels(lines)
     at, keys = baselines.place(lines, baseline), baselines.keys_of(lines)
     designs = builds.designs_of(lines, known, spread)
     unit = lines[0].units[metric]
@@ -234,7 +234,7 @@ def _answer(
     # of two by one key the first
     choices = dict(zip(reversed(keys), reversed(names), strict=True))
     return Answer(
-        cards.key(card[0].workload, any(line.swept for line in card)),
+        cards.card_dom_id(card[0].workload, any(line.swept for line in card)),
         " · ".join(dict.fromkeys(line.workload_name for line in lines)),
         _where(lines, card),
         metric,

@@ -70,7 +70,7 @@ def _design_of(
     rebuilt: Sequence[float],
 ) -> Design:
     (first, of_first), (second, of_second) = one, other
-    if not (first.ours and second.ours):
+    if not (first.measured_here and second.measured_here):
         return design(Order.UNTOLD, rebuilt)
     if of_first == of_second and first.stage == second.stage:
         return design(Order.INTERLEAVED)

@@ -10,8 +10,8 @@ from benchlab.analysis.devices.full_station import FullStation
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.charts import cards, curve_answers, full_stations, naming
 from benchlab.charts.curve_answers import CurveAnswer
-from benchlab.charts.equal_workloads import cards_of
-from benchlab.charts.queries import Group, labels
+from benchlab.charts.equal_workloads import group_by_work
+from benchlab.charts.queries import Group, line_labels
 from benchlab.verdicts.answers import BETTER, medians_of
 from benchlab.web.units import si
 
@@ -28,8 +28,8 @@ class Line:
     @property
     def says(self) -> str:
         if self.group.swept:
-            return f"Knee of {self.label}: {curve_answers.words_of(self.group)}"
-        told = naming.ordered(self.group.units, self.group.tool, False)
+            return f"Knee of {self.label}: {curve_answers.curve_answer_text(self.group)}"
+        told = naming.order_choices(self.group.units, self.group.tool, False)
         units = self.group.units
         name = next(
             (n for n in told if n in units and units[n] in BETTER and medians_of(self.group, n)), ""
@@ -41,7 +41,7 @@ class Line:
         """ "Full at 64 outstanding: the disks, where …"; "" where it cannot be said."""
         if self.full is None:
             return ""
-        words = full_stations.words(self.full, self.answer.cap)
+        words = full_stations.full_station_text(self.full, self.answer.cap)
         return f"Full at {self.full.depth} outstanding: {words}"
 
 
@@ -59,14 +59,14 @@ def of_workloads(found: Sequence[Group]) -> list[Card]:
     known = {id(one.group): one for one in curves_of(found)}
     return [
         Card(
-            cards.key(lines[0].workload, any(line.swept for line in lines)),
+            cards.card_dom_id(lines[0].workload, any(line.swept for line in lines)),
             " · ".join(dict.fromkeys(line.workload_name for line in lines)),
             tuple(
                 known.get(id(line)) or Line(line, name, CurveAnswer(), None)
-                for line, name in zip(lines, labels(lines), strict=True)
+                for line, name in zip(lines, line_labels(lines), strict=True)
             ),
         )
-        for lines in cards_of(found)
+        for lines in group_by_work(found)
     ]
 
 
@@ -74,13 +74,13 @@ def curves_of(found: Sequence[Group]) -> list[Line]:
     """Of swept lines alone. Queries as `of_workloads`."""
     lines = [
         (line, name)
-        for some in cards_of(found)
-        for line, name in zip(some, labels(some), strict=True)
+        for some in group_by_work(found)
+        for line, name in zip(some, line_labels(some), strict=True)
     ]
     swept = [(line, name) for line, name in lines if line.swept]
-    full = full_stations.of_lines([line for line, _ in swept])
+    full = full_stations.find_full_stations([line for line, _ in swept])
     return [
-        Line(line, name, curve_answers.answer_of(line), full.get(at))
+        Line(line, name, curve_answers.curve_answer(line), full.get(at))
         for at, (line, name) in enumerate(swept)
     ]
 

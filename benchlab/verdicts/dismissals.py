@@ -166,10 +166,12 @@ def find(user: Person, campaign: Campaign, query: QueryDict, key: str) -> Answer
 
     Raises BadRequest for an address that nobody understands, Unknown where there is no such answer of this campaign.
     """
-    wanted = request_params.lines(query)
+    wanted = request_params.line_filter(query)
     if campaign.pk not in wanted.campaigns:
-        wanted = request_params.lines(_with(query, campaign))
-    made = answers_of(lines_of(user, wanted), request_params.metric(query), baselines.wanted(query))
+        wanted = request_params.line_filter(_with(query, campaign))
+    made = answers_of(
+        lines_of(user, wanted), request_params.requested_metric(query), baselines.wanted(query)
+    )
     name = key.partition("-")[0]
     for one in made:
         if identity(one) == name and campaign.pk in {row.group.campaign for row in one.rows}:

@@ -18,7 +18,7 @@ from benchlab.analysis.formats import rate, share
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import naming
-from benchlab.charts.history import History, Past, Step, history_of
+from benchlab.charts.history import History, HistoryChange, HistoryRun, read_history
 from benchlab.findings import storing
 from benchlab.findings.models import Finding
 from benchlab.runs.models import Attempt
@@ -38,7 +38,7 @@ Alert = tuple[int, str, Told]
 def look(campaign: Campaign) -> None:
     """Of each set-up of the campaign that has a history: what its newest runs say. Replaces what was said before."""
     for run in _runs(campaign):
-        found = history_of(_team(campaign), run)
+        found = read_history(_team(campaign), run)
         if found.attempt is not None and found.runs:
             rows = _told_before(
                 campaign, found.attempt.fingerprint, newest=_is_newest(found, campaign)
@@ -89,7 +89,7 @@ def _alerts(found: History, campaign: Campaign) -> Iterator[Alert]:
     for one in found.unusual:
         if found.runs[one.at].campaign == campaign.pk:
             yield found.runs[one.at].run, STANDS_OUT, _stands_out(found, one)
-    steps = [step for step in found.steps if step.change.confirmed]
+    steps = [step for step in found.history_changes if step.change.confirmed]
     if steps and _is_newest(found, campaign):
         yield steps[-1].first.run, CHANGE, _changed(found, steps[-1])
 
@@ -106,11 +106,11 @@ def _stands_out(found: History, one: Unusual) -> Told:
     )
 
 
-def _changed(found: History, step: Step) -> Told:
+def _changed(found: History, step: HistoryChange) -> Told:
     before, after = step.change.before, step.change.after
     return Told(
         f"from this run on the {_word(found)} is {share(abs(step.change.ratio - 1))} {step.direction}: "
-        f"{_amount(found, before)} before, {_amount(found, after)} in the {step.since} runs since",
+        f"{_amount(found, before)} before, {_amount(found, after)} in the {step.runs_since} runs since",
         Severity.NOTE,
         {"before": _number(found, before, step.first), "after": _number(found, after, step.first)},
         about=found.metric,
@@ -119,7 +119,7 @@ def _changed(found: History, step: Step) -> Told:
 
 
 def _word(found: History) -> str:
-    name = naming.word(found.metric)
+    name = naming.metric_word(found.metric)
     return name if name.isupper() else name.lower()
 
 
@@ -127,5 +127,7 @@ def _amount(found: History, value: float) -> str:
     return rate(value, shown_unit(found.metric, found.unit))
 
 
-def _number(found: History, value: float, run: Past) -> Number:
-    return Number(value, found.unit, naming.word(found.metric), run=run.run, figure=found.metric)
+def _number(found: History, value: float, run: HistoryRun) -> Number:
+    return Number(
+        value, found.unit, naming.metric_word(found.metric), run=run.run, figure=found.metric
+    )

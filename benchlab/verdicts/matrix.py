@@ -49,7 +49,7 @@ class Factors:
 
     @property
     def word(self) -> str:
-        return naming.title(self.metric)
+        return naming.metric_title(self.metric)
 
 
 @dataclass(slots=True)
@@ -82,7 +82,7 @@ def _metrics(lines: Sequence[Group], asked: str) -> list[str]:
     if asked or not lines:
         return [asked] if any(asked in line.units for line in lines) else []
     common = [name for name in lines[0].units if _all(lines, name)]
-    known = naming.ordered(common, lines[0].tool, any(line.swept for line in lines))
+    known = naming.order_choices(common, lines[0].tool, any(line.swept for line in lines))
     rates = [n for n in known if "*" not in n and lines[0].units[n] in BETTER]
     rate = "iops" if any("iops" in line.units for line in lines) else next(iter(rates), "")
     having = [line for line in lines if rate in line.units]
@@ -144,7 +144,7 @@ def _factors(metric: str, cells: _Cells, tau: float, most: int | None, over: boo
         return Factors(metric, ())
     made = effects(FACTORS, {place: cells.values[place] for place in kept}, tau, BUILT)
     told = tuple(Told(one, _runs(one, kept, cells.runs)) for one in named(made, most))
-    return Factors(metric, told, _said(gaps, kept, made, naming.title(metric)))
+    return Factors(metric, told, _said(gaps, kept, made, naming.metric_title(metric)))
 
 
 def _runs(

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.analysis.verdicts import Says, Verdict
-from benchlab.charts import naming, small
+from benchlab.charts import naming, sparkline
 from benchlab.charts.queries import Group
 from benchlab.verdicts.answers import TAILS, Answer, Row, medians_of
 from benchlab.verdicts.ratio_scale import Mark, Scale
@@ -32,7 +32,7 @@ class Rank:
 
     place: int
     label: str
-    line: small.Key
+    line: sparkline.LegendKey
     best: str
     depth: int | None
     latency: str
@@ -103,7 +103,7 @@ def table(answer: Answer) -> Table:
     return Table(
         word=answer.word,
         latency=naming.LATENCY_KINDS[kind.partition(".")[0]] if kind else "",
-        tail=naming.word(tail) if tail else "",
+        tail=naming.metric_word(tail) if tail else "",
         swept=any(rank.depth for rank in ranks),
         partly=bool(shared) and any(depths != shared for depths in of_each),
         scale=scale,
@@ -175,7 +175,7 @@ def _rank(
     return Rank(
         row.place,
         row.label,
-        small.key(row.style),
+        sparkline.legend_key(row.style),
         si(medians[depth], shown_unit(answer.metric, answer.unit)) if depth is not None else "",
         depth or None,
         _at(row.group, latency, depth),

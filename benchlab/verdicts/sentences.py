@@ -148,7 +148,7 @@ def _shown(against: Comparison, curve: Verdict) -> tuple[int | None, Verdict]:
 
 def _word(answer: Answer) -> str:
     """IOPS, throughput; of what has a longer name the sentence begins with it."""
-    name = naming.word(answer.metric)
+    name = naming.metric_word(answer.metric)
     if answer.metric in naming.METRICS:
         return name if name.isupper() else name.lower()
     return "latency" if answer.lower_is_better else "work"
@@ -156,7 +156,7 @@ def _word(answer: Answer) -> str:
 
 def _named(answer: Answer) -> str:
     """Of what a sentence has no word for within it."""
-    return "" if answer.metric in naming.METRICS else naming.word(answer.metric)
+    return "" if answer.metric in naming.METRICS else naming.metric_word(answer.metric)
 
 
 def _what(answer: Answer) -> str:

@@ -13,7 +13,7 @@ from django.utils import timezone
 from benchlab.analysis.designs import Order
 from benchlab.analysis.evidence import Line
 from benchlab.campaigns.models import Campaign
-from benchlab.charts.queries import Group, groups, labels
+from benchlab.charts.queries import Group, line_labels, read_groups
 from benchlab.findings import stored_runs, storing
 from benchlab.team.guests import Guest
 from benchlab.verdicts import builds, history_alerts
@@ -69,12 +69,12 @@ def of_campaign(campaign: Campaign) -> None:
 def _groups(campaign: Campaign) -> list[Group]:
     """Nobody asks: whoever sees the campaign will. What was measured degraded is of no set-up."""
     nobody = Guest({"runs.Attempt": Q(run__campaign=campaign)})
-    return [one for one in groups(nobody, [campaign.pk], names=()) if not one.condition]
+    return [one for one in read_groups(nobody, [campaign.pk], names=()) if not one.condition]
 
 
 def _lines(found: Sequence[Group], spread: tuple[float, ...]) -> Iterator[Line]:
     known = builds.of_groups(found)
-    for group, label in zip(found, labels(found), strict=True):
+    for group, label in zip(found, line_labels(found), strict=True):
         repeats = {sample.attempt: sample.repeat for sample in group.samples}
         runs = tuple(stored_runs.runs_of(list(repeats), of_disks=False))
         if runs:

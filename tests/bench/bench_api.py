@@ -154,11 +154,12 @@ def psql(url: str) -> tuple[float, str]:
     from benchlab.results import columns, sql
 
     shape = columns.RESULTS if "results" in url else columns.SERIES
-    shown = [c for c in shape.columns.values() if c.shown]
+    shown = [c for c in shape.columns.values() if c.by_default]
     listed = ", ".join(c.sql for c in shown)
     rows = shape.rows.replace('x."#"', "a.id").removeprefix("FROM ")
     tables, _, joined = rows.partition(" WHERE ")
-    statement = f"COPY (SELECT {listed} {sql.FROM} CROSS JOIN {tables} WHERE {joined}) TO STDOUT (FORMAT csv, HEADER)"
+    table = f"SELECT {listed} {sql.ATTEMPTS_FROM} CROSS JOIN {tables} WHERE {joined}"
+    statement = f"COPY ({table}) TO STDOUT (FORMAT csv, HEADER)"
     found = program()
     connection.ensure_connection()
     started = time.perf_counter()

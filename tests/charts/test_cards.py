@@ -7,8 +7,8 @@ from django.http import QueryDict
 from django.template import Context, Template
 from django.test import RequestFactory
 
-from benchlab.charts.cards import campaign_cards, campaign_keys
-from benchlab.charts.queries import groups
+from benchlab.charts.cards import campaign_cards, campaign_dom_ids
+from benchlab.charts.queries import read_groups
 from benchlab.runs.models import Measurement
 from tests.charts import made
 
@@ -36,10 +36,10 @@ def test_which_cards_there_are_is_told_without_their_numbers(
         made.finished(lab.campaign, lab.attempts[0].layout, load, depth, 1, 500.0)
     asked, pk = QueryDict(query), lab.campaign.pk
     with django_assert_num_queries(2):
-        keys = campaign_keys(groups(user, [pk], names=()), asked)
-    assert keys == [card.key for card in campaign_cards(user, pk, asked)]
+        keys = campaign_dom_ids(read_groups(user, [pk], names=()), asked)
+    assert keys == [card.dom_id for card in campaign_cards(user, pk, asked)]
     assert len(keys) == 3 and sum("bars" in key for key in keys) == 2
-    assert campaign_keys(groups(other_user, [pk], names=()), asked) == []
+    assert campaign_dom_ids(read_groups(other_user, [pk], names=()), asked) == []
 
 
 def test_a_depth_that_was_not_reached_is_told(user, lab):

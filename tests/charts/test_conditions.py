@@ -12,8 +12,8 @@ from django.urls import reverse
 
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts.cards import campaign_cards
-from benchlab.charts.conditions import differences, stack_words
-from benchlab.charts.queries import groups, labels, line_styles
+from benchlab.charts.conditions import line_differences, stack_text
+from benchlab.charts.queries import line_labels, line_styles, read_groups
 from benchlab.charts.tables import curve_points
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs.models import Attempt, Layout
@@ -40,7 +40,7 @@ def pair(team, user):
 
 
 def between(pair):
-    found = differences(pair.user, groups(pair.user, [one.pk for one in pair.both]))
+    found = line_differences(pair.user, read_groups(pair.user, [one.pk for one in pair.both]))
     return found.get(pair.load.pk)
 
 
@@ -98,8 +98,8 @@ def test_the_layout_that_is_compared_rings_no_alarm(pair):
     assert found.others.names == ()
     assert found.compared.names == ("Layout",)
     assert [cells[0] for _, cells in found.compared.rows] == [
-        stack_words(pair.stack.stack),
-        stack_words(other),
+        stack_text(pair.stack.stack),
+        stack_text(other),
     ]
 
 
@@ -129,14 +129,14 @@ def test_a_scheduler_that_runs_ask_for_is_what_is_compared(team, user):
     for scheduler in ("mq-deadline", "kyber"):
         for depth in (1, 4):
             made.finished(campaign, layout, load, depth, 1, 1000.0, scheduler)
-    lines = groups(user, [campaign.pk])
-    assert labels(lines) == ["scheduler kyber", "scheduler mq-deadline"]
+    lines = read_groups(user, [campaign.pk])
+    assert line_labels(lines) == ["scheduler kyber", "scheduler mq-deadline"]
     # Which is nothing that the tool was asked: who measured without shares the chart (equal_workloads).
-    assert {(line.scheduler, line.load, line.varied) for line in lines} == {
+    assert {(line.scheduler, line.load, line.varied_options) for line in lines} == {
         ("kyber", "", ()),
         ("mq-deadline", "", ()),
     }
-    found = differences(user, lines)[load.pk]
+    found = line_differences(user, lines)[load.pk]
     assert found.compared.names == ("Point", "Scheduler")
     assert [cells for _, cells in found.compared.rows] == [
         ("scheduler kyber", "kyber"),
@@ -151,7 +151,7 @@ def test_what_nobody_told_is_neither_equal_nor_different(pair):
     Attempt.objects.filter(run__campaign=pair.both[1]).update(facts=None, tool_version="")
     found = between(pair)
     assert (found.compared.names, found.others.names) == ((), ())
-    ((label, names),) = found.untold
+    ((label, names),) = found.unstated
     assert label == "Friday"
     assert {"Kernel", "CPU", "Memory", "Scheduler", "Tool", "some options of the tool"} <= set(
         names.split(", ")
@@ -165,7 +165,7 @@ def test_a_drivers_default_is_no_word_of_the_source():
     full = options.dump(
         options.build(registry.layer("lvm").Options, {"stripes": 4, "stripe_size": 4096})
     )
-    assert stack_words([{"kind": "lvm", "options": full}, {"kind": "raw"}]) == (
+    assert stack_text([{"kind": "lvm", "options": full}, {"kind": "raw"}]) == (
         "lvm (stripes 4, stripe size 4 KiB) > raw"
     )
 
@@ -209,10 +209,10 @@ def degraded(pair):
 
 def test_repeats_on_what_was_not_in_order_are_a_line_of_their_own(degraded):
     """They were in the same median as the others, without a word in the chart."""
-    healthy, bad = found = groups(degraded.user, [degraded.both[0].pk])
+    healthy, bad = found = read_groups(degraded.user, [degraded.both[0].pk])
     assert [{s.repeat for s in line.samples} for line in found] == [{1, 2}, {3}]
-    assert labels(found) == ["raw", "raw · degraded"]
-    assert not healthy.mixed and not bad.mixed
+    assert line_labels(found) == ["raw", "raw · degraded"]
+    assert not healthy.has_unlike_repeats and not bad.has_unlike_repeats
     assert healthy.identity != bad.identity and len({*line_styles(found)}) == 2
     assert {(p.label, p.repeats) for p in curve_points(found)} == {
         ("raw", 2),
@@ -221,8 +221,8 @@ def test_repeats_on_what_was_not_in_order_are_a_line_of_their_own(degraded):
 
 
 def test_the_only_line_says_so_too(degraded):
-    [bad] = [line for line in groups(degraded.user, [degraded.both[0].pk]) if line.condition]
-    assert labels([bad]) == ["raw · degraded"]
+    [bad] = [line for line in read_groups(degraded.user, [degraded.both[0].pk]) if line.condition]
+    assert line_labels([bad]) == ["raw · degraded"]
 
 
 def test_page_and_csv_of_a_degraded_line_say_what_was_not_in_order(web, degraded):
@@ -243,7 +243,11 @@ def test_a_point_whose_repeats_have_unlike_fingerprints_is_marked(web, pair):
     rows = Attempt.objects.filter(run__campaign=campaign)
     rows.update(fingerprint="one")
     rows.filter(run__repeat=2, run__outstanding=4).update(fingerprint="another")
-    marked = [p.outstanding for p in curve_points(groups(pair.user, [campaign.pk])) if p.unlike]
+    marked = [
+        p.outstanding
+        for p in curve_points(read_groups(pair.user, [campaign.pk]))
+        if p.unlike_conditions
+    ]
     assert marked == [4]
     shown = web.get(reverse("campaign-detail", args=[campaign.pk])).content.decode()
     assert shown.count("Unlike conditions") == 1

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from benchlab.analysis.curves import Little, Spread
-from benchlab.charts.tables import Point
-from benchlab.charts.templatetags.curve_rows import html
+from benchlab.charts.tables import CurvePoint
+from benchlab.charts.templatetags.curve_rows import curve_rows_html
 
-POINT = Point(
+POINT = CurvePoint(
     label="<b>raw</b> & more", outstanding=8, repeats=3, iops=Spread(3, 12_300.0, 11_000.0, 13_000.0),
     bandwidth=Spread(1, 5.04e7, None, None), latencies=(None, Spread(1, 0.0012, None, None)),
-    little=Little(16.04, 2.0), knee=True, unlike=True, differ=1.5, runs=(4, 7),
+    little=Little(16.04, 2.0), knee=True, unlike_conditions=True, repeat_ratio=1.5, runs=(4, 7),
 )  # fmt: skip
 
 
 def test_a_row_says_all_and_leads_to_its_runs():
-    row = html([POINT], guest=False)
+    row = curve_rows_html([POINT], guest=False)
     assert row.startswith('<tr><th scope="row" class="line">&lt;b&gt;raw&lt;/b&gt; &amp; more</th>')
     cells = row.split("<td")[1:]
     assert len(cells) == 7
@@ -28,5 +28,5 @@ def test_a_row_says_all_and_leads_to_its_runs():
 
 
 def test_a_guest_is_led_nowhere():
-    row = html([POINT], guest=True)
+    row = curve_rows_html([POINT], guest=True)
     assert "<a" not in row and "<td>4 7</td>" in row

@@ -8,7 +8,7 @@ import pytest
 from django.urls import reverse
 
 from benchlab.campaigns.models import Campaign, Run
-from benchlab.charts.equal_workloads import cards_of
+from benchlab.charts.equal_workloads import group_by_work
 from benchlab.charts.queries import Group, Sample
 from tests.charts import made
 
@@ -19,12 +19,12 @@ def line(workload, tool="fio", campaign=1, depths=(1, 4), ours=True, varied=(), 
     samples = tuple(Sample(depth, depth, 1, depth, {"iops": 1.0}) for depth in depths)
     return Group(
         campaign, f"C{campaign}", 1, "T", 1, "H", workload, f"W{workload}", tool, "",
-        samples=samples, options=options, ours=ours, varied=varied,
+        samples=samples, options=options, measured_here=ours, varied_options=varied,
     )  # fmt: skip
 
 
 def shared(*lines):
-    return [[one.workload for one in some] for some in cards_of(lines)]
+    return [[one.workload for one in some] for some in group_by_work(lines)]
 
 
 READS = {"rw": "randread", "block_size": 4096}

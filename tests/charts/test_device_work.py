@@ -15,7 +15,7 @@ from agents.samplers import diskstats
 from benchlab.analysis.devices.balance import Spread
 from benchlab.charts import device_work
 from benchlab.charts.tracks import Track
-from benchlab.charts.windows import parts
+from benchlab.charts.windows import measured_parts
 from benchlab.runs.models import Measurement
 from tests.charts import made
 
@@ -49,8 +49,8 @@ SECONDS = tuple(float(second) for second in range(1, 15))
 
 
 def worked(layers, tracks, windows=(), only="", **figures):
-    return device_work.worked(
-        device_work.planned(layers), parts(tracks, list(windows)), figures, only
+    return device_work.disk_work(
+        device_work.plan_layers(layers), measured_parts(tracks, list(windows)), figures, only
     )
 
 
@@ -58,7 +58,7 @@ def test_two_of_four_disks_do_it_all():
     [row] = worked(
         [lvm("sdb", "sdc", "sdd", "sde")], wrote(SECONDS, sdb=100, sdc=100, sdd=0, sde=0)
     )
-    assert row.written_words == "2 of 4 do 100 %: sdb, sdc" and row.read_words == ""
+    assert row.written_text == "2 of 4 do 100 %: sdb, sdc" and row.read_text == ""
     assert row.window == "the whole run" and row.writes is None
 
 
@@ -67,20 +67,20 @@ def test_even_and_uneven_and_the_cache_disk_is_no_member():
     even, alone = worked(
         [lvm("sdb", "sdc", cache=("sdd",))], tracks, MEASURED, **{"write.bandwidth": 1e5}
     )
-    assert even.written_words == "even" and alone.use.use == "cache" and alone.written is None
+    assert even.written_text == "even" and alone.use.use == "cache" and alone.written is None
     [row] = worked([lvm("sdb", "sdc")], wrote(SECONDS, sdb=70, sdc=30))
-    assert row.written_words == "uneven: sdb 70 % to sdc 30 %"
+    assert row.written_text == "uneven: sdb 70 % to sdc 30 %"
 
 
 def test_few_samples_tell_no_balance():
     """Nine seconds: an uneven share may be the run's own swing; that two of four do it all is seen all the same."""
     [row] = worked([lvm("sdb", "sdc")], wrote(SECONDS[:9], sdb=70, sdc=30))
-    assert row.written_words == "not told by 9 samples: 10 are needed"
+    assert row.written_text == "not told by 9 samples: 10 are needed"
     [row] = worked([lvm("sdb", "sdc")], wrote(SECONDS[:10], sdb=70, sdc=30))
-    assert row.written_words == "uneven: sdb 70 % to sdc 30 %"
+    assert row.written_text == "uneven: sdb 70 % to sdc 30 %"
     four = lvm("sdb", "sdc", "sdd", "sde")
     [row] = worked([four], wrote(SECONDS[:9], sdb=100, sdc=100, sdd=0, sde=0))
-    assert row.written_words == "2 of 4 do 100 %: sdb, sdc"
+    assert row.written_text == "2 of 4 do 100 %: sdb, sdc"
 
 
 def test_without_activity_or_with_a_member_unseen_nothing_is_said():
@@ -102,7 +102,7 @@ def test_a_few_bytes_the_other_way_are_strays():
         named = (("read.bandwidth", moved), ("read.iops", moved / 4096))
         tracks += [Track(name, metric, "", SECONDS, (value,) * 14) for metric, value in named]
     [row] = worked([lvm("sdb", "sdc", "sdd", "sde")], tracks)
-    assert (row.written_words, row.read_words) == ("even", "")
+    assert (row.written_text, row.read_text) == ("even", "")
 
 
 def test_one_sample_is_one_report():
@@ -113,8 +113,8 @@ def test_one_sample_is_one_report():
         named = zip(("write.iops", "write.bandwidth"), told, strict=True)
         tracks += [Track(name, metric, "", (1.0,), (value,)) for metric, value in named]
     [row] = worked([lvm(*dict.fromkeys(track.device for track in tracks))], tracks)
-    assert row.written_words == "2 of 12 do 95 %: sdb, sdc"
-    assert row.flush_words == "0 % to 91 % of each disk's writes, or more"
+    assert row.written_text == "2 of 12 do 95 %: sdb, sdc"
+    assert row.flush_text == "0 % to 91 % of each disk's writes, or more"
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_one_sample_is_one_report():
 def test_one_report_tells_that_disks_are_even_and_not_that_they_are_not(other, says):
     """A printed average: that both did the same is what it says; what is uneven in it may be chance."""
     [row] = worked([lvm("sdb", "sdc")], wrote((1.0,), sdb=100.0, sdc=other))
-    assert row.written_words == says
+    assert row.written_text == says
 
 
 def test_amplification_is_over_what_was_measured():
@@ -205,12 +205,12 @@ def test_what_a_cache_counts():
     """By hand: 90 + 30 hits of 100 + 100 reads."""
     reads = rates("dm-3", read_hits=(90.0, 30.0), read_misses=(10.0, 70.0))
     tracks = [*reads, *rates("dm-3", write_hits=(0.0, 0.0), write_misses=(0.0, 0.0))]
-    [hit] = device_work.hits([], parts(tracks, []), {})
-    assert (hit.device, hit.of, hit.ratio, hit.counted) == ("dm-3", "reads", 0.6, True)
+    [hit] = device_work.cache_hits([], measured_parts(tracks, []), {})
+    assert (hit.device, hit.requests, hit.ratio, hit.counted) == ("dm-3", "reads", 0.6, True)
 
 
 def hits(layers, parts, figures, only=""):
-    return device_work.hits(device_work.planned(layers), parts, figures, only)
+    return device_work.cache_hits(device_work.plan_layers(layers), parts, figures, only)
 
 
 READS = {"read.bandwidth": 4e7}
@@ -221,12 +221,12 @@ def test_by_the_bytes_of_its_disks_too():
     reads = {"nvme0n1": 3e7, "sdb": 6e6, "sdc": 4e6}
     tracks = [Track(n, "read.bandwidth", "B/s", (1.0, 2.0), (v, v)) for n, v in reads.items()]
     cached = layer("lvm_cache", cache=("nvme0n1",), below=("sdb", "sdc"))
-    [hit] = hits([lvm("sdb", "sdc"), cached], parts(tracks, []), READS)
+    [hit] = hits([lvm("sdb", "sdc"), cached], measured_parts(tracks, []), READS)
     assert hit.ratio == pytest.approx(0.75)
     assert (hit.device, hit.counted) == ("lvm_cache", False)
-    assert hits([cached], parts(tracks[:2], []), READS) == [], "sdc was not seen"
-    assert hits([cached], parts([], []), READS) == []
-    assert hits([cached], parts(tracks, []), {"write.bandwidth": 4e7}) == [], "its own"
+    assert hits([cached], measured_parts(tracks[:2], []), READS) == [], "sdc was not seen"
+    assert hits([cached], measured_parts([], []), READS) == []
+    assert hits([cached], measured_parts(tracks, []), {"write.bandwidth": 4e7}) == [], "its own"
 
 
 def test_a_tool_that_only_reads_or_only_writes_tells_it_by_its_whole_rate():
@@ -239,9 +239,9 @@ def test_a_tool_that_only_reads_or_only_writes_tells_it_by_its_whole_rate():
     reads = {"nvme0n1": 3e7, "sdb": 1e7}
     tracks = [Track(n, "read.bandwidth", "B/s", (1.0, 2.0), (v, v)) for n, v in reads.items()]
     cached = layer("lvm_cache", cache=("nvme0n1",), below=("sdb",))
-    [hit] = hits([cached], parts(tracks, []), {"bandwidth": 4e7}, "read")
+    [hit] = hits([cached], measured_parts(tracks, []), {"bandwidth": 4e7}, "read")
     assert hit.ratio == pytest.approx(0.75)
-    assert hits([cached], parts(tracks, []), {"bandwidth": 4e7}, "write") == []
+    assert hits([cached], measured_parts(tracks, []), {"bandwidth": 4e7}, "write") == []
 
 
 def test_of_a_result_from_elsewhere_layers_stand_on_the_disks_that_its_source_tells():
@@ -249,16 +249,16 @@ def test_of_a_result_from_elsewhere_layers_stand_on_the_disks_that_its_source_te
         LayerSpec("lvm", devices=(Wanted("data", "hdd", 2),)),
         LayerSpec("lvm_cache", devices=(Wanted("cache", "ssd", 1),)),
     ]
-    found = device_work.described(specs, {"hdd": ["sdb", "sdc"], "ssd": ["dfa"]})
-    assert [(one.layer, one.use, one.members) for one in device_work.uses(found)] == [
+    found = device_work.imported_layers(specs, {"hdd": ["sdb", "sdc"], "ssd": ["dfa"]})
+    assert [(one.layer, one.use, one.members) for one in device_work.disk_uses(found)] == [
         ("lvm", "data", ("sdb", "sdc")),
         ("lvm_cache", "cache", ("dfa",)),
     ]
     reads = {"dfa": 3e7, "sdb": 1e7, "sdc": 0.0}
     tracks = [Track(n, "read.bandwidth", "B/s", (1.0, 2.0), (v, v)) for n, v in reads.items()]
-    [hit] = device_work.hits(found, parts(tracks, []), READS)
+    [hit] = device_work.cache_hits(found, measured_parts(tracks, []), READS)
     assert hit.device == "lvm_cache" and hit.ratio == pytest.approx(0.75)
-    [alone] = device_work.uses(device_work.described([], {"hdd": ["sdb"]}))
+    [alone] = device_work.disk_uses(device_work.imported_layers([], {"hdd": ["sdb"]}))
     assert (alone.layer, alone.use) == ("imported", "hdd")
 
 
@@ -288,7 +288,7 @@ def mirrored(lab):
 def test_a_runs_page_tells_how_its_disks_worked(web, mirrored):
     answer = web.get(reverse("run-detail", args=[mirrored.run_id]))
     [row] = answer.context["work"]
-    assert row.reads == pytest.approx(1.25) and row.read_words == "even"
+    assert row.reads == pytest.approx(1.25) and row.read_text == "even"
     assert "<td>lvm, data</td>" in answer.content.decode() and "1.25" in answer.content.decode()
 
 

@@ -12,7 +12,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from benchlab.campaigns.models import Campaign
-from benchlab.charts.explore import lines, wish
+from benchlab.charts.explore import lines, query
 from benchlab.imports import reference_library
 from benchlab.imports.articles import articles
 from benchlab.runs.models import Measurement
@@ -46,14 +46,14 @@ def test_a_wrong_word_is_refused_by_name(web, query, says):
 
 def test_an_address_is_kept_in_one_order():
     asked = "hide=bbbbbbbbbb&y=iops&x=outstanding&logx=0&logx=1&hide=aaaaaaaaaa&where=oio%20%20<=%204&junk=1&ratio=1"
-    found = wish.read(QueryDict(asked))
-    kept = found.query()
+    found = query.parse_explore_query(QueryDict(asked))
+    kept = found.query_string()
     assert kept == (
         "x=outstanding&y=iops&where=oio+%3C%3D+4&logx=1&logy=0&ratio=1&hide=aaaaaaaaaa&hide=bbbbbbbbbb"
     )
-    assert wish.read(QueryDict(kept)) == found
-    assert wish.is_asked(QueryDict(kept))
-    assert not wish.is_asked(QueryDict("campaign=1&stage=built"))
+    assert query.parse_explore_query(QueryDict(kept)) == found
+    assert query.is_explore_query(QueryDict(kept))
+    assert not query.is_explore_query(QueryDict("campaign=1&stage=built"))
 
 
 @pytest.fixture
@@ -100,15 +100,15 @@ def test_the_legend_tells_each_line_hides_and_isolates_it(opened, lab):
     assert list(rows) == ["LVM 64 KiB", "raw"]
     every = [value for depth in (1, 4, 16) for value in stored(lab, lab.stacks[1], "iops", depth)]
     scene = opened().context["scene"]
-    told = lines.statistics(scene.lines[1], "y")
+    told = lines.line_statistics(scene.lines[1], "y")
     last = median(stored(lab, lab.stacks[1], "iops", 16))
     assert told == lines.Statistics(min(every), median(every), max(every), last)
     assert rows["raw"].cells[0] == "9"
-    hidden = opened(rows["raw"].toggle.partition("&")[2])
-    assert [row.shown for row in hidden.context["legend"].rows] == [True, False]
-    assert [line.label for line in hidden.context["scene"].shown] == ["LVM 64 KiB"]
+    hidden = opened(rows["raw"].toggle_url.partition("&")[2])
+    assert [row.visible for row in hidden.context["legend"].rows] == [True, False]
+    assert [line.label for line in hidden.context["scene"].visible_lines] == ["LVM 64 KiB"]
     alone = opened(rows["raw"].alone.partition("&")[2])
-    assert [line.label for line in alone.context["scene"].shown] == ["raw"]
+    assert [line.label for line in alone.context["scene"].visible_lines] == ["raw"]
     # Who is left has the look that it had.
     assert alone.context["scene"].styles == scene.styles
     figure = opened(rows["raw"].alone.partition("&")[2], "explore-figure").json()

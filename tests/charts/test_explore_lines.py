@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from benchlab.charts.explore import draw, lines, looks, wish
-from benchlab.charts.explore.chart import Chart
-from benchlab.charts.explore.wish import Axes
+from benchlab.charts.explore import draw, line_styles, lines, query
+from benchlab.charts.explore.chart import ExploreChart
+from benchlab.charts.explore.query import Axes
 from benchlab.charts.palette import COLOURS
 from benchlab.charts.queries import Group, Sample
 
@@ -49,28 +49,31 @@ TWO = group(2, {1: [(200.0, 0.005), (300.0, 0.003)]})
 
 
 def test_a_point_is_the_median_of_its_runs():
-    first, second = lines.build([ONE, TWO], Axes("outstanding", "iops", "topology"), UNITS)
+    first, second = lines.build_lines([ONE, TWO], Axes("outstanding", "iops", "topology"), UNITS)
     assert [(p.at[0].key, p.y) for p in first.points] == [(1, 100.0), (4, 300.0)]
     assert [(p.at[0].key, p.y) for p in second.points] == [(1, 250.0)]
     assert first.points[0].nearest == 1011
     assert (first.label, second.label) == ("top 1", "top 2")
-    told = lines.statistics(first, "y")
+    told = lines.line_statistics(first, "y")
     # Over its four runs, not over its two medians.
     assert told == lines.Statistics(50.0, median([100.0, 120.0, 50.0, 300.0]), 300.0, 300.0)
 
 
 def test_two_metrics_are_drawn_a_point_per_depth():
-    [line] = lines.build([ONE], Axes("iops", "lat.mean"), UNITS)
+    [line] = lines.build_lines([ONE], Axes("iops", "lat.mean"), UNITS)
     assert [(p.x, p.y) for p in line.points] == [(100.0, 0.01), (300.0, 0.013)]
 
 
 def test_a_ratio_is_drawn_only_where_both_have_the_point():
-    found = lines.build([ONE, TWO], Axes("outstanding", "iops"), UNITS)
-    over = lines.ratio_of(found, found[1])
+    found = lines.build_lines([ONE, TWO], Axes("outstanding", "iops"), UNITS)
+    over = lines.ratio_lines(found, found[1])
     assert [[p.y for p in line.points] for line in over] == [[100.0 / 250.0], [1.0]]
     assert over[0].points[0].values == (0.4, 120.0 / 250.0, 0.2)
-    assert lines.against(found[0], lines.by_place(found[1])) == (0.4, found[1].points[0].at)
-    assert lines.against(found[0], {}) is None
+    assert lines.ratio_to_baseline(found[0], lines.medians_by_level(found[1])) == (
+        0.4,
+        found[1].points[0].at,
+    )
+    assert lines.ratio_to_baseline(found[0], {}) is None
 
 
 def test_what_is_measured_apart_is_never_one_line():
@@ -78,9 +81,9 @@ def test_what_is_measured_apart_is_never_one_line():
     other = group(1, {1: [(7.0, 1.0)]}, workload=2, workload_name="w2")
     far = group(1, {1: [(8.0, 1.0)]}, host=2, host_name="h2")
     for axes in (Axes("outstanding", "iops"), Axes("iops", "lat.mean", "topology", "host")):
-        assert len(lines.build([ONE, other, far], axes, UNITS)) == 3
+        assert len(lines.build_lines([ONE, other, far], axes, UNITS)) == 3
     # ... unless that is the axis: then it is what a line goes over, a line for each depth.
-    over = lines.build([ONE, far], Axes("host", "iops"), UNITS)
+    over = lines.build_lines([ONE, far], Axes("host", "iops"), UNITS)
     assert [[p.at[0].text for p in line.points] for line in over] == [["h1", "h2"], ["h1"]]
 
 
@@ -91,15 +94,17 @@ def sized(size: str, *repeats: tuple[float, float]) -> Group:
 
 def test_a_swept_option_is_an_axis_in_the_order_of_its_sizes():
     some = [sized("128k", (3.0, 1.0)), sized("4k", (1.0, 1.0)), sized("64k", (2.0, 1.0))]
-    [line] = lines.build(some, Axes("param.bs", "iops"), UNITS)
+    [line] = lines.build_lines(some, Axes("param.bs", "iops"), UNITS)
     assert [p.at[0].text for p in line.points] == ["4 KiB", "64 KiB", "128 KiB"]
     assert [p.at[0].number for p in line.points] == [4096.0, 65536.0, 131072.0]
-    assert len(lines.build(some, Axes("outstanding", "iops"), UNITS)) == 3
+    assert len(lines.build_lines(some, Axes("outstanding", "iops"), UNITS)) == 3
 
 
 def test_who_is_shown_beside_a_line_does_not_change_its_id():
-    alone = lines.build([ONE], Axes("outstanding", "iops", "topology", "host"), UNITS)
-    beside = lines.build([ONE, TWO, sized("64k", (1.0, 1.0))], Axes("iops", "lat.mean"), UNITS)
+    alone = lines.build_lines([ONE], Axes("outstanding", "iops", "topology", "host"), UNITS)
+    beside = lines.build_lines(
+        [ONE, TWO, sized("64k", (1.0, 1.0))], Axes("iops", "lat.mean"), UNITS
+    )
     assert alone[0].id in {line.id for line in beside}
     assert len({line.id for line in beside}) == 3
 
@@ -111,28 +116,28 @@ def many(count: int, hosts: int = 1):
         for n in range(count // hosts)
     ]
     axes = Axes("outstanding", "iops", "topology", "host")
-    return lines.build(some, axes, UNITS), axes
+    return lines.build_lines(some, axes, UNITS), axes
 
 
 def test_ten_lines_have_ten_looks_and_fifty_have_fifty():
     for count, hosts in ((10, 1), (10, 2), (50, 1), (50, 5), (300, 1)):
         found, axes = many(count, hosts)
         assert len(found) == count
-        assert len(set(looks.styles(found, axes).values())) == count
+        assert len(set(line_styles.explore_styles(found, axes).values())) == count
 
 
 def test_the_colour_is_the_topology_and_the_dash_the_host():
     found, axes = many(12, 2)
-    styles = looks.styles(found, axes)
+    styles = line_styles.explore_styles(found, axes)
     for part, name, size in (("topology", "colour", 6), ("host", "dash", 2)):
         pairs = {(line.levels[part].key, getattr(styles[line.id], name)) for line in found}
         assert len(pairs) == size == len({look for _, look in pairs})
     assert [styles[line.id].colour for line in found[::2]] == list(COLOURS[:6])
 
 
-def chart(found, axes, **more) -> Chart:
+def chart(found, axes, **more) -> ExploreChart:
     x, y = (None if n == "outstanding" else lines.quantity(n, UNITS) for n in (axes.x, axes.y))
-    return Chart("t", axes, found, looks.styles(found, axes), x, y, **more)
+    return ExploreChart("t", axes, found, line_styles.explore_styles(found, axes), x, y, **more)
 
 
 LONG = "md RAID 5 of 3 SSD, 512 KiB chunks, bitmap internal · vm-09 · block size 64 KiB"
@@ -149,8 +154,8 @@ def test_a_heading_of_small_multiples_has_two_lines_and_is_told_whole(count, sho
     """They were cut at 32 letters, so that layouts that differ at the end of their names were all called the same."""
     found, _ = many(count)
     found[0] = replace(found[0], label=LONG)
-    axes = Axes("outstanding", "iops", "topology", "host", "", wish.EACH)
-    heading, other, *_ = draw.build(chart(found, axes))["layout"]["annotations"]
+    axes = Axes("outstanding", "iops", "topology", "host", "", query.EACH)
+    heading, other, *_ = draw.build_explore_figure(chart(found, axes))["layout"]["annotations"]
     assert heading["text"] == f"<b>{'<br>'.join(shown)}</b>" and heading["hovertext"] == LONG
     assert other["text"] == f"<b>{found[1].label}</b>"
 
@@ -158,34 +163,34 @@ def test_a_heading_of_small_multiples_has_two_lines_and_is_told_whole(count, sho
 def test_few_lines_of_one_panel_have_their_names_at_their_ends():
     for count, hosts, shown in ((3, 1, 3), (6, 2, 6), (7, 1, 0)):
         found, axes = many(count, hosts)
-        figure = draw.build(chart(found, axes))
+        figure = draw.build_explore_figure(chart(found, axes))
         named = [one["name"] for one in figure["layout"]["annotations"]]
         assert named == [f"end: {line.id}" for line in found[:shown]]
     found, _ = many(3)
-    axes = Axes("outstanding", "iops", "topology", "host", "", wish.EACH)
-    headings = draw.build(chart(found, axes))["layout"]["annotations"]
+    axes = Axes("outstanding", "iops", "topology", "host", "", query.EACH)
+    headings = draw.build_explore_figure(chart(found, axes))["layout"]["annotations"]
     assert not any("name" in one for one in headings)
 
 
 def test_headings_on_two_lines_have_room():
     found, _ = many(9)
-    axes = Axes("outstanding", "iops", "topology", "host", "", wish.EACH)
-    short = draw.build(chart(found, axes))["layout"]
+    axes = Axes("outstanding", "iops", "topology", "host", "", query.EACH)
+    short = draw.build_explore_figure(chart(found, axes))["layout"]
     found[0] = replace(found[0], label=LONG)
-    long = draw.build(chart(found, axes))["layout"]
+    long = draw.build_explore_figure(chart(found, axes))["layout"]
     for higher in (long["height"] - short["height"], long["margin"]["t"] - short["margin"]["t"]):
         assert higher == draw.HEADING_PX
 
 
 def test_small_multiples_share_one_scale_and_a_grey_crowd():
     found, _ = many(50)
-    axes = Axes("outstanding", "iops", "topology", "host", "", wish.EACH)
-    figure = draw.build(chart(found, axes))
+    axes = Axes("outstanding", "iops", "topology", "host", "", query.EACH)
+    figure = draw.build_explore_figure(chart(found, axes))
     layout = figure["layout"]
     panels = [name for name in layout if name.startswith("xaxis")]
     assert len(panels) == 50
     assert all(layout[n].get("matches") == n[0] for n in layout if re.fullmatch(r"[xy]axis\d+", n))
-    grey = [trace for trace in figure["data"] if trace["line"]["color"] == draw.CROWD]
+    grey = [trace for trace in figure["data"] if trace["line"]["color"] == draw.BACKGROUND_COLOUR]
     assert len(grey) == 50
     assert [v for v in grey[0]["y"] if v is not None].__len__() == 49 * 2
     coloured = [trace for trace in figure["data"] if trace["line"]["color"] in COLOURS]
@@ -195,19 +200,21 @@ def test_small_multiples_share_one_scale_and_a_grey_crowd():
 
 
 def test_all_lines_are_told_at_one_depth_in_the_order_of_their_values():
-    layout = draw.build(chart([], Axes("outstanding", "iops")))["layout"]
+    layout = draw.build_explore_figure(chart([], Axes("outstanding", "iops")))["layout"]
     assert "No run here measured IOPS" in layout["annotations"][0]["text"]
     found, axes = many(3)
-    layout = draw.build(chart(found, axes))["layout"]
+    layout = draw.build_explore_figure(chart(found, axes))["layout"]
     assert (layout["hovermode"], layout["hoversort"]) == ("x unified", "value descending")
 
 
 def test_a_metric_by_two_parameters_is_a_heat_map():
     some = [sized("4k", (10.0, 1.0), (30.0, 1.0), (11.0, 1.0)), sized("64k", (2.0, 1.0))]
     axes = Axes("outstanding", "param.bs", "iops")
-    found = lines.build(some, axes, UNITS)
+    found = lines.build_lines(some, axes, UNITS)
     iops = lines.quantity("iops", UNITS)
-    figure = draw.build(Chart("t", axes, found, looks.styles(found, axes), None, None, iops))
+    figure = draw.build_explore_figure(
+        ExploreChart("t", axes, found, line_styles.explore_styles(found, axes), None, None, iops)
+    )
     [panel] = figure["data"]
     assert panel["type"] == "heatmap"
     assert (panel["x"], panel["y"], panel["z"]) == (["2"], ["4 KiB", "64 KiB"], [[11.0], [2.0]])
@@ -219,13 +226,13 @@ def test_percentiles_are_drawn_as_told_and_their_cdf_is_the_same_turned():
     some = [Group(**{**BARE, "samples": tuple(
         Sample(n, 0, n, 4, {name: v * n for name, v in values.items()}) for n in (1, 2, 3)
     )})]  # fmt: skip
-    [line] = lines.build(some, Axes("percentile", "clat.ranks"), units)
+    [line] = lines.build_lines(some, Axes("percentile", "clat.ranks"), units)
     # 90 is of the reads alone, and reads are all there was.
     assert [(p.at[0].text, p.y) for p in line.points] == [("p50", 0.002), ("p90", 0.01), ("p99.9", 0.04)]  # fmt: skip
-    [turned] = lines.build(some, Axes("clat.ranks", "percentile"), units)
+    [turned] = lines.build_lines(some, Axes("clat.ranks", "percentile"), units)
     assert [(p.x, p.at[0].text) for p in turned.points] == [(p.y, p.at[0].text) for p in line.points]  # fmt: skip
-    asked = lines.needed(Axes("percentile", "clat.ranks"), units)
+    asked = lines.needed_metrics(Axes("percentile", "clat.ranks"), units)
     assert asked >= {"clat.p50", "read.clat.p90", "clat.p99.9", "write.iops"}
-    assert line.runs == 3
-    assert lines.offered_ranks(units) == ["clat.ranks", "read.clat.ranks"]
-    assert lines.build([ONE], Axes("percentile", "clat.ranks"), UNITS) == []
+    assert line.run_count == 3
+    assert lines.offered_percentiles(units) == ["clat.ranks", "read.clat.ranks"]
+    assert lines.build_lines([ONE], Axes("percentile", "clat.ranks"), UNITS) == []

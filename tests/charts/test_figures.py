@@ -12,19 +12,19 @@ from benchlab.charts import (
     curve,
     curve_answers,
     devices,
-    dots,
     knee_marks,
     latency_against_iops,
     palette,
     repeat_beams,
+    repeat_dots,
     spans,
     tables,
 )
 from benchlab.charts import figure as figures
 from benchlab.charts.chart_options import Choice
-from benchlab.charts.queries import Group, Sample, rest_of
-from benchlab.charts.repeat_beams import Spreading
-from benchlab.charts.spans import of_tracks
+from benchlab.charts.queries import Group, Sample, without_depth
+from benchlab.charts.repeat_beams import LineRepeats
+from benchlab.charts.spans import rows_from_tracks
 from benchlab.charts.tracks import Track
 from tests.charts import made
 
@@ -67,7 +67,7 @@ def rings_of(figure):
 
 
 def test_one_line_shows_all_latencies_and_its_knee():
-    figure = curve.build("C", [group()], Choice())
+    figure = curve.build_curve_figure("C", [group()], Choice())
     go.Figure(figure)
     medians = [trace for trace in figure["data"] if "lines+markers" in trace["mode"]]
     assert [trace["yaxis"] for trace in medians] == ["y", "y2"]
@@ -108,8 +108,8 @@ def test_one_line_shows_all_latencies_and_its_knee():
     ],
 )
 def test_no_knee_is_drawn_that_is_not_known(one, words):
-    assert rings_of(curve.build("C", [one], Choice())) == []
-    assert curve_answers.words_of(one) == words
+    assert rings_of(curve.build_curve_figure("C", [one], Choice())) == []
+    assert curve_answers.curve_answer_text(one) == words
     assert ":" not in words, "a label with a colon stands before it"
     assert not any(point.knee for point in tables.curve_points([one]))
 
@@ -125,15 +125,15 @@ def noted(figure):
 def test_an_uncertain_knee_is_a_stretch_of_the_curve():
     """The last doubling gains 11 %, with repeats that differ by 20 %: a knee at 16, or none yet."""
     line = noisy({1: 100.0, 2: 195.0, 4: 370.0, 8: 640.0, 16: 900.0, 32: 1000.0}, 0.10)
-    known = curve_answers.answer_of(line).knee
+    known = curve_answers.curve_answer(line).knee
     assert known.uncertain and known.beyond
-    figure = curve.build("C", [line], Choice())
+    figure = curve.build_curve_figure("C", [line], Choice())
     go.Figure(figure)
-    (stretch,) = marks(figure, knee_marks.UNCERTAIN)
+    (stretch,) = marks(figure, knee_marks.UNCERTAIN_NAME)
     assert (stretch["x"], stretch["y"]) == ([16, 32], [900.0, 1000.0]) and stretch["showlegend"]
     assert rings_of(figure) == []
     words = "uncertain, perhaps 16 or deeper than was measured, so measure deeper"
-    assert curve_answers.words_of(line) == words
+    assert curve_answers.curve_answer_text(line) == words
 
 
 def noisy(depths, noise):
@@ -154,26 +154,26 @@ def test_flat_and_not_reached_are_said_on_the_chart():
         group(1, depths=dict.fromkeys(ARTICLE, 500.0)),
         group(2, depths={depth: 400.0 * depth for depth in ARTICLE}),
     )
-    figure = curve.build("C", [flat, steep], Choice())
+    figure = curve.build_curve_figure("C", [flat, steep], Choice())
     go.Figure(figure)
     assert noted(figure) == [["flat"], ["no knee yet"]]
 
 
 def test_a_cap_and_a_fall_are_drawn():
     falling = noisy({1: 100.0, 2: 200.0, 4: 400.0, 8: 390.0, 16: 330.0, 32: 280.0}, 0.01)
-    figure = curve.build("C", [group(), replace(falling, topology=2)], Choice())
+    figure = curve.build_curve_figure("C", [group(), replace(falling, topology=2)], Choice())
     go.Figure(figure)
-    (rule,) = marks(figure, knee_marks.CAP)
+    (rule,) = marks(figure, knee_marks.CAP_NAME)
     assert rule["x"] == [4, 16] and rule["y"] == [pytest.approx(5098 * 1.03, rel=1e-3)] * 2
-    (fall,) = marks(figure, knee_marks.FALLS)
+    (fall,) = marks(figure, knee_marks.COLLAPSE_NAME)
     assert (fall["x"], fall["text"]) == ([32], ["−30 %"])
-    assert "falls past 4, by 30 % at 32" in curve_answers.words_of(falling)
+    assert "falls past 4, by 30 % at 32" in curve_answers.curve_answer_text(falling)
 
 
 def test_fewer_than_three_repeats_draw_nothing_of_the_whole_curve_but_a_cap():
-    figure = curve.build("C", [group(repeats=1)], Choice())
+    figure = curve.build_curve_figure("C", [group(repeats=1)], Choice())
     assert rings_of(figure) == [] and noted(figure) == []
-    assert len(marks(figure, knee_marks.CAP)) == 1
+    assert len(marks(figure, knee_marks.CAP_NAME)) == 1
 
 
 @pytest.mark.parametrize(("count", "rows"), [(1, 1), (3, 1), (12, 12)])
@@ -181,20 +181,20 @@ def test_a_legend_takes_its_room_below_the_plot(count, rows):
     """Twelve long names left a plot 100 pixels high."""
     name = "T{}" if count < 12 else "md RAID 5 of 3 SSD, 512 KiB chunks, bitmap internal, xfs, {}"
     two = [replace(group(n, repeats=1), topology_name=name.format(n)) for n in range(count)]
-    layout = curve.build("C", [replace(one, samples=one.samples[:2]) for one in two], Choice())[
-        "layout"
-    ]
-    assert layout["height"] == curve.EDGE_PX + curve.PLOT_PX + (rows - 1) * figures.ROW_PX
+    layout = curve.build_curve_figure(
+        "C", [replace(one, samples=one.samples[:2]) for one in two], Choice()
+    )["layout"]
+    assert layout["height"] == curve.AROUND_PX + curve.TWO_PANELS_PX + (rows - 1) * figures.ROW_PX
     assert layout["legend"]["maxheight"] > rows * figures.ROW_PX
     assert layout["title"]["y"] == pytest.approx(1 - 24 / layout["height"])
 
 
 def test_latency_against_iops_has_littles_law_for_each_depth():
     choice = Choice(against="latency")
-    figure = latency_against_iops.build("C", [group(1), group(2)], choice)
+    figure = latency_against_iops.build_latency_against_iops("C", [group(1), group(2)], choice)
     go.Figure(figure)
     little, *lines = figure["data"]
-    assert little["name"] == latency_against_iops.LITTLE
+    assert little["name"] == latency_against_iops.LITTLE_NAME
     assert [one["name"] for one in lines] == ["T1", "T2"]
     assert lines[0]["x"] == list(ARTICLE.values())
     assert lines[0]["y"] == [depth / iops for depth, iops in ARTICLE.items()]
@@ -206,14 +206,14 @@ def test_latency_against_iops_has_littles_law_for_each_depth():
 @pytest.mark.parametrize(
     "choice",
     [
-        Choice(against="latency", kind="clat", latencies=("p99",)),
+        Choice(against="latency", kind="clat", statistics=("p99",)),
         Choice(against="latency", operation="read"),
     ],
 )
 def test_little_is_about_all_io_and_mean_total_latency_only(choice):
-    figure = latency_against_iops.build("C", [group()], choice)
+    figure = latency_against_iops.build_latency_against_iops("C", [group()], choice)
     go.Figure(figure)
-    assert marks(figure, latency_against_iops.LITTLE) == []
+    assert marks(figure, latency_against_iops.LITTLE_NAME) == []
     assert "in flight" not in json.dumps(figure)
 
 
@@ -232,7 +232,9 @@ def test_what_was_in_flight_is_of_each_run_and_not_of_two_medians():
     )
     alone = replace(samples[0], run=9, outstanding=1)
     line = replace(group(), samples=(alone, *samples))
-    _, text = latency_against_iops.build("C", [line], Choice())["data"][-1]["hovertext"]
+    _, text = latency_against_iops.build_latency_against_iops("C", [line], Choice())["data"][-1][
+        "hovertext"
+    ]
     assert "6 k IOPS" in text and "2.2 ms" in text and "in flight: 8.0" in text
 
 
@@ -248,15 +250,15 @@ def spoilt(one: Group, run: int, factor: float) -> Group:
 def test_repeats_that_differ_are_marked():
     """Repeat 2 at 8 outstanding, 3.7 times slower."""
     one = spoilt(group(), 208, 1 / 3.7)
-    figure = curve.build("C", [one, group(2)], Choice())
+    figure = curve.build_curve_figure("C", [one, group(2)], Choice())
     go.Figure(figure)
-    (beam,) = [trace for trace in figure["data"] if trace.get("name") == repeat_beams.DIFFER]
+    (beam,) = [trace for trace in figure["data"] if trace.get("name") == repeat_beams.DIFFER_NAME]
     assert beam["x"] == [8, 8, None]
     assert beam["y"] == [pytest.approx(5101 / 3.7), 5101.0, None]
     assert beam["text"] == ["3.7\u00a0×", "", ""] and beam["showlegend"]
     assert beam["textposition"][0] == "bottom center"  # both lines run along its top
     points = tables.curve_points([one, group(2)])
-    assert [(p.label, p.outstanding) for p in points if p.differ] == [("T1", 8)]
+    assert [(p.label, p.outstanding) for p in points if p.repeat_ratio] == [("T1", 8)]
 
 
 @pytest.mark.parametrize(
@@ -269,35 +271,39 @@ def test_repeats_that_differ_are_marked():
 )
 def test_words_of_a_beam_are_on_no_line(other, text):
     """They stood on another line's knee."""
-    style = palette.style(0)
+    style = palette.device_style(0)
     repeats = {4: [300.0, 310.0], 8: [380.0, 760.0], 16: [500.0]}
-    one = Spreading(style, repeats, {4: 305.0, 8: 570.0, 16: 500.0}, {8: 2.0})
-    lines = [one, Spreading(style, {d: [v] for d, v in other.items()}, other, {})]
-    (beam,) = repeat_beams.traces(lines, 227.0)
+    one = LineRepeats(style, repeats, {4: 305.0, 8: 570.0, 16: 500.0}, {8: 2.0})
+    lines = [one, LineRepeats(style, {d: [v] for d, v in other.items()}, other, {})]
+    (beam,) = repeat_beams.beam_traces(lines, 227.0)
     assert beam["text"][:2] == text and beam["x"] == [8, 8, None]
 
 
 def test_bars_whose_repeats_differ_are_marked():
     two = [spoilt(group(1, depths={0: 500.0}), 200, 3.7), group(2, depths={0: 300.0})]
-    figure = dots.build("C", two, Choice("iops"))
+    figure = repeat_dots.build_bar_figure("C", two, Choice("iops"))
     go.Figure(figure)
-    (beam,) = [trace for trace in figure["data"] if trace.get("name") == repeat_beams.DIFFER]
+    (beam,) = [trace for trace in figure["data"] if trace.get("name") == repeat_beams.DIFFER_NAME]
     assert beam["x"] == [500.0, pytest.approx(1850.0)] and beam["y"] == ["T1", "T1"]
     assert "repeats differ" in figure["layout"]["title"]["subtitle"]["text"]
-    assert [p.differ for p in tables.curve_points(two)] == [pytest.approx(3.7), None]
+    assert [p.repeat_ratio for p in tables.curve_points(two)] == [pytest.approx(3.7), None]
 
 
 def test_three_repeats_have_a_band_and_two_have_none():
     chosen = Choice(kind="clat")
-    filled = [trace for trace in curve.build("C", [group()], chosen)["data"] if trace.get("fill")]
+    filled = [
+        trace
+        for trace in curve.build_curve_figure("C", [group()], chosen)["data"]
+        if trace.get("fill")
+    ]
     assert len(filled) == 5
-    two = curve.build("C", [group(repeats=2)], Choice())
+    two = curve.build_curve_figure("C", [group(repeats=2)], Choice())
     assert not [trace for trace in two["data"] if trace.get("fill")]
     assert "too few for a band" in two["layout"]["title"]["subtitle"]["text"]
 
 
 def test_every_point_leads_to_its_run():
-    figure = curve.build("C", [group(repeats=1)], Choice())
+    figure = curve.build_curve_figure("C", [group(repeats=1)], Choice())
     points = next(
         trace for trace in figure["data"] if trace["mode"] == "markers" and "customdata" in trace
     )
@@ -306,7 +312,7 @@ def test_every_point_leads_to_its_run():
 
 
 def test_several_lines_show_mean_and_p99_and_differ_in_colour():
-    figure = curve.build("C", [group(1), group(2)], Choice(kind="clat"))
+    figure = curve.build_curve_figure("C", [group(1), group(2)], Choice(kind="clat"))
     go.Figure(figure)
     assert {trace["legendgroup"] for trace in figure["data"]} == {
         "T1",
@@ -323,13 +329,13 @@ def test_several_lines_show_mean_and_p99_and_differ_in_colour():
     "choice",
     [
         Choice("bandwidth"),
-        Choice(kind="clat", latencies=("p99",)),
+        Choice(kind="clat", statistics=("p99",)),
         Choice(kind="slat"),
         Choice(operation="read"),
     ],
 )
 def test_choices_make_valid_figures(choice):
-    go.Figure(curve.build("C", [group()], choice))
+    go.Figure(curve.build_curve_figure("C", [group()], choice))
 
 
 @pytest.mark.parametrize(
@@ -338,18 +344,18 @@ def test_choices_make_valid_figures(choice):
 )
 def test_a_sweep_over_what_makes_the_outstanding_ios_is_one_line(axis):
     """Of every tool, ours and those of imports: else each of its points is a line of its own."""
-    assert rest_of({axis: 4, "block_size": 8192}) == {"block_size": 8192}
-    assert rest_of({"iodepth": 4, "numjobs": 2}) == {"numjobs": 2}
+    assert without_depth({axis: 4, "block_size": 8192}) == {"block_size": 8192}
+    assert without_depth({"iodepth": 4, "numjobs": 2}) == {"numjobs": 2}
 
 
 def test_nothing_measured_says_so():
-    figure = curve.build("C", [], Choice())
+    figure = curve.build_curve_figure("C", [], Choice())
     assert "No IOPS" in figure["layout"]["annotations"][0]["text"]
     go.Figure(figure)
 
 
 def test_bars_for_workloads_without_a_sweep():
-    figure = dots.build(
+    figure = repeat_dots.build_bar_figure(
         "C", [group(1, depths={0: 500.0}), group(2, depths={0: 300.0})], Choice("bandwidth")
     )
     go.Figure(figure)
@@ -370,7 +376,7 @@ def tracks(seconds: int = 30) -> list[Track]:
 
 
 def test_devices_stand_below_their_volume_and_idle_ones_are_named():
-    figure = devices.build("run 1", of_tracks(tracks()), made.facts(2))
+    figure = devices.build_device_figure("run 1", rows_from_tracks(tracks()), made.facts(2))
     go.Figure(figure)
     legend = [trace["name"] for trace in figure["data"] if trace["showlegend"]]
     assert [name.strip() for name in legend] == [
@@ -384,18 +390,20 @@ def test_devices_stand_below_their_volume_and_idle_ones_are_named():
 
 
 def test_every_draws_the_idle_too():
-    figure = devices.build("run 1", of_tracks(tracks()), made.facts(2), every=True)
+    figure = devices.build_device_figure(
+        "run 1", rows_from_tracks(tracks()), made.facts(2), every=True
+    )
     assert any("sda" in trace["name"] for trace in figure["data"])
 
 
 def test_long_series_are_thinned_and_the_chart_says_so():
-    figure = devices.build("run 1", of_tracks(tracks(5000)), {})
-    assert len(figure["data"][0]["x"]) <= 2 * spans.PIXELS
+    figure = devices.build_device_figure("run 1", rows_from_tracks(tracks(5000)), {})
+    assert len(figure["data"][0]["x"]) <= 2 * spans.DEFAULT_PIXELS
     assert "thinned" in figure["layout"]["title"]["subtitle"]["text"]
 
 
 def test_cpu_is_that_of_the_whole_host():
-    figure = devices.cpu("run 1", of_tracks(tracks()))
+    figure = devices.build_cpu_figure("run 1", rows_from_tracks(tracks()))
     go.Figure(figure)
     assert [trace["y"][0] for trace in figure["data"]] == [25.0]
 
@@ -405,7 +413,7 @@ def test_what_held_the_cpu_back_is_drawn_over_it_where_the_host_tells():
         Track("", metric, "1", (1.0, 2.0), values)
         for metric, values in (("cpu.speed", (1.0, 0.5)), ("cpu.heat", (0.0, 1.0)), ("cpu.quota", (0.0, 0.0)))
     ]  # fmt: skip
-    figure = devices.cpu("run 1", of_tracks([*tracks(), *held]))
+    figure = devices.build_cpu_figure("run 1", rows_from_tracks([*tracks(), *held]))
     go.Figure(figure)
     drawn = {trace["name"]: trace for trace in figure["data"]}
     assert drawn["clock, of its highest"]["y"] == [100.0, 50.0]
@@ -414,8 +422,8 @@ def test_what_held_the_cpu_back_is_drawn_over_it_where_the_host_tells():
 
 
 def test_no_samples_say_so():
-    assert devices.build("run 1", [], {})["data"] == []
-    assert devices.cpu("run 1", [])["data"] == []
+    assert devices.build_device_figure("run 1", [], {})["data"] == []
+    assert devices.build_cpu_figure("run 1", [])["data"] == []
 
 
 @pytest.mark.parametrize(

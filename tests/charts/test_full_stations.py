@@ -15,7 +15,7 @@ from benchlab.analysis.devices.full_station import Full, FullStation
 from benchlab.analysis.plateaus import Cap
 from benchlab.charts import full_stations
 from benchlab.charts.cards import campaign_cards
-from benchlab.charts.queries import groups
+from benchlab.charts.queries import read_groups
 from benchlab.runs.attempt_meta import DISKS as DISKS_TOLD
 from benchlab.runs.models import Series
 from tests.charts import made
@@ -71,7 +71,7 @@ def sampled(attempts, queue, idle):
 
 
 def only(campaign, user):
-    return full_stations.of_lines(groups(user, [campaign.pk]))
+    return full_stations.find_full_stations(read_groups(user, [campaign.pk]))
 
 
 def test_the_disks_are_full_where_what_was_added_waits(line, user, web):
@@ -82,7 +82,7 @@ def test_the_disks_are_full_where_what_was_added_waits(line, user, web):
     assert found.full == Full.DEVICES and found.depth == 64
     assert found.queued == pytest.approx(0.9375) and found.cpu == pytest.approx(0.3)
     [card] = campaign_cards(user, campaign.pk)
-    [(_, depth, words)] = card.full
+    [(_, depth, words)] = card.full_stations
     told = "the disks, where 94 % of the I/Os wait that the last doubling added"
     assert (depth, words) == (64, told)
     page = web.get(reverse("campaign-detail", args=[campaign.pk])).content.decode()
@@ -113,12 +113,12 @@ def test_the_layers_between_a_volume_and_its_disks(line, user, django_assert_num
     facts.save(update_fields=["facts"])
     sampled(attempts, {32: 2.0, 64: 2.5}, 0.6)
     volume(attempts, {32: 31.0, 64: 60.0})
-    found = groups(user, [campaign.pk])
+    found = read_groups(user, [campaign.pk])
     with django_assert_num_queries(3):
-        [one] = full_stations.of_lines(found).values()
+        [one] = full_stations.find_full_stations(found).values()
     assert one.full == Full.LAYERS and one.inside == pytest.approx(28 / 32)
     told = "the layers above the disks, where 88 % of the I/Os wait that the last doubling added"
-    assert full_stations.words(one).startswith(told)
+    assert full_stations.full_station_text(one).startswith(told)
     Series.objects.filter(device="dm-0").delete()
     [one] = only(campaign, user).values()
     assert one.full == Full.NOTHING, "nobody looked at the volume"
@@ -170,7 +170,7 @@ def test_of_a_result_from_elsewhere_by_the_disks_that_its_source_tells(line, use
     assert found.full == Full.DEVICES and found.queued == pytest.approx(0.9375)
     assert (found.cpu, found.inside) == (None, None)
     told = "the disks, where 94 % of the I/Os wait that the last doubling added"
-    assert full_stations.words(found) == told
+    assert full_stations.full_station_text(found) == told
 
 
 @pytest.mark.parametrize("disks", [{}, {"hdd": ["sdb", "sdc", "sdd"]}])
@@ -186,9 +186,9 @@ def test_what_cannot_be_said(line, user, django_assert_num_queries):
     sampled(attempts, {64: 30.0}, 0.6)
     assert only(campaign, user) == {}, "only the deepest was"
     sampled(attempts, {32: 15.0}, 0.6)
-    found = groups(user, [campaign.pk])
+    found = read_groups(user, [campaign.pk])
     with django_assert_num_queries(2):
-        assert len(full_stations.of_lines(found)) == 1
+        assert len(full_stations.find_full_stations(found)) == 1
     Series.objects.filter(device="sdc", attempt__run__outstanding=64).delete()
     assert only(campaign, user) == {}, "a disk was not watched"
 
@@ -196,9 +196,9 @@ def test_what_cannot_be_said(line, user, django_assert_num_queries):
 def test_a_line_that_goes_on_is_not_asked_about(line, user, django_assert_num_queries):
     campaign, attempts = line
     sampled(attempts, {32: 15.0, 64: 30.0}, 0.6)
-    found = [replace(one, over=False) for one in groups(user, [campaign.pk])]
+    found = [replace(one, over=False) for one in read_groups(user, [campaign.pk])]
     with django_assert_num_queries(0):
-        assert full_stations.of_lines(found) == {}
+        assert full_stations.find_full_stations(found) == {}
 
 
 def test_a_depth_that_was_not_reached_is_not_taken_for_one(line, user):
@@ -214,7 +214,7 @@ def test_a_depth_that_was_not_reached_is_not_taken_for_one(line, user):
 
 def said(full, cap=None, **more):
     told = {"gain": 0.01, "queued": 0.1, "cpu": 0.4, "depth": 64, **more}
-    return full_stations.words(FullStation(full, **told), cap)
+    return full_stations.full_station_text(FullStation(full, **told), cap)
 
 
 def test_words():
@@ -234,7 +234,7 @@ def test_words():
 def test_no_more_waits_than_was_added():
     """By the noise of two depths the share is 1.13 once in a while: on a page no share is above all of it."""
     found = FullStation(Full.DEVICES, 0.01, 1.13, 0.1, 16, "nbd8")
-    assert "where 100 % of the I/Os wait" in full_stations.words(found)
+    assert "where 100 % of the I/Os wait" in full_stations.full_station_text(found)
     inside = replace(found, full=Full.LAYERS, queued=-0.02, inside=1.02)
-    assert "where 100 % of the I/Os wait" in full_stations.words(inside)
-    assert "0 % of the I/Os" in full_stations.words(inside)
+    assert "where 100 % of the I/Os wait" in full_stations.full_station_text(inside)
+    assert "0 % of the I/Os" in full_stations.full_station_text(inside)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from django.http import QueryDict
 
-from benchlab.charts.cards import campaign_cards, campaign_keys
-from benchlab.charts.queries import groups
+from benchlab.charts.cards import campaign_cards, campaign_dom_ids
+from benchlab.charts.queries import read_groups
 from benchlab.runs.models import Layout
 from tests.charts import made
 
@@ -29,7 +29,9 @@ def growing(team, user):
 
 def card(user, campaign):
     (found,) = campaign_cards(user, campaign.pk)
-    assert campaign_keys(groups(user, [campaign.pk], names=()), QueryDict()) == [found.key]
+    assert campaign_dom_ids(read_groups(user, [campaign.pk], names=()), QueryDict()) == [
+        found.dom_id
+    ]
     return found
 
 
@@ -43,7 +45,7 @@ def test_the_first_point_is_on_a_curve(web, user, growing):
         trace["x"] for trace in drawn["data"] if trace["yaxis"] == "y" and trace["y"] == [1000.0]
     ]
     page = web.get(f"/campaigns/{campaign.pk}/").text
-    assert f'id="{first.key}-chart"' in page and "bars" not in first.key
+    assert f'id="{first.dom_id}-chart"' in page and "bars" not in first.dom_id
 
 
 def test_the_chart_keeps_its_id_as_points_come(web, user, growing):
@@ -52,7 +54,7 @@ def test_the_chart_keeps_its_id_as_points_come(web, user, growing):
     for depth in (1, 8, 16):
         for layout in layouts:
             made.finished(campaign, layout, load, depth, 1, 1000.0 * depth)
-            keys.append(card(user, campaign).key)
+            keys.append(card(user, campaign).dom_id)
     assert len(set(keys)) == 1
 
 
@@ -73,7 +75,7 @@ def test_a_workload_of_one_depth_stays_bars(user, team):
     for repeat in (1, 2):
         made.finished(campaign, layout, load, 4, repeat, 1000.0)
     found = card(user, campaign)
-    assert not found.swept and found.key.endswith("-bars")
+    assert not found.swept and found.dom_id.endswith("-bars")
 
 
 def test_what_else_varies_makes_no_sweep(user, team):
@@ -101,7 +103,7 @@ def test_one_question_more_and_only_while_there_is_one_depth(
     campaign, layouts, load = growing
     made.finished(campaign, layouts[0], load, 1, 1, 1000.0)
     with django_assert_num_queries(3):
-        groups(user, [campaign.pk])
+        read_groups(user, [campaign.pk])
     made.finished(campaign, layouts[0], load, 2, 2, 1900.0)
     with django_assert_num_queries(2):
-        groups(user, [campaign.pk])
+        read_groups(user, [campaign.pk])

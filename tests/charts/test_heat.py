@@ -154,7 +154,7 @@ def test_repeats_that_differ_are_marked_as_the_chart_has_them(web, lab):
     attempt.measurements.filter(name="iops").update(value=90000.0)
     answer = web.get(reverse("campaign-detail", args=[lab.campaign.pk]))
     marked = [c for row in rows(answer.text).values() for c in row if "shaky" in c.css]
-    [(where, ratio)] = answer.context["cards"][0].differing
+    [(where, ratio)] = answer.context["cards"][0].differing_points
     [cell] = marked
     assert where == f"raw at {attempt.run.outstanding}"
     assert f"repeats differ {ratio:.1f}" in cell.title and "a corner: repeats differ" in answer.text

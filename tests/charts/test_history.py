@@ -10,7 +10,7 @@ import pytest
 from django.urls import reverse
 
 from benchlab.charts import history_figure
-from benchlab.charts.history import history_of
+from benchlab.charts.history import read_history
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import Outcome
@@ -66,8 +66,13 @@ def test_the_page_tells_a_change_with_its_run(web, slower):
     text = " ".join(answer.content.decode().split())
     found = answer.context["history"]
     assert [one.run for one in found.runs] == [one.run_id for one in slower]
-    (step,) = found.steps
-    assert (step.change.at, step.percent, step.direction, step.since) == (12, 20, "lower", 9)
+    (step,) = found.history_changes
+    assert (step.change.at, step.change_percent, step.direction, step.runs_since) == (
+        12,
+        20,
+        "lower",
+        9,
+    )
     assert step.change.confirmed
     assert f'Changed:</strong> 20 % lower from <a href="/runs/{slower[12].run_id}/">' in text
     assert "100 IOPS before, 80 IOPS since (medians; 9 runs)." in text
@@ -80,10 +85,12 @@ def test_a_young_change_is_possible(web, bench):
     text = " ".join(answer.content.decode().split())
     assert "Possibly changed:" in text and "At least 1 more run will tell." in text
     drawn = web.get(answer.context["figure_url"]).json()
-    assert [t["name"] for t in drawn["data"] if t["name"] in NAMES] == [history_figure.POSSIBLE]
+    assert [t["name"] for t in drawn["data"] if t["name"] in NAMES] == [
+        history_figure.POSSIBLE_NAME
+    ]
 
 
-NAMES = (history_figure.CONFIRMED, history_figure.POSSIBLE)
+NAMES = (history_figure.CONFIRMED_NAME, history_figure.POSSIBLE_NAME)
 
 
 def test_the_figure_draws_runs_levels_and_the_change(web, slower):
@@ -93,10 +100,13 @@ def test_the_figure_draws_runs_levels_and_the_change(web, slower):
     traces = {trace["name"]: trace for trace in drawn["data"]}
     assert traces["run"]["y"] == [*BEFORE, *AFTER]
     assert traces["run"]["customdata"][0] == [f"/runs/{slower[0].run_id}/"]
-    assert traces[history_figure.CONFIRMED]["x"][:2] == [12.5, 12.5]
-    assert traces[history_figure.CONFIRMED]["text"][1] == "−20 %"
-    assert traces[history_figure.LEVEL]["y"] == [100.0, 100.0, None, 80.0, 80.0, None]
-    assert history_figure.POSSIBLE not in traces and history_figure.MOVED not in traces
+    assert traces[history_figure.CONFIRMED_NAME]["x"][:2] == [12.5, 12.5]
+    assert traces[history_figure.CONFIRMED_NAME]["text"][1] == "−20 %"
+    assert traces[history_figure.LEVEL_NAME]["y"] == [100.0, 100.0, None, 80.0, 80.0, None]
+    assert (
+        history_figure.POSSIBLE_NAME not in traces
+        and history_figure.IGNORED_CHANGE_NAME not in traces
+    )
 
 
 def test_a_run_that_stands_out_is_marked(web, bench):
@@ -104,7 +114,7 @@ def test_a_run_that_stands_out_is_marked(web, bench):
     text = page_of(web, attempts[0]).content.decode()
     assert text.count("Stands out (") == 1
     drawn = web.get(reverse("run-history-figure", args=[attempts[0].run_id])).json()
-    (ring,) = [t for t in drawn["data"] if t["name"] == history_figure.STANDS_OUT]
+    (ring,) = [t for t in drawn["data"] if t["name"] == history_figure.UNUSUAL_NAME]
     assert (ring["x"], ring["y"]) == ([13], [60.0])
 
 
@@ -119,7 +129,7 @@ def test_only_the_same_fingerprint_and_what_succeeded(bench, user):
     nightly(bench, BEFORE[:3], first=50, digest="b" * 64)
     failed = nightly(bench, [7.0], first=60)[0]
     Attempt.objects.filter(pk=failed.pk).update(outcome=Outcome.FAILED)
-    found = history_of(user, mine[0].run)
+    found = read_history(user, mine[0].run)
     assert [one.run for one in found.runs] == [one.run_id for one in mine]
     assert found.builds == 4
 
@@ -133,7 +143,7 @@ def test_of_a_run_its_last_attempt_counts(bench, user):
         fingerprint=DIGEST, started_at=BEGIN,
     )  # fmt: skip
     first.measurements.create(name="iops", value=5.0, unit="op/s")
-    assert sorted(one.value for one in history_of(user, again.run).runs) == [99.0, 100.0, 101.0]
+    assert sorted(one.value for one in read_history(user, again.run).runs) == [99.0, 100.0, 101.0]
 
 
 def other_facts(bench, **changed):
@@ -146,14 +156,14 @@ def test_a_kernel_may_be_let_go(web, bench, user):
     old = nightly(bench, BEFORE)
     newer = other_facts(bench, kernel="6.12.9-amd64")
     new = nightly(bench, AFTER, first=20, digest="b" * 64, facts=newer)
-    assert len(history_of(user, old[0].run).runs) == 12
+    assert len(read_history(user, old[0].run).runs) == 12
     answer = page_of(web, old[0], without="kernel")
     found = answer.context["history"]
     assert [one.run for one in found.runs] == [one.run_id for one in [*old, *new]]
     text = " ".join(answer.content.decode().split())
     assert "Kernel there: 6.1.0-28-amd64 before, 6.12.9-amd64 since." in text
     drawn = web.get(answer.context["figure_url"]).json()
-    (moved,) = [t for t in drawn["data"] if t["name"] == history_figure.MOVED]
+    (moved,) = [t for t in drawn["data"] if t["name"] == history_figure.IGNORED_CHANGE_NAME]
     assert moved["x"] == [12.5, 12.5, None]
 
 
@@ -171,7 +181,7 @@ def test_another_part_is_not_let_go_with_it(bench, user, changed):
         bench, AFTER[:3], first=20, digest="b" * 64,
         facts=other_facts(bench, kernel="6.12.9-amd64", **changed),
     )  # fmt: skip
-    assert len(history_of(user, old[0].run, let_go="kernel").runs) == 3
+    assert len(read_history(user, old[0].run, let_go="kernel").runs) == 3
 
 
 def test_a_scheduler_and_a_tool_may_be_let_go(bench, user):
@@ -182,11 +192,11 @@ def test_a_scheduler_and_a_tool_may_be_let_go(bench, user):
         bench, AFTER[:3], first=30, digest="c" * 64, facts=Attempt.objects.get(pk=old[0].pk).facts
     )
     Attempt.objects.filter(pk__in=[one.pk for one in tool]).update(tool_version="fio-3.39")
-    schedulers = history_of(user, old[0].run, let_go="scheduler")
-    assert [one.part for one in schedulers.runs] == [*[""] * 3, *["bfq"] * 3]
-    tools = history_of(user, old[0].run, let_go="tool")
-    assert [one.part for one in tools.runs] == [*["fio-3.33"] * 3, *["fio-3.39"] * 3]
-    assert len(history_of(user, old[0].run, let_go="kernel").runs) == 3
+    schedulers = read_history(user, old[0].run, let_go="scheduler")
+    assert [one.ignored_value for one in schedulers.runs] == [*[""] * 3, *["bfq"] * 3]
+    tools = read_history(user, old[0].run, let_go="tool")
+    assert [one.ignored_value for one in tools.runs] == [*["fio-3.33"] * 3, *["fio-3.39"] * 3]
+    assert len(read_history(user, old[0].run, let_go="kernel").runs) == 3
 
 
 def test_firmware_may_be_let_go_and_what_never_told_it_is_another(bench, user):
@@ -196,9 +206,9 @@ def test_firmware_may_be_let_go_and_what_never_told_it_is_another(bench, user):
         devices = [{**one, "firmware": revision} for one in made.facts()["devices"]]
         facts = other_facts(bench, devices=devices)
         nightly(bench, AFTER[:3], first=20 * number, digest=str(number) * 64, facts=facts)
-    found = history_of(user, old[0].run, let_go="firmware")
-    assert [one.part for one in found.runs] == [*[""] * 3, *["HPG0"] * 3, *["HPG1"] * 3]
-    assert len(history_of(user, old[0].run, let_go="kernel").runs) == 3
+    found = read_history(user, old[0].run, let_go="firmware")
+    assert [one.ignored_value for one in found.runs] == [*[""] * 3, *["HPG0"] * 3, *["HPG1"] * 3]
+    assert len(read_history(user, old[0].run, let_go="kernel").runs) == 3
 
 
 def test_what_was_degraded_is_apart(bench, user):
@@ -208,13 +218,13 @@ def test_what_was_degraded_is_apart(bench, user):
     Attempt.objects.filter(pk=new[0].pk).update(
         degraded=[{"says": "a mirror lost sdb", "seen": "before"}]
     )
-    assert len(history_of(user, old[0].run, let_go="kernel").runs) == 5
+    assert len(read_history(user, old[0].run, let_go="kernel").runs) == 5
 
 
 def test_another_metric_and_one_that_nobody_measured(web, slower):
     answer = page_of(web, slower[0], metric="lat.mean")
-    (step,) = answer.context["history"].steps
-    assert (step.direction, step.percent) == ("higher", 25)
+    (step,) = answer.context["history"].history_changes
+    assert (step.direction, step.change_percent) == ("higher", 25)
     assert "Total latency" in answer.content.decode() or "lat.mean" in answer.content.decode()
     nothing = page_of(web, slower[0], metric="one.fsync.ops")
     assert nothing.context["history"].runs == ()
@@ -245,8 +255,8 @@ def test_another_team_sees_nothing(other_web, web, client, slower):
 def test_a_run_of_mine_brings_no_run_of_another_team(bench, other_team_run, user):
     """Equal fingerprints in two teams: each sees its own."""
     mine = nightly(bench, BEFORE[:3])
-    assert [one.run for one in history_of(user, mine[0].run).runs] == [one.run_id for one in mine]
-    assert [one.run for one in history_of(user, mine[0].run, let_go="kernel").runs] == [
+    assert [one.run for one in read_history(user, mine[0].run).runs] == [one.run_id for one in mine]
+    assert [one.run for one in read_history(user, mine[0].run, let_go="kernel").runs] == [
         one.run_id for one in mine
     ]
 

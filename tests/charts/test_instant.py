@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from benchlab.charts import devices, instant
-from benchlab.charts.instant_part import BEHIND_S
-from benchlab.charts.sampled import rows_of
-from benchlab.charts.spans import Span, of_tracks
+from benchlab.charts import cursor_values, devices
+from benchlab.charts.cursor_part import LOOK_AHEAD_S
+from benchlab.charts.sampled import read_rows
+from benchlab.charts.spans import Span, rows_from_tracks
 from benchlab.charts.tracks import Track
 from benchlab.runs.models import Series
 from tests.charts.test_strips import DISKS, NAN, Raw, long
@@ -30,8 +30,10 @@ FACTS = {
 }
 
 
-def told(tracks: list[Track], shown: set[str], at: float) -> instant.Instant | None:
-    return instant.of(of_tracks(tracks, Span(at, at + BEHIND_S)), shown, FACTS, at)
+def told(tracks: list[Track], shown: set[str], at: float) -> cursor_values.Instant | None:
+    return cursor_values.values_at(
+        rows_from_tracks(tracks, Span(at, at + LOOK_AHEAD_S)), shown, FACTS, at
+    )
 
 
 def by_hand(times: list[float], raw: Raw, at: float) -> dict[str, dict[str, float]]:
@@ -49,13 +51,13 @@ def test_each_value_of_a_long_run_is_a_raw_sample(long):
     dice = random.Random(3)
     lost = [6_000.5, 2_346.0, 9_101.0, times[-1], times[0]]
     for at in [*lost, *(dice.uniform(0.5, times[-1]) for _ in range(20))]:
-        found = rows_of(attempt, devices.PANELS, Span(at, at + BEHIND_S))
-        seen = instant.of(found, {*DISKS, "dm-0"}, {}, at)
+        found = read_rows(attempt, devices.DEVICE_PANELS, Span(at, at + LOOK_AHEAD_S))
+        seen = cursor_values.values_at(found, {*DISKS, "dm-0"}, {}, at)
         assert seen is not None
         assert {line.device.name: dict(line.values) for line in seen.lines} == by_hand(
             times, raw, at
         )
-        [(start, end)] = seen.spans
+        [(start, end)] = seen.sample_spans
         assert start < at <= end and end in times
         assert seen.metrics == ("write.iops", "await")
         place = times.index(end)
@@ -72,7 +74,7 @@ def test_a_sample_ends_at_its_time_and_the_first_is_as_long_as_the_second():
         (8.0, 75.0, (7.0, 8.0)),
     ]:
         found = told(tracks, {"sdb"}, at)
-        assert found is not None and found.spans == [span]
+        assert found is not None and found.sample_spans == [span]
         assert found.lines[0].values == {"util": value}
     assert told(tracks, {"sdb"}, 2.9) is None and told(tracks, {"sdb"}, 8.1) is None
 

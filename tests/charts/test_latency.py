@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from benchlab.analysis.latency_bins import Bins
 from benchlab.charts import latency_lines, latency_shares, latency_tables
-from benchlab.charts.latency_curves import Counted, Curve, Told, curves
+from benchlab.charts.latency_curves import LatencyCurve, StoredFigure, StoredHistogram, build_curves
 from benchlab.runs.models import Measurement, Series
 from tests.charts import made
 
@@ -20,8 +20,8 @@ BINS = Bins((1e-4, 2e-4, 1e-3), (2e-4, 4e-4, 2e-3), (900, 95, 5))
 RANKS = {50.0: 1.5e-4, 99.0: 3e-4, 99.9: 1.5e-3}
 
 
-def told(**figures: float) -> list[Told]:
-    return [Told(name.replace("__", "."), (), value) for name, value in figures.items()]
+def told(**figures: float) -> list[StoredFigure]:
+    return [StoredFigure(name.replace("__", "."), (), value) for name, value in figures.items()]
 
 
 def p(base: str) -> dict[str, float]:
@@ -29,47 +29,49 @@ def p(base: str) -> dict[str, float]:
 
 
 def test_directions_are_apart_and_bins_come_before_percentiles():
-    found = curves(
-        [Counted("read.clat", (), BINS), Counted("clat", (), BINS)],
+    found = build_curves(
+        [StoredHistogram("read.clat", (), BINS), StoredHistogram("clat", (), BINS)],
         told(**p("read__clat"), **p("write__lat"), **p("write__clat"), **p("clat")),
     )
     assert [(one.name, one.kind, one.bins is not None) for one in found] == [
         ("Reads", "clat", True),
         ("Writes", "lat", False),
     ]
-    assert found[0].marks == {50.0: 1e-4, 99.0: 2e-4, 99.9: 3e-4}
+    assert found[0].marked_percentiles == {50.0: 1e-4, 99.0: 2e-4, 99.9: 3e-4}
 
 
 def test_both_together_where_nothing_else_is_told():
-    (one,) = curves([Counted("clat", (), BINS)], told(**p("clat")))
+    (one,) = build_curves([StoredHistogram("clat", (), BINS)], told(**p("clat")))
     assert (one.name, one.kind) == ("I/Os", "clat")
-    (one,) = curves([], told(**p("event")))
+    (one,) = build_curves([], told(**p("event")))
     assert (one.name, one.kind, one.bins) == ("I/Os", "event", None)
 
 
 def test_one_percentile_is_no_curve_and_a_mean_is_none():
-    assert curves([], told(lat__p99=1e-3, lat__mean=1e-4, read__lat__mean=1.0)) == []
+    assert build_curves([], told(lat__p99=1e-3, lat__mean=1e-4, read__lat__mean=1.0)) == []
 
 
 def test_groups_of_jobs_are_apart():
     group = (("group", "1"),)
-    found = curves([Counted("read.clat", (), BINS), Counted("read.clat", group, BINS)], [])
+    found = build_curves(
+        [StoredHistogram("read.clat", (), BINS), StoredHistogram("read.clat", group, BINS)], []
+    )
     assert [one.name for one in found] == ["Reads", "Reads, group 1"]
 
 
 def test_marks_without_figures_are_the_ends_of_their_bins():
-    (one,) = curves([Counted("sync.lat", (), BINS)], [])
-    assert one.name == "Flushes" and one.marks == {50.0: 2e-4, 99.0: 4e-4, 99.9: 2e-3}
+    (one,) = build_curves([StoredHistogram("sync.lat", (), BINS)], [])
+    assert one.name == "Flushes" and one.marked_percentiles == {50.0: 2e-4, 99.0: 4e-4, 99.9: 2e-3}
 
 
-def figure_of(*found: Curve, scale: str = "") -> dict:
-    made_of = latency_shares.of_run("a run", found, scale)
+def figure_of(*found: LatencyCurve, scale: str = "") -> dict:
+    made_of = latency_shares.build_histogram_figure("a run", found, scale)
     go.Figure(made_of)
     return made_of
 
 
 def test_a_histogram_is_of_all_and_the_cdf_of_what_took_less():
-    figure = figure_of(Curve("Reads", "clat", RANKS, BINS))
+    figure = figure_of(LatencyCurve("Reads", "clat", RANKS, BINS))
     bars, cdf, marks = figure["data"]
     assert sum(bars["y"]) == pytest.approx(100) and bars["fill"] == "tozeroy"
     assert len(bars["x"]) == len(bars["y"])
@@ -86,12 +88,12 @@ def test_a_histogram_is_of_all_and_the_cdf_of_what_took_less():
 
 
 def test_an_even_axis_is_in_percent():
-    cdf = figure_of(Curve("Reads", "clat", RANKS, BINS), scale="even")["data"][1]
+    cdf = figure_of(LatencyCurve("Reads", "clat", RANKS, BINS), scale="even")["data"][1]
     assert cdf["y"] == pytest.approx([0, 90, 99.5, 99.5, 100])
 
 
 def test_percentiles_alone_are_joined_by_steps_and_it_is_said():
-    figure = figure_of(Curve("I/Os", "lat", RANKS))
+    figure = figure_of(LatencyCurve("I/Os", "lat", RANKS))
     cdf, _ = figure["data"]
     assert cdf["line"]["shape"] == "hv" and cdf["y"] == pytest.approx([0.5, 0.01, 0.001])
     assert "joined by steps" in figure["layout"]["title"]["subtitle"]["text"]
@@ -99,18 +101,24 @@ def test_percentiles_alone_are_joined_by_steps_and_it_is_said():
 
 
 def test_many_curves_are_cut_and_it_is_said():
-    many = [Curve(f"Reads, group {n}", "clat", RANKS, BINS) for n in range(latency_shares.MOST + 2)]
+    many = [
+        LatencyCurve(f"Reads, group {n}", "clat", RANKS, BINS)
+        for n in range(latency_shares.MAX_CURVES + 2)
+    ]
     figure = figure_of(*many)
-    assert len({one["legendgroup"] for one in figure["data"]}) == latency_shares.MOST
+    assert len({one["legendgroup"] for one in figure["data"]}) == latency_shares.MAX_CURVES
     assert "The first 8 of 10" in figure["layout"]["title"]["subtitle"]["text"]
 
 
 def test_tables_have_what_the_charts_have():
-    found = [Curve("Reads", "clat", RANKS, BINS), Curve("Writes", "clat", {50.0: 1e-3, 95.0: 2e-3})]
-    assert latency_tables.sentence(found[0]) == (
+    found = [
+        LatencyCurve("Reads", "clat", RANKS, BINS),
+        LatencyCurve("Writes", "clat", {50.0: 1e-3, 95.0: 2e-3}),
+    ]
+    assert latency_tables.curve_sentence(found[0]) == (
         "Reads: half within 150 µs, 99 % within 300 µs, 99.9 % within 1.5 ms."
     )
-    assert [(row.title, row.cells) for row in latency_tables.rank_rows(found)] == [
+    assert [(row.title, row.cells) for row in latency_tables.percentile_rows(found)] == [
         ("p50", (1.5e-4, 1e-3)),
         ("p95", (None, 2e-3)),
         ("p99", (3e-4, None)),
@@ -118,7 +126,7 @@ def test_tables_have_what_the_charts_have():
     ]
     rows = latency_tables.bin_rows(found)
     assert [row.cells[0].count for row in rows] == [900, 95, 5]
-    assert [row.cells[0].within for row in rows] == ["90.0 %", "99.50 %", "100.0 %"]
+    assert [row.cells[0].cumulative_share for row in rows] == ["90.0 %", "99.50 %", "100.0 %"]
 
 
 @pytest.fixture
@@ -129,9 +137,14 @@ def binned(lab):
 
 def test_all_but_one_of_millions_is_not_all():
     bins = Bins((1e-4, 1e-2), (1.1e-4, 1.1e-2), (39_999_999, 1))
-    first, last = latency_tables.bin_rows([Curve("Reads", "clat", {}, bins)])
-    assert (first.cells[0].within, last.cells[0].within) == ("99.9999975 %", "100.0 %")
-    hovered = latency_shares.of_run("a run", [Curve("Reads", "clat", {}, bins)])["data"]
+    first, last = latency_tables.bin_rows([LatencyCurve("Reads", "clat", {}, bins)])
+    assert (first.cells[0].cumulative_share, last.cells[0].cumulative_share) == (
+        "99.9999975 %",
+        "100.0 %",
+    )
+    hovered = latency_shares.build_histogram_figure(
+        "a run", [LatencyCurve("Reads", "clat", {}, bins)]
+    )["data"]
     assert "99.9999975 %" in json.dumps(hovered) and "100.00000 %" not in json.dumps(hovered)
 
 
@@ -322,8 +335,8 @@ def test_a_card_offers_a_cdf_at_each_depth_where_percentiles_are_known(web, lab)
 
 
 def test_two_percentiles_of_one_latency_make_a_cdf():
-    assert latency_lines.ranked({"read.clat.p50", "read.clat.p99"})
-    assert not latency_lines.ranked({"read.clat.p50", "write.clat.p99", "iops", "lat.mean"})
+    assert latency_lines.has_cdf({"read.clat.p50", "read.clat.p99"})
+    assert not latency_lines.has_cdf({"read.clat.p50", "write.clat.p99", "iops", "lat.mean"})
 
 
 def test_a_latency_without_percentiles_gives_way_to_one_that_has_them(web, lab):

@@ -24,11 +24,11 @@ def test_a_page_is_cut_out_of_the_bytes(
 ) -> None:
     raw = b"".join(pieces)
     with (
-        patch.object(numbered_lines, "PER_PAGE", per_page),
-        patch.object(numbered_lines, "BLOCK", block),
-        patch.object(numbered_lines, "WIDTH", 3),
+        patch.object(numbered_lines, "LINES_PER_PAGE", per_page),
+        patch.object(numbered_lines, "BLOCK_BYTES", block),
+        patch.object(numbered_lines, "MAX_LINE_LETTERS", 3),
     ):
-        found = numbered_lines.around(raw, line)
+        found = numbered_lines.read_page(raw, line)
         expected = whole(raw)
         number = (min(max(line, 1), len(expected)) - 1) // per_page
         assert found.total == len(expected)
@@ -40,5 +40,5 @@ def test_a_page_is_cut_out_of_the_bytes(
 
 def test_a_line_of_the_last_page() -> None:
     raw = b"".join(b"%d\n" % number for number in range(1, 100_001))
-    found = numbered_lines.around(raw, 99_999)
+    found = numbered_lines.read_page(raw, 99_999)
     assert (found.rows[0].text, found.rows[-1].text, found.next) == ("99001", "100000", None)

@@ -10,11 +10,11 @@ import pytest
 from django.urls import reverse
 
 from benchlab.campaigns.models import Run
-from benchlab.charts import curve, dots, naming
+from benchlab.charts import curve, naming, repeat_dots
 from benchlab.charts.cards import campaign_cards
 from benchlab.charts.chart_options import Choice
-from benchlab.charts.queries import Group, Sample, in_percent
-from benchlab.charts.tables import campaign_csv, curve_points, metric_rows
+from benchlab.charts.queries import Group, Sample, shares_in_percent
+from benchlab.charts.tables import campaign_csv_lines, curve_points, metric_rows
 from benchlab.runs.models import Measurement
 from benchlab.sharing.queries import canonical
 from tests.charts import made
@@ -41,7 +41,7 @@ def without_clat(one: Group, total: bool) -> Group:
 
 
 def test_one_metric_is_a_bar_per_line_with_its_unit():
-    figure = dots.build("C", [fsyncs(1), fsyncs(2, 0.5)], Choice("one.fsync.ops"))
+    figure = repeat_dots.build_bar_figure("C", [fsyncs(1), fsyncs(2, 0.5)], Choice("one.fsync.ops"))
     go.Figure(figure)
     bars = [trace for trace in figure["data"] if trace["type"] == "bar"]
     assert [bar["x"] for bar in bars] == [[45507.091], [45507.091 / 2]]
@@ -51,7 +51,7 @@ def test_one_metric_is_a_bar_per_line_with_its_unit():
 
 
 def test_a_family_is_a_bar_per_metric_and_line():
-    figure = dots.build(
+    figure = repeat_dots.build_bar_figure(
         "C", [fsyncs(1), fsyncs(2, 0.5, without="one.fsync.ops")], Choice("one.*.ops")
     )
     go.Figure(figure)
@@ -65,7 +65,7 @@ def test_a_family_is_a_bar_per_metric_and_line():
 
 def test_without_completion_latency_the_total_is_drawn_and_said():
     line = without_clat(group(), total=True)
-    figure = curve.build("C", [line], Choice())
+    figure = curve.build_curve_figure("C", [line], Choice())
     go.Figure(figure)
     assert figure["layout"]["yaxis2"]["title"]["text"] == "Total latency (s)"
     assert "IOPS and total latency over outstanding" in figure["layout"]["title"]["text"]
@@ -88,7 +88,7 @@ def lower(figure):
 
 def test_lines_with_and_without_completion_latency_share_the_total():
     both = [group(1, repeats=1), without_clat(group(2, repeats=1), total=True)]
-    figure = curve.build("C", both, Choice())
+    figure = curve.build_curve_figure("C", both, Choice())
     assert figure["layout"]["yaxis2"]["title"]["text"] == "Total latency (s)"
     assert lower(figure) == {
         "T1": [depth / iops for depth, iops in ARTICLE.items()],
@@ -99,7 +99,7 @@ def test_lines_with_and_without_completion_latency_share_the_total():
 def test_one_axis_has_one_meaning():
     """Completion latency, asked for: the line that has only the total is named, and not drawn."""
     both = [group(1, repeats=1), without_clat(group(2, repeats=1), total=True)]
-    figure = curve.build("C", both, Choice(kind="clat", latencies=("mean",)))
+    figure = curve.build_curve_figure("C", both, Choice(kind="clat", statistics=("mean",)))
     assert figure["layout"]["yaxis2"]["title"]["text"] == "Completion latency (s)"
     assert "IOPS and completion latency over" in figure["layout"]["title"]["text"]
     assert lower(figure) == {"T1": [0.9 * depth / iops for depth, iops in ARTICLE.items()]}
@@ -109,11 +109,11 @@ def test_one_axis_has_one_meaning():
 def test_what_is_known_of_reads_alone_is_known_of_all():
     """fio tells submission latency by direction only."""
     values = {"iops": 100.0, "read.iops": 100.0, "read.slat.mean": 1e-5}
-    assert Choice().told("slat.mean", values) == 1e-5
-    assert Choice(operation="write").told("slat.mean", values) is None
+    assert Choice().read_value("slat.mean", values) == 1e-5
+    assert Choice(operation="write").read_value("slat.mean", values) is None
     mixed = values | {"write.iops": 50.0}
-    assert Choice().told("slat.mean", mixed) is None
-    assert Choice(operation="read").told("slat.mean", mixed) == 1e-5
+    assert Choice().read_value("slat.mean", mixed) is None
+    assert Choice(operation="read").read_value("slat.mean", mixed) == 1e-5
 
 
 def test_chart_table_and_run_page_tell_the_same_latency(web, user, lab):
@@ -139,13 +139,13 @@ def test_chart_table_and_run_page_tell_the_same_latency(web, user, lab):
     runs = [a for a in lab.attempts if a.run_id in point.runs]
     total = [a.measurements.get(name="lat.mean").value for a in runs]
     assert point.latencies[0].median == statistics.median(total)
-    assert [value for value, _ in card.latencies] == [
+    assert [value for value, _ in card.latency_choices] == [
         "lat", "clat", "clat.all", "clat.mean", "clat.p50", "clat.p99", "clat.p99.9",
     ]  # fmt: skip
 
 
 def test_without_any_latency_there_is_one_panel():
-    figure = curve.build("C", [without_clat(group(repeats=1), total=False)], Choice())
+    figure = curve.build_curve_figure("C", [without_clat(group(repeats=1), total=False)], Choice())
     go.Figure(figure)
     assert "yaxis2" not in figure["layout"]
     assert figure["layout"]["title"]["text"] == "IOPS over outstanding I/Os · C"
@@ -154,7 +154,7 @@ def test_without_any_latency_there_is_one_panel():
 
 def test_another_metric_over_outstanding():
     one = replace(group(repeats=1), units={"iops": "op/s", "clat.p99": "s"})
-    figure = curve.build("C", [one], Choice("clat.p99", operation="read"))
+    figure = curve.build_curve_figure("C", [one], Choice("clat.p99", operation="read"))
     go.Figure(figure)
     assert figure["layout"]["yaxis"]["title"]["text"] == "clat.p99 (s)"
 
@@ -170,7 +170,7 @@ def test_another_metric_over_outstanding():
     ],
 )
 def test_what_is_shown_first(names, tool, swept, first):
-    choices = naming.ordered(names, tool, swept)
+    choices = naming.order_choices(names, tool, swept)
     assert choices[0] == first
     assert set(names) <= set(choices)
     assert len(set(choices)) == len(choices)
@@ -178,19 +178,19 @@ def test_what_is_shown_first(names, tool, swept, first):
 
 @pytest.mark.parametrize("text", ["", "a b", "one.*.*", "../x", "É", "a" * 101, "<b>", "one..ops"])
 def test_no_choice(text):
-    assert not naming.is_wanted(text)
+    assert not naming.is_metric_name(text)
 
 
 def test_shares_are_in_percent():
     one = replace(fsyncs(), units={"ssd.util": "1", "files": "1"})
     (sample,) = one.samples
     one = replace(one, samples=(replace(sample, values={"ssd.util": 0.004, "files": 16.0}),))
-    figure = dots.build("C", in_percent([one]), Choice("ssd.util"))
+    figure = repeat_dots.build_bar_figure("C", shares_in_percent([one]), Choice("ssd.util"))
     assert figure["data"][0]["text"] == ["0.4 %"]
     assert figure["layout"]["xaxis"]["title"]["text"] == "ssd.util (%)"
-    assert [(row.unit, row.cells[0] and row.cells[0].median) for row in metric_rows(in_percent([one]))] == [
+    assert [(row.unit, row.cells[0] and row.cells[0].median) for row in metric_rows(shares_in_percent([one]))] == [
         ("%", 0.4), ("1", 16.0)]  # fmt: skip
-    assert "0.004" in "".join(campaign_csv([one]))
+    assert "0.004" in "".join(campaign_csv_lines([one]))
 
 
 def test_a_table_of_every_metric_has_the_chosen_ones_first():
@@ -201,7 +201,7 @@ def test_a_table_of_every_metric_has_the_chosen_ones_first():
 
 
 def test_csv_has_every_metric_with_its_unit():
-    head, row = (line.strip() for line in campaign_csv([fsyncs()]))
+    head, row = (line.strip() for line in campaign_csv_lines([fsyncs()]))
     assert "one.fsync.ops (op/s)" in head
     assert "45507.091" in row
 
@@ -221,10 +221,13 @@ def synced(lab):
 def test_a_card_offers_what_was_measured(user, lab, synced, django_assert_num_queries):
     with django_assert_num_queries(2):
         card = campaign_cards(user, lab.campaign.pk)[1]
-    assert card.chosen == "one.fsync.ops"
+    assert card.chosen_metric == "one.fsync.ops"
     assert "metric=one.fsync.ops" in card.figure_url
-    assert [words for _, words in card.rates[:2]] == ["fsync, one write", "Every method, one write"]
-    assert {name for name, _ in card.others} == {"one.fdatasync.ops", "two.fsync.ops"}
+    assert [words for _, words in card.main_choices[:2]] == [
+        "fsync, one write",
+        "Every method, one write",
+    ]
+    assert {name for name, _ in card.other_choices} == {"one.fdatasync.ops", "two.fsync.ops"}
     assert [row.name for row in card.rows] == ["one.fsync.ops", "one.fdatasync.ops", "two.fsync.ops"]  # fmt: skip
 
 
@@ -234,8 +237,8 @@ def test_the_page_asks_without_javascript(web, lab, synced):
     assert '<option value="two.fsync.ops" selected>fsync, two writes</option>' in text
     assert '<noscript><button type="submit" class="quiet">Show</button></noscript>' in text
     cards = {card.title: card for card in page.context["cards"]}
-    assert cards["WAL"].chosen == "two.fsync.ops"
-    assert cards["randread 4 KiB"].chosen == "iops"
+    assert cards["WAL"].chosen_metric == "two.fsync.ops"
+    assert cards["randread 4 KiB"].chosen_metric == "iops"
     assert web.get(cards["WAL"].figure_url).json()["data"][0]["x"] == [32736.908]
 
 
@@ -262,7 +265,7 @@ def test_one_moment_only(web, lab, page):
 def test_compare_keeps_what_was_asked_for(web, lab, synced):
     query = {"campaign": lab.campaign.pk, "host": lab.host.pk, "metric": "one.*.ops"}
     card = web.get(reverse("compare"), query).context["cards"][1]
-    assert card.kept == (("campaign", str(lab.campaign.pk)), ("host", str(lab.host.pk)))
+    assert card.hidden_fields == (("campaign", str(lab.campaign.pk)), ("host", str(lab.host.pk)))
     figure = web.get(card.figure_url).json()
     go.Figure(figure)
     assert figure["data"][0]["y"] == ["fdatasync", "fsync"]
@@ -293,7 +296,7 @@ def test_a_comparison_of_some_stages(web, lab):
 
 
 def test_what_fio_reached_is_said_in_words():
-    assert naming.word("steady.iops") == "IOPS in steady state"
-    assert naming.word("target.depth") == "Depth that keeps the latency target"
+    assert naming.metric_word("steady.iops") == "IOPS in steady state"
+    assert naming.metric_word("target.depth") == "Depth that keeps the latency target"
     assert naming.is_share("steady.deviation", "1") and naming.is_share("target.percentile", "1")
     assert not naming.is_share("steady.attained", "1") and not naming.is_share("target.depth", "1")

@@ -20,11 +20,11 @@ from benchlab.charts.palette import (
     LINE_DASHES,
     MARKERS,
     Place,
+    assign_styles,
     dark_swaps,
-    looks,
-    patterns,
+    fill_patterns,
 )
-from benchlab.charts.queries import Group, line_styles, seated
+from benchlab.charts.queries import Group, assign_style_places, line_styles
 from benchlab.charts.request_params import Filter
 
 places = st.lists(
@@ -42,7 +42,7 @@ def look(found: Place) -> tuple[str, str]:
 
 @given(places)
 def test_no_two_lines_look_alike(found):
-    assert len(set(looks(found))) == len(found)
+    assert len(set(assign_styles(found))) == len(found)
 
 
 @pytest.mark.parametrize("layouts", range(1, 11))
@@ -50,7 +50,7 @@ def test_no_two_lines_look_alike(found):
 def test_colour_is_the_layout_and_dash_the_host(layouts, hosts):
     """Ten lines have ten looks, and forty forty; grey is the seventh layout's, when other colours have run out."""
     found = [Place(layout, host) for layout in range(layouts) for host in range(hosts)]
-    drawn = looks(found)
+    drawn = assign_styles(found)
     assert len(set(drawn)) == len(found)
     assert [(style.colour, style.dash) for style in drawn] == [look(place) for place in found]
     used = {style.colour for style in drawn}
@@ -62,7 +62,7 @@ def test_what_else_differs_is_the_marker(more):
     found = [
         Place(layout, host, n) for layout in range(4) for host in range(2) for n in range(more)
     ]
-    drawn = looks(found)
+    drawn = assign_styles(found)
     assert [(style.colour, style.dash) for style in drawn] == [look(place) for place in found]
     assert [style.marker for style in drawn] == [MARKERS[place.more] for place in found]
 
@@ -70,25 +70,25 @@ def test_what_else_differs_is_the_marker(more):
 def test_a_marker_that_means_something_stays_where_dashes_mean_nothing():
     """The eighth layout, whose colour is the first's again, under two block sizes."""
     found = [Place(layout, 0, n) for layout in range(8) for n in range(2)]
-    drawn = looks(found)
+    drawn = assign_styles(found)
     assert len(set(drawn)) == len(found)
     assert [style.marker for style in drawn] == [MARKERS[place.more] for place in found]
 
 
 def test_more_lines_than_looks_are_drawn_all_the_same():
-    assert len(looks([Place()] * 400)) == 400
-    assert len(set(looks([Place()] * 336))) == 7 * 6 * 8
+    assert len(assign_styles([Place()] * 400)) == 400
+    assert len(set(assign_styles([Place()] * 336))) == 7 * 6 * 8
 
 
 def test_bars_of_one_colour_are_filled_differently():
-    drawn = looks([Place(layout, host) for layout in range(2) for host in range(3)])
-    assert len({*zip([one.colour for one in drawn], patterns(drawn), strict=True)}) == 6
-    assert patterns(drawn)[0] == patterns(drawn)[3] == ""
+    drawn = assign_styles([Place(layout, host) for layout in range(2) for host in range(3)])
+    assert len({*zip([one.colour for one in drawn], fill_patterns(drawn), strict=True)}) == 6
+    assert fill_patterns(drawn)[0] == fill_patterns(drawn)[3] == ""
 
 
 @given(places)
 def test_the_order_on_the_page_does_not_matter(found):
-    assert looks(found) == looks(found[::-1])[::-1]
+    assert assign_styles(found) == assign_styles(found[::-1])[::-1]
 
 
 def line(topology: int, host: int = 1, **more) -> Group:
@@ -98,7 +98,9 @@ def line(topology: int, host: int = 1, **more) -> Group:
 
 def test_a_layout_keeps_its_colour_in_a_chart_that_has_others_not():
     """Another workload was measured on the second and third layout and the second host alone."""
-    page = seated([line(t, h) for t in (3, 5, 8) for h in (1, 2)] + [line(5, 2, workload=2)])
+    page = assign_style_places(
+        [line(t, h) for t in (3, 5, 8) for h in (1, 2)] + [line(5, 2, workload=2)]
+    )
     whole, alone = line_styles(page[:6]), line_styles(page[6:])
     assert [style.colour for style in whole[::2]] == list(COLOURS[:3])
     assert [style.dash for style in whole[:2]] == list(LINE_DASHES[:2])
@@ -118,17 +120,17 @@ def test_moments_and_campaigns_of_a_layout_share_its_colour_and_dash_and_differ_
 
 
 def test_what_has_no_result_yet_has_its_colour_already():
-    before = seated([line(5)], awaited=[(3, 1), (5, 1)])
-    after = seated([line(3), line(5)])
+    before = assign_style_places([line(5)], awaited=[(3, 1), (5, 1)])
+    after = assign_style_places([line(3), line(5)])
     assert line_styles(before) == line_styles(after)[1:]
 
 
 def test_who_chooses_layouts_gets_the_first_colours():
-    page = seated([line(t) for t in range(1, 11)])
+    page = assign_style_places([line(t) for t in range(1, 11)])
     some = Filter(topologies=frozenset({2, 9}), workloads=frozenset({1}))
-    assert [style.colour for style in line_styles(some.seated(page))] == list(COLOURS[:2])
-    assert [one.seat for one in Filter(workloads=frozenset({1})).seated(page)] == [
-        one.seat for one in page
+    assert [style.colour for style in line_styles(some.select_styled(page))] == list(COLOURS[:2])
+    assert [one.style_places for one in Filter(workloads=frozenset({1})).select_styled(page)] == [
+        one.style_places for one in page
     ]
 
 

@@ -25,7 +25,7 @@ def ear(monkeypatch) -> Ear:
     found.opened()
     monkeypatch.setattr("benchlab.runs.hearing.SAME_S", 3600.0)
     monkeypatch.setattr(figure_views, "ear", found)
-    monkeypatch.setattr(figure_views, "KEPT", Answers[bytes]())
+    monkeypatch.setattr(figure_views, "RENDERED", Answers[bytes]())
     return found
 
 
@@ -36,9 +36,9 @@ def dumps(monkeypatch) -> list[int]:
 
     def counted(made):
         found.append(1)
-        return figure.dumped(made)
+        return figure.figure_json(made)
 
-    monkeypatch.setattr(figure_views, "dumped", counted)
+    monkeypatch.setattr(figure_views, "figure_json", counted)
     return found
 
 
@@ -98,4 +98,4 @@ def test_a_wrong_wish_is_told_each_time(web, lab, dumps):
     for _ in range(2):
         assert web.get(url, {"metric": "nonsense"}).status_code == 400
     assert web.get(url, {"metric": "iops", "x": "y" * LONGEST}).status_code == 200
-    assert not figure_views.KEPT._kept or len(dumps) == 1
+    assert not figure_views.RENDERED._kept or len(dumps) == 1

@@ -9,7 +9,7 @@ import pytest
 from django.urls import reverse
 
 from benchlab.charts import devices
-from benchlab.charts.spans import Span, of_tracks
+from benchlab.charts.spans import Span, rows_from_tracks
 from benchlab.charts.tracks import Track
 
 SECONDS = 86_400
@@ -27,21 +27,23 @@ def tracks(seconds: int = SECONDS) -> list[Track]:
 
 
 def test_the_whole_is_thinned_and_keeps_its_peak():
-    trace = devices.build("run 1", of_tracks(tracks()), {})["data"][0]
+    trace = devices.build_device_figure("run 1", rows_from_tracks(tracks()), {})["data"][0]
     assert len(trace["x"]) <= 2 * Span().pixels
     assert max(trace["y"]) == 999.0
 
 
 def test_a_part_has_every_sample_and_one_on_each_side():
-    figure = devices.build("run 1", of_tracks(tracks(), Span(1000.0, 1300.0)), {})
+    figure = devices.build_device_figure(
+        "run 1", rows_from_tracks(tracks(), Span(1000.0, 1300.0)), {}
+    )
     assert figure["data"][0]["x"] == [float(at) for at in range(999, 1302)]
     assert "thinned" not in figure["layout"]["title"]["subtitle"]["text"]
 
 
 def test_a_part_without_any_reads_keeps_the_panels_of_the_whole():
     long = [*tracks(5000), Track("sdb", "read.iops", "op/s", [1.0, 2.0], [0.0, 7.0])]
-    whole = devices.build("run 1", of_tracks(long), {})
-    part = devices.build("run 1", of_tracks(long, Span(3000.0, 3100.0)), {})
+    whole = devices.build_device_figure("run 1", rows_from_tracks(long), {})
+    part = devices.build_device_figure("run 1", rows_from_tracks(long, Span(3000.0, 3100.0)), {})
     axes = [name for name in whole["layout"] if "axis" in name]
     assert [name for name in part["layout"] if "axis" in name] == axes
     assert [t["name"] for t in part["data"]] == [t["name"] for t in whole["data"]]
@@ -49,12 +51,16 @@ def test_a_part_without_any_reads_keeps_the_panels_of_the_whole():
 
 @pytest.mark.parametrize("width", [100, 700, 2000])
 def test_a_wider_panel_gets_more_points(width):
-    trace = devices.build("run 1", of_tracks(tracks(), Span(pixels=width)), {})["data"][0]
+    trace = devices.build_device_figure(
+        "run 1", rows_from_tracks(tracks(), Span(pixels=width)), {}
+    )["data"][0]
     assert 0.9 * width <= len(trace["x"]) <= 2 * width
 
 
 def test_between_two_samples_the_line_goes_on():
-    trace = devices.build("run 1", of_tracks(tracks(5000), Span(10.2, 10.8)), {})["data"][0]
+    trace = devices.build_device_figure(
+        "run 1", rows_from_tracks(tracks(5000), Span(10.2, 10.8)), {}
+    )["data"][0]
     assert trace["x"] == [10.0, 11.0]
 
 

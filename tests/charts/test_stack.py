@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from benchlab.charts.stack import order
+from benchlab.charts.stack import order_devices
 from tests.charts import made
 
 
 def test_a_volume_stands_above_its_disks():
-    placed = order({"sdb", "sdc", "dm-0", "sda"}, made.facts(disks=2))
+    placed = order_devices({"sdb", "sdc", "dm-0", "sda"}, made.facts(disks=2))
     assert [(one.name, one.depth) for one in placed] == [
         ("dm-0", 0),
         ("sdb", 1),
@@ -19,13 +19,16 @@ def test_a_volume_stands_above_its_disks():
 
 
 def test_a_device_that_is_not_drawn_leaves_no_gap():
-    placed = order({"sda"}, made.facts())
+    placed = order_devices({"sda"}, made.facts())
     assert [(one.name, one.depth) for one in placed] == [("sda", 0)]
 
 
 def test_devices_unknown_to_the_facts_come_last():
-    assert [one.name for one in order({"nvme0n1", "sdb"}, made.facts(1))] == ["sdb", "nvme0n1"]
-    assert [one.label for one in order({"vdb"}, {})] == ["vdb"]
+    assert [one.name for one in order_devices({"nvme0n1", "sdb"}, made.facts(1))] == [
+        "sdb",
+        "nvme0n1",
+    ]
+    assert [one.label for one in order_devices({"vdb"}, {})] == ["vdb"]
 
 
 def test_a_disk_below_two_volumes_is_drawn_once():
@@ -36,4 +39,8 @@ def test_a_disk_below_two_volumes_is_drawn_once():
             {"name": "sdb", "parents": [], "holders": ["dm-0", "dm-1"]},
         ]
     }
-    assert [one.name for one in order({"dm-0", "dm-1", "sdb"}, facts)] == ["dm-0", "sdb", "dm-1"]
+    assert [one.name for one in order_devices({"dm-0", "dm-1", "sdb"}, facts)] == [
+        "dm-0",
+        "sdb",
+        "dm-1",
+    ]

@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from agents.contracts import Series, Unit
 from benchlab.analysis.buckets import width
-from benchlab.charts.sampled import rows_of
+from benchlab.charts.sampled import read_rows
 from benchlab.charts.spans import Span
 from benchlab.runs import artifact_figures, attempt_meta, figure_rows
 from benchlab.runs.models import Strip
@@ -170,17 +170,17 @@ def test_what_is_parsed_again_has_its_strips_anew(long):
     attempt, times, raw = long
     raw["sdb", "write.iops"] = [7.0] * SECONDS
     stored(attempt, times, raw)
-    [rows] = rows_of(attempt, ["write.iops"], Span())
+    [rows] = read_rows(attempt, ["write.iops"], Span())
     assert rows.most[rows.devices.index("sdb")] == 7.0
     figure_rows.replace(attempt, artifact_figures.Figures([], [], []))
-    assert not attempt.strips.exists() and not rows_of(attempt, ["write.iops"], Span())
+    assert not attempt.strips.exists() and not read_rows(attempt, ["write.iops"], Span())
 
 
 def test_a_short_run_has_none(long):
     attempt, times, raw = long
     stored(attempt, times[:600], {key: values[:600] for key, values in raw.items()})
     assert not attempt.strips.exists()
-    [rows] = rows_of(attempt, ["await"], Span())
+    [rows] = read_rows(attempt, ["await"], Span())
     assert rows.buckets.every == 1 and len(rows.buckets.times) == 600
 
 

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from benchlab.charts.tables import campaign_csv, curve_points, device_rows, series_csv
+from benchlab.charts.tables import campaign_csv_lines, curve_points, device_rows, series_csv_lines
 from benchlab.charts.tracks import Track
 from benchlab.web import spreadsheets
 from tests.charts import made
@@ -43,14 +43,14 @@ def test_the_table_has_knee_and_littles_law():
 
 
 def test_campaign_csv_has_a_row_per_run_and_units_in_its_head():
-    rows = list(csv.reader(campaign_csv([group(repeats=2)])))
+    rows = list(csv.reader(campaign_csv_lines([group(repeats=2)])))
     assert "iops (op/s)" in rows[0]
     assert "clat.p99.9 (s)" in rows[0]
     assert len(rows) == 1 + 10
 
 
 def test_series_csv_leaves_unknown_empty():
-    text = "".join(series_csv([Track("sdb", "await", "s", [1.0, 2.0], [math.nan, 0.5])]))
+    text = "".join(series_csv_lines([Track("sdb", "await", "s", [1.0, 2.0], [math.nan, 0.5])]))
     assert text.splitlines()[1:] == ["sdb,await,s,1.0,", "sdb,await,s,2.0,0.5"]
 
 

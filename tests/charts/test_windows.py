@@ -8,10 +8,10 @@ import pytest
 
 from agents.contracts import Window
 from benchlab.charts import bands, devices
-from benchlab.charts.spans import of_tracks
+from benchlab.charts.spans import rows_from_tracks
 from benchlab.charts.tables import device_rows
 from benchlab.charts.tracks import Track
-from benchlab.charts.windows import TOGETHER, WHOLE, part, parts
+from benchlab.charts.windows import ALL_MEASURED, WHOLE_RUN, measured_parts, select_part
 from tests.charts import made
 
 RAMP = [
@@ -23,12 +23,12 @@ RAMP = [
 
 def track(*values: float, times: tuple[float, ...] = (), apart: bool = False) -> Track:
     at = times or tuple(float(n) for n in range(1, len(values) + 1))
-    return Track("sdb", "write.iops", "op/s", at, values, apart=apart)
+    return Track("sdb", "write.iops", "op/s", at, values, own_clock=apart)
 
 
 def test_a_mean_is_of_samples_that_lie_wholly_in_what_was_measured():
     seen = track(900, 900, 900, 5, 5, 5, 10, 20, 5, 900)  # its seconds end at 1, 2, …
-    found = part([seen], RAMP)
+    found = select_part([seen], RAMP)
     # 5 to 6 began in the ramp
     assert (found.name, list(found.tracks[0].times)) == (
         "measured",
@@ -45,31 +45,33 @@ def test_a_mean_of_rates_is_what_was_done_over_the_time_that_it_took():
 
 
 def test_without_marks_it_is_the_whole_run_and_says_so():
-    [found] = parts([track(1, 2, 3)], [])
-    assert found.whole and found.name == WHOLE and found.tracks[0].values == (1, 2, 3)
+    [found] = measured_parts([track(1, 2, 3)], [])
+    assert found.is_whole_run and found.name == WHOLE_RUN and found.tracks[0].values == (1, 2, 3)
 
 
 def test_several_windows_are_one_by_one_and_together():
     told = [Window("one", 0.0, 2.0), Window("two", 2.0, 4.0)]
     seen = [track(1, 2, 3, 4, 5)]
-    assert [list(one.tracks[0].values) for one in parts(seen, told)] == [[1, 2], [3, 4]]
-    assert part(seen, told).name == TOGETHER and list(part(seen, told).tracks[0].values) == [
+    assert [list(one.tracks[0].values) for one in measured_parts(seen, told)] == [[1, 2], [3, 4]]
+    assert select_part(seen, told).name == ALL_MEASURED and list(
+        select_part(seen, told).tracks[0].values
+    ) == [
         1,
         2,
         3,
         4,
     ]
-    assert part(seen, told, 2).name == "two"
+    assert select_part(seen, told, 2).name == "two"
     with pytest.raises(IndexError):
-        part(seen, told, 3)
+        select_part(seen, told, 3)
 
 
 def test_one_that_is_shorter_than_a_sample_has_none():
-    assert part([track(1, 2, 3)], [Window("measured", 0.5, 1.4)]).tracks == ()
+    assert select_part([track(1, 2, 3)], [Window("measured", 0.5, 1.4)]).tracks == ()
 
 
 def test_what_goes_by_a_clock_of_its_own_is_in_no_window_of_the_host():
-    assert part([track(1, 2, 3, apart=True)], [Window("measured", 0.0, 3.0)]).tracks == ()
+    assert select_part([track(1, 2, 3, apart=True)], [Window("measured", 0.0, 3.0)]).tracks == ()
 
 
 def test_unknown_samples_are_no_part_of_a_mean():
@@ -79,7 +81,9 @@ def test_unknown_samples_are_no_part_of_a_mean():
 
 def test_every_panel_shows_every_window_by_name():
     seen = [track(1, 2, 3), Track("sdb", "util", "1", (1.0, 2.0, 3.0), (0.5, 0.5, 0.5))]
-    shapes = devices.build("run", of_tracks(seen), {}, RAMP)["layout"]["shapes"]
+    shapes = devices.build_device_figure("run", rows_from_tracks(seen), {}, RAMP)["layout"][
+        "shapes"
+    ]
     named = [shape for shape in shapes if "label" in shape]
     assert [(s["xref"], s["yref"], s["label"]["text"]) for s in named] == [
         (x, f"{y} domain", name)
@@ -87,7 +91,9 @@ def test_every_panel_shows_every_window_by_name():
         for x, y in (("x", "y"), ("x2", "y2"))
     ]
     assert (named[-1]["x0"], named[-1]["x1"]) == (5.2, 8.9)
-    shaded = [shape["label"]["text"] for shape in named if shape["fillcolor"] == bands.BEFORE]
+    shaded = [
+        shape["label"]["text"] for shape in named if shape["fillcolor"] == bands.UNMEASURED_FILL
+    ]
     assert shaded == ["file layout", "file layout", "ramp", "ramp"]
     bars = [(s["xref"], s["x0"], s["x1"]) for s in shapes if "label" not in s]
     assert bars == [("x", 5.2, 8.9), ("x2", 5.2, 8.9)]
@@ -95,16 +101,18 @@ def test_every_panel_shows_every_window_by_name():
 
 def test_names_of_many_stand():
     many = [Window(f"test {n}", n, n + 1.0) for n in range(17)]
-    drawn = bands.bands(many, 1)
+    drawn = bands.window_bands(many, 1)
     assert {one["label"].get("textangle") for one in drawn if "label" in one} == {-90}
-    [long, _] = bands.bands([Window("other_descriptor.write_close_fsync", 0.0, 1.0)], 1)
+    [long, _] = bands.window_bands([Window("other_descriptor.write_close_fsync", 0.0, 1.0)], 1)
     assert "textangle" not in long["label"], "one that has room lies, however long"
 
 
 def test_names_stand_where_samples_go_on_long_after_the_windows():
     few = [Window("ramp", 0.0, 10.0), Window("measured", 10.0, 60.0)]
     for samples, angle in ((60, None), (600, -90)):
-        shapes = devices.build("run", of_tracks([track(*range(samples))]), {}, few)
+        shapes = devices.build_device_figure(
+            "run", rows_from_tracks([track(*range(samples))]), {}, few
+        )
         labels = [one["label"] for one in shapes["layout"]["shapes"] if "label" in one]
         assert [label.get("textangle") for label in labels] == [angle] * 2
 

@@ -9,7 +9,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.charts.queries import groups
+from benchlab.charts.queries import read_groups
 from benchlab.hosts.models import Host
 from benchlab.imports import receiving
 from benchlab.imports.models import Draft, DraftFile, Source
@@ -95,7 +95,7 @@ def test_what_was_agreed_to_is_stored_and_charted(web, user):
     answer = web.get(answer.url)
     assert answer.url == f"/campaigns/{campaign.pk}/"
     assert not DraftFile.objects.exists()
-    (line,) = groups(user, [campaign.pk])
+    (line,) = read_groups(user, [campaign.pk])
     assert [(s.outstanding, s.values) for s in line.samples] == [(4, {"iops": 12.0}), (8, {"iops": 13.0})]  # fmt: skip
     assert [(s.sampler, s.attempt.run.outstanding) for s in Series.objects.all()] == [("watch", 8)]
     assert bytes(Source.objects.get().content).decode() == TEXT

@@ -12,7 +12,7 @@ from agents.drivers import reading, registry
 from agents.readers import zpool_iostat
 from agents.texts.found import Found
 from benchlab.campaigns.models import Campaign
-from benchlab.charts.queries import groups
+from benchlab.charts.queries import read_groups
 from benchlab.hosts.models import Host
 from benchlab.imports.services import Piece, Result, store
 from benchlab.runs import conclusion, progress
@@ -64,7 +64,7 @@ def stored(team, user, results, **more) -> Campaign:
 def test_they_are_runs_like_any_other(team, user, results, django_assert_num_queries):
     campaign = stored(team, user, results)
     assert progress.of_one(campaign).state == progress.State.DONE
-    (line,) = groups(user, [campaign.pk])
+    (line,) = read_groups(user, [campaign.pk])
     assert [(s.outstanding, s.values) for s in line.samples] == [(4, {"iops": 12.0}), (8, {"iops": 13.0})]  # fmt: skip
     assert bytes(campaign.sources.get().content) == TEXT.encode()
 
@@ -102,7 +102,7 @@ def test_the_library_is_everybodys_to_read_and_nobodys_to_change(team, user, res
     campaign = stored(library, None, results, source=Campaign.Source.LIBRARY)
     assert campaign in Campaign.objects.visible_to(user)
     assert campaign not in Campaign.objects.for_user(user)
-    assert groups(user, [campaign.pk])
+    assert read_groups(user, [campaign.pk])
 
 
 ZPOOL = """$ zpool iostat -v rpool 1

@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from agents.contracts import Histogram
 from benchlab.campaigns.models import Campaign, Run
-from benchlab.charts.queries import groups
+from benchlab.charts.queries import read_groups
 from benchlab.hosts.models import Host
 from benchlab.imports import draft_results, drafts, services, storing_drafts
 from benchlab.imports.checking import Agreement, Chosen, Refused
@@ -298,7 +298,7 @@ def test_a_killed_worker_leaves_nothing_and_the_next_one_stores_all(
         time.sleep(0.1)
     assert Campaign.objects.count() == 1
     assert Attempt.objects.count() == Source.objects.count() == len(raw)
-    (line,) = groups(user, [Campaign.objects.get().pk])
+    (line,) = read_groups(user, [Campaign.objects.get().pk])
     assert line
 
 

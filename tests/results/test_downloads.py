@@ -52,7 +52,7 @@ def test_long_ones_are_streamed_and_short_ones_are_whole(addresses, user, web, m
         whole, (text,) = asked(user, url)
         assert whole["Content-Type"].startswith("text/csv") and text.count(b"\n") > 4, url
         assert whole.has_header("ETag")  # short: it is told whether it has changed
-    monkeypatch.setattr(answers, "PART", 100)
+    monkeypatch.setattr(answers, "PART_BYTES", 100)
     for url in addresses:
         answer, parts = asked(user, url)
         assert answer.streaming and answer.is_async and len(parts) > 2, url
@@ -68,8 +68,8 @@ def test_formulas_stay_text(addresses, user):
 
 
 def test_too_many_at_once_is_said(addresses, user, monkeypatch):
-    monkeypatch.setattr(streaming, "AT_ONCE", threading.BoundedSemaphore(1))
-    with streaming.AT_ONCE:
+    monkeypatch.setattr(streaming, "EXPORT_SLOTS", threading.BoundedSemaphore(1))
+    with streaming.EXPORT_SLOTS:
         for url in addresses:
             answer, (text,) = asked(user, url)
             assert answer.status_code == 429 and answer["Retry-After"] == "5", url

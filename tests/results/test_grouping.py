@@ -24,10 +24,10 @@ def column(name: str = "host", kind: Kind = Kind.NAME, every_row: bool = False) 
 @pytest.mark.parametrize(
     ("by", "figures", "refusal"),
     [
-        ([column()], grouped.MOST_FIGURES, ""),
-        ([column()] * grouped.MOST_COLUMNS, 1, ""),
-        ([column()], grouped.MOST_FIGURES + 1, "figures at most"),
-        ([column()] * (grouped.MOST_COLUMNS + 1), 1, "columns at most"),
+        ([column()], grouped.MAX_FIGURES, ""),
+        ([column()] * grouped.MAX_GROUP_COLUMNS, 1, ""),
+        ([column()], grouped.MAX_FIGURES + 1, "figures at most"),
+        ([column()] * (grouped.MAX_GROUP_COLUMNS + 1), 1, "columns at most"),
         ([column(every_row=True)], 1, "host makes no groups"),
         ([column("metric.iops")], 1, "metric.iops makes no groups"),
         ([column(kind=Kind.TIME)], 1, "host makes no groups"),
@@ -35,7 +35,7 @@ def column(name: str = "host", kind: Kind = Kind.NAME, every_row: bool = False) 
     ],
 )
 def test_what_makes_no_groups_is_refused(by, figures, refusal):
-    found = grouped._refusal(by, [f"m{number}" for number in range(figures)])
+    found = grouped._grouping_error(by, [f"m{number}" for number in range(figures)])
     assert refusal in found and bool(found) is bool(refusal)
 
 
@@ -56,12 +56,12 @@ def test_a_column_is_written_as_json(values, kind, text):
 
 @pytest.mark.parametrize(("operator", "refused"), [("eq", True), ("in", True), ("contains", False)])
 def test_a_word_that_is_none_of_a_columns_words_is_refused(operator, refused):
-    outcome = Column("outcome", Kind.NAME, "a.outcome", "", words=("", "succeeded", "failed"))
+    outcome = Column("outcome", Kind.NAME, "a.outcome", "", choices=("", "succeeded", "failed"))
     if not refused:
-        assert language._value(outcome, operator, "fail") == "fail"
+        assert language._parse_value(outcome, operator, "fail") == "fail"
         return
     with pytest.raises(ValueError, match="'fail' is not one of them; there are succeeded, failed"):
-        language._value(outcome, operator, "fail")
+        language._parse_value(outcome, operator, "fail")
 
 
 @pytest.mark.parametrize(
@@ -83,13 +83,13 @@ def test_certain_campaigns_are_named_by_themselves_or_by_a_run(name, operator, n
 @pytest.mark.parametrize(
     ("columns", "way"),
     [
-        (("attempt", "run", "started_at", "outcome", "outstanding", "tool"), walk.Indexed),
-        (("campaign", "host_id", "topology", "workload_id", "source"), walk.Named),
-        (("metric.iops",), walk.Measured),
+        (("attempt", "run", "started_at", "outcome", "outstanding", "tool"), walk.ColumnWalk),
+        (("campaign", "host_id", "topology", "workload_id", "source"), walk.NameWalk),
+        (("metric.iops",), walk.MetricWalk),
         (("param.bs",), type(None)),
     ],
 )
 def test_an_order_that_an_index_has_is_walked_along_it(columns, way):
     for name in columns:
         asked: Any = SimpleNamespace(order=((column(name), False),))
-        assert type(walk._way(asked, SQL(""))) is way, name
+        assert type(walk._choose_walk(asked, SQL(""))) is way, name

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from agents.outputs.fio_model import DIRECTIONS, KINDS, PERCENTILES
-from benchlab.results.columns import FIGURES
+from benchlab.results.columns import KNOWN_METRICS
 from benchlab.runs.models import Measurement, Series
 from tests.results.test_tables import SERIES, URL, read, rows
 
@@ -70,4 +70,6 @@ def test_latencies_of_a_tool_are_known_before_any_run_has_them():
     """Else a question for one of them is refused as a mistake until the first run has come."""
     told = (*PERCENTILES, "mean", "stddev", "min", "max")
     prefixes = ("", *(f"{way}." for way in DIRECTIONS))
-    assert {f"{p}{kind}.{name}" for p in prefixes for kind in KINDS for name in told} <= FIGURES
+    assert {
+        f"{p}{kind}.{name}" for p in prefixes for kind in KINDS for name in told
+    } <= KNOWN_METRICS

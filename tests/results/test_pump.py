@@ -30,7 +30,7 @@ def parts_of(size: int, many: int) -> Callable[[], Iterator[bytes]]:
 
 
 def slots() -> int:
-    return streaming.AT_ONCE._value
+    return streaming.EXPORT_SLOTS._value
 
 
 def until(true: Callable[[], bool]) -> None:
@@ -43,7 +43,7 @@ def until(true: Callable[[], bool]) -> None:
 def test_one_that_is_dropped_before_it_was_begun_gives_its_slot_back():
     """The client hung up while the first parts were made: Django drops the answer without closing it."""
     free = slots()
-    made = streaming.Pump(endless)
+    made = streaming.ThreadedStream(endless)
     assert slots() == free - 1
     del made
     gc.collect()
@@ -56,7 +56,7 @@ def test_one_that_is_cancelled_while_it_waits_leaves_no_thread_waiting():
     free = slots()
 
     async def taken() -> None:
-        async for _ in streaming.Pump(lambda: endless(0.3)):
+        async for _ in streaming.ThreadedStream(lambda: endless(0.3)):
             pass
 
     async def hang_up() -> float:
@@ -75,7 +75,7 @@ def test_one_that_is_cancelled_while_it_waits_leaves_no_thread_waiting():
 
 def test_all_parts_come_and_the_slot_is_free():
     async def taken() -> list[bytes]:
-        return [part async for part in streaming.Pump(lambda: iter([b"a", b"b", b"c"]))]
+        return [part async for part in streaming.ThreadedStream(lambda: iter([b"a", b"b", b"c"]))]
 
     free = slots()
     assert asyncio.run(taken()) == [b"a", b"b", b"c"]
@@ -89,7 +89,7 @@ def test_who_takes_a_part_now_and_then_does_not_hold_a_place_for_days(monkeypatc
 
     async def dripped() -> int:
         taken = 0
-        async for part in streaming.Pump(parts_of(1000, 10_000)):
+        async for part in streaming.ThreadedStream(parts_of(1000, 10_000)):
             taken += len(part)
             await asyncio.sleep(0.5)
         return taken
@@ -105,7 +105,7 @@ def test_who_comes_back_too_late_is_told_so_at_once(monkeypatch):
     monkeypatch.setattr(streaming, "PATIENCE_S", 1.0)
 
     async def late() -> None:
-        async for _ in streaming.Pump(parts_of(1, 100)):
+        async for _ in streaming.ThreadedStream(parts_of(1, 100)):
             await asyncio.sleep(4)
 
     with pytest.raises(streaming.TooSlow):
@@ -118,24 +118,24 @@ def test_who_takes_as_fast_as_a_slow_line_allows_gets_it_whole(monkeypatch):
 
     async def taken() -> int:
         found = 0
-        async for part in streaming.Pump(parts_of(streaming.SLOWEST, 30)):
+        async for part in streaming.ThreadedStream(parts_of(streaming.MIN_BYTES_PER_SECOND, 30)):
             found += len(part)
             await asyncio.sleep(0.2)
         return found
 
-    assert asyncio.run(taken()) == 30 * streaming.SLOWEST
+    assert asyncio.run(taken()) == 30 * streaming.MIN_BYTES_PER_SECOND
 
 
 def test_one_person_leaves_places_to_others():
     free = slots()
-    mine = [streaming.Pump(endless, 7) for _ in range(streaming.OF_ONE)]
+    mine = [streaming.ThreadedStream(endless, 7) for _ in range(streaming.MAX_PER_PERSON)]
     with pytest.raises(streaming.Busy):
-        streaming.Pump(endless, 7)
-    assert slots() == free - streaming.OF_ONE > 0
-    other = streaming.Pump(endless)
+        streaming.ThreadedStream(endless, 7)
+    assert slots() == free - streaming.MAX_PER_PERSON > 0
+    other = streaming.ThreadedStream(endless)
     mine.pop().close()
-    until(lambda: streaming._under_way[7] == streaming.OF_ONE - 1)
-    mine.append(streaming.Pump(endless, 7))
+    until(lambda: streaming._under_way[7] == streaming.MAX_PER_PERSON - 1)
+    mine.append(streaming.ThreadedStream(endless, 7))
     del mine, other
     gc.collect()
     until(lambda: slots() == free and not +streaming._under_way)
@@ -143,13 +143,15 @@ def test_one_person_leaves_places_to_others():
 
 def test_one_team_leaves_places_to_others():
     free = slots()
-    theirs = [streaming.Pump(endless, person, 3) for person in range(streaming.OF_TEAM)]
+    theirs = [
+        streaming.ThreadedStream(endless, person, 3) for person in range(streaming.MAX_PER_TEAM)
+    ]
     with pytest.raises(streaming.Busy):
-        streaming.Pump(endless, streaming.OF_TEAM, 3)
-    other = streaming.Pump(endless, 99, 4)
+        streaming.ThreadedStream(endless, streaming.MAX_PER_TEAM, 3)
+    other = streaming.ThreadedStream(endless, 99, 4)
     theirs.pop().close()
-    until(lambda: streaming._of_teams[3] == streaming.OF_TEAM - 1)
-    theirs.append(streaming.Pump(endless, streaming.OF_TEAM, 3))
+    until(lambda: streaming._of_teams[3] == streaming.MAX_PER_TEAM - 1)
+    theirs.append(streaming.ThreadedStream(endless, streaming.MAX_PER_TEAM, 3))
     del theirs, other
     gc.collect()
     until(lambda: slots() == free and not +streaming._of_teams)
@@ -162,7 +164,7 @@ def test_without_a_thread_no_place_is_lost(monkeypatch):
     free = slots()
     monkeypatch.setattr(threading.Thread, "start", none)
     with pytest.raises(RuntimeError):
-        streaming.Pump(endless)
+        streaming.ThreadedStream(endless)
     assert slots() == free
 
 
@@ -194,7 +196,7 @@ def test_however_it_ends_no_connection_is_left(monkeypatch, ends):
     ours = {connection.connection.info.backend_pid}
 
     async def taken() -> None:
-        made = streaming.Pump(lambda: asking(ends))
+        made = streaming.ThreadedStream(lambda: asking(ends))
         assert slow or len(beside() - before - ours) == 1
         if ends == "hangs up":
             return
@@ -224,7 +226,7 @@ def test_parts_before_an_error_arrive():
         yield from (b"a", b"b", b"c")
         raise ValueError("at the end")
 
-    async def taken(pump: streaming.Pump) -> list[bytes]:
+    async def taken(pump: streaming.ThreadedStream) -> list[bytes]:
         parts = []
         with pytest.raises(ValueError, match="at the end"):
             async for part in pump:
@@ -232,6 +234,6 @@ def test_parts_before_an_error_arrive():
         return parts
 
     free = slots()
-    pump = streaming.Pump(make)
+    pump = streaming.ThreadedStream(make)
     until(lambda: slots() == free)
     assert asyncio.run(taken(pump)) == [b"a", b"b", b"c"]

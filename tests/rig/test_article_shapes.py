@@ -9,9 +9,9 @@ import pytest
 
 from benchlab.analysis.devices.balance import Balance, Spread
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.charts.device_work import planned, worked
-from benchlab.charts.sampled import tracks_of, windows_of
-from benchlab.charts.windows import parts
+from benchlab.charts.device_work import disk_work, plan_layers
+from benchlab.charts.sampled import read_tracks, read_windows
+from benchlab.charts.windows import measured_parts
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Device, Host
@@ -84,11 +84,11 @@ def write_balance(layout: Layout, attempt: Attempt) -> Balance:
     from agents.plans import as_json
 
     plan = as_json.from_json(layout.plan)
-    tracks, windows = tracks_of(attempt), windows_of(attempt)
+    tracks, windows = read_tracks(attempt), read_windows(attempt)
     assert [one.name for one in windows if one.measured] == ["measured"]
     [one] = [
         row
-        for row in worked(planned(plan.layers), parts(tracks, windows), {})
+        for row in disk_work(plan_layers(plan.layers), measured_parts(tracks, windows), {})
         if row.use.use == "data"
     ]
     assert one.written is not None

@@ -9,7 +9,7 @@ from threading import Timer
 import pytest
 
 from benchlab.campaigns.models import Workload
-from benchlab.charts.queries import groups
+from benchlab.charts.queries import read_groups
 from benchlab.engine import tasks as engine
 from benchlab.engine import wishes
 from benchlab.engine.checks import planning, previews
@@ -266,9 +266,9 @@ def test_two_layouts_take_turns_on_the_same_two_disks(lab, team, user, rig_host)
     assert used == [{"/dev/ubdb", "/dev/ubdc"}] * 4
     attempts = Attempt.objects.filter(run__campaign=campaign).select_related("layout", "run")
     assert {one.outcome for one in attempts} == {"succeeded"} and len(attempts) == 8
-    for line in groups(user, [campaign.pk]):
+    for line in read_groups(user, [campaign.pk]):
         assert [sample.visit for sample in line.samples] == [1, 2, 1, 2]  # of either depth
-        assert not line.mixed, "what was rebuilt is the same set-up"
+        assert not line.has_unlike_repeats, "what was rebuilt is the same set-up"
     assert_blank(rig_host, "ubdb", "ubdc")
 
 

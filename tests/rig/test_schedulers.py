@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from benchlab.campaigns.models import Workload
-from benchlab.charts.queries import groups
+from benchlab.charts.queries import read_groups
 from benchlab.engine import tasks as engine
 from benchlab.engine import wishes
 from benchlab.engine.new_campaign import create_campaign
@@ -148,7 +148,7 @@ def test_two_schedulers_and_two_depths_are_mixed_in_the_blocks_of_one_build(
         by_point.setdefault(point, set()).add(one.fingerprint)
     assert [len(some) for some in by_point.values()] == [1] * 4
     assert len(set().union(*by_point.values())) == 4
-    assert {line.rest for line in groups(user, [campaign.pk])} == {
+    assert {line.rest for line in read_groups(user, [campaign.pk])} == {
         "scheduler none",
         "scheduler mq-deadline",
     }

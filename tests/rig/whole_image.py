@@ -39,13 +39,13 @@ fields = [
     arrow.Field("value", Kind.NUMBER, "1/s"),
     arrow.Field("at", Kind.TIME),
 ]
-found = list(arrow.tables(fields, iter([b'iops,12.5,2026-11-28T10:00:00Z\n"a, b",,\n'])))
+found = list(arrow.csv_tables(fields, iter([b'iops,12.5,2026-11-28T10:00:00Z\n"a, b",,\n'])))
 assert found[0].num_rows == 2
 stream = b"".join(arrow.arrow_stream(fields, found))
 assert pa.ipc.open_stream(stream).read_all().equals(found[0])
 written = b"".join(arrow.parquet(fields, found))
 assert pa.parquet.ParquetFile(io.BytesIO(written)).read().equals(found[0])
-assert b"12.5" in b"".join(arrow.columnar(fields, arrow.table_texts(fields, found)))
+assert b"12.5" in b"".join(arrow.columnar_json(fields, arrow.json_columns(fields, found)))
 
 assert docs.groups()
 print("All is there.")

@@ -13,9 +13,9 @@ from agents.jobs import job
 from agents.samplers import zpool
 from agents.tools import dd
 from benchlab.charts import queries
-from benchlab.charts.sampled import tracks_of, windows_of
+from benchlab.charts.sampled import read_tracks, read_windows
 from benchlab.charts.tables import device_rows
-from benchlab.charts.windows import part
+from benchlab.charts.windows import select_part
 from benchlab.runs import (
     artifact_figures,
     artifact_writer,
@@ -203,7 +203,7 @@ def test_the_mean_of_a_device_is_that_of_its_counters_in_the_window(by_fio):
     """By hand: of the frames at 3, 4, 5, 6 s … only 5 to 6 lies in 4.405 to 6.406: 145 - 45 reads in that second."""
     conclusion.reparse(by_fio)
     by_fio.refresh_from_db()
-    found = part(tracks_of(by_fio), windows_of(by_fio))
+    found = select_part(read_tracks(by_fio), read_windows(by_fio))
     [reads] = [
         row for row in device_rows(found.tracks, {}) if (row.device, row.title) == ("sdb", "Reads")
     ]
@@ -267,7 +267,7 @@ def test_figures_of_a_tool_that_gave_up_are_kept_and_its_run_has_failed(attempt,
     assert "bandwidth" in names(attempt) and attempt.artifacts.filter(name="stderr").exists()
     attempt.outcome = verdict.outcome
     attempt.save()
-    assert queries.groups(user, [attempt.run.campaign_id]) == []  # no chart has them
+    assert queries.read_groups(user, [attempt.run.campaign_id]) == []  # no chart has them
     assert "This run failed" in web.get(f"/runs/{attempt.run_id}/").content.decode()
 
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 from agents.facts.model import Signature
 from benchlab.campaigns import building
 from benchlab.campaigns.models import Workload
-from benchlab.charts.queries import groups
+from benchlab.charts.queries import read_groups
 from benchlab.engine import added_repeats, load, wishes
 from benchlab.engine import tasks as engine
 from benchlab.engine.checks import previews
@@ -110,14 +110,14 @@ def test_all_visits_of_a_layout_are_one_set_up(make_campaign, user):
     campaign = make_campaign(repeats=2, sweep={"block_size": [4096, 65536]})
     drive.plan_and_start(campaign)
     drive.to_the_end(campaign)
-    lines = groups(user, [campaign.pk])
+    lines = read_groups(user, [campaign.pk])
     assert len(lines) == 4  # two layouts, two block sizes
     for line in lines:
-        assert [(s.repeat, s.visit, s.which) for s in line.samples] == [
+        assert [(s.repeat, s.visit, s.repeat_text) for s in line.samples] == [
             (1, 1, "repeat 1"),
             (2, 2, "repeat 2, visit 2"),
         ]
-        assert not line.mixed, "rebuilt equals have equal fingerprints"
+        assert not line.has_unlike_repeats, "rebuilt equals have equal fingerprints"
         assert len({s.fingerprint for s in line.samples}) == 1 and line.samples[0].fingerprint
     rows = heat.of(campaign, lines, QueryDict()).rows
     assert [row.topology for row in rows] == ["first", "second"]
@@ -335,12 +335,12 @@ def test_repeats_that_are_added_make_turns_of_what_was_built_one_after_the_other
     assert [(one.topology, one.visit) for one in built] == [(a, 1), (b, 1), (b, 2), (a, 2)]
     done = Attempt.objects.filter(run__campaign=campaign)
     assert (done.count(), done.filter(outcome="succeeded").count()) == (8, 8)
-    assert {len(line.samples) for line in groups(user, [campaign.pk])} == {4}
+    assert {len(line.samples) for line in read_groups(user, [campaign.pk])} == {4}
     assert designs(user, campaign) == {"abba"}
 
 
 def designs(user, campaign) -> set[str]:
-    lines = groups(user, [campaign.pk])
+    lines = read_groups(user, [campaign.pk])
     known = builds.of_groups(lines)
     return {str(builds.design_of(*pair, known, ()).order) for pair in pairwise(lines)}
 

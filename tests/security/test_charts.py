@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from benchlab.charts.figure import dumped
+from benchlab.charts.figure import figure_json
 from tests.security.hostile import MARKUP
 
 
@@ -15,7 +15,7 @@ from tests.security.hostile import MARKUP
 def test_names_bring_no_markup_into_a_chart(words):
     figure = {"data": [{"name": words, "text": [f"{words}<br><b>1</b>"], "y": [1.0, 2.0]}],
               "layout": {"title": {"text": words}}}  # fmt: skip
-    raw = dumped(figure)
+    raw = figure_json(figure)
     found = orjson.loads(raw)
     kept = raw.replace(b"<br>", b"").replace(b"<b>", b"").replace(b"</b>", b"")
     assert b"<" not in kept

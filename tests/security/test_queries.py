@@ -15,7 +15,7 @@ import pytest
 from django.http import QueryDict
 from django.test import Client
 
-from benchlab.results.language import OPERATORS, OWN
+from benchlab.results.language import OPERATORS, OWN_PARAMETERS
 from benchlab.team import permissions
 from benchlab.testing import profiles
 from tests.team.test_table import ACTIONS, PAGES, rolled_back, row_of, url
@@ -30,7 +30,7 @@ JUNK = (  # as it stands in the address
 )  # fmt: skip
 # Of tables that are asked in the language of the exports, which takes whatever there is: its words, and some columns.
 LANGUAGE = (
-    *OWN,
+    *OWN_PARAMETERS,
     *(f"{column}__{operator}" for column in ("campaign_id", "host") for operator in OPERATORS),
     *("cursor", "group", "started_at__gt", "point", "point.iodepth", "param.bs__in", "degraded"),
     *("metric.iops__gt", "metric.%00"),

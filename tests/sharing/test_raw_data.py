@@ -247,8 +247,8 @@ def test_a_server_streams_both(web, user, campaign, large, monkeypatch):
         )
         check(packed, all_of(campaign))
     assert len(began) == 2 and threading.main_thread() not in began
-    monkeypatch.setattr(streaming, "AT_ONCE", threading.BoundedSemaphore(1))
-    with streaming.AT_ONCE:
+    monkeypatch.setattr(streaming, "EXPORT_SLOTS", threading.BoundedSemaphore(1))
+    with streaming.EXPORT_SLOTS:
         for address in (url(campaign, "-raw"), url(campaign, "-file") + "?raw=1"):
             answer, _ = asked(user, address)
             assert answer.status_code == 429 and answer["Retry-After"]

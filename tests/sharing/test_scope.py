@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchlab.campaigns.models import Campaign, Run
-from benchlab.charts.queries import groups
+from benchlab.charts.queries import read_groups
 from benchlab.hosts.models import Host
 from benchlab.runs.models import Artifact, Attempt
 from benchlab.sharing import links
@@ -26,8 +26,10 @@ def test_a_guest_sees_the_links_rows_and_no_others(lab, other_user):
     assert not Host.objects.visible_to(guest).exists()
     for model in (Run, Campaign, Attempt, Artifact, Host, Share):
         assert not model.objects.for_user(guest).exists()
-    assert {g.campaign for g in groups(guest, [lab.campaign.pk, theirs.pk])} == {lab.campaign.pk}
-    assert sum(len(g.samples) for g in groups(guest, [lab.campaign.pk])) == 1
+    assert {g.campaign for g in read_groups(guest, [lab.campaign.pk, theirs.pk])} == {
+        lab.campaign.pk
+    }
+    assert sum(len(g.samples) for g in read_groups(guest, [lab.campaign.pk])) == 1
 
 
 def test_a_comparison_is_as_narrow_as_it_was_shared(lab, guest):

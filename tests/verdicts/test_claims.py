@@ -9,8 +9,8 @@ from benchlab.analysis import finding
 from benchlab.analysis.formats import rate, share
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import naming, run_page
-from benchlab.charts.curve_answers import words_of
-from benchlab.charts.queries import groups
+from benchlab.charts.curve_answers import curve_answer_text
+from benchlab.charts.queries import read_groups
 from benchlab.findings import stored_runs
 from benchlab.findings.models import Finding
 from benchlab.imports.articles import articles
@@ -73,7 +73,7 @@ class Answers:
         assert ratio == pytest.approx(one.value / one.other)
         assert (verdict, reason) == ("not enough data", "one repeat"), "an article decides nothing"
         at = f" at {one.outstanding}" if one.outstanding else ""
-        word = naming.word(one.metric)
+        word = naming.metric_word(one.metric)
         return f"{ratio:.2f} × {word}{at}: “{one.line}” against “{one.base}”"
 
     def answers(self, one: Ratio):
@@ -93,9 +93,11 @@ class Answers:
     def of_curve(self, one: Curve) -> str:
         runs = {"runs__topology__name": one.line, "runs__workload__name": one.workload}
         campaign = library().get(**runs, runs__outstanding=16)
-        found = groups(Guest({"runs.Attempt": Q(run__campaign=campaign)}), [campaign.pk])
+        found = read_groups(Guest({"runs.Attempt": Q(run__campaign=campaign)}), [campaign.pk])
         wanted = one.line, one.workload
-        [words] = [words_of(g) for g in found if (g.topology_name, g.workload_name) == wanted]
+        [words] = [
+            curve_answer_text(g) for g in found if (g.topology_name, g.workload_name) == wanted
+        ]
         assert words == one.says
         return f"knee: {words}"
 
@@ -117,11 +119,11 @@ class Answers:
             run__topology__name=one.line,
             run__workload__name=one.workload,
         )
-        found = run_page.context_of(attempt.run, attempt)["work"]
+        found = run_page.attempt_context(attempt.run, attempt)["work"]
         [row] = [row for row in found if row.use.members[0].startswith(one.disks)]
         doing = row.use.members if one.spread == "even" else row.written.doers
         assert (row.written.spread, len(doing)) == (one.spread, one.doers)
-        return f"balance of {len(row.use.members)} disks, bytes written: {row.written_words}"
+        return f"balance of {len(row.use.members)} disks, bytes written: {row.written_text}"
 
     def of_seen(self, one: Seen) -> str:
         run = run_under(one.line, one.workload)

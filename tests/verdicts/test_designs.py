@@ -6,7 +6,7 @@ from math import log
 
 import pytest
 
-from benchlab.charts.queries import groups
+from benchlab.charts.queries import read_groups
 from benchlab.findings import storing
 from benchlab.runs.models import Attempt, Measurement
 from benchlab.verdicts import builds, set_ups
@@ -62,7 +62,7 @@ def test_what_one_layout_carries_is_interleaved_but_for_its_moments(bench, api, 
     told = bench.answer(api)
     [line] = [line for line in told["lines"] if line["design"]]
     assert (line["design"], line["stage"]) == ("one_after_other", "after-1")
-    one = groups(user, [bench.campaign.pk])[0]
+    one = read_groups(user, [bench.campaign.pk])[0]
     known = builds.of_groups([one])
     assert builds.design_of(one, one, known, ()).order == "interleaved"
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 from benchlab.charts.explore import factors
 from benchlab.charts.explore.factors import Level
-from benchlab.charts.explore.lines import Line, Point, Quantity, coordinates
-from benchlab.charts.explore.wish import Axes
+from benchlab.charts.explore.lines import Line, Point, Quantity, point_factors
+from benchlab.charts.explore.query import Axes
 from benchlab.charts.palette import Style
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
+class ExploreChart:
     """Content of a chart: `lines` are shown; `x`, `y`, `colour` are None where the axis is a factor (or nothing)."""
 
     title: str
@@ -28,46 +28,46 @@ class Chart:
     # label of the line that y is a ratio to
     baseline: str = ""
     # of the same lines, over the same x: another metric
-    beside: Chart | None = None
+    beside: ExploreChart | None = None
     # of the other metric's chart, if it is one of two
     around: Sequence[Line] = ()
 
     @property
-    def at(self) -> tuple[str, ...]:
-        return coordinates(self.axes)
+    def point_factors(self) -> tuple[str, ...]:
+        return point_factors(self.axes)
 
     @property
-    def words(self) -> tuple[str, str]:
+    def axis_titles(self) -> tuple[str, str]:
         """Names of the axes, x and y."""
         x, y = (
-            quantity.word if quantity else factors.word(name)
+            quantity.word if quantity else factors.factor_word(name)
             for quantity, name in ((self.x, self.axes.x), (self.y, self.axes.y))
         )
         return x, y
 
     @property
     def heading(self) -> str:
-        x, y = self.words
+        x, y = self.axis_titles
         over = "against" if self.x and self.y else "over"
         if self.colour and not self.x and not self.y:
-            return f"{self.colour.word} by {factors.inside(x)} and {factors.inside(y)}"
+            return f"{self.colour.word} by {factors.lower_first(x)} and {factors.lower_first(y)}"
         said = f", as a ratio to {self.baseline}" if self.baseline else ""
         if self.beside:
-            y = f"{y} and {factors.inside(self.beside.words[1])}"
-        return f"{y} {over} {factors.inside(x)}{said}"
+            y = f"{y} and {factors.lower_first(self.beside.axis_titles[1])}"
+        return f"{y} {over} {factors.lower_first(x)}{said}"
 
     @property
-    def every(self) -> list[Line]:
+    def all_lines(self) -> list[Line]:
         """Its lines and those that the other metric alone has, which are empty here."""
         own = {line.id for line in self.lines}
         more = (line for line in self.around if line.id not in own)
         return [*self.lines, *(replace(line, points=()) for line in more)]
 
-    def level(self, name: str, point: Point) -> Level:
-        return point.at[self.at.index(name)]
+    def point_level(self, name: str, point: Point) -> Level:
+        return point.at[self.point_factors.index(name)]
 
     def levels(self, name: str) -> list[Level]:
         """Every value that points are at, those of the other metric, too, in order."""
         every = (*self.lines, *self.around)
-        found = {self.level(name, point) for line in every for point in line.points}
-        return sorted(found, key=lambda one: one.rank)
+        found = {self.point_level(name, point) for line in every for point in line.points}
+        return sorted(found, key=lambda one: one.sort_key)

@@ -11,34 +11,48 @@ from psycopg.sql import SQL
 from benchlab.charts.queries import Person
 from benchlab.results import reading, sql
 from benchlab.results.columns import RESULTS
-from benchlab.results.language import Refused, understand
-from benchlab.results.where import raw
+from benchlab.results.language import QueryError, parse_query
+from benchlab.results.where import trusted_sql
 
-SIGNS = {"=": "", "!=": "ne", "<=": "lte", ">=": "gte", "<": "lt", ">": "gt", "~": "contains"}
+OPERATOR_SIGNS = {
+    "=": "",
+    "!=": "ne",
+    "<=": "lte",
+    ">=": "gte",
+    "<": "lt",
+    ">": "gt",
+    "~": "contains",
+}
 CONDITION = re.compile(r"([^\s=<>!~]+)\s*(!=|<=|>=|=|<|>|~)\s*(.*\S)\s*")
 
 
-def parsed(conditions: Sequence[str]) -> dict[str, list[str]]:
+def parse_conditions(conditions: Sequence[str]) -> dict[str, list[str]]:
     """As a query string of the API has them. Raises Refused: one that is none."""
     found: dict[str, list[str]] = {}
     for text in conditions:
         match = CONDITION.fullmatch(text)
         if match is None:
-            signs = ", ".join(SIGNS)
-            raise Refused({text: f"Write a column, one of {signs}, and a value: oio <= 16."})
+            signs = ", ".join(OPERATOR_SIGNS)
+            raise QueryError({text: f"Write a column, one of {signs}, and a value: oio <= 16."})
         name, sign, value = match.groups()
-        found.setdefault(name + (f"__{SIGNS[sign]}" if SIGNS[sign] else ""), []).append(value)
+        found.setdefault(
+            name + (f"__{OPERATOR_SIGNS[sign]}" if OPERATOR_SIGNS[sign] else ""), []
+        ).append(value)
     return found
 
 
-def attempts(user: Person, campaigns: Sequence[int], conditions: Sequence[str]) -> set[int]:
+def matching_attempts(
+    user: Person, campaigns: Sequence[int], conditions: Sequence[str]
+) -> set[int]:
     """The attempts of these campaigns that meet all of them. Two queries at most. Raises Refused."""
-    query = parsed(conditions)
-    seen = reading.campaigns(user, True, archived=True)
-    asked = reading.resolved(understand(RESULTS, query), seen)
+    query = parse_conditions(conditions)
+    seen = reading.visible_campaigns(user, True, archived=True)
+    asked = reading.resolve_query(parse_query(RESULTS, query), seen)
     statement = SQL("SELECT a.id {} WHERE r.campaign_id = ANY({}) AND {}").format(
-        raw(sql.FROM),
+        trusted_sql(sql.ATTEMPTS_FROM),
         list(campaigns),
-        SQL(" AND ").join([sql.of_attempts(asked, seen), *sql.measured(asked)]),
+        SQL(" AND ").join(
+            [sql.attempt_conditions(asked, seen), *sql.measurement_conditions(asked)]
+        ),
     )
-    return {pk for (pk,) in reading.rows(statement)}
+    return {pk for (pk,) in reading.fetch_rows(statement)}

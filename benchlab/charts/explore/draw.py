@@ -11,69 +11,71 @@ from typing import Any, NamedTuple
 
 from benchlab.analysis.ratio_words import sign, tick
 from benchlab.charts import figure, label_places, line_ends
-from benchlab.charts.curve import url
+from benchlab.charts.curve import run_url
 from benchlab.charts.explore import factors, heat
-from benchlab.charts.explore.chart import Chart
+from benchlab.charts.explore.chart import ExploreChart
 from benchlab.charts.explore.factors import Level
 from benchlab.charts.explore.lines import Line, Point
-from benchlab.charts.explore.wish import EACH
+from benchlab.charts.explore.query import EACH
 from benchlab.charts.figure import Axis, Figure
 from benchlab.charts.label_places import Scale
 from benchlab.charts.palette import COLOURS, HEAT, Style, rgba
-from benchlab.charts.panels import axis
+from benchlab.charts.panels import axis_name
 from benchlab.web.units import si
 
 # all others, behind the one that a panel is about
-CROWD = rgba(COLOURS[-1], 0.22)
+BACKGROUND_COLOUR = rgba(COLOURS[-1], 0.22)
 # more lines are told by the page's table alone
-IN_LEGEND = 6
+MAX_LEGEND_LINES = 6
 # of more lines they would cover each other
-BANDS = 6
+MAX_BANDS = 6
 TIMES = "×"
 PANEL_PX, GAP_PX, EDGE_PX = 170, 46, 136
 # of two metrics of all lines, one panel beside the other
 SPLIT_PX = 330
 # letters of headings beside each other
-WIDE = 130
-UNIT = re.compile(r"(.*) \(([^()]*)\)", re.DOTALL)
+HEADING_LETTERS = 130
+TITLE_WITH_UNIT = re.compile(r"(.*) \(([^()]*)\)", re.DOTALL)
 # a further line of one
 HEADING_PX = 14
 
 
-def build(chart: Chart) -> Figure:
+def build_explore_figure(chart: ExploreChart) -> Figure:
     if not any(line.points for line in (*chart.lines, *chart.around)):
-        x, y = chart.words
+        x, y = chart.axis_titles
         both = " and ".join(
             dict.fromkeys(one.word for one in (chart.x, chart.y, chart.colour) if one)
         )
-        return figure.empty(chart.heading, f"No run here measured {both or f'{y} over {x}'}.")
+        return figure.empty_figure(
+            chart.heading, f"No run here measured {both or f'{y} over {x}'}."
+        )
     if chart.colour and not chart.x and not chart.y:
-        return heat.build(chart.heading, chart)
-    panels = _panels(chart)
+        return heat.build_factor_heat_map(chart.heading, chart)
+    panels = _facet_panels(chart)
     data: list[dict[str, Any]] = []
     alone = len(panels) == (2 if chart.beside else 1)
     for number, panel in enumerate(panels, start=1):
         if not alone:
-            data.append(_crowd(panel.of, panel.lines, number))
+            data.append(_background_lines(panel.chart, panel.lines, number))
         for line in panel.lines:
-            data += _traces(panel.of, line, number, alone=alone)
+            data += _line_traces(panel.chart, line, number, alone=alone)
     if chart.beside:
-        _told_once(data)
-    layout = _layout(chart, panels)
+        _keep_first_entries(data)
+    layout = _explore_layout(chart, panels)
     if len(panels) == 1 and not chart.colour:
-        layout["annotations"] = _names(chart, layout)
+        layout["annotations"] = _explore_end_names(chart, layout)
     return {"data": [one for one in data if one], "layout": layout}
 
 
-def _names(chart: Chart, layout: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _explore_end_names(chart: ExploreChart, layout: Mapping[str, Any]) -> list[dict[str, Any]]:
     """At the ends of lines, where both axes are of numbers."""
     found = [
-        line_ends.Named(
+        line_ends.NamedLine(
             line.label,
             line.id,
             chart.styles[line.id],
-            _places(chart, line.points, 0),
-            _places(chart, line.points, 1),
+            _axis_coordinates(chart, line.points, 0),
+            _axis_coordinates(chart, line.points, 1),
         )
         for line in chart.lines
         if line.points
@@ -82,55 +84,55 @@ def _names(chart: Chart, layout: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not all(isinstance(n, int | float) for axis in every for line in axis for n in line):
         return []
     x, y = (
-        Scale.of(
+        Scale.fit(
             [number for line in every[place] for number in line],
-            label_places.PLOT_PX if place == 0 else layout["height"] - EDGE_PX,
+            label_places.MIN_PLOT_PX if place == 0 else layout["height"] - EDGE_PX,
             log=layout[name].get("type") == "log",
             zero=layout[name].get("rangemode") == "tozero",
         )
         for place, name in enumerate(("xaxis", "yaxis"))
     )
-    return line_ends.names(found, x, y, {"xref": "x", "yref": "y"})
+    return line_ends.end_name_annotations(found, x, y, {"xref": "x", "yref": "y"})
 
 
-class Panel(NamedTuple):
+class FacetPanel(NamedTuple):
     """`lines`: those in colour; `of`: the chart whose axes it has."""
 
     heading: str
     lines: list[Line]
-    of: Chart
+    chart: ExploreChart
 
 
-def _panels(chart: Chart) -> list[Panel]:
+def _facet_panels(chart: ExploreChart) -> list[FacetPanel]:
     """Of two metrics one panel beside the other, in two columns."""
     facets = _facets(chart)
     if not chart.beside:
-        return [Panel(heading, lines, chart) for heading, lines in facets]
+        return [FacetPanel(heading, lines, chart) for heading, lines in facets]
     other = {line.id: line for line in chart.beside.lines}
     found = []
     for heading, lines in facets:
         same = [other[line.id] for line in lines if line.id in other]
         for of, shown in ((chart, lines), (chart.beside, same)):
-            word = _axis(of, 1)["title"]["text"]
-            found.append(Panel(" · ".join(filter(None, (heading, word))), shown, of))
+            word = _explore_axis(of, 1)["title"]["text"]
+            found.append(FacetPanel(" · ".join(filter(None, (heading, word))), shown, of))
     return found
 
 
-def _facets(chart: Chart) -> list[tuple[str, list[Line]]]:
+def _facets(chart: ExploreChart) -> list[tuple[str, list[Line]]]:
     facet = chart.axes.facet
     if facet == EACH:
-        return [(line.label, [line]) for line in chart.every]
-    if not facet or facet in chart.at:
-        return [("", chart.every)]
-    levels = sorted({line.levels[facet] for line in chart.every}, key=lambda one: one.rank)
-    word = "" if facet in factors.IDENTITY else factors.word(facet) + " "
+        return [(line.label, [line]) for line in chart.all_lines]
+    if not facet or facet in chart.point_factors:
+        return [("", chart.all_lines)]
+    levels = sorted({line.levels[facet] for line in chart.all_lines}, key=lambda one: one.sort_key)
+    word = "" if facet in factors.IDENTITY else factors.factor_word(facet) + " "
     return [
-        (word + level.text, [line for line in chart.every if line.levels[facet] == level])
+        (word + level.text, [line for line in chart.all_lines if line.levels[facet] == level])
         for level in levels
     ]
 
 
-def _told_once(data: Sequence[dict[str, Any]]) -> None:
+def _keep_first_entries(data: Sequence[dict[str, Any]]) -> None:
     """A line has one entry of the legend, in the first panel that has points of it."""
     seen: set[str] = set()
     for trace in data:
@@ -139,69 +141,71 @@ def _told_once(data: Sequence[dict[str, Any]]) -> None:
             seen |= {trace["name"]} if trace["x"] else set()
 
 
-def _layout(chart: Chart, panels: Sequence[Panel]) -> dict[str, Any]:
+def _explore_layout(chart: ExploreChart, panels: Sequence[FacetPanel]) -> dict[str, Any]:
     several = len(panels) > 1
-    x = _axis(chart, 0)
-    subtitle = _subtitle(chart)
+    x = _explore_axis(chart, 0)
+    subtitle = _explore_subtitle(chart)
     if not several:
-        made = figure.layout(chart.title, subtitle, height=520, xaxis=x, yaxis=_axis(chart, 1))
+        made = figure.base_layout(
+            chart.title, subtitle, height=520, xaxis=x, yaxis=_explore_axis(chart, 1)
+        )
         made["hovermode"] = "closest" if chart.x else "x unified"
         # as the lines lie above each other
         made["hoversort"] = "value descending"
-        made["showlegend"] = len(chart.lines) <= IN_LEGEND
-        made["meta"]["listed"] = len(chart.lines) > IN_LEGEND
+        made["showlegend"] = len(chart.lines) <= MAX_LEGEND_LINES
+        made["meta"]["listed"] = len(chart.lines) > MAX_LEGEND_LINES
         made["legend"]["y"] = -0.18
         if chart.baseline:
-            made["shapes"] = [_one()]
+            made["shapes"] = [_baseline_shape()]
         return made
-    columns = 2 if chart.beside else _columns(len(panels))
+    columns = 2 if chart.beside else _column_count(len(panels))
     rows = math.ceil(len(panels) / columns)
     split = bool(chart.beside) and rows == 1
     inside = rows * (SPLIT_PX if split else PANEL_PX)
     inside += (rows - 1) * GAP_PX
-    made = figure.layout(chart.title, subtitle, height=inside + EDGE_PX, showlegend=False)
+    made = figure.base_layout(chart.title, subtitle, height=inside + EDGE_PX, showlegend=False)
     made["meta"]["columns"] = columns
     if not chart.x:
         made |= {"hovermode": "x", "hoversubplots": "axis"}
     if chart.beside:
-        few = len(chart.every) <= IN_LEGEND
+        few = len(chart.all_lines) <= MAX_LEGEND_LINES
         made["showlegend"], made["meta"]["listed"] = few, not few
         made["legend"]["y"] = -0.18
     made["annotations"] = []
-    headings = [_in_lines(panel.heading, WIDE // columns) for panel in panels]
+    headings = [_wrap_heading(panel.heading, HEADING_LETTERS // columns) for panel in panels]
     if any(len(lines) > 1 for lines in headings[:columns]):
         made["margin"]["t"] += HEADING_PX
         made["height"] += HEADING_PX
-    domains = figure.rows(rows, GAP_PX / inside)
+    domains = figure.panel_domains(rows, GAP_PX / inside)
     for index, panel in enumerate(panels):
         row, column = divmod(index, columns)
         # where each panel has ticks of its own
         gap = 0.08 if chart.beside else 0.035
         width = (1 - gap * (columns - 1)) / columns
         left = column * (width + gap)
-        number = axis("", index + 1)
+        number = axis_name("", index + 1)
         last = index + columns >= len(panels)
         made["xaxis" + number] = {
             **x,
             "domain": [left, left + width],
-            "anchor": axis("y", index + 1),
+            "anchor": axis_name("y", index + 1),
             "showticklabels": last,
             "title": x["title"] if row == rows - 1 else {"text": ""},
             **({"matches": "x"} if index else {}),
         }
-        first = next(at for at, one in enumerate(panels) if one.of is panel.of)
+        first = next(at for at, one in enumerate(panels) if one.chart is panel.chart)
         made["yaxis" + number] = {
-            **_axis(panel.of, 1),
+            **_explore_axis(panel.chart, 1),
             "title": {"text": ""},
             "domain": domains[row],
-            "anchor": axis("x", index + 1),
+            "anchor": axis_name("x", index + 1),
             "showticklabels": column == 0 or bool(chart.beside),
             "nticks": 6 if split else 4,
-            **({"matches": axis("y", first + 1)} if index != first else {}),
+            **({"matches": axis_name("y", first + 1)} if index != first else {}),
         }
         made["annotations"].append(
             {
-                "text": _bold("<br>".join(headings[index]), united=bool(chart.beside)),
+                "text": _bold_heading("<br>".join(headings[index]), united=bool(chart.beside)),
                 "align": "left",
                 "hovertext": panel.heading,
                 "x": left,
@@ -217,36 +221,40 @@ def _layout(chart: Chart, panels: Sequence[Panel]) -> dict[str, Any]:
     return made
 
 
-def _bold(text: str, *, united: bool) -> str:
+def _bold_heading(text: str, *, united: bool) -> str:
     """`united`: a unit is at its end, which is quieter, as above every y axis (charts.js)."""
-    found = UNIT.fullmatch(text) if united else None
+    found = TITLE_WITH_UNIT.fullmatch(text) if united else None
     if not found:
         return f"<b>{text}</b>"
     return f"<b>{found[1]}</b>" + (f" {found[2]}" if found[2] != "1" else "")
 
 
-def _in_lines(text: str, most: int) -> list[str]:
+def _wrap_heading(text: str, most: int) -> list[str]:
     """On two lines of so many letters at most, as words allow; what has no room there, who points at it sees."""
     lines = wrap(text, most, max_lines=2, placeholder="…") or [text]
     return [line.replace(" ·…", "…") for line in lines]
 
 
-def _columns(panels: int) -> int:
+def _column_count(panels: int) -> int:
     return 2 if panels <= 4 else 3 if panels <= 9 else 4
 
 
-def _one() -> dict[str, Any]:
+def _baseline_shape() -> dict[str, Any]:
     """The baseline itself, across the panel."""
     line = {"color": rgba(COLOURS[-1], 0.6), "width": 1, "dash": "dot"}
     return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1, "line": line}
 
 
-def _subtitle(chart: Chart) -> str:
+def _explore_subtitle(chart: ExploreChart) -> str:
     every = (*chart.lines, *chart.around)
     most = max(len(point.runs) for line in every for point in line.points)
     median = f"Point: median of up to {most} runs" if most > 1 else "Point: one run"
-    per = f", at each {factors.inside(factors.word(chart.at[0]))}" if chart.x and chart.y else ""
-    band = "; band: smallest to largest" if _banded(chart) and most >= 3 else ""
+    per = (
+        f", at each {factors.lower_first(factors.factor_word(chart.point_factors[0]))}"
+        if chart.x and chart.y
+        else ""
+    )
+    band = "; band: smallest to largest" if _has_bands(chart) and most >= 3 else ""
     ratio = (
         f" Ratio of medians to {chart.baseline}, where both have the point."
         if chart.baseline
@@ -254,29 +262,29 @@ def _subtitle(chart: Chart) -> str:
     )
     steps = (
         " What was told, joined by steps; from counted bins: Compare by workload, drawn as CDF."
-        if _steps(chart)
+        if _is_stepped(chart)
         else ""
     )
     return f"{median}{per}{band}.{ratio}{steps}"
 
 
-def _steps(chart: Chart) -> bool:
+def _is_stepped(chart: ExploreChart) -> bool:
     """True for a CDF of percentiles: between two of them nobody knows."""
-    return chart.axes.y == factors.RANK and bool(chart.x)
+    return chart.axes.y == factors.PERCENTILE and bool(chart.x)
 
 
-def _numbers(chart: Chart, place: int) -> list[float]:
+def _axis_numbers(chart: ExploreChart, place: int) -> list[float]:
     lines = chart.lines if place else (*chart.lines, *chart.around)
     found = [point.y if place else point.x for line in lines for point in line.points]
     return [number for number in found if number is not None]
 
 
-def _axis(chart: Chart, place: int) -> Axis:
+def _explore_axis(chart: ExploreChart, place: int) -> Axis:
     """Of x (0) or y (1): of a metric, of a factor whose values are numbers, of names, or of time."""
     quantity = chart.y if place else chart.x
-    word, log = chart.words[place], chart.logs[place]
+    word, log = chart.axis_titles[place], chart.logs[place]
     if quantity:
-        numbers = _numbers(chart, place)
+        numbers = _axis_numbers(chart, place)
         if place and chart.baseline:
             return _ratio_axis(word, numbers, log=log)
         if log and any(number > 0 for number in numbers):
@@ -286,7 +294,7 @@ def _axis(chart: Chart, place: int) -> Axis:
     levels = chart.levels(name)
     if name == "date":
         return {"type": "date", "title": {"text": word}, "zeroline": False}
-    if not _is_number(levels):
+    if not _are_numbers(levels):
         texts = list(dict.fromkeys(level.text for level in levels))
         array = {"categoryorder": "array", "categoryarray": texts}
         return {"type": "category", "title": {"text": word}, "automargin": True, **array}
@@ -309,29 +317,29 @@ def _ratio_axis(word: str, numbers: Sequence[float], *, log: bool) -> Axis:
     return figure.value_axis(title, TIMES) | {"tickformat": ".3~f", "ticksuffix": "\u00a0×"}
 
 
-def _is_number(levels: Sequence[Level]) -> bool:
+def _are_numbers(levels: Sequence[Level]) -> bool:
     return all(level.number is not None for level in levels)
 
 
-def _places(chart: Chart, points: Sequence[Point], place: int) -> list[Any]:
+def _axis_coordinates(chart: ExploreChart, points: Sequence[Point], place: int) -> list[Any]:
     """Values of points on x (0) or y (1)."""
     if chart.y if place else chart.x:
         return [point.y if place else point.x for point in points]
     name = chart.axes.y if place else chart.axes.x
-    as_text = name == "date" or not _is_number(chart.levels(name))
-    levels = [chart.level(name, point) for point in points]
+    as_text = name == "date" or not _are_numbers(chart.levels(name))
+    levels = [chart.point_level(name, point) for point in points]
     return [level.text if as_text else level.number for level in levels]
 
 
-def _crowd(chart: Chart, lines: Sequence[Line], number: int) -> dict[str, Any]:
+def _background_lines(chart: ExploreChart, lines: Sequence[Line], number: int) -> dict[str, Any]:
     """Every other line, grey, so that a panel shows where its own are among all."""
     own = {line.id for line in lines}
     x: list[Any] = []
     y: list[Any] = []
     for line in chart.lines:
         if line.id not in own:
-            x += [*_places(chart, line.points, 0), None]
-            y += [*_places(chart, line.points, 1), None]
+            x += [*_axis_coordinates(chart, line.points, 0), None]
+            y += [*_axis_coordinates(chart, line.points, 1), None]
     if not x:
         return {}
     return {
@@ -339,17 +347,19 @@ def _crowd(chart: Chart, lines: Sequence[Line], number: int) -> dict[str, Any]:
         "mode": "lines",
         "x": x,
         "y": y,
-        "xaxis": axis("x", number),
-        "yaxis": axis("y", number),
-        "line": {"color": CROWD, "width": 1},
+        "xaxis": axis_name("x", number),
+        "yaxis": axis_name("y", number),
+        "line": {"color": BACKGROUND_COLOUR, "width": 1},
         "hoverinfo": "skip",
         "showlegend": False,
     }
 
 
-def _traces(chart: Chart, line: Line, number: int, *, alone: bool) -> list[dict[str, Any]]:
+def _line_traces(
+    chart: ExploreChart, line: Line, number: int, *, alone: bool
+) -> list[dict[str, Any]]:
     style = chart.styles[line.id]
-    panel = {"xaxis": axis("x", number), "yaxis": axis("y", number)}
+    panel = {"xaxis": axis_name("x", number), "yaxis": axis_name("y", number)}
     marker: dict[str, Any] = {
         "color": style.colour,
         "symbol": style.marker,
@@ -375,34 +385,38 @@ def _traces(chart: Chart, line: Line, number: int, *, alone: bool) -> list[dict[
         "mode": "lines+markers",
         "name": line.label,
         "legendgroup": line.id,
-        "x": _places(chart, line.points, 0),
-        "y": _places(chart, line.points, 1),
+        "x": _axis_coordinates(chart, line.points, 0),
+        "y": _axis_coordinates(chart, line.points, 1),
         "line": {
             "color": style.colour,
             "dash": style.dash,
             "width": 2,
-            **({"shape": "hv"} if _steps(chart) else {}),
+            **({"shape": "hv"} if _is_stepped(chart) else {}),
         },
         "marker": marker,
-        "customdata": [[url(point.nearest)] for point in line.points],
-        "hovertext": [_hover(chart, line, point) for point in line.points],
+        "customdata": [[run_url(point.nearest)] for point in line.points],
+        "hovertext": [_point_hover(chart, line, point) for point in line.points],
         "hovertemplate": "%{hovertext}<extra></extra>",
     }
-    return [*(_band(chart, line, style, panel) if alone else []), median]
+    return [*(_spread_band(chart, line, style, panel) if alone else []), median]
 
 
-def _banded(chart: Chart) -> bool:
-    return len(chart.lines) <= BANDS and not chart.x and bool(chart.y) and not chart.axes.facet
+def _has_bands(chart: ExploreChart) -> bool:
+    return len(chart.lines) <= MAX_BANDS and not chart.x and bool(chart.y) and not chart.axes.facet
 
 
-def _band(chart: Chart, line: Line, style: Style, panel: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _spread_band(
+    chart: ExploreChart, line: Line, style: Style, panel: Mapping[str, Any]
+) -> list[dict[str, Any]]:
     """From the smallest to the largest run, where there are enough of them."""
     known = (
-        [point for point in line.points if point.spread.low is not None] if _banded(chart) else []
+        [point for point in line.points if point.spread.low is not None]
+        if _has_bands(chart)
+        else []
     )
     if not known:
         return []
-    x = _places(chart, known, 0)
+    x = _axis_coordinates(chart, known, 0)
     low, high = [point.spread.low for point in known], [point.spread.high for point in known]
     return [
         {
@@ -421,7 +435,7 @@ def _band(chart: Chart, line: Line, style: Style, panel: Mapping[str, Any]) -> l
     ]
 
 
-def _hover(chart: Chart, line: Line, point: Point) -> str:
+def _point_hover(chart: ExploreChart, line: Line, point: Point) -> str:
     """Label and numbers; in a panel whose lines are told together, one line each."""
     said = []
     for quantity, value in ((chart.x, point.x), (chart.y, point.y), (chart.colour, point.colour)):
@@ -429,7 +443,9 @@ def _hover(chart: Chart, line: Line, point: Point) -> str:
             ratio = quantity is chart.y and chart.baseline
             said.append(f"<b>{sign(value)}</b>" if ratio else f"<b>{si(value, quantity.unit)}</b>")
     where = (
-        "" if not chart.x else f" at {factors.inside(factors.word(chart.at[0]))} {point.at[0].text}"
+        ""
+        if not chart.x
+        else f" at {factors.lower_first(factors.factor_word(chart.point_factors[0]))} {point.at[0].text}"
     )
     spread = point.spread if chart.y else None
     span = ""

@@ -18,8 +18,8 @@ from benchlab.topologies import moments
 from benchlab.web.natural import natural
 
 # which the tool told of a latency; a run has several
-RANK = "percentile"
-WORDS = {
+PERCENTILE = "percentile"
+FACTOR_WORDS = {
     OUTSTANDING: "Outstanding I/Os",
     "topology": "Topology",
     "host": "Host",
@@ -31,12 +31,12 @@ WORDS = {
     "repeat": "Repeat",
     "visit": "Visit",
     "date": "Date",
-    RANK: "Percentile",
+    PERCENTILE: "Percentile",
 }
 # What makes two runs be of different lines, whatever is drawn; the options that a sweep varies and the depth join them.
 IDENTITY = ("topology", "stage", "host", "workload", "campaign", "condition")
 # No options, which only some lines have
-ALWAYS = (
+FIXED_NAMES = (
     *IDENTITY,
     OUTSTANDING,
     "repeat",
@@ -45,8 +45,8 @@ ALWAYS = (
     "tool",
 )
 # values of a list-like option that a text shows
-LIST_MOST = 20
-Told = Mapping[str, Any]
+MAX_LIST_ITEMS = 20
+OptionValues = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,96 +59,96 @@ class Level:
     order: tuple[Any, ...] = ()
 
     @property
-    def rank(self) -> tuple[bool, tuple[Any, ...]]:
+    def sort_key(self) -> tuple[bool, tuple[Any, ...]]:
         return self.key is None, self.order
 
 
-NOT_TOLD = Level(None, "not told")
+UNKNOWN_LEVEL = Level(None, "not told")
 
 
-def rank(percentile: str) -> Level:
+def percentile_level(percentile: str) -> Level:
     """ "p99.9", whatever its place on an axis of numbers would be: the last hundredth is what one looks at."""
     return Level(percentile, percentile, None, (float(percentile[1:]),))
 
 
 def is_factor(name: str) -> bool:
     """True when it may be a factor at all."""
-    return name in WORDS or (
+    return name in FACTOR_WORDS or (
         name.startswith(PARAM) and bool(OPTION_NAME.fullmatch(name.removeprefix(PARAM)))
     )
 
 
-def word(name: str) -> str:
-    return WORDS.get(name) or name.removeprefix(PARAM).replace("_", " ")
+def factor_word(name: str) -> str:
+    return FACTOR_WORDS.get(name) or name.removeprefix(PARAM).replace("_", " ")
 
 
-def inside(words: str) -> str:
+def lower_first(words: str) -> str:
     """As it stands within a sentence: "Total latency" -> "total latency", "IOPS" as it is."""
     return words if words[:2].isupper() else words[:1].lower() + words[1:]
 
 
-def told(group: Group) -> Told:
+def line_options(group: Group) -> OptionValues:
     """The options of a line's runs under one name each, its tool's defaults among them where we ran it."""
-    return registry.told(group.tool, group.options, ours=group.ours)
+    return registry.told(group.tool, group.options, ours=group.measured_here)
 
 
-def level(name: str, group: Group, sample: Sample, options: Told) -> Level:
+def factor_level(name: str, group: Group, sample: Sample, options: OptionValues) -> Level:
     """Of one run. `options`: what `told` says of its line."""
-    if name == RANK:
+    if name == PERCENTILE:
         # a run has several: benchlab.charts.explore.lines tells which
-        return NOT_TOLD
+        return UNKNOWN_LEVEL
     if name.startswith(PARAM):
-        return _option(name.removeprefix(PARAM), options)
-    return FIXED[name](group, sample)
+        return _option_level(name.removeprefix(PARAM), options)
+    return FIXED_FACTORS[name](group, sample)
 
 
-def _number(value: int | None) -> Level:
-    return NOT_TOLD if value is None else Level(value, str(value), float(value), (value,))
+def _number_level(value: int | None) -> Level:
+    return UNKNOWN_LEVEL if value is None else Level(value, str(value), float(value), (value,))
 
 
-def _named(pk: int, name: str) -> Level:
+def _named_level(pk: int, name: str) -> Level:
     return Level(pk, name, None, (*natural(name.lower()), (pk, "")))
 
 
-def _stage(group: Group) -> Level:
+def _stage_level(group: Group) -> Level:
     words = group.stage_name or moments.parse(group.stage).words or "as built"
     return Level(group.stage, words, None, (moments.parse(group.stage).rank,))
 
 
-def _date(sample: Sample) -> Level:
+def _date_level(sample: Sample) -> Level:
     if sample.at is None:
-        return NOT_TOLD
+        return UNKNOWN_LEVEL
     at = sample.at.timestamp()
     return Level(at, f"{sample.at:%Y-%m-%d %H:%M:%S}", at, (at,))
 
 
-def _text(text: str) -> Level:
+def _text_level(text: str) -> Level:
     return Level(text, text, None, (text,))
 
 
-FIXED = {
-    OUTSTANDING: lambda group, sample: _number(sample.outstanding),
-    "topology": lambda group, sample: _named(group.topology, group.topology_name),
-    "host": lambda group, sample: _named(group.host, group.host_name),
-    "campaign": lambda group, sample: _named(group.campaign, group.campaign_name),
-    "workload": lambda group, sample: _named(group.workload, group.workload_name),
-    "stage": lambda group, sample: _stage(group),
-    "condition": lambda group, sample: _text(group.condition or "in order"),
-    "tool": lambda group, sample: _text(group.tool),
-    "repeat": lambda group, sample: _number(sample.repeat),
-    "visit": lambda group, sample: _number(sample.visit),
-    "date": lambda group, sample: _date(sample),
+FIXED_FACTORS = {
+    OUTSTANDING: lambda group, sample: _number_level(sample.outstanding),
+    "topology": lambda group, sample: _named_level(group.topology, group.topology_name),
+    "host": lambda group, sample: _named_level(group.host, group.host_name),
+    "campaign": lambda group, sample: _named_level(group.campaign, group.campaign_name),
+    "workload": lambda group, sample: _named_level(group.workload, group.workload_name),
+    "stage": lambda group, sample: _stage_level(group),
+    "condition": lambda group, sample: _text_level(group.condition or "in order"),
+    "tool": lambda group, sample: _text_level(group.tool),
+    "repeat": lambda group, sample: _number_level(sample.repeat),
+    "visit": lambda group, sample: _number_level(sample.visit),
+    "date": lambda group, sample: _date_level(sample),
 }
 
 
-def _option(name: str, options: Told) -> Level:
+def _option_level(name: str, options: OptionValues) -> Level:
     value = options.get(name)
     if value is None or value == "":
-        return NOT_TOLD
+        return UNKNOWN_LEVEL
     if isinstance(value, bool):
         return Level(value, "yes" if value else "no", None, (value,))
     if isinstance(value, list | tuple):
-        value = ", ".join(map(str, value[:LIST_MOST]))
+        value = ", ".join(map(str, value[:MAX_LIST_ITEMS]))
     return Level(
         str(value),
         points.value(name, value),
@@ -157,25 +157,25 @@ def _option(name: str, options: Told) -> Level:
     )
 
 
-def swept(found: Iterable[Group]) -> list[str]:
+def swept_options(found: Iterable[Group]) -> list[str]:
     """Options that tell lines of one workload apart: the sweep's, but for the depth."""
-    return sorted({PARAM + name for group in found for name in group.varied})
+    return sorted({PARAM + name for group in found for name in group.varied_options})
 
 
-def offered(found: Sequence[Group]) -> dict[str, str]:
+def offered_factors(found: Sequence[Group]) -> dict[str, str]:
     """{factor: word} of all that these runs know, and of the options in which they differ. No list of a hundred options
     in which all are alike."""
-    options = [told(group) for group in found]
+    options = [line_options(group) for group in found]
     seen: dict[str, set[Hashable]] = {}
     for one in options:
         for name in one:
             if OPTION_NAME.fullmatch(name):
                 seen.setdefault(name, set())
     for name, values in seen.items():
-        values.update(_option(name, one).key for one in options)
+        values.update(_option_level(name, one).key for one in options)
     axes = {OUTSTANDING, *registry.depth_options()}
     varied = sorted(
         PARAM + name for name, keys in seen.items() if len(keys) > 1 and name not in axes
     )
-    several = dict.fromkeys([*WORDS, *swept(found), *varied])
-    return {name: word(name) for name in several}
+    several = dict.fromkeys([*FACTOR_WORDS, *swept_options(found), *varied])
+    return {name: factor_word(name) for name in several}

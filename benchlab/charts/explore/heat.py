@@ -8,21 +8,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchlab.charts import figure
-from benchlab.charts.curve import url
+from benchlab.charts.curve import run_url
 from benchlab.charts.explore import factors
-from benchlab.charts.explore.chart import Chart
+from benchlab.charts.explore.chart import ExploreChart
 from benchlab.charts.explore.factors import Level
 from benchlab.charts.explore.lines import Line, Point
 from benchlab.charts.figure import Figure
 from benchlab.charts.palette import HEAT, heat_swaps
-from benchlab.charts.panels import axis
+from benchlab.charts.panels import axis_name
 from benchlab.web.units import short, si
 
 ROW_PX, GAP_PX, EDGE_PX = 30, 70, 150
 SCALE = [[place / (len(HEAT) - 1), colour] for place, colour in enumerate(HEAT)]
 
 
-def build(title: str, chart: Chart) -> Figure:
+def build_factor_heat_map(title: str, chart: ExploreChart) -> Figure:
     """Cells that nobody measured stay empty."""
     quantity = chart.colour
     if quantity is None:
@@ -31,7 +31,7 @@ def build(title: str, chart: Chart) -> Figure:
     columns = 1 if len(chart.lines) == 1 else 2
     rows = math.ceil(len(chart.lines) / columns)
     inside = rows * ROW_PX * max(3, len(ys)) + (rows - 1) * GAP_PX
-    made = figure.layout(
+    made = figure.base_layout(
         title,
         "Each field: median over its runs; a click opens one of them.",
         height=inside + EDGE_PX,
@@ -40,20 +40,20 @@ def build(title: str, chart: Chart) -> Figure:
     made["meta"]["columns"] = columns
     made["annotations"] = []
     made["coloraxis"] = {"colorscale": SCALE, "colorbar": {"title": {"text": quantity.unit}}}
-    domains = figure.rows(rows, GAP_PX / inside if rows > 1 else 0.0)
+    domains = figure.panel_domains(rows, GAP_PX / inside if rows > 1 else 0.0)
     data = []
     for index, line in enumerate(chart.lines):
         row, column = divmod(index, columns)
         width = 1.0 if columns == 1 else 0.485
         left = column * (1 - width)
-        number = axis("", index + 1)
+        number = axis_name("", index + 1)
         made["xaxis" + number] = {
             "type": "category",
             "categoryorder": "array",
             "categoryarray": [one.text for one in xs],
             "domain": [left, left + width],
-            "anchor": axis("y", index + 1),
-            "title": {"text": chart.words[0] if index + columns >= len(chart.lines) else ""},
+            "anchor": axis_name("y", index + 1),
+            "title": {"text": chart.axis_titles[0] if index + columns >= len(chart.lines) else ""},
             "zeroline": False,
         }
         made["yaxis" + number] = {
@@ -61,13 +61,13 @@ def build(title: str, chart: Chart) -> Figure:
             "categoryorder": "array",
             "categoryarray": [one.text for one in ys],
             "domain": domains[row],
-            "anchor": axis("x", index + 1),
+            "anchor": axis_name("x", index + 1),
             "automargin": True,
             "showticklabels": column == 0,
         }
         made["annotations"].append(
             {
-                "text": f"<b>{line.label}</b> {factors.inside(chart.words[1])}",
+                "text": f"<b>{line.label}</b> {factors.lower_first(chart.axis_titles[1])}",
                 "x": left,
                 "y": domains[row][1],
                 "xref": "paper",
@@ -77,11 +77,11 @@ def build(title: str, chart: Chart) -> Figure:
                 "showarrow": False,
             }
         )
-        data.append(_panel(line, quantity.unit, xs, ys, index + 1))
+        data.append(_heat_panel(line, quantity.unit, xs, ys, index + 1))
     return {"data": data, "layout": made}
 
 
-def _panel(
+def _heat_panel(
     line: Line, unit: str, xs: Sequence[Level], ys: Sequence[Level], number: int
 ) -> dict[str, Any]:
     by_place: dict[tuple[Level, Level], Point] = {(p.at[0], p.at[-1]): p for p in line.points}
@@ -94,18 +94,22 @@ def _panel(
         "z": [[cell.colour if cell else None for cell in row] for row in cells],
         "text": [[short(cell.colour, unit) if cell else "" for cell in row] for row in cells],
         "texttemplate": "%{text}",
-        "customdata": [[[url(cell.runs[0])] if cell else [""] for cell in row] for row in cells],
-        "hovertext": [[_hover(line, cell, unit) if cell else "" for cell in row] for row in cells],
+        "customdata": [
+            [[run_url(cell.runs[0])] if cell else [""] for cell in row] for row in cells
+        ],
+        "hovertext": [
+            [_cell_hover(line, cell, unit) if cell else "" for cell in row] for row in cells
+        ],
         "hovertemplate": "%{hovertext}<extra></extra>",
         "hoverongaps": False,
         "coloraxis": "coloraxis",
         "xgap": 2,
         "ygap": 2,
-        "xaxis": axis("x", number),
-        "yaxis": axis("y", number),
+        "xaxis": axis_name("x", number),
+        "yaxis": axis_name("y", number),
     }
 
 
-def _hover(line: Line, cell: Point, unit: str) -> str:
+def _cell_hover(line: Line, cell: Point, unit: str) -> str:
     n = len(cell.runs)
     return f"{line.label}<br>{cell.at[0].text}, {cell.at[-1].text}: <b>{si(cell.colour, unit)}</b><br>median of {n}"

@@ -11,33 +11,33 @@ from django.http import QueryDict
 
 from benchlab.analysis.ratio_words import sign
 from benchlab.charts.explore import factors, lines
+from benchlab.charts.explore.exploration import Exploration
 from benchlab.charts.explore.lines import Line, Point, Quantity, Statistics
-from benchlab.charts.explore.scene import Scene
-from benchlab.charts.explore.wish import BESIDE, STATISTICS
-from benchlab.charts.small import Key, key
+from benchlab.charts.explore.query import BESIDE, STATISTICS
+from benchlab.charts.sparkline import LegendKey, legend_key
 from benchlab.web.lists import Head, address, head, without
 from benchlab.web.units import short
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LegendRow:
     """`cells`: words under the heads behind the name. `toggle`, `alone`: addresses."""
 
     id: str
     label: str
-    key: Key
-    shown: bool
+    key: LegendKey
+    visible: bool
     isolated: bool
     baseline: bool
-    toggle: str
-    alone: str
+    toggle_url: str
+    isolate_url: str
     cells: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Legend:
     heads: tuple[Head, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[LegendRow, ...]
     hidden: int
     # the address without anything hidden
     all_shown: str
@@ -53,63 +53,71 @@ class Column:
     key: Callable[[Line], float | None]
 
 
-def build(scene: Scene, query: QueryDict) -> Legend:
-    columns = _columns(scene)
-    asked = scene.wish.sort
+def build_legend(scene: Exploration, query: QueryDict) -> Legend:
+    columns = _legend_columns(scene)
+    asked = scene.query.sort
     heads = [head(query, "sort", "name", asked, "Line")]
     heads += [head(query, "sort", c.word, asked, c.label, "num", c.more) for c in columns]
-    rows = [_row(scene, query, line, columns) for line in _sorted(scene, columns)]
+    rows = [_legend_row(scene, query, line, columns) for line in _sorted_lines(scene, columns)]
     return Legend(
         tuple(heads),
         tuple(rows),
-        sum(not row.shown for row in rows),
+        sum(not row.visible for row in rows),
         address(without(query, "hide", "only")),
     )
 
 
-def _columns(scene: Scene) -> list[Column]:
-    def runs(line: Line) -> int:
-        return max(line.runs, scene.beside[line.id].runs if line.id in scene.beside else 0)
+def _legend_columns(scene: Exploration) -> list[Column]:
+    def run_count(line: Line) -> int:
+        return max(
+            line.run_count, scene.beside[line.id].run_count if line.id in scene.beside else 0
+        )
 
     found = [
-        Column("runs", "Runs", "", lambda line: str(runs(line)), lambda line: float(runs(line)))
+        Column(
+            "runs",
+            "Runs",
+            "",
+            lambda line: str(run_count(line)),
+            lambda line: float(run_count(line)),
+        )
     ]
     for axis in ("x", "y", BESIDE):
         if quantity := scene.quantity(axis):
-            found += [_statistic(scene, axis, quantity, one) for one in STATISTICS]
+            found += [_statistic_column(scene, axis, quantity, one) for one in STATISTICS]
     if (base := scene.baseline) and scene.quantity("y"):
-        places = lines.by_place(base)
+        places = lines.medians_by_level(base)
 
-        def ratio(line: Line) -> float | None:
-            told = lines.against(line, places)
+        def baseline_ratio(line: Line) -> float | None:
+            told = lines.ratio_to_baseline(line, places)
             return told[0] if told else None
 
-        def words(line: Line) -> str:
+        def baseline_text(line: Line) -> str:
             if line.id == base.id:
                 return "baseline"
-            told = lines.against(line, places)
+            told = lines.ratio_to_baseline(line, places)
             return f"{sign(told[0])} at {', '.join(one.text for one in told[1])}" if told else "–"
 
-        found.append(Column("baseline", "Against", base.label, words, ratio))
+        found.append(Column("baseline", "Against", base.label, baseline_text, baseline_ratio))
     return found
 
 
-def _statistic(scene: Scene, axis: str, quantity: Quantity, which: str) -> Column:
-    def value(line: Line) -> float | None:
+def _statistic_column(scene: Exploration, axis: str, quantity: Quantity, which: str) -> Column:
+    def statistic_value(line: Line) -> float | None:
         of = scene.beside.get(line.id) if axis == BESIDE else line
-        told: Statistics | None = lines.statistics(of, axis) if of else None
+        told: Statistics | None = lines.line_statistics(of, axis) if of else None
         return getattr(told, which) if told else None
 
-    def text(line: Line) -> str:
-        found = value(line)
+    def statistic_text(line: Line) -> str:
+        found = statistic_value(line)
         return "–" if found is None else short(found, quantity.unit)
 
-    return Column(f"{axis}.{which}", which, quantity.word, text, value)
+    return Column(f"{axis}.{which}", which, quantity.word, statistic_text, statistic_value)
 
 
-def _sorted(scene: Scene, columns: Sequence[Column]) -> list[Line]:
+def _sorted_lines(scene: Exploration, columns: Sequence[Column]) -> list[Line]:
     """As asked; what is not known last. Else in the order of what lines are."""
-    word, down = scene.wish.sort.removeprefix("-"), scene.wish.sort.startswith("-")
+    word, down = scene.query.sort.removeprefix("-"), scene.query.sort.startswith("-")
     if word == "name":
         return sorted(scene.lines, key=lambda line: line.label.lower(), reverse=down)
     column = next((one for one in columns if one.word == word), None)
@@ -121,39 +129,43 @@ def _sorted(scene: Scene, columns: Sequence[Column]) -> list[Line]:
     return [line for _, line in known] + [line for key, line in keyed if key is None]
 
 
-def _row(scene: Scene, query: QueryDict, line: Line, columns: Sequence[Column]) -> Row:
-    wish = scene.wish
+def _legend_row(
+    scene: Exploration, query: QueryDict, line: Line, columns: Sequence[Column]
+) -> LegendRow:
+    wish = scene.query
     alone = wish.only == {line.id}
-    return Row(
+    return LegendRow(
         line.id,
         line.label,
-        key(scene.styles[line.id]),
-        wish.shows(line.id),
+        legend_key(scene.styles[line.id]),
+        wish.shows_line(line.id),
         alone,
         line.id == wish.baseline,
-        _toggled(query, scene, line.id),
+        _toggle_address(query, scene, line.id),
         address(without(query, "only"))
         if alone
-        else _with(without(query, "hide"), "only", [line.id]),
+        else _address_with(without(query, "hide"), "only", [line.id]),
         tuple(column.text(line) for column in columns),
     )
 
 
-def _toggled(query: QueryDict, scene: Scene, line: str) -> str:
+def _toggle_address(query: QueryDict, scene: Exploration, line: str) -> str:
     """The address in which this line is hidden, or shown again."""
-    name = "only" if scene.wish.only else "hide"
+    name = "only" if scene.query.only else "hide"
     ids = [one for one in query.getlist(name) if one]
-    return _with(query, name, [one for one in ids if one != line] if line in ids else [*ids, line])
+    return _address_with(
+        query, name, [one for one in ids if one != line] if line in ids else [*ids, line]
+    )
 
 
-def _with(query: QueryDict, name: str, values: list[str]) -> str:
+def _address_with(query: QueryDict, name: str, values: list[str]) -> str:
     made = query.copy()
     made.setlist(name, values)
     return address(made)
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class PointRow:
     """A point in the table beneath the chart."""
 
     label: str
@@ -162,40 +174,44 @@ class Number:
     runs: tuple[int, ...]
 
 
-def numbers(scene: Scene) -> tuple[list[str], list[Number]]:
+def point_rows(scene: Exploration) -> tuple[list[str], list[PointRow]]:
     """(heads behind the line's, rows) of what is drawn."""
     chart = scene.chart
     metrics = [(q.word, axis) for axis in ("x", "y", "colour") if (q := scene.quantity(axis))]
     beside = scene.quantity(BESIDE)
     more = {line.id: line.points for line in chart.around}
     rows = [
-        Number(
+        PointRow(
             line.label,
             tuple(level.text for level in at),
             (
-                *(_cell(scene, axis, getattr(own, axis, None), ratio) for _, axis in metrics),
-                *([_cell(scene, BESIDE, other.y if other else None, ratio)] if beside else []),
+                *(_value_cell(scene, axis, getattr(own, axis, None), ratio) for _, axis in metrics),
+                *(
+                    [_value_cell(scene, BESIDE, other.y if other else None, ratio)]
+                    if beside
+                    else []
+                ),
             ),
             tuple(dict.fromkeys(run for one in (own, other) if one for run in one.runs)),
         )
         for ratio in (bool(chart.baseline),)
-        for line in chart.every
-        for at, own, other in _places(line.points, more.get(line.id, ()))
+        for line in chart.all_lines
+        for at, own, other in _merge_points(line.points, more.get(line.id, ()))
     ]
     words = [*(word for word, _ in metrics), *([beside.word] if beside else [])]
-    return [*(factors.word(name) for name in chart.at), *words], rows
+    return [*(factors.factor_word(name) for name in chart.point_factors), *words], rows
 
 
-def _places(
+def _merge_points(
     one: Sequence[Point], two: Sequence[Point]
 ) -> list[tuple[lines.Key, Point | None, Point | None]]:
     """(where, the first metric there, the second) of every place that either has."""
     first, second = ({point.at: point for point in points} for points in (one, two))
-    every = sorted({**first, **second}, key=lambda at: [level.rank for level in at])
+    every = sorted({**first, **second}, key=lambda at: [level.sort_key for level in at])
     return [(at, first.get(at), second.get(at)) for at in every]
 
 
-def _cell(scene: Scene, axis: str, value: float | None, ratio: bool) -> str:
+def _value_cell(scene: Exploration, axis: str, value: float | None, ratio: bool) -> str:
     quantity = scene.quantity(axis)
     if value is None or quantity is None:
         return "–"

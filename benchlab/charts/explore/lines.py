@@ -18,16 +18,17 @@ from benchlab.analysis.rate_words import shown_unit
 from benchlab.charts import naming
 from benchlab.charts.chart_options import Choice
 from benchlab.charts.explore import factors
-from benchlab.charts.explore.factors import RANK, Level
-from benchlab.charts.explore.wish import Axes
-from benchlab.charts.queries import OPERATIONS, OUTSTANDING, Group, Sample
+from benchlab.charts.explore.factors import PERCENTILE as RANK
+from benchlab.charts.explore.factors import Level
+from benchlab.charts.explore.query import Axes
+from benchlab.charts.queries import OPERATION_PREFIXES, OUTSTANDING, Group, Sample
 from benchlab.results.columns import PARAM
 
 Key = tuple[Level, ...]
 # of x, y and colour
 Values = list[float | None]
 # all percentiles of a latency: "clat.ranks" over the factor RANK
-RANKS = ".ranks"
+PERCENTILES_SUFFIX = ".ranks"
 PERCENTILE = re.compile(r"\.(p\d{1,2}(?:\.\d{1,9})?)$")
 
 
@@ -40,14 +41,14 @@ class Quantity:
     unit: str
     scale: float = 1.0
 
-    def of(self, sample: Sample) -> float | None:
+    def read_value(self, sample: Sample) -> float | None:
         """None: not measured. A run of reads alone tells of all its I/O what it tells of reads."""
-        told = Choice().told if _is_latency(self.name) else _given
+        told = Choice().read_value if _is_latency(self.name) else _plain_value
         value = told(self.name, sample.values)
         return None if value is None or math.isnan(value) else value * self.scale
 
 
-def _given(name: str, values: Mapping[str, float]) -> float | None:
+def _plain_value(name: str, values: Mapping[str, float]) -> float | None:
     return values.get(name)
 
 
@@ -55,48 +56,50 @@ def _is_latency(name: str) -> bool:
     return name.partition(".")[0] in naming.LATENCY_KINDS
 
 
-def ranks_of(name: str, measured: Iterable[str]) -> dict[str, str]:
+def latency_percentiles(name: str, measured: Iterable[str]) -> dict[str, str]:
     """{percentile: metric} of "clat.ranks", rising; a run of reads alone tells of reads. {}: another metric."""
-    base = name.removesuffix(RANKS)
+    base = name.removesuffix(PERCENTILES_SUFFIX)
     if base == name:
         return {}
-    names = [one for op in OPERATIONS for one in measured if one.startswith(f"{op}{base}.p")]
+    names = [
+        one for op in OPERATION_PREFIXES for one in measured if one.startswith(f"{op}{base}.p")
+    ]
     found = {m[1]: f"{base}.{m[1]}" for one in names if (m := PERCENTILE.search(one))}
     return dict(sorted(found.items(), key=lambda one: float(one[0][1:])))
 
 
-def offered_ranks(measured: Iterable[str]) -> list[str]:
+def offered_percentiles(measured: Iterable[str]) -> list[str]:
     """The latencies of which any run told percentiles: "clat.ranks", "read.clat.ranks"."""
     bases = dict.fromkeys(PERCENTILE.sub("", one) for one in measured if PERCENTILE.search(one))
-    return [f"{base}{RANKS}" for base in bases]
+    return [f"{base}{PERCENTILES_SUFFIX}" for base in bases]
 
 
-def needed(axes: Axes, measured: Collection[str] = ()) -> set[str]:
+def needed_metrics(axes: Axes, measured: Collection[str] = ()) -> set[str]:
     """The metrics to be read for these axes."""
     asked = {
         one
         for one in (axes.x, axes.y, axes.colour, axes.beside)
         if one and not factors.is_factor(one)
     }
-    names = set().union(*(ranks_of(one, measured).values() or {one} for one in asked))
-    rates = {f"{one}iops" for one in OPERATIONS if one}
+    names = set().union(*(latency_percentiles(one, measured).values() or {one} for one in asked))
+    rates = {f"{one}iops" for one in OPERATION_PREFIXES if one}
     return names.union(
-        *(rates | {op + name for op in OPERATIONS} for name in names if _is_latency(name))
+        *(rates | {op + name for op in OPERATION_PREFIXES} for name in names if _is_latency(name))
     )
 
 
 def quantity(name: str, units: Mapping[str, str]) -> Quantity:
     """`units`: of what was measured."""
-    if name.endswith(RANKS):
-        return Quantity(name, _ranked(name.removesuffix(RANKS)), "s")
-    own = next((units[op + name] for op in OPERATIONS if op + name in units), "1")
+    if name.endswith(PERCENTILES_SUFFIX):
+        return Quantity(name, _percentiles_word(name.removesuffix(PERCENTILES_SUFFIX)), "s")
+    own = next((units[op + name] for op in OPERATION_PREFIXES if op + name in units), "1")
     if naming.is_share(name, own):
-        return Quantity(name, naming.title(name), "%", 100.0)
+        return Quantity(name, naming.metric_title(name), "%", 100.0)
     unit = naming.METRICS[name][1] if name in naming.METRICS else shown_unit(name, own)
-    return Quantity(name, naming.title(name), unit)
+    return Quantity(name, naming.metric_title(name), unit)
 
 
-def _ranked(base: str) -> str:
+def _percentiles_word(base: str) -> str:
     operation, _, kind = base.rpartition(".")
     return naming.LATENCY_KINDS.get(kind, base) + (f" of {operation}s" if operation else "")
 
@@ -138,27 +141,29 @@ class Line:
     label: str = ""
 
     @property
-    def runs(self) -> int:
+    def run_count(self) -> int:
         return len({run for point in self.points for run in point.runs})
 
     def text(self, name: str) -> str:
         return self.levels[name].text if name in self.levels else ""
 
 
-def coordinates(axes: Axes) -> tuple[str, ...]:
+def point_factors(axes: Axes) -> tuple[str, ...]:
     """The factors whose values a point is at; of two metrics the depth, as of latency against IOPS."""
     return tuple(dict.fromkeys(filter(factors.is_factor, (axes.x, axes.y)))) or (OUTSTANDING,)
 
 
-def build(found: Sequence[Group], axes: Axes, units: Mapping[str, str]) -> list[Line]:
+def build_lines(found: Sequence[Group], axes: Axes, units: Mapping[str, str]) -> list[Line]:
     """In the order of what makes them. Lines without any point are left out."""
-    at = coordinates(axes)
+    at = point_factors(axes)
     looks = [
         one for one in (axes.colour, axes.dash, axes.marker, axes.facet) if factors.is_factor(one)
     ]
     names = [
         name
-        for name in dict.fromkeys([*factors.IDENTITY, *factors.swept(found), OUTSTANDING, *looks])
+        for name in dict.fromkeys(
+            [*factors.IDENTITY, *factors.swept_options(found), OUTSTANDING, *looks]
+        )
         if name not in at
     ]
     metrics = [
@@ -168,33 +173,33 @@ def build(found: Sequence[Group], axes: Axes, units: Mapping[str, str]) -> list[
     cells: dict[Key, dict[Key, list[tuple[int, Values]]]] = {}
     marks: dict[Key, str] = {}
     for group in found:
-        told = factors.told(group)
+        told = factors.line_options(group)
         for sample in group.samples:
-            key = tuple(factors.level(name, group, sample, told) for name in names)
-            there = {name: factors.level(name, group, sample, told) for name in at}
-            for rank, values in _values(metrics, sample, units, ranked=RANK in at):
+            key = tuple(factors.factor_level(name, group, sample, told) for name in names)
+            there = {name: factors.factor_level(name, group, sample, told) for name in at}
+            for rank, values in _run_values(metrics, sample, units, ranked=RANK in at):
                 place = tuple(rank if name == RANK and rank else there[name] for name in at)
                 cells.setdefault(key, {}).setdefault(place, []).append((sample.run, values))
             if key not in cells:
                 continue
             if key not in marks:
-                own = {*factors.ALWAYS, *(PARAM + one for one in group.varied)}
-                marks[key] = _id(names, key, names if "workload" in at else own)
+                own = {*factors.FIXED_NAMES, *(PARAM + one for one in group.varied_options)}
+                marks[key] = _line_id(names, key, names if "workload" in at else own)
     made = [
-        Line(marks[key], dict(zip(names, key, strict=True)), tuple(_points(cells[key])))
-        for key in sorted(cells, key=lambda key: [one.rank for one in key])
+        Line(marks[key], dict(zip(names, key, strict=True)), tuple(_build_points(cells[key])))
+        for key in sorted(cells, key=lambda key: [one.sort_key for one in key])
     ]
-    return _labelled(made, names)
+    return _with_labels(made, names)
 
 
-def united(one: Sequence[Line], two: Sequence[Line]) -> tuple[list[Line], list[Line]]:
+def unite_lines(one: Sequence[Line], two: Sequence[Line]) -> tuple[list[Line], list[Line]]:
     """Of two metrics with the same axes: in both every line of either, in one order and by one name; what a metric
     was not measured for has no points there."""
     first, second = ({line.id: line for line in made} for made in (one, two))
     every = sorted(
-        {**second, **first}.values(), key=lambda line: [of.rank for of in line.levels.values()]
+        {**second, **first}.values(), key=lambda line: [of.sort_key for of in line.levels.values()]
     )
-    named = _labelled(every, list(every[0].levels)) if every else []
+    named = _with_labels(every, list(every[0].levels)) if every else []
     return _with_points(named, first), _with_points(named, second)
 
 
@@ -204,40 +209,43 @@ def _with_points(named: Iterable[Line], there: Mapping[str, Line]) -> list[Line]
     ]
 
 
-def _values(
+def _run_values(
     metrics: Sequence[Quantity | None], sample: Sample, units: Mapping[str, str], *, ranked: bool
 ) -> Iterator[tuple[Level | None, Values]]:
     """Of one run what the axes need, if it measured all of it; over percentiles once for each that it told."""
     if not ranked:
-        values = [one.of(sample) if one else None for one in metrics]
-        if not _missing(metrics, values):
+        values = [one.read_value(sample) if one else None for one in metrics]
+        if not _is_incomplete(metrics, values):
             yield None, values
         return
-    every = [ranks_of(one.name, units) if one else {} for one in metrics]
+    every = [latency_percentiles(one.name, units) if one else {} for one in metrics]
     for percentile in next(filter(None, every), {}):
         values = [
-            replace(one, name=known.get(percentile, one.name)).of(sample) if one else None
+            replace(one, name=known.get(percentile, one.name)).read_value(sample) if one else None
             for one, known in zip(metrics, every, strict=True)
         ]
-        if not _missing(metrics, values):
-            yield factors.rank(percentile), values
+        if not _is_incomplete(metrics, values):
+            yield factors.percentile_level(percentile), values
 
 
-def _missing(metrics: Sequence[Quantity | None], values: Values) -> bool:
+def _is_incomplete(metrics: Sequence[Quantity | None], values: Values) -> bool:
     return any(one and value is None for one, value in zip(metrics, values, strict=True))
 
 
-def _id(names: Sequence[str], key: Key, own: Collection[str]) -> str:
+def _line_id(names: Sequence[str], key: Key, own: Collection[str]) -> str:
     """The same for a line whatever else is shown with it: options that only others sweep do not count."""
     told = [f"{name}={one.key}" for name, one in zip(names, key, strict=True) if name in own]
     return hashlib.sha256("\n".join(told).encode()).hexdigest()[:10]
 
 
-def _points(cells: Mapping[Key, list[tuple[int, Values]]]) -> list[Point]:
-    return [_point(at, cells[at]) for at in sorted(cells, key=lambda at: [one.rank for one in at])]
+def _build_points(cells: Mapping[Key, list[tuple[int, Values]]]) -> list[Point]:
+    return [
+        _median_point(at, cells[at])
+        for at in sorted(cells, key=lambda at: [one.sort_key for one in at])
+    ]
 
 
-def _point(at: Key, samples: Sequence[tuple[int, Values]]) -> Point:
+def _median_point(at: Key, samples: Sequence[tuple[int, Values]]) -> Point:
     xs, ys, colours = (
         tuple(value for _, values in samples if (value := values[place]) is not None)
         for place in range(3)
@@ -253,42 +261,44 @@ def _point(at: Key, samples: Sequence[tuple[int, Values]]) -> Point:
     )
 
 
-def _labelled(made: list[Line], names: Sequence[str]) -> list[Line]:
+def _with_labels(made: list[Line], names: Sequence[str]) -> list[Line]:
     """Named by what differs between them, as lines of other charts are."""
     differing = [name for name in names if len({line.levels[name].key for line in made}) > 1]
     first = [name for name in names if name == "topology"] or names[:1]
-    return [replace(line, label=_label(line, differing or first)) for line in made]
+    return [replace(line, label=_line_label(line, differing or first)) for line in made]
 
 
-def _label(line: Line, names: Sequence[str]) -> str:
-    return " · ".join(_said(name, line.levels[name]) for name in names) or "all runs"
+def _line_label(line: Line, names: Sequence[str]) -> str:
+    return " · ".join(_level_text(name, line.levels[name]) for name in names) or "all runs"
 
 
-def _said(name: str, level: Level) -> str:
+def _level_text(name: str, level: Level) -> str:
     """Names speak for themselves; a number needs its factor."""
     plain = name in (*factors.IDENTITY, "tool", "date")
-    return level.text if plain else f"{factors.inside(factors.word(name))} {level.text}"
+    return level.text if plain else f"{factors.lower_first(factors.factor_word(name))} {level.text}"
 
 
-def ratio_of(lines: Sequence[Line], baseline: Line) -> list[Line]:
+def ratio_lines(lines: Sequence[Line], baseline: Line) -> list[Line]:
     """Each run's y over the baseline's median at the same point; points that the baseline has not are left out."""
-    base = by_place(baseline)
+    base = medians_by_level(baseline)
     made = (
         replace(
             line,
-            points=tuple(_over(one, base[one.at]) for one in line.points if base.get(one.at)),
+            points=tuple(
+                _point_ratio(one, base[one.at]) for one in line.points if base.get(one.at)
+            ),
         )
         for line in lines
     )
     return [line for line in made if line.points]
 
 
-def by_place(line: Line) -> dict[Key, float]:
+def medians_by_level(line: Line) -> dict[Key, float]:
     """{where: its median there}."""
     return {point.at: point.y for point in line.points if point.y is not None}
 
 
-def _over(point: Point, base: float) -> Point:
+def _point_ratio(point: Point, base: float) -> Point:
     values = tuple(value / base for value in point.values)
     return replace(point, values=values, y=median_of(values))
 
@@ -303,7 +313,7 @@ class Statistics:
     last: float
 
 
-def statistics(line: Line, axis: str) -> Statistics | None:
+def line_statistics(line: Line, axis: str) -> Statistics | None:
     """None: the axis is no metric."""
     pick: Callable[[Point], tuple[float, ...]] = (
         (lambda p: p.xs) if axis == "x" else (lambda p: p.values)
@@ -314,7 +324,7 @@ def statistics(line: Line, axis: str) -> Statistics | None:
     return Statistics(min(values), median_of(values), max(values), median_of(pick(line.points[-1])))
 
 
-def against(line: Line, base: Mapping[Key, float]) -> tuple[float, Key] | None:
+def ratio_to_baseline(line: Line, base: Mapping[Key, float]) -> tuple[float, Key] | None:
     """(ratio of the medians, where) at the last point that both have."""
     both = [point for point in line.points if base.get(point.at) and point.y is not None]
     if not both:

@@ -14,20 +14,20 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from benchlab.charts import chosen_lines, naming, tables
-from benchlab.charts.conditions import Differences, differences
-from benchlab.charts.downloads import csv_file
-from benchlab.charts.explore import draw, factors, legend, lines, scene
-from benchlab.charts.explore import wish as wishes
-from benchlab.charts.explore.scene import Scene
-from benchlab.charts.figure import dumped
-from benchlab.charts.origins import of_lines
-from benchlab.charts.queries import OUTSTANDING, Group, filled
+from benchlab.charts.conditions import Differences, line_differences
+from benchlab.charts.downloads import csv_response
+from benchlab.charts.explore import draw, exploration, factors, legend, lines
+from benchlab.charts.explore import query as wishes
+from benchlab.charts.explore.exploration import Exploration
+from benchlab.charts.figure import figure_json
+from benchlab.charts.origins import with_lines_origin
+from benchlab.charts.queries import OUTSTANDING, Group, fill_values
 from benchlab.web.lists import address, without
 
 # lines that one panel still tells apart
-MANY = 12
+MAX_PANEL_LINES = 12
 # What a preset sets anew.
-AXES = (*wishes.AXES, "logx", "logy")
+PRESET_PARAMETERS = (*wishes.AXES, "logx", "logy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,32 +51,34 @@ class Select:
 @require_GET
 def explore(request: HttpRequest) -> HttpResponse:
     """?campaign=1&campaign=2&x=iops&y=lat.mean&colour=topology&dash=host&facet=line&where=oio <= 16 and so on."""
-    wish = wishes.read(request.GET)
-    found = scene.read(request.user, wish)
+    wish = wishes.parse_explore_query(request.GET)
+    found = exploration.read_exploration(request.user, wish)
     query = request.GET
-    heads, numbers = legend.numbers(found) if found.lines else ([], [])
+    heads, numbers = legend.point_rows(found) if found.lines else ([], [])
     context: dict[str, Any] = {
-        **chosen_lines.offered(request, wish.lines, found.every),
-        "wanted": wish.lines,
+        **chosen_lines.line_choices(request, wish.filter, found.all_groups),
+        "wanted": wish.filter,
         "scene": found,
         "chart": found.chart,
         "selects": _selects(found),
-        "logs": wish.log(found.axes),
-        "legend": legend.build(found, query),
+        "logs": wish.log_axes(found.axes),
+        "legend": legend.build_legend(found, query),
         "presets": _presets(found, query),
-        "split": _split(found, query),
-        "beside": _beside(found, query),
-        "conditions": _conditions(found, query),
-        "runs": sum(len(group.samples) for group in found.kept),
-        "of_runs": sum(len(group.samples) for group in found.every),
+        "split": _split_link(found, query),
+        "beside": _second_metric_link(found, query),
+        "conditions": _condition_links(found, query),
+        "runs": sum(len(group.samples) for group in found.groups),
+        "of_runs": sum(len(group.samples) for group in found.all_groups),
         "numbers": numbers,
         "number_heads": heads,
-        "differs": _differs(differences(request.user, found.kept)) if found.kept else None,
+        "differs": _difference_names(line_differences(request.user, found.groups))
+        if found.groups
+        else None,
         "figure_url": f"{reverse('explore-figure')}?{query.urlencode()}",
         "csv_url": f"{reverse('explore-csv')}?{query.urlencode()}",
-        "compare_url": f"{reverse('compare')}?{wish.lines.whole()}",
-        "many": len(found.shown) > MANY and not found.axes.facet,
-        "each_url": _set(query, facet=wishes.EACH),
+        "compare_url": f"{reverse('compare')}?{wish.filter.full_query()}",
+        "many": len(found.visible_lines) > MAX_PANEL_LINES and not found.axes.facet,
+        "each_url": _address_setting(query, facet=wishes.EACH),
         "hidden_fields": [
             (name, one) for name in ("hide", "only", "sort") for one in query.getlist(name) if one
         ],
@@ -85,10 +87,11 @@ def explore(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-def figure(request: HttpRequest) -> HttpResponse:
-    found = scene.read(request.user, wishes.read(request.GET))
+def explore_figure(request: HttpRequest) -> HttpResponse:
+    found = exploration.read_exploration(request.user, wishes.parse_explore_query(request.GET))
     answer = HttpResponse(
-        dumped(of_lines(draw.build(found.chart), list(found.kept))), content_type="application/json"
+        figure_json(with_lines_origin(draw.build_explore_figure(found.chart), list(found.groups))),
+        content_type="application/json",
     )
     answer["Cache-Control"] = "no-cache"
     return answer
@@ -97,18 +100,18 @@ def figure(request: HttpRequest) -> HttpResponse:
 @require_GET
 def numbers_csv(request: HttpRequest) -> HttpResponseBase:
     """One row per run that is drawn, with all that was measured."""
-    found = scene.read(request.user, wishes.read(request.GET))
+    found = exploration.read_exploration(request.user, wishes.parse_explore_query(request.GET))
     lines_drawn = (*found.chart.lines, *found.chart.around)
     drawn = {run for line in lines_drawn for point in line.points for run in point.runs}
-    rows = _only(found.kept, drawn)
+    rows = _with_runs(found.groups, drawn)
 
-    def made() -> Iterator[str]:
-        return tables.campaign_csv(filled(rows, list(found.measured)))
+    def csv_lines() -> Iterator[str]:
+        return tables.campaign_csv_lines(fill_values(rows, list(found.measured)))
 
-    return csv_file(request, made, "explore.csv")
+    return csv_response(request, csv_lines, "explore.csv")
 
 
-def _only(groups: Iterable[Group], runs: set[int]) -> list[Group]:
+def _with_runs(groups: Iterable[Group], runs: set[int]) -> list[Group]:
     kept = (
         replace(group, samples=tuple(one for one in group.samples if one.run in runs))
         for group in groups
@@ -116,18 +119,18 @@ def _only(groups: Iterable[Group], runs: set[int]) -> list[Group]:
     return [group for group in kept if group.samples]
 
 
-def _selects(found: Scene) -> list[Select]:
+def _selects(found: Exploration) -> list[Select]:
     axes = found.axes
-    parameters = factors.offered(found.kept)
-    names = naming.ordered(sorted(found.measured), "", True)
-    metrics = {name: naming.title(name) for name in names if "*" not in name}
-    ranked = lines.offered_ranks(found.measured)
+    parameters = factors.offered_factors(found.groups)
+    names = naming.order_choices(sorted(found.measured), "", True)
+    metrics = {name: naming.metric_title(name) for name in names if "*" not in name}
+    ranked = lines.offered_percentiles(found.measured)
     metrics |= {one: f"{lines.quantity(one, {}).word}, percentiles" for one in ranked}
     for name in (axes.x, axes.y, axes.beside, axes.colour, axes.dash, axes.marker, axes.facet):
         if name and factors.is_factor(name):
-            parameters.setdefault(name, factors.word(name))
+            parameters.setdefault(name, factors.factor_word(name))
         elif name and name != wishes.EACH:
-            metrics.setdefault(name, naming.title(name))
+            metrics.setdefault(name, naming.metric_title(name))
 
     def select(
         name: str,
@@ -148,7 +151,7 @@ def _selects(found: Scene) -> list[Select]:
             tuple(
                 Option(one, word, one == now)
                 for one, word in parameters.items()
-                if factor and (one != factors.RANK or name in "xy")
+                if factor and (one != factors.PERCENTILE or name in "xy")
             ),
             tuple(Option(one, word, one == now) for one, word in metrics.items())
             if measured
@@ -166,14 +169,14 @@ def _selects(found: Scene) -> list[Select]:
     ]
 
 
-def _set(query: QueryDict, **values: str) -> str:
+def _address_setting(query: QueryDict, **values: str) -> str:
     made = query.copy()
     for name, value in values.items():
         made[name] = value
     return address(made)
 
 
-def _presets(found: Scene, query: QueryDict) -> list[tuple[str, str, bool]]:
+def _presets(found: Exploration, query: QueryDict) -> list[tuple[str, str, bool]]:
     """(words, address, whether it is what is shown), of those whose metrics were measured."""
     units, axes = found.measured, found.axes
     latency = next((name for name in wishes.FIRST_LATENCY if name in units), "")
@@ -184,67 +187,75 @@ def _presets(found: Scene, query: QueryDict) -> list[tuple[str, str, bool]]:
         ("p99 over depth", OUTSTANDING, tail),
     ]
     ranks = next((f"{kind}.ranks" for kind in naming.LATENCY_KINDS if f"{kind}.p99" in units), "")
-    wanted += [("Percentiles", factors.RANK, ranks), ("CDF", ranks, factors.RANK)]
+    wanted += [("Percentiles", factors.PERCENTILE, ranks), ("CDF", ranks, factors.PERCENTILE)]
     size = next(
-        (one for one in factors.swept(found.kept) if one.endswith(("bs", "block_size"))), ""
+        (one for one in factors.swept_options(found.groups) if one.endswith(("bs", "block_size"))),
+        "",
     )
     wanted += [("Depth × block size", OUTSTANDING, size)] * bool(size)
-    rest = without(query, *AXES)
-    known = {*units, *lines.offered_ranks(units), *factors.WORDS, *factors.swept(found.kept)}
+    rest = without(query, *PRESET_PARAMETERS)
+    known = {
+        *units,
+        *lines.offered_percentiles(units),
+        *factors.FACTOR_WORDS,
+        *factors.swept_options(found.groups),
+    }
     return [
-        (words, _set(rest, x=x, y=y), axes.x == x and axes.y == y)
+        (words, _address_setting(rest, x=x, y=y), axes.x == x and axes.y == y)
         for words, x, y in wanted
         if x and y and {x, y} <= known
     ]
 
 
-def _split(found: Scene, query: QueryDict) -> tuple[str, str] | None:
+def _split_link(found: Exploration, query: QueryDict) -> tuple[str, str] | None:
     """(words, address): a panel for each host, topology, ...: the first in which lines differ; or one panel again."""
     if found.axes.facet:
         return "One panel", address(without(query, "facet"))
-    for name in ("host", "topology", "campaign", "workload", *factors.swept(found.kept)):
-        levels = {line.levels[name].key for line in found.shown if name in line.levels}
-        if 1 < len(levels) <= MANY:
-            return f"Split by {factors.inside(factors.word(name))}", _set(query, facet=name)
+    for name in ("host", "topology", "campaign", "workload", *factors.swept_options(found.groups)):
+        levels = {line.levels[name].key for line in found.visible_lines if name in line.levels}
+        if 1 < len(levels) <= MAX_PANEL_LINES:
+            return f"Split by {factors.lower_first(factors.factor_word(name))}", _address_setting(
+                query, facet=name
+            )
     return None
 
 
-def _beside(found: Scene, query: QueryDict) -> tuple[str, str] | None:
+def _second_metric_link(found: Exploration, query: QueryDict) -> tuple[str, str] | None:
     """(words, address): a second metric beside the first, over the same axis; or one metric again."""
     axes, units = found.axes, found.measured
     if axes.beside:
         return "One metric", address(without(query, wishes.BESIDE))
-    if factors.is_factor(axes.y) or axes.x == factors.RANK:
+    if factors.is_factor(axes.y) or axes.x == factors.PERCENTILE:
         return None
     latencies = (f"{kind}.{one}" for one in ("p99", "mean") for kind in naming.LATENCY_KINDS)
-    wanted = (*latencies, *wishes.FIRST_UP)
+    wanted = (*latencies, *wishes.FIRST_RATES)
     other = next((one for one in wanted if one in units and one not in (axes.x, axes.y)), "")
-    return ("Split view", _set(query, beside=other)) if other else None
+    return ("Split view", _address_setting(query, beside=other)) if other else None
 
 
-def _conditions(found: Scene, query: QueryDict) -> list[tuple[str, str]]:
+def _condition_links(found: Exploration, query: QueryDict) -> list[tuple[str, str]]:
     """(condition, the address without it)."""
     made = []
-    for one in found.wish.where:
+    for one in found.query.where:
         rest = query.copy()
-        rest.setlist("where", [other for other in found.wish.where if other != one])
+        rest.setlist("where", [other for other in found.query.where if other != one])
         made.append((one, address(rest)))
     return made
 
 
 @dataclass(frozen=True, slots=True)
-class Differs:
+class DifferenceNames:
     """Names of conditions, over all charts of what is compared."""
 
     compared: tuple[str, ...]
     others: tuple[str, ...]
-    untold: bool
+    unstated: bool
 
 
-def _differs(found: dict[int, Differences]) -> Differs:
+def _difference_names(found: dict[int, Differences]) -> DifferenceNames:
     every = found.values()
-    return Differs(
+    return DifferenceNames(
         tuple(dict.fromkeys(name for one in every for name in one.compared.names)),
         tuple(dict.fromkeys(name for one in every for name in one.others.names)),
-        any(one.untold for one in every),
+        any(one.unstated for one in every),
     )

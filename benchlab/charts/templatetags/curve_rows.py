@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-from benchlab.charts.tables import Point
+from benchlab.charts.tables import CurvePoint
 from benchlab.charts.templatetags.si import spread
 from benchlab.web.units import factor
 
@@ -21,27 +21,27 @@ WARNED = ' <span class="badge badge-interrupted">{}</span>'
 
 
 @register.simple_tag
-def curve_rows(points: Iterable[Point], guest: object) -> SafeString:
+def curve_rows(points: Iterable[CurvePoint], guest: object) -> SafeString:
     """`guest`: whatever a template has where a guest looks, "" where it has nothing."""
-    return html(points, guest=bool(guest))
+    return curve_rows_html(points, guest=bool(guest))
 
 
-def html(points: Iterable[Point], *, guest: bool) -> SafeString:
+def curve_rows_html(points: Iterable[CurvePoint], *, guest: bool) -> SafeString:
     """A guest gets no links into the lab. Only a line's name is not ours: it alone is escaped."""
-    run, history = (_place(name) for name in ("run-detail", "run-history"))
-    return mark_safe("\n".join([_row(one, run, history, guest) for one in points]))  # noqa: S308
+    run, history = (_address_parts(name) for name in ("run-detail", "run-history"))
+    return mark_safe("\n".join([_point_row(one, run, history, guest) for one in points]))  # noqa: S308
 
 
-def _place(name: str) -> tuple[str, str]:
+def _address_parts(name: str) -> tuple[str, str]:
     """An address before and behind the run's number: there are too many to ask for each."""
     before, _, behind = reverse(name, args=[0]).rpartition("0")
     return before, behind
 
 
-def _row(one: Point, run: tuple[str, str], history: tuple[str, str], guest: bool) -> str:
+def _point_row(one: CurvePoint, run: tuple[str, str], history: tuple[str, str], guest: bool) -> str:
     depth = "–" if one.outstanding is None else str(one.outstanding)
-    differ = WARNED.format(f"Repeats differ {factor(one.differ)}") if one.differ else ""
-    unlike = WARNED.format("Unlike conditions") if one.unlike else ""
+    differ = WARNED.format(f"Repeats differ {factor(one.repeat_ratio)}") if one.repeat_ratio else ""
+    unlike = WARNED.format("Unlike conditions") if one.unlike_conditions else ""
     off = WARNED.format("Off") if one.little and not one.little.holds else ""
     numbers = [
         depth + (KNEE if one.knee else ""),
@@ -51,11 +51,11 @@ def _row(one: Point, run: tuple[str, str], history: tuple[str, str], guest: bool
         (floatformat(one.little.implied, 1) if one.little else "–") + off,
     ]
     cells = "".join([f'<td class="num">{number}</td>' for number in numbers])
-    runs = _runs(one.runs, run, history, guest)
+    runs = _run_links(one.runs, run, history, guest)
     return f'<tr><th scope="row" class="line">{escape(one.label)}</th>{cells}<td>{runs}</td></tr>'
 
 
-def _runs(
+def _run_links(
     runs: tuple[int, ...], run: tuple[str, str], history: tuple[str, str], guest: bool
 ) -> str:
     if guest or not runs:

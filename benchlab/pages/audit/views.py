@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET
 
 from benchlab.audit.chain import WHOLE
 from benchlab.audit.models import Entry, EntryQuerySet
-from benchlab.charts.downloads import csv_file
+from benchlab.charts.downloads import csv_response
 from benchlab.web import lists
 from benchlab.web.filters import OneOf
 from benchlab.web.pages import Bounded
@@ -91,4 +91,4 @@ def log_csv(request: HttpRequest) -> HttpResponseBase:
         rows = found.order_by("pk").iterator(chunk_size=1000)
         return lines(WHOLE, ([getattr(row, name) for name in WHOLE] for row in rows))
 
-    return csv_file(request, made, "audit.csv")
+    return csv_response(request, made, "audit.csv")

@@ -20,8 +20,8 @@ from django.utils.safestring import SafeString
 from benchlab.analysis.curves import spread
 from benchlab.campaigns import matrix, points
 from benchlab.campaigns.models import Campaign
-from benchlab.charts import naming, request_params, small
-from benchlab.charts.palette import Place, looks
+from benchlab.charts import naming, request_params, sparkline
+from benchlab.charts.palette import Place, assign_styles
 from benchlab.charts.queries import Group
 from benchlab.pages.campaigns import heat_cells, heat_metric
 from benchlab.pages.campaigns.heat_cells import Scale, Spot
@@ -93,7 +93,7 @@ class Row:
     moment: str
     cells: list[SafeString]
     # Colour and dash of its lines in charts; None: nothing is measured.
-    key: small.Key | None = None
+    key: sparkline.LegendKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def of(campaign: Campaign, found: Sequence[Group], query: QueryDict) -> Heat:
     choices, wanted = heat_metric.choices(found), heat_metric.asked(query)
     told = heat_metric.figures(found, wanted if wanted in choices else next(iter(choices), ""))
     runs = list(campaign.runs.order_by("position").values_list(*OF_RUN, named=True))
-    folded = frozenset(request_params.ids(query, FOLD))
+    folded = frozenset(request_params.id_parameters(query, FOLD))
     columns, lines = _columns(runs), _lines(runs, told)
     shown = _shown(campaign, lines, columns, folded, told)
     spots = [spot for row in shown for spot, _ in row if spot]
@@ -149,7 +149,7 @@ def of(campaign: Campaign, found: Sequence[Group], query: QueryDict) -> Heat:
     rest = without(query, *LIVE)
     return Heat(
         name=told.name,
-        title=naming.title(told.name),
+        title=naming.metric_title(told.name),
         better=_better(told),
         low=scale.words(scale.low),
         high=scale.words(scale.high),
@@ -283,12 +283,14 @@ def _url(campaign: Campaign, runs: Sequence[Any], name: str) -> str:
     return f"{reverse('run-list')}?{urlencode(asked)}"
 
 
-def _keys(found: Sequence[Group]) -> dict[tuple[int, int], small.Key]:
+def _keys(found: Sequence[Group]) -> dict[tuple[int, int], sparkline.LegendKey]:
     """By host and topology. Without a marker, which tells what else differs in a chart."""
     return {
-        (line.host, line.topology): replace(small.key(looks([Place(*line.seat)])[0]), mark="")
+        (line.host, line.topology): replace(
+            sparkline.legend_key(assign_styles([Place(*line.style_places)])[0]), mark=""
+        )
         for line in found
-        if line.seat
+        if line.style_places
     }
 
 
@@ -297,7 +299,7 @@ def _rows(
     shown: Iterable[Shown],
     scale: Scale,
     one_host: bool,
-    keys: Mapping[tuple[int, int], small.Key],
+    keys: Mapping[tuple[int, int], sparkline.LegendKey],
 ) -> list[Row]:
     beside: dict[tuple[int, int], set[str]] = defaultdict(set)
     for line in lines:

@@ -11,9 +11,9 @@ from django.core.exceptions import BadRequest
 from django.http import QueryDict
 
 from benchlab.charts import naming
-from benchlab.charts.equal_workloads import cards_of
+from benchlab.charts.equal_workloads import group_by_work
 from benchlab.charts.queries import DEGRADED, Group
-from benchlab.charts.repeat_spread import of_runs
+from benchlab.charts.repeat_spread import ratios_by_run
 from benchlab.verdicts.answers import BETTER
 
 # the address's word for it
@@ -22,7 +22,7 @@ HEAT = "heat"
 NAMES = (
     *naming.METRICS,
     *(f"{kind}.{one}" for one in ("mean", "p99") for kind in ("lat", "clat")),
-    *(name for name in naming.FIRST.values() if "*" not in name),
+    *(name for name in naming.FIRST_METRICS.values() if "*" not in name),
 )
 WORDS = {"mean": "Latency", "p99": "p99"}
 # of metrics that are none of these
@@ -52,7 +52,7 @@ class Figures:
 def asked(query: QueryDict) -> str:
     """The metric that the address names; "" for none. Raises BadRequest for what is not the name of a metric."""
     wanted = query.get(HEAT, "")
-    if wanted and not naming.is_wanted(wanted):
+    if wanted and not naming.is_metric_name(wanted):
         raise BadRequest(f"{HEAT}: {wanted[:100]!r} is not the name of a metric")
     return wanted
 
@@ -69,7 +69,7 @@ def choices(found: Sequence[Group]) -> dict[str, str]:
     usual = usual or [name for name, unit in units.items() if unit in BETTER][:MOST]
     if not usual:
         return {}
-    in_order = naming.ordered(usual, found[0].tool, any(line.swept for line in found))
+    in_order = naming.order_choices(usual, found[0].tool, any(line.swept for line in found))
     return {name: _word(name) for name in in_order if name in usual}
 
 
@@ -82,7 +82,7 @@ def _has_total(name: str, units: Collection[str]) -> bool:
 def _word(name: str) -> str:
     kind, _, statistic = name.partition(".")
     few = kind in naming.LATENCY_KINDS and statistic in WORDS
-    return WORDS[statistic] if few else naming.title(name)
+    return WORDS[statistic] if few else naming.metric_title(name)
 
 
 def figures(found: Sequence[Group], name: str) -> Figures:
@@ -90,8 +90,8 @@ def figures(found: Sequence[Group], name: str) -> Figures:
     samples = [(line, sample) for line in found for sample in line.samples]
     told = {one.run: one.values[name] for _, one in samples if name in one.values}
     differ: dict[int, float] = {}
-    for lines in cards_of(found):
-        differ |= of_runs(lines, name)
+    for lines in group_by_work(found):
+        differ |= ratios_by_run(lines, name)
     return Figures(
         name,
         next((line.units[name] for line in found if name in line.units), ""),

@@ -15,8 +15,8 @@ from redis.exceptions import RedisError
 
 from benchlab.analysis.verdicts import Says
 from benchlab.campaigns.models import Campaign
-from benchlab.charts import curve_answers, small
-from benchlab.charts.queries import Group, Person, groups, labels, line_styles
+from benchlab.charts import curve_answers, sparkline
+from benchlab.charts.queries import Group, Person, line_labels, line_styles, read_groups
 from benchlab.pages.campaigns import heat_metric
 from benchlab.verdicts import by_itself, dismissals
 from benchlab.verdicts.answers import Answer, answers_of, medians_of
@@ -38,7 +38,7 @@ class Result:
     says: str
     badge: str
     verdict: str
-    chart: small.Chart | None
+    chart: sparkline.SparkChart | None
 
 
 def of(user: Person, campaigns: Sequence[Campaign]) -> Mapping[int, Mapping[str, Any]]:
@@ -72,7 +72,7 @@ def _made(
     if not keys:
         return {}
     lines: dict[int, list[Group]] = {pk: [] for pk in keys.values()}
-    for line in groups(user, lines, names=heat_metric.NAMES):
+    for line in read_groups(user, lines, names=heat_metric.NAMES):
         lines[line.campaign].append(line)
     told = {key: _result(lines[pk], said.get(pk, [])) for key, pk in keys.items()}
     return {key: asdict(one) if one else {} for key, one in told.items()}
@@ -111,9 +111,9 @@ def _compared(answer: Answer, found: Sequence[Group]) -> Result:
 
 def _alone(known: Sequence[Group], name: str) -> Result:
     """Nothing to hold it against: the knee of its first line, else the best figure."""
-    names, first = labels(known), known[0]
-    knee = curve_answers.answer_of(first).knee
-    says = f"Knee of {names[0]}: {curve_answers.knee_words(knee)}" if knee else ""
+    names, first = line_labels(known), known[0]
+    knee = curve_answers.curve_answer(first).knee
+    says = f"Knee of {names[0]}: {curve_answers.knee_text(knee)}" if knee else ""
     repeats = max(sample.repeat for line in known for sample in line.samples)
     return Result(
         says or f"{names[0]}: {by_itself.best(first, name)}",
@@ -125,18 +125,18 @@ def _alone(known: Sequence[Group], name: str) -> Result:
 
 def _chart(
     lines: Sequence[Group], names: Sequence[str], found: Sequence[Group], name: str
-) -> small.Chart | None:
+) -> sparkline.SparkChart | None:
     """In the colours that the workload's chart has on the campaign's page."""
     beside = [line for line in found if line.workload == lines[0].workload]
     styles = dict(zip((one.identity for one in beside), line_styles(beside), strict=True))
     sets = [
-        small.SetUp(label, styles[line.identity], medians_of(line, name), _knee(line, name))
+        sparkline.SetUp(label, styles[line.identity], medians_of(line, name), _knee(line, name))
         for line, label in zip(lines, names, strict=True)
     ]
-    return small.chart(sets, name, lines[0].units[name])
+    return sparkline.build_sparkline(sets, name, lines[0].units[name])
 
 
 def _knee(line: Group, name: str) -> int | None:
     """Depth that the campaign's chart rings; None without one."""
-    knee = curve_answers.answer_of(line).knee if name == "iops" else None
+    knee = curve_answers.curve_answer(line).knee if name == "iops" else None
     return knee.at if knee and knee.drawn else None

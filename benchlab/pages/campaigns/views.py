@@ -22,8 +22,8 @@ from benchlab.campaigns.forms import CampaignForm
 from benchlab.campaigns.models import Campaign
 from benchlab.campaigns.origin import Origin
 from benchlab.charts import disk_strips
-from benchlab.charts.cards import campaign_cards, campaign_keys
-from benchlab.charts.queries import groups
+from benchlab.charts.cards import campaign_cards, campaign_dom_ids
+from benchlab.charts.queries import read_groups
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.pages import confirmation
 from benchlab.pages.campaigns import (
@@ -215,7 +215,7 @@ def _running(request: HttpRequest, campaign: Campaign, stands: progress.Progress
         "running_same": same,
         "strips": []
         if same
-        else [(one, disk_strips.of(one, every=every)) for one in found[:STRIPS]],
+        else [(one, disk_strips.read_strips(one, every=every)) for one in found[:STRIPS]],
         **_disks(request),
     }
 
@@ -249,10 +249,10 @@ def _results(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, 
 
     asks = request.GET.get("results")
     few = None if asks is None else heat_metric.names(request.GET)
-    lines = groups(request.user, [campaign.pk], names=few)
-    same = asks is not None and asks == shown(campaign_keys(lines, request.GET))
+    lines = read_groups(request.user, [campaign.pk], names=few)
+    same = asks is not None and asks == shown(campaign_dom_ids(lines, request.GET))
     if few is not None and not same:
-        lines = groups(request.user, [campaign.pk])
+        lines = read_groups(request.user, [campaign.pk])
     said = dismissals.mark(campaign)
     cards = [] if same else campaign_cards(request.user, campaign.pk, request.GET, lines)
     return {
@@ -260,7 +260,7 @@ def _results(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, 
         "heat": heat.of(campaign, lines, request.GET),
         "cards": cards,
         "results_live": not over,
-        "results_shown": asks if same else shown(card.key for card in cards),
+        "results_shown": asks if same else shown(card.dom_id for card in cards),
         "results_same": same,
         "said_shown": said,
         "answers_same": same and request.GET.get("said", "") == said,

@@ -78,7 +78,7 @@ def workload_detail(request: HttpRequest, pk: int) -> HttpResponse:
         "points": [] if row.imported else _points(row),
         "campaigns": Campaign.objects.filter(runs__workload=row).distinct(),
         "texts": _texts(row),
-        "tool_files": tool_parts.files_of_workload(row.tool),
+        "tool_files": tool_parts.workload_files(row.tool),
     }
     return render(request, "workloads/detail.html", context)
 

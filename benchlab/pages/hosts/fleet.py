@@ -11,7 +11,7 @@ from itertools import groupby
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import Q
 
-from benchlab.charts.conditions import claims
+from benchlab.charts.conditions import iterate_claims
 from benchlab.hosts import disk_marks
 from benchlab.hosts.disk_marks import Mark
 from benchlab.hosts.models import Device, Host
@@ -75,7 +75,7 @@ def _held(hosts: Iterable[Host]) -> Mapping[int, set[str]]:
     found: dict[int, set[str]] = defaultdict(set)
     rows = Layout.objects.holding().filter(host__in=list(hosts))
     for host, plan in rows.values_list("host_id", "plan"):
-        found[host] |= {identity for identity, _ in claims(plan)}
+        found[host] |= {identity for identity, _ in iterate_claims(plan)}
     return found
 
 

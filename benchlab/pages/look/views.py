@@ -11,8 +11,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from benchlab.charts import figure, small
-from benchlab.charts.palette import COLOURS, LINE_DASHES, MARKERS, Place, looks
+from benchlab.charts import figure, sparkline
+from benchlab.charts.palette import COLOURS, LINE_DASHES, MARKERS, Place, assign_styles
 from benchlab.pages.topologies import builder
 from benchlab.pages.topologies.fits_on import Ground
 from benchlab.runs.progress import State
@@ -63,11 +63,17 @@ def example() -> Example:
 @require_GET
 def look(request: HttpRequest) -> HttpResponse:
     series = [
-        {"name": f"s{at + 1}", "hue": HUES[at], "key": small.key(one)}
-        for at, one in enumerate(looks([Place(at) for at in range(len(COLOURS))]))
+        {"name": f"s{at + 1}", "hue": HUES[at], "key": sparkline.legend_key(one)}
+        for at, one in enumerate(assign_styles([Place(at) for at in range(len(COLOURS))]))
     ]
-    hosts = [small.key(one) for one in looks([Place(0, at, 0) for at in range(len(LINE_DASHES))])]
-    others = [small.key(one) for one in looks([Place(0, 0, at) for at in range(len(MARKERS))])]
+    hosts = [
+        sparkline.legend_key(one)
+        for one in assign_styles([Place(0, at, 0) for at in range(len(LINE_DASHES))])
+    ]
+    others = [
+        sparkline.legend_key(one)
+        for one in assign_styles([Place(0, 0, at) for at in range(len(MARKERS))])
+    ]
     context = {
         "tokens": TOKENS,
         "heats": range(STEPS),
@@ -133,7 +139,7 @@ CELLS = (
 @require_GET
 def figure_json(request: HttpRequest) -> HttpResponse:
     """A chart of two lines, as real ones are laid out."""
-    styles = looks([Place(at) for at in range(len(LINES))])
+    styles = assign_styles([Place(at) for at in range(len(LINES))])
     data = [
         {
             "type": "scatter",
@@ -147,7 +153,7 @@ def figure_json(request: HttpRequest) -> HttpResponse:
         }
         for style, (name, values) in zip(styles, LINES.items(), strict=True)
     ]
-    layout = figure.layout(
+    layout = figure.base_layout(
         "IOPS over outstanding I/Os",
         "Line: median of 3 repeats.",
         height=420,
@@ -155,5 +161,5 @@ def figure_json(request: HttpRequest) -> HttpResponse:
         yaxis=figure.value_axis("IOPS", "op/s"),
     )
     layout["legend"]["y"] = -0.2
-    answer = figure.dumped({"data": data, "layout": layout})
+    answer = figure.figure_json({"data": data, "layout": layout})
     return HttpResponse(answer, content_type="application/json")

@@ -17,9 +17,9 @@ from benchlab.campaigns import points
 from benchlab.charts import naming
 from benchlab.results import sql
 from benchlab.results.columns import METRIC, PARAM, Column, Kind
-from benchlab.results.grouped import Figure, Group
-from benchlab.results.reading import rows
-from benchlab.results.where import raw
+from benchlab.results.grouped import GroupFigure, RunGroup
+from benchlab.results.reading import fetch_rows
+from benchlab.results.where import trusted_sql
 from benchlab.topologies import moments
 from benchlab.web.units import si
 
@@ -56,7 +56,7 @@ class Row:
 def label(name: str) -> str:
     """Heading of a column."""
     if name.startswith(METRIC):
-        return naming.title(name.removeprefix(METRIC))
+        return naming.metric_title(name.removeprefix(METRIC))
     if name.startswith(PARAM):
         return name.removeprefix(PARAM).replace("_", " ")
     return LABELS.get(name, name.replace("_", " ").capitalize().replace(" id", " id"))
@@ -70,12 +70,12 @@ def table(ids: Sequence[int], columns: Sequence[Column]) -> list[Row]:
     """The rows of these attempts, in that order. Two queries."""
     plain = [c for c in columns if not c.name.startswith(METRIC)]
     told = SQL("SELECT {}, {} {} WHERE a.id = ANY({})").format(
-        raw(IDS),
-        SQL(", ").join([*(raw(c.sql) for c in plain), raw("1")]),
-        raw(sql.FROM),
+        trusted_sql(IDS),
+        SQL(", ").join([*(trusted_sql(c.sql) for c in plain), trusted_sql("1")]),
+        trusted_sql(sql.ATTEMPTS_FROM),
         Literal(list(ids)),
     )
-    by_id = {row[0]: row for row in rows(told)} if ids else {}
+    by_id = {row[0]: row for row in fetch_rows(told)} if ids else {}
     measured = _measured(ids, [c.name.removeprefix(METRIC) for c in columns if c not in plain])
     return [_row(by_id[pk], columns, plain, measured) for pk in ids if pk in by_id]
 
@@ -85,7 +85,7 @@ def _measured(
 ) -> dict[tuple[int, str], tuple[float | None, str]]:
     if not (ids and names):
         return {}
-    found = rows(
+    found = fetch_rows(
         SQL(
             "SELECT m.attempt_id, m.name, m.value, m.unit FROM runs_measurement m"
             " WHERE m.attempt_id = ANY({}) AND m.name = ANY({}) AND m.labels = '{{}}'::jsonb"
@@ -151,7 +151,7 @@ class GroupRow:
     figures: list[Cell]
 
 
-def group(one: Group, by: Sequence[Column], names: Iterable[str], url: str) -> GroupRow:
+def group(one: RunGroup, by: Sequence[Column], names: Iterable[str], url: str) -> GroupRow:
     """`url`: of the table of its runs."""
     cells = [
         shown(column, value, pk) for column, value, pk in zip(by, one.values, one.ids, strict=True)
@@ -164,7 +164,7 @@ def group(one: Group, by: Sequence[Column], names: Iterable[str], url: str) -> G
     return GroupRow(cells, one.runs, url, figures)
 
 
-def _figures(name: str, found: Figure) -> list[Cell]:
+def _figures(name: str, found: GroupFigure) -> list[Cell]:
     """Mean, median, spread, number."""
     if found.number and not found.unit:
         return [

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 
 from benchlab.results.columns import RESULTS, Column
-from benchlab.results.language import OPERATORS, OWN, Asked, Refused, understand
+from benchlab.results.language import OPERATORS, OWN_PARAMETERS, QueryError, TableQuery, parse_query
 
 # of the form's fields, which are made into an address
 FORM = "form"
@@ -53,11 +53,11 @@ class Wish:
     # in the language
     given: dict[str, list[str]]
     own: dict[str, str]
-    asked: Asked | None = None
+    asked: TableQuery | None = None
     by: tuple[Column, ...] = ()
     errors: dict[str, str] = field(default_factory=dict)
 
-    def refuse(self, refused: Refused) -> None:
+    def refuse(self, refused: QueryError) -> None:
         self.errors |= refused.errors
         self.asked = None
 
@@ -80,7 +80,7 @@ class Wish:
         """The conditions, one for each value; and an empty one to fill in."""
         found = []
         for parameter, values in self.given.items():
-            if parameter in OWN:
+            if parameter in OWN_PARAMETERS:
                 continue
             stem, mark, operator = parameter.rpartition("__")
             name = (stem, operator) if mark and operator in OPERATORS else (parameter, "eq")
@@ -91,7 +91,7 @@ class Wish:
     @property
     def shared(self) -> Mapping[str, str]:
         """Errors of all that is no condition."""
-        own = (*OWN, GROUP, GROUP_ORDER, CURSOR)
+        own = (*OWN_PARAMETERS, GROUP, GROUP_ORDER, CURSOR)
         return {name: said for name, said in self.errors.items() if name in own}
 
     def download(self, form: str) -> str:
@@ -113,7 +113,7 @@ def read(query: QueryDict) -> Wish:
         if given.pop(name, None):
             wish.errors[name] = "Only downloads have that."
     try:
-        wish.asked = understand(
+        wish.asked = parse_query(
             RESULTS,
             {
                 **given,
@@ -123,14 +123,16 @@ def read(query: QueryDict) -> Wish:
             },
         )
         if len(wish.asked.order) != 1:
-            raise Refused({"ordering": "The page is sorted by one column; downloads by several."})
-    except Refused as refused:
+            raise QueryError(
+                {"ordering": "The page is sorted by one column; downloads by several."}
+            )
+    except QueryError as refused:
         wish.refuse(refused)
     if wish.groups:
         try:
             wish.by = columns(wish.groups)
-        except Refused as refused:
-            wish.refuse(Refused({GROUP: next(iter(refused.errors.values()))}))
+        except QueryError as refused:
+            wish.refuse(QueryError({GROUP: next(iter(refused.errors.values()))}))
     if wish.errors:
         wish.asked = None
     return wish
@@ -138,7 +140,7 @@ def read(query: QueryDict) -> Wish:
 
 def columns(wanted: Iterable[str]) -> tuple[Column, ...]:
     """Raises Refused."""
-    return understand(RESULTS, {"fields": [",".join(wanted)], "wide": ["true"]}).columns
+    return parse_query(RESULTS, {"fields": [",".join(wanted)], "wide": ["true"]}).columns
 
 
 def from_form(form: QueryDict) -> str:

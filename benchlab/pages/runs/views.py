@@ -23,7 +23,7 @@ from benchlab.pages.runs import cells, query
 from benchlab.pages.runs.query import CURSOR, FORM, GROUP, GROUP_ORDER, PAGE, Wish
 from benchlab.results import grouped, reading, spoken, walk
 from benchlab.results.columns import METRIC, PARAM, RESULTS, Column
-from benchlab.results.language import OPERATORS, Asked, Refused
+from benchlab.results.language import OPERATORS, QueryError, TableQuery
 from benchlab.web.cursors import SALT
 from benchlab.web.lists import Head, address, head, without
 from benchlab.web.natural import natural
@@ -53,7 +53,7 @@ def run_list(request: HttpRequest) -> HttpResponse:
     if FORM in request.GET:
         return redirect(f"{reverse('run-list')}?{query.from_form(request.GET)}")
     wish = query.read(request.GET)
-    seen = reading.asked_for(wish.asked, request.user, few_rows=True)
+    seen = reading.queried_campaigns(wish.asked, request.user, few_rows=True)
     found: dict[str, Any] = {}
     if wish.asked is not None:
         try:
@@ -62,20 +62,20 @@ def run_list(request: HttpRequest) -> HttpResponse:
                 if wish.by
                 else _rows(request, wish, wish.asked, seen)
             )
-        except Refused as refused:
+        except QueryError as refused:
             wish.refuse(refused)
     context = {"wish": wish, "said": SAID, **_choices(wish, seen), **found}
     return render(request, "runs/list.html", context, status=400 if wish.errors else 200)
 
 
-def _rows(request: HttpRequest, wish: Wish, asked: Asked, seen: Composable) -> dict[str, Any]:
-    asked = reading.resolved(asked, seen)
-    ids, last = walk.page(asked, seen, _place(wish), SIZE)
+def _rows(request: HttpRequest, wish: Wish, asked: TableQuery, seen: Composable) -> dict[str, Any]:
+    asked = reading.resolve_query(asked, seen)
+    ids, last = walk.read_page(asked, seen, _place(wish), SIZE)
     shown = [column for column in asked.columns if column.name not in query.ROW]
     following = without(request.GET)
     if last:
         following[CURSOR] = signing.dumps(
-            [wish.order, last.sorted, last.known, _plain(last.values)], salt=SALT
+            [wish.order, last.was_sorted, last.has_value, _plain(last.values)], salt=SALT
         )
     return {
         "heads": [
@@ -104,28 +104,32 @@ def _plain(values: Iterable[Any]) -> list[Any]:
     return [{"at": v.isoformat()} if isinstance(v, datetime) else v for v in values]
 
 
-def _place(wish: Wish) -> walk.Place | None:
+def _place(wish: Wish) -> walk.PagePosition | None:
     """Raises Refused: it is none of ours, or of another order."""
     if not wish.own[CURSOR]:
         return None
     try:
         order, every, known, values = signing.loads(wish.own[CURSOR], salt=SALT)
     except (signing.BadSignature, ValueError):
-        raise Refused({CURSOR: "Begin at the first page: that address was changed."}) from None
+        raise QueryError({CURSOR: "Begin at the first page: that address was changed."}) from None
     if order != wish.order:
-        raise Refused({CURSOR: "Begin at the first page: the table was sorted by another column."})
+        raise QueryError(
+            {CURSOR: "Begin at the first page: the table was sorted by another column."}
+        )
     made = (datetime.fromisoformat(v["at"]) if isinstance(v, dict) else v for v in values)
-    return walk.Place(every, known, tuple(made))
+    return walk.PagePosition(every, known, tuple(made))
 
 
-def _groups(request: HttpRequest, wish: Wish, asked: Asked, seen: Composable) -> dict[str, Any]:
+def _groups(
+    request: HttpRequest, wish: Wish, asked: TableQuery, seen: Composable
+) -> dict[str, Any]:
     try:
-        by = reading.resolved(Asked(RESULTS, (), wish.by, wide=True), seen).columns
-    except Refused as refused:
-        raise Refused({GROUP: next(iter(refused.errors.values()))}) from None
-    asked = reading.resolved(asked, seen)
-    names = grouped.metrics(asked)
-    found = _sorted(grouped.groups(asked, by, seen), [c.name for c in by], names, wish)
+        by = reading.resolve_query(TableQuery(RESULTS, (), wish.by, wide=True), seen).columns
+    except QueryError as refused:
+        raise QueryError({GROUP: next(iter(refused.errors.values()))}) from None
+    asked = reading.resolve_query(asked, seen)
+    names = grouped.figure_names(asked)
+    found = _sorted(grouped.group_runs(asked, by, seen), [c.name for c in by], names, wish)
     page = Bounded(found, SIZE).get_page(wish.own[PAGE])
     rest = without(request.GET, PAGE)
     return {
@@ -140,8 +144,8 @@ def _groups(request: HttpRequest, wish: Wish, asked: Asked, seen: Composable) ->
 
 
 def _sorted(
-    found: list[grouped.Group], by: list[str], names: list[str], wish: Wish
-) -> list[grouped.Group]:
+    found: list[grouped.RunGroup], by: list[str], names: list[str], wish: Wish
+) -> list[grouped.RunGroup]:
     """By what they are grouped by, or by the column that is asked for; what is not known last. Raises Refused."""
     found = sorted(found, key=lambda one: [_rank(value) for value in one.values])
     asked = wish.own[GROUP_ORDER]
@@ -150,11 +154,11 @@ def _sorted(
     word, down = asked.removeprefix("-"), asked.startswith("-")
     known = [*by, COUNT, *(METRIC + name for name in names)]
     if word not in known:
-        raise Refused(
+        raise QueryError(
             {GROUP_ORDER: f"{word[:40]!r} is not one of them; there are {', '.join(known)}."}
         )
 
-    def key(one: grouped.Group) -> Any:
+    def key(one: grouped.RunGroup) -> Any:
         if word == COUNT:
             return one.runs
         if word in by:
@@ -186,9 +190,9 @@ def _group_heads(
         return head(request.GET, GROUP_ORDER, word, asked, label, css, more)
 
     figures = [
-        one(METRIC + name, naming.title(name), "num", part)
+        one(METRIC + name, naming.metric_title(name), "num", part)
         if part == "Median"
-        else Head(naming.title(name), css="num", more=part)
+        else Head(naming.metric_title(name), css="num", more=part)
         for name in names
         for part in PARTS
     ]
@@ -199,7 +203,7 @@ def _group_heads(
     ]
 
 
-def _its_rows(request: HttpRequest, by: Sequence[Column], one: grouped.Group) -> str:
+def _its_rows(request: HttpRequest, by: Sequence[Column], one: grouped.RunGroup) -> str:
     """The table of a group's runs: what it has in common is asked for as well."""
     wanted = without(request.GET, GROUP, GROUP_ORDER, PAGE)
     for column, value, pk in zip(by, one.values, one.ids, strict=True):
@@ -214,16 +218,17 @@ def _its_rows(request: HttpRequest, by: Sequence[Column], one: grouped.Group) ->
 
 def _choices(wish: Wish, seen: Composable) -> dict[str, Any]:
     """Choices that the form offers."""
-    figures, options = spoken.figures(seen), spoken.options(seen)
-    plain = [c for c in RESULTS.columns.values() if not c.every_row and c.name not in query.ROW]
+    figures, options = spoken.newest_units(seen), spoken.newest_options(seen)
+    plain = [c for c in RESULTS.columns.values() if not c.per_row and c.name not in query.ROW]
     params = [PARAM + name for name in options]
     columns = [*(c.name for c in plain), *(METRIC + name for name in figures), *params]
-    groupable = [*(c.name for c in plain if c.kind in grouped.KINDS), *params]
+    groupable = [*(c.name for c in plain if c.kind in grouped.GROUPABLE_KINDS), *params]
     return {
         "typed": [
-            (one, spoken.values(one.name, "", seen) if one.name else []) for one in wish.typed[:20]
+            (one, spoken.complete_values(one.name, "", seen) if one.name else [])
+            for one in wish.typed[:20]
         ],
-        "names": spoken.names(figures, options),
+        "names": spoken.condition_names(figures, options),
         "columns": _offered(wish.fields, columns),
         "groupable": _offered(wish.groups, groupable),
         "operators": [(word, SAID[word]) for word in SAID if word == "eq" or word in OPERATORS],
@@ -240,9 +245,9 @@ def _offered(chosen: Sequence[str], known: Sequence[str]) -> list[tuple[str, str
 @require_GET
 def run_words(request: HttpRequest) -> HttpResponse:
     """Values that may be typed for ?field=, as options of a list: those that contain ?value=."""
-    seen = reading.campaigns(request.user, False, few_rows=True)
+    seen = reading.visible_campaigns(request.user, False, few_rows=True)
     name, typed = request.GET.get("field", "")[:100], request.GET.get("value", "")[:100]
-    return render(request, "runs/_words.html", {"words": spoken.values(name, typed, seen)})
+    return render(request, "runs/_words.html", {"words": spoken.complete_values(name, typed, seen)})
 
 
 @require_GET

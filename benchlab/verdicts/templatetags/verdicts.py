@@ -62,9 +62,9 @@ def answers(context: dict[str, Any], campaign: Campaign) -> dict[str, Any]:
     """Of one campaign; ?baseline= is a key of benchlab.verdicts.baselines. A page that has its lines says them as
     `campaign_lines`."""
     request: HttpRequest = context["request"]
-    wanted = Filter((campaign.pk,), moment=request_params.moment(request.GET))
+    wanted = Filter((campaign.pk,), moment=request_params.requested_moment(request.GET))
     lines = context.get("campaign_lines")
-    kept = lines_of(request.user, wanted) if lines is None else wanted.keep(lines)
+    kept = lines_of(request.user, wanted) if lines is None else wanted.select(lines)
     found = _context(request, kept)
     cards: list[Card] = found["answers"]
     # What was dismissed needs no more repeats.
@@ -105,16 +105,16 @@ def answers_compared(context: dict[str, Any], lines: Sequence[Group]) -> dict[st
 def answers_shared(context: dict[str, Any], lines: Sequence[Group]) -> dict[str, Any]:
     """Of what a link shares, to who opened it: by the names that guests read, and leading nowhere."""
     request: HttpRequest = context["request"]
-    wanted = Filter(moment=request_params.moment(request.GET))
+    wanted = Filter(moment=request_params.requested_moment(request.GET))
     try:
-        found = _context(request, wanted.keep(lines), context["link"].guest)
+        found = _context(request, wanted.select(lines), context["link"].guest)
     except BadRequest:
         # the charts show such a metric all the same
         return {}
     kept = [pair for pair in found["kept"] if pair[0] in ("metric", "moment")]
     factors = context["link"].hiding.deep(found["factors"])
     if not found["answers"] and lines:
-        found |= _alone(wanted.keep(lines))
+        found |= _alone(wanted.select(lines))
     return _to_read(context, found | {"kept": kept, "factors": factors, "guest": True})
 
 
@@ -181,7 +181,7 @@ def _context(
 ) -> dict[str, Any]:
     """`person`: who looks, where that is not who asks."""
     baseline = baselines.wanted(request.GET)
-    metric = request_params.metric(request.GET)
+    metric = request_params.requested_metric(request.GET)
     made = answers_of(found, metric, baseline)
     said = dismissals.of_answers(person or request.user, made)
     choices: dict[str, str] = {}

@@ -16,11 +16,11 @@ from benchlab.charts.palette import COLOURS, Style
 from benchlab.web.units import short, si
 
 WIDTH, HEIGHT = 280, 150
-LEFT, RIGHT, TOP, BOTTOM = 58, 268, 22, 118
+PLOT_LEFT, PLOT_RIGHT, PLOT_TOP, PLOT_BOTTOM = 58, 268, 22, 118
 # of the middles of two numbers on the axis of depths
-APART = 22
+MIN_TICK_GAP = 22
 # on the axis of values, beside zero
-TICKS = 3
+VALUE_TICKS = 3
 # What a marker is drawn with around 0, 0; names of benchlab/charts/palette.py.
 MARKS = {
     "circle": "m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0z",
@@ -46,7 +46,7 @@ class SetUp:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class LegendKey:
     """Look of a line in a legend of 28 x 12: class, `stroke-dasharray`, path of the marker."""
 
     css: str
@@ -55,13 +55,13 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SparkLine:
     label: str
     css: str
     dash: str
     path: str
     marks: str
-    key: Key
+    key: LegendKey
     # around the knee; empty where none is drawn
     ring: str
 
@@ -82,114 +82,127 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
+class SparkChart:
     """`says`: all of it in words, for who does not see it. Either lines or bars."""
 
     title: str
-    says: str
-    lines: tuple[Line, ...] = ()
+    description: str
+    lines: tuple[SparkLine, ...] = ()
     bars: tuple[Bar, ...] = ()
-    xs: tuple[Tick, ...] = ()
-    ys: tuple[Tick, ...] = ()
+    x_ticks: tuple[Tick, ...] = ()
+    y_ticks: tuple[Tick, ...] = ()
 
 
-def chart(sets: Sequence[SetUp], name: str, unit: str) -> Chart | None:
+def build_sparkline(sets: Sequence[SetUp], name: str, unit: str) -> SparkChart | None:
     """Of `name` in base units. Lines where there are several depths, else bars; None where nothing is known."""
     known = [one for one in sets if one.medians]
     depths = sorted({depth for one in known for depth in one.medians if depth})
     if len(depths) > 1:
-        return _curves([one for one in known if _sorted(one)], depths, name, unit)
-    return _bars(known, name, unit) if known else None
+        return _line_chart([one for one in known if _sorted_medians(one)], depths, name, unit)
+    return _bar_chart(known, name, unit) if known else None
 
 
-def _words(name: str, unit: str, value: float) -> str:
+def _quantity_text(name: str, unit: str, value: float) -> str:
     return si(value, shown_unit(name, unit))
 
 
-def _curves(sets: Sequence[SetUp], depths: Sequence[int], name: str, unit: str) -> Chart:
-    ys = _values(max(value for one in sets for value in one.medians.values()))
+def _line_chart(sets: Sequence[SetUp], depths: Sequence[int], name: str, unit: str) -> SparkChart:
+    ys = _axis_values(max(value for one in sets for value in one.medians.values()))
     top = ys[-1]
 
     def x(depth: int) -> float:
         first, last = math.log2(depths[0]), math.log2(depths[-1])
-        return LEFT + (math.log2(depth) - first) / (last - first) * (RIGHT - LEFT)
+        return PLOT_LEFT + (math.log2(depth) - first) / (last - first) * (PLOT_RIGHT - PLOT_LEFT)
 
     def y(value: float) -> float:
-        return BOTTOM - value / top * (BOTTOM - TOP)
+        return PLOT_BOTTOM - value / top * (PLOT_BOTTOM - PLOT_TOP)
 
     told = (
-        f"{one.label}: {', '.join(f'{_words(name, unit, v)} at {d}' for d, v in _sorted(one))}"
+        f"{one.label}: {', '.join(f'{_quantity_text(name, unit, v)} at {d}' for d, v in _sorted_medians(one))}"
         + (f", knee at {one.knee}" if one.knee else "")
         for one in sets
     )
-    return Chart(
-        naming.title(name),
-        f"{naming.title(name)} over outstanding I/Os. {'; '.join(told)}.",
-        lines=tuple(_line(one, [(x(d), y(v)) for d, v in _sorted(one)]) for one in sets),
-        xs=tuple(Tick(_text(x(depth)), str(depth)) for depth in _apart(depths, x)),
-        ys=tuple(Tick(_text(y(value)), short(value, shown_unit(name, unit))) for value in ys),
+    return SparkChart(
+        naming.metric_title(name),
+        f"{naming.metric_title(name)} over outstanding I/Os. {'; '.join(told)}.",
+        lines=tuple(
+            _spark_line(one, [(x(d), y(v)) for d, v in _sorted_medians(one)]) for one in sets
+        ),
+        x_ticks=tuple(
+            Tick(_coordinate(x(depth)), str(depth)) for depth in _spaced_depths(depths, x)
+        ),
+        y_ticks=tuple(
+            Tick(_coordinate(y(value)), short(value, shown_unit(name, unit))) for value in ys
+        ),
     )
 
 
-def _sorted(one: SetUp) -> list[tuple[int, float]]:
+def _sorted_medians(one: SetUp) -> list[tuple[int, float]]:
     return sorted((depth, value) for depth, value in one.medians.items() if depth)
 
 
-def _line(one: SetUp, places: Sequence[tuple[float, float]]) -> Line:
-    knee = [at for at, (depth, _) in zip(places, _sorted(one), strict=True) if depth == one.knee]
-    mark, shown = MARKS[one.style.marker], key(one.style)
-    points = [f"{_text(x)} {_text(y)}" for x, y in places]
-    return Line(
+def _spark_line(one: SetUp, places: Sequence[tuple[float, float]]) -> SparkLine:
+    knee = [
+        at for at, (depth, _) in zip(places, _sorted_medians(one), strict=True) if depth == one.knee
+    ]
+    mark, shown = MARKS[one.style.marker], legend_key(one.style)
+    points = [f"{_coordinate(x)} {_coordinate(y)}" for x, y in places]
+    return SparkLine(
         one.label,
         shown.css,
         shown.dash,
         "M" + "L".join(points),
         "".join(f"M{point}{mark}" for point in points),
         shown,
-        next((f"M{_text(x)} {_text(y)}{RING}" for x, y in knee), ""),
+        next((f"M{_coordinate(x)} {_coordinate(y)}{RING}" for x, y in knee), ""),
     )
 
 
-def key(style: Style) -> Key:
+def legend_key(style: Style) -> LegendKey:
     dash = "" if style.dash == "solid" else style.dash.replace("px", "").replace(",", " ")
-    return Key(css(style), dash, f"M14 6{MARKS[style.marker]}")
+    return LegendKey(colour_class(style), dash, f"M14 6{MARKS[style.marker]}")
 
 
-def css(style: Style) -> str:
+def colour_class(style: Style) -> str:
     """The class of a series' colour, which has a light and a dark half."""
     return f"s{COLOURS.index(style.colour) + 1}"
 
 
-def _bars(sets: Sequence[SetUp], name: str, unit: str) -> Chart:
+def _bar_chart(sets: Sequence[SetUp], name: str, unit: str) -> SparkChart:
     values = [next(iter(one.medians.values())) for one in sets]
     most = max(values)
-    told = [_words(name, unit, value) for value in values]
+    told = [_quantity_text(name, unit, value) for value in values]
     bars = tuple(
-        Bar(one.label, css(one.style), _text(100 * value / most if most > 0 else 0.0), words)
+        Bar(
+            one.label,
+            colour_class(one.style),
+            _coordinate(100 * value / most if most > 0 else 0.0),
+            words,
+        )
         for one, value, words in zip(sets, values, told, strict=True)
     )
     says = "; ".join(f"{one.label}: {words}" for one, words in zip(sets, told, strict=True))
-    return Chart(naming.title(name), f"{naming.title(name)}. {says}.", bars=bars)
+    return SparkChart(naming.metric_title(name), f"{naming.metric_title(name)}. {says}.", bars=bars)
 
 
-def _values(most: float) -> list[float]:
+def _axis_values(most: float) -> list[float]:
     """From 0 in steps of 1, 2 or 5 times a power of ten, to above the most."""
     if most <= 0:
         return [0.0, 1.0]
-    rough = most / TICKS
+    rough = most / VALUE_TICKS
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(digit * power for digit in (1, 2, 5, 10) if digit * power >= rough)
     return [step * number for number in range(math.ceil(most / step * (1 - 1e-9)) + 1)]
 
 
-def _apart(depths: Sequence[int], x: Callable[[int], float]) -> list[int]:
+def _spaced_depths(depths: Sequence[int], x: Callable[[int], float]) -> list[int]:
     """The last one, and of the others those that have room."""
     kept = [depths[-1]]
     for depth in reversed(depths[:-1]):
-        if x(kept[-1]) - x(depth) >= APART:
+        if x(kept[-1]) - x(depth) >= MIN_TICK_GAP:
             kept.append(depth)
     return kept[::-1]
 
 
-def _text(number: float) -> str:
+def _coordinate(number: float) -> str:
     return f"{number:.1f}"

@@ -32,13 +32,13 @@ COLUMNS = (
     *(f"{axis}.{one}" for axis in ("x", "y", BESIDE) for one in STATISTICS),
 )
 ID = re.compile(r"[0-9a-f]{10}")
-MOST_IDS = 200
-MOST_CONDITIONS = 12
+MAX_IDS = 200
+MAX_CONDITIONS = 12
 # characters of a condition
-LONGEST = 200
-OWN = (*AXES, "logx", "logy", "baseline", "ratio", "hide", "only", "sort", "where")
+MAX_CONDITION_LETTERS = 200
+OWN_PARAMETERS = (*AXES, "logx", "logy", "baseline", "ratio", "hide", "only", "sort", "where")
 # The first that was measured is drawn unless told otherwise.
-FIRST_UP = ("iops", "bandwidth")
+FIRST_RATES = ("iops", "bandwidth")
 FIRST_LATENCY = tuple(f"{kind}.mean" for kind in naming.LATENCY_KINDS)
 
 
@@ -56,10 +56,10 @@ class Axes:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ExploreQuery:
     """`axes`: what the address names of AXES, the rest is chosen by what was measured (`resolved`)."""
 
-    lines: Filter
+    filter: Filter
     axes: Mapping[str, str]
     where: tuple[str, ...] = ()
     # of x and y; None: as fits the axes
@@ -70,16 +70,20 @@ class Wish:
     only: frozenset[str] = frozenset()
     sort: str = ""
 
-    def shows(self, line: str) -> bool:
+    def shows_line(self, line: str) -> bool:
         """True when the line of that id is drawn: isolated ones alone, else all that are not hidden."""
         return line in self.only if self.only else line not in self.hide
 
-    def resolved(self, measured: Iterable[str]) -> Axes:
+    def resolve_axes(self, measured: Iterable[str]) -> Axes:
         """Axes of the drawing: IOPS over the depth, colour by topology, dash by host, unless the address says
         otherwise.
         """
         names = set(measured)
-        y = self.axes.get("y") or _first(FIRST_UP, names) or (min(names) if names else FIRST_UP[0])
+        y = (
+            self.axes.get("y")
+            or _first_measured(FIRST_RATES, names)
+            or (min(names) if names else FIRST_RATES[0])
+        )
         named = {one: self.axes.get(one, "").replace(NONE, "") for one in LOOKS}
         made = Axes(self.axes.get("x") or OUTSTANDING, y, **named)
         if "colour" not in self.axes:
@@ -87,23 +91,23 @@ class Wish:
         if "dash" not in self.axes:
             made = replace(made, dash="host")
         beside = self.axes.get(BESIDE, "").replace(NONE, "")
-        if beside != y and not factors.is_factor(y) and made.x != factors.RANK:
+        if beside != y and not factors.is_factor(y) and made.x != factors.PERCENTILE:
             made = replace(made, beside=beside)
         over = factors.is_factor(made.x) and factors.is_factor(made.y)
         if over and (not made.colour or factors.is_factor(made.colour)):
-            made = replace(made, colour=_first(FIRST_UP, names) or FIRST_UP[0])
+            made = replace(made, colour=_first_measured(FIRST_RATES, names) or FIRST_RATES[0])
         return made
 
-    def log(self, axes: Axes) -> tuple[bool, bool]:
+    def log_axes(self, axes: Axes) -> tuple[bool, bool]:
         """(x, y), each true when logarithmic; unless told, depth, sizes and latency against a rate are."""
         if self.logs is not None:
             return self.logs
         both = not factors.is_factor(axes.x) and not factors.is_factor(axes.y)
-        ranked = factors.RANK in (axes.x, axes.y)
+        ranked = factors.PERCENTILE in (axes.x, axes.y)
         sized = axes.x == OUTSTANDING or axes.x.startswith(PARAM)
         return both or sized or ranked, both or ranked
 
-    def query(self) -> str:
+    def query_string(self) -> str:
         """As it is kept: only what is known, in one order."""
         pairs = [(name, self.axes[name]) for name in AXES if name in self.axes]
         pairs += [("where", one) for one in self.where]
@@ -118,39 +122,39 @@ class Wish:
         return urlencode(pairs)
 
 
-def _first(wanted: Sequence[str], names: set[str]) -> str:
+def _first_measured(wanted: Sequence[str], names: set[str]) -> str:
     return next((name for name in wanted if name in names), "")
 
 
-def is_asked(query: QueryDict) -> bool:
+def is_explore_query(query: QueryDict) -> bool:
     """True when an address says anything that only Explore knows."""
-    return any(name in query for name in OWN)
+    return any(name in query for name in OWN_PARAMETERS)
 
 
-def read(query: QueryDict) -> Wish:
+def parse_explore_query(query: QueryDict) -> ExploreQuery:
     logs = None
     if "logx" in query or "logy" in query:
-        logs = _truth(query, "logx"), _truth(query, "logy")
+        logs = _parse_flag(query, "logx"), _parse_flag(query, "logy")
     where = tuple(dict.fromkeys(" ".join(one.split()) for one in query.getlist("where")))
-    return Wish(
-        request_params.lines(query),
-        {name: _axis(query, name) for name in AXES if query.get(name)},
-        _conditions(tuple(one for one in where if one)),
+    return ExploreQuery(
+        request_params.line_filter(query),
+        {name: _parse_axis(query, name) for name in AXES if query.get(name)},
+        _check_conditions(tuple(one for one in where if one)),
         logs,
-        next(iter(_ids(query, "baseline")), ""),
-        _truth(query, "ratio"),
-        frozenset(_ids(query, "hide")),
-        frozenset(_ids(query, "only")),
-        _sort(query.get("sort", "")),
+        next(iter(_parse_ids(query, "baseline")), ""),
+        _parse_flag(query, "ratio"),
+        frozenset(_parse_ids(query, "hide")),
+        frozenset(_parse_ids(query, "only")),
+        _parse_sort(query.get("sort", "")),
     )
 
 
-def _axis(query: QueryDict, name: str) -> str:
+def _parse_axis(query: QueryDict, name: str) -> str:
     wanted = str(query.get(name, ""))
     looks = name in LOOKS
     if (looks or name == BESIDE) and (wanted == NONE or (name == "facet" and wanted == EACH)):
         return wanted
-    metric = naming.is_wanted(wanted) and "*" not in wanted
+    metric = naming.is_metric_name(wanted) and "*" not in wanted
     if name == BESIDE and (factors.is_factor(wanted) or not metric):
         raise BadRequest(f"{name}: {wanted[:100]!r} is no metric's name")
     if factors.is_factor(wanted) or (metric and (not looks or name == "colour")):
@@ -158,7 +162,7 @@ def _axis(query: QueryDict, name: str) -> str:
     raise BadRequest(f"{name}: {wanted[:100]!r} is neither a parameter nor a metric's name")
 
 
-def _truth(query: QueryDict, name: str) -> bool:
+def _parse_flag(query: QueryDict, name: str) -> bool:
     """The last one counts: a form says 0 in front of a box that may not be ticked."""
     wanted = query.get(name, "0")
     if wanted not in ("0", "1"):
@@ -166,24 +170,26 @@ def _truth(query: QueryDict, name: str) -> bool:
     return wanted == "1"
 
 
-def _ids(query: QueryDict, name: str) -> list[str]:
+def _parse_ids(query: QueryDict, name: str) -> list[str]:
     found = [one for one in query.getlist(name) if one]
     if wrong := [one for one in found if not ID.fullmatch(one)]:
         raise BadRequest(f"{name}: {wrong[0][:20]!r} is no line's id")
-    if len(found) > MOST_IDS:
-        raise BadRequest(f"{name}: {len(found)} lines; an address has room for {MOST_IDS}")
+    if len(found) > MAX_IDS:
+        raise BadRequest(f"{name}: {len(found)} lines; an address has room for {MAX_IDS}")
     return found
 
 
-def _sort(wanted: str) -> str:
+def _parse_sort(wanted: str) -> str:
     if wanted and wanted.removeprefix("-") not in COLUMNS:
         raise BadRequest(f"sort: {wanted[:20]!r} is none of {', '.join(COLUMNS)}")
     return wanted
 
 
-def _conditions(found: tuple[str, ...]) -> tuple[str, ...]:
-    if len(found) > MOST_CONDITIONS:
-        raise BadRequest(f"where: {len(found)} conditions; at most {MOST_CONDITIONS} are looked at")
-    if long := [one for one in found if len(one) > LONGEST]:
-        raise BadRequest(f"where: {long[0][:40]!r}… is longer than {LONGEST} characters")
+def _check_conditions(found: tuple[str, ...]) -> tuple[str, ...]:
+    if len(found) > MAX_CONDITIONS:
+        raise BadRequest(f"where: {len(found)} conditions; at most {MAX_CONDITIONS} are looked at")
+    if long := [one for one in found if len(one) > MAX_CONDITION_LETTERS]:
+        raise BadRequest(
+            f"where: {long[0][:40]!r}… is longer than {MAX_CONDITION_LETTERS} characters"
+        )
     return found

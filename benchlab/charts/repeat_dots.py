@@ -13,44 +13,44 @@ from benchlab.analysis.curves import Spread, spread
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.charts import figure, naming
 from benchlab.charts.chart_options import Choice
-from benchlab.charts.curve import Line, lines_of, url
+from benchlab.charts.curve import StyledLine, run_url, styled_lines
 from benchlab.charts.figure import Figure
-from benchlab.charts.palette import patterns
+from benchlab.charts.palette import fill_patterns
 from benchlab.charts.queries import Group
-from benchlab.charts.repeat_beams import DIFFER
-from benchlab.charts.repeat_spread import of_lines
+from benchlab.charts.repeat_beams import DIFFER_NAME
+from benchlab.charts.repeat_spread import ratios_by_line
 from benchlab.web.units import factor, si
 
 # of the longest bar: no room for its number
-SHORT = 0.12
+SHORT_BAR = 0.12
 
 
-def build(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
+def build_bar_figure(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
     """One bar per line; a click on a dot opens its run."""
     if "*" in choice.metric:
-        return _family(title, groups, choice)
+        return _family_figure(title, groups, choice)
     word, unit = choice.quantity(groups)
-    name = choice.name(choice.metric)
+    name = choice.metric_name(choice.metric)
     lines = [
         line
-        for line in lines_of([group for group in groups if not group.swept])
+        for line in styled_lines([group for group in groups if not group.swept])
         if any(name in sample.values for sample in line.group.samples)
     ]
     if not lines:
-        return figure.empty(title, f"No {word} measured yet.")
-    longest = max(value for line in lines for value in _values(line, name))
-    differ = of_lines([line.group for line in lines], name)
+        return figure.empty_figure(title, f"No {word} measured yet.")
+    longest = max(value for line in lines for value in _line_values(line, name))
+    differ = ratios_by_line([line.group for line in lines], name)
     data = [
         trace
         for line, ratio in zip(lines, differ, strict=True)
         for trace in (
-            _bar(line, name, unit, longest),
-            *([_beam(line, name, ratio)] if ratio else []),
-            _dots(line, name, unit),
+            _median_bar(line, name, unit, longest),
+            *([_repeat_beam(line, name, ratio)] if ratio else []),
+            _repeat_dots(line, name, unit),
         )
     ]
     beams = " Thick line: the repeats differ, by how much." if any(differ) else ""
-    layout = figure.layout(
+    layout = figure.base_layout(
         f"{word} · {title}",
         f"Bar: median over repeats. Dot: one run; a click opens it.{beams}",
         height=150 + sum(46 + 14 * line.label.count(" · ") for line in lines),
@@ -62,18 +62,18 @@ def build(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
     return {"data": data, "layout": layout}
 
 
-def _family(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
+def _family_figure(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
     """Metrics of one kind below one another, each with a bar per line."""
-    lines = lines_of([group for group in groups if not group.swept])
+    lines = styled_lines([group for group in groups if not group.swept])
     every = dict.fromkeys(name for line in lines for name in line.group.units)
-    names = naming.members(choice.metric, every)
-    word = naming.word(choice.metric)
+    names = naming.family_members(choice.metric, every)
+    word = naming.metric_word(choice.metric)
     if not names:
-        return figure.empty(title, f"No {word} measured yet.")
+        return figure.empty_figure(title, f"No {word} measured yet.")
     units = {name: unit for line in lines for name, unit in line.group.units.items()}
     # Of a family of several operations: none has its own word.
     unit = shown_unit(names[0] if len(names) == 1 else choice.metric, units[names[0]])
-    layout = figure.layout(
+    layout = figure.base_layout(
         f"{word} · {title}",
         "Bar: median over repeats; a click opens the run. No bar: not measured there, or n/a.",
         height=170 + (24 * len(lines) + 14) * len(names),
@@ -83,25 +83,27 @@ def _family(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
         bargap=0.12,
     )
     layout["legend"] |= {"y": -72 / (layout["height"] - 120), "traceorder": "normal"}
-    differ = {name: of_lines([line.group for line in lines], name) for name in names}
+    differ = {name: ratios_by_line([line.group for line in lines], name) for name in names}
     data = [
-        _bars(line, choice, names, unit, {name: ratios[at] for name, ratios in differ.items()})
+        _family_bars(
+            line, choice, names, unit, {name: ratios[at] for name, ratios in differ.items()}
+        )
         for at, line in enumerate(lines)
     ]
-    for trace, shape in zip(data, patterns([line.style for line in lines]), strict=True):
+    for trace, shape in zip(data, fill_patterns([line.style for line in lines]), strict=True):
         trace["marker"]["pattern"] = {"shape": shape, "size": 6, "solidity": 0.25}
-    return figure.with_legend({"data": data, "layout": layout})
+    return figure.fit_legend({"data": data, "layout": layout})
 
 
-def _bars(
-    line: Line,
+def _family_bars(
+    line: StyledLine,
     choice: Choice,
     names: Sequence[str],
     unit: str,
     differ: Mapping[str, float | None],
 ) -> dict[str, Any]:
-    known = [name for name in names if _values(line, name)]
-    points = [spread(_values(line, name)) for name in known]
+    known = [name for name in names if _line_values(line, name)]
+    points = [spread(_line_values(line, name)) for name in known]
     ratios = [differ[name] for name in known]
     nearest = [
         min(
@@ -125,7 +127,7 @@ def _bars(
         "text": [_bar_text(p, ratio, unit) for p, ratio in zip(points, ratios, strict=True)],
         "textposition": "auto",
         "insidetextanchor": "start",
-        "customdata": [[url(run)] for run in nearest],
+        "customdata": [[run_url(run)] for run in nearest],
         "hovertext": [
             f"{line.label}<br>{name}: <b>{_bar_text(point, ratio, unit)}</b><br>median of {point.n} · run {run}"
             " · click opens it"
@@ -139,19 +141,19 @@ def _bar_text(point: Spread, ratio: float | None, unit: str) -> str:
     return si(point.median, unit) + (f" (repeats differ {factor(ratio)})" if ratio else "")
 
 
-def _values(line: Line, name: str) -> list[float]:
+def _line_values(line: StyledLine, name: str) -> list[float]:
     return [sample.values[name] for sample in line.group.samples if name in sample.values]
 
 
-def _lines(label: str) -> str:
+def _stacked_label(label: str) -> str:
     """Parts of a label below one another: beside them there would be no room for the bars."""
     return label.replace(" · ", "<br>")
 
 
-def _bar(line: Line, name: str, unit: str, longest: float) -> dict[str, Any]:
-    point = spread(_values(line, name))
+def _median_bar(line: StyledLine, name: str, unit: str, longest: float) -> dict[str, Any]:
+    point = spread(_line_values(line, name))
     # else the text would be shrunk to fit
-    inside = point.median > SHORT * longest
+    inside = point.median > SHORT_BAR * longest
     text = f"{line.label}<br>median of {point.n}: <b>{si(point.median, unit)}</b>"
     if point.low is not None and point.high is not None:
         text += f"<br>{si(point.low, unit)} to {si(point.high, unit)}"
@@ -160,7 +162,7 @@ def _bar(line: Line, name: str, unit: str, longest: float) -> dict[str, Any]:
         "orientation": "h",
         "name": line.label,
         "x": [point.median],
-        "y": [_lines(line.label)],
+        "y": [_stacked_label(line.label)],
         "marker": {
             "color": line.style.faded(0.25),
             "line": {"color": line.style.colour, "width": 1},
@@ -173,15 +175,15 @@ def _bar(line: Line, name: str, unit: str, longest: float) -> dict[str, Any]:
     }
 
 
-def _beam(line: Line, name: str, ratio: float) -> dict[str, Any]:
+def _repeat_beam(line: StyledLine, name: str, ratio: float) -> dict[str, Any]:
     """From the smallest to the largest repeat, which differ more than noise explains."""
-    values = _values(line, name)
+    values = _line_values(line, name)
     return {
         "type": "scatter",
         "mode": "lines+text",
-        "name": DIFFER,
+        "name": DIFFER_NAME,
         "x": [min(values), max(values)],
-        "y": [_lines(line.label)] * 2,
+        "y": [_stacked_label(line.label)] * 2,
         "line": {"color": line.style.faded(0.5), "width": 7},
         "text": ["", factor(ratio)],
         "textposition": "top center",
@@ -190,18 +192,18 @@ def _beam(line: Line, name: str, ratio: float) -> dict[str, Any]:
     }
 
 
-def _dots(line: Line, name: str, unit: str) -> dict[str, Any]:
+def _repeat_dots(line: StyledLine, name: str, unit: str) -> dict[str, Any]:
     found = [sample for sample in line.group.samples if name in sample.values]
     return {
         "type": "scatter",
         "mode": "markers",
         "name": line.label,
         "x": [sample.values[name] for sample in found],
-        "y": [_lines(line.label)] * len(found),
+        "y": [_stacked_label(line.label)] * len(found),
         "marker": {"color": line.style.colour, "symbol": line.style.marker, "size": 8},
-        "customdata": [[url(sample.run)] for sample in found],
+        "customdata": [[run_url(sample.run)] for sample in found],
         "text": [
-            f"{line.label}<br>{sample.which}: <b>{si(sample.values[name], unit)}</b>"
+            f"{line.label}<br>{sample.repeat_text}: <b>{si(sample.values[name], unit)}</b>"
             f"{'<br>' + sample.during if sample.during else ''}<br>run {sample.run} · click opens it"
             for sample in found
         ],

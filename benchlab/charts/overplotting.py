@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from benchlab.analysis.series import rounded
-from benchlab.charts.device_work import Use
+from benchlab.charts.device_work import DiskUse
 from benchlab.charts.palette import Style
 from benchlab.runs.strips import Rows
 
 # disks that are told apart at a glance
-FEW = 4
+MAX_SEPARATE_DISKS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Crowd:
+class DiskBand:
     """Disks with one use in a layout, by their kernel names."""
 
     # "12 disks (lvm, data)"
@@ -27,25 +27,29 @@ class Crowd:
     members: frozenset[str]
 
 
-def crowds(uses: Iterable[Use], rows: Sequence[Rows]) -> list[Crowd]:
+def disk_bands(uses: Iterable[DiskUse], rows: Sequence[Rows]) -> list[DiskBand]:
     """Of the uses with more than a few disks that were sampled, all of a metric by one clock. A disk is in one only."""
-    found: list[Crowd] = []
+    found: list[DiskBand] = []
     taken: set[str] = set()
     for use in uses:
         members = frozenset(use.members) & {name for one in rows for name in one.devices}
-        if len(members) > FEW and not members & taken and _one_clock(members, rows):
+        if (
+            len(members) > MAX_SEPARATE_DISKS
+            and not members & taken
+            and _share_clock(members, rows)
+        ):
             taken |= members
-            found.append(Crowd(f"{len(members)} disks ({use.layer}, {use.use})", members))
+            found.append(DiskBand(f"{len(members)} disks ({use.layer}, {use.use})", members))
     return found
 
 
-def _one_clock(members: frozenset[str], rows: Sequence[Rows]) -> bool:
+def _share_clock(members: frozenset[str], rows: Sequence[Rows]) -> bool:
     metrics = [one.metric for one in rows if members & set(one.devices)]
     return len(set(metrics)) == len(metrics)
 
 
-def traces(
-    crowd: Crowd, rows: Rows, scale: float, hover: str, look: Style, common: dict[str, Any]
+def band_traces(
+    crowd: DiskBand, rows: Rows, scale: float, hover: str, look: Style, common: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """The band, its two edges, and the median. Idle members count: a disk that does nothing is what one looks for."""
     places = [at for at, name in enumerate(rows.devices) if name in crowd.members]
@@ -58,7 +62,7 @@ def traces(
     return [
         {
             **plain,
-            **_outline(x, *edges),
+            **_band_outline(x, *edges),
             "name": f"{crowd.label}: smallest to largest",
             "fill": "toself",
             "fillcolor": look.faded(0.18),
@@ -69,7 +73,7 @@ def traces(
             **edge,
             "name": f"largest {of}",
             "y": edges[1],
-            "text": _which(rows, places, high, rows.buckets.high),
+            "text": _disks_at_edge(rows, places, high, rows.buckets.high),
             "hovertemplate": f"{hover} largest, %{{text}}<extra></extra>",
         },
         {
@@ -84,20 +88,20 @@ def traces(
             **edge,
             "name": f"smallest {of}",
             "y": edges[0],
-            "text": _which(rows, places, low, rows.buckets.low),
+            "text": _disks_at_edge(rows, places, low, rows.buckets.low),
             "hovertemplate": f"{hover} smallest, %{{text}}<extra></extra>",
         },
     ]
 
 
-def _which(rows: Rows, places: list[int], edge: Any, values: Any) -> list[str]:
+def _disks_at_edge(rows: Rows, places: list[int], edge: Any, values: Any) -> list[str]:
     """The first member that is at the edge, of each bucket; "" where nothing is known."""
     first = (values[places] == edge).argmax(axis=0).tolist()
     names = [rows.devices[at] for at in places]
     return ["" if np.isnan(one) else names[at] for at, one in zip(first, edge, strict=True)]
 
 
-def _outline(
+def _band_outline(
     x: list[float | None], low: list[float | None], high: list[float | None]
 ) -> dict[str, list[float | None]]:
     """Round each stretch in which something is known, one after the other."""
