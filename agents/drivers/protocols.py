@@ -34,7 +34,7 @@ from agents.contracts import (
 )
 from agents.facts.health import Health
 from agents.facts.model import HostFacts
-from agents.texts.found import Found
+from agents.texts.parsed_result import ParsedResult
 
 OptionsT = TypeVar("OptionsT")
 GrowT = TypeVar("GrowT")
@@ -383,7 +383,7 @@ class Reader(Protocol):
         """One of these at least is in any text that has such a result. Patterns begin with a literal, to be fast."""
         ...
 
-    def find(self, text: str, name: str) -> list[Found]:
+    def find(self, text: str, name: str) -> list[ParsedResult]:
         """`text` has "\n" only; `name` is the file's name, or "". Line numbers are those of `text`, from 1."""
         ...
 

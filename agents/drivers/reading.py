@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from agents.drivers import registry
 from agents.drivers.protocols import Reader
-from agents.texts.found import Found, Places, Reading, Unread
+from agents.texts.parsed_result import LineIndex, ParsedResult, Reading, UnreadLines
 
 # characters of an unread line
 SHOWN = 120
@@ -28,7 +28,7 @@ def read(text: str, name: str = "") -> Reading:
     return Reading(tuple(separate_readings), tuple(_unread(text, separate_readings)))
 
 
-def _alone(text: str, name: str) -> Found | None:
+def _alone(text: str, name: str) -> ParsedResult | None:
     """The result that is all of the text, of a reader that such texts belong to: nobody else need look at it."""
     for reader in registry.opening_readers():
         if reader.OPENS.match(text):
@@ -45,9 +45,9 @@ def may_hold(text: str, reader: Reader) -> bool:
     )
 
 
-def _apart(readings: Iterable[Found]) -> list[Found]:
+def _apart(readings: Iterable[ParsedResult]) -> list[ParsedResult]:
     """Without overlaps: a readable one wins over one in trouble, then the longer one."""
-    separate: list[Found] = []
+    separate: list[ParsedResult] = []
     for reading in sorted(
         readings,
         key=lambda reading: (bool(reading.trouble), reading.first - reading.last, reading.first),
@@ -57,13 +57,13 @@ def _apart(readings: Iterable[Found]) -> list[Found]:
     return separate
 
 
-def _unread(text: str, readings: list[Found]) -> Iterable[Unread]:
+def _unread(text: str, readings: list[ParsedResult]) -> Iterable[UnreadLines]:
     """Runs of lines that belong to no result and are not empty; an empty line does not end one."""
     parts = {
         part for reading in readings for part in ((reading.first, reading.last), *reading.also)
     }
     # the last line that was seen to
-    places, behind = Places(text), 0
+    places, behind = LineIndex(text), 0
     for first, last in sorted(parts):
         if first > behind + 1:
             yield from _told(text, places, behind + 1, first)
@@ -71,12 +71,14 @@ def _unread(text: str, readings: list[Found]) -> Iterable[Unread]:
     yield from _told(text, places, behind + 1, None)
 
 
-def _told(text: str, places: Places, begin: int, end: int | None) -> Iterable[Unread]:
+def _told(text: str, places: LineIndex, begin: int, end: int | None) -> Iterable[UnreadLines]:
     """The lines before `end` without the empty ones at both ends, unless there are no others."""
-    start = places.of(begin)
-    passage = text[start : None if end is None else places.of(end)]
+    start = places.line_start(begin)
+    passage = text[start : None if end is None else places.line_start(end)]
     if not passage.strip():
         return
     above = begin + passage.count("\n", 0, len(passage) - len(passage.lstrip()))
     passage = passage.strip()
-    yield Unread(above, above + passage.count("\n"), passage.partition("\n")[0].strip()[:SHOWN])
+    yield UnreadLines(
+        above, above + passage.count("\n"), passage.partition("\n")[0].strip()[:SHOWN]
+    )

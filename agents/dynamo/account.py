@@ -8,10 +8,10 @@ tells how many results come and of what.
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, TypeVar
 
 from agents.dynamo import messages, results, wire
-from agents.dynamo.calibrate import Poll, Rate, rate
+from agents.dynamo.calibrate import Poll, TickRate, calibrate_rate
 from agents.dynamo.messages import AccessSpec, ManagerInfo, Target
 from agents.dynamo.results import ManagerResults, WorkerResults
-from agents.dynamo.transcript import DONE, LOGIN, Record, Transcript
+from agents.dynamo.transcript import COMPLETED, LOGIN, Record, Transcript
 from agents.dynamo.wire import DynamoError, Message
 
 MAX_WORKERS = 128
@@ -23,14 +23,14 @@ class Exchange(NamedTuple):
 
     request: Message
     payload: bytes
-    sent: float
+    sent_at: float
     replies: Tuple[Record, ...]
 
 
 class Update(NamedTuple):
     """Results since the last update: the times of the question and of each worker's answer, and the figures."""
 
-    sent: float
+    sent_at: float
     received: Tuple[float, ...]
     manager: ManagerResults
     workers: Tuple[WorkerResults, ...]
@@ -57,7 +57,7 @@ class Measured(NamedTuple):
     began: float
     # the answer to RECORD_OFF was there
     ended: float
-    rate: Rate
+    rate: TickRate
     notes: Dict[str, object]
 
     @property
@@ -66,14 +66,14 @@ class Measured(NamedTuple):
         return all(target.bins for worker in self.results for target in worker.targets)
 
 
-def tests(transcript: Transcript) -> List[Measured]:
+def reconstruct_tests(transcript: Transcript) -> List[Measured]:
     """Every test of a session that came to its end. Raises DynamoError."""
-    if transcript.end.get("outcome") != DONE:
+    if transcript.end.get("outcome") != COMPLETED:
         raise DynamoError("result", f"the session failed: {transcript.end.get('text', '')}")
     notes = {key: value for _, note in transcript.notes for key, value in note.items()}
     account = _Account(notes)
     for exchange in _exchanges(transcript, account):
-        account.take(exchange)
+        account.handle_exchange(exchange)
     return account.found
 
 
@@ -88,11 +88,16 @@ def _exchanges(transcript: Transcript, account: "_Account") -> Iterator[Exchange
         elif record.kind == "<":
             replies.append(record)
         elif record.wire != wire.MESSAGE.size:
-            payload = record.raw
-        elif wire.message(record.raw).purpose != wire.STOP_PREPARE:
+            payload = record.message_bytes
+        elif wire.decode_message(record.message_bytes).purpose != wire.STOP_PREPARE:
             if opened is not None:
                 yield Exchange(opened, payload, sent, tuple(replies))
-            opened, payload, sent, replies = wire.message(record.raw), b"", record.at, []
+            opened, payload, sent, replies = (
+                wire.decode_message(record.message_bytes),
+                b"",
+                record.at,
+                [],
+            )
     if opened is not None:
         yield Exchange(opened, payload, sent, tuple(replies))
 
@@ -111,31 +116,31 @@ class _Account:
 
     def log_in(self, record: Record) -> None:
         if record.kind == "<" and record.wire == wire.DATA_BYTES:
-            self._info = messages.manager_info(record.raw)
+            self._info = messages.decode_manager_info(record.message_bytes)
             self._access, self._targets = [], []
 
-    def take(self, exchange: Exchange) -> None:
+    def handle_exchange(self, exchange: Exchange) -> None:
         purpose = exchange.request.purpose
         if purpose == wire.ADD_WORKERS:
-            self._add(_answer(exchange).data)
+            self._add_workers(_first_answer(exchange).data)
         elif purpose == wire.SET_ACCESS:
-            self._set(exchange, self._access, messages.access_spec)
+            self._set(exchange, self._access, messages.decode_access_spec)
         elif purpose == wire.SET_TARGETS:
-            self._set(exchange, self._targets, messages.targets)
+            self._set(exchange, self._targets, messages.decode_targets)
         elif purpose == wire.EXIT and exchange.request.data >= 0 and self._targets:
             self._access.pop()
             self._targets.pop()
         elif purpose == wire.RECORD_ON:
-            self._began, self._off, self._updates = exchange.sent, None, []
+            self._began, self._off, self._updates = exchange.sent_at, None, []
         elif purpose == wire.RECORD_OFF:
-            self._off = Poll(exchange.sent, _last(exchange).at, 0)
+            self._off = Poll(exchange.sent_at, _last(exchange).at, 0)
         elif purpose == wire.REPORT_UPDATE and self._began is not None and self._off is None:
             times = tuple(reply.at for reply in exchange.replies[1:])
-            self._updates.append(Update(exchange.sent, times, *self._report(exchange)))
+            self._updates.append(Update(exchange.sent_at, times, *self._decode_report(exchange)))
         elif purpose == wire.REPORT_RESULTS and self._off is not None:
             self._finish(exchange)
 
-    def _add(self, count: int) -> None:
+    def _add_workers(self, count: int) -> None:
         if not 0 <= count <= MAX_WORKERS - len(self._targets):
             raise DynamoError("result", f"{count} more workers: out of sync with dynamo")
         self._access += [None] * count
@@ -143,11 +148,12 @@ class _Account:
 
     def _set(self, exchange: Exchange, where: List[T], decode: Callable[[bytes], T]) -> None:
         worker = exchange.request.data
-        if _answer(exchange).data != 1:
+        if _first_answer(exchange).data != 1:
             return
         if not (worker == wire.ALL_WORKERS or 0 <= worker < len(where)):
             raise DynamoError(
-                "result", f"{exchange.request.name} for worker {worker}, which does not exist"
+                "result",
+                f"{exchange.request.purpose_name} for worker {worker}, which does not exist",
             )
         value = decode(exchange.payload)
         for number in range(len(where)) if worker == wire.ALL_WORKERS else (worker,):
@@ -160,7 +166,9 @@ class _Account:
             if access is not None and access.lines and targets
         )
 
-    def _report(self, exchange: Exchange) -> Tuple[ManagerResults, Tuple[WorkerResults, ...]]:
+    def _decode_report(
+        self, exchange: Exchange
+    ) -> Tuple[ManagerResults, Tuple[WorkerResults, ...]]:
         active = self._active()
         if self._info is None:
             raise DynamoError("result", "the session has no login")
@@ -168,16 +176,18 @@ class _Account:
             raise DynamoError(
                 "result", f"{len(exchange.replies)} results for {len(active)} workers"
             )
-        manager = results.manager_results(exchange.replies[0].raw)
+        manager = results.decode_manager_results(exchange.replies[0].message_bytes)
         return manager, tuple(
-            results.worker_results(reply.raw, len(worker.targets), self._info.ticks)
+            results.decode_worker_results(
+                reply.message_bytes, len(worker.targets), self._info.ticks
+            )
             for reply, worker in zip(exchange.replies[1:], active)
         )
 
     def _finish(self, exchange: Exchange) -> None:
         if self._info is None or self._off is None or self._began is None:
             raise DynamoError("result", "results of a test for which recording was never started")
-        manager, found = self._report(exchange)
+        manager, found = self._decode_report(exchange)
         polls = [self._polls(number, worker) for number, worker in enumerate(found)]
         self.found.append(
             Measured(
@@ -188,7 +198,7 @@ class _Account:
                 tuple(self._updates),
                 self._began,
                 self._off.received,
-                rate(self._info.ticks, polls),
+                calibrate_rate(self._info.ticks, polls),
                 self._notes,
             )
         )
@@ -197,16 +207,16 @@ class _Account:
     def _polls(self, number: int, worker: WorkerResults) -> List[Poll]:
         """All times at which this worker's clock is known: at its updates, and when recording ended."""
         assert self._off is not None
-        polls = [Poll(u.sent, u.received[number], u.workers[number].last) for u in self._updates]
-        return [*polls, Poll(self._off.sent, self._off.received, worker.last)]
+        polls = [Poll(u.sent_at, u.received[number], u.workers[number].last) for u in self._updates]
+        return [*polls, Poll(self._off.sent_at, self._off.received, worker.last)]
 
 
 def _last(exchange: Exchange) -> Record:
     if not exchange.replies:
-        raise DynamoError("result", f"{exchange.request.name} was not answered")
+        raise DynamoError("result", f"{exchange.request.purpose_name} was not answered")
     return exchange.replies[-1]
 
 
-def _answer(exchange: Exchange) -> Message:
+def _first_answer(exchange: Exchange) -> Message:
     _last(exchange)
-    return wire.message(exchange.replies[0].raw)
+    return wire.decode_message(exchange.replies[0].message_bytes)

@@ -14,7 +14,7 @@ from agents.dynamo.wire import DynamoError
 DIRECTORY = "iometer"
 
 
-class Wish(NamedTuple):
+class TestSettings(NamedTuple):
     """The settings, as agents/tools/dynamo.py writes them into its config file."""
 
     binary: str
@@ -38,10 +38,10 @@ class Wish(NamedTuple):
     name: str = "benchlab"
 
 
-def wish(config: Dict[str, Any]) -> Wish:
+def parse_settings(config: Dict[str, Any]) -> TestSettings:
     """Raises DynamoError for what is missing or unknown."""
     try:
-        made = Wish(**config)
+        made = TestSettings(**config)
     except TypeError as error:
         raise DynamoError(
             "options", f"the settings are not valid for this program: {error}"
@@ -61,11 +61,11 @@ class Area(NamedTuple):
     def file(self) -> Path:
         return Path(self.path) / specs.FILE
 
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         """A shorter file is not: dynamo would use it as it is, and say nothing."""
-        return self.raw or self.held() >= self.size
+        return self.raw or self.file_bytes() >= self.size
 
-    def held(self) -> int:
+    def file_bytes(self) -> int:
         """Bytes of the file."""
         try:
             return self.file.stat().st_size
@@ -73,13 +73,19 @@ class Area(NamedTuple):
             return 0
 
 
-def place(wanted: Wish) -> Place:
+def find_place(wanted: TestSettings) -> Place:
     if bool(wanted.mount) == bool(wanted.volume):
         raise DynamoError("options", "either a mount point or a volume is needed")
-    return hostfacts.directory(wanted.mount) if wanted.mount else hostfacts.device(wanted.volume)
+    return (
+        hostfacts.directory_place(wanted.mount)
+        if wanted.mount
+        else hostfacts.device_place(wanted.volume)
+    )
 
 
-def areas(wanted: Wish, here: Place, make: Callable[[str, int], Area] = Area) -> List[Area]:
+def target_areas(
+    wanted: TestSettings, here: Place, make: Callable[[str, int], Area] = Area
+) -> List[Area]:
     """All targets, each once. Raises DynamoError where they do not fit."""
     count = wanted.targets * (wanted.workers if wanted.own else 1)
     if wanted.mount:
@@ -87,8 +93,8 @@ def areas(wanted: Wish, here: Place, make: Callable[[str, int], Area] = Area) ->
             raise DynamoError("options", "a file needs a size: without one dynamo fills the disk")
         base = wanted.mount.rstrip("/")
         found = [make(f"{base}/{DIRECTORY}{n}", wanted.size) for n in range(1, count + 1)]
-        missing = sum(area.size for area in found if not area.ready())
-        held = sum(area.held() for area in found if not area.ready())
+        missing = sum(area.size for area in found if not area.is_ready())
+        held = sum(area.file_bytes() for area in found if not area.is_ready())
         if missing - held + hostfacts.SPARE > here.size:
             raise DynamoError(
                 "host",
@@ -104,12 +110,14 @@ def areas(wanted: Wish, here: Place, make: Callable[[str, int], Area] = Area) ->
     return [Area(wanted.volume, each, each * n, True) for n in range(count)]
 
 
-def trial(wanted: Wish, here: Place, found: Sequence[Area], slots: Optional[int] = None) -> Trial:
+def build_trial(
+    wanted: TestSettings, here: Place, found: Sequence[Area], slots: Optional[int] = None
+) -> Trial:
     """The whole test, checked. Its files are to be ready: see layout.py.
 
     `slots`: free AIO slots, where this is not the machine that has them.
     """
-    lines = tuple(specs.access_line(line) for line in wanted.access)
+    lines = tuple(specs.parse_access_line(line) for line in wanted.access)
     name = f"{lines[0].size} B" if len(lines) == 1 else f"{len(lines)} lines"
     share = wanted.targets if wanted.own else 0
     workers: List[Tuple[Target, ...]] = []
@@ -117,18 +125,18 @@ def trial(wanted: Wish, here: Place, found: Sequence[Area], slots: Optional[int]
         own = found[number * share : (number + 1) * share] if share else found
         workers.append(
             tuple(
-                _target(wanted, here, area, specs.seed(wanted.seed, number, index))
+                _build_target(wanted, here, area, specs.target_seed(wanted.seed, number, index))
                 for index, area in enumerate(own)
             )
         )
     made = Trial(
         AccessSpec(name, lines), tuple(workers), (), wanted.ramp, wanted.duration, wanted.poll
     )
-    specs.check(made, here.block, hostfacts.aio_slots() if slots is None else slots)
+    specs.check_trial(made, here.block, hostfacts.aio_slots() if slots is None else slots)
     return made
 
 
-def _target(wanted: Wish, here: Place, area: Area, seed: int) -> Target:
+def _build_target(wanted: TestSettings, here: Place, area: Area, seed: int) -> Target:
     return specs.disk_target(
         area.path,
         area.size,
@@ -141,18 +149,18 @@ def _target(wanted: Wish, here: Place, area: Area, seed: int) -> Target:
     )
 
 
-def trouble(found: Sequence[Area]) -> str:
+def incomplete_file(found: Sequence[Area]) -> str:
     """First file that is not as dynamo needs it, in words; "" is right."""
     for area in found:
-        if not area.ready():
+        if not area.is_ready():
             return (
-                f"{area.file} has {area.held()} of {area.size} bytes after it was laid out: the disk "
+                f"{area.file} has {area.file_bytes()} of {area.size} bytes after it was laid out: the disk "
                 "is full or rejects writes"
             )
     return ""
 
 
-def clear(found: Sequence[Area], unready: Sequence[Area]) -> Optional[str]:
+def remove_files(found: Sequence[Area], unready: Sequence[Area]) -> Optional[str]:
     """Removes what we made in `found`, and of `unready` the files that were not laid out whole."""
     for area in (*found, *unready):
         if area.raw:

@@ -41,7 +41,7 @@ def sources() -> dict[str, str]:
 
 
 @cache
-def build() -> bytes:
+def build_bundle() -> bytes:
     """The same bytes each time."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as whole:

@@ -23,28 +23,28 @@ USUAL_ERROR = 0.01
 # that is more than USUAL_ERROR.
 JITTER = 0.03
 # Relative uncertainty above which the clock is not called right: two runs differ by as much anyway
-KNOWN = 0.02
+MAX_DOUBT = 0.02
 # at each end of a test that are compared with those at the other
 READINGS = 8
 # two workers' clocks may differ by so much before they are called unsynchronised
-APART = 0.01
+MAX_CLOCK_DIFFERENCE = 0.01
 
 
 class Poll(NamedTuple):
     """`ticks` were on dynamo's clock when the request arrived: soon after `sent`, long before all of the answer was
     `received` (seconds), whose length would make the clock seem too fast."""
 
-    sent: float
+    sent_at: float
     received: float
     ticks: int
 
     @property
     def doubt(self) -> float:
         """Seconds later at most."""
-        return max(0.0, self.received - self.sent)
+        return max(0.0, self.received - self.sent_at)
 
 
-class Rate(NamedTuple):
+class TickRate(NamedTuple):
     """Ticks per second: as dynamo says, as measured (None: too short to say), and the one to reckon with."""
 
     reported: float
@@ -54,17 +54,17 @@ class Rate(NamedTuple):
     used: float
 
     @property
-    def known(self) -> bool:
+    def is_certain(self) -> bool:
         """The measurement is good enough to judge dynamo's own rate."""
-        return self.measured is not None and self.doubt <= KNOWN
+        return self.measured is not None and self.doubt <= MAX_DOUBT
 
     @property
-    def wrong(self) -> bool:
+    def is_corrected(self) -> bool:
         """dynamo's own is not used."""
         return self.used != self.reported
 
 
-def rate(reported: float, polls: Sequence[Sequence[Poll]]) -> Rate:
+def calibrate_rate(reported: float, polls: Sequence[Sequence[Poll]]) -> TickRate:
     """`polls` of each worker, in order of time. Raises DynamoError where the clocks make no sense."""
     if not 1e5 <= reported <= 1e12:
         raise DynamoError("result", f"dynamo reports a clock rate of {reported:g} ticks per second")
@@ -72,9 +72,9 @@ def rate(reported: float, polls: Sequence[Sequence[Poll]]) -> Rate:
     doubts: List[float] = []
     spans: List[float] = []
     for own in polls:
-        if len(own) < 2 or own[-1].sent - own[0].sent < SHORTEST:
+        if len(own) < 2 or own[-1].sent_at - own[0].sent_at < SHORTEST:
             continue
-        span = own[-1].sent - own[0].sent
+        span = own[-1].sent_at - own[0].sent_at
         if own[-1].ticks <= own[0].ticks:
             raise DynamoError(
                 "result", "dynamo's clock went backwards: CPU clocks out of sync, or a migrated VM"
@@ -84,16 +84,16 @@ def rate(reported: float, polls: Sequence[Sequence[Poll]]) -> Rate:
         low, high = _bounds(own)
         doubts.append(max(0.0, high / found[-1] - 1, 1 - low / found[-1]))
     if not found:
-        return Rate(reported, None, 0.0, reported)
+        return TickRate(reported, None, 0.0, reported)
     measured, doubt = sorted(found)[len(found) // 2], max(doubts)
-    if max(found) / min(found) - 1 > APART + 2 * doubt:
+    if max(found) / min(found) - 1 > MAX_CLOCK_DIFFERENCE + 2 * doubt:
         raise DynamoError(
             "result",
             f"the workers' clocks run at different rates ({min(found):.4g} to {max(found):.4g} per s)",
         )
     off = abs(measured / reported - 1)
     wrong = off > max(TOLERANCE, min(doubt, max(USUAL_ERROR, JITTER / min(spans))))
-    return Rate(reported, measured, doubt, measured if wrong else reported)
+    return TickRate(reported, measured, doubt, measured if wrong else reported)
 
 
 def _bounds(polls: Sequence[Poll]) -> Tuple[float, float]:
@@ -102,6 +102,8 @@ def _bounds(polls: Sequence[Poll]) -> Tuple[float, float]:
     early = sorted(polls[:half], key=lambda poll: poll.doubt)[:READINGS]
     late = sorted(polls[half:], key=lambda poll: poll.doubt)[:READINGS]
     pairs = [(a, b) for a in (polls[0], *early) for b in (*late, polls[-1])]
-    low = max((b.ticks - a.ticks) / (b.received - a.sent) for a, b in pairs)
-    highs = [(b.ticks - a.ticks) / (b.sent - a.received) for a, b in pairs if b.sent > a.received]
+    low = max((b.ticks - a.ticks) / (b.received - a.sent_at) for a, b in pairs)
+    highs = [
+        (b.ticks - a.ticks) / (b.sent_at - a.received) for a, b in pairs if b.sent_at > a.received
+    ]
     return low, min(highs, default=float("inf"))

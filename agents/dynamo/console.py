@@ -32,7 +32,7 @@ class Send(NamedTuple):
     """A step: messages to send, and what must come back. The script gets an Answer."""
 
     # what is being done, for errors: "starting the workers"
-    says: str
+    activity: str
     parts: Tuple[bytes, ...]
     # one letter for each: M an 8-byte message, D a data message
     awaits: str = ""
@@ -48,7 +48,7 @@ class Sleep(NamedTuple):
     until: float
 
 
-class Tell(NamedTuple):
+class Emit(NamedTuple):
     """A step: an event for the owner. The script gets the time."""
 
     event: object
@@ -57,10 +57,10 @@ class Tell(NamedTuple):
 class Pause(NamedTuple):
     """A step: the owner does something and calls resume(). The script gets the time."""
 
-    says: str
+    reason: str
 
 
-Step = Union[Send, Sleep, Tell, Pause]
+Step = Union[Send, Sleep, Emit, Pause]
 # Any: what a script gets hangs on its step (an Answer, or the time); what it returns, on the script.
 Script = Generator[Step, Any, Any]
 
@@ -84,7 +84,7 @@ class Logged(NamedTuple):
 class Paused(NamedTuple):
     """An event: the script waits for resume()."""
 
-    says: str
+    reason: str
     at: float
 
 
@@ -116,7 +116,7 @@ class Console:
         self._send: List[bytes] = []
         self._events: List[object] = []
 
-    def start(self, now: float) -> Turn:
+    def start_script(self, now: float) -> Turn:
         self._advance(None, now)
         return self._turn()
 
@@ -134,7 +134,7 @@ class Console:
                 self._advance(now, now)
             else:
                 self._fail(
-                    DynamoError("timeout", f"dynamo did not answer in time: {self._where()}")
+                    DynamoError("timeout", f"dynamo did not answer in time: {self._position()}")
                 )
         return self._turn()
 
@@ -146,7 +146,8 @@ class Console:
         elif not self.over:
             self._fail(
                 DynamoError(
-                    "closed", f"dynamo closed the connection (it may have crashed): {self._where()}"
+                    "closed",
+                    f"dynamo closed the connection (it may have crashed): {self._position()}",
                 )
             )
         return self._turn()
@@ -157,7 +158,7 @@ class Console:
             self._cancel = "asked"
             if isinstance(self._step, Send):
                 if self._step.cancel:
-                    self._out(self._step.cancel, now)
+                    self._send_message(self._step.cancel, now)
                     self.deadline = now + CANCELLING
             else:
                 self._advance(now, now)
@@ -182,19 +183,19 @@ class Console:
                     self._fail(
                         DynamoError(
                             "protocol",
-                            f"dynamo sent {len(self._inbox)} unexpected bytes: {self._where()}",
+                            f"dynamo sent {len(self._inbox)} unexpected bytes: {self._position()}",
                         )
                     )
                 return
-            raw = self._inbox.take(KINDS[step.awaits[len(self._came)]])
+            raw = self._inbox.take_message(KINDS[step.awaits[len(self._came)]])
             if raw is None:
                 return
             self._events.append(Logged("<", now, raw))
             self._came.append((raw, now))
             if len(self._came) == len(step.awaits):
-                self._advance(self._answer(), now)
+                self._advance(self._build_answer(), now)
 
-    def _answer(self) -> Answer:
+    def _build_answer(self) -> Answer:
         parts, times = zip(*self._came) if self._came else ((), ())
         return Answer(self._sent_at, tuple(parts), tuple(times))
 
@@ -202,32 +203,32 @@ class Console:
         """Runs the script up to the next step that takes time."""
         while True:
             try:
-                step = self._next(value)
+                step = self._next_step(value)
             except StopIteration as done:
-                self._end(done.value)
+                self._finish(done.value)
                 return
             except DynamoError as error:
                 self._fail(error)
                 return
             self._step, self._came, self.deadline = step, [], None
-            if isinstance(step, Tell):
+            if isinstance(step, Emit):
                 self._events.append(step.event)
                 value = now
             elif isinstance(step, Send):
-                self._begin(step, now)
+                self._begin_step(step, now)
                 if step.awaits:
                     return
-                value = self._answer()
+                value = self._build_answer()
             else:
                 if isinstance(step, Sleep):
                     self.deadline = step.until
                 else:
-                    self._events.append(Paused(step.says, now))
+                    self._events.append(Paused(step.reason, now))
                 if self._cancel != "asked":
                     return
                 value = now
 
-    def _next(self, value: object) -> Step:
+    def _next_step(self, value: object) -> Step:
         if isinstance(value, DynamoError):
             return self._script.throw(value)
         if self._cancel == "asked" and self._step is not None:
@@ -235,27 +236,27 @@ class Console:
             return self._script.throw(Cancelled())
         return self._script.send(value)
 
-    def _begin(self, step: Send, now: float) -> None:
+    def _begin_step(self, step: Send, now: float) -> None:
         self._sent_at = now
         if step.timeout:
             self.deadline = now + step.timeout
         for part in step.parts:
-            self._out(part, now)
+            self._send_message(part, now)
 
-    def _out(self, raw: bytes, now: float) -> None:
+    def _send_message(self, raw: bytes, now: float) -> None:
         self._send.append(raw)
         self._events.append(Logged(">", now, raw))
 
-    def _end(self, result: object) -> None:
+    def _finish(self, result: object) -> None:
         self.over, self.result, self.deadline = True, result, None
 
     def _fail(self, error: DynamoError) -> None:
         self._script.close()
         self.over, self.failure, self.deadline = True, error, None
 
-    def _where(self) -> str:
+    def _position(self) -> str:
         step = self._step
         if isinstance(step, Send):
             size = SIZES[KINDS[step.awaits[len(self._came)]]] if step.awaits else 0
-            return f"while {step.says}; {len(self._inbox)} of {size} bytes had arrived"
+            return f"while {step.activity}; {len(self._inbox)} of {size} bytes had arrived"
         return "while waiting" if isinstance(step, Sleep) else "between two steps"

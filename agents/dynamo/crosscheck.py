@@ -17,7 +17,7 @@ CLOCK = 0.02
 EDGES = 256
 
 
-def remark(figures: Mapping[str, float | None]) -> str:
+def kernel_count_note(figures: Mapping[str, float | None]) -> str:
     """For the figures' note: what the kernel's count says against them, or that nobody could count.
 
     `figures`: of the whole run, by the names of tools/dynamo.py. benchlab.analysis.findings.dynamo_crosscheck tells
@@ -25,19 +25,23 @@ def remark(figures: Mapping[str, float | None]) -> str:
     """
     if figures.get("ios") and "kernel.read.bytes" not in figures:
         return "not checked against the kernel's count: failed I/Os would go unnoticed"
-    for off, said in _differences(figures):
+    for off, said in _byte_differences(figures):
         return f"not to be trusted: {said}" if off < 0 else f"disturbed: {said}"
     return ""
 
 
-def _differences(figures: Mapping[str, float | None]) -> Iterator[tuple[int, str]]:
+def _byte_differences(figures: Mapping[str, float | None]) -> Iterator[tuple[int, str]]:
     """-1 or 1 and a sentence: where the kernel counted fewer, then where more.
 
     Bytes are compared, which neither splitting nor merging of I/Os changes. The kernel is asked a little before and a
     little after what dynamo counts, and nobody knows how much was done in between: asking, on a host with one CPU, may
     leave nothing for I/O. So fewer is fewer than all that it counted, and more is more than its share of that time.
     """
-    ways = [found for found in (_way(figures, "read"), _way(figures, "written")) if found]
+    ways = [
+        found
+        for found in (_direction_counts(figures, "read"), _direction_counts(figures, "written"))
+        if found
+    ]
     for done, said, counted, slack in ways:
         if said - counted > SHARE * said + slack:
             yield (
@@ -61,7 +65,9 @@ def _differences(figures: Mapping[str, float | None]) -> Iterator[tuple[int, str
             )
 
 
-def _way(figures: Mapping[str, float | None], done: str) -> tuple[str, float, float, float] | None:
+def _direction_counts(
+    figures: Mapping[str, float | None], done: str
+) -> tuple[str, float, float, float] | None:
     """Direction, dynamo's bytes, the kernel's, and the difference (bytes) that the edges allow; None without both
     counts.
     """

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Dict, List, NamedTuple, Optional, Sequence
 
 from agents.dynamo import account, areas, hostfacts, layout, summary, transcript
-from agents.dynamo.areas import Area, Wish
+from agents.dynamo.areas import Area, TestSettings
 from agents.dynamo.console import Paused
 from agents.dynamo.hostfacts import Place
 from agents.dynamo.link import Link, Stopper, clock
 from agents.dynamo.live import Live
-from agents.dynamo.process import Dynamo
+from agents.dynamo.process import DynamoProcess
 from agents.dynamo.script import BEFORE_RECORDING, Phase, session
 from agents.dynamo.wire import DynamoError
 
@@ -39,22 +39,24 @@ def main(arguments: Sequence[str]) -> int:
         print("usage: console.pyz check|run CONFIG.json", file=sys.stderr)
         return 2
     try:
-        wanted = areas.wish(json.loads(Path(arguments[1]).read_text()))
+        wanted = areas.parse_settings(json.loads(Path(arguments[1]).read_text()))
         if arguments[0] == "check":
-            print(json.dumps(check(wanted)._asdict()))
+            print(json.dumps(check_host(wanted)._asdict()))
         else:
-            run(wanted, Path().resolve())
+            run_test(wanted, Path().resolve())
     except (OSError, ValueError) as error:
-        return _failed(DynamoError("host", f"{type(error).__name__}: {error}"), arguments[0])
+        return _report_failure(
+            DynamoError("host", f"{type(error).__name__}: {error}"), arguments[0]
+        )
     except DynamoError as error:
-        return _failed(error, arguments[0])
+        return _report_failure(error, arguments[0])
     return 0
 
 
-def _failed(error: DynamoError, doing: str) -> int:
+def _report_failure(error: DynamoError, doing: str) -> int:
     print(f"console: {error}", file=sys.stderr)
     if doing == "run":
-        _write(RESULT, {"error": str(error), "kind": error.kind})
+        _write_json(RESULT, {"error": str(error), "kind": error.kind})
     return 1
 
 
@@ -66,56 +68,61 @@ class Usable(NamedTuple):
     cpus: int
 
 
-def check(wanted: Wish) -> Usable:
+def check_host(wanted: TestSettings) -> Usable:
     """Binary and CPUs that it would use. Raises DynamoError for all that can be known before."""
-    binary = hostfacts.program(wanted.binary)
+    binary = hostfacts.find_program(wanted.binary)
     missing = hostfacts.missing_libraries(binary)
     if missing:
-        raise DynamoError("host", hostfacts.lacking(binary, missing))
-    here = areas.place(wanted)
-    areas.trial(wanted, here, areas.areas(wanted, here))
+        raise DynamoError("host", hostfacts.missing_libraries_message(binary, missing))
+    here = areas.find_place(wanted)
+    areas.build_trial(wanted, here, areas.target_areas(wanted, here))
     return Usable(binary, hostfacts.sha256(binary), hostfacts.cpus())
 
 
-def run(wanted: Wish, work: Path) -> None:
+def run_test(wanted: TestSettings, work: Path) -> None:
     """One whole test. Raises DynamoError; then what it made is gone, and dynamo too."""
-    facts = check(wanted)
-    here = areas.place(wanted)
-    found = areas.areas(wanted, here)
-    unready = [area for area in found if not area.ready()]
+    facts = check_host(wanted)
+    here = areas.find_place(wanted)
+    found = areas.target_areas(wanted, here)
+    unready = [area for area in found if not area.is_ready()]
     existed = [area for area in found if not area.raw and Path(area.path).is_dir()]
     with (work / MESSAGES).open("wb", buffering=0) as file:
         began = clock()
         writer = transcript.Writer(file.write, began)
         notes = dict(facts._asdict(), sector=here.sector, block=here.block, size=wanted.size)
-        writer.note(clock(), {**notes, transcript.STARTED: began})
-        running = _Run(wanted, here, found, writer, work)
+        writer.write_note(clock(), {**notes, transcript.STARTED: began})
+        running = _HostRun(wanted, here, found, writer, work)
         try:
-            running.whole(facts.binary)
+            running.run_dynamo(facts.binary)
         except DynamoError as error:
-            writer.end(clock(), error.kind, str(error))
+            writer.write_end(clock(), error.kind, str(error))
             if not running.laid_out:
-                areas.clear([area for area in unready if area not in existed], unready)
+                areas.remove_files([area for area in unready if area not in existed], unready)
             raise
-        writer.end(clock(), transcript.DONE)
+        writer.write_end(clock(), transcript.COMPLETED)
     if not wanted.keep:
-        left = areas.clear(found, ())
+        left = areas.remove_files(found, ())
         if left:
             raise DynamoError("host", left)
-    report(work)
+    write_result(work)
 
 
-def report(work: Path) -> None:
+def write_result(work: Path) -> None:
     """Reads what was written, as everybody else does later, and sums it up."""
-    done = account.tests(transcript.read((work / MESSAGES).read_bytes()))
+    done = account.reconstruct_tests(transcript.parse_transcript((work / MESSAGES).read_bytes()))
     if len(done) != 1:
         raise DynamoError("result", f"{len(done)} tests in one session")
-    _write(str(work / RESULT), summary.as_json(done[0]))
+    _write_json(str(work / RESULT), summary.summary_json(done[0]))
 
 
-class _Run:
+class _HostRun:
     def __init__(
-        self, wanted: Wish, here: Place, found: List[Area], writer: transcript.Writer, work: Path
+        self,
+        wanted: TestSettings,
+        here: Place,
+        found: List[Area],
+        writer: transcript.Writer,
+        work: Path,
     ) -> None:
         self._wanted, self._here, self._found = wanted, here, found
         self._writer, self._work = writer, work
@@ -123,15 +130,15 @@ class _Run:
         # the files were seen to be whole
         self.laid_out = False
 
-    def whole(self, binary: str) -> None:
+    def run_dynamo(self, binary: str) -> None:
         # the name tells ours from another dynamo that finds our port
         name = f"{self._wanted.name}-{secrets.token_hex(6)}"
         stopper = Stopper()
-        dynamo: Optional[Dynamo] = None
+        dynamo: Optional[DynamoProcess] = None
         try:
             self._lay_out(stopper)
-            trial = areas.trial(self._wanted, self._here, self._found)
-            link = Link(self._writer, stopper, self._event, lambda now: "")
+            trial = areas.build_trial(self._wanted, self._here, self._found)
+            link = Link(self._writer, stopper, self._handle_event, lambda now: "")
             with link:
                 argv = [
                     binary,
@@ -145,34 +152,34 @@ class _Run:
                     name,
                 ]
                 directories = sorted({area.path for area in self._found if not area.raw})
-                started = dynamo = Dynamo(argv, self._work, directories)
-                info = link.log_in(name, lambda: started.ended)
+                started = dynamo = DynamoProcess(argv, self._work, directories)
+                info = link.log_in(name, lambda: started.has_ended)
                 self._live.updates.ticks = info.ticks
-                link.talk(session([trial]))
+                link.run_script(session([trial]))
         except DynamoError as error:
             stopped = error.kind == "cancelled"
             if dynamo is not None:
-                dynamo.end(STOPPED if stopped else CLOSED)
-            said = dynamo.said() if dynamo is not None and not stopped else ""
+                dynamo.wait_or_kill(STOPPED if stopped else CLOSED)
+            said = dynamo.last_words() if dynamo is not None and not stopped else ""
             raise DynamoError(error.kind, f"{error}{said}") from None
         finally:
             if dynamo is not None:
                 # what it prints to a file is all there only when it has ended
-                dynamo.end(CLOSED if sys.exc_info()[0] else LEAVING)
-                self._writer.note(clock(), {"version": dynamo.version()})
+                dynamo.wait_or_kill(CLOSED if sys.exc_info()[0] else LEAVING)
+                self._writer.write_note(clock(), {"version": dynamo.printed_version()})
             stopper.close()
 
     def _lay_out(self, stopper: Stopper) -> None:
-        unready = [area for area in self._found if not area.ready()]
+        unready = [area for area in self._found if not area.is_ready()]
         if unready:
-            self._live.event(Phase("prepare"), clock())
-            layout.lay_out(unready, self._wanted.pattern, self._watch(stopper))
-        trouble = areas.trouble(self._found)
+            self._live.handle_event(Phase("prepare"), clock())
+            layout.lay_out(unready, self._wanted.pattern, self._layout_watcher(stopper))
+        trouble = areas.incomplete_file(self._found)
         if trouble:
             raise DynamoError("host", trouble)
         self.laid_out = True
 
-    def _watch(self, stopper: Stopper) -> layout.Watch:
+    def _layout_watcher(self, stopper: Stopper) -> layout.Watch:
         def watch(done: int, wanted: int) -> None:
             if stopper.stopped:
                 raise DynamoError("cancelled", "stopped on request")
@@ -180,23 +187,23 @@ class _Run:
 
         return watch
 
-    def _event(self, event: object, now: float) -> str:
+    def _handle_event(self, event: object, now: float) -> str:
         """Take an event of the console. Returns what is wrong where it asks (Paused)."""
-        self._live.event(event, now)
+        self._live.handle_event(event, now)
         if isinstance(event, Phase) and event.name == "stop":
-            self._count("after")
-        if isinstance(event, Paused) and event.says == BEFORE_RECORDING:
-            self._count("before")
+            self._note_disk_counts("after")
+        if isinstance(event, Paused) and event.reason == BEFORE_RECORDING:
+            self._note_disk_counts("before")
         return ""
 
-    def _count(self, when: str) -> None:
+    def _note_disk_counts(self, when: str) -> None:
         """Note the kernel's counts so far, and the time: dynamo's count is of another span."""
         if self._here.device:
-            at, counted = clock(), hostfacts.diskstats([self._here.device])
-            self._writer.note(at, {f"diskstats_{when}": counted, f"counted_{when}": at})
+            at, counted = clock(), hostfacts.read_diskstats([self._here.device])
+            self._writer.write_note(at, {f"diskstats_{when}": counted, f"counted_{when}": at})
 
 
-def _write(name: str, content: Dict[str, object]) -> None:
+def _write_json(name: str, content: Dict[str, object]) -> None:
     """Whole or not at all."""
     half = Path(name + ".part")
     half.write_text(json.dumps(content, indent=1, sort_keys=True, allow_nan=False))

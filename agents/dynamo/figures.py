@@ -30,7 +30,7 @@ BOUNDS = (
 )
 
 
-class Way(NamedTuple):
+class DirectionFigures(NamedTuple):
     """Reads, writes, or both."""
 
     ios: int
@@ -52,22 +52,22 @@ class Way(NamedTuple):
 
 
 class Figures(NamedTuple):
-    reads: Way
-    writes: Way
+    reads: DirectionFigures
+    writes: DirectionFigures
     # measured time, the longest
     seconds: float
     # () where dynamo keeps none
     bins: Tuple[int, ...]
 
     @property
-    def all(self) -> Way:
-        return added((self.reads, self.writes))
+    def combined(self) -> DirectionFigures:
+        return sum_directions((self.reads, self.writes))
 
 
-def added(ways: Iterable[Way]) -> Way:
+def sum_directions(ways: Iterable[DirectionFigures]) -> DirectionFigures:
     """Rates and counts add up, and so do summed latencies: means are made of these, never of means."""
-    found: List[Way] = list(ways)
-    return Way(
+    found: List[DirectionFigures] = list(ways)
+    return DirectionFigures(
         sum(way.ios for way in found),
         sum(way.bytes for way in found),
         sum(way.errors for way in found),
@@ -78,9 +78,9 @@ def added(ways: Iterable[Way]) -> Way:
     )
 
 
-def figures(raw: RawResult, seconds: float, ticks: float) -> Figures:
+def target_figures(raw: RawResult, seconds: float, ticks: float) -> Figures:
     """Of one target. `seconds` > 0 is its worker's measured time, `ticks` how many make one."""
-    reads = Way(
+    reads = DirectionFigures(
         raw.read_count,
         raw.bytes_read,
         raw.read_errors,
@@ -89,7 +89,7 @@ def figures(raw: RawResult, seconds: float, ticks: float) -> Figures:
         raw.read_latency_sum / ticks,
         raw.max_read_latency / ticks,
     )
-    writes = Way(
+    writes = DirectionFigures(
         raw.write_count,
         raw.bytes_written,
         raw.write_errors,
@@ -101,19 +101,19 @@ def figures(raw: RawResult, seconds: float, ticks: float) -> Figures:
     return Figures(reads, writes, seconds, raw.bins)
 
 
-def total(parts: Sequence[Figures]) -> Figures:
+def sum_figures(parts: Sequence[Figures]) -> Figures:
     """Of targets of a worker, or of workers; bins only where all have them."""
     whole = all(part.bins for part in parts)
     bins = tuple(sum(part.bins[n] for part in parts) for n in range(BINS)) if whole else ()
     return Figures(
-        added(part.reads for part in parts),
-        added(part.writes for part in parts),
+        sum_directions(part.reads for part in parts),
+        sum_directions(part.writes for part in parts),
         max(part.seconds for part in parts),
         bins,
     )
 
 
-def edges(number: int, scale: float = 1.0) -> Tuple[float, float]:
+def bin_edges(number: int, scale: float = 1.0) -> Tuple[float, float]:
     """Seconds from (inclusive) and to (exclusive) of a bin; `scale` is reported/used ticks per second.
 
     dynamo reckons the bins with the rate it believes in, so they are wider or narrower where that is wrong.
@@ -123,15 +123,17 @@ def edges(number: int, scale: float = 1.0) -> Tuple[float, float]:
     return low * scale, high * scale
 
 
-def percentile(found: Figures, rank: float, scale: float = 1.0) -> Optional[Tuple[float, float]]:
+def percentile_bounds(
+    found: Figures, rank: float, scale: float = 1.0
+) -> Optional[Tuple[float, float]]:
     """Bounds (s) of the latency that `rank` percent of all I/Os do not exceed; None where there is nothing to say."""
-    ios = found.all.ios
+    ios = found.combined.ios
     if not found.bins or not ios:
         return None
-    reached, slowest = 0, found.all.slowest
+    reached, slowest = 0, found.combined.slowest
     for number in range(len(BOUNDS)):
         reached += found.bins[number]
         if reached and reached >= rank / 100.0 * ios:
-            low, high = edges(number, scale)
+            low, high = bin_edges(number, scale)
             return low, max(low, min(high, slowest))
     return BOUNDS[-1] * scale, max(slowest, BOUNDS[-1] * scale)

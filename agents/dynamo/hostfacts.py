@@ -42,19 +42,19 @@ class Place(NamedTuple):
     device: str
 
 
-def directory(path: str) -> Place:
+def directory_place(path: str) -> Place:
     try:
         found, number = os.statvfs(path), Path(path).stat().st_dev
     except OSError as error:
         raise DynamoError("host", f"{path}: {error.strerror}") from None
     device = f"{os.major(number)}:{os.minor(number)}"
-    known = device in diskstats([device])
+    known = device in read_diskstats([device])
     return Place(
         found.f_bsize, _block(device), found.f_bavail * found.f_frsize, device if known else ""
     )
 
 
-def device(path: str) -> Place:
+def device_place(path: str) -> Place:
     """A raw block device that nobody uses. Raises DynamoError."""
     try:
         found = Path(path).stat()
@@ -85,12 +85,12 @@ def _block(number: str) -> int:
     return SECTOR
 
 
-def diskstats(devices: Sequence[str]) -> Dict[str, List[int]]:
+def read_diskstats(devices: Sequence[str]) -> Dict[str, List[int]]:
     """Counts of the kernel so far: [reads, bytes read, writes, bytes written] of each device that it knows."""
-    return counted(_lines("/proc/diskstats"), devices)
+    return parse_diskstats(_read_lines("/proc/diskstats"), devices)
 
 
-def counted(lines: Sequence[str], devices: Sequence[str]) -> Dict[str, List[int]]:
+def parse_diskstats(lines: Sequence[str], devices: Sequence[str]) -> Dict[str, List[int]]:
     """The same of the lines of any /proc/diskstats."""
     found: Dict[str, List[int]] = {}
     for words in map(str.split, lines):
@@ -103,7 +103,7 @@ def counted(lines: Sequence[str], devices: Sequence[str]) -> Dict[str, List[int]
 
 def cpus() -> int:
     """Logical CPUs, as dynamo counts them. Raises DynamoError where dynamo could not start."""
-    lines = _lines("/proc/cpuinfo")
+    lines = _read_lines("/proc/cpuinfo")
     if not any(line.startswith("cpu MHz") for line in lines):
         raise DynamoError("host", NO_MHZ)
     return sum(1 for line in lines if line.startswith("processor"))
@@ -135,36 +135,38 @@ def aio_slots() -> int:
     return most - taken
 
 
-def program(name: str) -> str:
+def find_program(name: str) -> str:
     """dynamo's path. Raises DynamoError."""
     found = shutil.which(name)
     if not found:
-        raise DynamoError("host", no_program(name))
+        raise DynamoError("host", missing_program_message(name))
     return found
 
 
-def no_program(name: str) -> str:
+def missing_program_message(name: str) -> str:
     return (
         f"dynamo is not at {name!r}, or cannot be executed: put the Linux build of IOmeter "
         "1.1.0 there (chmod 755), or name its path in the workload"
     )
 
 
-def lacking(path: str, libraries: Sequence[str]) -> str:
+def missing_libraries_message(path: str, libraries: Sequence[str]) -> str:
     return f"{path} needs {', '.join(libraries)}: {INSTALL_LIBAIO}"
 
 
 def missing_libraries(path: str) -> List[str]:
     """Shared libraries that the program needs and we cannot give it; nothing where nobody can tell."""
-    return [name for name in _missing(path) if name != LIBAIO or not _renamed(path)]
+    return [
+        name for name in _unresolved_libraries(path) if name != LIBAIO or not _renamed_libaio(path)
+    ]
 
 
 def renamed_libaio(path: str) -> str:
     """The libaio that this program needs and only knows by another name; "" where it finds its own."""
-    return _renamed(path) if LIBAIO in _missing(path) else ""
+    return _renamed_libaio(path) if LIBAIO in _unresolved_libraries(path) else ""
 
 
-def _renamed(path: str) -> str:
+def _renamed_libaio(path: str) -> str:
     try:
         with Path(path).open("rb") as file:
             plain = file.read(len(X86_64)) == X86_64
@@ -174,7 +176,7 @@ def _renamed(path: str) -> str:
     return found[0] if plain and found else ""
 
 
-def _missing(path: str) -> List[str]:
+def _unresolved_libraries(path: str) -> List[str]:
     try:
         said = subprocess.run(
             ["ldd", path],
@@ -197,7 +199,7 @@ def sha256(path: str) -> str:
     return seen.hexdigest()
 
 
-def _lines(path: str) -> List[str]:
+def _read_lines(path: str) -> List[str]:
     try:
         return Path(path).read_text(errors="replace").splitlines()
     except OSError:

@@ -61,19 +61,19 @@ def looks_like_icf(text: str) -> bool:
     return begins is not None and SECTION.search(text) is not None
 
 
-def parse(text: str) -> Config:
+def parse_icf(text: str) -> Config:
     """Raises ParseError with line and text."""
     if not looks_like_icf(text):
         raise ParseError("not an IOmeter configuration file: it begins with 'Version 1.1.0'")
-    return icf_lines.config(text)
+    return icf_lines.parse_config(text)
 
 
-def read(text: str) -> list[Workload]:
+def read_workloads(text: str) -> list[Workload]:
     """Workloads of the tests that IOmeter would run, or one for each specification where none is assigned.
 
     In test n each worker runs the n-th specification assigned to it. Raises ParseError.
     """
-    config = parse(text)
+    config = parse_icf(text)
     known = {spec.name: number for number, spec in enumerate(config.specs)}
     missing = [name for w in _workers(config) for name in w.specs if name not in (*known, IDLE)]
     if missing:
@@ -82,7 +82,7 @@ def read(text: str) -> list[Workload]:
         )
     if not config.specs:
         raise ParseError("the file has no access specification")
-    return [_workload(config, known[test.spec], test) for test in _tests(config)]
+    return [_build_workload(config, known[test.spec], test) for test in _tests(config)]
 
 
 @dataclass(frozen=True)
@@ -103,13 +103,13 @@ def _tests(config: Config) -> list[_Test]:
         busy = [pair for pair in specs_of if pair[1] != IDLE]
         busy = [pair for pair in busy if pair[0].targets] or busy
         names = list(dict.fromkeys(name for _, name in busy))
-        trouble = _mixed(number + 1, busy) if len(names) > 1 else ""
+        trouble = _mixed_specs_message(number + 1, busy) if len(names) > 1 else ""
         for name in names:
             made[_Test(name, tuple(worker for worker, _ in busy), trouble)] = None
     return list(made) or [_Test(spec.name, tuple(workers)) for spec in config.specs]
 
 
-def _mixed(number: int, busy: Sequence[tuple[Worker, str]]) -> str:
+def _mixed_specs_message(number: int, busy: Sequence[tuple[Worker, str]]) -> str:
     """Why a test cannot be run in which the workers run different specifications."""
     runs = "; ".join(f"{worker.name}: {name}" for worker, name in busy[:4])
     more = f"; and {len(busy) - 4} more" if len(busy) > 4 else ""
@@ -119,17 +119,17 @@ def _mixed(number: int, busy: Sequence[tuple[Worker, str]]) -> str:
     )
 
 
-def write(config: Config) -> str:
+def write_icf(config: Config) -> str:
     """The file, CR LF, as IOmeter 1.1.0 reads it."""
-    return "\r\n".join(icf_text.text(config)) + "\r\n"
+    return "\r\n".join(icf_text.config_lines(config)) + "\r\n"
 
 
-def config_of(found: Sequence[Workload], directory: str = "/mnt [ext4]") -> Config:
+def build_config(found: Sequence[Workload], directory: str = "/mnt [ext4]") -> Config:
     """The file for workloads that differ in their access only; the first one says everything else."""
     for one in found:
-        _check_said(one)
+        _check_expressible(one)
     first = found[0].options
-    accesses = tuple(AccessSpec(spec_name(one.name), _lines(one.options)) for one in found)
+    accesses = tuple(AccessSpec(spec_name(one.name), _access_lines(one.options)) for one in found)
     outstanding = list(found[0].sweep.get("outstanding_ios", ()))
     worker = Worker(
         "Worker 1",
@@ -167,7 +167,7 @@ def _sector(names: Sequence[str]) -> int:
     )
 
 
-def _check_said(one: Workload) -> None:
+def _check_expressible(one: Workload) -> None:
     """Raises ParseError where the file would say something else than the workload."""
     swept = sorted(set(one.sweep) - {"outstanding_ios"})
     if swept:
@@ -189,26 +189,26 @@ def _cycle(values: list[int]) -> Cycle:
         Cycle(values[0], values[-1], ratio, "EXPONENTIAL"),
         Cycle(values[0], values[-1], step),
     ):
-        if list(_counted(cycle)) == values:
+        if list(_cycle_values(cycle)) == values:
             return cycle
     raise ParseError(
         f"IOmeter can step outstanding I/Os only by a fixed increment or factor, not {values}"
     )
 
 
-def _counted(cycle: Cycle) -> Iterator[int]:
+def _cycle_values(cycle: Cycle) -> Iterator[int]:
     at = cycle.start
     for _ in range(MOST_POINTS):
         if at > cycle.end or at < 1:
             return
         yield at
-        further = _further(cycle, at)
+        further = _next_value(cycle, at)
         if further <= at:
             return
         at = further
 
 
-def _further(cycle: Cycle, at: int) -> int:
+def _next_value(cycle: Cycle, at: int) -> int:
     """Next value. IOmeter steps by sums where the factor is 1."""
     factors = cycle.kind == "EXPONENTIAL" and cycle.step != 1
     return at * cycle.step if factors else at + cycle.step
@@ -218,7 +218,9 @@ def _workers(config: Config) -> list[Worker]:
     return [w for manager in config.managers for w in manager.workers if w.disk]
 
 
-def _worker(config: Config, found: Sequence[Worker]) -> tuple[Worker, int, list[str]]:
+def _representative_worker(
+    config: Config, found: Sequence[Worker]
+) -> tuple[Worker, int, list[str]]:
     """The one that stands for all, how many there are, and what gets lost by that."""
     notes = []
     if any(not w.disk for manager in config.managers for w in manager.workers):
@@ -243,7 +245,7 @@ def _worker(config: Config, found: Sequence[Worker]) -> tuple[Worker, int, list[
     return found[0], len(found), notes
 
 
-def _shared(
+def _shared_options(
     config: Config, worker: Worker, found: Sequence[Worker], workers: int
 ) -> dict[str, float]:
     made: dict[str, float] = {
@@ -271,7 +273,9 @@ def _own_targets(workers: Sequence[Worker]) -> bool:
     return len(workers) > 1 and bool(every) and len(set(every)) == len(every)
 
 
-def _sweep(config: Config, worker: Worker, workers: int) -> tuple[dict[str, list[int]], list[str]]:
+def _swept_options(
+    config: Config, worker: Worker, workers: int
+) -> tuple[dict[str, list[int]], list[str]]:
     notes = []
     if not worker.sectors:
         notes.append("the file sets size 0 (all free space): set a size, or use a raw volume")
@@ -300,15 +304,15 @@ def _sweep(config: Config, worker: Worker, workers: int) -> tuple[dict[str, list
     option, which = CYCLES[config.test_type]
     cycle: Cycle = getattr(config, which)
     ends = {"workers": workers, "targets": max(1, len(worker.targets))}
-    values = _activated(cycle, ends[option]) if option in ends else list(_counted(cycle))
+    values = _active_counts(cycle, ends[option]) if option in ends else list(_cycle_values(cycle))
     return ({option: values} if values else {}), notes
 
 
-def _activated(cycle: Cycle, count: int) -> list[int]:
+def _active_counts(cycle: Cycle, count: int) -> list[int]:
     """Numbers of workers or targets that IOmeter runs, of `count`: a step beyond the last runs all of them once."""
-    values = list(_counted(replace(cycle, end=count)))
+    values = list(_cycle_values(replace(cycle, end=count)))
     if not values or values[-1] < count:
-        further = _further(cycle, values[-1]) if values else cycle.start
+        further = _next_value(cycle, values[-1]) if values else cycle.start
         values += [count] if further > count else []
     return values
 
@@ -327,7 +331,7 @@ def _cycle_trouble(config: Config) -> str:
         return ""
     at, points = cycle.start, 0
     while at <= cycle.end:
-        at, last, points = _further(cycle, at), at, points + 1
+        at, last, points = _next_value(cycle, at), at, points + 1
         if at <= last:
             return f"cycling of {option}: step {cycle.step} never reaches the end {cycle.end}"
         if points > MOST_POINTS:
@@ -335,17 +339,17 @@ def _cycle_trouble(config: Config) -> str:
     return ""
 
 
-def _workload(config: Config, number: int, test: _Test) -> Workload:
+def _build_workload(config: Config, number: int, test: _Test) -> Workload:
     spec = config.specs[number]
-    worker, workers, notes = _worker(config, test.workers)
-    sweep, more = _sweep(config, worker, workers)
-    shared = _shared(config, worker, test.workers, workers)
+    worker, workers, notes = _representative_worker(config, test.workers)
+    sweep, more = _swept_options(config, worker, workers)
+    shared = _shared_options(config, worker, test.workers, workers)
     trouble = test.trouble or _cycle_trouble(config)
     try:
         specs.check_access(spec)
     except DynamoError as error:
         trouble = trouble or str(error)
-    options = {**_access(spec), **shared}
+    options = {**_access_options(spec), **shared}
     first, last = config.places[number]
     return Workload(
         spec.name,
@@ -359,21 +363,21 @@ def _workload(config: Config, number: int, test: _Test) -> Workload:
     )
 
 
-def _access(spec: AccessSpec) -> dict[str, int | tuple[str, ...]]:
+def _access_options(spec: AccessSpec) -> dict[str, int | tuple[str, ...]]:
     """The three plain options where they say it all, so that they can be swept."""
     line = spec.lines[0] if len(spec.lines) == 1 else None
-    if line is not None and line == _plain(line.size, line.reads, line.random):
+    if line is not None and line == _plain_line(line.size, line.reads, line.random):
         return {"block_size": line.size, "read_percent": line.reads, "random_percent": line.random}
-    return {"access": tuple(specs.line_text(line) for line in spec.lines)}
+    return {"access": tuple(specs.format_access_line(line) for line in spec.lines)}
 
 
-def _lines(options: Mapping[str, Any]) -> tuple[AccessLine, ...]:
+def _access_lines(options: Mapping[str, Any]) -> tuple[AccessLine, ...]:
     if options.get("access"):
-        return tuple(specs.access_line(line) for line in options["access"])
+        return tuple(specs.parse_access_line(line) for line in options["access"])
     size = int(options.get("block_size", 8192))
     reads, random = (int(options.get(key, 50)) for key in ("read_percent", "random_percent"))
-    return (_plain(size, reads, random),)
+    return (_plain_line(size, reads, random),)
 
 
-def _plain(size: int, reads: int, random: int) -> AccessLine:
+def _plain_line(size: int, reads: int, random: int) -> AccessLine:
     return AccessLine(size, 100, reads, random, 0, 1, specs.default_align(size))

@@ -73,20 +73,20 @@ class Config:
 Line = tuple[int, str, str]
 
 
-def config(text: str) -> Config:
+def parse_config(text: str) -> Config:
     """Raises ParseError with line and text."""
     made = _Reader()
-    for number, key, data in _lines(text):
+    for number, key, data in _keyed_lines(text):
         try:
-            made.line(key, data, number)
+            made.take_line(key, data, number)
         except (ValueError, IndexError):
             raise ParseError(
                 f"{key!r}: not a value that IOmeter writes there", number, data
             ) from None
-    return made.done()
+    return made.finished_config()
 
 
-def _lines(text: str) -> Iterator[Line]:
+def _keyed_lines(text: str) -> Iterator[Line]:
     """Each line under the key above it; a key without data comes with ""."""
     key = ""
     for number, raw in enumerate(text.replace("\r\n", "\n").lstrip("\ufeff").split("\n"), start=1):
@@ -98,7 +98,7 @@ def _lines(text: str) -> Iterator[Line]:
             yield number, key, line
 
 
-def _numbers(data: str, least: int) -> list[int]:
+def _parse_numbers(data: str, least: int) -> list[int]:
     """The first `least` columns. Raises ValueError where one is no number."""
     words = re.split(r"[,\s]+", data)[:least]
     if len(words) < least or not all(map(NUMBER.fullmatch, words)):
@@ -106,24 +106,24 @@ def _numbers(data: str, least: int) -> list[int]:
     return [int(word) for word in words]
 
 
-def _on(word: str) -> bool:
+def _parse_switch(word: str) -> bool:
     """Raises ValueError for what IOmeter does not write."""
     if word.upper() not in SWITCHES:
         raise ValueError(word)
     return SWITCHES[word.upper()]
 
 
-def _settings(made: Worker, data: str) -> Worker:
+def _with_settings(made: Worker, data: str) -> Worker:
     """With I/Os, connection rate and seed; old files end after the first or the third. Raises ValueError."""
     words = [word.strip() for word in data.split(",")]
     transactions, seed = 0, None
-    if len(words) > 2 and _on(words[1]):
-        transactions = max(1, _numbers(words[2], 1)[0])
-    if len(words) > 4 and _on(words[3]):
+    if len(words) > 2 and _parse_switch(words[1]):
+        transactions = max(1, _parse_numbers(words[2], 1)[0])
+    if len(words) > 4 and _parse_switch(words[3]):
         if not SEED.fullmatch(words[4]):
             raise ValueError(data)
         seed = int(words[4])
-    outstanding = _numbers(words[0], 1)[0]
+    outstanding = _parse_numbers(words[0], 1)[0]
     return replace(made, outstanding=outstanding, transactions=transactions, seed=seed)
 
 
@@ -138,14 +138,14 @@ class _Reader:
         # line of the key above
         self.begun = 0
 
-    def line(self, key: str, data: str, number: int) -> None:
+    def take_line(self, key: str, data: str, number: int) -> None:
         if not data:
             self.begun = number
             self._heading(key)
         elif self.section == "test setup":
             self._setup(key, data)
         elif self.section == "access specifications":
-            self._access(key, data, number)
+            self._take_access(key, data, number)
         elif self.section == "manager list":
             self._manager(key, data)
         elif not self.section and data.startswith("Version "):
@@ -159,20 +159,20 @@ class _Reader:
         elif key.endswith("cycling"):
             self.cycling = key
         elif self.section == "manager list" and key in ("end worker", "end manager"):
-            self._close(key)
+            self._close_manager(key)
 
     def _setup(self, key: str, data: str) -> None:
         made = self.config
         if key == "test description":
             made = replace(made, description=data)
         elif key.startswith("hours"):
-            hours, minutes, seconds = _numbers(data, 3)
+            hours, minutes, seconds = _parse_numbers(data, 3)
             made = replace(made, run_s=hours * 3600 + minutes * 60 + seconds)
         elif key.startswith("ramp up time"):
-            made = replace(made, ramp_s=_numbers(data, 1)[0])
+            made = replace(made, ramp_s=_parse_numbers(data, 1)[0])
         elif key.startswith("default disk workers"):
             each = data.upper() == "NUMBER_OF_CPUS"
-            made = replace(made, disk_workers=None if each else _numbers(data, 1)[0])
+            made = replace(made, disk_workers=None if each else _parse_numbers(data, 1)[0])
         elif key == "test type":
             made = replace(made, test_type=data.strip().upper())
         elif key.startswith("start "):
@@ -184,23 +184,23 @@ class _Reader:
         if kind not in ("LINEAR", "EXPONENTIAL"):
             raise ValueError(data)
         if self.cycling.startswith("queue"):
-            start, end, step = _numbers(data, 3)
+            start, end, step = _parse_numbers(data, 3)
             return replace(self.config, queue=Cycle(start, end, step, kind))
-        start, step = _numbers(data, 2)
+        start, step = _parse_numbers(data, 2)
         cycle = Cycle(start, start, step, kind)
         if self.cycling.startswith("worker"):
             return replace(self.config, workers=cycle)
         return replace(self.config, disks=cycle)
 
-    def _access(self, key: str, data: str, number: int) -> None:
+    def _take_access(self, key: str, data: str, number: int) -> None:
         if key.startswith("access specification name"):
             name, _, rest = data.partition(",")
             word = rest.strip().lower()
-            given = ASSIGNMENTS[word] if word in ASSIGNMENTS else _numbers(rest or "0", 1)[0]
+            given = ASSIGNMENTS[word] if word in ASSIGNMENTS else _parse_numbers(rest or "0", 1)[0]
             self.specs.append((name.strip(), given, []))
             self.places.append((self.begun, number))
         elif key.startswith("size,% of size"):
-            size, share, reads, random, delay, burst, align, reply = _numbers(data, 8)
+            size, share, reads, random, delay, burst, align, reply = _parse_numbers(data, 8)
             made = AccessLine(size, share, reads, random, delay, burst, align, reply)
             self.specs[-1][2].append(made)
             self.places[-1] = self.places[-1][0], number
@@ -214,16 +214,16 @@ class _Reader:
         elif key == "worker":
             self.workers.append(Worker(data))
         elif self.workers:
-            self.workers[-1] = self._worker(self.workers[-1], key, data)
+            self.workers[-1] = self._with_worker_line(self.workers[-1], key, data)
 
     @staticmethod
-    def _worker(made: Worker, key: str, data: str) -> Worker:
+    def _with_worker_line(made: Worker, key: str, data: str) -> Worker:
         if key == "worker type":
             return replace(made, disk=data.upper() == "DISK")
         if key.startswith("number of outstanding ios"):
-            return _settings(made, data)
+            return _with_settings(made, data)
         if key.startswith("disk maximum size"):
-            found = [*_numbers(data, 3 if data.count(",") > 1 else 2), 0]
+            found = [*_parse_numbers(data, 3 if data.count(",") > 1 else 2), 0]
             return replace(made, sectors=found[0], start=found[1], pattern=found[2])
         if key == "assigned access specs":
             return replace(made, specs=(*made.specs, data))
@@ -231,12 +231,12 @@ class _Reader:
             return replace(made, targets=(*made.targets, data))
         return made
 
-    def _close(self, key: str) -> None:
+    def _close_manager(self, key: str) -> None:
         if key == "end manager" and self.managers:
             self.managers[-1] = replace(self.managers[-1], workers=tuple(self.workers))
             self.workers = []
 
-    def done(self) -> Config:
+    def finished_config(self) -> Config:
         if self.section:
             raise ParseError(f"truncated: the section {self.section!r} has no end")
         for name, _, lines in self.specs:

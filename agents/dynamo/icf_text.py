@@ -27,12 +27,12 @@ DISPLAY = (
 )
 
 
-def text(made: Config) -> list[str]:
+def config_lines(made: Config) -> list[str]:
     """The lines of the file."""
     return [
         "Version 1.1.0 ",
         *_section("TEST SETUP", _setup_lines(made)),
-        *_section("RESULTS DISPLAY", _pairs(*DISPLAY)),
+        *_section("RESULTS DISPLAY", _key_lines(*DISPLAY)),
         *_section(
             "ACCESS SPECIFICATIONS", [line for spec in made.specs for line in _spec_lines(spec)]
         ),
@@ -48,7 +48,7 @@ def _section(name: str, lines: list[str]) -> list[str]:
     return [f"'{name} ".ljust(WIDE, "="), *lines, f"'END {name.lower()}"]
 
 
-def _pairs(*pairs: tuple[str, str]) -> list[str]:
+def _key_lines(*pairs: tuple[str, str]) -> list[str]:
     return [line for key, data in pairs for line in (f"'{key}", f"\t{data}")]
 
 
@@ -60,24 +60,26 @@ def _setup_lines(made: Config) -> list[str]:
         "'Test Description",
         f"\t{made.description}",
         "'Run Time",
-        *_pairs(("\thours      minutes    seconds", run)),
-        *_pairs(
+        *_key_lines(("\thours      minutes    seconds", run)),
+        *_key_lines(
             ("Ramp Up Time (s)", str(made.ramp_s)),
             ("Default Disk Workers to Spawn", spawned),
             ("Default Network Workers to Spawn", "0"),
             ("Record Results", "ALL"),
         ),
         "'Worker Cycling",
-        *_pairs(("\tstart      step       step type", _columns(made.workers, False))),
+        *_key_lines(("\tstart      step       step type", _cycle_columns(made.workers, False))),
         "'Disk Cycling",
-        *_pairs(("\tstart      step       step type", _columns(made.disks, False))),
+        *_key_lines(("\tstart      step       step type", _cycle_columns(made.disks, False))),
         "'Queue Depth Cycling",
-        *_pairs(("\tstart      end        step       step type", _columns(made.queue, True))),
-        *_pairs(("Test Type", made.test_type)),
+        *_key_lines(
+            ("\tstart      end        step       step type", _cycle_columns(made.queue, True))
+        ),
+        *_key_lines(("Test Type", made.test_type)),
     ]
 
 
-def _columns(cycle: Cycle, ends: bool) -> str:
+def _cycle_columns(cycle: Cycle, ends: bool) -> str:
     words = [str(cycle.start), *([str(cycle.end)] if ends else []), str(cycle.step), cycle.kind]
     return "".join(word.ljust(11) for word in words).rstrip()
 
@@ -90,7 +92,7 @@ def _spec_lines(spec: AccessSpec) -> list[str]:
     ]
     head = f"{spec.name},{names.get(spec.default_assignment, 'NONE')}"
     return [
-        *_pairs(("Access specification name,default assignment", head)),
+        *_key_lines(("Access specification name,default assignment", head)),
         "'size,% of size,% reads,% random,delay,burst,align,reply",
         *rows,
     ]
@@ -98,7 +100,7 @@ def _spec_lines(spec: AccessSpec) -> list[str]:
 
 def _manager_lines(number: int, made: Manager) -> list[str]:
     return [
-        *_pairs(
+        *_key_lines(
             ("Manager ID, manager name", f"{number},{made.name}"),
             ("Manager network address", made.address),
         ),
@@ -115,12 +117,12 @@ def _worker_lines(made: Worker) -> list[str]:
     targets = [
         line
         for name in made.targets
-        for line in (*_pairs(("Target", name), ("Target type", "DISK")), "'End target")
+        for line in (*_key_lines(("Target", name), ("Target type", "DISK")), "'End target")
     ]
     return [
-        *_pairs(("Worker", made.name), ("Worker type", "DISK" if made.disk else "NETWORK,TCP")),
+        *_key_lines(("Worker", made.name), ("Worker type", "DISK" if made.disk else "NETWORK,TCP")),
         "'Default target settings for worker",
-        *_pairs(
+        *_key_lines(
             (
                 OUTSTANDING,
                 f"{made.outstanding},{_switch(made.transactions or None, 1)},{_switch(made.seed, 0)}",

@@ -36,16 +36,17 @@ def lay_out(unready: Sequence[Area], pattern: int, watch: Watch) -> None:
             Path(area.path).mkdir(mode=0o700, exist_ok=True)
             if area.file.exists():
                 area.file.unlink()
-            _write(area, pattern, seen)
+            _write_file(area, pattern, seen)
         except OSError as error:
             raise DynamoError(
-                "host", f"{area.file}: {error.strerror}, at {area.held()} of {area.size} bytes"
+                "host",
+                f"{area.file}: {error.strerror}, at {area.file_bytes()} of {area.size} bytes",
             ) from None
         done += area.size
 
 
-def _write(area: Area, pattern: int, seen: Callable[[int], None]) -> None:
-    handle = _opened(area.file)
+def _write_file(area: Area, pattern: int, seen: Callable[[int], None]) -> None:
+    handle = _create_file(area.file)
     # a page of its own is aligned as direct I/O needs it
     with contextlib.closing(mmap.mmap(-1, PIECE)) as buffer:
         try:
@@ -53,9 +54,9 @@ def _write(area: Area, pattern: int, seen: Callable[[int], None]) -> None:
             while done < area.size:
                 seen(done)
                 count = min(PIECE, area.size - done)
-                buffer[:count] = content(pattern, count)
+                buffer[:count] = pattern_bytes(pattern, count)
                 with memoryview(buffer) as whole, whole[:count] as piece:
-                    done += _put(handle, piece)
+                    done += _write_piece(handle, piece)
             os.fsync(handle)
             # where nothing was direct
             os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -64,7 +65,7 @@ def _write(area: Area, pattern: int, seen: Callable[[int], None]) -> None:
     seen(done)
 
 
-def _opened(path: Path) -> int:
+def _create_file(path: Path) -> int:
     """Past the page cache, where the file system can."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
@@ -78,7 +79,7 @@ def _opened(path: Path) -> int:
     return os.open(str(path), flags, 0o600)
 
 
-def _put(handle: int, piece: memoryview) -> int:
+def _write_piece(handle: int, piece: memoryview) -> int:
     """Bytes written."""
     try:
         written = os.write(handle, piece)
@@ -95,6 +96,6 @@ def _put(handle: int, piece: memoryview) -> int:
     return written
 
 
-def content(pattern: int, count: int) -> bytes:
+def pattern_bytes(pattern: int, count: int) -> bytes:
     """As specs.PATTERNS: what a layer that compresses or finds doubles makes of it is to be the same."""
     return os.urandom(count) if pattern else os.urandom(1) * count

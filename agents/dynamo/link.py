@@ -19,17 +19,17 @@ from agents.dynamo.messages import ManagerInfo
 from agents.dynamo.transcript import CONTROL, LOGIN, Writer
 from agents.dynamo.wire import DynamoError
 
-HERE = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
 # s
 LOGGING_IN, CONNECTING, RETRY = 30.0, 10.0, 0.05
 TICK = 1.0
 PIECE = 1 << 20
 clock = time.monotonic
-STRANGE = ("stranger",)
-T = TypeVar("T", bound="Talk")
+FOREIGN_KINDS = ("stranger",)
+T = TypeVar("T", bound="Transport")
 
 
-class Bell:
+class StopSignal:
     """That somebody stops the session, as something that can be waited for."""
 
     def __init__(self) -> None:
@@ -47,10 +47,10 @@ class Bell:
         self._there.close()
 
 
-Watched = Union[socket.socket, Bell]
+Watched = Union[socket.socket, StopSignal]
 
 
-class Stopper(Bell):
+class Stopper(StopSignal):
     """Rung by TERM and INT."""
 
     def __init__(self) -> None:
@@ -58,11 +58,11 @@ class Stopper(Bell):
         self._there.setblocking(False)
         self._before = signal.set_wakeup_fd(self._there.fileno())
         self._handlers = [
-            (number, signal.signal(number, self._stop))
+            (number, signal.signal(number, self._handle_signal))
             for number in (signal.SIGTERM, signal.SIGINT)
         ]
 
-    def _stop(self, number: int, frame: object) -> None:
+    def _handle_signal(self, number: int, frame: object) -> None:
         self.stopped = True
 
     def close(self) -> None:
@@ -72,7 +72,7 @@ class Stopper(Bell):
         super().close()
 
 
-class Talk:
+class Transport:
     """Both connections. `event(event, now)` gets what consoles tell, and answers a Paused ("": all right).
 
     `idle(now)` is called about each second while there is a session; what it returns ends the session.
@@ -86,7 +86,7 @@ class Talk:
     def __init__(
         self,
         writer: Writer,
-        stopper: Bell,
+        stopper: StopSignal,
         event: Callable[[object, float], str],
         idle: Callable[[float], str],
     ) -> None:
@@ -114,107 +114,107 @@ class Talk:
         until = clock() + LOGGING_IN
         while True:
             try:
-                info = self.greet(self._accept(until, ended), name)
+                info = self.receive_login(self._accept_login(until, ended), name)
                 break
             except DynamoError as error:
-                if error.kind not in STRANGE:
+                if error.kind not in FOREIGN_KINDS:
                     raise
                 # somebody else's connection; ours may still come
                 self._hang_up()
-        self.turn_to(self._connect(info, ended))
+        self.switch_to_control(self._connect_back(info, ended))
         return info
 
-    def greet(self, stream: socket.socket, name: str = "") -> ManagerInfo:
+    def receive_login(self, stream: socket.socket, name: str = "") -> ManagerInfo:
         """The login connection. Raises DynamoError; of one that is not ours its kind is in STRANGE."""
         self._stream, self._channel = stream, LOGIN
         try:
-            info = self._serve(Console(script.login(name, self.GREETING)))
+            info = self._run_console(Console(script.login(name, self.GREETING)))
         except DynamoError as error:
             kind = error.kind if error.kind in ("cancelled", "version") else "stranger"
             raise DynamoError(kind, str(error)) from None
         assert isinstance(info, ManagerInfo), "what the login returns"
         return info
 
-    def turn_to(self, back: socket.socket) -> None:
+    def switch_to_control(self, back: socket.socket) -> None:
         """From here on the control connection."""
         self._hang_up()
         self._stream, self._channel = back, CONTROL
 
-    def talk(self, run: Script) -> object:
+    def run_script(self, run: Script) -> object:
         """On the control connection; what the script returns. Raises DynamoError."""
-        return self._serve(Console(run))
+        return self._run_console(Console(run))
 
-    def _accept(self, until: float, ended: Callable[[], bool]) -> socket.socket:
+    def _accept_login(self, until: float, ended: Callable[[], bool]) -> socket.socket:
         raise NotImplementedError
 
-    def _connect(self, info: ManagerInfo, ended: Callable[[], bool]) -> socket.socket:
+    def _connect_back(self, info: ManagerInfo, ended: Callable[[], bool]) -> socket.socket:
         raise NotImplementedError
 
-    def _serve(self, console: Console) -> object:
+    def _run_console(self, console: Console) -> object:
         """Runs a console on the stream to its end."""
         self._why = ""
         ends: Optional[float] = None
         now = looked = clock()
-        self._turn(console, console.start(now), now)
+        self._take_turn(console, console.start_script(now), now)
         while not console.over:
-            ready = self._wait(console, looked + TICK, ends)
+            ready = self._wait_ready(console, looked + TICK, ends)
             now = clock()
             if self._stopper in ready:
                 self._stopper.drain()
             if self._stopper.stopped and ends is None:
                 ends = now + self.ENDING
-                self._turn(console, console.cancel(now), now)
+                self._take_turn(console, console.cancel(now), now)
             if ends is not None and now > ends:
                 raise DynamoError("cancelled", "stopped on request; dynamo did not become idle")
             if self._stream in ready:
-                self._read(console)
-            self._turn(console, console.tick(clock()), clock())
+                self._receive(console)
+            self._take_turn(console, console.tick(clock()), clock())
             if now >= looked + TICK:
                 looked = now
-                self._watch(console, now)
+                self._check_idle(console, now)
         if console.failure is not None:
             raise DynamoError("host", self._why) if self._why else console.failure
         return console.result
 
-    def _wait(self, console: Console, look: float, ends: Optional[float]) -> List[Watched]:
+    def _wait_ready(self, console: Console, look: float, ends: Optional[float]) -> List[Watched]:
         dues = [due for due in (console.deadline, look, ends) if due is not None]
         wait = max(0.0, min(dues) - clock())
         assert self._stream is not None
         watched: List[Watched] = [self._stream, self._stopper]
         return select.select(watched, [], [], wait)[0]
 
-    def _watch(self, console: Console, now: float) -> None:
+    def _check_idle(self, console: Console, now: float) -> None:
         if not self._why:
             self._why = self._look(now)
             if self._why:
-                self._turn(console, console.cancel(now), now)
+                self._take_turn(console, console.cancel(now), now)
 
-    def _read(self, console: Console) -> None:
+    def _receive(self, console: Console) -> None:
         assert self._stream is not None
         try:
             data = self._stream.recv(PIECE)
         except OSError:
             data = b""
         now = clock()
-        self._turn(console, console.feed(data, now) if data else console.closed(now), now)
+        self._take_turn(console, console.feed(data, now) if data else console.closed(now), now)
 
-    def _turn(self, console: Console, turn: Turn, now: float) -> None:
+    def _take_turn(self, console: Console, turn: Turn, now: float) -> None:
         assert self._stream is not None
         if turn.send:
             try:
                 self._stream.sendall(turn.send)
             except OSError:
-                self._turn(console, console.closed(now), now)
+                self._take_turn(console, console.closed(now), now)
                 return
         for event in turn.events:
             if isinstance(event, Logged):
-                self._writer.message(event.direction, self._channel, event.at, event.raw)
+                self._writer.write_message(event.direction, self._channel, event.at, event.raw)
                 continue
             trouble = self._tell(event, now)
             if isinstance(event, Paused):
                 # what it asked for took its time
                 now = clock()
-                self._turn(console, console.resume(now, trouble), now)
+                self._take_turn(console, console.resume(now, trouble), now)
 
     def _hang_up(self) -> None:
         if self._stream is not None:
@@ -223,19 +223,19 @@ class Talk:
             self._stream = None
 
 
-class Link(Talk):
+class Link(Transport):
     """Listens from the beginning, for a dynamo on this machine."""
 
     def __init__(
         self,
         writer: Writer,
-        stopper: Bell,
+        stopper: StopSignal,
         event: Callable[[object, float], str],
         idle: Callable[[float], str],
     ) -> None:
         super().__init__(writer, stopper, event, idle)
         self._listener = socket.socket()
-        self._listener.bind((HERE, 0))
+        self._listener.bind((LOOPBACK, 0))
         self._listener.listen(8)
         self.port: int = self._listener.getsockname()[1]
 
@@ -243,35 +243,35 @@ class Link(Talk):
         self._listener.close()
         super().close()
 
-    def _accept(self, until: float, ended: Callable[[], bool]) -> socket.socket:
+    def _accept_login(self, until: float, ended: Callable[[], bool]) -> socket.socket:
         while clock() < until:
             watched: List[Watched] = [self._listener, self._stopper]
             ready = select.select(watched, [], [], 0.2)[0]
             if self._stopper.stopped:
                 raise DynamoError("cancelled", "stopped on request")
             if self._listener in ready:
-                return tuned(self._listener.accept()[0])
+                return set_socket_options(self._listener.accept()[0])
             if ended():
                 raise DynamoError("host", "dynamo ended before it logged in")
         raise DynamoError("timeout", f"dynamo did not log in within {LOGGING_IN:.0f} s")
 
-    def _connect(self, info: ManagerInfo, ended: Callable[[], bool]) -> socket.socket:
-        return connected((HERE, info.port), lambda: ended() or self._stopper.stopped)
+    def _connect_back(self, info: ManagerInfo, ended: Callable[[], bool]) -> socket.socket:
+        return connect_back((LOOPBACK, info.port), lambda: ended() or self._stopper.stopped)
 
 
-def connected(address: "tuple[str, int]", given_up: Callable[[], bool]) -> socket.socket:
+def connect_back(address: "tuple[str, int]", given_up: Callable[[], bool]) -> socket.socket:
     """To dynamo, which listens only a moment after it has read our answer: the first tries may be refused."""
     until = clock() + CONNECTING
     while True:
         try:
-            return tuned(socket.create_connection(address, CONNECTING))
+            return set_socket_options(socket.create_connection(address, CONNECTING))
         except OSError as error:
             if clock() > until or given_up():
                 raise DynamoError("host", f"cannot connect back to dynamo: {error}") from None
         time.sleep(RETRY)
 
 
-def tuned(stream: socket.socket) -> socket.socket:
+def set_socket_options(stream: socket.socket) -> socket.socket:
     stream.settimeout(30.0)
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

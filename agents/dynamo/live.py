@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Dict, List, Optional
 
 from agents.dynamo import figures, results, wire
-from agents.dynamo.calibrate import Poll, rate
-from agents.dynamo.script import Phase, Reported
+from agents.dynamo.calibrate import Poll, calibrate_rate
+from agents.dynamo.script import Phase, ResultsReported
 from agents.dynamo.wire import DynamoError
 
 # the last lines alone
 NOW = "now.json"
 # Of them: the sampler's ticks and ours are not in step, and no second is to be passed over
-KEPT = 3
+RECENT_LINES = 3
 # s between two lines of a layout that goes on
-EACH = 1.0
+LAYOUT_INTERVAL_S = 1.0
 
 
 class Live:
@@ -29,26 +29,26 @@ class Live:
         self._last: List[str] = []
         path.write_text("")
 
-    def event(self, event: object, now: float) -> None:
+    def handle_event(self, event: object, now: float) -> None:
         if isinstance(event, Phase):
             self._phase = event.name
-            self.updates.begin()
-            self._line(now, {})
-        elif isinstance(event, Reported) and event.purpose == wire.REPORT_UPDATE:
-            self._line(now, self.updates.figures(event))
+            self.updates.reset()
+            self._write_line(now, {})
+        elif isinstance(event, ResultsReported) and event.purpose == wire.REPORT_UPDATE:
+            self._write_line(now, self.updates.update_figures(event))
 
     def laid_out(self, done: int, wanted: int, now: float) -> None:
         """Called after each piece of a file."""
-        if done == wanted or now >= self._said + EACH:
+        if done == wanted or now >= self._said + LAYOUT_INTERVAL_S:
             self._said = now
-            self._line(now, {"done": done / wanted})
+            self._write_line(now, {"done": done / wanted})
 
-    def _line(self, now: float, more: Dict[str, object]) -> None:
+    def _write_line(self, now: float, more: Dict[str, object]) -> None:
         said = {"t": round(now - self._began, 3), "phase": self._phase}
         line = json.dumps(dict(said, **more)) + "\n"
         with self._path.open("a") as file:
             file.write(line)
-        self._last = [*self._last, line][-KEPT:]
+        self._last = [*self._last, line][-RECENT_LINES:]
         # the sampler reads this one, at each of its ticks
         half = self._path.with_name(NOW + ".part")
         half.write_text("".join(self._last))
@@ -62,20 +62,20 @@ class Updates:
         self.ticks = ticks
         self._first: Optional[Poll] = None
 
-    def begin(self) -> None:
+    def reset(self) -> None:
         """Another phase: what was seen before is forgotten."""
         self._first = None
 
-    def figures(self, event: Reported) -> Dict[str, object]:
+    def update_figures(self, event: ResultsReported) -> Dict[str, object]:
         """{} where they make no sense: the transcript has them, this is only a look."""
         try:
             workers = [
-                results.worker_results(raw, targets, self.ticks)
+                results.decode_worker_results(raw, targets, self.ticks)
                 for raw, targets in zip(event.answer.parts[1:], event.active)
             ]
             poll = Poll(event.answer.sent_at, event.answer.times[1], workers[0].last)
             self._first = self._first or poll
-            ticks = rate(self.ticks, [[self._first, poll]]).used
+            ticks = calibrate_rate(self.ticks, [[self._first, poll]]).used
         except (DynamoError, IndexError):
             return {}
         parts: List[figures.Figures] = []
@@ -83,14 +83,14 @@ class Updates:
             if worker.last <= worker.first:
                 return {}
             seconds = (worker.last - worker.first) / ticks
-            parts += [figures.figures(target, seconds, ticks) for target in worker.targets]
-        whole = figures.total(parts)
+            parts += [figures.target_figures(target, seconds, ticks) for target in worker.targets]
+        whole = figures.sum_figures(parts)
         return {
-            "iops": whole.all.iops,
+            "iops": whole.combined.iops,
             "read.iops": whole.reads.iops,
             "write.iops": whole.writes.iops,
-            "bandwidth": whole.all.bandwidth,
-            "lat.mean": whole.all.mean,
-            "lat.max": whole.all.slowest,
-            "errors": whole.all.errors,
+            "bandwidth": whole.combined.bandwidth,
+            "lat.mean": whole.combined.mean,
+            "lat.max": whole.combined.slowest,
+            "errors": whole.combined.errors,
         }

@@ -4,7 +4,14 @@
 import struct
 from typing import Iterable, List, NamedTuple, Tuple, Union
 
-from agents.dynamo.wire import DATA_BYTES, DATA_HEADER, DynamoError, field, padded, text
+from agents.dynamo.wire import (
+    DATA_BYTES,
+    DATA_HEADER,
+    DynamoError,
+    decode_string,
+    encode_string,
+    pad_message,
+)
 
 # a directory: I/O goes to iobw.tst in it
 LOGICAL = 0x8A000000
@@ -36,17 +43,17 @@ class ManagerInfo(NamedTuple):
     ticks: float
 
     def encode(self) -> bytes:
-        names = field(self.version, 80, "version") + field(self.name, 128, "name")
-        names += field(self.address, 128, "address")
-        whole = padded(names + _LOGIN.pack(self.port, self.processors, self.ticks))
+        names = encode_string(self.version, 80, "version") + encode_string(self.name, 128, "name")
+        names += encode_string(self.address, 128, "address")
+        whole = pad_message(names + _LOGIN.pack(self.port, self.processors, self.ticks))
         return DATA_HEADER.pack(self.size, 0) + whole[DATA_HEADER.size :]
 
 
-def manager_info(raw: bytes) -> ManagerInfo:
-    _enough(raw, 358, "login")
+def decode_manager_info(raw: bytes) -> ManagerInfo:
+    _check_length(raw, 358, "login")
     size, _ = DATA_HEADER.unpack_from(raw, 0)
     port, processors, ticks = _LOGIN.unpack_from(raw, 344)
-    names = text(raw[8:88]), text(raw[88:216]), text(raw[216:344])
+    names = decode_string(raw[8:88]), decode_string(raw[88:216]), decode_string(raw[216:344])
     return ManagerInfo(size, names[0], names[1], names[2], port, processors, ticks)
 
 
@@ -106,19 +113,19 @@ class Target(NamedTuple):
         head = _HEAD.pack(self.read_only, self.reserved, self.test_connection_rate, self.type)
         tail = _TAIL.pack(*self[3:9])
         info = _DISK.pack(*self.details).ljust(_INFO_BYTES, b"\0")
-        return field(self.name, 80, "target name") + b"\0" * 160 + head + info + tail
+        return encode_string(self.name, 80, "target name") + b"\0" * 160 + head + info + tail
 
 
-def targets(raw: bytes) -> Tuple[Target, ...]:
+def decode_targets(raw: bytes) -> Tuple[Target, ...]:
     """The valid targets of a data message; what stands behind them is old memory."""
-    _enough(raw, DATA_HEADER.size, "targets")
+    _check_length(raw, DATA_HEADER.size, "targets")
     _, count = DATA_HEADER.unpack_from(raw, 0)
     if not 0 <= count <= MAX_TARGETS:
         raise DynamoError(
             "protocol", f"a list of {count} targets: the message stream is out of sync"
         )
-    _enough(raw, DATA_HEADER.size + count * TARGET_BYTES, "targets")
-    return tuple(_target(raw, DATA_HEADER.size + TARGET_BYTES * i) for i in range(count))
+    _check_length(raw, DATA_HEADER.size + count * TARGET_BYTES, "targets")
+    return tuple(_decode_target(raw, DATA_HEADER.size + TARGET_BYTES * i) for i in range(count))
 
 
 def encode_targets(found: Iterable[Target]) -> bytes:
@@ -126,10 +133,10 @@ def encode_targets(found: Iterable[Target]) -> bytes:
     all_of_them: List[Target] = list(found)
     if len(all_of_them) > MAX_TARGETS:
         raise DynamoError("options", f"{len(all_of_them)} targets; at most {MAX_TARGETS}")
-    return padded(b"".join(target.encode() for target in all_of_them), len(all_of_them))
+    return pad_message(b"".join(target.encode() for target in all_of_them), len(all_of_them))
 
 
-def _target(raw: bytes, at: int) -> Target:
+def _decode_target(raw: bytes, at: int) -> Target:
     read_only, reserved, rate, kind = _HEAD.unpack_from(raw, at + 240)
     info = raw[at + 256 : at + 256 + _INFO_BYTES]
     details: Union[Disk, Tcp, Opaque]
@@ -137,12 +144,12 @@ def _target(raw: bytes, at: int) -> Target:
         details = Disk(*_DISK.unpack_from(info, 0))
     elif (kind & TCP_MASK) == TCP_MASK:
         ports = struct.unpack_from("<I", info, 0)[0], struct.unpack_from("<I", info, 84)[0]
-        details = Tcp(ports[0], text(info[4:84]), ports[1])
+        details = Tcp(ports[0], decode_string(info[4:84]), ports[1])
     else:
         details = Opaque(info)
     depth, pattern, transactions, seed, fixed, value = _TAIL.unpack_from(raw, at + 402)
     return Target(
-        text(raw[at : at + 80]),
+        decode_string(raw[at : at + 80]),
         kind,
         details,
         depth,
@@ -198,14 +205,14 @@ class AccessSpec(NamedTuple):
         if len(rows) < MAX_LINES:
             # ends the table
             rows.append(struct.pack("<i", -1))
-        head = field(self.name, 128, "access specification") + struct.pack(
+        head = encode_string(self.name, 128, "access specification") + struct.pack(
             "<i", self.default_assignment
         )
-        return padded((head + b"".join(rows)).ljust(SPEC_BYTES, b"\0"))
+        return pad_message((head + b"".join(rows)).ljust(SPEC_BYTES, b"\0"))
 
 
-def access_spec(raw: bytes) -> AccessSpec:
-    _enough(raw, DATA_HEADER.size + SPEC_BYTES, "access specification")
+def decode_access_spec(raw: bytes) -> AccessSpec:
+    _check_length(raw, DATA_HEADER.size + SPEC_BYTES, "access specification")
     lines: List[AccessLine] = []
     for number in range(MAX_LINES):
         row = _LINE.unpack_from(raw, 140 + LINE_BYTES * number)
@@ -214,9 +221,9 @@ def access_spec(raw: bytes) -> AccessSpec:
         of_size, reads, random, delay, burst, align, reply, size = row
         lines.append(AccessLine(size, of_size, reads, random, delay, burst, align, reply))
     assignment = struct.unpack_from("<i", raw, 136)[0]
-    return AccessSpec(text(raw[8:136]), tuple(lines), assignment)
+    return AccessSpec(decode_string(raw[8:136]), tuple(lines), assignment)
 
 
-def _enough(raw: bytes, least: int, what: str) -> None:
+def _check_length(raw: bytes, least: int, what: str) -> None:
     if not least <= len(raw) <= DATA_BYTES:
         raise DynamoError("protocol", f"{what}: {len(raw)} bytes, which must be at least {least}")

@@ -9,32 +9,34 @@ from agents.dynamo.account import Measured
 from agents.dynamo.figures import Figures
 
 
-def series(test: Measured) -> list[Series]:
+def update_series(test: Measured) -> list[Series]:
     """Times are seconds since recording began; [] where there was no update."""
     whole: list[Figures] = []
     times: list[float] = []
     for update in test.updates:
         parts = [
-            figures.figures(raw, (worker.last - worker.first) / test.rate.used, test.rate.used)
+            figures.target_figures(
+                raw, (worker.last - worker.first) / test.rate.used, test.rate.used
+            )
             for worker in update.workers
             for raw in worker.targets
             if worker.last > worker.first
         ]
         if parts:
-            whole.append(figures.total(parts))
+            whole.append(figures.sum_figures(parts))
             times.append(max(update.received) - test.began)
     rows = (
-        ("iops", Unit.OPS_PER_SECOND, [one.all.iops for one in whole]),
+        ("iops", Unit.OPS_PER_SECOND, [one.combined.iops for one in whole]),
         ("read.iops", Unit.OPS_PER_SECOND, [one.reads.iops for one in whole]),
         ("write.iops", Unit.OPS_PER_SECOND, [one.writes.iops for one in whole]),
-        ("bandwidth", Unit.BYTES_PER_SECOND, [one.all.bandwidth for one in whole]),
-        ("lat.mean", Unit.SECONDS, [_known(one.all.mean) for one in whole]),
-        ("lat.max", Unit.SECONDS, [one.all.slowest for one in whole]),
+        ("bandwidth", Unit.BYTES_PER_SECOND, [one.combined.bandwidth for one in whole]),
+        ("lat.mean", Unit.SECONDS, [_or_nan(one.combined.mean) for one in whole]),
+        ("lat.max", Unit.SECONDS, [one.combined.slowest for one in whole]),
     )
     return [
         Series("", name, unit, tuple(times), tuple(values)) for name, unit, values in rows if times
     ]
 
 
-def _known(value: float | None) -> float:
+def _or_nan(value: float | None) -> float:
     return float("nan") if value is None else value

@@ -83,20 +83,20 @@ USUAL = re.compile(
 )
 
 
-def wrapped(argv: Sequence[str], work: Path) -> List[str]:
+def wrap_command(argv: Sequence[str], work: Path) -> List[str]:
     """The command, in a private name space where dynamo could not run on this host as it is."""
     many, nameless = hostfacts.cpus() > MAX_CPUS, not hostfacts.own_name_resolves()
     if not many and not nameless:
         return list(argv)
     if os.geteuid() != 0:
-        raise DynamoError("host", needs_root(many))
+        raise DynamoError("host", root_required_message(many))
     short = work / "cpuinfo"
     if many:
         short.write_text(hostfacts.first_cpus(MAX_CPUS))
-    return private(argv, str(short) if many else "", nameless)
+    return private_command(argv, str(short) if many else "", nameless)
 
 
-def needs_root(many: bool) -> str:
+def root_required_message(many: bool) -> str:
     why = (
         f"more than {MAX_CPUS} CPUs"
         if many
@@ -105,14 +105,14 @@ def needs_root(many: bool) -> str:
     return f"this host has {why}: dynamo can only run there as root"
 
 
-def private(argv: Sequence[str], cpuinfo: str, nameless: bool) -> List[str]:
+def private_command(argv: Sequence[str], cpuinfo: str, nameless: bool) -> List[str]:
     """The command in a name space with that list of CPUs ("": its own) and, where `nameless`, a name that resolves."""
     names = ["--mount", "--uts"] if nameless else ["--mount"]
     arguments = [cpuinfo, "localhost" if nameless else ""]
     return ["unshare", *names, "sh", "-c", PRIVATE, "dynamo", *arguments, *argv]
 
 
-class Dynamo:
+class DynamoProcess:
     """The running program. `say` is what it printed, for error messages."""
 
     def __init__(self, argv: Sequence[str], work: Path, directories: Sequence[str]) -> None:
@@ -133,22 +133,22 @@ class Dynamo:
         with self.log.open("wb") as out:
             try:
                 self._process = subprocess.Popen(
-                    wrapped(argv, work),
+                    wrap_command(argv, work),
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     env=env,
                     stderr=subprocess.STDOUT,
                     cwd=str(work),
-                    preexec_fn=_own_group(),
+                    preexec_fn=_session_starter(),
                 )
             except OSError as error:
-                raise DynamoError("host", f"{argv[0]}: {_cannot_start(error)}") from None
+                raise DynamoError("host", f"{argv[0]}: {_start_error(error)}") from None
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         return self._process.poll() is not None
 
-    def said(self) -> str:
+    def last_words(self) -> str:
         """Its last words, without what it says on every good run; all of them only when it has ended."""
         text = self.log.read_bytes()[-4000:].decode("utf-8", "replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -159,17 +159,17 @@ class Dynamo:
             crashed = f" (killed by signal {-status})"
         return (f"; dynamo printed: {' / '.join(words[-3:])}" if words else "") + crashed
 
-    def version(self) -> str:
+    def printed_version(self) -> str:
         """The line it prints when it starts; "" where it did not."""
         text = self.log.read_bytes()[:4000].decode("utf-8", "replace")
         return next((line.strip() for line in text.splitlines() if "ynamo version" in line), "")
 
-    def end(self, patience: float) -> None:
+    def wait_or_kill(self, patience: float) -> None:
         """Waits for it, then ends its process group. Harmless when repeated."""
         until = time.monotonic() + patience
-        while not self.ended and time.monotonic() < until:
+        while not self.has_ended and time.monotonic() < until:
             time.sleep(0.05)
-        if not self.ended:
+        if not self.has_ended:
             self._killed = True
             # it ended this moment
             with contextlib.suppress(OSError):
@@ -177,7 +177,7 @@ class Dynamo:
         self._process.wait()
 
 
-def _cannot_start(error: OSError) -> str:
+def _start_error(error: OSError) -> str:
     """The program itself was seen to be there."""
     if error.errno in (errno.ENOENT, errno.ENOEXEC):
         return (
@@ -187,7 +187,7 @@ def _cannot_start(error: OSError) -> str:
     return str(error.strerror)
 
 
-def _own_group() -> Callable[[], None]:
+def _session_starter() -> Callable[[], None]:
     """In the child: a session of its own, so that what stops us does not cut its I/O; but it dies with us."""
     prctl: Optional[Callable[[int, int], int]] = None
     with contextlib.suppress(ImportError, OSError):

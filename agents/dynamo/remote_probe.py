@@ -16,7 +16,7 @@ from importlib.resources import files
 
 from agents.contracts import AgentError, Shell
 from agents.dynamo import areas, hostfacts, specs
-from agents.dynamo.areas import Area, Wish
+from agents.dynamo.areas import Area, TestSettings
 from agents.dynamo.hostfacts import Place
 from agents.dynamo.layout import Watch
 from agents.dynamo.wire import DynamoError
@@ -29,7 +29,7 @@ QUICK, SLOWEST_PIECE = 2.0, 300.0
 NUMBER = re.compile(r"(\d+)\.(\d+)")
 UPTIME = re.compile(r"(\d+\.\d+) ")
 ROOT_ONLY = files("agents.hostside").joinpath("root_only.sh").read_text()
-LOOK = (
+PROBE_SCRIPT = (
     ROOT_ONLY
     + r"""
 binary=$1 kind=$2 place=$3 count=$4
@@ -74,16 +74,18 @@ else
 fi
 """
 )
-BLOCK = r"""
+BLOCK_SIZE_SCRIPT = r"""
 for queue in "/sys/dev/block/$1/queue" "/sys/dev/block/$1/../queue"; do
   [ ! -r "$queue/logical_block_size" ] || { echo "block=$(cat "$queue/logical_block_size")"; break; }
 done
 ! grep -q "^ *${1%:*} *${1#*:} " /proc/diskstats || echo known=yes
 """
-GROUND = 'mkdir -p -m 700 -- "$1" && rm -f -- "$1/iobw.tst" && umask 077 && : >"$1/iobw.tst"'
+NEW_FILE_SCRIPT = (
+    'mkdir -p -m 700 -- "$1" && rm -f -- "$1/iobw.tst" && umask 077 && : >"$1/iobw.tst"'
+)
 # A directory, so many bytes more of its file, and in octal what each is ("": random). One write at a time, past the
 # page cache where the file system can; a pipe gives pieces of any length, which fullblock makes whole.
-LAY = r"""
+APPEND_SCRIPT = r"""
 file=$1/iobw.tst
 bytes() { if [ "$2" ]; then head -c "$1" /dev/zero | tr '\000' "\\$2"; else head -c "$1" /dev/urandom; fi; }
 before=$(stat -c %s -- "$file") || exit 1
@@ -92,38 +94,40 @@ truncate -s "$before" -- "$file" &&
 bytes "$2" "$3" | dd of="$file" bs=1M iflag=fullblock oflag=append conv=notrunc,fsync
 """
 # Their arguments: directories.
-CLEAR = 'for place in "$@"; do rm -f -- "$place/iobw.tst" || exit 1; rmdir -- "$place" 2>/dev/null || :; done'
-KEPT = 'for place in "$@"; do rm -f -- "$place/iobw.tst" || exit 1; done'
+DELETE_DIRECTORIES_SCRIPT = """
+for place in "$@"; do rm -f -- "$place/iobw.tst" || exit 1; rmdir -- "$place" 2>/dev/null || :; done
+"""
+DELETE_FILES_SCRIPT = 'for place in "$@"; do rm -f -- "$place/iobw.tst" || exit 1; done'
 
 
-def python_is_there(tools: Mapping[str, str]) -> bool:
+def has_python(tools: Mapping[str, str]) -> bool:
     """True when the console can run beside dynamo. `tools`: program -> its version line (HostFacts.tools)."""
     said = NUMBER.search(tools.get("python3", ""))
     return bool(said) and (int(said[1]), int(said[2])) >= OLDEST if said else False
 
 
-class FarArea(Area):
+class RemoteArea(Area):
     """One whose file was looked at over there."""
 
     sizes: Mapping[str, int] = {}
 
-    def held(self) -> int:
+    def file_bytes(self) -> int:
         return self.sizes.get(self.path, 0)
 
 
 @dataclass(frozen=True)
-class Far:
+class RemoteHost:
     """A host, and who runs commands there."""
 
     shell: Shell
     root: bool = True
 
-    def ask(self, text: str, *arguments: str) -> list[tuple[str, str]]:
+    def query(self, text: str, *arguments: str) -> list[tuple[str, str]]:
         ran = self.shell.run(("sh", "-c", text, "dynamo", *arguments), root=self.root)
         lines = ran.stdout.decode("utf-8", "replace").splitlines()
         return [(line.partition("=")[0], line.partition("=")[2]) for line in lines if "=" in line]
 
-    def do(self, text: str, *arguments: str, timeout_s: float = 60.0) -> None:
+    def run_script(self, text: str, *arguments: str, timeout_s: float = 60.0) -> None:
         if not arguments:
             return
         argv = ("sh", "-c", text, "dynamo", *arguments)
@@ -134,12 +138,12 @@ class Far:
                 "host", f"{arguments[0]}: {said[0] if said else 'the command failed on the host'}"
             )
 
-    def read(self, path: str) -> str:
+    def read_file(self, path: str) -> str:
         return self.shell.run(("cat", path), root=self.root).stdout.decode("utf-8", "replace")
 
 
 @dataclass(frozen=True)
-class Looked:
+class ProbeResult:
     """Findings of `look`, ready to make a test of."""
 
     binary: str
@@ -148,32 +152,32 @@ class Looked:
     resolves: bool
     aio: int
     place: Place
-    found: tuple[Area, ...]
+    areas: tuple[Area, ...]
     # directories that were there before
     existed: tuple[str, ...]
 
     @property
     def unready(self) -> list[Area]:
-        return [area for area in self.found if not area.ready()]
+        return [area for area in self.areas if not area.is_ready()]
 
 
-def look(far: Far, wanted: Wish) -> Looked:
+def probe_host(far: RemoteHost, wanted: TestSettings) -> ProbeResult:
     """Everything that the console beside dynamo would look at. Raises DynamoError or AgentError."""
     count = wanted.targets * (wanted.workers if wanted.own else 1)
     sent = wanted.binary.startswith("./")
     where = ("mount", wanted.mount.rstrip("/")) if wanted.mount else ("volume", wanted.volume)
-    pairs = far.ask(LOOK, "" if sent else wanted.binary, *where, str(count))
+    pairs = far.query(PROBE_SCRIPT, "" if sent else wanted.binary, *where, str(count))
     said = dict(pairs)
     binary = wanted.binary if sent else said.get("binary", "")
     if not binary:
         doubt = said.get("doubt", "")
-        raise DynamoError("host", doubt or hostfacts.no_program(wanted.binary))
+        raise DynamoError("host", doubt or hostfacts.missing_program_message(wanted.binary))
     lacks = [value for name, value in pairs if name == "lacks"]
     if lacks:
-        raise DynamoError("host", hostfacts.lacking(binary, lacks))
+        raise DynamoError("host", hostfacts.missing_libraries_message(binary, lacks))
     if "mhz" not in said:
         raise DynamoError("host", hostfacts.NO_MHZ)
-    here = _directory(far, said, wanted) if wanted.mount else _device(said, wanted)
+    here = _directory_place(far, said, wanted) if wanted.mount else _device_place(said, wanted)
     base = wanted.mount.rstrip("/")
     held = {
         f"{base}/{areas.DIRECTORY}{name[5:]}": int(size)
@@ -182,25 +186,25 @@ def look(far: Far, wanted: Wish) -> Looked:
     }
 
     def make(path: str, size: int) -> Area:
-        area = FarArea(path, size)
+        area = RemoteArea(path, size)
         area.sizes = held
         return area
 
     existed = tuple(f"{base}/{areas.DIRECTORY}{n[6:]}" for n, _ in pairs if n.startswith("there_"))
-    found = tuple(areas.areas(wanted, here, make))
-    return Looked(
+    found = tuple(areas.target_areas(wanted, here, make))
+    return ProbeResult(
         binary,
         said.get("sha256", ""),
-        _number(said, "cpus"),
+        _reported_number(said, "cpus"),
         "resolves" in said,
-        _number(said, "aio"),
+        _reported_number(said, "aio"),
         here,
         found,
         existed,
     )
 
 
-def _number(said: Mapping[str, str], name: str) -> int:
+def _reported_number(said: Mapping[str, str], name: str) -> int:
     value = said.get(name, "")
     if not value.isdigit():
         raise DynamoError(
@@ -209,85 +213,87 @@ def _number(said: Mapping[str, str], name: str) -> int:
     return int(value)
 
 
-def _directory(far: Far, said: Mapping[str, str], wanted: Wish) -> Place:
+def _directory_place(far: RemoteHost, said: Mapping[str, str], wanted: TestSettings) -> Place:
     if "free" not in said:
         raise DynamoError("host", f"{wanted.mount}: no such directory on the host")
-    number = _number(said, "device")
+    number = _reported_number(said, "device")
     device = f"{os.major(number)}:{os.minor(number)}"
-    more = dict(far.ask(BLOCK, device))
+    more = dict(far.query(BLOCK_SIZE_SCRIPT, device))
     block = int(more["block"]) if more.get("block", "").isdigit() else hostfacts.SECTOR
-    free = _number(said, "free") * _number(said, "unit")
-    return Place(_number(said, "sector"), block, free, device if "known" in more else "")
+    free = _reported_number(said, "free") * _reported_number(said, "unit")
+    return Place(_reported_number(said, "sector"), block, free, device if "known" in more else "")
 
 
-def _device(said: Mapping[str, str], wanted: Wish) -> Place:
+def _device_place(said: Mapping[str, str], wanted: TestSettings) -> Place:
     """That nobody else uses it the guard has seen; a shell cannot ask the kernel for it alone."""
     if "size" not in said:
         raise DynamoError("host", f"{wanted.volume} is not a block device")
-    block = _number(said, "block")
-    device = f"{_number(said, 'major')}:{_number(said, 'minor')}"
-    return Place(block, block, _number(said, "size"), device)
+    block = _reported_number(said, "block")
+    device = f"{_reported_number(said, 'major')}:{_reported_number(said, 'minor')}"
+    return Place(block, block, _reported_number(said, "size"), device)
 
 
-def lay_out(far: Far, looked: Looked, pattern: int, watch: Watch) -> None:
+def lay_out(far: RemoteHost, looked: ProbeResult, pattern: int, watch: Watch) -> None:
     """Lay out the files as layout.py does beside dynamo. Between two commands, of some seconds, it can be stopped."""
     wanted, done, piece = sum(area.size for area in looked.unready), 0, FIRST_PIECE
     for area in looked.unready:
-        far.do(GROUND, area.path)
+        far.run_script(NEW_FILE_SCRIPT, area.path)
         left = area.size
         while left:
             watch(done, wanted)
             count, began = min(piece, left), time.monotonic()
             value = "" if pattern else f"{secrets.randbelow(256):03o}"
-            far.do(LAY, area.path, str(count), value, timeout_s=SLOWEST_PIECE)
+            far.run_script(APPEND_SCRIPT, area.path, str(count), value, timeout_s=SLOWEST_PIECE)
             left, done = left - count, done + count
             took = time.monotonic() - began
             piece = min(MOST_PIECE, piece * 2) if took < QUICK else max(FIRST_PIECE, piece // 2)
     watch(done, wanted)
 
 
-def clear(far: Far, looked: Looked, found: Sequence[Area]) -> None:
+def remove_files(far: RemoteHost, looked: ProbeResult, found: Sequence[Area]) -> None:
     """Removes the files of `found`, and the directories that were not there before."""
     paths = [area.path for area in found if not area.raw]
-    far.do(KEPT, *(path for path in paths if path in looked.existed))
-    far.do(CLEAR, *(path for path in paths if path not in looked.existed))
+    far.run_script(DELETE_FILES_SCRIPT, *(path for path in paths if path in looked.existed))
+    far.run_script(
+        DELETE_DIRECTORIES_SCRIPT, *(path for path in paths if path not in looked.existed)
+    )
 
 
-def trouble(far: Far, wanted: Wish) -> str:
+def layout_error(far: RemoteHost, wanted: TestSettings) -> str:
     """First file that is not as dynamo needs it, or the failed look, in words; "" is right."""
     try:
-        found = look_again(far, wanted)
+        found = current_areas(far, wanted)
     except (AgentError, DynamoError) as error:
         return str(error)
-    return areas.trouble(found)
+    return areas.incomplete_file(found)
 
 
-def look_again(far: Far, wanted: Wish) -> list[Area]:
+def current_areas(far: RemoteHost, wanted: TestSettings) -> list[Area]:
     """The areas as they are now, without asking whether there is room for more."""
     count = wanted.targets * (wanted.workers if wanted.own else 1)
     if not wanted.mount:
         return []
     base = wanted.mount.rstrip("/")
-    pairs = far.ask(LOOK, "", "mount", base, str(count))
+    pairs = far.query(PROBE_SCRIPT, "", "mount", base, str(count))
     held = {
         name[5:]: int(size) for name, size in pairs if name.startswith("held_") and size.isdigit()
     }
     made = []
     for number in range(1, count + 1):
-        area = FarArea(f"{base}/{areas.DIRECTORY}{number}", wanted.size)
+        area = RemoteArea(f"{base}/{areas.DIRECTORY}{number}", wanted.size)
         area.sizes = {area.path: held.get(str(number), 0)}
         made.append(area)
     return list[Area](made)
 
 
-def counted(far: Far, device: str) -> tuple[float | None, dict[str, list[int]]]:
+def read_disk_counts(far: RemoteHost, device: str) -> tuple[float | None, dict[str, list[int]]]:
     """Seconds of the host's own clock (to 10 ms; None: unknown), and its kernel's counts of the device until then."""
     ran = far.shell.run(("cat", "/proc/uptime", "/proc/diskstats"), root=far.root)
     lines = ran.stdout.decode("utf-8", "replace").splitlines()
     uptime = UPTIME.match(lines[0]) if lines else None
-    return float(uptime[1]) if uptime else None, hostfacts.counted(lines, [device])
+    return float(uptime[1]) if uptime else None, hostfacts.parse_diskstats(lines, [device])
 
 
-def trial(wanted: Wish, looked: Looked) -> specs.Trial:
+def build_trial(wanted: TestSettings, looked: ProbeResult) -> specs.Trial:
     """Checked. Raises DynamoError."""
-    return areas.trial(wanted, looked.place, looked.found, looked.aio)
+    return areas.build_trial(wanted, looked.place, looked.areas, looked.aio)

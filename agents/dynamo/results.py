@@ -5,7 +5,7 @@ import math
 import struct
 from typing import List, NamedTuple, Tuple
 
-from agents.dynamo.wire import DynamoError, padded
+from agents.dynamo.wire import DynamoError, pad_message
 
 BINS = 21
 MAX_CPUS, MAX_INTERFACES = 64, 64
@@ -63,10 +63,10 @@ class ManagerResults(NamedTuple):
         _TCP.pack_into(raw, 3092, self.segments_resent, len(self.interfaces))
         for number, interface in enumerate(self.interfaces):
             _INTERFACE.pack_into(raw, 3104 + 24 * number, *interface)
-        return padded(bytes(raw))
+        return pad_message(bytes(raw))
 
 
-def manager_results(raw: bytes) -> ManagerResults:
+def decode_manager_results(raw: bytes) -> ManagerResults:
     if len(raw) < 4648:
         raise DynamoError("protocol", f"manager results: {len(raw)} bytes of 4648")
     first, last, count = _MANAGER.unpack_from(raw, 8)
@@ -130,10 +130,10 @@ class WorkerResults(NamedTuple):
         for target in self.targets:
             rows.append(_COUNTERS.pack(*target[:17]))
             rows.append(_BINS.pack(*target.bins) if target.bins else b"")
-        return padded(b"".join(rows))
+        return pad_message(b"".join(rows))
 
 
-def worker_results(raw: bytes, expected: int, ticks: float) -> WorkerResults:
+def decode_worker_results(raw: bytes, expected: int, ticks: float) -> WorkerResults:
     """`expected`: the targets that this worker was given; `ticks` per second, as dynamo believes.
 
     Raises DynamoError when the bytes fit neither layout.
@@ -146,11 +146,11 @@ def worker_results(raw: bytes, expected: int, ticks: float) -> WorkerResults:
             "protocol",
             f"results of {count} targets where {expected} were set: the message stream is out of sync",
         )
-    stride = layout(raw, count, ticks)
+    stride = detect_stride(raw, count, ticks)
     return WorkerResults(first, last, tuple(_raw_result(raw, i, stride) for i in range(count)))
 
 
-def layout(raw: bytes, count: int, ticks: float) -> int:
+def detect_stride(raw: bytes, count: int, ticks: float) -> int:
     """Stride (bytes) of these results in one of two layouts; dynamo's login does not tell them apart.
 
     Where there are bins they count every read and write. In rc1's layout that place holds the next target's counters,
@@ -158,17 +158,17 @@ def layout(raw: bytes, count: int, ticks: float) -> int:
     """
     need = 28 + STRIDE * count
     wide = raw.ljust(need, b"\0")
-    if all(_counted(_raw_result(wide, i, STRIDE), ticks) for i in range(count)):
+    if all(_bins_match(_raw_result(wide, i, STRIDE), ticks) for i in range(count)):
         return STRIDE
     narrow = [_raw_result(wide, i, STRIDE_RC1) for i in range(count)]
-    if all(_plausible(result) for result in narrow):
+    if all(_is_plausible(result) for result in narrow):
         return STRIDE_RC1
     raise DynamoError("protocol", "worker results that fit neither 1.1.0 nor 1.1.0-rc1")
 
 
-def _counted(result: RawResult, ticks: float) -> bool:
+def _bins_match(result: RawResult, ticks: float) -> bool:
     total, binned = result.ios, sum(result.bins)
-    if min(result.bins) < 0 or not _plausible(result):
+    if min(result.bins) < 0 or not _is_plausible(result):
         return False
     if result.max_latency >= TEN_SECONDS * ticks:
         # all bins may only be empty where every I/O took that long; else this is rc1, which has none
@@ -178,7 +178,7 @@ def _counted(result: RawResult, ticks: float) -> bool:
     return abs(total - binned) <= max(16, total // 100) and (binned > 0 or total == 0)
 
 
-def _plausible(result: RawResult) -> bool:
+def _is_plausible(result: RawResult) -> bool:
     done = result.read_count or not (result.bytes_read or result.read_latency_sum)
     wrote = result.write_count or not (result.bytes_written or result.write_latency_sum)
     return bool(done and wrote) and result.read_count < 1 << 48 and result.write_count < 1 << 48

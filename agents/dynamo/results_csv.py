@@ -21,11 +21,11 @@ from agents.dynamo.summary import Part
 
 HEADER = re.compile(r"\s*'?Target Type([,;\t])\s*Target Name\1")
 # where members of a row differ
-SEVERAL = -1
+MIXED_VALUE = -1
 
 
 @dataclass(frozen=True)
-class Stamped:
+class TimedTest:
     """A test and when it began and ended, as local "YYYY-MM-DD HH:MM:SS:mmm"."""
 
     test: Measured
@@ -42,7 +42,7 @@ class Row:
     cells: Mapping[str, str]
 
     @property
-    def kind(self) -> str:
+    def row_kind(self) -> str:
         return self.cells.get("Target Type", "").upper()
 
 
@@ -60,12 +60,12 @@ class Block:
     ended: tuple[str, ...] = ()
 
 
-def write(found: Sequence[Stamped], description: str = "", test_type: str = "NORMAL") -> str:
+def write_csv(found: Sequence[TimedTest], description: str = "", test_type: str = "NORMAL") -> str:
     """The file. Raises DynamoError where a test cannot be trusted."""
     first = found[0].began if found else ""
     lines = [
         "'Test Type,Test Description",
-        f"{TEST_TYPES.index(test_type)},{_plain(description)}",
+        f"{TEST_TYPES.index(test_type)},{_safe_text(description)}",
         "'Version",
         "1.1.0 ",
         "'Time Stamp",
@@ -74,25 +74,25 @@ def write(found: Sequence[Stamped], description: str = "", test_type: str = "NOR
     # IOmeter has that space, too
     heading = "'" + ",".join((*NAMES, *BINS[:-1], f" {BINS[-1]}"))
     for one in found:
-        lines += _access(one.test)
+        lines += _access_section(one.test)
         lines += ["'Results", heading]
-        lines += [",".join(row) for row in _rows(one.test)]
+        lines += [",".join(row) for row in _test_rows(one.test)]
         lines += ["'Time Stamp", one.ended]
     return "\r\n".join([*lines, "'End Test"]) + "\r\n"
 
 
-def _plain(name: str) -> str:
+def _safe_text(name: str) -> str:
     """Without what would end a cell, paint a terminal, or be a formula to a spreadsheet."""
     plain = re.sub(r"[,\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]", " ", name)
     return f" {plain}" if plain.startswith(("=", "+", "-", "@")) else plain
 
 
-def _access(test: Measured) -> list[str]:
+def _access_section(test: Measured) -> list[str]:
     spec = test.workers[0].access
     lines = [
         "'Access specifications",
         "'Access specification name,default assignment",
-        f"{_plain(spec.name)},{spec.default_assignment}",
+        f"{_safe_text(spec.name)},{spec.default_assignment}",
         "'size,% of size,% reads,% random,delay,burst,align,reply",
     ]
     lines += [
@@ -102,44 +102,48 @@ def _access(test: Measured) -> list[str]:
     return [*lines, "'End access specifications"]
 
 
-def _rows(test: Measured) -> Iterator[list[str]]:
-    parts = summary.parts(test)
-    whole = figures.total([part.figures for part in parts])
-    spec = _plain(test.workers[0].access.name)
+def _test_rows(test: Measured) -> Iterator[list[str]]:
+    parts = summary.target_parts(test)
+    whole = figures.sum_figures([part.figures for part in parts])
+    spec = _safe_text(test.workers[0].access.name)
     counts = (str(len(test.workers)), str(len(parts)))
     longest = max(worker.last - worker.first for worker in test.results)
-    raw = _raw([r for w in test.results for r in w.targets], longest)
-    shared = {**_values(whole), **_depth(test.workers), **_machine(test, whole)}
+    raw = _raw_cells([r for w in test.results for r in w.targets], longest)
+    shared = {**_figure_cells(whole), **_depth_cells(test.workers), **_machine_cells(test, whole)}
     everyone = {**shared, "Processor Speed": ""}
-    yield _line("ALL", "All", spec, ("1", *counts), everyone, whole)
-    yield _line("MANAGER", test.info.name, spec, ("", *counts), {**shared, **raw}, whole)
-    yield from _processors(test)
+    yield _csv_row("ALL", "All", spec, ("1", *counts), everyone, whole)
+    yield _csv_row("MANAGER", test.info.name, spec, ("", *counts), {**shared, **raw}, whole)
+    yield from _processor_rows(test)
     for worker in test.workers:
-        yield from _worker(test, worker, [p for p in parts if p.worker == worker.number])
+        yield from _worker_rows(test, worker, [p for p in parts if p.worker == worker.number])
 
 
-def _processors(test: Measured) -> Iterator[list[str]]:
+def _processor_rows(test: Measured) -> Iterator[list[str]]:
     for number, cpu in enumerate(test.manager.cpus):
         cells = dict(zip(NAMES[48:53], map(_float, cpu[:5]), strict=True))
         cells["Interrupts per Second"] = _float(cpu.interrupts)
         cells["Processor Speed"] = _float(test.rate.used)
-        yield _line("PROCESSOR", f"CPU {number}", "", ("", "", ""), cells, None)
+        yield _csv_row("PROCESSOR", f"CPU {number}", "", ("", "", ""), cells, None)
 
 
-def _worker(test: Measured, worker: Active, own: Sequence[Part]) -> Iterator[list[str]]:
+def _worker_rows(test: Measured, worker: Active, own: Sequence[Part]) -> Iterator[list[str]]:
     result = test.results[test.workers.index(worker)]
     ticks = result.last - result.first
-    summed = figures.total([part.figures for part in own])
-    cells = {**_values(summed), **_raw(list(result.targets), ticks), **_depth([worker])}
+    summed = figures.sum_figures([part.figures for part in own])
+    cells = {
+        **_figure_cells(summed),
+        **_raw_cells(list(result.targets), ticks),
+        **_depth_cells([worker]),
+    }
     name, counts = f"Worker {worker.number}", ("", "", str(len(own)))
-    yield _line("WORKER", name, _plain(worker.access.name), counts, cells, summed)
+    yield _csv_row("WORKER", name, _safe_text(worker.access.name), counts, cells, summed)
     for part, target, raw in zip(own, worker.targets, result.targets, strict=True):
-        only = _depth([worker._replace(targets=(target,))])
-        cells = {**_values(part.figures), **_raw([raw], ticks), **only}
-        yield _line("DISK", part.name, "", ("", "", ""), cells, part.figures)
+        only = _depth_cells([worker._replace(targets=(target,))])
+        cells = {**_figure_cells(part.figures), **_raw_cells([raw], ticks), **only}
+        yield _csv_row("DISK", part.name, "", ("", "", ""), cells, part.figures)
 
 
-def _line(
+def _csv_row(
     kind: str,
     name: str,
     spec: str,
@@ -147,7 +151,7 @@ def _line(
     cells: Mapping[str, str],
     found: Figures | None,
 ) -> list[str]:
-    known = dict(zip(NAMES, (kind, _plain(name), spec, *counts), strict=False))
+    known = dict(zip(NAMES, (kind, _safe_text(name), spec, *counts), strict=False))
     row = [{**known, **cells}.get(column, "") for column in NAMES]
     return row + ([str(hits) for hits in found.bins] if found is not None else [])
 
@@ -156,9 +160,9 @@ def _float(value: float) -> str:
     return f"{value:.6f}"
 
 
-def _values(found: Figures) -> dict[str, str]:
+def _figure_cells(found: Figures) -> dict[str, str]:
     cells: dict[str, str] = {}
-    for prefix, way in (("", found.all), ("Read ", found.reads), ("Write ", found.writes)):
+    for prefix, way in (("", found.combined), ("Read ", found.reads), ("Write ", found.writes)):
         cells[f"{prefix}IOps"] = _float(way.iops)
         cells[f"{prefix}MiBps (Binary)"] = _float(way.bandwidth / (1 << 20))
         cells[f"{prefix}MBps (Decimal)"] = _float(way.bandwidth / 1e6)
@@ -175,7 +179,7 @@ def _values(found: Figures) -> dict[str, str]:
     return cells
 
 
-def _raw(found: Sequence[RawResult], ticks: int) -> dict[str, str]:
+def _raw_cells(found: Sequence[RawResult], ticks: int) -> dict[str, str]:
     sums = (
         sum(r.read_latency_sum for r in found),
         sum(r.write_latency_sum for r in found),
@@ -190,23 +194,25 @@ def _raw(found: Sequence[RawResult], ticks: int) -> dict[str, str]:
     return dict(zip(NAMES[36:45], map(str, sums), strict=True))
 
 
-def _depth(workers: Sequence[Active]) -> dict[str, str]:
+def _depth_cells(workers: Sequence[Active]) -> dict[str, str]:
     disks = [(t.details, t.queue_depth) for w in workers for t in w.targets]
     kinds = [
         (d.starting_sector, d.maximum_size, depth) for d, depth in disks if isinstance(d, Disk)
     ]
-    same = [column[0] if len(set(column)) == 1 else SEVERAL for column in zip(*kinds, strict=True)]
+    same = [
+        column[0] if len(set(column)) == 1 else MIXED_VALUE for column in zip(*kinds, strict=True)
+    ]
     return dict(zip(NAMES[45:48], map(str, same), strict=True)) if kinds else {}
 
 
-def _machine(test: Measured, whole: Figures) -> dict[str, str]:
+def _machine_cells(test: Measured, whole: Figures) -> dict[str, str]:
     cells = {"Processor Speed": _float(test.rate.used)}
-    cpus = () if summary.too_many(test) else test.manager.cpus
+    cpus = () if summary.has_too_many_cpus(test) else test.manager.cpus
     if cpus:
         means = [sum(cpu[n] for cpu in cpus) / len(cpus) for n in range(5)]
         cells.update(zip(NAMES[48:53], map(_float, means), strict=True))
         cells["Interrupts per Second"] = _float(sum(cpu.interrupts for cpu in cpus))
-        cells["CPU Effectiveness"] = _float(whole.all.iops / means[0] if means[0] else 0.0)
+        cells["CPU Effectiveness"] = _float(whole.combined.iops / means[0] if means[0] else 0.0)
     nets = test.manager.interfaces
     cells["Packets/Second"] = _float(sum(n.packets for n in nets))
     cells["Packet Errors"] = _float(sum(n.errors_in + n.errors_out for n in nets))
@@ -214,7 +220,7 @@ def _machine(test: Measured, whole: Figures) -> dict[str, str]:
     return cells
 
 
-def blocks(text: str) -> list[Block]:
+def parse_blocks(text: str) -> list[Block]:
     """Every step in a text, of any version, whatever stands around. Never raises; rows are as they stand."""
     lines = text.split("\n")
     heads = [n for n, line in enumerate(lines) if HEADER.match(line)]
@@ -223,22 +229,22 @@ def blocks(text: str) -> list[Block]:
     for head in heads:
         match = HEADER.match(lines[head])
         assert match is not None
-        names = [_name(word) for word in lines[head].strip().lstrip("'").split(match[1])]
-        last, rows = _below(lines, head, names, match[1])
-        first, facts = _above(lines, begins, head)
-        last, ended = _tail(lines, last)
+        names = [_column_name(word) for word in lines[head].strip().lstrip("'").split(match[1])]
+        last, rows = _rows_below(lines, head, names, match[1])
+        first, facts = _comments_above(lines, begins, head)
+        last, ended = _end_of_block(lines, last)
         shared = {**(found[-1].facts if found else {}), **facts}
         found.append(Block(first + 1, last + 1, rows, shared, ended))
         begins = last + 1
     return found
 
 
-def _name(word: str) -> str:
+def _column_name(word: str) -> str:
     plain = word.strip().strip('"').strip()
     return OLD.get(plain, plain)
 
 
-def _below(
+def _rows_below(
     lines: list[str], head: int, names: list[str], separator: str
 ) -> tuple[int, tuple[Row, ...]]:
     rows: list[Row] = []
@@ -256,14 +262,14 @@ def _below(
     return last, tuple(rows)
 
 
-def _above(lines: list[str], begins: int, head: int) -> tuple[int, dict[str, list[str]]]:
+def _comments_above(lines: list[str], begins: int, head: int) -> tuple[int, dict[str, list[str]]]:
     """The comments before the heading with the data below each; and where they begin."""
     facts: dict[str, list[str]] = {}
     first, key = head, ""
     for number in range(begins, head):
         line = lines[number].strip()
         if line.startswith("'"):
-            known = _key(line)
+            known = _comment_key(line)
             if not known and not facts:
                 continue
             key = known
@@ -285,12 +291,12 @@ KEYS = (
 )
 
 
-def _key(line: str) -> str:
+def _comment_key(line: str) -> str:
     key = line.lstrip("'").strip().lower()
     return key if key.startswith(KEYS) else ""
 
 
-def _tail(lines: list[str], last: int) -> tuple[int, tuple[str, ...]]:
+def _end_of_block(lines: list[str], last: int) -> tuple[int, tuple[str, ...]]:
     """A time stamp and the end of the test belong to what is above them."""
     below = [line.strip() for line in lines[last + 1 : last + 4]]
     ended: tuple[str, ...] = ()
@@ -302,7 +308,7 @@ def _tail(lines: list[str], last: int) -> tuple[int, tuple[str, ...]]:
     return last, ended
 
 
-def number(row: Row, name: str) -> float | None:
+def cell_number(row: Row, name: str) -> float | None:
     """A cell; None where there is none. Raises ParseError for what is no plain number."""
     said = row.cells.get(name, "")
     if not said:

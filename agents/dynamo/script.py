@@ -9,7 +9,7 @@ import math
 from typing import Generator, List, NamedTuple, Sequence, Tuple
 
 from agents.dynamo import messages, wire
-from agents.dynamo.console import Answer, Cancelled, Pause, Script, Send, Sleep, Step, Tell
+from agents.dynamo.console import Answer, Cancelled, Emit, Pause, Script, Send, Sleep, Step
 from agents.dynamo.messages import AccessSpec, ManagerInfo, Target
 from agents.dynamo.specs import Trial
 from agents.dynamo.wire import ALL_WORKERS, MANAGER, DynamoError, Message
@@ -34,14 +34,14 @@ class Phase(NamedTuple):
     name: str
 
 
-class Seen(NamedTuple):
+class TargetsReported(NamedTuple):
     """An event: the disks and network interfaces that dynamo reports."""
 
     disks: Tuple[Target, ...]
     networks: Tuple[Target, ...]
 
 
-class Reported(NamedTuple):
+class ResultsReported(NamedTuple):
     """An event: results came. `answer.parts` are the manager's, then one of each worker in `active` (their targets)."""
 
     # REPORT_UPDATE: since the last one; REPORT_RESULTS: the whole test
@@ -57,10 +57,15 @@ class Unclean(DynamoError):
 def login(name: str = "", timeout: float = 0.0) -> Generator[Step, Answer, ManagerInfo]:
     """The login connection. Refuses another version, and (where `name` is said) another dynamo. Gives ManagerInfo."""
     answer = yield Send("waiting for dynamo to log in", (), "MD", timeout)
-    greeting, info = wire.message(answer.parts[0]), messages.manager_info(answer.parts[1])
+    greeting, info = (
+        wire.decode_message(answer.parts[0]),
+        messages.decode_manager_info(answer.parts[1]),
+    )
     if greeting.purpose != wire.LOGIN:
-        raise DynamoError("protocol", f"a login begins with LOGIN, not with {greeting.name}")
-    wanted = wire.accepted(greeting.data, info.size)
+        raise DynamoError(
+            "protocol", f"a login begins with LOGIN, not with {greeting.purpose_name}"
+        )
+    wanted = wire.is_supported_version(greeting.data, info.size)
     ours = not name or info.name == name
     reply = wire.LOGIN_OK if wanted and ours else wire.WRONG_VERSION
     yield Send("answering the login", (Message(wire.LOGIN, reply).encode(),))
@@ -86,28 +91,28 @@ def session(tests: Sequence[Trial], report: bool = False) -> Script:
     try:
         if report:
             yield from report_targets()
-        yield from each(tests)
+        yield from run_tests(tests)
     except Unclean:
         raise
     except DynamoError:
-        yield from leave()
+        yield from exit_dynamo()
         raise
-    yield from leave()
+    yield from exit_dynamo()
 
 
-def lent(test: Trial) -> Script:
+def lent_session(test: Trial) -> Script:
     """One test of a dynamo that goes on afterwards: it forgets its workers, and logs in again."""
     try:
-        yield from each([test])
+        yield from run_tests([test])
     except Unclean:
         raise
     except DynamoError:
-        yield from reset()
+        yield from reset_dynamo()
         raise
-    yield from reset()
+    yield from reset_dynamo()
 
 
-def each(tests: Sequence[Trial]) -> Script:
+def run_tests(tests: Sequence[Trial]) -> Script:
     """Tests one after another; workers are added where one needs more, and have no targets where one needs fewer."""
     workers = 0
     for test in tests:
@@ -115,19 +120,19 @@ def each(tests: Sequence[Trial]) -> Script:
             yield from add_workers(len(test.workers) - workers)
             workers = len(test.workers)
         nobody: Tuple[Tuple[Target, ...], ...] = ((),) * (workers - len(test.workers))
-        yield Tell(Phase("set up"))
-        yield from set_up(test._replace(workers=test.workers + nobody))
-        yield from run(test)
+        yield Emit(Phase("set up"))
+        yield from set_up_test(test._replace(workers=test.workers + nobody))
+        yield from run_test(test)
 
 
-def set_up(test: Trial) -> Script:
+def set_up_test(test: Trial) -> Script:
     """Accesses, targets and (where some are not ready) files; then all again, as the original console does."""
     yield from _set_all_access(test)
     if any(test.prepare):
         for worker in range(len(test.workers)):
             given = test.prepare[worker] if worker < len(test.prepare) else ()
             yield from set_targets(worker, given)
-        yield from prepare()
+        yield from prepare_files()
         yield Pause(CHECK_PREPARED)
         yield from _set_all_access(test)
     for worker, given in enumerate(test.workers):
@@ -139,43 +144,43 @@ def _set_all_access(test: Trial) -> Script:
         yield from set_access(worker, test.access)
 
 
-def run(test: Trial) -> Script:
+def run_test(test: Trial) -> Script:
     """From START to the results. However it ends, no I/O runs any more, or Unclean is raised."""
-    yield Tell(Phase("start"))
+    yield Emit(Phase("start"))
     try:
-        yield from start()
+        yield from start_workers()
     except Cancelled:
         raise Unclean("cancelled", "stopped on request") from None
     recording = [False]
     try:
-        yield from begin(len(test.active))
-        yield from record(test, recording)
+        yield from begin_io(len(test.active))
+        yield from record_test(test, recording)
     except Cancelled:
-        yield from stop(recording[0])
+        yield from stop_io(recording[0])
         raise
-    yield Tell(Phase("stop"))
-    yield from stop(False)
-    yield Tell(Phase("results"))
-    yield from results(wire.REPORT_RESULTS, test.active)
+    yield Emit(Phase("stop"))
+    yield from stop_io(False)
+    yield Emit(Phase("results"))
+    yield from request_results(wire.REPORT_RESULTS, test.active)
 
 
-def record(test: Trial, recording: List[bool]) -> Script:
+def record_test(test: Trial, recording: List[bool]) -> Script:
     """Ramp, then recorded time with an update every `poll` seconds. recording[0]: RECORD_OFF is still to be sent.
 
     An update costs the machine that is measured 0.85 MiB for each worker and one more. Where that takes long (many
     workers, a busy CPU, a slow line) the next one is put off, so that no more than BUSY of the time goes into them.
     """
-    now = yield Tell(Phase("ramp"))
+    now = yield Emit(Phase("ramp"))
     if test.ramp:
         yield Sleep(now + test.ramp)
-    yield Tell(Phase("record"))
+    yield Emit(Phase("record"))
     yield Pause(BEFORE_RECORDING)
     recording[0] = True
     answer = yield Send("switching recording on", (Message(wire.RECORD_ON, ALL_WORKERS).encode(),))
     number = 1
     while test.poll and number * test.poll <= test.duration * (1 + 1e-9):
         yield Sleep(answer.sent_at + number * test.poll)
-        came = yield from results(wire.REPORT_UPDATE, test.active)
+        came = yield from request_results(wire.REPORT_UPDATE, test.active)
         # after a late or a long one, those that are past or too soon are left out
         rested = came.sent_at + (came.times[-1] - came.sent_at) / BUSY - answer.sent_at
         number = max(number + 1, math.ceil(rested / test.poll - 1e-9))
@@ -185,20 +190,20 @@ def record(test: Trial, recording: List[bool]) -> Script:
 
 
 def record_off() -> Script:
-    yield from _ask(wire.RECORD_OFF, ALL_WORKERS, "switching recording off", SHORT)
+    yield from _request(wire.RECORD_OFF, ALL_WORKERS, "switching recording off", SHORT)
 
 
-def stop(recording: bool) -> Script:
+def stop_io(recording: bool) -> Script:
     """Brings all I/O to an end; answered when the last one has come back."""
     if recording:
         yield from record_off()
     says = "waiting for the outstanding I/Os to end (a disk or server may hang)"
-    yield from _ask(wire.STOP, ALL_WORKERS, says, STOPPING)
+    yield from _request(wire.STOP, ALL_WORKERS, says, STOPPING)
 
 
-def leave() -> Script:
+def exit_dynamo() -> Script:
     """Ends dynamo. Only while no I/O runs."""
-    yield Tell(Phase("exit"))
+    yield Emit(Phase("exit"))
     yield Send("sending EXIT", (Message(wire.EXIT, MANAGER).encode(),))
 
 
@@ -207,7 +212,7 @@ def remove_worker(worker: int) -> Script:
     yield Send("removing a worker", (Message(wire.EXIT, worker).encode(),))
 
 
-def reset() -> Script:
+def reset_dynamo() -> Script:
     """dynamo forgets its workers and logs in again, on the same port. Only while no I/O runs."""
     yield Send("sending RESET", (Message(wire.RESET, MANAGER).encode(),))
 
@@ -215,19 +220,19 @@ def reset() -> Script:
 def report_targets() -> Script:
     request = Message(wire.REPORT_TARGETS, MANAGER).encode()
     answer = yield Send("asking for the targets", (request,), "DDD", LOOKING)
-    disks, networks, _ = map(messages.targets, answer.parts)
-    yield Tell(Seen(disks, networks))
+    disks, networks, _ = map(messages.decode_targets, answer.parts)
+    yield Emit(TargetsReported(disks, networks))
 
 
 def add_workers(count: int) -> Script:
-    reply = yield from _ask(wire.ADD_WORKERS, count, f"adding {count} workers", SHORT)
+    reply = yield from _request(wire.ADD_WORKERS, count, f"adding {count} workers", SHORT)
     if reply.data != count:
         raise DynamoError("refused", f"dynamo made {reply.data} of {count} workers")
 
 
 def set_access(worker: int, spec: AccessSpec) -> Script:
     says = f"setting the access specification of worker {worker + 1}"
-    reply = yield from _ask(wire.SET_ACCESS, worker, says, SHORT, spec.encode())
+    reply = yield from _request(wire.SET_ACCESS, worker, says, SHORT, spec.encode())
     if reply.data != 1:
         raise DynamoError("refused", f"{says}: dynamo has no memory for its buffer")
 
@@ -236,7 +241,7 @@ def set_targets(worker: int, found: Sequence[Target]) -> Script:
     parts = Message(wire.SET_TARGETS, worker).encode(), messages.encode_targets(found)
     says = f"setting the targets of worker {worker + 1}"
     answer = yield Send(says, parts, "MD", SHORT)
-    reply = _reply(answer, (wire.SET_TARGETS,), says)
+    reply = _expect_reply(answer, (wire.SET_TARGETS,), says)
     if reply.data != 1:
         names = ", ".join(target.name for target in found)
         raise DynamoError(
@@ -247,55 +252,56 @@ def set_targets(worker: int, found: Sequence[Target]) -> Script:
         )
 
 
-def prepare() -> Script:
+def prepare_files() -> Script:
     """Lays out the files; takes as long as it takes, answered every 3 s at the earliest, and can be cancelled."""
-    yield Tell(Phase("prepare"))
+    yield Emit(Phase("prepare"))
     says = "preparing the files"
     request = Message(wire.PREP_DISKS, ALL_WORKERS).encode()
     cancel = Message(wire.STOP_PREPARE, ALL_WORKERS).encode()
     answer = yield Send(says, (request,), "M", 0.0, cancel)
-    reply = _reply(answer, (wire.PREP_DISKS, wire.STOP_PREPARE), says)
+    reply = _expect_reply(answer, (wire.PREP_DISKS, wire.STOP_PREPARE), says)
     if reply.data != 1:
         raise DynamoError("refused", f"{says}: dynamo could not start; is the directory writable?")
 
 
-def start() -> Script:
-    reply = yield from _ask(wire.START, ALL_WORKERS, "starting the workers", SHORT)
+def start_workers() -> Script:
+    reply = yield from _request(wire.START, ALL_WORKERS, "starting the workers", SHORT)
     if reply.data != 1:
         raise Unclean("refused", "dynamo did not start its workers")
 
 
-def begin(active: int) -> Script:
+def begin_io(active: int) -> Script:
     """I/O runs from here on."""
     says = "opening the targets"
-    reply = yield from _ask(wire.BEGIN_IO, ALL_WORKERS, says, OPENING)
+    reply = yield from _request(wire.BEGIN_IO, ALL_WORKERS, says, OPENING)
     if reply.data != 1:
         # with several workers some may have begun; with one EXIT was seen to be safe
         kind = DynamoError if active <= 1 else Unclean
         raise kind("refused", f"{says}: dynamo could not open one; is its directory still there?")
 
 
-def results(purpose: int, active: Tuple[int, ...]) -> Generator[Step, Answer, Answer]:
+def request_results(purpose: int, active: Tuple[int, ...]) -> Generator[Step, Answer, Answer]:
     request = Message(purpose, MANAGER).encode()
     says = "asking for results" if purpose == wire.REPORT_RESULTS else "asking for an update"
     timeout = SHORT + PER_WORKER * len(active)
     answer = yield Send(says, (request,), "D" * (1 + len(active)), timeout)
-    yield Tell(Reported(purpose, active, answer))
+    yield Emit(ResultsReported(purpose, active, answer))
     return answer
 
 
-def _ask(
+def _request(
     purpose: int, data: int, says: str, timeout: float, payload: bytes = b""
 ) -> Generator[Step, Answer, Message]:
     request = Message(purpose, data).encode()
     answer = yield Send(says, (request, payload) if payload else (request,), "M", timeout)
-    return _reply(answer, (purpose,), says)
+    return _expect_reply(answer, (purpose,), says)
 
 
-def _reply(answer: Answer, purposes: Sequence[int], says: str) -> Message:
-    reply = wire.message(answer.parts[0])
+def _expect_reply(answer: Answer, purposes: Sequence[int], says: str) -> Message:
+    reply = wire.decode_message(answer.parts[0])
     if reply.purpose not in purposes:
         raise Unclean(
-            "protocol", f"{says}: dynamo answered {reply.name} {reply.data}: out of sync with it"
+            "protocol",
+            f"{says}: dynamo answered {reply.purpose_name} {reply.data}: out of sync with it",
         )
     return reply

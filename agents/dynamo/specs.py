@@ -66,7 +66,7 @@ class Trial(NamedTuple):
         return tuple(len(targets) for targets in self.workers if targets)
 
 
-def access_line(said: str) -> AccessLine:
+def parse_access_line(said: str) -> AccessLine:
     """ "8192,100,50,50,0,1,8192,0": as in an .icf file: size, % of size, % reads, % random, delay, burst, align, reply.
 
     What is left out at the end: the whole, and as AccessLine has it; align then follows the size.
@@ -94,7 +94,7 @@ def default_align(size: int) -> int:
     return size if size >= 512 and not size & (size - 1) else 4096
 
 
-def line_text(line: AccessLine) -> str:
+def format_access_line(line: AccessLine) -> str:
     """The opposite of access_line."""
     return (
         f"{line.size},{line.of_size},{line.reads},{line.random},{line.delay},{line.burst},"
@@ -107,15 +107,15 @@ def check_access(spec: AccessSpec, block: int = 512, area: int = 0) -> None:
     if not 1 <= len(spec.lines) <= MAX_LINES:
         raise DynamoError("options", f"access: {len(spec.lines)} lines; 1 to {MAX_LINES}")
     for line in spec.lines:
-        trouble = _wrong(line, block, area)
+        trouble = _line_fault(line, block, area)
         if trouble:
-            raise DynamoError("options", f"access line {line_text(line)}: {trouble}")
+            raise DynamoError("options", f"access line {format_access_line(line)}: {trouble}")
     shares = sum(line.of_size for line in spec.lines)
     if shares != 100:
         raise DynamoError("options", f"access: the shares of the lines are {shares} %, not 100 %")
 
 
-def _wrong(line: AccessLine, block: int, area: int) -> str:
+def _line_fault(line: AccessLine, block: int, area: int) -> str:
     unit = max(block, 512)
     checks = (
         (line.size < unit or line.size % unit, f"the size is not a multiple of {unit} bytes"),
@@ -145,8 +145,8 @@ def target_name(path: str, raw: bool) -> str:
     if raw:
         if not wire.startswith("/dev/"):
             raise DynamoError("options", f"target {path!r}: a raw device is below /dev")
-        return _short(wire, 79)
-    return _short(wire, LONGEST_PATH) + SUFFIX
+        return _check_path_length(wire, 79)
+    return _check_path_length(wire, LONGEST_PATH) + SUFFIX
 
 
 def file_system(name: str) -> str:
@@ -161,7 +161,7 @@ def laid_out_short(name: str) -> bool:
     return file_system(name) == SHORT_ON
 
 
-def doubt(name: str) -> str:
+def file_size_doubt(name: str) -> str:
     """Note on each figure of a file whose size nobody but dynamo told; "" where it is to be believed."""
     kind = file_system(name)
     if kind == SHORT_ON:
@@ -171,7 +171,7 @@ def doubt(name: str) -> str:
     return ""
 
 
-def _short(wire: str, most: int) -> str:
+def _check_path_length(wire: str, most: int) -> str:
     if len(wire) > most:
         raise DynamoError(
             "options", f"target {wire!r}: {len(wire)} bytes; dynamo cuts paths above {most}"
@@ -199,12 +199,12 @@ def disk_target(
     return Target(target_name(path, raw), kind, disk, outstanding, pattern, 1, seed)
 
 
-def seed(base: int, worker: int, target: int) -> int:
+def target_seed(base: int, worker: int, target: int) -> int:
     """One for each worker and target: equal ones would visit the same offsets in lock-step."""
     return (base * 0x9E3779B97F4A7C15 + worker * 4099 + target + 1) % (1 << 64)
 
 
-def check(test: Trial, block: int = 512, aio_slots: int = AIO_SLOTS) -> None:
+def check_trial(test: Trial, block: int = 512, aio_slots: int = AIO_SLOTS) -> None:
     """All of it, before anything is sent. Raises DynamoError("options", …)."""
     everything = [target for targets in test.workers for target in targets]
     if not 1 <= len(test.workers) <= MAX_WORKERS or not everything:
@@ -219,14 +219,14 @@ def check(test: Trial, block: int = 512, aio_slots: int = AIO_SLOTS) -> None:
         _check_target(target)
     if len({target.random for target in everything}) < len(everything):
         raise DynamoError("options", "two targets have the same random seed")
-    check_access(test.access, block, min(map(area, everything)))
+    check_access(test.access, block, min(map(target_bytes, everything)))
     _check_alignment(test.access, everything)
     _check_slots(test, aio_slots)
     if test.duration <= 0 or test.ramp < 0 or test.poll < 0:
         raise DynamoError("options", "a ramp is 0 s or more, a duration more than 0 s")
 
 
-def area(target: Target) -> int:
+def target_bytes(target: Target) -> int:
     """Bytes that are used of a disk."""
     assert isinstance(target.details, Disk)
     return target.details.maximum_size * target.details.sector_size
@@ -261,7 +261,7 @@ def _check_alignment(spec: AccessSpec, found: Sequence[Target]) -> None:
         )
 
 
-def slots(test: Trial) -> int:
+def aio_slot_count(test: Trial) -> int:
     """Kernel AIO slots that dynamo takes for this test, and gives back only when it ends."""
     deep = sum(target.queue_depth for targets in test.workers for target in targets)
     laid_out = sum(len(targets) for targets in test.prepare)
@@ -270,9 +270,9 @@ def slots(test: Trial) -> int:
 
 
 def _check_slots(test: Trial, available: int) -> None:
-    if slots(test) > available:
+    if aio_slot_count(test) > available:
         raise DynamoError(
             "options",
-            f"{slots(test)} AIO slots are needed, the host has {available}; "
+            f"{aio_slot_count(test)} AIO slots are needed, the host has {available}; "
             "raise the sysctl fs.aio-max-nr, or use fewer outstanding I/Os, targets or workers",
         )

@@ -9,11 +9,11 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from agents.dynamo import figures, specs
 from agents.dynamo.account import Measured
-from agents.dynamo.calibrate import Rate
-from agents.dynamo.figures import Figures, Way
+from agents.dynamo.calibrate import TickRate
+from agents.dynamo.figures import DirectionFigures, Figures
 from agents.dynamo.wire import DATA_BYTES, DynamoError
 
-RATE, BANDWIDTH, SECONDS, BYTES, ONE = "op/s", "B/s", "s", "B", "1"
+RATE, BANDWIDTH, SECONDS, BYTES, COUNT = "op/s", "B/s", "s", "B", "1"
 RANKS = (("p50", 50.0), ("p90", 90.0), ("p95", 95.0), ("p99", 99.0), ("p99.9", 99.9))
 # how far dynamo's time may be from ours: share, and seconds
 OFF_WALL, SLACK = 0.05, 0.1
@@ -42,7 +42,7 @@ class Part(NamedTuple):
     figures: Figures
 
 
-def parts(test: Measured) -> List[Part]:
+def target_parts(test: Measured) -> List[Part]:
     """Raises DynamoError where dynamo's time and ours do not agree even after calibrating."""
     found: List[Part] = []
     for worker, result in zip(test.workers, test.results):
@@ -50,7 +50,7 @@ def parts(test: Measured) -> List[Part]:
         slowest = max(target.max_latency for target in result.targets) / test.rate.used
         _check_time(test, worker.number, seconds, slowest)
         for number, (target, raw) in enumerate(zip(worker.targets, result.targets), start=1):
-            made = figures.figures(raw, seconds, test.rate.used)
+            made = figures.target_figures(raw, seconds, test.rate.used)
             found.append(Part(worker.number, number, target.name, target.queue_depth, made))
     if not found:
         raise DynamoError("result", "no worker took part")
@@ -70,83 +70,87 @@ def _check_time(test: Measured, worker: int, seconds: float, slowest: float) -> 
         )
 
 
-def rows(test: Measured) -> List[Row]:
+def summary_rows(test: Measured) -> List[Row]:
     """All figures: the whole first, then each worker and target where there are several."""
-    every = parts(test)
-    whole = figures.total([part.figures for part in every])
+    every = target_parts(test)
+    whole = figures.sum_figures([part.figures for part in every])
     scale = test.rate.reported / test.rate.used
-    found = _rows(whole, {}, scale, "; ".join(warnings(test, whole)), bins=True)
-    found += _machine(test)
+    found = _figure_rows(whole, {}, scale, "; ".join(result_warnings(test, whole)), bins=True)
+    found += _machine_rows(test)
     workers = sorted({part.worker for part in every})
     for number in workers:
         own = [part for part in every if part.worker == number]
         if len(workers) > 1:
-            summed = figures.total([part.figures for part in own])
-            found += _rows(summed, {"worker": str(number)}, scale)
+            summed = figures.sum_figures([part.figures for part in own])
+            found += _figure_rows(summed, {"worker": str(number)}, scale)
         if len(own) > 1:
             for part in own:
                 labels = {"worker": str(number), "target": str(part.target)}
-                found += _rows(part.figures, labels, scale, part.name)
+                found += _figure_rows(part.figures, labels, scale, part.name)
     return found
 
 
-def _rows(
+def _figure_rows(
     found: Figures, labels: Dict[str, str], scale: float, note: str = "", bins: bool = False
 ) -> List[Row]:
     made: List[Row] = []
-    for prefix, way in (("", found.all), ("read.", found.reads), ("write.", found.writes)):
-        made += _way(prefix, way, labels, "" if prefix else note)
+    for prefix, way in (("", found.combined), ("read.", found.reads), ("write.", found.writes)):
+        made += _direction_rows(prefix, way, labels, "" if prefix else note)
     made.append(Row("runtime", found.seconds, SECONDS, labels))
     for name, rank in RANKS:
-        bounds = figures.percentile(found, rank, scale)
+        bounds = figures.percentile_bounds(found, rank, scale)
         if bounds is not None:
             made.append(Row(f"lat.{name}.low", bounds[0], SECONDS, labels))
             made.append(Row(f"lat.{name}.high", bounds[1], SECONDS, labels))
     for number, hits in enumerate(found.bins):
         if bins or hits:
-            low, high = figures.edges(number, scale)
+            low, high = figures.bin_edges(number, scale)
             own = dict(labels, **{"from": f"{low:.6g}", "to": f"{high:.6g}"})
-            made.append(Row("lat.bin", float(hits), ONE, own))
+            made.append(Row("lat.bin", float(hits), COUNT, own))
     return made
 
 
-def _way(prefix: str, way: Way, labels: Dict[str, str], note: str) -> List[Row]:
+def _direction_rows(
+    prefix: str, way: DirectionFigures, labels: Dict[str, str], note: str
+) -> List[Row]:
     nothing = "" if way.ios else "no I/O"
     return [
         Row(prefix + "iops", way.iops, RATE, labels, note),
         Row(prefix + "bandwidth", way.bandwidth, BANDWIDTH, labels),
         Row(prefix + "lat.mean", way.mean, SECONDS, labels, nothing),
         Row(prefix + "lat.max", way.slowest if way.ios else None, SECONDS, labels, nothing),
-        Row(prefix + "ios", float(way.ios), ONE, labels),
+        Row(prefix + "ios", float(way.ios), COUNT, labels),
         Row(prefix + "bytes", float(way.bytes), BYTES, labels),
-        Row(prefix + "errors", float(way.errors), ONE, labels),
+        Row(prefix + "errors", float(way.errors), COUNT, labels),
     ]
 
 
-def _machine(test: Measured) -> List[Row]:
-    cpus = [] if too_many(test) else list(test.manager.cpus)
+def _machine_rows(test: Measured) -> List[Row]:
+    cpus = [] if has_too_many_cpus(test) else list(test.manager.cpus)
     note = "" if cpus else f"dynamo cannot count more than {MAX_CPUS} CPUs"
     found: List[Row] = []
     for name, column in (("cpu.busy", 0), ("cpu.user", 1), ("cpu.system", 2)):
         shares = [cpu[column] / 100.0 for cpu in cpus]
         mean = sum(shares) / len(shares) if shares else None
-        found.append(Row(name, None if mean is None else max(0.0, mean), ONE, {}, note))
+        found.append(Row(name, None if mean is None else max(0.0, mean), COUNT, {}, note))
     interrupts = sum(cpu.interrupts for cpu in cpus) if cpus else None
     found.append(Row("cpu.interrupts", interrupts, RATE, {}, note))
-    cost = polling(test)
-    found.append(Row("poll.count", float(len(test.updates)), ONE))
+    cost = polling_cost(test)
+    found.append(Row("poll.count", float(len(test.updates)), COUNT))
     found.append(Row("poll.bytes", float(cost.bytes), BYTES))
-    found.append(Row("poll.share", cost.share, ONE, {}, "of the measured time, at most"))
+    found.append(Row("poll.share", cost.share, COUNT, {}, "of the measured time, at most"))
     rate = test.rate
-    found.append(Row("tick_rate.reported", rate.reported, RATE, {}, "" if rate.wrong else "used"))
+    found.append(
+        Row("tick_rate.reported", rate.reported, RATE, {}, "" if rate.is_corrected else "used")
+    )
     found.append(Row("tick_rate.measured", rate.measured, RATE, {}, _clock_verdict(rate)))
     if rate.measured is not None and math.isfinite(rate.doubt):
         note = "of the measured rate, at most"
-        found.append(Row("tick_rate.uncertainty", rate.doubt, ONE, {}, note))
+        found.append(Row("tick_rate.uncertainty", rate.doubt, COUNT, {}, note))
     for way in ("read", "write"):
-        counted = kernel(test, way)
+        counted = kernel_counts(test, way)
         if counted is not None:
-            found.append(Row(f"kernel.{way}.ios", counted[0], ONE))
+            found.append(Row(f"kernel.{way}.ios", counted[0], COUNT))
             found.append(Row(f"kernel.{way}.bytes", counted[1], BYTES))
     between = kernel_seconds(test)
     if between is not None:
@@ -154,21 +158,21 @@ def _machine(test: Measured) -> List[Row]:
     return found
 
 
-def _clock_verdict(rate: Rate) -> str:
+def _clock_verdict(rate: TickRate) -> str:
     """What the measured rate says of dynamo's own: it is called right only if the measurement is good enough."""
     if rate.measured is None:
         return "the run was too short to measure it"
-    if rate.wrong:
-        return f"used; {_known_to_within(rate)}"
-    if not rate.known:
-        return f"dynamo's own rate is used; {_known_to_within(rate)}"
+    if rate.is_corrected:
+        return f"used; {_uncertainty_text(rate)}"
+    if not rate.is_certain:
+        return f"dynamo's own rate is used; {_uncertainty_text(rate)}"
     return "used only as a check: dynamo's own rate is right"
 
 
-def _known_to_within(rate: Rate) -> str:
+def _uncertainty_text(rate: TickRate) -> str:
     if not math.isfinite(rate.doubt):
         return "not known: an answer took as long as the test"
-    return f"known to within {rate.doubt:.1%}{'' if rate.known else ' only'}"
+    return f"known to within {rate.doubt:.1%}{'' if rate.is_certain else ' only'}"
 
 
 class Polling(NamedTuple):
@@ -180,21 +184,21 @@ class Polling(NamedTuple):
     share: float
 
 
-def polling(test: Measured) -> Polling:
+def polling_cost(test: Measured) -> Polling:
     messages = sum(1 + len(update.workers) for update in test.updates)
-    took = sum(max(update.received) - update.sent for update in test.updates)
+    took = sum(max(update.received) - update.sent_at for update in test.updates)
     wall = test.ended - test.began
     return Polling(messages * DATA_BYTES, took / wall if wall > 0 else 0.0)
 
 
-def too_many(test: Measured) -> bool:
+def has_too_many_cpus(test: Measured) -> bool:
     """A machine whose CPU figures are not of the whole machine."""
     cpus = test.notes.get("cpus")
     many = max(cpus if isinstance(cpus, int) else 0, test.info.processors)
     return many > MAX_CPUS or not test.manager.cpus
 
 
-def kernel(test: Measured, way: str) -> Optional[Tuple[float, float]]:
+def kernel_counts(test: Measured, way: str) -> Optional[Tuple[float, float]]:
     """I/Os and bytes that the kernel counted meanwhile on all devices below, where the console looked."""
     before, after = test.notes.get("diskstats_before"), test.notes.get("diskstats_after")
     if not isinstance(before, dict) or not isinstance(after, dict) or set(before) != set(after):
@@ -214,7 +218,7 @@ def kernel_seconds(test: Measured) -> Optional[float]:
     return after - before if after > before else None
 
 
-def warnings(test: Measured, whole: Figures) -> List[str]:
+def result_warnings(test: Measured, whole: Figures) -> List[str]:
     """Sentences that belong to the result."""
     found: List[str] = []
     if not test.has_bins:
@@ -223,31 +227,31 @@ def warnings(test: Measured, whole: Figures) -> List[str]:
             "the disk; use the 1.1.0 final build"
         )
     names = dict.fromkeys(t.name for worker in test.workers for t in worker.targets if not t.is_raw)
-    found += filter(None, map(specs.doubt, names))
-    mean = whole.all.mean
+    found += filter(None, map(specs.file_size_doubt, names))
+    mean = whole.combined.mean
     if mean is not None and mean < TOO_FAST:
         said = f"a mean latency of {mean * 1e6:.2g} us is too low for a disk"
         found.append(f"{said}: I/Os failed, or a cache served them")
-    share = polling(test).share
+    share = polling_cost(test).share
     if share > DISTURBS:
         found.append(
             f"polling dynamo took up to {share:.1%} of the time: IOPS may be too low by that share"
         )
-    if test.rate.wrong and test.rate.measured is not None:
+    if test.rate.is_corrected and test.rate.measured is not None:
         off = test.rate.measured / test.rate.reported - 1
         found.append(f"dynamo's clock rate was {off:+.1%} off, the measured rate is used")
-    if test.rate.measured is not None and not test.rate.known:
+    if test.rate.measured is not None and not test.rate.is_certain:
         found.append(
-            f"dynamo's clock rate is {_known_to_within(test.rate)}, because its answers took long: "
+            f"dynamo's clock rate is {_uncertainty_text(test.rate)}, because its answers took long: "
             "IOPS and latencies may be off by as much"
         )
     counted = sum(whole.bins)
-    if whole.bins and counted != whole.all.ios and whole.all.slowest < 9.5:
-        found.append(f"the latency bins hold {counted} of {whole.all.ios} I/Os")
+    if whole.bins and counted != whole.combined.ios and whole.combined.slowest < 9.5:
+        found.append(f"the latency bins hold {counted} of {whole.combined.ios} I/Os")
     return found
 
 
-def as_json(test: Measured) -> Dict[str, object]:
+def summary_json(test: Measured) -> Dict[str, object]:
     """For result.json: rows as lists, and what was measured with."""
     return {
         "version": test.info.version,
@@ -258,5 +262,7 @@ def as_json(test: Measured) -> Dict[str, object]:
             "used": test.rate.used,
             "uncertainty": test.rate.doubt if math.isfinite(test.rate.doubt) else None,
         },
-        "metrics": [[row.name, row.value, row.unit, row.labels, row.note] for row in rows(test)],
+        "metrics": [
+            [row.name, row.value, row.unit, row.labels, row.note] for row in summary_rows(test)
+        ],
     }

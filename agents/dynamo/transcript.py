@@ -22,7 +22,7 @@ MAGIC = b"benchlab dynamo messages 1\n"
 HEAD = struct.Struct("<ccQIII")
 _SIZED = struct.Struct("<ccQII")
 LOGIN, CONTROL = "L", "C"
-DONE = "done"
+COMPLETED = "done"
 BLOCK = bytes(1 << 14)
 # note of a console beside dynamo: its start, on that host's monotonic clock
 STARTED = "monotonic"
@@ -37,7 +37,7 @@ class Record(NamedTuple):
     wire: int
 
     @property
-    def raw(self) -> bytes:
+    def message_bytes(self) -> bytes:
         """The message as it was on the wire."""
         return self.stored.ljust(self.wire, b"\0")
 
@@ -57,27 +57,27 @@ class Writer:
         self._sum = crc32(MAGIC)
         write(MAGIC)
 
-    def message(self, direction: str, channel: str, at: float, raw: bytes) -> None:
-        self._record(direction, channel, at, stripped(raw), len(raw))
+    def write_message(self, direction: str, channel: str, at: float, raw: bytes) -> None:
+        self._write_record(direction, channel, at, strip_zeros(raw), len(raw))
 
-    def note(self, at: float, said: Dict[str, object]) -> None:
-        self._json("N", at, said)
+    def write_note(self, at: float, said: Dict[str, object]) -> None:
+        self._write_json("N", at, said)
 
-    def end(self, at: float, outcome: str, text: str = "") -> None:
-        self._json("E", at, {"outcome": outcome, "text": text})
+    def write_end(self, at: float, outcome: str, text: str = "") -> None:
+        self._write_json("E", at, {"outcome": outcome, "text": text})
 
-    def _json(self, kind: str, at: float, said: Dict[str, object]) -> None:
+    def _write_json(self, kind: str, at: float, said: Dict[str, object]) -> None:
         stored = json.dumps(said, sort_keys=True).encode()
-        self._record(kind, "-", at, stored, len(stored))
+        self._write_record(kind, "-", at, stored, len(stored))
 
-    def _record(self, kind: str, channel: str, at: float, stored: bytes, wire: int) -> None:
+    def _write_record(self, kind: str, channel: str, at: float, stored: bytes, wire: int) -> None:
         nanoseconds = max(0, round((at - self._began) * 1e9))
         sized = _SIZED.pack(kind.encode(), channel.encode(), nanoseconds, wire, len(stored))
         self._sum = crc32(stored, crc32(sized, self._sum))
         self._write(sized + struct.pack("<I", self._sum) + stored)
 
 
-def stripped(raw: bytes) -> bytes:
+def strip_zeros(raw: bytes) -> bytes:
     """Without the zeros at its end, which are most of it: whole blocks first, as one by one costs 150 times as much."""
     end = len(raw)
     while end >= len(BLOCK) and raw[end - len(BLOCK) : end] == BLOCK:
@@ -85,25 +85,25 @@ def stripped(raw: bytes) -> bytes:
     return raw[:end].rstrip(b"\0")
 
 
-def read(data: bytes) -> Transcript:
+def parse_transcript(data: bytes) -> Transcript:
     """Raises DynamoError("result", …) unless every byte of a whole session is there."""
     if not data.startswith(MAGIC):
         raise DynamoError("result", "not messages of a dynamo session, or an unknown format")
     at, check = len(MAGIC), crc32(MAGIC)
     found: List[Record] = []
     while at < len(data) and not (found and found[-1].kind == "E"):
-        record, at, check = _record(data, at, check)
+        record, at, check = _parse_record(data, at, check)
         found.append(record)
     if at < len(data):
         raise DynamoError("result", f"{len(data) - at} bytes follow the end of the session")
     if not found or found[-1].kind != "E":
         raise DynamoError("result", f"truncated: the session has no end (after {at} bytes)")
-    notes = tuple((r.at, _json(r)) for r in found if r.kind == "N")
+    notes = tuple((r.at, _parse_json(r)) for r in found if r.kind == "N")
     messages = tuple(r for r in found if r.kind in "<>")
-    return Transcript(messages, notes, _json(found[-1]))
+    return Transcript(messages, notes, _parse_json(found[-1]))
 
 
-def _record(data: bytes, at: int, check: int) -> Tuple[Record, int, int]:
+def _parse_record(data: bytes, at: int, check: int) -> Tuple[Record, int, int]:
     if len(data) - at < HEAD.size:
         raise DynamoError("result", f"truncated in the middle of a message, at byte {at}")
     kind, channel, nanoseconds, wire, size, said = HEAD.unpack_from(data, at)
@@ -121,7 +121,7 @@ def _record(data: bytes, at: int, check: int) -> Tuple[Record, int, int]:
     return record, begins + size, check
 
 
-def _json(record: Record) -> Dict[str, object]:
+def _parse_json(record: Record) -> Dict[str, object]:
     try:
         said = json.loads(record.stored.decode())
     except ValueError:

@@ -16,31 +16,31 @@ from dataclasses import replace
 
 from agents.contracts import AgentError, Job, Shell
 from agents.dynamo import areas, process, remote_probe, transcript
-from agents.dynamo.areas import Wish
+from agents.dynamo.areas import TestSettings
 from agents.dynamo.console import Paused
-from agents.dynamo.link import CONNECTING, LOGGING_IN, RETRY, Bell, Talk, clock
+from agents.dynamo.link import CONNECTING, LOGGING_IN, RETRY, StopSignal, Transport, clock
 from agents.dynamo.live import Updates
 from agents.dynamo.messages import ManagerInfo
-from agents.dynamo.remote_probe import Far
-from agents.dynamo.script import BEFORE_RECORDING, Phase, Reported, session
+from agents.dynamo.remote_probe import RemoteHost
+from agents.dynamo.script import BEFORE_RECORDING, Phase, ResultsReported, session
 from agents.dynamo.specs import Trial
 from agents.dynamo.wire import REPORT_UPDATE, DynamoError
 from agents.ssh.shell import Tunnel
 
-HERE = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
 LOST, ENDED = "the SSH connection was lost", "dynamo ended before it logged in"
 
 
-class Halt(Bell):
+class Halt(StopSignal):
     """Rung by another thread: no signal comes to this one."""
 
-    def stop(self) -> None:
+    def request_stop(self) -> None:
         self.stopped = True
         with contextlib.suppress(OSError):
             self._there.send(b"!")
 
 
-class _Talk(Talk):
+class _TunnelTransport(Transport):
     # through somebody's slow line
     GREETING = 60.0
 
@@ -48,14 +48,14 @@ class _Talk(Talk):
         self,
         tunnel: Tunnel,
         writer: transcript.Writer,
-        stopper: Bell,
+        stopper: StopSignal,
         event: Callable[[object, float], str],
         idle: Callable[[float], str],
     ) -> None:
         super().__init__(writer, stopper, event, idle)
         self._tunnel = tunnel
 
-    def _accept(self, until: float, ended: Callable[[], bool]) -> socket.socket:
+    def _accept_login(self, until: float, ended: Callable[[], bool]) -> socket.socket:
         while clock() < until:
             stream = self._tunnel.accept(0.5)
             if self._stopper.stopped:
@@ -68,7 +68,7 @@ class _Talk(Talk):
                 raise DynamoError("host", ENDED)
         raise DynamoError("timeout", f"dynamo did not log in within {LOGGING_IN:.0f} s")
 
-    def _connect(self, info: ManagerInfo, ended: Callable[[], bool]) -> socket.socket:
+    def _connect_back(self, info: ManagerInfo, ended: Callable[[], bool]) -> socket.socket:
         """dynamo listens only a moment after it has read our answer, so the first tries may be refused."""
         until = clock() + CONNECTING
         while True:
@@ -85,11 +85,11 @@ class _Talk(Talk):
             stray.close()
 
 
-def check(shell: Shell, work: Job, config: bytes) -> None:
+def check_remote(shell: Shell, work: Job, config: bytes) -> None:
     """All that can be known before anything is started. Raises DynamoError or AgentError."""
-    wanted = areas.wish(json.loads(config))
-    looked = remote_probe.look(Far(shell, work.root), wanted)
-    remote_probe.trial(wanted, looked)
+    wanted = areas.parse_settings(json.loads(config))
+    looked = remote_probe.probe_host(RemoteHost(shell, work.root), wanted)
+    remote_probe.build_trial(wanted, looked)
 
 
 class Session:
@@ -100,30 +100,32 @@ class Session:
 
     def __init__(self, shell: Shell, tunnel: Tunnel, work: Job, config: bytes) -> None:
         """`work`: as the tool made it, for the console beside dynamo. Raises DynamoError or AgentError."""
-        self._far, self._tunnel = Far(shell, work.root), tunnel
-        self.wanted: Wish = areas.wish(json.loads(config))
-        self._looked = remote_probe.look(self._far, self.wanted)
-        self._trial: Trial = remote_probe.trial(self.wanted, self._looked)
+        self._far, self._tunnel = RemoteHost(shell, work.root), tunnel
+        self.wanted: TestSettings = areas.parse_settings(json.loads(config))
+        self._looked = remote_probe.probe_host(self._far, self.wanted)
+        self._trial: Trial = remote_probe.build_trial(self.wanted, self._looked)
         self._name = f"{self.wanted.name}-{secrets.token_hex(6)}"
         self._work = work
         self._laid_out = False
 
     @property
-    def job(self) -> Job:
+    def remote_job(self) -> Job:
         """dynamo as it is started there, detached. Its directories are made first: see `play`."""
         looked = self._looked
-        way = ("-i", HERE, "-m", HERE, "-p", str(self._tunnel.port), "-n", self._name)
+        way = ("-i", LOOPBACK, "-m", LOOPBACK, "-p", str(self._tunnel.port), "-n", self._name)
         argv: tuple[str, ...] = (looked.binary, *way)
         many = looked.cpus > process.MAX_CPUS
         if many or not looked.resolves:
             if not self._work.root:
-                raise DynamoError("host", process.needs_root(many))
-            argv = tuple(process.private(argv, "cpuinfo" if many else "", not looked.resolves))
-        paths = sorted({area.path for area in looked.found if not area.raw})
+                raise DynamoError("host", process.root_required_message(many))
+            argv = tuple(
+                process.private_command(argv, "cpuinfo" if many else "", not looked.resolves)
+            )
+        paths = sorted({area.path for area in looked.areas if not area.raw})
         table = "".join(f"none {path} ext4 rw 0 0\n" for path in paths)
         inputs = {"mnttab": table.encode()}
         if many:
-            blocks = self._far.read("/proc/cpuinfo").strip().split("\n\n")[: process.MAX_CPUS]
+            blocks = self._far.read_file("/proc/cpuinfo").strip().split("\n\n")[: process.MAX_CPUS]
             inputs["cpuinfo"] = "".join(block + "\n\n" for block in blocks).encode()
         env = {"LC_ALL": "C", "MNTTAB": "mnttab"}
         return replace(self._work, argv=argv, outputs=(), inputs=inputs, env=env)
@@ -137,28 +139,30 @@ class Session:
         writer = transcript.Writer(kept.append, began)
         place = self._looked.place
         notes = {"cpus": self._looked.cpus, "sha256": self._looked.sha256, "size": self.wanted.size}
-        writer.note(began, {**notes, "sector": place.sector, "block": place.block, "far": True})
-        live = _Live(began, tell)
+        writer.write_note(
+            began, {**notes, "sector": place.sector, "block": place.block, "far": True}
+        )
+        live = _RemoteLive(began, tell)
 
         def event(said: object, now: float) -> str:
-            live.event(said, now)
-            return self._event(writer, said, now)
+            live.handle_event(said, now)
+            return self._handle_event(writer, said, now)
 
         try:
             self._lay_out(halt, ended, live)
-            with _Talk(self._tunnel, writer, halt, event, self._idle) as talk:
+            with _TunnelTransport(self._tunnel, writer, halt, event, self._idle) as talk:
                 live.updates.ticks = talk.log_in(self._name, ended).ticks
-                talk.talk(session([self._trial]))
+                talk.run_script(session([self._trial]))
         except (DynamoError, AgentError, OSError) as error:
             kind = error.kind if isinstance(error, DynamoError) else "host"
-            writer.end(clock(), kind, str(error))
+            writer.write_end(clock(), kind, str(error))
             self._tidy(failed=True)
             return b"".join(kept)
-        writer.end(clock(), transcript.DONE)
+        writer.write_end(clock(), transcript.COMPLETED)
         self._tidy(failed=False)
         return b"".join(kept)
 
-    def _lay_out(self, halt: Halt, ended: Callable[[], bool], live: _Live) -> None:
+    def _lay_out(self, halt: Halt, ended: Callable[[], bool], live: _RemoteLive) -> None:
         """dynamo was started, and waits in its login meanwhile; who cancels the run ends it."""
 
         def watch(done: int, wanted: int) -> None:
@@ -171,26 +175,26 @@ class Session:
             live.laid_out(done, wanted, clock())
 
         if self._looked.unready:
-            live.event(Phase("prepare"), clock())
+            live.handle_event(Phase("prepare"), clock())
             remote_probe.lay_out(self._far, self._looked, self.wanted.pattern, watch)
-        trouble = remote_probe.trouble(self._far, self.wanted)
+        trouble = remote_probe.layout_error(self._far, self.wanted)
         if trouble:
             raise DynamoError("host", trouble)
         self._laid_out = True
 
-    def _event(self, writer: transcript.Writer, said: object, now: float) -> str:
+    def _handle_event(self, writer: transcript.Writer, said: object, now: float) -> str:
         if isinstance(said, Phase) and said.name == "stop":
-            self._count(writer, "after")
-        if isinstance(said, Paused) and said.says == BEFORE_RECORDING:
-            self._count(writer, "before")
+            self._note_disk_counts(writer, "after")
+        if isinstance(said, Paused) and said.reason == BEFORE_RECORDING:
+            self._note_disk_counts(writer, "before")
         return ""
 
-    def _count(self, writer: transcript.Writer, when: str) -> None:
+    def _note_disk_counts(self, writer: transcript.Writer, when: str) -> None:
         """Note the kernel's counts so far by the time of that host: the question itself takes its time."""
         device = self._looked.place.device
         if device:
-            at, counted = remote_probe.counted(self._far, device)
-            writer.note(clock(), {f"diskstats_{when}": counted, f"counted_{when}": at})
+            at, counted = remote_probe.read_disk_counts(self._far, device)
+            writer.write_note(clock(), {f"diskstats_{when}": counted, f"counted_{when}": at})
 
     def _idle(self, now: float) -> str:
         """Reason why this cannot go on; "" while it can."""
@@ -200,25 +204,25 @@ class Session:
         """Remove what is half made. Where the host does not answer any more, the layout's teardown removes it."""
         with contextlib.suppress(DynamoError, AgentError):
             if not self.wanted.keep:
-                remote_probe.clear(self._far, self._looked, self._looked.found)
+                remote_probe.remove_files(self._far, self._looked, self._looked.areas)
             elif failed and not self._laid_out:
-                remote_probe.clear(self._far, self._looked, self._looked.unready)
+                remote_probe.remove_files(self._far, self._looked, self._looked.unready)
 
 
-class _Live:
+class _RemoteLive:
     """Phases and each second's figures, as live.py writes them beside dynamo."""
 
     def __init__(self, began: float, tell: Callable[[Mapping[str, object]], None]) -> None:
         self.updates = Updates()
         self._began, self._tell, self._phase = began, tell, ""
 
-    def event(self, said: object, now: float) -> None:
+    def handle_event(self, said: object, now: float) -> None:
         if isinstance(said, Phase):
             self._phase = said.name
-            self.updates.begin()
+            self.updates.reset()
             self._tell({"t": now - self._began, "phase": self._phase})
-        elif isinstance(said, Reported) and said.purpose == REPORT_UPDATE:
-            more = self.updates.figures(said)
+        elif isinstance(said, ResultsReported) and said.purpose == REPORT_UPDATE:
+            more = self.updates.update_figures(said)
             self._tell({"t": now - self._began, "phase": self._phase, **more})
 
     def laid_out(self, done: int, wanted: int, now: float) -> None:

@@ -75,14 +75,14 @@ class Message(NamedTuple):
     data: int
 
     @property
-    def name(self) -> str:
+    def purpose_name(self) -> str:
         return NAMES.get(self.purpose, f"purpose 0x{self.purpose:08x}")
 
     def encode(self) -> bytes:
         return MESSAGE.pack(self.purpose, self.data)
 
 
-def message(raw: bytes) -> Message:
+def decode_message(raw: bytes) -> Message:
     """Of exactly 8 bytes. Raises DynamoError."""
     if len(raw) != MESSAGE.size:
         raise DynamoError("protocol", f"a message has 8 bytes, not {len(raw)}")
@@ -105,7 +105,7 @@ class Inbox:
     def feed(self, data: bytes) -> None:
         self._held += data
 
-    def take(self, kind: str) -> Optional[bytes]:
+    def take_message(self, kind: str) -> Optional[bytes]:
         """The next message of this kind ("message" or "data"), or None while it is not whole."""
         size = SIZES[kind]
         if len(self._held) < size:
@@ -115,7 +115,7 @@ class Inbox:
         return whole
 
 
-def padded(payload: bytes, count: int = 0) -> bytes:
+def pad_message(payload: bytes, count: int = 0) -> bytes:
     """A whole data message of the payload."""
     whole = DATA_HEADER.pack(DATA_BYTES, count) + payload
     if len(whole) > DATA_BYTES:
@@ -123,12 +123,12 @@ def padded(payload: bytes, count: int = 0) -> bytes:
     return whole.ljust(DATA_BYTES, b"\0")
 
 
-def text(raw: bytes) -> str:
+def decode_string(raw: bytes) -> str:
     """A fixed-width string: what is before its NUL."""
     return raw.split(b"\0", 1)[0].decode("latin-1")
 
 
-def field(value: str, width: int, what: str) -> bytes:
+def encode_string(value: str, width: int, what: str) -> bytes:
     """The string in `width` bytes, NUL-terminated. Raises DynamoError when it does not fit."""
     try:
         raw = value.encode("latin-1")
@@ -142,6 +142,6 @@ def field(value: str, width: int, what: str) -> bytes:
     return raw.ljust(width, b"\0")
 
 
-def accepted(version: int, size: int) -> bool:
+def is_supported_version(version: int, size: int) -> bool:
     """True for the login of a dynamo whose structures are known. 1.1.0-rc1 says the same: see results.layout."""
     return (version & VERSION_MASK) == VERSION_1_1_0 and size == DATA_BYTES

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator, Mapping
 
 from agents.facts.model import Bcache
-from agents.facts.sections import Section, text
+from agents.facts.sections import Section, decode_text
 
 UUID_BYTES, LABEL_BYTES = 16, 32
 
 
-def read(
+def parse_bcache_devices(
     attributes: Mapping[str, Mapping[str, str]],
     registered: set[str],
     sections: Mapping[str, Section],
@@ -43,15 +43,15 @@ def _superblocks(sections: Mapping[str, Section]) -> Iterator[tuple[str, Section
 
 def _superblock(section: Section) -> tuple[str, str]:
     """The set's UUID and the label, from 48 bytes of `od -tx1`."""
-    digits = "".join(text(section.stdout).split())
+    digits = "".join(decode_text(section.stdout).split())
     if not re.fullmatch(r"[0-9a-f]*", digits) or len(digits) != 2 * (UUID_BYTES + LABEL_BYTES):
-        raise section.bad(1, section.stdout[:200], "not 48 bytes of a bcache superblock")
+        raise section.error_at(1, section.stdout[:200], "not 48 bytes of a bcache superblock")
     u = digits[: 2 * UUID_BYTES]
     label = bytes.fromhex(digits[2 * UUID_BYTES :]).split(b"\0")[0].decode("ascii", "replace")
     return f"{u[:8]}-{u[8:12]}-{u[12:16]}-{u[16:20]}-{u[20:]}", label
 
 
-def bytes_of(said: str) -> tuple[float, float]:
+def parse_sysfs_size(said: str) -> tuple[float, float]:
     """Bytes that sysfs shows as "4.0M", and by how much that may be wrong. (-1, 0): it cannot be read.
 
     >>> bytes_of("4.0M")

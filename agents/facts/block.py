@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from agents.facts import heads, identifiers, link, magic, sysfs
-from agents.facts.identifiers import identifying
+from agents.facts import device_ends, identifiers, link, magic, sysfs
+from agents.facts.identifiers import meaningful_serial
 from agents.facts.model import BlockDevice, Signature
 from agents.facts.opened_paths import OpenedPaths
-from agents.facts.sections import Section, bad_facts, text, unhex
+from agents.facts.sections import Section, bad_facts, decode_hex_escapes, decode_text
 
-TUNABLE = {
+QUEUE_ATTRIBUTES = {
     f"queue/{name}"
     for name in (
         "scheduler",
@@ -24,11 +24,11 @@ TUNABLE = {
         "write_cache",
     )
 }
-NOTHING_READ = Section("", 0, b"", "")
+EMPTY_SECTION = Section("", 0, b"", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks:
+class BlockReading:
     """Devices without mounts and swap, and what else was learnt on the way."""
 
     devices: tuple[BlockDevice, ...]
@@ -37,46 +37,46 @@ class Blocks:
     labels: Mapping[str, str]
 
 
-def read(sections: Mapping[str, Section], opened: OpenedPaths) -> Blocks:
+def parse_block_devices(sections: Mapping[str, Section], opened: OpenedPaths) -> BlockReading:
     """Every device with a node and a size. Raises AgentError BAD_FACTS naming section and line."""
-    attributes = sysfs.attributes(sections["files"])
+    attributes = sysfs.parse_attributes(sections["files"])
     attributes.pop("", None)
-    tree = sysfs.tree(sections["tree"])
-    rows = {row["KNAME"]: row for row in sysfs.pairs(sections.get("lsblk", NOTHING_READ))}
-    _loops(attributes, tree, opened)
+    tree = sysfs.parse_tree(sections["tree"])
+    rows = {row["KNAME"]: row for row in sysfs.parse_lsblk(sections.get("lsblk", EMPTY_SECTION))}
+    _link_loop_devices(attributes, tree, opened)
     names = {values.get("dev", ""): name for name, values in attributes.items()}
-    links = sysfs.links(sections["picked"], names)
-    pages = sysfs.pages(sections["files"])
+    links = sysfs.parse_udev_links(sections["picked"], names)
+    pages = sysfs.parse_vpd_pages(sections["files"])
     found = []
     for name, values in sorted(attributes.items()):
-        size = _number(name, "size", values, 0) * 512
+        size = _integer_attribute(name, "size", values, 0) * 512
         if "dev" not in values:
             # a hidden path of NVMe's own multipath (nvme0c0n1): the head nvme0n1 is the disk
             continue
         if size == 0 and not tree.parents.get(name):
             # an empty card reader, an idle loop or nbd; but an array not started holds disks
             continue
-        device = _device(name, size, values, rows.get(name, {}), tree, links.get(name, set()))
-        found.append(_identified(device, values, pages.get(name, {})))
+        device = _block_device(name, size, values, rows.get(name, {}), tree, links.get(name, set()))
+        found.append(_with_identifiers(device, values, pages.get(name, {})))
     found = identifiers.without_shared_serials(found, tree.scsi)
-    looked = _all_signatures(sections, [device.name for device in found])
+    looked = _signatures_by_name(sections, [device.name for device in found])
     looked = {
-        name: _counted(name, listed, sections)
+        name: _with_device_counts(name, listed, sections)
         for name, listed in looked.items()
-        if not _copies_unread(name, sections)
+        if not _has_unread_copies(name, sections)
     }
     if "heads" in sections:
-        beginnings = heads.read(sections["heads"], found)
+        beginnings = device_ends.parse_device_ends(sections["heads"], found)
         # The script looks at no RAM disk: Linux makes sixteen, and reading one takes memory for it.
         nodes = {d.name for d in found if d.size and not d.name.startswith("ram")}
         unread = nodes - beginnings.keys()
         endings: dict[str, bytes] = {}
         if "tails" in sections:
-            endings = heads.read(sections["tails"], found, heads.TAIL)
+            endings = device_ends.parse_device_ends(sections["tails"], found, device_ends.TAIL)
             # A disc's last sectors may not be readable at all.
             unread |= {n for n in nodes if not n.startswith("sr")} - endings.keys()
         sizes = {d.name: d.size for d in found}
-        looked = heads.completed(looked, beginnings, endings, sizes, unread)
+        looked = device_ends.with_unlisted_traces(looked, beginnings, endings, sizes, unread)
         split = {parent for d in found if d.type == "part" for parent in d.parents}
         for name in looked.keys() & endings.keys() - split:
             tables = {s.offset for s in looked[name] if s.type == "gpt"}
@@ -89,10 +89,10 @@ def read(sections: Mapping[str, Section], opened: OpenedPaths) -> Blocks:
         for d in found
     )
     labels = {name: values.get("bcache/label", "") for name, values in attributes.items()}
-    return Blocks(devices, tree, labels)
+    return BlockReading(devices, tree, labels)
 
 
-def _loops(
+def _link_loop_devices(
     attributes: Mapping[str, Mapping[str, str]], tree: sysfs.Tree, opened: OpenedPaths
 ) -> None:
     """A loop over a device, whatever its node: the kernel names a path, and neither as holder of the other."""
@@ -110,7 +110,7 @@ def _loops(
             tree.holders[name].add(loop)
 
 
-def _device(
+def _block_device(
     name: str,
     size: int,
     sys: Mapping[str, str],
@@ -137,21 +137,21 @@ def _device(
         serial=_serial(row, sys) if whole else "",
         wwn=_wwn(row.get("WWN") or sys.get("wwid") or sys.get("device/wwid", "")) if whole else "",
         transport=row.get("TRAN", ""),
-        link_bandwidth=link.carries(sys),
+        link_bandwidth=link.link_bandwidth(sys),
         rotational={"0": False, "1": True}.get(rotational or ""),
         read_only=sys.get("ro", row.get("RO", "0")) != "0",
         removable=sys.get("removable", row.get("RM", "0")) == "1",
-        logical_sector=_number(name, "queue/logical_block_size", sys, 512),
-        physical_sector=_number(name, "queue/physical_block_size", sys, 512),
+        logical_sector=_integer_attribute(name, "queue/logical_block_size", sys, 512),
+        physical_sector=_integer_attribute(name, "queue/physical_block_size", sys, 512),
         scheduler=scheduler[1] if scheduler else row.get("SCHED", ""),
-        queue={key[6:]: value for key, value in sys.items() if key in TUNABLE},
+        queue={key[6:]: value for key, value in sys.items() if key in QUEUE_ATTRIBUTES},
         parents=tuple(sorted(tree.parents.get(name, ()))),
         holders=tuple(sorted(tree.holders.get(name, ()))),
         links=tuple(sorted((links | {plain}) - {path})),
     )
 
 
-def _identified(
+def _with_identifiers(
     device: BlockDevice, sys: Mapping[str, str], pages: Mapping[str, bytes]
 ) -> BlockDevice:
     """The device with all its identifiers. A partition has none, nor has what stands on other devices."""
@@ -159,12 +159,12 @@ def _identified(
         return device
     # An NVMe controller's serial number is that of all its namespaces, which are different disks.
     serial = "" if device.wwn and device.name.startswith("nvme") else device.serial
-    values = identifiers.collect(sys, pages, device.wwn, serial)
+    values = identifiers.collect_identifiers(sys, pages, device.wwn, serial)
     return replace(device, identifiers=values)
 
 
 def _serial(row: Mapping[str, str], sys: Mapping[str, str]) -> str:
-    return identifying(row.get("SERIAL") or sys.get("serial") or sys.get("device/serial", ""))
+    return meaningful_serial(row.get("SERIAL") or sys.get("serial") or sys.get("device/serial", ""))
 
 
 def _wwn(said: str) -> str:
@@ -177,14 +177,14 @@ def _wwn(said: str) -> str:
     return "" if said.startswith("t10.") else said
 
 
-def _number(name: str, attribute: str, sys: Mapping[str, str], otherwise: int) -> int:
+def _integer_attribute(name: str, attribute: str, sys: Mapping[str, str], otherwise: int) -> int:
     said = sys.get(attribute, "")
     if said and not said.isdigit():
         raise bad_facts(f"files: {attribute} of {name} is {said[:80]!r}, not a number")
     return int(said) if said else otherwise
 
 
-def _all_signatures(
+def _signatures_by_name(
     sections: Mapping[str, Section], names: Iterable[str]
 ) -> dict[str, tuple[Signature, ...]]:
     """Kernel name -> what was found; a device that could not be looked at is absent."""
@@ -192,7 +192,7 @@ def _all_signatures(
     if together is None:
         alone = {name: sections.get(f"wipefs {name}") for name in names}
         return {
-            name: tuple(signature for _, signature in signatures(section))
+            name: tuple(signature for _, signature in parse_wipefs(section))
             for name, section in alone.items()
             if section is not None and section.exit_code == 0
         }
@@ -203,7 +203,7 @@ def _all_signatures(
     for name in names:
         by_node.setdefault(name.rpartition("!")[2], []).append(name)
     found: dict[str, list[Signature]] = {name: [] for name in names}
-    for node, signature in signatures(together):
+    for node, signature in parse_wipefs(together):
         # two of that name: both are held to have it
         for name in by_node.get(node, ()):
             found[name].append(signature)
@@ -212,30 +212,30 @@ def _all_signatures(
     return {name: tuple(listed) for name, listed in found.items()}
 
 
-def _counted(
+def _with_device_counts(
     name: str, listed: tuple[Signature, ...], sections: Mapping[str, Section]
 ) -> tuple[Signature, ...]:
     """The signatures of a device, a btrfs with its number of devices; without one, by a copy of its superblock."""
     if not any(signature.type == "btrfs" for signature in listed):
         return (*listed, *_btrfs_copies(name, sections))
-    devices = magic.btrfs_devices(_octets(sections.get(f"btrfs {name}", NOTHING_READ)))
+    devices = magic.btrfs_devices(_parse_octets(sections.get(f"btrfs {name}", EMPTY_SECTION)))
     return tuple(replace(s, devices=devices) if s.type == "btrfs" else s for s in listed)
 
 
 def _btrfs_copies(name: str, sections: Mapping[str, Section]) -> Iterator[Signature]:
     for section, at in magic.BTRFS_COPIES.items():
-        copy = magic.btrfs_copy(at, sections.get(f"{section} {name}", NOTHING_READ).stdout)
+        copy = magic.btrfs_copy(at, sections.get(f"{section} {name}", EMPTY_SECTION).stdout)
         if copy is not None:
             yield copy
             return
 
 
-def _copies_unread(name: str, sections: Mapping[str, Section]) -> bool:
+def _has_unread_copies(name: str, sections: Mapping[str, Section]) -> bool:
     places = (f"{section} {name}" for section in magic.BTRFS_COPIES)
     return any(sections[place].exit_code for place in places if place in sections)
 
 
-def _octets(section: Section) -> bytes:
+def _parse_octets(section: Section) -> bytes:
     """Bytes that `od -tx1` printed; none where it failed or printed something else."""
     digits = b"".join(section.stdout.split())
     if section.exit_code or len(digits) % 2 or not re.fullmatch(rb"[0-9a-f]*", digits):
@@ -243,10 +243,10 @@ def _octets(section: Section) -> bytes:
     return bytes.fromhex(digits.decode("ascii"))
 
 
-def signatures(section: Section) -> list[tuple[str, Signature]]:
+def parse_wipefs(section: Section) -> list[tuple[str, Signature]]:
     """Lines of `wipefs -p`: [device,]offset,uuid,label,type. 2.38 leaves a comma in a label alone."""
     found = []
-    for number, line in section.lines():
+    for number, line in section.numbered_lines():
         if line.startswith(b"#"):
             # the heading of old versions
             continue
@@ -254,7 +254,12 @@ def signatures(section: Section) -> list[tuple[str, Signature]]:
             rb"(?:([^,]+),)?0x([0-9a-f]+),([^,]*),(.*),([^,]+)", line.strip(), re.S
         )
         if match is None or bool(match[1]) != (section.name == "signatures"):
-            raise section.bad(number, line, "not offset,uuid,label,type")
-        signature = Signature(unhex(match[5]), int(match[2], 16), unhex(match[4]), unhex(match[3]))
-        found.append((text(match[1] or b""), signature))
+            raise section.error_at(number, line, "not offset,uuid,label,type")
+        signature = Signature(
+            decode_hex_escapes(match[5]),
+            int(match[2], 16),
+            decode_hex_escapes(match[4]),
+            decode_hex_escapes(match[3]),
+        )
+        found.append((decode_text(match[1] or b""), signature))
     return found

@@ -11,38 +11,46 @@ from importlib.resources import files
 from agents.contracts import Need
 from agents.facts import freebsd_disks, geom, zfs
 from agents.facts.model import HostFacts, Machine, Mount
-from agents.facts.sections import Section, asked, bad_facts, split, text, tools, unoctal
+from agents.facts.sections import (
+    Section,
+    bad_facts,
+    decode_octal_escapes,
+    decode_text,
+    parse_tool_versions,
+    split_sections,
+    version_commands,
+)
 
 HOSTSIDE = files("agents.hostside")
 SCRIPT = "".join(
     HOSTSIDE.joinpath(name).read_text()
     for name in ("root_only.sh", "sections.sh", "facts_freebsd.sh")
 )
-NEEDED = ("uid", "sysctl", "boot_id", "booted", "mounts", "swaps", "geom")
+REQUIRED_SECTIONS = ("uid", "sysctl", "boot_id", "booted", "mounts", "swaps", "geom")
 NO_ROOT = "signatures, and who uses which disk: they need root (passwordless sudo)"
 
 
-def command(programs: Iterable[Need], nonce: str) -> tuple[str, ...]:
+def facts_command(programs: Iterable[Need], nonce: str) -> tuple[str, ...]:
     """The one command that looks. It changes nothing on the host."""
-    return ("sh", "-c", SCRIPT, "facts", nonce, *asked(programs))
+    return ("sh", "-c", SCRIPT, "facts", nonce, *version_commands(programs))
 
 
-def parse(output: bytes) -> HostFacts:
+def parse_freebsd_facts(output: bytes) -> HostFacts:
     """Facts from what the script printed. Raises AgentError BAD_FACTS naming section and line."""
-    sections = split(output)
-    for name in NEEDED:
+    sections = split_sections(output)
+    for name in REQUIRED_SECTIONS:
         if name not in sections:
             raise bad_facts(f"the reading has no section {name!r}")
-    mesh = geom.read(sections["geom"])
-    root = text(sections["uid"].stdout).strip() == "0"
-    mounted, swapped = mounts(sections["mounts"]), swaps(sections["swaps"])
-    pools = zpool(sections["zpool"]) if _ok(sections, "zpool") else []
-    users = freebsd_disks.users(mesh, mounted, swapped, pools)
-    devices = freebsd_disks.devices(mesh, users.members)
-    looked = freebsd_disks.signatures(mesh, sections)
+    mesh = geom.parse_geom(sections["geom"])
+    root = decode_text(sections["uid"].stdout).strip() == "0"
+    mounted, swapped = parse_mounts(sections["mounts"]), parse_swaps(sections["swaps"])
+    pools = parse_pool_devices(sections["zpool"]) if _has_output(sections, "zpool") else []
+    users = freebsd_disks.device_users(mesh, mounted, swapped, pools)
+    devices = freebsd_disks.block_devices(mesh, users.members)
+    looked = freebsd_disks.device_signatures(mesh, sections)
     unknown = [*users.unknown, *_failures(sections), *([] if root else [NO_ROOT])]
     return HostFacts(
-        **_machine(sections),
+        **_parse_machine(sections),
         root=root,
         sudo=root,
         devices=tuple(
@@ -59,17 +67,17 @@ def parse(output: bytes) -> HostFacts:
         swaps=tuple(swapped),
         zpool_members=tuple(sorted(n for n, o in users.members.items() if o.startswith("zpool "))),
         zpools=zfs.with_properties(
-            zfs.status(sections["zpool"]) if _ok(sections, "zpool") else (),
+            zfs.parse_status(sections["zpool"]) if _has_output(sections, "zpool") else (),
             sections.get("zpool_get"),
         ),
-        datasets=zfs.datasets(sections.get("zfs_get")),
+        datasets=zfs.parse_datasets(sections.get("zfs_get")),
         members=users.members,
-        tools=tools(sections),
+        tools=parse_tool_versions(sections),
         unknown=tuple(unknown),
     )
 
 
-def _ok(sections: Mapping[str, Section], name: str) -> bool:
+def _has_output(sections: Mapping[str, Section], name: str) -> bool:
     return name in sections and sections[name].exit_code == 0
 
 
@@ -81,8 +89,8 @@ def _failures(sections: Mapping[str, Section]) -> list[str]:
     ]
 
 
-def _machine(sections: Mapping[str, Section]) -> Machine:
-    said = dict(re.findall(r"^([a-z_.]+): (.*)$", text(sections["sysctl"].stdout), re.M))
+def _parse_machine(sections: Mapping[str, Section]) -> Machine:
+    said = dict(re.findall(r"^([a-z_.]+): (.*)$", decode_text(sections["sysctl"].stdout), re.M))
     if "kern.osrelease" not in said:
         raise bad_facts(f"sysctl: no kern.osrelease: {sections['sysctl'].failure}")
     numbers = {
@@ -108,9 +116,11 @@ def _boot_id(sections: Mapping[str, Section], said: Mapping[str, str]) -> str:
     kern.boot_id is random, from FreeBSD 13 on. Before that the time at which rc wrote dmesg.boot. kern.boottime is the
     last resort, for it moves when somebody sets the clock: then a boot is seen that was none, never the reverse.
     """
-    if (found := re.search(r"0x([0-9a-f]{32})", text(sections["boot_id"].stdout))) is not None:
+    if (
+        found := re.search(r"0x([0-9a-f]{32})", decode_text(sections["boot_id"].stdout))
+    ) is not None:
         return found[1]
-    booted = text(sections["booted"].stdout).strip()
+    booted = decode_text(sections["booted"].stdout).strip()
     if booted.isdigit():
         return f"dmesg-{booted}"
     since = re.search(r"sec = (\d+)", said.get("kern.boottime", ""))
@@ -119,28 +129,35 @@ def _boot_id(sections: Mapping[str, Section], said: Mapping[str, str]) -> str:
     return f"boottime-{since[1]}"
 
 
-def mounts(section: Section) -> list[Mount]:
+def parse_mounts(section: Section) -> list[Mount]:
     r"""`mount -p`: source, target, type, options, two numbers. White space in names comes as \040, or (older) raw."""
     found = []
-    for number, line in section.lines():
+    for number, line in section.numbered_lines():
         match = re.fullmatch(rb"(\S+)\s+(/.*?)\s+([\w.-]+)\s+(\S+)\s+\d+\s+\d+", line.strip())
         if match is None:
-            raise section.bad(number, line, "not a line of mount -p")
+            raise section.error_at(number, line, "not a line of mount -p")
         source, target, kind, options = match.groups()
-        found.append(Mount(unoctal(source), unoctal(target), text(kind), text(options)))
+        found.append(
+            Mount(
+                decode_octal_escapes(source),
+                decode_octal_escapes(target),
+                decode_text(kind),
+                decode_text(options),
+            )
+        )
     return found
 
 
-def swaps(section: Section) -> list[str]:
+def parse_swaps(section: Section) -> list[str]:
     """`swapinfo -k`: a heading, then path, three numbers, percent."""
     found = []
-    for number, line in section.lines():
+    for number, line in section.numbered_lines():
         if line.startswith((b"Device ", b"Total ")):
             continue
         match = re.fullmatch(rb"(/dev/.+?)\s+\d+\s+\d+\s+\d+\s+\d+%", line.strip())
         if match is None:
-            raise section.bad(number, line, "not a line of swapinfo")
-        found.append(text(match[1]))
+            raise section.error_at(number, line, "not a line of swapinfo")
+        found.append(decode_text(match[1]))
     return found
 
 
@@ -150,11 +167,11 @@ GROUPS = re.compile(
 )
 
 
-def zpool(section: Section) -> list[tuple[str, str]]:
+def parse_pool_devices(section: Section) -> list[tuple[str, str]]:
     """Device (without /dev/) and pool of each vdev of `zpool status`; one that is missing says what it was."""
     pool, inside, found = "", False, []
-    for _, line in section.lines():
-        words = text(line).split()
+    for _, line in section.numbered_lines():
+        words = decode_text(line).split()
         if not words:
             continue
         if words[0] == "pool:":

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from agents.facts import magic
 from agents.facts.geom import Consumer, Mesh, Provider
-from agents.facts.identifiers import collect, identifying
+from agents.facts.identifiers import collect_identifiers, meaningful_serial
 from agents.facts.model import BlockDevice, Mount, Signature
-from agents.facts.sections import Section, text
-from agents.facts.zfs import no_device
+from agents.facts.sections import Section, decode_text
+from agents.facts.zfs import missing_device_message
 
 TYPES = {"DISK": "disk", "PART": "part", "MD": "loop", "MULTIPATH": "mpath", "ZFS::ZVOL": "zvol"}
 SCHEMES = {
@@ -32,7 +32,7 @@ LARGEST_SECTOR = 16384
 
 
 @dataclass(slots=True)
-class Users:
+class DeviceUsers:
     """Users of the devices, by device name."""
 
     # as in HostFacts
@@ -42,11 +42,11 @@ class Users:
     unknown: list[str] = field(default_factory=list)
 
 
-def users(
+def device_users(
     mesh: Mesh, mounts: Sequence[Mount], swaps: Sequence[str], pools: Sequence[tuple[str, str]]
-) -> Users:
+) -> DeviceUsers:
     """From what the tools say and, beside it, from the kernel's own list of consumers."""
-    found = Users()
+    found = DeviceUsers()
     for mount in mounts:
         if (name := mesh.names.get(mount.source.removeprefix("/dev/"))) is not None:
             found.mounts.setdefault(name, []).append(mount.target)
@@ -58,15 +58,15 @@ def users(
             found.swap.add(name)
     for path, pool in pools:
         if (name := mesh.names.get(path)) is None:
-            found.unknown.append(no_device(pool, path))
+            found.unknown.append(missing_device_message(pool, path))
         else:
             found.members[name] = f"zpool {pool}"
     for consumer in mesh.consumers:
-        _uses(consumer, found)
+        _add_consumer(consumer, found)
     return found
 
 
-def _uses(consumer: Consumer, found: Users) -> None:
+def _add_consumer(consumer: Consumer, found: DeviceUsers) -> None:
     name = consumer.provider
     match consumer.kind:
         case "PART":
@@ -74,7 +74,7 @@ def _uses(consumer: Consumer, found: Users) -> None:
             pass
         case "DEV":
             # a program has the node open; reading does no harm
-            if consumer.writes:
+            if consumer.is_writer:
                 found.members.setdefault(name, "a program that has it open for writing")
         case "SWAP":
             found.swap.add(name)
@@ -88,10 +88,10 @@ def _uses(consumer: Consumer, found: Users) -> None:
             found.members[name] = f"{kind.lower()} {consumer.geom}"
 
 
-def devices(mesh: Mesh, members: Mapping[str, str]) -> list[BlockDevice]:
+def block_devices(mesh: Mesh, members: Mapping[str, str]) -> list[BlockDevice]:
     """Every provider with a size, without mounts, swap and signatures."""
     providers = {name: p for name, p in mesh.providers.items() if p.size > 0}
-    below = {name: _below(p, members) for name, p in providers.items()}
+    below = {name: _lower_devices(p, members) for name, p in providers.items()}
     links: dict[str, set[str]] = {}
     for name, real in mesh.names.items():
         if name != real:
@@ -99,18 +99,18 @@ def devices(mesh: Mesh, members: Mapping[str, str]) -> list[BlockDevice]:
     found = []
     for name, provider in sorted(providers.items()):
         holders = tuple(sorted(other for other, under in below.items() if name in under))
-        found.append(_device(provider, below[name], holders, links.get(name, set())))
+        found.append(_block_device(provider, below[name], holders, links.get(name, set())))
     return found
 
 
-def _below(provider: Provider, members: Mapping[str, str]) -> tuple[str, ...]:
+def _lower_devices(provider: Provider, members: Mapping[str, str]) -> tuple[str, ...]:
     if provider.kind != "ZFS::ZVOL":
         return tuple(sorted(provider.below))
     pool = provider.name.removeprefix("zvol/").partition("/")[0]
     return tuple(sorted(name for name, owner in members.items() if owner == f"zpool {pool}"))
 
 
-def _device(
+def _block_device(
     provider: Provider, below: tuple[str, ...], holders: tuple[str, ...], links: set[str]
 ) -> BlockDevice:
     config, whole = provider.config, provider.kind == "DISK"
@@ -127,9 +127,9 @@ def _device(
         size=provider.size,
         majmin="",
         model=config.get("descr", "") if whole else "",
-        serial=identifying(config.get("ident", "")) if whole else "",
+        serial=meaningful_serial(config.get("ident", "")) if whole else "",
         wwn=f"0x{wwn.lower()}" if whole and re.fullmatch("(?!0+$)[0-9a-fA-F]{16,32}", wwn) else "",
-        identifiers=collect({}, {}, *names) if whole else (),
+        identifiers=collect_identifiers({}, {}, *names) if whole else (),
         rotational=int(turns) > 0 if turns.isdigit() else None,
         read_only=config.get("access") == "read-only",
         logical_sector=provider.sector,
@@ -140,26 +140,28 @@ def _device(
         holders=holders,
         links=tuple(sorted(links)),
         label=config.get("label", "") if provider.kind == "PART" else "",
-        start=_number(config.get("offset", "")) if provider.kind == "PART" else 0,
+        start=_parse_integer(config.get("offset", "")) if provider.kind == "PART" else 0,
     )
 
 
-def _number(said: str) -> int:
+def _parse_integer(said: str) -> int:
     return int(said) if said.isdigit() and len(said) < 20 else 0
 
 
-def signatures(mesh: Mesh, sections: Mapping[str, Section]) -> dict[str, tuple[Signature, ...]]:
+def device_signatures(
+    mesh: Mesh, sections: Mapping[str, Section]
+) -> dict[str, tuple[Signature, ...]]:
     """Name -> what is on it; a device that cannot be called known is absent."""
     found = {}
     for name, provider in mesh.providers.items():
-        head, tail = (_bytes(sections.get(f"{end} {name}")) for end in ("head", "tail"))
-        kept = min(provider.size, magic.KEPT)
+        head, tail = (_unpack_bytes(sections.get(f"{end} {name}")) for end in ("head", "tail"))
+        kept = min(provider.size, magic.END_BYTES)
         if head is None or tail is None or not len(head) == len(tail) == kept:
             continue
         copies = [sections.get(f"{copy} {name}") for copy in magic.BTRFS_COPIES]
         if any(copy is not None and copy.exit_code for copy in copies):
             continue
-        listed = {s.type: s for s in magic.signatures(head, tail, provider.size)}
+        listed = {s.type: s for s in magic.find_signatures(head, tail, provider.size)}
         for copy, at in zip(copies, magic.BTRFS_COPIES.values(), strict=True):
             if copy is not None and (btrfs := magic.btrfs_copy(at, copy.stdout)):
                 listed.setdefault("btrfs", btrfs)
@@ -172,18 +174,22 @@ def signatures(mesh: Mesh, sections: Mapping[str, Section]) -> dict[str, tuple[S
             for hidden in magic.hidden_partitions(head, tail, provider.size, every):
                 listed[hidden.type] = hidden
         # Bytes that this table does not know may be something all the same: then fstyp has to look too.
-        if (head.strip(b"\0") or tail.strip(b"\0")) and not _second(sections, name, listed):
+        if (head.strip(b"\0") or tail.strip(b"\0")) and not _add_fstyp_signature(
+            sections, name, listed
+        ):
             continue
         found[name] = tuple(listed.values())
     return found
 
 
-def _second(sections: Mapping[str, Section], name: str, listed: dict[str, Signature]) -> bool:
+def _add_fstyp_signature(
+    sections: Mapping[str, Section], name: str, listed: dict[str, Signature]
+) -> bool:
     """Adds what fstyp finds: exit code 0 and a type, 1 and nothing. False: it could not look."""
     section = sections.get(f"fstyp {name}")
     if section is None or section.exit_code not in (0, 1):
         return False
-    said = text(section.stdout).strip()
+    said = decode_text(section.stdout).strip()
     if section.exit_code == 1:
         return not said and "not recognized" in section.stderr
     kind = FSTYP.get(said, said)
@@ -191,13 +197,13 @@ def _second(sections: Mapping[str, Section], name: str, listed: dict[str, Signat
     return bool(said)
 
 
-def _bytes(section: Section | None) -> bytes | None:
+def _unpack_bytes(section: Section | None) -> bytes | None:
     if section is None or section.exit_code:
         return None
     try:
         # No more than was asked for, however much the host packed into it.
         packed = zlib.decompressobj(wbits=31)
-        found = packed.decompress(section.stdout, magic.KEPT + 1)
+        found = packed.decompress(section.stdout, magic.END_BYTES + 1)
     except zlib.error:
         return None
     return found if packed.eof else None

@@ -50,7 +50,7 @@ class Consumer:
     mode: str
 
     @property
-    def writes(self) -> bool:
+    def is_writer(self) -> bool:
         return re.search(r"w0(?!\d)", self.mode) is None
 
 
@@ -66,11 +66,11 @@ class Mesh:
     schemes: Mapping[str, str] = field(default_factory=dict)
 
 
-def read(section: Section) -> Mesh:
+def parse_geom(section: Section) -> Mesh:
     """Raises AgentError BAD_FACTS."""
     geoms = list(_geoms(section))
-    found = {i: p for geom in geoms for i, p in geom.gives.items()}
-    below = {i: geom for geom in geoms for i in geom.gives}
+    found = {i: p for geom in geoms for i, p in geom.provides.items()}
+    below = {i: geom for geom in geoms for i in geom.provides}
 
     def real(ident: str, depth: int = 0) -> str:
         """The provider under any labels."""
@@ -79,11 +79,11 @@ def read(section: Section) -> Mesh:
             raise bad_facts(f"geom: {ident} is referenced but not defined")
         if geom.kind != "LABEL":
             return ident
-        if len(geom.uses) != 1:
+        if len(geom.consumes) != 1:
             raise bad_facts(
-                f"geom: the label {found[ident].name} lies on {len(geom.uses)} providers"
+                f"geom: the label {found[ident].name} lies on {len(geom.consumes)} providers"
             )
-        return real(geom.uses[0][0], depth + 1)
+        return real(geom.consumes[0][0], depth + 1)
 
     places = {ident: real(ident) for ident in found}
     names = {
@@ -92,11 +92,14 @@ def read(section: Section) -> Mesh:
     consumers = [
         Consumer(found[places[ident]].name, geom.kind, geom.name, mode)
         for geom in geoms
-        for ident, mode in geom.uses
-        if geom.kind != "LABEL" and _known(ident, places)
+        for ident, mode in geom.consumes
+        if geom.kind != "LABEL" and _check_defined(ident, places)
     ]
     providers = {
-        p.name: _on(p, [found[places[i]].name for i, _ in below[ident].uses if _known(i, places)])
+        p.name: _with_lower(
+            p,
+            [found[places[i]].name for i, _ in below[ident].consumes if _check_defined(i, places)],
+        )
         for ident, p in found.items()
         if below[ident].kind != "LABEL"
     }
@@ -104,18 +107,18 @@ def read(section: Section) -> Mesh:
         found[places[ident]].name: geom.config["scheme"]
         for geom in geoms
         if geom.kind == "PART" and "scheme" in geom.config
-        for ident, _ in geom.uses
+        for ident, _ in geom.consumes
     }
     return Mesh(providers, tuple(consumers), names, schemes)
 
 
-def _known(ident: str, places: Mapping[str, str]) -> bool:
+def _check_defined(ident: str, places: Mapping[str, str]) -> bool:
     if ident not in places:
         raise bad_facts(f"geom: {ident} is referenced but not defined")
     return True
 
 
-def _on(provider: Provider, below: list[str]) -> Provider:
+def _with_lower(provider: Provider, below: list[str]) -> Provider:
     return Provider(
         provider.name,
         provider.kind,
@@ -135,9 +138,9 @@ class _Geom:
     name: str
     config: Mapping[str, str]
     # id of a provider, mode
-    uses: tuple[tuple[str, str], ...]
+    consumes: tuple[tuple[str, str], ...]
     # by id
-    gives: Mapping[str, Provider]
+    provides: Mapping[str, Provider]
 
 
 def _geoms(section: Section) -> Iterator[_Geom]:
@@ -151,13 +154,13 @@ def _geoms(section: Section) -> Iterator[_Geom]:
         raise bad_facts(f"geom: kern.geom.confxml is not XML: {error}") from None
     for kind in mesh.findall("class"):
         for geom in kind.findall("geom"):
-            yield _geom(_text(kind, "name"), geom)
+            yield _geom(_required_text(kind, "name"), geom)
 
 
 def _geom(kind: str, geom: ET.Element) -> _Geom:
-    name = _text(geom, "name")
+    name = _required_text(geom, "name")
     uses = [
-        (below.get("ref", ""), _text(consumer, "mode"))
+        (below.get("ref", ""), _required_text(consumer, "mode"))
         for consumer in geom.findall("consumer")
         if (below := consumer.find("provider")) is not None
     ]
@@ -167,12 +170,12 @@ def _geom(kind: str, geom: ET.Element) -> _Geom:
 
 def _provider(kind: str, geom: str, element: ET.Element) -> Provider:
     return Provider(
-        name=_text(element, "name"),
+        name=_required_text(element, "name"),
         kind=kind,
         geom=geom,
-        size=_number(element, "mediasize"),
-        sector=_number(element, "sectorsize"),
-        stripe=_number(element, "stripesize"),
+        size=_integer_text(element, "mediasize"),
+        sector=_integer_text(element, "sectorsize"),
+        stripe=_integer_text(element, "stripesize"),
         config=_config(element),
         aliases=tuple((alias.text or "").strip() for alias in element.findall("alias")),
     )
@@ -183,15 +186,17 @@ def _config(element: ET.Element) -> dict[str, str]:
     return {} if config is None else {e.tag: (e.text or "").strip() for e in config}
 
 
-def _text(element: ET.Element, tag: str) -> str:
+def _required_text(element: ET.Element, tag: str) -> str:
     said = element.findtext(tag)
     if not said:
         raise bad_facts(f"geom: a {element.tag} without {tag}")
     return said.strip()
 
 
-def _number(element: ET.Element, tag: str) -> int:
+def _integer_text(element: ET.Element, tag: str) -> int:
     said = (element.findtext(tag) or "0").strip()
     if not said.isdigit():
-        raise bad_facts(f"geom: {tag} of {_text(element, 'name')} is {said[:80]!r}, not a number")
+        raise bad_facts(
+            f"geom: {tag} of {_required_text(element, 'name')} is {said[:80]!r}, not a number"
+        )
     return int(said)

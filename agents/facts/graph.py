@@ -10,7 +10,7 @@ from agents.facts.model import BlockDevice, HostFacts
 from agents.uuids import is_uuid_of
 
 # What may stand before a name that we gave.
-OWN = (
+OWN_PREFIXES = (
     "/dev/mapper/",
     "/dev/md/",
     "/dev/zvol/",
@@ -23,22 +23,26 @@ OWN = (
 
 # What may follow the layout's name in one of its own: what is in a group or pool; what a layer adds behind a hyphen
 # (of one in a group's name LVM makes two: bl1--old-data is of the group bl1-old); mdadm's number where a name is taken.
-REST = re.compile(r"(?:/.*|-(?!-)[A-Za-z0-9+_.-]*|_\d+)?", re.DOTALL)
+NAME_SUFFIX = re.compile(r"(?:/.*|-(?!-)[A-Za-z0-9+_.-]*|_\d+)?", re.DOTALL)
 
 
-def carries(name: str, layout: str) -> bool:
+def has_layout_name(name: str, layout: str) -> bool:
     """True for the layout's own names: bl1, bl1-data, bl1/data, never bl17, foreign_bl1, bl1_old or bl1-data:old."""
-    return bool(layout) and name.startswith(layout) and bool(REST.fullmatch(name, len(layout)))
+    return (
+        bool(layout) and name.startswith(layout) and bool(NAME_SUFFIX.fullmatch(name, len(layout)))
+    )
 
 
-def own_path(path: str, layout: str) -> bool:
+def is_own_path(path: str, layout: str) -> bool:
     """True when only this layout makes nodes of that path: /dev/bl1/data, /dev/zvol/bl1/vol, never /dev/bl1/../sda."""
     if not layout or ".." in path.split("/"):
         return False
-    return any(path.startswith(p) and carries(path.removeprefix(p), layout) for p in OWN)
+    return any(
+        path.startswith(p) and has_layout_name(path.removeprefix(p), layout) for p in OWN_PREFIXES
+    )
 
 
-def owners(devices: Iterable[BlockDevice]) -> dict[str, list[str]]:
+def names_by_path(devices: Iterable[BlockDevice]) -> dict[str, list[str]]:
     """Every path -> kernel names of all that have it: udev notes a link for each device that asks for it."""
     found: dict[str, list[str]] = {}
     for device in devices:
@@ -47,7 +51,7 @@ def owners(devices: Iterable[BlockDevice]) -> dict[str, list[str]]:
     return found
 
 
-def leading(
+def resolve_paths(
     owned: Mapping[str, Sequence[str]], devices: Mapping[str, BlockDevice]
 ) -> dict[str, str]:
     """Every path that leads to one device for certain -> its kernel name.
@@ -80,24 +84,24 @@ class Graph:
                 self.above.setdefault(parent, set()).add(device.name)
             for holder in device.holders:
                 self.below.setdefault(holder, set()).add(device.name)
-        self.hollow = _hollow(facts, self.below)
-        self.owners = owners(facts.devices)
+        self.hollow = _devices_without_disks(facts, self.below)
+        self.owners = names_by_path(facts.devices)
         # a path of several devices leads nowhere
-        self.paths = leading(self.owners, self.devices)
+        self.paths = resolve_paths(self.owners, self.devices)
 
     def stack_on(self, name: str) -> list[str]:
         """The device itself, its partitions and all that stands on them; names may be unknown."""
-        return _reach(name, lambda n: self.above.get(n, ()))
+        return _reachable(name, lambda n: self.above.get(n, ()))
 
     def stack_under(self, name: str) -> list[str]:
         """The device itself and all it stands on."""
-        return _reach(name, lambda n: self.below.get(n, ()))
+        return _reachable(name, lambda n: self.below.get(n, ()))
 
     def disks_under(self, name: str) -> set[str]:
         """The devices at the very bottom; none where all that it stands on answers nothing but errors."""
         return {n for n in self.stack_under(name) if not self.below.get(n)} - self.hollow
 
-    def find(self, path_or_name: str) -> BlockDevice | None:
+    def find_device(self, path_or_name: str) -> BlockDevice | None:
         """By any path, link or kernel name."""
         return self.devices.get(self.paths.get(path_or_name, path_or_name))
 
@@ -108,18 +112,18 @@ class Graph:
             # a disk is never made by a layout
             return False
         certain = (path for path in device.links if self.paths.get(path) == name)
-        if any(carries(_own_name(path), layout) for path in (device.path, *certain)):
+        if any(has_layout_name(_own_name(path), layout) for path in (device.path, *certain)):
             return True
         below = self.below.get(name, set())
         # one that could not start has no name of ours itself
         if device.name.startswith("md"):
-            parents = below or self._members(name)
+            parents = below or self._array_members(name)
             owners = [self.facts.members.get(parent, "") for parent in parents]
-            ours = (o.startswith("md ") and carries(o[3:], layout) for o in owners)
+            ours = (o.startswith("md ") and has_layout_name(o[3:], layout) for o in owners)
             return bool(owners) and all(ours)
         return any(self.is_our_bcache(parent, layout) for parent in below)
 
-    def _members(self, name: str) -> list[str]:
+    def _array_members(self, name: str) -> list[str]:
         """Of an array, those that are no device any more too."""
         return [
             m.device for array in self.facts.md_arrays if array.name == name for m in array.members
@@ -128,12 +132,12 @@ class Graph:
     def is_our_bcache(self, name: str, layout: str) -> bool:
         """True when a backing or cache device has this layout's label, or is in a set of this layout."""
         owner, found = self.facts.members.get(name, ""), self.facts.bcache.get(name)
-        if owner.startswith("bcache ") and carries(owner[7:], layout):
+        if owner.startswith("bcache ") and has_layout_name(owner[7:], layout):
             return True
         return found is not None and is_uuid_of(found.set_uuid, layout)
 
 
-def _hollow(facts: HostFacts, below: Mapping[str, Collection[str]]) -> set[str]:
+def _devices_without_disks(facts: HostFacts, below: Mapping[str, Collection[str]]) -> set[str]:
     """Mappings that stand on nothing: all of their table is `error`, as of a mirror's leg whose disk LVM misses. And
     arrays and volumes of bcache none of whose disks is a device any more.
     """
@@ -156,10 +160,10 @@ def _hollow(facts: HostFacts, below: Mapping[str, Collection[str]]) -> set[str]:
 
 
 def _own_name(path: str) -> str:
-    return next(path.removeprefix(prefix) for prefix in OWN if path.startswith(prefix))
+    return next(path.removeprefix(prefix) for prefix in OWN_PREFIXES if path.startswith(prefix))
 
 
-def _reach(start: str, edges: Callable[[str], Iterable[str]]) -> list[str]:
+def _reachable(start: str, edges: Callable[[str], Iterable[str]]) -> list[str]:
     found, todo = {start: None}, [start]
     while todo:
         for name in sorted(edges(todo.pop())):

@@ -16,7 +16,7 @@ from importlib.resources import files
 from agents.contracts import Shell
 from agents.facts import md, stacks, sysfs, tunables, zfs
 from agents.facts.model import MdArray, Mount, Zpool
-from agents.facts.sections import Section, ask, bad_facts, split, text
+from agents.facts.sections import Section, bad_facts, decode_text, run_facts_script, split_sections
 
 HOSTSIDE = files("agents.hostside")
 SCRIPT = "".join(HOSTSIDE.joinpath(name).read_text() for name in ("sections.sh", "health.sh"))
@@ -25,12 +25,12 @@ BOOT = "/proc/sys/kernel/random/boot_id"
 
 
 @dataclass(frozen=True, slots=True)
-class Complaint:
+class KernelError:
     """A line of the kernel's log about an I/O error."""
 
     # on the log's own clock
     at: float
-    says: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,12 @@ class Health:
     # pools that are healthy
     sound: frozenset[str] = frozenset()
     # of a pool that is not: in its own words
-    said: str = ""
+    pool_message: str = ""
     # None: not known here (FreeBSD)
     mounts: tuple[Mount, ...] | None = None
     # btrfs's errors, those above 0
     counters: Mapping[str, int] = field(default_factory=dict)
-    log: tuple[Complaint, ...] = ()
+    log: tuple[KernelError, ...] = ()
     # Lines of `dmsetup table`
     tables: tuple[str, ...] = ()
     # Of pools and of datasets, by name: those that can be set
@@ -66,20 +66,20 @@ class Health:
     # True: no resync or recovery is to go on, so that one is a fault too
     at_rest: bool = False
 
-    def name(self, node: str) -> str:
+    def kernel_name(self, node: str) -> str:
         """Its kernel name; the node itself when it is gone."""
         return self.names.get(node, node)
 
-    def complaints(self, nodes: Iterable[str], after: float) -> list[str]:
+    def kernel_errors(self, nodes: Iterable[str], after: float) -> list[str]:
         """The log's lines about these nodes and all that stands on them that came later."""
-        ours, todo = set[str](), [self.name(node).removeprefix("/dev/") for node in nodes]
+        ours, todo = set[str](), [self.kernel_name(node).removeprefix("/dev/") for node in nodes]
         while todo:
             name = todo.pop()
             todo += self.holders.get(name, frozenset()) - ours
             ours.add(name)
         words = "|".join(_or_partition(name) for name in sorted(ours))
         about = re.compile(rf"(?<![\w-])(?:{words})(?![\w-])")
-        return [one.says for one in self.log if one.at > after and about.search(one.says)]
+        return [one.message for one in self.log if one.at > after and about.search(one.message)]
 
     @property
     def log_end(self) -> float:
@@ -90,64 +90,68 @@ def _or_partition(name: str) -> str:
     return re.escape(name) + (r"(?:p\d+)?" if name[-1:].isdigit() else r"\d*")
 
 
-def read(shell: Shell, nodes: Iterable[str], mount: str = "", pool: str = "") -> Health:
+def read_health(shell: Shell, nodes: Iterable[str], mount: str = "", pool: str = "") -> Health:
     """One command. Raises AgentError (BAD_FACTS, or the connection's)."""
     nonce = secrets.token_hex(8)
     argv = ("sh", "-c", SCRIPT, "facts", nonce, mount, pool, *nodes)
     try:
-        return parse(ask(shell, argv, 60.0), pool)
+        return parse_health(run_facts_script(shell, argv, 60.0), pool)
     except (ValueError, LookupError, TypeError) as error:
         raise bad_facts(f"{type(error).__name__}: {error}") from error
 
 
-def parse(output: bytes, pool: str = "") -> Health:
+def parse_health(output: bytes, pool: str = "") -> Health:
     """Raises AgentError BAD_FACTS naming section and line."""
-    sections = split(output)
+    sections = split_sections(output)
     for name in ("names", "files", "tree"):
         if name not in sections:
             raise bad_facts(f"the health check has no section {name!r}")
-    values = sysfs.attributes(sections["files"])
+    values = sysfs.parse_attributes(sections["files"])
     rest = values.pop("", {})
     proc = {
         name: Section(name, 0, rest[path].encode(), "")
         for path, name in PROC.items()
         if path in rest
     }
-    pools, sound, said = _pools(sections.get("zpool"), pool)
+    pools, sound, said = _parse_pools(sections.get("zpool"), pool)
     return Health(
         boot_id=rest.get(BOOT, ""),
-        names=dict(_names(sections["names"])),
+        names=dict(_parse_names(sections["names"])),
         values=values,
-        holders={n: frozenset(found) for n, found in sysfs.tree(sections["tree"]).holders.items()},
-        arrays=md.arrays(proc["mdstat"]) if "mdstat" in proc else (),
-        mapped=_mapped(sections.get("dmstatus")),
+        holders={
+            n: frozenset(found) for n, found in sysfs.parse_tree(sections["tree"]).holders.items()
+        },
+        arrays=md.parse_mdstat(proc["mdstat"]) if "mdstat" in proc else (),
+        mapped=_mapping_status(sections.get("dmstatus")),
         pools=pools,
         sound=sound,
-        said=said,
-        mounts=tuple(stacks.mounts(proc["mountinfo"])) if "mountinfo" in proc else None,
-        counters=dict(_counters(sections.get("btrfs"))),
-        log=tuple(_complaints(sections.get("log"))),
-        tables=_tables(sections.get("dmsetup")),
-        pool_properties=zfs.settable(sections.get("zpool_get")),
-        dataset_properties=zfs.settable(sections.get("zfs_get")),
-        sysctls=tunables.sysctls(rest),
-        governors=tunables.governors(rest),
+        pool_message=said,
+        mounts=tuple(stacks.parse_mountinfo(proc["mountinfo"])) if "mountinfo" in proc else None,
+        counters=dict(_parse_btrfs_errors(sections.get("btrfs"))),
+        log=tuple(_parse_kernel_log(sections.get("log"))),
+        tables=_parse_tables(sections.get("dmsetup")),
+        pool_properties=zfs.settable_properties(sections.get("zpool_get")),
+        dataset_properties=zfs.settable_properties(sections.get("zfs_get")),
+        sysctls=tunables.sysctl_values(rest),
+        governors=tunables.cpu_governors(rest),
     )
 
 
-def _names(section: Section) -> Iterator[tuple[str, str]]:
-    for number, line in section.lines():
-        node, space, name = text(line).partition(" ")
+def _parse_names(section: Section) -> Iterator[tuple[str, str]]:
+    for number, line in section.numbered_lines():
+        node, space, name = decode_text(line).partition(" ")
         if not space:
-            raise section.bad(number, line, "not a node and its name")
+            raise section.error_at(number, line, "not a node and its name")
         yield node, name
 
 
-def _mapped(section: Section | None) -> dict[str, tuple[str, ...]]:
-    return {} if section is None or section.exit_code else mapped(text(section.stdout))
+def _mapping_status(section: Section | None) -> dict[str, tuple[str, ...]]:
+    return (
+        {} if section is None or section.exit_code else parse_dm_status(decode_text(section.stdout))
+    )
 
 
-def mapped(printed: str) -> dict[str, tuple[str, ...]]:
+def parse_dm_status(printed: str) -> dict[str, tuple[str, ...]]:
     """Words of `dmsetup status` by name: lines "NAME: start length type …", one for each segment."""
     found: dict[str, tuple[str, ...]] = {}
     for line in printed.splitlines():
@@ -157,12 +161,12 @@ def mapped(printed: str) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def arrays(printed: str) -> tuple[MdArray, ...]:
+def parse_mdstat_text(printed: str) -> tuple[MdArray, ...]:
     """Arrays by the text of /proc/mdstat. Raises AgentError BAD_FACTS."""
-    return md.arrays(Section("mdstat", 0, printed.encode(), ""))
+    return md.parse_mdstat(Section("mdstat", 0, printed.encode(), ""))
 
 
-def with_pool(health: Health, name: str, state: str) -> Health:
+def with_pool_state(health: Health, name: str, state: str) -> Health:
     """The same with one pool in that state, as its kstat shows it; which device it lacks is not told there."""
     if name in health.pools and health.pools[name].state == state:
         # in more words
@@ -173,34 +177,38 @@ def with_pool(health: Health, name: str, state: str) -> Health:
     return replace(health, sound=health.sound - {name}, pools=pools)
 
 
-def _tables(section: Section | None) -> tuple[str, ...]:
-    return () if section is None or section.exit_code else tuple(stacks.dm_tables(section))
+def _parse_tables(section: Section | None) -> tuple[str, ...]:
+    return () if section is None or section.exit_code else tuple(stacks.parse_dm_tables(section))
 
 
-def _pools(section: Section | None, pool: str) -> tuple[dict[str, Zpool], frozenset[str], str]:
+def _parse_pools(
+    section: Section | None, pool: str
+) -> tuple[dict[str, Zpool], frozenset[str], str]:
     """Of `zpool status -x`: one line when all is well, else the whole status, with a sentence that says what is not."""
     if section is None or section.exit_code:
         return {}, frozenset(), section.failure if section else ""
-    printed = text(section.stdout)
+    printed = decode_text(section.stdout)
     if f"pool '{pool}' is healthy" in printed:
         return {}, frozenset([pool]), ""
     found = re.search(r"^status: (.*(?:\n\t.*)*)", printed, re.M)
     said = " ".join(found[1].split()) if found else ""
-    return {one.name: one for one in zfs.status(section)}, frozenset(), said
+    return {one.name: one for one in zfs.parse_status(section)}, frozenset(), said
 
 
-def _counters(section: Section | None) -> Iterator[tuple[str, int]]:
+def _parse_btrfs_errors(section: Section | None) -> Iterator[tuple[str, int]]:
     """[/dev/sdb].write_io_errs    0"""
     if section is None or section.exit_code:
         return
-    for _, line in section.lines():
-        match = re.fullmatch(r"\[(.+)\]\.(\w+)\s+(\d+)", text(line).strip())
+    for _, line in section.numbered_lines():
+        match = re.fullmatch(r"\[(.+)\]\.(\w+)\s+(\d+)", decode_text(line).strip())
         if match and int(match[3]):
             yield f"{match[1]}: {match[2]}", int(match[3])
 
 
-def _complaints(section: Section | None) -> Iterator[Complaint]:
+def _parse_kernel_log(section: Section | None) -> Iterator[KernelError]:
     """Lines "[  12.345678] text"; one without its time (of another system) cannot be placed."""
-    for _, line in section.lines() if section else ():
-        if match := re.match(r"(?:<\d+>)?\[\s*(\d+\.\d+)\](?:\[[^\]]*\])? ?(.*)", text(line)):
-            yield Complaint(float(match[1]), match[2])
+    for _, line in section.numbered_lines() if section else ():
+        if match := re.match(
+            r"(?:<\d+>)?\[\s*(\d+\.\d+)\](?:\[[^\]]*\])? ?(.*)", decode_text(line)
+        ):
+            yield KernelError(float(match[1]), match[2])

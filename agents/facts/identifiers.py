@@ -13,11 +13,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from agents.facts.model import BlockDevice
-from agents.facts.sections import text
+from agents.facts.sections import decode_text
 
 # Attributes below /sys/class/block/X that name the disk and nothing larger. The serial number of an NVMe controller is
 # not among them: its namespaces are different disks.
-NAMING = ("wwid", "eui", "nguid", "uuid", "device/wwid", "device/cid")
+IDENTITY_ATTRIBUTES = ("wwid", "eui", "nguid", "uuid", "device/wwid", "device/cid")
 # bytes before a page's contents, and before each designator
 HEADER = 4
 # Association of a designator; others name a port, or the box with all of its units.
@@ -26,14 +26,14 @@ LOGICAL_UNIT = 0
 T10, EUI64, NAA, NAME, UUID = 1, 2, 3, 8, 10
 
 
-def identifying(value: str) -> str:
+def meaningful_serial(value: str) -> str:
     """A serial number, or "" for what is none."""
     # What firmware and drivers print for "none"; equal on every disk, so no identity.
     none = re.fullmatch(r"0*|\(?_?null_?\)?|none|n/a|unknown", value, re.I)
     return "" if none else value
 
 
-def spelling(value: str) -> str:
+def normalize_identifier(value: str) -> str:
     """One spelling of an identifier, whether udev, the kernel or a page has it; "" for what identifies nothing.
 
     >>> spelling("naa.5000C500A1B2C3D4") == spelling("0x5000c500a1b2c3d4") == "5000c500a1b2c3d4"
@@ -42,32 +42,35 @@ def spelling(value: str) -> str:
     ''
     """
     bare = re.sub(r"^(?:0x|naa\.|eui\.|uuid\.|t10\.)", "", value.strip(" \t\n\0").lower())
-    return identifying(re.sub(r"[\s_-]+|\\x00", "", bare))
+    return meaningful_serial(re.sub(r"[\s_-]+|\\x00", "", bare))
 
 
-def collect(
+def collect_identifiers(
     attributes: Mapping[str, str], pages: Mapping[str, bytes], *names: str
 ) -> tuple[str, ...]:
     """Identifiers of a whole disk, sorted: of its attributes, its pages and `names`, its WWN and serial number."""
-    values = [*names, *(attributes.get(attribute, "") for attribute in NAMING)]
+    values = [*names, *(attributes.get(attribute, "") for attribute in IDENTITY_ATTRIBUTES)]
     values += unit_serial(pages.get("vpd_pg80", b""))
-    values += designators(pages.get("vpd_pg83", b""))
-    return tuple(sorted({spelling(value) for value in values} - {""}))
+    values += parse_designators(pages.get("vpd_pg83", b""))
+    return tuple(sorted({normalize_identifier(value) for value in values} - {""}))
 
 
 def all_identifiers(device: BlockDevice) -> frozenset[str]:
     """Identifiers of a device; where nothing listed them, its WWN and serial number."""
-    listed = device.identifiers or (spelling(device.wwn), spelling(device.serial))
+    listed = device.identifiers or (
+        normalize_identifier(device.wwn),
+        normalize_identifier(device.serial),
+    )
     return frozenset(listed) - {""}
 
 
 def unit_serial(page: bytes) -> Iterator[str]:
     """Serial number in vital product data page 80h, where there is one."""
     if page[1:2] == b"\x80":
-        yield text(_contents(page)).strip()
+        yield decode_text(_contents(page)).strip()
 
 
-def designators(page: bytes) -> Iterator[str]:
+def parse_designators(page: bytes) -> Iterator[str]:
     """Names of the logical unit itself in vital product data page 83h."""
     rest = _contents(page) if page[1:2] == b"\x83" else b""
     while len(rest) >= HEADER:
@@ -80,7 +83,7 @@ def designators(page: bytes) -> Iterator[str]:
         elif kind == UUID:
             yield value[2:].hex()
         elif kind in (T10, NAME):
-            yield text(value.rstrip(b"\0 "))
+            yield decode_text(value.rstrip(b"\0 "))
 
 
 def _contents(page: bytes) -> bytes:
@@ -104,15 +107,20 @@ def without_shared_serials(
     for units in targets.values():
         names = {unit.name for unit in units}
         others = {value for d in listed if d.name not in names for value in d.identifiers}
-        changed |= {unit.name: unit for unit in _distinct(units, others)}
+        changed |= {unit.name: unit for unit in _without_shared_serial(units, others)}
     return [changed.get(device.name, device) for device in listed]
 
 
-def _distinct(units: Sequence[BlockDevice], others: Collection[str]) -> Sequence[BlockDevice]:
+def _without_shared_serial(
+    units: Sequence[BlockDevice], others: Collection[str]
+) -> Sequence[BlockDevice]:
     """The units of one target without the serial number that all share, where each has another identifier."""
     if len(units) == 1:
         return units
-    shared = set.intersection(*({spelling(unit.serial), ""} for unit in units)) - {"", *others}
+    shared = set.intersection(*({normalize_identifier(unit.serial), ""} for unit in units)) - {
+        "",
+        *others,
+    }
     own = [tuple(v for v in unit.identifiers if v not in shared) for unit in units]
     if not shared or not all(own):
         return units

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from agents.facts import sysfs
 from agents.facts.model import BlockDevice, Opener
 from agents.facts.opened_paths import OpenedPaths
-from agents.facts.sections import Section, text
+from agents.facts.sections import Section, decode_text
 
 CONFIG = "/sys/kernel/config"
 # Kernel modules whose exports configfs lists, if it is mounted.
@@ -44,22 +44,26 @@ class _Use:
     names: tuple[str, ...] = ()
 
 
-def read(
+def parse_kernel_openers(
     sections: Mapping[str, Section],
     devices: Iterable[BlockDevice],
     opened: OpenedPaths,
 ) -> Openers:
     """Openers of each device."""
-    files = sysfs.attributes(sections["files"])
-    served = [text(line) for _, line in sections["served"].lines()] if "served" in sections else []
+    files = sysfs.parse_attributes(sections["files"])
+    served = (
+        [decode_text(line) for _, line in sections["served"].numbered_lines()]
+        if "served" in sections
+        else []
+    )
     devices = tuple(devices)
     by_number = {device.majmin: device.name for device in devices}
     openers: dict[str, dict[Opener, None]] = {}
     unknown = list(_unreadable(served, files.get("", {}), sections))
-    for use in _uses(served, files, sections, opened):
+    for use in _kernel_uses(served, files, sections, opened):
         numbers = set(use.numbers)
         for path in use.paths:
-            resolved = opened.numbers(path)
+            resolved = opened.block_numbers(path)
             if resolved is None:
                 unknown.append(
                     f"which device {use.opener.use}: it was opened as {path!r}, which leads nowhere here;"
@@ -68,7 +72,7 @@ def read(
             numbers |= resolved or set()
         for name in {*use.names, *(by_number[n] for n in numbers if n in by_number)}:
             openers.setdefault(name, {})[use.opener] = None
-    for loop, path, matches in _loose_loops(files, devices, opened):
+    for loop, path, matches in _unresolved_loops(files, devices, opened):
         opener = Opener(
             f"is as large as what /dev/{loop} stands on, and the path of that ({path}) leads elsewhere here",
             f"losetup -d /dev/{loop} if it is no longer needed",
@@ -103,7 +107,7 @@ def _unreadable(
         yield "the disks below DRBD: drbdsetup show failed or is not installed (drbd-utils)"
 
 
-def _uses(
+def _kernel_uses(
     served: Iterable[str],
     files: Mapping[str, Mapping[str, str]],
     sections: Mapping[str, Section],
@@ -146,9 +150,9 @@ def _uses(
             opener = Opener("is the journal of a mounted ext4 or ocfs2", "unmount that file system")
             yield _Use(opener, names=(path.rpartition("/")[2],))
     if "drbd" in sections:
-        yield from _drbd(sections["drbd"])
+        yield from _drbd_devices(sections["drbd"])
     if "raw" in sections:
-        yield from _raw(sections["raw"])
+        yield from _raw_devices(sections["raw"])
 
 
 def _by_path(value: str, opener: Opener) -> Iterator[_Use]:
@@ -197,7 +201,7 @@ def _nvmet(
         else f"if nobody needs the export, echo 0 >{place}/enable",
     )
     node = value.partition("\n")[0]
-    if within == ["passthru"] and opened.characters(node):
+    if within == ["passthru"] and opened.character_numbers(node):
         controller = node.rpartition("/")[2]
         disks = _namespaces(controller, served)
         if disks:
@@ -213,14 +217,14 @@ def _namespaces(controller: str, served: Iterable[str]) -> tuple[str, ...]:
     return tuple(re.sub(r"c\d+n", "n", path) for path in paths)
 
 
-def _drbd(section: Section) -> Iterator[_Use]:
+def _drbd_devices(section: Section) -> Iterator[_Use]:
     """`drbdsetup show`: the disk and the place of the metadata of each volume that has one."""
     resource = ""
-    for _, line in section.lines():
-        if (name := re.match(r'\s*resource\s+"?([^"\s]+)', text(line))) is not None:
+    for _, line in section.numbered_lines():
+        if (name := re.match(r'\s*resource\s+"?([^"\s]+)', decode_text(line))) is not None:
             resource = name[1]
         if (
-            disk := re.match(r'\s*(?:flexible-)?(?:meta-)?disk\s+"([^"]*)"', text(line))
+            disk := re.match(r'\s*(?:flexible-)?(?:meta-)?disk\s+"([^"]*)"', decode_text(line))
         ) is not None:
             opener = Opener(
                 f"is a disk of the DRBD resource {resource}", f"drbdadm down {resource}"
@@ -228,12 +232,12 @@ def _drbd(section: Section) -> Iterator[_Use]:
             yield from _by_path(disk[1], opener)
 
 
-def _raw(section: Section) -> Iterator[_Use]:
+def _raw_devices(section: Section) -> Iterator[_Use]:
     """Character devices bound by raw(8), before Linux 5.14: "/dev/raw/raw1: bound to major 8, minor 0"."""
-    for number, line in section.lines():
-        match = re.match(r"(/dev/raw/\S+):\s+bound to major (\d+), minor (\d+)", text(line))
+    for number, line in section.numbered_lines():
+        match = re.match(r"(/dev/raw/\S+):\s+bound to major (\d+), minor (\d+)", decode_text(line))
         if match is None:
-            raise section.bad(number, line, "not a line of raw -qa")
+            raise section.error_at(number, line, "not a line of raw -qa")
         opener = Opener(f"is bound to {match[1]}", f"raw {match[1]} 0 0 if it is no longer needed")
         yield _Use(opener, numbers=(f"{match[2]}:{match[3]}",))
 
@@ -243,7 +247,7 @@ def _hexadecimal(value: str) -> tuple[str, ...]:
     return (f"{int(match[1], 16)}:{int(match[2], 16)}",) if match else ()
 
 
-def _loose_loops(
+def _unresolved_loops(
     files: Mapping[str, Mapping[str, str]], devices: Iterable[BlockDevice], opened: OpenedPaths
 ) -> Iterator[tuple[str, str, list[str]]]:
     """Loop devices of which nobody can say what they stand on, and the devices that it can be.

@@ -17,36 +17,39 @@ PCIE, LANES = "/current_link_speed", "/current_link_width"
 RATE = re.compile(r"(\d{1,5}(?:\.\d{1,3})?)(?: G.*)?")
 
 
-def carries(sys: Mapping[str, str]) -> int:
+def link_bandwidth(sys: Mapping[str, str]) -> int:
     """B/s, of a disk's attributes below /sys/class/block; 0 where nothing tells it.
 
     Several phys of a SAS disk, and several paths to an NVMe namespace, carry together; of a port multiplier's links
     it is the fastest, through which all of them go.
     """
-    sata = [_serial(rate) for rate in _rates(sys, SATA).values()]
-    sas = [_serial(rate) for rate in _rates(sys, SAS).values()]
-    lanes = _rates(sys, LANES)
-    pcie = [_lane(rate) * lanes.get(path, 0.0) for path, rate in _rates(sys, PCIE).items()]
-    usb = [_usb(rate) for rate in _rates(sys, USB).values()]
+    sata = [_serial_bandwidth(rate) for rate in _rates_by_directory(sys, SATA).values()]
+    sas = [_serial_bandwidth(rate) for rate in _rates_by_directory(sys, SAS).values()]
+    lanes = _rates_by_directory(sys, LANES)
+    pcie = [
+        _lane_bandwidth(rate) * lanes.get(path, 0.0)
+        for path, rate in _rates_by_directory(sys, PCIE).items()
+    ]
+    usb = [_usb_bandwidth(rate) for rate in _rates_by_directory(sys, USB).values()]
     return round(max(sata, default=0.0) or sum(sas) or sum(pcie) or sum(usb))
 
 
-def _rates(sys: Mapping[str, str], name: str) -> dict[str, float]:
+def _rates_by_directory(sys: Mapping[str, str], name: str) -> dict[str, float]:
     """By the directory that tells it; what is no number is not known."""
     found = {path: RATE.fullmatch(value) for path, value in sys.items() if path.endswith(name)}
     return {path.removesuffix(name): float(rate[1]) for path, rate in found.items() if rate}
 
 
-def _serial(gigabits: float) -> float:
+def _serial_bandwidth(gigabits: float) -> float:
     return gigabits * 1e9 / 8 * (0.8 if gigabits <= 12 else 128 / 150)
 
 
-def _lane(transfers: float) -> float:
+def _lane_bandwidth(transfers: float) -> float:
     """Of a lane with so many GT/s."""
     share = 0.8 if transfers <= 5 else 128 / 130 if transfers <= 32 else 242 / 256
     return transfers * 1e9 / 8 * share
 
 
-def _usb(megabits: float) -> float:
+def _usb_bandwidth(megabits: float) -> float:
     share = 1.0 if megabits <= 480 else 0.8 if megabits <= 5000 else 128 / 132
     return megabits * 1e6 / 8 * share

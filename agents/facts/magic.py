@@ -13,12 +13,12 @@ from dataclasses import replace
 from uuid import UUID
 
 from agents.facts.model import Signature
-from agents.facts.sections import text
+from agents.facts.sections import decode_text
 
 # bytes from either end
-KEPT = 524288
+END_BYTES = 524288
 # bytes of one of ZFS's four labels, two at either end
-LABEL = 262144
+ZFS_LABEL_BYTES = 262144
 # where the first copy begins
 BTRFS_SUPERBLOCK = 65536
 # bytes; in sections of the reading
@@ -31,7 +31,7 @@ F2FS_MAGIC = b"\x10\x20\xf5\xf2"
 PAGES = (4096, 8192, 16384, 32768, 65536)
 
 # offset, bytes, type
-HEAD: tuple[tuple[int, bytes, str], ...] = (
+HEAD_MAGIC: tuple[tuple[int, bytes, str], ...] = (
     (0, b"XFSB", "xfs"),
     (0, b"\xfe\xed\xba\xbe", "xfs_external_log"),
     (0x438, b"\x53\xef", "ext4"),
@@ -114,7 +114,7 @@ HEAD: tuple[tuple[int, bytes, str], ...] = (
     (0, b"DRBDdlh*", "drbdproxy_datalog"),
 )
 # bytes before the end, bytes, type
-TAIL: tuple[tuple[int, bytes, str], ...] = (
+TAIL_MAGIC: tuple[tuple[int, bytes, str], ...] = (
     *[(sector, b"EFI PART", "gpt") for sector in (512, 4096)],
     *[(sector, b"GEOM::", "geom") for sector in (512, 1024, 2048, 4096, 8192)],
     (1024, b"Intel Raid ISM Cfg Sig. ", "isw_raid_member"),
@@ -176,30 +176,30 @@ HIDDEN = "hidden_partitions"
 F2FS_COPY = 4096
 
 
-def signatures(head: bytes, tail: bytes, size: int) -> tuple[Signature, ...]:
+def find_signatures(head: bytes, tail: bytes, size: int) -> tuple[Signature, ...]:
     """Signatures that are there, each type once, at its first place. `head` and `tail`: min(KEPT, size) bytes each."""
     found: dict[str, Signature] = {}
     for signature in (
-        *_at_ends(head, tail, size),
-        *_partitions(head),
-        *_spanning(head, tail, size),
+        *_known_magic(head, tail, size),
+        *_dos_table(head),
+        *_spanning_partitions(head, tail, size),
         *_f2fs_copy(head),
         *_weak_raid(tail, size),
-        *_md(tail, size),
-        *_zfs(head, 0),
-        *_zfs(tail, size - len(tail)),
+        *_md_members(tail, size),
+        *_zfs_labels(head, 0),
+        *_zfs_labels(tail, size - len(tail)),
     ):
         found.setdefault(signature.type, signature)
     if "btrfs" in found:
-        found["btrfs"] = _btrfs(BTRFS_SUPERBLOCK, head[BTRFS_SUPERBLOCK:])
+        found["btrfs"] = _btrfs_signature(BTRFS_SUPERBLOCK, head[BTRFS_SUPERBLOCK:])
     return tuple(
         replace(s, devices=count_devices(s.type, head) or s.devices) for s in found.values()
     )
 
 
-def traces(head: bytes, tail: bytes, size: int) -> Iterator[Signature]:
+def membership_traces(head: bytes, tail: bytes, size: int) -> Iterator[Signature]:
     """Signatures of membership at the ends of a device, as far as libblkid may not know them, each once."""
-    ends = (*_at_ends(head, tail, size), *_spanning(head, tail, size))
+    ends = (*_known_magic(head, tail, size), *_spanning_partitions(head, tail, size))
     found = {trace.type: trace for trace in reversed(ends)}
     yield from (t for t in found.values() if t.type in CLEARED_BY_HAND)
     yield from _f2fs_copy(head)
@@ -212,7 +212,7 @@ def hidden_partitions(
 
     Linux goes by no copy of a table: after the first sectors are lost, volumes and pools are there and cannot be seen.
     """
-    for at, entries in _tables(head, tail, size):
+    for at, entries in _partition_tables(head, tail, size):
         if at in tables and (names := [name for _, _, name in entries]):
             yield Signature(HIDDEN, at, "\n".join(names))
             return
@@ -249,20 +249,20 @@ def _f2fs_copy(head: bytes) -> Iterator[Signature]:
         yield Signature("f2fs", F2FS_COPY + 1024, devices=devices)
 
 
-def _spanning(head: bytes, tail: bytes, size: int) -> Iterator[Signature]:
+def _spanning_partitions(head: bytes, tail: bytes, size: int) -> Iterator[Signature]:
     """Partition tables that name a part of what spans several disks."""
     # A boot sector of FAT or NTFS ends in the same two bytes and has code where a table has its entries.
     table = head[510:512] == b"\x55\xaa" and {head[at] for at in range(446, 510, 16)} <= {0, 0x80}
     for kind in sorted({head[at] for at in range(450, 510, 16)} if table else ()):
         if kind in MBR_SPANNING:
             yield Signature(MBR_SPANNING[kind], 510)
-    for _, entries in _tables(head, tail, size):
+    for _, entries in _partition_tables(head, tail, size):
         for at, partition, _ in entries:
             if partition in SPANNING:
                 yield Signature(SPANNING[partition], at)
 
 
-def _tables(
+def _partition_tables(
     head: bytes, tail: bytes, size: int
 ) -> Iterator[tuple[int, list[tuple[int, UUID | None, str]]]]:
     """Each GPT, the copy at the end too: the byte of its header; of each partition the byte, the type and the name.
@@ -287,10 +287,10 @@ def _tables(
 
 def _entry(entry: bytes, at: int) -> tuple[int, UUID | None, str]:
     name = entry[NAME].decode("utf-16-le", "replace").partition("\0")[0]
-    return at, UUID(bytes_le=entry[:16]), text(name.encode("utf-8", "replace"))
+    return at, UUID(bytes_le=entry[:16]), decode_text(name.encode("utf-8", "replace"))
 
 
-def _btrfs(at: int, superblock: bytes) -> Signature:
+def _btrfs_signature(at: int, superblock: bytes) -> Signature:
     uuid = str(UUID(bytes=superblock[0x20:0x30]))
     return Signature("btrfs", at + 0x40, "", uuid, btrfs_devices(superblock))
 
@@ -302,7 +302,7 @@ def btrfs_copy(at: int, superblock: bytes) -> Signature | None:
     """
     if btrfs_devices(superblock) < 2 or int.from_bytes(superblock[0x30:0x38], "little") != at:
         return None
-    return _btrfs(at, superblock)
+    return _btrfs_signature(at, superblock)
 
 
 def btrfs_devices(superblock: bytes) -> int:
@@ -318,25 +318,25 @@ def btrfs_devices(superblock: bytes) -> int:
     return max(devices, 2) if devices and flags & BTRFS_SEEDING else devices
 
 
-def _at_ends(head: bytes, tail: bytes, size: int) -> Iterator[Signature]:
-    for at, magic, kind in HEAD:
+def _known_magic(head: bytes, tail: bytes, size: int) -> Iterator[Signature]:
+    for at, magic, kind in HEAD_MAGIC:
         if head.startswith(magic, at):
             journal = kind == "ext4" and any(byte & EXT_JOURNAL_DEVICE for byte in head[1120:1121])
             yield Signature("jbd" if journal else kind, at)
-    for back, magic, kind in TAIL:
+    for back, magic, kind in TAIL_MAGIC:
         if back <= len(tail) and tail.startswith(magic, len(tail) - back):
             label = tail[len(tail) - back :][:16].rstrip(b"\0") if kind == "geom" else b""
-            yield Signature(kind, size - back, text(label))
+            yield Signature(kind, size - back, decode_text(label))
 
 
-def _partitions(head: bytes) -> Iterator[Signature]:
+def _dos_table(head: bytes) -> Iterator[Signature]:
     """A table in the first sector. The same two bytes end a boot sector, which has no entry with a type."""
     types = {head[at] for at in (450, 466, 482, 498) if len(head) > at} - {0}
     if head[510:512] == b"\x55\xaa" and types:
         yield Signature("PMBR" if types == {0xEE} else "dos", 510)
 
 
-def _md(tail: bytes, size: int) -> Iterator[Signature]:
+def _md_members(tail: bytes, size: int) -> Iterator[Signature]:
     """Linux md 0.90 and 1.0 count from the end, in steps of 64 and 4 KiB."""
     start = size - len(tail)
     for at in (size // 65536 * 65536 - 65536, (size // 512 - 16) // 8 * 8 * 512):
@@ -354,12 +354,12 @@ def _weak_raid(tail: bytes, size: int) -> Iterator[Signature]:
         yield Signature("via_raid_member", size - 512)
 
 
-def _zfs(part: bytes, start: int) -> Iterator[Signature]:
+def _zfs_labels(part: bytes, start: int) -> Iterator[Signature]:
     """Any label: its name list, or one uberblock. ZFS counts from the end in whole labels."""
-    first = -start % LABEL if start else 0
-    for at in range(first, len(part) - LABEL + 1, LABEL):
+    first = -start % ZFS_LABEL_BYTES if start else 0
+    for at in range(first, len(part) - ZFS_LABEL_BYTES + 1, ZFS_LABEL_BYTES):
         names = part[at + 16384 : at + 131072]
-        ring = part[at + 131072 : at + LABEL]
+        ring = part[at + 131072 : at + ZFS_LABEL_BYTES]
         uber = any(
             ring.startswith(magic, block)
             for block in range(0, len(ring), 1024)
@@ -368,4 +368,4 @@ def _zfs(part: bytes, start: int) -> Iterator[Signature]:
         if uber or b"pool_guid" in names:
             called = re.search(rb"\0\0\0\x04name\0\0\0\x09\0\0\0\x01\0\0\0([\x01-\xff])", names)
             label = names[called.end() :][: called[1][0]] if called else b""
-            yield Signature("zfs_member", start + at, text(label))
+            yield Signature("zfs_member", start + at, decode_text(label))

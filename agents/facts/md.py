@@ -8,29 +8,29 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from agents.facts.model import BlockDevice, MdArray, MdMember
-from agents.facts.sections import Section, text
+from agents.facts.sections import Section, decode_text
 
 STATES = ("active", "inactive", "broken")
 COPIES = {"near": "n", "far": "f", "offset": "o"}
 
 
-def arrays(section: Section) -> tuple[MdArray, ...]:
+def parse_mdstat(section: Section) -> tuple[MdArray, ...]:
     """Every array; a line that is none of mdstat's raises AgentError BAD_FACTS naming it."""
     found: list[MdArray] = []
-    for number, line in section.lines():
-        words = text(line).split()
+    for number, line in section.numbered_lines():
+        words = decode_text(line).split()
         if line[:1].isspace():
             if not found:
-                raise section.bad(number, line, "belongs to no array")
-            found[-1] = _detail(found[-1], text(line))
+                raise section.error_at(number, line, "belongs to no array")
+            found[-1] = _add_detail(found[-1], decode_text(line))
         elif len(words) > 2 and words[1] == ":" and words[2] in STATES:
-            found.append(_array(words))
+            found.append(_parse_array(words))
         elif not words or words[0] not in ("Personalities", "unused", "read_ahead"):
-            raise section.bad(number, line, "not a line of /proc/mdstat")
+            raise section.error_at(number, line, "not a line of /proc/mdstat")
     return tuple(found)
 
 
-def _array(words: list[str]) -> MdArray:
+def _parse_array(words: list[str]) -> MdArray:
     """md127 : active (auto-read-only) raid5 ubde[4](S) ubdd[3] ubdc[1]"""
     matched = [re.fullmatch(r"(.+?)\[(\d+)\]((?:\([A-Z]\))*)", word) for word in words[3:]]
     members = tuple(
@@ -40,7 +40,7 @@ def _array(words: list[str]) -> MdArray:
     return MdArray(words[0], words[2], level, members)
 
 
-def _detail(array: MdArray, line: str) -> MdArray:
+def _add_detail(array: MdArray, line: str) -> MdArray:
     """One of the indented lines: geometry, progress or bitmap."""
     if (chunk := re.search(r"(\d+)[kK] chunks?\b", line)) and "bitmap:" not in line:
         array = replace(array, chunk=int(chunk[1]) << 10)
@@ -79,7 +79,7 @@ def with_settings(
     )
 
 
-def owners(
+def array_members(
     found: Iterable[MdArray], devices: Mapping[str, BlockDevice], names: Mapping[str, str]
 ) -> dict[str, str]:
     """Member's kernel name -> "md NAME": the array's name in /dev/md, else what all its superblocks say.
@@ -91,14 +91,14 @@ def owners(
     for array in found:
         links = [path for path, name in names.items() if name == array.name and "/dev/md/" in path]
         there = [devices[m.device] for m in array.members if m.device in devices]
-        labels = {_label(device) for device in there}
+        labels = {_array_label(device) for device in there}
         said = labels.pop() if len(labels) == 1 else ""
         owner = links[0].removeprefix("/dev/md/") if links else said or array.name
         owned |= {member.device: f"md {owner}" for member in array.members}
     return owned
 
 
-def _label(device: BlockDevice) -> str:
+def _array_label(device: BlockDevice) -> str:
     """bl17 of a superblock's "host:bl17"."""
     labels = (s.label for s in device.signatures if s.type == "linux_raid_member")
     return next(labels, "").rpartition(":")[2]

@@ -277,7 +277,7 @@ class HostFacts:
             name, *words = line.split()
             yield name.removesuffix(":"), words
 
-    def device(self, name_or_path: str) -> BlockDevice | None:
+    def find_device(self, name_or_path: str) -> BlockDevice | None:
         """The device of that kernel name or /dev path."""
         wanted = name_or_path.removeprefix("/dev/")
         return next(

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from agents.facts.sections import Section, text
+from agents.facts.sections import Section, decode_text
 
 # Prefix of a path as another process's root and mounts show it.
 ROOT_OF = re.compile(r"^/proc/\d+/root(?=/)")
@@ -32,11 +32,11 @@ class OpenedPaths:
 
     def __init__(self, sections: Mapping[str, Section]) -> None:
         self.nodes: dict[str, set[Node]] = {}
-        for path, node in _nodes(sections.get("backing")):
+        for path, node in _parse_stat(sections.get("backing")):
             self.nodes.setdefault(path, set()).add(node)
-        self.loop_inodes = _loop_inodes(sections.get("losetup"))
+        self.loop_inodes = _parse_losetup(sections.get("losetup"))
 
-    def numbers(self, path: str) -> set[str] | None:
+    def block_numbers(self, path: str) -> set[str] | None:
         """Numbers of all block devices it may be; none for a regular file; None when it leads nowhere for certain."""
         nodes = self.nodes.get(path, set())
         blocks = {node.number for node in nodes if node.kind == stat.S_IFBLK}
@@ -44,7 +44,7 @@ class OpenedPaths:
             return blocks
         return None
 
-    def characters(self, path: str) -> set[str]:
+    def character_numbers(self, path: str) -> set[str]:
         """Numbers of the character devices it may be."""
         return {n.number for n in self.nodes.get(path, ()) if n.kind == stat.S_IFCHR}
 
@@ -63,28 +63,30 @@ class OpenedPaths:
         return numbers, proven
 
 
-def _nodes(section: Section | None) -> Iterable[tuple[str, Node]]:
+def _parse_stat(section: Section | None) -> Iterable[tuple[str, Node]]:
     """Lines of `stat -c '%d %i %t %T %f %n'`; what is no such line belongs to a path with a line break: unresolved."""
-    for _, line in section.lines() if section is not None else ():
+    for _, line in section.numbered_lines() if section is not None else ():
         if (match := STAT.fullmatch(line)) is None:
             continue
         kind = stat.S_IFMT(int(match[5], 16))
         number = f"{int(match[3], 16)}:{int(match[4], 16)}"
-        node = Node(kind, number, (_number(int(match[1])), text(match[2])))
-        yield ROOT_OF.sub("", text(match[6])), node
+        node = Node(kind, number, (_device_number(int(match[1])), decode_text(match[2])))
+        yield ROOT_OF.sub("", decode_text(match[6])), node
 
 
-def _number(device: int) -> str:
+def _device_number(device: int) -> str:
     """MAJOR:MINOR of st_dev as the C library packs it."""
     major = (device >> 8 & 0xFFF) | (device >> 32 & ~0xFFF)
     return f"{major}:{(device & 0xFF) | (device >> 12 & ~0xFF)}"
 
 
-def _loop_inodes(section: Section | None) -> dict[str, tuple[str, str]]:
+def _parse_losetup(section: Section | None) -> dict[str, tuple[str, str]]:
     """Columns NAME, BACK-MAJ:MIN and BACK-INO of `losetup -l`: "loop0" -> ("0:5", "611")."""
     inodes = {}
-    for _, line in section.lines() if section is not None and section.exit_code == 0 else ():
-        match = re.fullmatch(r"/dev/(loop\d+)\s+(\d+:\d+)\s+(\d+)\s*", text(line))
+    for _, line in (
+        section.numbered_lines() if section is not None and section.exit_code == 0 else ()
+    ):
+        match = re.fullmatch(r"/dev/(loop\d+)\s+(\d+:\d+)\s+(\d+)\s*", decode_text(line))
         if match is not None:
             inodes[match[1]] = (match[2], match[3])
     return inodes

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from agents.contracts import AgentError, Need, Reason, Shell
 
 # bytes; FreeBSD sends up to 1 MiB of each disk and partition
-READING_MAX = 128 << 20
+MAX_READING_BYTES = 128 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +24,14 @@ class Section:
     stdout: bytes
     stderr: str
 
-    def lines(self) -> Iterator[tuple[int, bytes]]:
+    def numbered_lines(self) -> Iterator[tuple[int, bytes]]:
         """Non-empty lines with their 1-based numbers."""
         for number, line in enumerate(self.stdout.split(b"\n"), start=1):
             if line.strip():
                 yield number, line
 
-    def bad(self, number: int, line: bytes, why: str) -> AgentError:
-        return bad_facts(f"{self.name}, line {number}: {why}: {text(line)[:200]!r}")
+    def error_at(self, number: int, line: bytes, why: str) -> AgentError:
+        return bad_facts(f"{self.name}, line {number}: {why}: {decode_text(line)[:200]!r}")
 
     @property
     def failure(self) -> str:
@@ -46,29 +46,29 @@ def bad_facts(message: str) -> AgentError:
     return AgentError(f"cannot read the host's facts: {message}", Reason.BAD_FACTS)
 
 
-def text(raw: bytes) -> str:
+def decode_text(raw: bytes) -> str:
     r"""Bytes as text that PostgreSQL can store: what is no UTF-8, and NUL, become \xHH."""
     return raw.decode("utf-8", "backslashreplace").replace("\0", "\\x00")
 
 
-def unhex(raw: bytes) -> str:
+def decode_hex_escapes(raw: bytes) -> str:
     r"""Text in which util-linux and udev wrote odd bytes as \x20."""
-    return text(re.sub(rb"\\x([0-9a-fA-F]{2})", lambda m: bytes([int(m[1], 16)]), raw))
+    return decode_text(re.sub(rb"\\x([0-9a-fA-F]{2})", lambda m: bytes([int(m[1], 16)]), raw))
 
 
-def unoctal(raw: bytes) -> str:
+def decode_octal_escapes(raw: bytes) -> str:
     r"""Text in which the kernel wrote white space and backslashes as \040."""
-    return text(re.sub(rb"\\([0-3][0-7]{2})", lambda m: bytes([int(m[1], 8)]), raw))
+    return decode_text(re.sub(rb"\\([0-3][0-7]{2})", lambda m: bytes([int(m[1], 8)]), raw))
 
 
-def split(output: bytes) -> dict[str, Section]:
+def split_sections(output: bytes) -> dict[str, Section]:
     """The sections by name; a name that comes twice keeps the last. Raises AgentError BAD_FACTS."""
-    if len(output) > READING_MAX:
-        raise bad_facts(f"it is longer than {READING_MAX >> 20} MiB")
+    if len(output) > MAX_READING_BYTES:
+        raise bad_facts(f"it is longer than {MAX_READING_BYTES >> 20} MiB")
     # A login banner or profile may print before us.
     start = re.search(rb"^=([0-9a-zA-Z]+) facts\n", output, re.M)
     if start is None:
-        raise bad_facts(f"no reading in the output: {text(output[:200])!r}")
+        raise bad_facts(f"no reading in the output: {decode_text(output[:200])!r}")
     nonce = start[1]
     if not re.search(rb"^=" + nonce + rb" complete\n?\Z", output, re.M):
         raise bad_facts("the reading is truncated: its last line is missing")
@@ -87,10 +87,10 @@ def _sections(output: bytes, nonce: bytes) -> Iterator[Section]:
         # What a command prints may lack its last newline, so each mark has one before it.
         printed = output[begin.end() + 1 : max(begin.end() + 1, end.start() - 1)]
         complained = output[end.end() + 1 : max(end.end() + 1, done.start() - 1)]
-        yield Section(text(begin[2]), int(end[3]), printed, text(complained))
+        yield Section(decode_text(begin[2]), int(end[3]), printed, decode_text(complained))
 
 
-def ask(shell: Shell, argv: tuple[str, ...], timeout_s: float) -> bytes:
+def run_facts_script(shell: Shell, argv: tuple[str, ...], timeout_s: float) -> bytes:
     """Output of the script, run as root where that works. Raises AgentError of the connection."""
     try:
         ran = shell.run(argv, root=True, timeout_s=timeout_s)
@@ -104,7 +104,7 @@ def ask(shell: Shell, argv: tuple[str, ...], timeout_s: float) -> bytes:
     return ran.stdout
 
 
-def asked(programs: Iterable[Need]) -> tuple[str, ...]:
+def version_commands(programs: Iterable[Need]) -> tuple[str, ...]:
     """The version command of each program, once; "NAME=COMMAND" where another program answers for it.
 
     Where a program may be elsewhere than in PATH, the same command follows with each such path (a pattern).
@@ -121,7 +121,7 @@ def asked(programs: Iterable[Need]) -> tuple[str, ...]:
 VERSION = re.compile(r"(?<![\w.])v?(\d+(?:\.\d+)+|\d+(?=(?:beta|rc|devel)))")
 
 
-def tools(sections: Mapping[str, Section]) -> dict[str, str]:
+def parse_tool_versions(sections: Mapping[str, Section]) -> dict[str, str]:
     """Program -> the line with its version, on either stream, whatever its exit code; else the first line it printed.
 
     Where another program answers (modinfo for a module), only its success says that the thing is there. Of a program
@@ -130,12 +130,15 @@ def tools(sections: Mapping[str, Section]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, section in sections.items():
         if name.startswith("answer ") and section.exit_code == 0:
-            found[name.removeprefix("answer ")] = text(section.stdout).strip().partition("\n")[0]
+            found[name.removeprefix("answer ")] = (
+                decode_text(section.stdout).strip().partition("\n")[0]
+            )
         if name.startswith("version "):
             path = PurePosixPath(name.removeprefix("version "))
-            said = _version_line(text(section.stdout) + "\n" + section.stderr)
+            said = _version_line(decode_text(section.stdout) + "\n" + section.stderr)
             if path.is_absolute() and (
-                section.exit_code or _version(said) <= _version(found.get(path.name, ""))
+                section.exit_code
+                or _version_numbers(said) <= _version_numbers(found.get(path.name, ""))
             ):
                 continue
             found[path.name] = said
@@ -148,7 +151,7 @@ def _version_line(said: str) -> str:
     return next((line for line in lines if VERSION.search(line)), lines[0] if lines else "")
 
 
-def _version(line: str) -> tuple[int, ...]:
+def _version_numbers(line: str) -> tuple[int, ...]:
     """() when the line says none, which is before all."""
     found = VERSION.search(line)
     return tuple(int(part[:9]) for part in found[1].split(".")) if found else ()

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from agents.facts.graph import Graph, carries
+from agents.facts.graph import Graph, has_layout_name
 from agents.facts.health import Health
 from agents.facts.model import HostFacts, MdArray, Mount
 
@@ -69,53 +69,53 @@ class Change:
     was: str
     now: str
 
-    def words(self, then: str, when: str) -> str:
+    def describe(self, then: str, when: str) -> str:
         """Sentence without a full stop: "read_ahead_kb of /dev/sdb was 128 THEN and is 256 WHEN"."""
         name, subject = self.setting
         was, now = self.was, self.now
         if now and name in (TABLE, MOUNT):
-            was, now = _differing(was, now), _differing(now, was)
+            was, now = _differing_words(was, now), _differing_words(now, was)
         what = f"{name} of {subject}" if subject else name
         return f"{what} was {was} {then} and is {now or 'not there'} {when}"
 
 
-def of_facts(facts: HostFacts, scope: Scope) -> Settings:
+def settings_from_facts(facts: HostFacts, scope: Scope) -> Settings:
     """Settings by a whole reading of the host."""
     graph = Graph(facts)
-    devices = {node: device for node in scope.nodes if (device := graph.find(node))}
+    devices = {node: device for node in scope.nodes if (device := graph.find_device(node))}
     names = {node: device.name for node, device in devices.items()}
     files: dict[str, dict[str, str]] = {name: {} for name in names.values()}
     for device in devices.values():
-        files[device.name] |= _below("queue", device.queue)
+        files[device.name] |= _with_folder("queue", device.queue)
         if cached := facts.bcache.get(device.name):
-            files[device.name] |= _below("bcache", cached.values)
+            files[device.name] |= _with_folder("bcache", cached.values)
     for array in facts.md_arrays:
-        files.get(array.name, {}).update(_below("md", array.settings))
+        files.get(array.name, {}).update(_with_folder("md", array.settings))
     return {
-        **_of_devices(scope, names, files),
-        **_of_arrays(scope, names, facts.md_arrays),
-        **_of_tables(scope, facts.dm_tables),
-        **_of_mounts(scope, facts.mounts),
-        **_of_properties(scope, POOL, {pool.name: pool.properties for pool in facts.zpools}),
-        **_of_properties(scope, DATASET, {one.name: one.properties for one in facts.datasets}),
-        **_of_host(facts.sysctls, facts.governors),
+        **_device_settings(scope, names, files),
+        **_array_settings(scope, names, facts.md_arrays),
+        **_table_settings(scope, facts.dm_tables),
+        **_mount_settings(scope, facts.mounts),
+        **_property_settings(scope, POOL, {pool.name: pool.properties for pool in facts.zpools}),
+        **_property_settings(scope, DATASET, {one.name: one.properties for one in facts.datasets}),
+        **_host_settings(facts.sysctls, facts.governors),
     }
 
 
-def of_health(health: Health, scope: Scope) -> Settings:
+def settings_from_health(health: Health, scope: Scope) -> Settings:
     """Settings by a health check: of ZFS those alone that can be set."""
     return {
-        **_of_devices(scope, health.names, health.values),
-        **_of_arrays(scope, health.names, health.arrays),
-        **_of_tables(scope, health.tables),
-        **_of_mounts(scope, health.mounts or ()),
-        **_of_properties(scope, POOL, health.pool_properties),
-        **_of_properties(scope, DATASET, health.dataset_properties),
-        **_of_host(health.sysctls, health.governors),
+        **_device_settings(scope, health.names, health.values),
+        **_array_settings(scope, health.names, health.arrays),
+        **_table_settings(scope, health.tables),
+        **_mount_settings(scope, health.mounts or ()),
+        **_property_settings(scope, POOL, health.pool_properties),
+        **_property_settings(scope, DATASET, health.dataset_properties),
+        **_host_settings(health.sysctls, health.governors),
     }
 
 
-def changes(was: Settings, now: Settings, faulty: bool = False) -> list[Change]:
+def changed_settings(was: Settings, now: Settings, faulty: bool = False) -> list[Change]:
     """Settings of `was` that differ now, in their order.
 
     A setting of a device or a table that cannot be read any more has changed, unless the layout is `faulty`: a disk
@@ -132,11 +132,11 @@ def changes(was: Settings, now: Settings, faulty: bool = False) -> list[Change]:
     return found
 
 
-def _below(folder: str, values: Mapping[str, str]) -> dict[str, str]:
+def _with_folder(folder: str, values: Mapping[str, str]) -> dict[str, str]:
     return {f"{folder}/{name}": value for name, value in values.items()}
 
 
-def _of_devices(
+def _device_settings(
     scope: Scope, names: Mapping[str, str], files: Mapping[str, Mapping[str, str]]
 ) -> Settings:
     """`files`: by kernel name, the contents of those below /sys/class/block/NAME."""
@@ -146,17 +146,17 @@ def _of_devices(
         for folder, (prefix, attributes) in SYSFS.items():
             for name in attributes:
                 if value := values.get(f"{folder}/{name}", ""):
-                    found[prefix + name, node] = _chosen(value)
+                    found[prefix + name, node] = _selected_value(value)
     return found
 
 
-def _chosen(value: str) -> str:
+def _selected_value(value: str) -> str:
     """The one in force of a list: "writethrough [writeback] none" is writeback."""
     chosen = re.search(r"\[([^\]]+)\]", value)
     return chosen[1] if chosen else value
 
 
-def _of_arrays(scope: Scope, names: Mapping[str, str], arrays: Iterable[MdArray]) -> Settings:
+def _array_settings(scope: Scope, names: Mapping[str, str], arrays: Iterable[MdArray]) -> Settings:
     by_name = {array.name: array for array in arrays}
     found = dict[Setting, str]()
     for node in scope.nodes:
@@ -168,7 +168,7 @@ def _of_arrays(scope: Scope, names: Mapping[str, str], arrays: Iterable[MdArray]
     return found
 
 
-def _of_tables(scope: Scope, lines: Iterable[str]) -> Settings:
+def _table_settings(scope: Scope, lines: Iterable[str]) -> Settings:
     """Of all its mappings, the segments of each in a row.
 
     What has become an error target is not there any more: that is what LVM makes of a disk that is gone.
@@ -177,13 +177,13 @@ def _of_tables(scope: Scope, lines: Iterable[str]) -> Settings:
     for line in () if scope.growing else lines:
         name, *words = line.split()
         name = name.removesuffix(":")
-        if carries(name, scope.name) and words[2:3] != ["error"]:
+        if has_layout_name(name, scope.name) and words[2:3] != ["error"]:
             row = words if words[2:3] and words[2] in TABLES else words[:3]
             found[TABLE, name] = " ".join(filter(None, (found.get((TABLE, name)), *row)))
     return found
 
 
-def _of_mounts(scope: Scope, mounts: Iterable[Mount]) -> Settings:
+def _mount_settings(scope: Scope, mounts: Iterable[Mount]) -> Settings:
     return {
         (MOUNT, mount.target): ",".join(
             word for word in dict.fromkeys(mount.options.split(",")) if word not in FAULTS
@@ -193,25 +193,25 @@ def _of_mounts(scope: Scope, mounts: Iterable[Mount]) -> Settings:
     }
 
 
-def _of_properties(
+def _property_settings(
     scope: Scope, prefix: str, properties: Mapping[str, Mapping[str, str]]
 ) -> Settings:
     return {
         (prefix + key, name): value
         for name, values in properties.items()
-        if carries(name, scope.name)
+        if has_layout_name(name, scope.name)
         for key, value in values.items()
     }
 
 
-def _of_host(sysctls: Mapping[str, str], governors: Mapping[str, str]) -> Settings:
+def _host_settings(sysctls: Mapping[str, str], governors: Mapping[str, str]) -> Settings:
     return {
         **{(name, ""): value for name, value in sysctls.items()},
         **{(f"CPU governor {policy}", ""): value for policy, value in governors.items()},
     }
 
 
-def _differing(one: str, other: str) -> str:
+def _differing_words(one: str, other: str) -> str:
     """The words that the other has not; all of them where only their order differs."""
     words = re.split("[ ,]", one)
     others = set(re.split("[ ,]", other))

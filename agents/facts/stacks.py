@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from agents.facts.model import BlockDevice, Mount
-from agents.facts.sections import Section, text, unoctal
+from agents.facts.sections import Section, decode_octal_escapes, decode_text
 
 # A dash in a name is doubled.
 GROUP = re.compile(r"/dev/mapper/((?:[^-]|--)+)-(?!-)")
@@ -19,66 +19,74 @@ LOG_OPTIONS = {
     "erofs": ("device",),
 }
 # and above: ls itself did not run; 1 and 2 are of programs that have gone
-NOT_RUN = 126
+FIRST_EXIT_CODE_NOT_RUN = 126
 
 
-def mounts(section: Section) -> list[Mount]:
+def parse_mountinfo(section: Section) -> list[Mount]:
     """/proc/PID/mountinfo: id parent major:minor root target options [tags] - fstype source options."""
     found = []
-    for number, line in section.lines():
+    for number, line in section.numbered_lines():
         before, dash, after = line.partition(b" - ")
         head, tail = before.split(b" "), after.split(b" ")
         if not dash or len(head) < 6 or len(tail) < 2 or b":" not in head[2]:
-            raise section.bad(number, line, "not a line of mountinfo")
-        options = ",".join(filter(None, (text(head[5]), unoctal(b" ".join(tail[2:])))))
+            raise section.error_at(number, line, "not a line of mountinfo")
+        options = ",".join(
+            filter(None, (decode_text(head[5]), decode_octal_escapes(b" ".join(tail[2:]))))
+        )
         found.append(
-            Mount(unoctal(tail[1]), unoctal(head[4]), text(tail[0]), options, text(head[2]))
+            Mount(
+                decode_octal_escapes(tail[1]),
+                decode_octal_escapes(head[4]),
+                decode_text(tail[0]),
+                options,
+                decode_text(head[2]),
+            )
         )
     return found
 
 
-def swaps(section: Section) -> list[str]:
+def parse_proc_swaps(section: Section) -> list[str]:
     """/proc/swaps: a heading, then path, type, size, used, priority."""
     found = []
-    for number, line in section.lines():
+    for number, line in section.numbered_lines():
         if line.startswith(b"Filename"):
             continue
         match = re.match(rb"(\S+)\s+(file|partition)\s", line)
         if match is None:
-            raise section.bad(number, line, "not a line of /proc/swaps")
-        path = unoctal(match[1])
+            raise section.error_at(number, line, "not a line of /proc/swaps")
+        path = decode_octal_escapes(match[1])
         if match[2] == b"partition" or path.startswith("/dev/"):
             # a swap file lies on a mounted file system: that one is refused
             found.append(path)
     return found
 
 
-def pvs(section: Section) -> list[tuple[str, str]]:
+def parse_pvs(section: Section) -> list[tuple[str, str]]:
     """Path and volume group ("" for none) of each physical volume; missing ones ("[unknown]") left out."""
     found = []
-    for number, line in section.lines():
-        path, bar, group = text(line.strip()).partition("|")
+    for number, line in section.numbered_lines():
+        path, bar, group = decode_text(line.strip()).partition("|")
         if not bar or not path.startswith(("/", "[")):
-            raise section.bad(number, line, "not PV|VG")
+            raise section.error_at(number, line, "not PV|VG")
         if path.startswith("/"):
             found.append((path, group))
     return found
 
 
-def dm_tables(section: Section) -> list[str]:
+def parse_dm_tables(section: Section) -> list[str]:
     """Lines "NAME: start length type …"."""
     found = []
-    for number, line in section.lines():
+    for number, line in section.numbered_lines():
         if line.strip() == b"No devices found":
             continue
         # a name may hold colons, and no space
         if not re.match(rb"\S+:(?: \d+ |\s*$)", line):
-            raise section.bad(number, line, "not NAME: table")
-        found.append(text(line))
+            raise section.error_at(number, line, "not NAME: table")
+        found.append(decode_text(line))
     return found
 
 
-def devices_of(mount: Mount) -> Iterator[str]:
+def device_paths(mount: Mount) -> Iterator[str]:
     """Paths below /dev that a mount uses: its source, and log or journal devices in its options."""
     if mount.source.startswith("/dev/"):
         yield mount.source
@@ -88,7 +96,7 @@ def devices_of(mount: Mount) -> Iterator[str]:
     yield from re.findall(r"=(/dev/[^,]+)", mount.options)
 
 
-def lost_paths(
+def unresolved_table_paths(
     tables: Iterable[str], devices: Iterable[BlockDevice], paths: Collection[str]
 ) -> list[str]:
     """Paths in device-mapper's tables that lead to no device here, where the kernel names none below the mapping."""
@@ -103,7 +111,7 @@ def lost_paths(
     ]
 
 
-def logs_of(mount: Mount) -> Iterator[str]:
+def log_device_paths(mount: Mount) -> Iterator[str]:
     """Paths of the devices that its options name beside its own: an xfs's log and realtime device, and the like."""
     for option in mount.options.split(","):
         key, _, path = option.partition("=")
@@ -111,17 +119,17 @@ def logs_of(mount: Mount) -> Iterator[str]:
             yield path
 
 
-def drivers(devices: str) -> dict[str, str]:
+def parse_block_drivers(devices: str) -> dict[str, str]:
     """/proc/devices: major number -> name of the block driver, "98" -> "ubd"."""
     blocks = devices.partition("Block devices:")[2]
     return dict(re.findall(r"^\s*(\d+) (\S+)\s*$", blocks, re.M))
 
 
-def mirrors(section: Section | None) -> tuple[str, ...]:
+def parse_mirror_status(section: Section | None) -> tuple[str, ...]:
     """Lines "NAME: start length raid …" of `dmsetup status --target raid`."""
     if section is None or section.exit_code != 0:
         return ()
-    return tuple(text(line) for _, line in section.lines() if b": " in line)
+    return tuple(decode_text(line) for _, line in section.numbered_lines() if b": " in line)
 
 
 def lvm_groups(devices: Iterable[BlockDevice]) -> list[tuple[str, str]]:
@@ -140,36 +148,40 @@ def lvm_groups(devices: Iterable[BlockDevice]) -> list[tuple[str, str]]:
     return found
 
 
-def openers(sections: Mapping[str, Section]) -> dict[str, tuple[str, ...]]:
+def parse_openers(sections: Mapping[str, Section]) -> dict[str, tuple[str, ...]]:
     """Programs that have a block device open for writing, and not for themselves alone: the kernel refuses nobody then.
 
     Number of a device ("8:16") -> its programs ("qemu-system-x86[4711]"). Raises AgentError BAD_FACTS."""
     if "openers" not in sections or "opened" not in sections:
         return {}
-    names = _programs(sections["openers"])
+    names = _program_names(sections["openers"])
     found: dict[str, dict[str, None]] = {}
-    for number, line in sections["opened"].lines():
+    for number, line in sections["opened"].numbered_lines():
         match = re.fullmatch(rb"b\S+ .* (\d+), *(\d+) .* (/proc/(\d+)/fd/\d+)", line.strip())
         if match is None:
-            raise sections["opened"].bad(number, line, "not a block device of ls -lnL")
+            raise sections["opened"].error_at(number, line, "not a block device of ls -lnL")
         device = f"{int(match[1])}:{int(match[2])}"
-        program = f"{names.get(text(match[3]), '?')}[{text(match[4])}]"
+        program = f"{names.get(decode_text(match[3]), '?')}[{decode_text(match[4])}]"
         found.setdefault(device, {})[program] = None
     return {device: tuple(programs) for device, programs in found.items()}
 
 
-def _programs(section: Section) -> dict[str, str]:
+def _program_names(section: Section) -> dict[str, str]:
     """The descriptor's path in /proc -> the program's name."""
     found = {}
-    for number, line in section.lines():
+    for number, line in section.numbered_lines():
         match = re.fullmatch(rb"(/proc/\d+/fd/\d+) ?(.*)", line, re.S)
         if match is None:
-            raise section.bad(number, line, "not /proc/PID/fd/NUMBER NAME")
-        found[text(match[1])] = text(match[2])
+            raise section.error_at(number, line, "not /proc/PID/fd/NUMBER NAME")
+        found[decode_text(match[1])] = decode_text(match[2])
     return found
 
 
 def openers_failure(sections: Mapping[str, Section]) -> list[str]:
     """Set when there are such programs and nobody can say what they have open."""
     opened = sections.get("opened")
-    return [opened.failure] if opened is not None and opened.exit_code >= NOT_RUN else []
+    return (
+        [opened.failure]
+        if opened is not None and opened.exit_code >= FIRST_EXIT_CODE_NOT_RUN
+        else []
+    )

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypedDict
 
 from agents.facts import sysfs
-from agents.facts.sections import Section, text
+from agents.facts.sections import Section, decode_text
 
 SYSCTL = re.compile(r"/proc/sys/((?:vm|fs|dev/raid)/.+)")
 POLICY = re.compile(r"/sys/devices/system/cpu/cpufreq/(policy\d+)/scaling_(\w+)")
@@ -24,18 +24,18 @@ class Tunables(TypedDict):
     scheduler_modules: tuple[str, ...]
 
 
-def read(sections: Mapping[str, Section]) -> Tunables:
-    kept = sysfs.attributes(sections["files"]).get("", {})
-    choices = dict(_policies(kept, "available_governors")).values()
+def parse_tunables(sections: Mapping[str, Section]) -> Tunables:
+    kept = sysfs.parse_attributes(sections["files"]).get("", {})
+    choices = dict(_cpufreq_values(kept, "available_governors")).values()
     return {
-        "sysctls": sysctls(kept),
-        "governors": governors(kept),
+        "sysctls": sysctl_values(kept),
+        "governors": cpu_governors(kept),
         "governor_choices": tuple(sorted({word for value in choices for word in value.split()})),
-        "scheduler_modules": _modules(sections.get("schedulers")),
+        "scheduler_modules": _scheduler_modules(sections.get("schedulers")),
     }
 
 
-def sysctls(contents: Mapping[str, str]) -> dict[str, str]:
+def sysctl_values(contents: Mapping[str, str]) -> dict[str, str]:
     """ "vm.dirty_ratio" -> "20". `contents`: by path, of files below /proc."""
     return {
         match[1].replace("/", "."): value
@@ -44,20 +44,20 @@ def sysctls(contents: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def governors(contents: Mapping[str, str]) -> dict[str, str]:
+def cpu_governors(contents: Mapping[str, str]) -> dict[str, str]:
     """cpufreq policy -> governor. `contents`: by path, of files below /sys/devices/system/cpu."""
-    return dict(_policies(contents, "governor"))
+    return dict(_cpufreq_values(contents, "governor"))
 
 
-def _policies(contents: Mapping[str, str], name: str) -> Iterator[tuple[str, str]]:
+def _cpufreq_values(contents: Mapping[str, str], name: str) -> Iterator[tuple[str, str]]:
     for path, value in contents.items():
         match = POLICY.fullmatch(path)
         if match and match[2] == name:
             yield match[1], value
 
 
-def _modules(section: Section | None) -> tuple[str, ...]:
+def _scheduler_modules(section: Section | None) -> tuple[str, ...]:
     """bfq.ko.xz is bfq, kyber-iosched.ko is kyber; other files of that directory are no schedulers."""
-    paths = text(section.stdout).split() if section else []
+    paths = decode_text(section.stdout).split() if section else []
     names = {path.rpartition("/")[2].partition(".ko")[0].removesuffix("-iosched") for path in paths}
     return tuple(sorted(names & SCHEDULERS))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from agents.facts.model import BlockDevice, Dataset, Vdev, Zpool
-from agents.facts.sections import Section, text
+from agents.facts.sections import Section, decode_text
 
 HEADINGS = {
     "logs": "log",
@@ -22,12 +22,12 @@ GROUP = re.compile(r"(mirror|raidz\d?|draid[\w:]*|spare|replacing|indirect|hole|
 NOT_OPEN = {"UNAVAIL", "REMOVED", "FAULTED", "OFFLINE"}
 
 
-def status(section: Section) -> list[Zpool]:
+def parse_status(section: Section) -> list[Zpool]:
     """Every pool with its devices, without properties."""
     pools: list[Zpool] = []
     use, group, inside = "", "", False
-    for _, line in section.lines():
-        said = text(line)
+    for _, line in section.numbered_lines():
+        said = decode_text(line)
         words = said.split()
         # a control character alone: a line, and no word
         if not words:
@@ -44,14 +44,14 @@ def status(section: Section) -> list[Zpool]:
             depth = (len(said) - len(said.lstrip())) // 2
             if depth == 0:
                 use, group = HEADINGS.get(words[0], "data"), ""
-            elif vdev := _vdev(words, use, group if depth > 1 else ""):
+            elif vdev := _parse_vdev(words, use, group if depth > 1 else ""):
                 pools[-1] = replace(pools[-1], vdevs=(*pools[-1].vdevs, vdev))
             else:
                 group = words[0]
     return pools
 
 
-def _vdev(words: Sequence[str], use: str, group: str) -> Vdev | None:
+def _parse_vdev(words: Sequence[str], use: str, group: str) -> Vdev | None:
     """A line that is a device: a path (FreeBSD: a name), or the number of one that is missing and "was" a path."""
     if GROUP.fullmatch(words[0]):
         return None
@@ -59,7 +59,9 @@ def _vdev(words: Sequence[str], use: str, group: str) -> Vdev | None:
     return Vdev(was, use, group, words[1] if words[1:] else "")
 
 
-def members(pools: Iterable[Zpool], names: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+def pool_members(
+    pools: Iterable[Zpool], names: Mapping[str, str]
+) -> tuple[dict[str, str], list[str]]:
     """Kernel name -> "zpool POOL", and open devices whose paths nobody knows."""
     found, lost = {}, []
     for pool in pools:
@@ -67,24 +69,24 @@ def members(pools: Iterable[Zpool], names: Mapping[str, str]) -> tuple[dict[str,
             if (name := names.get(vdev.path)) is not None:
                 found[name] = f"zpool {pool.name}"
             elif vdev.path.startswith("/dev/") and vdev.state not in NOT_OPEN:
-                lost.append(no_device(pool.name, vdev.path))
+                lost.append(missing_device_message(pool.name, vdev.path))
     return found, lost
 
 
-def no_device(pool: str, path: str) -> str:
+def missing_device_message(pool: str, path: str) -> str:
     """In words. OpenZFS may take a disk that was pulled for open until its next I/O."""
     return f"zpool {pool} has {path}, which is not a device of this host (if it was pulled: zpool reopen {pool})"
 
 
 def with_properties(pools: Iterable[Zpool], section: Section | None) -> tuple[Zpool, ...]:
     """The pools with what `zpool get -Hp all` says of them; a pool that it does not name has none."""
-    said = _properties(section)
+    said = _parse_properties(section)
     return tuple(
         replace(p, properties={k: v for k, (v, _) in said.get(p.name, {}).items()}) for p in pools
     )
 
 
-def datasets(section: Section | None) -> tuple[Dataset, ...]:
+def parse_datasets(section: Section | None) -> tuple[Dataset, ...]:
     """Datasets by `zfs get -Hp all`: values, and which of them were set on the dataset itself."""
     return tuple(
         Dataset(
@@ -92,34 +94,34 @@ def datasets(section: Section | None) -> tuple[Dataset, ...]:
             {key: value for key, (value, _) in said.items()},
             tuple(key for key, (_, source) in said.items() if source == "local"),
         )
-        for name, said in _properties(section).items()
+        for name, said in _parse_properties(section).items()
     )
 
 
-def settable(section: Section | None) -> dict[str, dict[str, str]]:
+def settable_properties(section: Section | None) -> dict[str, dict[str, str]]:
     """Name of pool or dataset -> properties that have a source, by `get -Hp all`: the others are statistics."""
     return {
         name: {key: value for key, (value, source) in said.items() if source != "-"}
-        for name, said in _properties(section).items()
+        for name, said in _parse_properties(section).items()
     }
 
 
-def _properties(section: Section | None) -> dict[str, dict[str, tuple[str, str]]]:
+def _parse_properties(section: Section | None) -> dict[str, dict[str, tuple[str, str]]]:
     """Lines name, property, value, source between tabs; features and users' own properties are left out."""
     found: dict[str, dict[str, tuple[str, str]]] = {}
     if section is None or section.exit_code:
         return found
-    for number, line in section.lines():
-        parts = text(line).split("\t")
+    for number, line in section.numbered_lines():
+        parts = decode_text(line).split("\t")
         if len(parts) != 4:
-            raise section.bad(number, line, "not name, property, value and source")
+            raise section.error_at(number, line, "not name, property, value and source")
         name, key, value, source = parts
         if not re.search("[@:]", key):
             found.setdefault(name, {})[key] = (value, source)
     return found
 
 
-def zvols(
+def place_zvols(
     devices: Iterable[BlockDevice], members: Mapping[str, str]
 ) -> tuple[list[BlockDevice], list[str]]:
     """The devices with every zvol standing on its pool's members, and zvols that stand on nothing known.

@@ -89,7 +89,7 @@ def _types(target: Target, facts: HostFacts) -> list[str]:
     graph = Graph(facts)
     found = set()
     for claim in claims_of(target):
-        device = graph.find(claim.node)
+        device = graph.find_device(claim.node)
         driver = facts.drivers.get(device.majmin.partition(":")[0], "") if device else ""
         if driver and driver not in KNOWN_TYPES:
             found.add(driver)
@@ -185,7 +185,7 @@ def _mapped(target: Target, facts: HostFacts, volumes: Iterable[str]) -> list[st
         group, _, volume = name.partition("-")
         if group != target.name or not made.fullmatch(volume):
             continue
-        device = graph.find(f"/dev/mapper/{name}")
+        device = graph.find_device(f"/dev/mapper/{name}")
         under = graph.disks_under(device.name) if device else _by_table(name, graph)
         if under <= ours and (device is None or device.type in ("lvm", NOT_LISTED)):
             height[name] = len(graph.stack_under(device.name)) if device else 0

@@ -11,7 +11,7 @@ from agents.facts.model import HostFacts, MdArray
 
 
 def array_at(node: str, facts: HostFacts) -> MdArray | None:
-    device = Graph(facts).find(node)
+    device = Graph(facts).find_device(node)
     return next((a for a in facts.md_arrays if device and a.name == device.name), None)
 
 
@@ -37,7 +37,7 @@ def wrong_members(
 ) -> list[str]:
     """By who is in it: a slot that is not in sync yet may be on its way."""
     graph = Graph(facts)
-    wished = [d.name if (d := graph.find(p.node)) else p.node for p in [*data, *spares]]
+    wished = [d.name if (d := graph.find_device(p.node)) else p.node for p in [*data, *spares]]
     wrong = lost_members(array, wished, len(spares))
     inside = {member.device for member in array.members}
     wrong += [f"{name} is in {array.name} too" for name in sorted(inside - set(wished))]

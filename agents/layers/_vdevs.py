@@ -118,7 +118,7 @@ def _key(use: str, kind: str, names: Iterable[str]) -> tuple[str, str, frozenset
 
 def _name(path: str, graph: Graph, whole: Iterable[str]) -> str:
     """Kernel name; of the disk where OpenZFS made a partition of a whole one."""
-    device = graph.find(path)
+    device = graph.find_device(path)
     if device is None:
         return path
     below = graph.below.get(device.name, set()) & set(whole)

@@ -23,7 +23,7 @@ from agents.contracts import (
     Use,
     claims_of,
 )
-from agents.facts.bcache import bytes_of
+from agents.facts.bcache import parse_sysfs_size
 from agents.facts.graph import Graph
 from agents.facts.health import Health
 from agents.facts.model import HostFacts
@@ -211,13 +211,13 @@ def ails(options: Options, target: Target, health: Health) -> list[str]:
     backing, cache = _given(options, target)
     wrong = []
     for node in backing:
-        values = health.values.get(health.name(node.node), {})
+        values = health.values.get(health.kernel_name(node.node), {})
         if values.get("bcache/running") != "1" or values.get("bcache/state") not in (
             "clean",
             "dirty",
         ):
             wrong.append(_alone(node, values.get("bcache/state")))
-    errors = health.values.get(health.name(cache.node), {}).get("bcache/io_errors", "0")
+    errors = health.values.get(health.kernel_name(cache.node), {}).get("bcache/io_errors", "0")
     return wrong + ([f"{cache.node} had {errors} I/O errors"] if errors != "0" else [])
 
 
@@ -231,14 +231,17 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     graph, wrong = Graph(facts), []
     for node, label in zip(backing, _labels(target, backing), strict=True):
         wrong += _backing(options, node, label, graph)
-        volume, below = graph.find(f"/dev/bcache/by-label/{label}"), graph.find(node.node)
+        volume, below = (
+            graph.find_device(f"/dev/bcache/by-label/{label}"),
+            graph.find_device(node.node),
+        )
         if volume is None or below is None or below.name not in graph.below[volume.name]:
             wrong.append(f"/dev/bcache/by-label/{label} is not on {node.node}")
         elif volume.size < node.size // 512 * 512 - _offset(target):
             wrong.append(f"{volume.path} has only {volume.size} bytes")
     uuid = uuid_of(target.name, "bcache")
     for node in [*backing, cache]:
-        device = graph.find(node.node)
+        device = graph.find_device(node.node)
         found = facts.bcache.get(device.name) if device else None
         if found is None or not found.registered or found.set_uuid != uuid:
             wrong.append(f"{node.node} is not registered with the cache set {uuid}")
@@ -246,7 +249,7 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
 
 
 def _backing(options: Options, node: Part, label: str, graph: Graph) -> list[str]:
-    device = graph.find(node.node)
+    device = graph.find_device(node.node)
     found = graph.facts.bcache.get(device.name) if device else None
     if found is None:
         return [f"{node.node} is not a backing device"]
@@ -263,7 +266,7 @@ def _backing(options: Options, node: Part, label: str, graph: Graph) -> list[str
 
 
 def _cache(options: Options, cache: Part, graph: Graph) -> list[str]:
-    device = graph.find(cache.node)
+    device = graph.find_device(cache.node)
     found = graph.facts.bcache.get(device.name) if device else None
     if found is None:
         # said already
@@ -280,7 +283,7 @@ def _cache(options: Options, cache: Part, graph: Graph) -> list[str]:
 
 
 def _size(node: Part, shown: str, key: str, options: Options) -> list[str]:
-    wished, (value, tolerance) = getattr(options, key), bytes_of(shown)
+    wished, (value, tolerance) = getattr(options, key), parse_sysfs_size(shown)
     if abs(value - wished) <= tolerance:
         return []
     return [f"{node.node}: {key} is {shown!r}, not {wished} B"]

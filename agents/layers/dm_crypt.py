@@ -257,13 +257,13 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """The kernel's own table: "0 LENGTH crypt CIPHER KEY IV DEVICE OFFSET [COUNT OPTION…]". dmsetup prints no key."""
     piece, offset = _piece(target), _offset(options, target)
     graph, rows = Graph(facts), table(_name(target), facts)
-    device = graph.find(f"/dev/mapper/{_name(target)}")
+    device = graph.find_device(f"/dev/mapper/{_name(target)}")
     if device is None or len(rows) != 1:
         return [_gone(target)]
     row, wrong = rows[0], []
     if row[2:3] != ["crypt"] or len(row) < 8:
         return [f"{device.path} is {' '.join(row[2:3])}, not crypt"]
-    below = graph.find(piece.node)
+    below = graph.find_device(piece.node)
     if below is None or below.name not in graph.below[device.name]:
         wrong.append(f"{device.path} is not on {piece.node}")
     for what, wish, is_now in (

@@ -172,7 +172,7 @@ def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     if _must_wipe(target, claims, facts):
         steps.append(wipe(target.volume, claims))
         # udev reads it anew, and what it reads is in use. LVM's volumes are removed again and again until that works.
-        device = Graph(facts).find(target.volume)
+        device = Graph(facts).find_device(target.volume)
         steps += [] if device and device.type == "lvm" else [settle()]
     return steps
 
@@ -180,10 +180,10 @@ def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
 def _must_wipe(target: Target, claims: tuple[Claim, ...], facts: HostFacts) -> bool:
     """The volume is there, still lies on our disks, and is not known to be blank."""
     graph = Graph(facts)
-    device = graph.find(target.volume)
+    device = graph.find_device(target.volume)
     if device is None:
         return False
-    ours = {d.name for c in claims if (d := graph.find(c.node)) and d.identity == c.identity}
+    ours = {d.name for c in claims if (d := graph.find_device(c.node)) and d.identity == c.identity}
     under = graph.disks_under(device.name)
     if not under or not under <= ours:
         return False
@@ -217,7 +217,7 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     if found[0].fstype != options.type:
         wrong.append(f"{mount} is {found[0].fstype}, not {options.type}")
     graph = Graph(facts)
-    device, source = graph.find(target.volume), graph.find(found[0].source)
+    device, source = graph.find_device(target.volume), graph.find_device(found[0].source)
     if device is None or source != device:
         return [*wrong, f"{mount} is {found[0].source}, not {target.volume}"]
     if not any(s.type == options.type and s.label == target.name for s in device.signatures):

@@ -98,7 +98,7 @@ def _remove(target: Target, facts: HostFacts) -> Step:
     """Its sysctls are named after the kernel's names of both: dev.flashcache.sdb+sdc."""
     backing, cache = _given(target)
     graph = Graph(facts)
-    names = [d.name if (d := graph.find(part.node)) else "" for part in (cache, backing)]
+    names = [d.name if (d := graph.find_device(part.node)) else "" for part in (cache, backing)]
     argv = ("sh", "-c", scripts.FLASHCACHE_REMOVE, "remove", target.name, *names)
     return Step(argv, "Remove the cache as it is, dirty or not", destroys=claims_of(target))
 
@@ -115,14 +115,14 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """The mapping is there, is a flashcache, and lies on these two. Its table shows no option in a fixed place."""
     backing, cache = _given(target)
     graph = Graph(facts)
-    device = graph.find(f"/dev/mapper/{target.name}")
+    device = graph.find_device(f"/dev/mapper/{target.name}")
     if device is None:
         return [f"/dev/mapper/{target.name} is not there"]
     wrong = []
     if not any(words[2:3] == ["flashcache"] for words in table(target.name, facts)):
         wrong.append(f"{device.path} is not a flashcache")
     for part in (backing, cache):
-        below = graph.find(part.node)
+        below = graph.find_device(part.node)
         if below is None or below.name not in graph.below[device.name]:
             wrong.append(f"{device.path} is not on {part.node}")
     if device.size < backing.size // 512 * 512:

@@ -294,11 +294,11 @@ def _on_disks(options: Options, target: Target, facts: HostFacts) -> list[str]:
     allowed = {
         name
         for piece in pieces
-        if (d := graph.find(piece.node))
+        if (d := graph.find_device(piece.node))
         for name in graph.disks_under(d.name)
     }
     for name in ("fast_cpool_cdata", "fast_cdata", "fast_cvol"):
-        device = graph.find(f"/dev/mapper/{target.name}-{name}")
+        device = graph.find_device(f"/dev/mapper/{target.name}-{name}")
         if device is None:
             continue
         under = graph.disks_under(device.name)

@@ -204,7 +204,7 @@ def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     nodes = [*members(target, "data", main=True), *members(target, "spare")]
     claims, graph = claims_of(target), Graph(facts)
     here = still_there(target, nodes, facts)
-    names = {device.name for node in here if (device := graph.find(node.node))}
+    names = {device.name for node in here if (device := graph.find_device(node.node))}
     steps = [
         # One whose disks are all gone destroys none of them: nobody could say what is on them.
         _stop(f"/dev/{array.name}", () if array.name in graph.hollow else claims)
@@ -229,7 +229,7 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
         bitmap=options.bitmap == "internal" and options.level != 0,
     )
     wrong += look.wrong_members(array, data, spares, facts)
-    device = Graph(facts).find(volume(target))
+    device = Graph(facts).find_device(volume(target))
     promised = _gives(options, target, data).size
     if device and device.size < promised and array.action != "reshape":
         wrong.append(f"{volume(target)} has {device.size} bytes, not {promised}")
@@ -248,7 +248,7 @@ def ails(options: Options, target: Target, health: Health) -> list[str]:
     if array.state != "active":
         return [f"{array.name} is {array.state}, not active"]
     data, spares, _ = _given(options, target)
-    wished = [health.name(part.node) for part in [*data, *spares]]
+    wished = [health.kernel_name(part.node) for part in [*data, *spares]]
     wrong = look.lost_members(array, wished, len(spares))
     busy = look.progress(array, options.level, target.name)
     if busy:

@@ -190,7 +190,7 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
             continue
         for cut in cuts:
             node = _node(cut.label, facts)
-            device = graph.find(node)
+            device = graph.find_device(node)
             if device is None or graph.disks_under(device.name) != {there.name}:
                 wrong.append(f"{node} is not there, or not on {disk.node}")
             elif device.size != cut.size:

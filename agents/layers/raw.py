@@ -79,4 +79,4 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
 def _device(target: Target, facts: HostFacts) -> BlockDevice | None:
     """The disk or piece if it is there and still lies on the claimed disks: no other may be touched."""
     piece = _piece(target)
-    return Graph(facts).find(piece.node) if still_there(target, [piece], facts) else None
+    return Graph(facts).find_device(piece.node) if still_there(target, [piece], facts) else None

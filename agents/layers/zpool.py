@@ -27,7 +27,7 @@ from agents.contracts import (
 from agents.facts.graph import Graph
 from agents.facts.health import Health
 from agents.facts.model import HostFacts, Zpool
-from agents.facts.zfs import no_device
+from agents.facts.zfs import missing_device_message
 from agents.layers import _zfs, _zfs_space
 from agents.layers._vdevs import PARITY, Group, differences, groups, out_of_order
 from agents.steps.common import MIB, erase_all, members, settle, still_there, taken, zeros
@@ -162,7 +162,7 @@ def _space(options: Options, target: Target, facts: HostFacts) -> tuple[_zfs_spa
     """Geometry by which a group stores a block, and the bytes that the whole pool holds at least."""
     sizes = {part.node: _room(part, target, facts) for part in members(target, "data", main=True)}
     graph = Graph(facts)
-    found = [device.physical_sector for node in sizes if (device := graph.find(node))]
+    found = [device.physical_sector for node in sizes if (device := graph.find_device(node))]
     sector = 1 << options.ashift if options.ashift else max(found, default=4096)
     data = [group for group in groups(options, target) if group.use == "data"]
     parity = PARITY.get(options.layout, 0)
@@ -191,7 +191,7 @@ def _refuse_to_wait(pool: Zpool, facts: HostFacts) -> None:
     """
     if pool.state in CANNOT_WRITE:
         raise AgentError(f"{pool.name} cannot be destroyed, {LOST}", Reason.NOT_BLANK)
-    told = (no_device(pool.name, vdev.path) for vdev in pool.vdevs)
+    told = (missing_device_message(pool.name, vdev.path) for vdev in pool.vdevs)
     if missing := [says for says in told if says in facts.unknown]:
         raise AgentError(f"{'; '.join(missing)}: fix that, then retry", Reason.DISK_GONE)
 
@@ -207,7 +207,7 @@ def _destroy(name: str, claims: tuple[Claim, ...]) -> Step:
 def _labelled(nodes: Iterable[Part], facts: HostFacts) -> list[Part]:
     """The partitions that OpenZFS made; on FreeBSD it makes none."""
     graph = Graph(facts)
-    names = [device.name for node in nodes if (device := graph.find(node.node))]
+    names = [device.name for node in nodes if (device := graph.find_device(node.node))]
     found = [
         graph.devices.get(part) for name in names for part in sorted(graph.above.get(name, ()))
     ]
@@ -237,11 +237,13 @@ def ails(options: Options, target: Target, health: Health) -> list[str]:
         return []
     pool = health.pools.get(target.name)
     if pool is None:
-        return [f"the pool {target.name} is not there any more {health.said}".strip()]
+        return [f"the pool {target.name} is not there any more {health.pool_message}".strip()]
     if wrong := out_of_order(pool):
         return wrong
-    chosen = pool.state == "ONLINE" and "non-native block size" in health.said
-    return [] if chosen else [f"{pool.name} is {pool.state}: {health.said}".removesuffix(": ")]
+    chosen = pool.state == "ONLINE" and "non-native block size" in health.pool_message
+    return (
+        [] if chosen else [f"{pool.name} is {pool.state}: {health.pool_message}".removesuffix(": ")]
+    )
 
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:

@@ -158,7 +158,7 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
 def _node_differences(
     node: str, size: int, claims: tuple[Claim, ...], facts: HostFacts
 ) -> list[str]:
-    device = Graph(facts).find(node)
+    device = Graph(facts).find_device(node)
     if device is None:
         return [f"there is no {node}"]
     if piece_there(node, claims, facts) is None:

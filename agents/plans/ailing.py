@@ -25,7 +25,7 @@ def ails(plan: StackPlan, health: Health, stage: int = 0) -> list[str]:
 def _disk(node: str, health: Health) -> list[str]:
     if node not in health.names:
         return [f"{node} is gone"]
-    values = health.values.get(health.name(node), {})
+    values = health.values.get(health.kernel_name(node), {})
     wrong = [f"{node} is gone"] if values.get("size") == "0" else []
     if values.get("ro") == "1":
         wrong.append(f"{node} is read-only")

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agents.contracts import Claim
-from agents.facts.graph import Graph, carries
-from agents.facts.in_use import MOUNT_ROOT
+from agents.facts.device_uses import MOUNT_ROOT
+from agents.facts.graph import Graph, has_layout_name
 from agents.facts.model import BlockDevice, HostFacts
 
 
@@ -30,7 +30,7 @@ def standing(claims: Sequence[Claim], facts: HostFacts, layout: str) -> list[str
 
 
 def _device(claim: Claim, graph: Graph) -> BlockDevice | None:
-    device = graph.find(claim.node)
+    device = graph.find_device(claim.node)
     if device is not None and device.identity == claim.identity:
         return device
     elsewhere = [d for d in graph.facts.devices if d.identity == claim.identity]
@@ -72,8 +72,8 @@ def _named(graph: Graph, layout: str) -> Iterator[str]:
         if mount.target == f"{MOUNT_ROOT}/{layout}":
             yield f"{mount.target} is still mounted"
     for name, _ in graph.facts.mappings():
-        if carries(name, layout):
+        if has_layout_name(name, layout):
             yield f"device-mapper still has {name}"
     for name, owner in graph.facts.members.items():
-        if carries(owner.partition(" ")[2], layout):
+        if has_layout_name(owner.partition(" ")[2], layout):
             yield f"{name} still belongs to {owner}"

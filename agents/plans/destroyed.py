@@ -48,7 +48,7 @@ def what_is_destroyed(stack: StackPlan, facts: HostFacts) -> list[Destroyed]:
 
 def _claimed(claim: Claim, graph: Graph) -> BlockDevice | None:
     """That very disk, also when a reboot has renamed it: never another one that has its node now."""
-    device = graph.find(claim.node)
+    device = graph.find_device(claim.node)
     if device is not None and device.identity == claim.identity:
         return device
     return next((d for d in graph.facts.devices if d.identity == claim.identity), None)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from agents.contracts import Shell
 from agents.facts.graph import Graph
 from agents.facts.model import BlockDevice, HostFacts
-from agents.facts.sections import text
+from agents.facts.sections import decode_text
 from agents.plans import ailing
 from agents.plans.stack import StackPlan
 
@@ -49,7 +49,7 @@ def held(plan: StackPlan, facts: HostFacts, shell: Shell) -> list[str]:
 def users(shell: Shell, mount: str) -> list[str]:
     """Programs, swap, loop devices and mounts that use what is mounted there."""
     ran = shell.run(("sh", "-c", USERS, "held", mount), root=True)
-    lines = [line.strip() for line in text(ran.stdout).splitlines()]
+    lines = [line.strip() for line in decode_text(ran.stdout).splitlines()]
     more = [f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
     return [_use(line, mount) for line in lines[:SHOWN]] + more
 
@@ -74,12 +74,12 @@ def devices(plan: StackPlan, facts: HostFacts) -> list[str]:
     own = {
         block_device.name
         for node in ailing.nodes(plan, len(plan.stages))
-        if (block_device := graph.find(node))
+        if (block_device := graph.find_device(node))
     }
     disks = {
         name: disk
         for claim in plan.claims
-        if (disk := graph.find(claim.node))
+        if (disk := graph.find_device(claim.node))
         for name in graph.stack_on(disk.name)
     }
     return [

@@ -21,7 +21,7 @@ def of(steps: Sequence[Step], claims: Sequence[Claim], facts: HostFacts) -> str:
     graph = Graph(facts)
     disks = []
     for claim in claims:
-        device = graph.find(claim.node)
+        device = graph.find_device(claim.node)
         on_it = sorted(graph.stack_on(device.name)) if device else []
         # The scheduler and such may change without harm.
         disks.append([asdict(claim), [_state(graph, name) for name in on_it]])

@@ -83,12 +83,12 @@ def _at(frame: Frame, after: Health, sampled: Collection[str]) -> Health:
     """The host as it was at that moment, as far as it was sampled; else as after the run."""
     now = replace(after, values=_caches(frame.files, after.values, sampled))
     if "/proc/mdstat" in frame.files:
-        now = replace(now, arrays=health.arrays(frame.files["/proc/mdstat"]))
+        now = replace(now, arrays=health.parse_mdstat_text(frame.files["/proc/mdstat"]))
     for path, text in frame.files.items():
         if path.endswith(STATUS) and text:
-            now = replace(now, mapped={**after.mapped, **health.mapped(text)})
+            now = replace(now, mapped={**after.mapped, **health.parse_dm_status(text)})
         elif pool := POOL.fullmatch(path):
-            now = health.with_pool(now, pool[1], text.strip())
+            now = health.with_pool_state(now, pool[1], text.strip())
     return now
 
 

@@ -315,7 +315,7 @@ def _left(facts: HostFacts, steps: Iterable[Step]) -> HostFacts:
     for step in steps:
         words = [str(word) for word in step.argv]
         if "--rereadpt" in words:
-            cut |= {disk.name for word in words if (disk := graph.find(word))}
+            cut |= {disk.name for word in words if (disk := graph.find_device(word))}
         if scripts.DM_REMOVE in words:
             removed |= set(words[words.index(scripts.DM_REMOVE) + 2 :])
     if not cut and not removed:
@@ -383,7 +383,7 @@ def not_grown(stack: StackPlan, stage: int, before: HostFacts, after: HostFacts)
         node = now.gives.volume
         if not node or now.gives.size <= was.gives.size:
             continue
-        device, earlier = new.find(node), old.find(node)
+        device, earlier = new.find_device(node), old.find_device(node)
         if device is None:
             differences.append(f"{node} is not there any more")
         elif earlier and device.size <= earlier.size:

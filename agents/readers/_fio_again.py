@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from agents.texts.found import Found
+from agents.texts.parsed_result import ParsedResult
 
 TWICE = "fio printed this run in another format as well: those lines are left out"
 MAYBE = "the next line has higher totals: this may be an interim total of the same run (--status-interval)"
@@ -19,7 +19,7 @@ MAYBE = "the next line has higher totals: this may be an interim total of the sa
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    found: Found
+    found: ParsedResult
     # Differs between runs: a text's process ids, a document's options; "" is not known
     run: str = ""
     # the second when it was printed; a text need not tell
@@ -28,7 +28,7 @@ class Printed:
     step: float = 0.0
 
 
-def last_totals(every: Iterable[Printed]) -> list[Found]:
+def last_totals(every: Iterable[Printed]) -> list[ParsedResult]:
     """Of each run, in the order of the text. The first total says what was asked for, also for the last."""
     kept: list[Printed] = []
     for one in every:
@@ -38,7 +38,7 @@ def last_totals(every: Iterable[Printed]) -> list[Found]:
     return [_counted(one.found) for one in kept]
 
 
-def once(found: Iterable[Found], again: Iterable[Found]) -> list[Found]:
+def once(found: Iterable[ParsedResult], again: Iterable[ParsedResult]) -> list[ParsedResult]:
     """All, but those of `again` that are the same run as one of `found`."""
     kept = list(found)
     places: dict[tuple[str, float], list[int]] = defaultdict(list)
@@ -55,7 +55,9 @@ def once(found: Iterable[Found], again: Iterable[Found]) -> list[Found]:
     return kept
 
 
-def without_jobs(found: Iterable[Found], lines: Iterable[Found]) -> tuple[list[Found], list[Found]]:
+def without_jobs(
+    found: Iterable[ParsedResult], lines: Iterable[ParsedResult]
+) -> tuple[list[ParsedResult], list[ParsedResult]]:
     """All found, and the lines that are not theirs: terse prints each job of a run by itself, other formats all jobs
     as one result.
     """
@@ -70,7 +72,7 @@ def without_jobs(found: Iterable[Found], lines: Iterable[Found]) -> tuple[list[F
     return kept, left
 
 
-def _jobs_of(one: Found, lines: Sequence[Found]) -> slice | None:
+def _jobs_of(one: ParsedResult, lines: Sequence[ParsedResult]) -> slice | None:
     """Two or more lines, each right below the other, that have moved as many bytes together in the same time."""
     wanted = _bytes(one)
     if not any(wanted):
@@ -95,7 +97,7 @@ def _jobs_of(one: Found, lines: Sequence[Found]) -> slice | None:
     return None
 
 
-def _bytes(one: Found) -> list[float]:
+def _bytes(one: ParsedResult) -> list[float]:
     """Read, written, trimmed; by all groups."""
     every = [m for m in one.metrics if m.value is not None and m.name.endswith(".bytes")]
     totals = [m for m in every if "group" not in m.labels] or every
@@ -105,7 +107,7 @@ def _bytes(one: Found) -> list[float]:
     ]
 
 
-def with_doubts(lines: Sequence[Found]) -> list[Found]:
+def with_doubts(lines: Sequence[ParsedResult]) -> list[ParsedResult]:
     """Terse lines tell neither process nor time: who reads on may be told that they look like totals so far."""
     rising = {one.first for one, following in pairwise(lines) if _rises(one, following)}
     return [
@@ -122,18 +124,18 @@ def _goes_on(before: Printed, after: Printed) -> bool:
     return after.at - before.at + after.step < _runtime(after.found)
 
 
-def _grown(before: Found, after: Found) -> bool:
+def _grown(before: ParsedResult, after: ParsedResult) -> bool:
     counts = [_counts(one) for one in (before, after)]
     known = not before.trouble and not after.trouble and bool(counts[0])
     return known and all(value <= counts[1].get(key, -1.0) for key, value in counts[0].items())
 
 
-def _rises(before: Found, after: Found) -> bool:
+def _rises(before: ParsedResult, after: ParsedResult) -> bool:
     later = _runtime(after) - _runtime(before)
     return before.title == after.title and later > 0.05 and _grown(before, after)
 
 
-def _counts(one: Found) -> dict[tuple[str, str], float]:
+def _counts(one: ParsedResult) -> dict[tuple[str, str], float]:
     """Counts that only grow while a run goes on, by metric and group."""
     return {
         (m.name, m.labels.get("group", "")): m.value
@@ -142,11 +144,11 @@ def _counts(one: Found) -> dict[tuple[str, str], float]:
     }
 
 
-def _runtime(one: Found) -> float:
+def _runtime(one: ParsedResult) -> float:
     return max((m.value or 0.0 for m in one.metrics if m.name == "runtime"), default=0.0)
 
 
-def _instead(later: Found, earlier: Found) -> Found:
+def _instead(later: ParsedResult, earlier: ParsedResult) -> ParsedResult:
     return replace(
         later,
         title=earlier.title,
@@ -158,18 +160,18 @@ def _instead(later: Found, earlier: Found) -> Found:
     )
 
 
-def _counted(one: Found) -> Found:
+def _counted(one: ParsedResult) -> ParsedResult:
     if not one.also:
         return one
     many = f"{len(one.also)} earlier total{'s' * (len(one.also) > 1)}"
     return replace(one, notes=(*one.notes, f"{many} of this run (--status-interval) left out"))
 
 
-def _key(one: Found) -> tuple[str, float]:
+def _key(one: ParsedResult) -> tuple[str, float]:
     return one.title.partition(", ")[0], round(_runtime(one), 3)
 
 
-def _same(one: Found, other: Found) -> bool:
+def _same(one: ParsedResult, other: ParsedResult) -> bool:
     """As much done in the same time to the millisecond: by the count of I/Os, or by rates cut to whole ones."""
     mine, others = (
         {

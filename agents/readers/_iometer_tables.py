@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from agents.contracts import Metric, ParseError, Unit
-from agents.texts.found import Found
+from agents.texts.parsed_result import ParsedResult
 
 FIGURES = {
     "iops": "iops",
@@ -41,7 +41,7 @@ RULE = re.compile(r"[\s|:+-]+")
 LONGEST = 500
 
 
-def find(text: str) -> list[Found]:
+def find(text: str) -> list[ParsedResult]:
     """None where the text does not speak of IOmeter: others print such tables, too. A table alone was found before."""
     lines = text.split("\n")
     alone = all("|" in line for line in lines if line.strip())
@@ -66,7 +66,7 @@ def _tables(lines: Sequence[str]) -> Iterator[list[Cells]]:
         rows = []
 
 
-def _found(rows: list[Cells]) -> Found | None:
+def _found(rows: list[Cells]) -> ParsedResult | None:
     (first, head), body = rows[0], rows[1:]
     names = [FIGURES.get(cells[0].lower()) for _, cells in body]
     if "iops" not in names or not set(names) & {"read.iops", "write.iops", "lat.mean"}:
@@ -75,9 +75,9 @@ def _found(rows: list[Cells]) -> Found | None:
     try:
         metrics, notes = _read(head, body)
     except ParseError as error:
-        return Found("iometer", first, body[-1][0], title, trouble=str(error))
+        return ParsedResult("iometer", first, body[-1][0], title, trouble=str(error))
     last = body[-1][0]
-    return Found(
+    return ParsedResult(
         "iometer",
         first,
         last,

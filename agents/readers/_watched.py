@@ -12,7 +12,7 @@ from math import nan
 
 from agents.contracts import Metric, Series, Unit
 from agents.readers._command import Command
-from agents.texts.found import Found
+from agents.texts.parsed_result import ParsedResult
 
 # by metric; None: there was no such request
 Values = dict[str, float | None]
@@ -114,7 +114,7 @@ def leaves_idle_out(command: Command) -> bool:
 
 def found(
     kind: Kind, reports: Sequence[Report], command: Command, title: str, notes: Sequence[str] = ()
-) -> Found:
+) -> ParsedResult:
     """All reports of one run of the command; at least one."""
     said = list(notes)
     kept = list(reports)
@@ -133,7 +133,7 @@ def found(
         said.append(SOME_MISSING + kind.missing)
     times = _times(reports, kept, command, said)
     devices = dict.fromkeys(name for report in kept for name in report.rows)
-    return Found(
+    return ParsedResult(
         kind.name,
         min(report.first for report in reports),
         max(report.last for report in reports),

@@ -9,7 +9,7 @@ from agents.outputs import bonnie_csv as csv
 from agents.outputs import bonnie_model as model
 from agents.outputs import bonnie_runs as runs
 from agents.readers import _command
-from agents.texts.found import Found
+from agents.texts.parsed_result import ParsedResult
 
 LABEL = "bonnie++"
 # a line of CSV has more
@@ -19,12 +19,12 @@ KIND = "bonnie"
 ABOVE = 40
 
 
-def find(text: str, name: str) -> list[Found]:
+def find(text: str, name: str) -> list[ParsedResult]:
     lines = text.split("\n")
     return [_found(lines, run) for run in runs.find(lines)]
 
 
-def _found(lines: list[str], run: runs.Run) -> Found:
+def _found(lines: list[str], run: runs.Run) -> ParsedResult:
     start, command = _above(lines, run.first)
     if run.error:
         return _trouble(start, run, command, str(run.error))
@@ -35,7 +35,7 @@ def _found(lines: list[str], run: runs.Run) -> Found:
     # What the text has and the CSV line has not: 1.0x says its version there only
     version = best.version or (run.text.version if run.text else "")
     words = ["bonnie++", best.name, best.size]
-    return Found(
+    return ParsedResult(
         KIND,
         start + 1,
         run.last + 1,
@@ -49,8 +49,10 @@ def _found(lines: list[str], run: runs.Run) -> Found:
     )
 
 
-def _trouble(start: int, run: runs.Run, command: str, why: str) -> Found:
-    return Found(KIND, start + 1, run.last + 1, "bonnie++", KIND, command=command, trouble=why)
+def _trouble(start: int, run: runs.Run, command: str, why: str) -> ParsedResult:
+    return ParsedResult(
+        KIND, start + 1, run.last + 1, "bonnie++", KIND, command=command, trouble=why
+    )
 
 
 def _options(table: model.Table) -> dict[str, int]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from agents.contracts import ParseError
 from agents.outputs import dd_output
 from agents.readers import _dd_command
-from agents.texts.found import Found
+from agents.texts.parsed_result import ParsedResult
 
 LABEL = "dd"
 WORDS = ("copied,", "bytes/sec", re.compile(r"\+\d"))
@@ -27,7 +27,7 @@ CUT = (
 NOT_ENGLISH = "dd printed this in another language; run it again with LC_ALL=C"
 
 
-def find(text: str, name: str) -> list[Found]:
+def find(text: str, name: str) -> list[ParsedResult]:
     lines = [_clean(line) for line in text.split("\n")]
     return list(_blocks(lines))
 
@@ -37,7 +37,7 @@ def _clean(line: str) -> str:
     return " ".join(dd_output.last_shown(line).split()) if len(line) < MANY else ""
 
 
-def _blocks(lines: Sequence[str]) -> Iterator[Found]:
+def _blocks(lines: Sequence[str]) -> Iterator[ParsedResult]:
     at = 0
     while at < len(lines):
         line = lines[at]
@@ -97,7 +97,7 @@ def _foreign(lines: Sequence[str], at: int) -> bool:
     )
 
 
-def _found(lines: Sequence[str], start: int, end: int) -> Found:
+def _found(lines: Sequence[str], start: int, end: int) -> ParsedResult:
     first = _first(lines, start)
     try:
         metrics = dd_output.metrics(lines[first:end])
@@ -109,8 +109,8 @@ def _found(lines: Sequence[str], start: int, end: int) -> Found:
     at, command = _command(lines, first, figures)
     plain = f"dd of {figures['bytes']:.0f} bytes"
     if command is None:
-        return Found("dd", first + 1, end, plain, tool="dd", metrics=shifted, outstanding=1)
-    return Found(
+        return ParsedResult("dd", first + 1, end, plain, tool="dd", metrics=shifted, outstanding=1)
+    return ParsedResult(
         kind="dd",
         first=at + 1,
         last=end,
@@ -124,8 +124,8 @@ def _found(lines: Sequence[str], start: int, end: int) -> Found:
     )
 
 
-def _trouble(lines: Sequence[str], start: int, end: int, says: str) -> Found:
-    return Found("dd", start + 1, end, lines[start][:80], tool="dd", trouble=says)
+def _trouble(lines: Sequence[str], start: int, end: int, says: str) -> ParsedResult:
+    return ParsedResult("dd", start + 1, end, lines[start][:80], tool="dd", trouble=says)
 
 
 def _without_place(error: ParseError) -> str:

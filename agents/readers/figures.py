@@ -33,7 +33,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from agents.contracts import Metric, ParseError, Unit
-from agents.texts.found import Found
+from agents.texts.parsed_result import ParsedResult
 
 LABEL = "Figures typed in"
 WORDS = ("benchlab figures",)
@@ -97,7 +97,7 @@ class Block:
     metrics: dict[str, Metric] = field(default_factory=dict)
 
 
-def find(text: str, name: str) -> list[Found]:
+def find(text: str, name: str) -> list[ParsedResult]:
     lines = text.split("\n")
     return [_found(lines, first, last) for first, last in _spans(lines)]
 
@@ -120,14 +120,14 @@ def _spans(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
         yield first, last
 
 
-def _found(lines: Sequence[str], first: int, last: int) -> Found:
+def _found(lines: Sequence[str], first: int, last: int) -> ParsedResult:
     try:
         return _read(lines, first, last)
     except ParseError as error:
-        return Found("figures", first, last, "Figures typed in", trouble=str(error))
+        return ParsedResult("figures", first, last, "Figures typed in", trouble=str(error))
 
 
-def _read(lines: Sequence[str], first: int, last: int) -> Found:
+def _read(lines: Sequence[str], first: int, last: int) -> ParsedResult:
     head = HEAD.fullmatch(lines[first - 1])
     if head and head[1] != "1":
         raise ParseError(f"version {head[1]} of this format; known is 1", first, lines[first - 1])
@@ -141,7 +141,7 @@ def _read(lines: Sequence[str], first: int, last: int) -> Found:
     if "outstanding" in facts:
         outstanding = int(facts["outstanding"])
         block.points = {"outstanding": outstanding, **block.points}
-    return Found(
+    return ParsedResult(
         "figures",
         first,
         last,

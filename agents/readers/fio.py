@@ -18,7 +18,7 @@ from agents.contracts import Histogram, Metric, ParseError
 from agents.outputs import fio_engines, fio_json, fio_terse, fio_text
 from agents.readers import _command, _fio_again, _fio_options
 from agents.readers._fio_again import Printed
-from agents.texts.found import Found
+from agents.texts.parsed_result import ParsedResult
 from agents.tools import fio as tool
 
 LABEL = "fio"
@@ -47,7 +47,7 @@ MANY = 1000
 WHITE = str.maketrans({"\u00a0": " ", "\u202f": " ", "\r": " ", "\t": " "})
 
 
-def find(text: str, name: str) -> list[Found]:
+def find(text: str, name: str) -> list[ParsedResult]:
     documents = list(islice(_documents(text), MANY))
     terse, texts = fio_terse.RATES_OF.search(text), "(groupid=" in text
     plain = text.translate(WHITE) if terse or texts else ""
@@ -60,7 +60,7 @@ def find(text: str, name: str) -> list[Found]:
     return sorted(found, key=lambda one: one.first)
 
 
-def _apart(one: Found, taken: list[tuple[int, int]]) -> bool:
+def _apart(one: ParsedResult, taken: list[tuple[int, int]]) -> bool:
     at = bisect.bisect_right(taken, (one.last, one.last))
     near = taken[max(at - 2, 0) : at + 1]
     return not any(first <= one.last and one.first <= last for first, last in near)
@@ -160,7 +160,7 @@ def _closing(text: str, start: int, limit: int) -> int:
     return text.rfind("}", start, limit) + 1 or limit
 
 
-def _lines(text: str) -> Iterator[Found]:
+def _lines(text: str) -> Iterator[ParsedResult]:
     """Terse: each line by itself, since jobs side by side and runs one after another look the same."""
     lines = _Lines(text)
     for head in fio_terse.HEAD.finditer(text):
@@ -252,13 +252,13 @@ def _placed(one: Metric, line: int) -> Metric:
     return Metric(one.name, one.value, one.unit, one.labels, one.note, line, "stdout")
 
 
-def _found(text: str, start: int, end: int, read: _Read, lines: _Lines) -> Found:
+def _found(text: str, start: int, end: int, read: _Read, lines: _Lines) -> ParsedResult:
     offset = lines.before(start)
     metrics = tuple(_placed(one, max(one.line, 1) + offset) for one in read.metrics)
     trouble = LINE.sub(lambda said: f"(line {int(said[1]) + offset}", read.trouble)
     told = read.told
     notes = [told.note, *(one.note for one in metrics)]
-    return Found(
+    return ParsedResult(
         kind="fio",
         first=offset + 1,
         last=lines.last(start, end),

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from agents.contracts import ParseError, Series
 from agents.outputs import fio_log, fio_series
-from agents.texts.found import Found
+from agents.texts.parsed_result import ParsedResult
 
 NEEDS = "fio_log_unit"
 # what it is counted in, and a version of fio that does so
@@ -29,7 +29,7 @@ LABEL = "fio log"
 WORDS = (",",)
 
 
-def find(text: str, name: str) -> list[Found]:
+def find(text: str, name: str) -> list[ParsedResult]:
     if not fio_log.kind(name)[0]:
         return []
     rows = [number for number, line in enumerate(text.split("\n"), 1) if line.strip()]
@@ -52,7 +52,7 @@ def find(text: str, name: str) -> list[Found]:
     except ParseError as error:
         said = str(error)
     return [
-        Found(
+        ParsedResult(
             kind="fio_log",
             first=rows[0],
             last=rows[-1],

@@ -13,7 +13,7 @@ from itertools import pairwise
 from agents import options
 from agents.contracts import AgentError, ParseError
 from agents.dynamo import icf
-from agents.texts.found import Found
+from agents.texts.parsed_result import ParsedResult
 from agents.tools import dynamo
 
 LABEL = "IOmeter configuration (.icf): workloads"
@@ -25,7 +25,7 @@ SECTION = re.compile(
 WIDEST = 200
 
 
-def find(text: str, name: str) -> list[Found]:
+def find(text: str, name: str) -> list[ParsedResult]:
     lines = text.lstrip("\ufeff").split("\n")
     return [one for first, last in _files(lines) for one in _workloads(lines, first, last)]
 
@@ -60,27 +60,27 @@ def _mark(line: str) -> str:
     return "" if not said else "end" if said[1] else "section" if "=" in line else ""
 
 
-def _workloads(lines: list[str], first: int, last: int) -> list[Found]:
+def _workloads(lines: list[str], first: int, last: int) -> list[ParsedResult]:
     try:
         # Behind as many empty lines as there are above it, for the lines' numbers.
         text = "\n" * (first - 1) + "\n".join(lines[first - 1 : last])
-        made, config = icf.read(text), icf.parse(text)
+        made, config = icf.read_workloads(text), icf.parse_icf(text)
     except ParseError as error:
-        return [Found("icf", first, last, "IOmeter configuration", trouble=str(error))]
+        return [ParsedResult("icf", first, last, "IOmeter configuration", trouble=str(error))]
     used = {one.name for one in made}
     idle = list(dict.fromkeys(spec.name for spec in config.specs if spec.name not in used))
     left = [f"In the file, but assigned to no worker: {', '.join(idle)}"] if idle else []
     return [_found(one, (first, last), left) for one in made]
 
 
-def _found(one: icf.Workload, file: tuple[int, int], left: list[str]) -> Found:
+def _found(one: icf.Workload, file: tuple[int, int], left: list[str]) -> ParsedResult:
     told = {k: list(v) if isinstance(v, tuple) else v for k, v in one.options.items()}
     trouble = one.trouble
     try:
         options.build(dynamo.Options, told)
     except AgentError as error:
         trouble = trouble or str(error)
-    return Found(
+    return ParsedResult(
         kind="icf",
         first=one.first,
         last=one.last,

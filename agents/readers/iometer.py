@@ -10,7 +10,7 @@ from agents.dynamo import figures, results_csv
 from agents.dynamo.csv_columns import BINS
 from agents.dynamo.results_csv import Block, Row
 from agents.readers import _iometer_tables
-from agents.texts.found import Found
+from agents.texts.parsed_result import ParsedResult
 
 LABEL = "IOmeter"
 WORDS = ("Target Type", "|")
@@ -27,27 +27,27 @@ ROUNDING = 2e-6
 SAME = 0.002
 
 
-def find(text: str, name: str) -> list[Found]:
+def find(text: str, name: str) -> list[ParsedResult]:
     """Each step of a .csv is a result; a table is one result, its columns told apart by labels."""
     clean = text.replace("\u00a0", " ")
-    found = [_found(block) for block in results_csv.blocks(clean)]
+    found = [_found(block) for block in results_csv.parse_blocks(clean)]
     return found + _iometer_tables.find(clean)
 
 
-def _found(block: Block) -> Found:
+def _found(block: Block) -> ParsedResult:
     try:
         return _read(block)
     except ParseError as error:
-        return Found(KIND, block.first, block.last, "IOmeter results", trouble=str(error))
+        return ParsedResult(KIND, block.first, block.last, "IOmeter results", trouble=str(error))
 
 
-def _read(block: Block) -> Found:
+def _read(block: Block) -> ParsedResult:
     if any("surplus" in row.cells for row in block.rows):
         raise ParseError(
             "a row has more columns than the heading: a name with a comma?",
             next(row.line for row in block.rows if "surplus" in row.cells),
         )
-    whole = [row for row in block.rows if row.kind == "ALL"]
+    whole = [row for row in block.rows if row.row_kind == "ALL"]
     if len(whole) != 1:
         raise ParseError(
             f"{len(whole)} rows of ALL below the heading: cut short, or two steps in one",
@@ -55,9 +55,9 @@ def _read(block: Block) -> Found:
             "",
         )
     metrics = _figures(whole[0], {}) + _machine(whole[0])
-    metrics += [m for row in block.rows if row.kind == "WORKER" for m in _part(row, block)]
+    metrics += [m for row in block.rows if row.row_kind == "WORKER" for m in _part(row, block)]
     depth = _outstanding(block)
-    return Found(
+    return ParsedResult(
         KIND,
         block.first,
         block.last,
@@ -99,7 +99,7 @@ def _figures(row: Row, labels: dict[str, str]) -> list[Metric]:
             )
         if ios is not None:
             made.append(Metric(f"{prefix}ios", ios, Unit.RATIO, labels, line=row.line))
-        errors = results_csv.number(row, f"{word}Errors")
+        errors = results_csv.cell_number(row, f"{word}Errors")
         if errors is not None:
             made.append(Metric(f"{prefix}errors", errors, Unit.RATIO, labels, line=row.line))
     _check(row, {metric.name: metric.value or 0.0 for metric in made})
@@ -107,22 +107,22 @@ def _figures(row: Row, labels: dict[str, str]) -> list[Metric]:
 
 
 def _need(row: Row, name: str) -> float:
-    value = results_csv.number(row, name)
+    value = results_csv.cell_number(row, name)
     if value is None or value < 0:
         raise ParseError(f"{name} is missing or negative", row.line, str(value))
     return value
 
 
 def _ios(row: Row, prefix: str) -> float | None:
-    reads, writes = (results_csv.number(row, name) for name in ("Read I/Os", "Write I/Os"))
+    reads, writes = (results_csv.cell_number(row, name) for name in ("Read I/Os", "Write I/Os"))
     if reads is None or writes is None:
         return None
     return {"": reads + writes, "read.": reads, "write.": writes}[prefix]
 
 
 def _bandwidth(row: Row, word: str) -> float:
-    binary = results_csv.number(row, f"{word}MiBps (Binary)")
-    decimal = results_csv.number(row, f"{word}MBps (Decimal)")
+    binary = results_csv.cell_number(row, f"{word}MiBps (Binary)")
+    decimal = results_csv.cell_number(row, f"{word}MBps (Decimal)")
     if binary is None and decimal is None:
         raise ParseError(f"{word}MBps is missing", row.line)
     values = [
@@ -144,7 +144,7 @@ def _check(row: Row, said: dict[str, float]) -> None:
                 told = f"{parts:g} and {said[name]:g}"
                 raise ParseError(f"reads and writes do not make up {name}: {told}", row.line)
     for prefix, column in (("read.", "Bytes Read"), ("write.", "Bytes Written")):
-        moved, ios = results_csv.number(row, column), said.get(f"{prefix}ios")
+        moved, ios = results_csv.cell_number(row, column), said.get(f"{prefix}ios")
         rate, iops = said[f"{prefix}bandwidth"], said[f"{prefix}iops"]
         if moved and ios and iops > 1 and abs(moved / ios - rate / iops) > 0.02 * moved / ios:
             raise ParseError(f"{column}, I/Os and rates do not agree", row.line, str(moved))
@@ -153,17 +153,17 @@ def _check(row: Row, said: dict[str, float]) -> None:
 def _bins(row: Row, labels: dict[str, str]) -> list[Metric]:
     made = []
     for place, column in enumerate(BINS):
-        hits = results_csv.number(row, column)
+        hits = results_csv.cell_number(row, column)
         if hits is None:
             return []
-        low, high = figures.edges(place)
+        low, high = figures.bin_edges(place)
         own = {**labels, "from": f"{low:.6g}", "to": f"{high:.6g}"}
         made.append(Metric("lat.bin", hits, Unit.RATIO, own, line=row.line))
     return made
 
 
 def _machine(row: Row) -> list[Metric]:
-    found = [(name, results_csv.number(row, column)) for name, column in CPU]
+    found = [(name, results_csv.cell_number(row, column)) for name, column in CPU]
     return [
         Metric(name, value / 100, Unit.RATIO, line=row.line)
         for name, value in found
@@ -172,7 +172,7 @@ def _machine(row: Row) -> list[Metric]:
 
 
 def _part(row: Row, block: Block) -> list[Metric]:
-    if sum(1 for other in block.rows if other.kind == "WORKER") < 2:
+    if sum(1 for other in block.rows if other.row_kind == "WORKER") < 2:
         return []
     return [
         m for m in _figures(row, {"worker": _worker(row, block)}) if m.name != "lat.bin" or m.value
@@ -183,14 +183,18 @@ def _worker(row: Row, block: Block) -> str:
     """Its name, with its place where several are called the same (those of several managers are)."""
     name = row.cells.get("Target Name", "")
     same = [
-        r.line for r in block.rows if r.kind == "WORKER" and r.cells.get("Target Name", "") == name
+        r.line
+        for r in block.rows
+        if r.row_kind == "WORKER" and r.cells.get("Target Name", "") == name
     ]
     return name if len(same) == 1 else f"{name} ({same.index(row.line) + 1})"
 
 
 def _outstanding(block: Block) -> int | None:
     """The sum over all disks of all workers; None where the file does not say."""
-    depths = [results_csv.number(row, "Queue Depth") for row in block.rows if row.kind == "DISK"]
+    depths = [
+        results_csv.cell_number(row, "Queue Depth") for row in block.rows if row.row_kind == "DISK"
+    ]
     if not depths or any(depth is None or depth < 1 for depth in depths):
         return None
     return int(sum(depth for depth in depths if depth))

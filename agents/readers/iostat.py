@@ -19,7 +19,7 @@ from agents.readers import _iostat_columns as table
 from agents.readers._command import Command
 from agents.readers._iostat_columns import Heads
 from agents.readers._watched import Report, Sample
-from agents.texts.found import Found
+from agents.texts.parsed_result import ParsedResult
 
 LABEL = "iostat"
 WORDS = ("evice",)
@@ -66,7 +66,7 @@ class _Ahead:
     cpu: Sample | None = None
 
 
-def find(text: str, name: str) -> list[Found]:
+def find(text: str, name: str) -> list[ParsedResult]:
     return list(_Reader(text.replace("\xa0", " ").split("\n")).read())
 
 
@@ -82,12 +82,12 @@ class _Reader:
         # index of the line to be read
         self.at = 0
 
-    def read(self) -> Iterator[Found]:
+    def read(self) -> Iterator[ParsedResult]:
         while self.at < len(self.lines):
             yield from self._line(self.lines[self.at].split())
         yield from self._end()
 
-    def _line(self, words: list[str]) -> Iterator[Found]:
+    def _line(self, words: list[str]) -> Iterator[ParsedResult]:
         """Reads on from self.at, by one line or a table."""
         number, line = self.at + 1, " ".join(words)
         self.at += 1
@@ -113,7 +113,7 @@ class _Reader:
         else:
             yield from self._table(words, number)
 
-    def _cpu(self, number: int) -> Iterator[Found]:
+    def _cpu(self, number: int) -> Iterator[ParsedResult]:
         words = self.lines[self.at].split() if self.at < len(self.lines) else []
         try:
             values = table.cpu(words, self.at + 1)
@@ -124,7 +124,7 @@ class _Reader:
         self.ahead = _Ahead(self.ahead.first or number, self.ahead.when, Sample(self.at, values))
         yield from ()
 
-    def _document(self, number: int) -> Iterator[Found]:
+    def _document(self, number: int) -> Iterator[ParsedResult]:
         """A document of `-o JSON`, with the command above it."""
         run, self.run = self.run, _Run()
         if run.reports:
@@ -134,14 +134,14 @@ class _Reader:
         read = _iostat_json.read(self.lines, number)
         self.at = max(read.last, self.at)
         if read.trouble:
-            yield Found(KIND.name, read.first, read.last, "iostat", trouble=read.trouble)
+            yield ParsedResult(KIND.name, read.first, read.last, "iostat", trouble=read.trouble)
             return
         self.run = _Run(run.command, min(run.first or read.first, read.first))
         self.run.reports, self.run.notes = list(read.reports), list(read.notes)
         self.run.last = read.last
         yield from self._end()
 
-    def _table(self, words: list[str], number: int) -> Iterator[Found]:
+    def _table(self, words: list[str], number: int) -> Iterator[ParsedResult]:
         try:
             heads, broken = self._headings(number - 1)
         except ParseError as error:
@@ -261,7 +261,7 @@ class _Reader:
                 return joined, len(parts)
         return words, 1 if alone else len(parts)
 
-    def _headless(self, number: int) -> Iterator[Found]:
+    def _headless(self, number: int) -> Iterator[ParsedResult]:
         """Rows as of a table that the text showed before: two at least, each with all its columns."""
         if not self.known.names or self.known.behind:
             return
@@ -284,13 +284,13 @@ class _Reader:
         self.run.notes.append("without headings: read by those of the table before it")
         yield from self._end()
 
-    def _trouble(self, first: int, says: str) -> Iterator[Found]:
+    def _trouble(self, first: int, says: str) -> Iterator[ParsedResult]:
         """With all that follows it without a gap."""
         while self.at < len(self.lines) and self.lines[self.at].strip():
             self.at += 1
-        yield Found(KIND.name, first, max(first, self.at), "iostat", trouble=says)
+        yield ParsedResult(KIND.name, first, max(first, self.at), "iostat", trouble=says)
 
-    def _end(self) -> Iterator[Found]:
+    def _end(self) -> Iterator[ParsedResult]:
         run, self.run, self.ahead = self.run, _Run(), _Ahead()
         if len(run.reports) > 1 and len(run.tables) < run.many:
             cut = run.reports.pop()

@@ -8,7 +8,7 @@ import re
 from agents.contracts import ParseError
 from agents.outputs import pg_test_fsync_text as text
 from agents.readers import _command
-from agents.texts.found import Found
+from agents.texts.parsed_result import ParsedResult
 
 LABEL = "pg_test_fsync"
 WORDS = (" per test", "Compare ", "Test ", "Non-")
@@ -16,7 +16,7 @@ KIND = "pg_test_fsync"
 PATH_VERSION = re.compile(r"(?:postgresql|pgsql|postgres|pg)[-/]?(\d{1,2}(?:\.\d{1,2}){0,2})/")
 
 
-def find(whole: str, name: str) -> list[Found]:
+def find(whole: str, name: str) -> list[ParsedResult]:
     lines = [text.clean(line) for line in whole.split("\n")]
     found, index = [], 0
     while index < len(lines):
@@ -29,7 +29,7 @@ def find(whole: str, name: str) -> list[Found]:
     return found
 
 
-def _one(lines: list[str], first: int) -> tuple[Found | None, int]:
+def _one(lines: list[str], first: int) -> tuple[ParsedResult | None, int]:
     """The run that begins there, and where to look on."""
     before = _said_at(lines, first)
     start = first if before is None else before
@@ -39,17 +39,19 @@ def _one(lines: list[str], first: int) -> tuple[Found | None, int]:
         run = text.read(lines, first)
     except ParseError as error:
         last = max(error.line, first + 1)
-        return Found(KIND, start + 1, last, title, KIND, command=command, trouble=str(error)), last
+        return ParsedResult(
+            KIND, start + 1, last, title, KIND, command=command, trouble=str(error)
+        ), last
     if not run.metrics:
         if not run.sections:
             # "5 seconds per test" of anything else
             return None, first + 1
         nothing = "the table has no line that can be read"
-        trouble = Found(
+        trouble = ParsedResult(
             KIND, start + 1, run.last + 1, title, KIND, command=command, trouble=nothing
         )
         return trouble, run.last + 1
-    return Found(
+    return ParsedResult(
         KIND,
         start + 1,
         run.last + 1,

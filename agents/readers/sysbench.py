@@ -12,7 +12,7 @@ from typing import Any
 from agents.contracts import ParseError
 from agents.outputs import sysbench_text as text
 from agents.readers import _command
-from agents.texts.found import Found
+from agents.texts.parsed_result import ParsedResult
 
 LABEL = "sysbench fileio"
 KIND = "sysbench"
@@ -51,7 +51,7 @@ ALL_SYNCED = "Calling fsync() after each write operation."
 AT_END = "Calling fsync() at the end of test, Enabled."
 
 
-def find(whole: str, name: str) -> list[Found]:
+def find(whole: str, name: str) -> list[ParsedResult]:
     lines = [line.rstrip("\r") if len(line) < LONGEST else "" for line in whole.split("\n")]
     return [found for first, last in _blocks(lines) if (found := _found(lines, first, last))]
 
@@ -76,7 +76,7 @@ def _begins(lines: Sequence[str], at: int) -> bool:
     return lines[at].strip() == OPTIONS and not BEGINS.fullmatch(before.strip())
 
 
-def _found(lines: Sequence[str], first: int, last: int) -> Found | None:
+def _found(lines: Sequence[str], first: int, last: int) -> ParsedResult | None:
     """None of another test of sysbench's: cpu, oltp."""
     block = lines[first : last + 1]
     options = _options(block)
@@ -84,7 +84,7 @@ def _found(lines: Sequence[str], first: int, last: int) -> Found | None:
         return None
     start, command = _above(lines, first)
     version = BEGINS.fullmatch(block[0].strip())
-    found = Found(
+    found = ParsedResult(
         KIND,
         start + 1,
         last + 1,
@@ -98,7 +98,9 @@ def _found(lines: Sequence[str], first: int, last: int) -> Found | None:
     return _read(found, block, first, options)
 
 
-def _read(found: Found, block: Sequence[str], first: int, options: Mapping[str, Any]) -> Found:
+def _read(
+    found: ParsedResult, block: Sequence[str], first: int, options: Mapping[str, Any]
+) -> ParsedResult:
     wish = text.Wish(
         options["mode"],
         options["io_mode"],

@@ -12,7 +12,7 @@ from agents.outputs import zpool_iostat as zpool
 from agents.readers import _command, _watched
 from agents.readers._command import Command
 from agents.readers._watched import Report, Sample
-from agents.texts.found import Found
+from agents.texts.parsed_result import ParsedResult
 
 LABEL = "zpool iostat"
 WORDS = ("capacity", "zpool")
@@ -27,9 +27,9 @@ EXACT = re.compile(r"\S+( \d+){6}")
 HEADINGS = ("capacity operations bandwidth", "pool alloc free read write read write")
 
 
-def find(text: str, name: str) -> list[Found]:
+def find(text: str, name: str) -> list[ParsedResult]:
     lines = text.replace("\xa0", " ").split("\n")
-    found: list[Found] = []
+    found: list[ParsedResult] = []
     at, command, said_at = 0, _command.NONE, 0
     while at < len(lines):
         words = lines[at].split()
@@ -64,7 +64,7 @@ def _begins(lines: Sequence[str], at: int) -> bool:
 
 def _block(
     lines: Sequence[str], at: int, command: Command, said_at: int, headings: tuple[str, ...] = ()
-) -> tuple[Found, int]:
+) -> tuple[ParsedResult, int]:
     """The block that begins at this index, and the index behind it."""
     end, kept, dates = _extent(lines, at, bool(headings))
     first = said_at or at + 1
@@ -77,14 +77,14 @@ def _block(
             raise ParseError("headings of zpool iostat without a row", at + 1, lines[at])
     except ParseError as error:
         last = kept[-1][0]
-        return Found(KIND.name, first, last, "zpool iostat", trouble=str(error)), end
+        return ParsedResult(KIND.name, first, last, "zpool iostat", trouble=str(error)), end
     pools = dict.fromkeys(name for one in reports for name in one.rows if "/" not in name)
     title = f"zpool iostat of {', '.join(pools)}"
     clocks = (list(dates), list(dates.values()))
     made = [_report(one, *clocks) for one in reports]
     one = _watched.found(KIND, made, command, title, _notes(reports, flat and verbose))
     last = max(one.last, max(number for number, _ in kept))
-    return Found(
+    return ParsedResult(
         KIND.name,
         first,
         last,

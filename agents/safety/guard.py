@@ -21,9 +21,9 @@ from pathlib import PurePosixPath
 
 from agents import look_only
 from agents.contracts import Argument, Claim, GuardError, Secret, Step, Target, claims_of
-from agents.facts.graph import Graph, own_path
+from agents.facts.device_uses import reasons_in_use, unknown_system_reasons
+from agents.facts.graph import Graph, is_own_path
 from agents.facts.identifiers import all_identifiers
-from agents.facts.in_use import system_unknown, uses
 from agents.facts.model import BlockDevice, HostFacts
 from agents.safety import job_name_places, name_places
 from agents.safety.mentions import Mentions
@@ -117,7 +117,7 @@ def _claims(
         f"not everything on this host could be read ({what}): fix that, then retry"
         for what in graph.facts.unknown
     ]
-    reasons += system_unknown(graph)
+    reasons += unknown_system_reasons(graph)
     if not re.fullmatch(r"[a-z]+\d+", layout):
         reasons.append(f"{layout!r} is not the name of a layout")
     for claim in claims:
@@ -126,7 +126,7 @@ def _claims(
 
 
 def _claim(claim: Claim, graph: Graph, spares: Mapping[str, Spare], layout: str) -> Iterator[str]:
-    device = graph.find(claim.node)
+    device = graph.find_device(claim.node)
     if device is None and (several := graph.owners.get(claim.node)):
         yield f"{_several(claim.node, several)}: {AGAIN}"
         return
@@ -136,7 +136,7 @@ def _claim(claim: Claim, graph: Graph, spares: Mapping[str, Spare], layout: str)
     yield from _identity(claim, device, graph, spares)
     yield from _kind(device, graph)
     for name in graph.stack_on(device.name):
-        yield from uses(device, name, graph, layout)
+        yield from reasons_in_use(device, name, graph, layout)
 
 
 def _several(path: str, names: Sequence[str]) -> str:
@@ -218,7 +218,7 @@ def _net(
     Of each text also the part in which a name that a person gave can stand; None: all of it.
     """
     mentions = Mentions(graph, groups)
-    claimed = {device.name for claim in claims if (device := graph.find(claim.node))}
+    claimed = {device.name for claim in claims if (device := graph.find_device(claim.node))}
     for text, names in texts:
         mentioned, foreign = mentions.find(text, names)
         for word in foreign:
@@ -226,7 +226,7 @@ def _net(
             if several := graph.owners.get(word):
                 yield f"{_several(word, several)}: rename what is not meant"
                 continue
-            if own_path(word, layout):
+            if is_own_path(word, layout):
                 # made by an earlier Step of the same plan, or about to be
                 continue
             yield f"the command names {word}, which is not a device in the facts"

@@ -57,7 +57,9 @@ def _words(argv: Sequence[str], files: Mapping[str, bytes]) -> list[str | None]:
 
 
 def _content(name: str, content: bytes) -> str | None:
-    if content in registry.tool_scripts() or (name == bundle.NAME and content == bundle.build()):
+    if content in registry.tool_scripts() or (
+        name == bundle.NAME and content == bundle.build_bundle()
+    ):
         return ""
     try:
         text = content.decode()

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from agents.contracts import Claim, Part, PlanError, Step, Target, claims_of
+from agents.facts.device_uses import MOUNT_ROOT
 from agents.facts.graph import Graph
-from agents.facts.in_use import MOUNT_ROOT
 from agents.facts.model import BlockDevice, HostFacts
 from agents.steps import scripts
 
@@ -92,7 +92,7 @@ def _partitions(
     graph = Graph(facts)
     cut, signed = [], []
     for disk in disks:
-        device = graph.find(disk.node)
+        device = graph.find_device(disk.node)
         # Its own: those of an array on it go with the array.
         names = sorted(graph.above.get(device.name, ())) if device else []
         parts = [d for n in names if (d := graph.devices.get(n)) and d.type == "part"]
@@ -156,14 +156,14 @@ def settle() -> Step:
 
 def is_claimed(claim: Claim, facts: HostFacts) -> BlockDevice | None:
     """The device at a claim's node if it still is that very disk: teardown must not touch another."""
-    device = Graph(facts).find(claim.node)
+    device = Graph(facts).find_device(claim.node)
     return device if device is not None and device.identity == claim.identity else None
 
 
 def piece_there(node: str, claims: tuple[Claim, ...], facts: HostFacts) -> BlockDevice | None:
     """The partition or volume at a node if it is there and lies on the claimed disks alone."""
     graph = Graph(facts)
-    device = graph.find(node)
+    device = graph.find_device(node)
     ours = {claimed_device.name for claim in claims if (claimed_device := is_claimed(claim, facts))}
     under = graph.disks_under(device.name) if device else set()
     return device if under and under <= ours else None

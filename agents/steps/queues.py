@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from agents.contracts import Claim, PlanError, Step, Target, claims_of
 from agents.facts.graph import Graph
 from agents.facts.model import BlockDevice, HostFacts
-from agents.facts.queues import chosen, path
+from agents.facts.queues import attribute_path, selected_value
 from agents.steps import scripts
 from agents.steps.common import is_claimed
 
@@ -25,14 +25,14 @@ class Disk:
     device: BlockDevice
 
     def path(self, attribute: str) -> str:
-        return path(self.device.name, attribute)
+        return attribute_path(self.device.name, attribute)
 
     def key(self, attribute: str) -> str:
         """Under which the old value is kept: by identity, for names change at a reboot."""
         return f"{self.claim.identity} {attribute}"
 
     def value(self, attribute: str) -> str:
-        return chosen(attribute, self.device.queue.get(attribute, ""))
+        return selected_value(attribute, self.device.queue.get(attribute, ""))
 
 
 def disks(target: Target, facts: HostFacts) -> list[Disk]:
@@ -160,7 +160,7 @@ def follow(volume: str, wish: str, target: Target) -> Step:
 
 
 def volume_differences(volume: str, wish: str, facts: HostFacts) -> list[str]:
-    device = Graph(facts).find(volume)
+    device = Graph(facts).find_device(volume)
     now = device.queue.get("read_ahead_kb", "") if device else ""
     return [] if now == wish else [f"{volume}: read_ahead_kb is {now or 'not there'}, not {wish}"]
 

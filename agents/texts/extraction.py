@@ -35,7 +35,7 @@ FACTOR = re.compile(r"\d{1,20}(?:\.\d{1,20})?(?:e[+-]?\d{1,2})?", re.ASCII)
 NUMBER = re.compile(r"\+?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][+-]?\d{1,3})?", re.ASCII)
 UNKNOWN = re.compile(r"n/?a\*?|none|null|nan|-{1,9}|\+{2,9}", re.IGNORECASE)
 # extractions of one command
-MOST = 100
+MAX_EXTRACTIONS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Extraction:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class ExtractionOutcome:
     """Outcome of one line of extraction on a text: a figure, or trouble."""
 
     extraction: str
@@ -66,17 +66,17 @@ class Tried:
     labels: str = ""
     trouble: str = ""
     # that line, where there is trouble
-    shown: str = ""
+    line_text: str = ""
 
 
-def read(lines: Sequence[str]) -> tuple[Extraction, ...]:
+def parse_extractions(lines: Sequence[str]) -> tuple[Extraction, ...]:
     """Raises OptionsError naming the line and what is wrong with it."""
-    if len(lines) > MOST:
-        raise OptionsError(f"extract: {len(lines)} lines are more than {MOST}")
+    if len(lines) > MAX_EXTRACTIONS:
+        raise OptionsError(f"extract: {len(lines)} lines are more than {MAX_EXTRACTIONS}")
     found: list[Extraction] = []
     for number, line in enumerate(lines, 1):
         try:
-            one = _read(line)
+            one = _parse_line(line)
         except OptionsError as error:
             raise OptionsError(f"extract: line {number}, {line[:120]!r}: {error}") from None
         if any(one.name == other.name for other in found):
@@ -87,10 +87,10 @@ def read(lines: Sequence[str]) -> tuple[Extraction, ...]:
 
 def try_extractions(
     sample: str, lines: Sequence[str], file: str = "stdout", seconds: float = 5.0
-) -> list[Tried]:
+) -> list[ExtractionOutcome]:
     """Outcomes of all lines on `sample`, were it the program's `file`. Raises nothing; `seconds` bounds each regex."""
-    texts = {file: text(sample.encode())}
-    tried: list[Tried] = []
+    texts = {file: decode_output(sample.encode())}
+    tried: list[ExtractionOutcome] = []
     for number, line in enumerate(lines, 1):
         earlier = {row.name for row in tried if row.extraction != line}
         tried += try_line(number, line, texts, seconds, earlier)
@@ -99,36 +99,40 @@ def try_extractions(
 
 def try_line(
     number: int, line: str, texts: Mapping[str, str], seconds: float, earlier: Container[str]
-) -> list[Tried]:
+) -> list[ExtractionOutcome]:
     """Outcome of one line; `earlier` has the names that other lines define. Raises nothing."""
     try:
-        one = read([line])[0]
+        one = parse_extractions([line])[0]
         if one.name in earlier:
             raise OptionsError(f"extract: line {number}: {one.name} is defined twice")
         if one.file not in texts:
-            return [Tried(line, one.name, trouble=f"reads {one.file}, which is missing")]
-        return [_row(line, metric) for metric in _metrics(one, texts, seconds)]
+            return [
+                ExtractionOutcome(line, one.name, trouble=f"reads {one.file}, which is missing")
+            ]
+        return [_outcome(line, metric) for metric in _line_metrics(one, texts, seconds)]
     except ParseError as error:
         name = line.partition(" ")[0]
-        return [Tried(line, name, line=error.line, trouble=str(error), shown=error.text)]
+        return [
+            ExtractionOutcome(line, name, line=error.line, trouble=str(error), line_text=error.text)
+        ]
     except AgentError as error:
         reason = str(error).removeprefix("extract: line 1, ").removeprefix(f"{line[:120]!r}: ")
-        return [Tried(line, trouble=reason)]
+        return [ExtractionOutcome(line, trouble=reason)]
 
 
-def text(raw: bytes) -> str:
+def decode_output(raw: bytes) -> str:
     """Whatever a program printed; a byte that is no UTF-8 harms nothing but itself."""
     return raw.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
-def _row(line: str, metric: Metric) -> Tried:
+def _outcome(line: str, metric: Metric) -> ExtractionOutcome:
     labels = " ".join(metric.labels.values())
-    return Tried(
+    return ExtractionOutcome(
         line, metric.name, metric.value, metric.unit.value, metric.line, metric.note, labels
     )
 
 
-def _read(line: str) -> Extraction:
+def _parse_line(line: str) -> Extraction:
     match = LINE.fullmatch(line.replace("\t", " ").strip())
     if match is None:
         raise OptionsError(f"write it as {FORM}")
@@ -139,11 +143,11 @@ def _read(line: str) -> Extraction:
     which = match["which"] or ""
     if which not in WHICH:
         raise OptionsError(f"{which!r} is none of {', '.join(WHICH[1:])}")
-    locate.check(match["way"], match["pattern"])
+    locate.check_pattern(match["way"], match["pattern"])
     return Extraction(
         name=match["name"],
-        unit=_unit(match["unit"].strip()),
-        factor=_factor(match["factor"] or "1"),
+        unit=_parse_unit(match["unit"].strip()),
+        factor=_parse_factor(match["factor"] or "1"),
         file=match["file"] or "stdout",
         way=match["way"],
         which=which,
@@ -151,7 +155,7 @@ def _read(line: str) -> Extraction:
     )
 
 
-def _unit(said: str) -> Unit:
+def _parse_unit(said: str) -> Unit:
     try:
         return Unit(said)
     except ValueError:
@@ -161,20 +165,22 @@ def _unit(said: str) -> Unit:
         ) from None
 
 
-def _factor(said: str) -> float:
+def _parse_factor(said: str) -> float:
     if not FACTOR.fullmatch(said) or not 0 < float(said) < math.inf:
         raise OptionsError(f"factor {said!r} is not a positive number: 1024, 0.001, 1e-6")
     return float(said)
 
 
-def _metrics(one: Extraction, texts: Mapping[str, str], seconds: float) -> list[Metric]:
+def _line_metrics(one: Extraction, texts: Mapping[str, str], seconds: float) -> list[Metric]:
     said = texts[one.file]
     if not said.strip():
         raise ParseError(f"{one.name}: {one.file} is empty")
     try:
-        found = locate.values(one.way, one.pattern, said, one.which, seconds)
-    except locate.Missed as missed:
-        raise ParseError(f"{one.name}: {one.file}: {missed}", missed.line, missed.shown) from None
+        found = locate.locate_values(one.way, one.pattern, said, one.which, seconds)
+    except locate.ValueNotFound as missed:
+        raise ParseError(
+            f"{one.name}: {one.file}: {missed}", missed.line, missed.line_text
+        ) from None
     if one.which == "sum":
         return [_sum(one, found)]
     labels = [{"number": str(n)} for n, _ in enumerate(found, 1)] if one.which == "each" else [{}]
@@ -182,11 +188,13 @@ def _metrics(one: Extraction, texts: Mapping[str, str], seconds: float) -> list[
 
 
 def _metric(one: Extraction, found: Value, labels: Mapping[str, str]) -> Metric:
-    value = _number(one, found)
-    note = "" if value is not None else f"printed as {found.said[:40]}"
+    value = _parse_number(one, found)
+    note = "" if value is not None else f"printed as {found.text[:40]}"
     scaled = None if value is None else value * one.factor
     if scaled is not None and not math.isfinite(scaled):
-        raise ParseError(f"{one.name}: {found.said[:40]!r} is too large", found.line, found.shown)
+        raise ParseError(
+            f"{one.name}: {found.text[:40]!r} is too large", found.line, found.line_text
+        )
     return Metric(one.name, scaled, one.unit, labels, note, found.line, one.file)
 
 
@@ -201,8 +209,8 @@ def _sum(one: Extraction, found: Sequence[Value]) -> Metric:
     return Metric(one.name, total, one.unit, note=note, line=found[0].line, output=one.file)
 
 
-def _number(one: Extraction, found: Value) -> float | None:
-    said = found.said.strip()
+def _parse_number(one: Extraction, found: Value) -> float | None:
+    said = found.text.strip()
     if UNKNOWN.fullmatch(said):
         return None
     if not NUMBER.fullmatch(said):
@@ -212,9 +220,9 @@ def _number(one: Extraction, found: Value) -> float | None:
             else "correct the pattern"
         )
         raise ParseError(
-            f"{one.name}: {said[:40]!r} is not a number; {cure}", found.line, found.shown
+            f"{one.name}: {said[:40]!r} is not a number; {cure}", found.line, found.line_text
         )
     value = float(said)
     if not math.isfinite(value):
-        raise ParseError(f"{one.name}: {said[:40]!r} is too large", found.line, found.shown)
+        raise ParseError(f"{one.name}: {said[:40]!r} is too large", found.line, found.line_text)
     return value

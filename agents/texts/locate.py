@@ -22,11 +22,11 @@ from jsonpath import JSONPathEnvironment, JSONPathError
 from agents.contracts import OptionsError
 
 # values of one extraction
-MOST = 1000
+MAX_VALUES = 1000
 # characters a second that any fair pattern reads
-SLOWEST = 10e6
+MIN_CHARACTERS_PER_SECOND = 10e6
 # characters that may be read again to tell lines
-WALKED = 50_000_000
+MAX_RESCANNED_CHARACTERS = 50_000_000
 QUOTED = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""")
 SPACE = re.compile(r"[ \t\r\n]*")
 BEFORE = re.compile(r"[0-9][.,]?$|(?:^|[^A-Za-z0-9_])-$")
@@ -44,20 +44,20 @@ _decoder = json.JSONDecoder()
 class Value:
     """Value as it stood in the text; `line` from 1, or 0 when it cannot be told; `shown` is that line."""
 
-    said: str
+    text: str
     line: int
-    shown: str = ""
+    line_text: str = ""
 
 
-class Missed(Exception):
+class ValueNotFound(Exception):
     """No value, or none that is certain; with the line of the text (0: the whole) and what stands there."""
 
     def __init__(self, says: str, line: int = 0, shown: str = "") -> None:
         super().__init__(says)
-        self.line, self.shown = line, shown
+        self.line, self.line_text = line, shown
 
 
-def check(way: str, pattern: str) -> None:
+def check_pattern(way: str, pattern: str) -> None:
     """Raises OptionsError saying what is wrong with the pattern."""
     if way == "json":
         _check_path(pattern)
@@ -70,39 +70,39 @@ def check(way: str, pattern: str) -> None:
         raise OptionsError("the regex has no group: put the number into parentheses, ([0-9.]+)")
 
 
-def values(way: str, pattern: str, text: str, which: str, seconds: float) -> list[Value]:
+def locate_values(way: str, pattern: str, text: str, which: str, seconds: float) -> list[Value]:
     """One value, or all for sum and each. Raises Missed saying how many there are instead, and where."""
     by_path = way == "json"
     found = _by_path(pattern, text, which) if by_path else _by_regex(pattern, text, which, seconds)
     if not found:
-        raise Missed("matches nowhere")
+        raise ValueNotFound("matches nowhere")
     if which in ("sum", "each") or len(found) == 1:
         return found
     lines = ", ".join(str(value.line) for value in found)
     many = "twice" if len(found) == 2 else "three times or more"
     says = f"matches {many} (lines {lines}): say first, last, sum or each"
-    raise Missed(says, found[1].line, found[1].shown)
+    raise ValueNotFound(says, found[1].line, found[1].line_text)
 
 
 def _by_regex(pattern: str, text: str, which: str, seconds: float) -> list[Value]:
-    limit = seconds + len(text) / SLOWEST
+    limit = seconds + len(text) / MIN_CHARACTERS_PER_SECOND
     try:
         matches = regex.finditer(pattern, text, regex.MULTILINE, timeout=limit)
-        return _values_at(text, _wanted(matches, which))
+        return _values_at(text, _select_matches(matches, which))
     except TimeoutError:
-        raise Missed(
+        raise ValueNotFound(
             f"the regex takes more than {limit:.0f} s: begin it with ^ or a word"
         ) from None
 
 
-def _wanted(matches: Iterator[Any], which: str) -> Sequence[Any]:
+def _select_matches(matches: Iterator[Any], which: str) -> Sequence[Any]:
     if which == "first":
         return list(islice(matches, 1))
     if which == "last":
         return list(deque(matches, maxlen=1))
-    found = list(islice(matches, MOST + 1 if which else 3))
-    if len(found) > MOST:
-        raise Missed(f"matches more than {MOST} times")
+    found = list(islice(matches, MAX_VALUES + 1 if which else 3))
+    if len(found) > MAX_VALUES:
+        raise ValueNotFound(f"matches more than {MAX_VALUES} times")
     return found
 
 
@@ -116,13 +116,13 @@ def _values_at(text: str, matches: Sequence[Any]) -> list[Value]:
         line, seen = line + text.count("\n", seen, at), at
         start, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
         shown = text[start : min(end if end >= 0 else len(text), start + 200)]
-        if says := _torn(text, match):
-            raise Missed(says, line, shown)
+        if says := _partial_figure(text, match):
+            raise ValueNotFound(says, line, shown)
         found.append(Value(match[1], line, shown))
     return found
 
 
-def _torn(text: str, match: Any) -> str:
+def _partial_figure(text: str, match: Any) -> str:
     """Words for a group with only a piece of a figure: 12.3 of 12.3k, the last digit of 1234; "" for a whole one."""
     if match[1] is None:
         return "matches, but its first group is not part of it"
@@ -151,31 +151,35 @@ def _by_path(path: str, text: str, which: str) -> list[Value]:
     try:
         data = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise Missed(f"is not JSON: {error.msg}", error.lineno) from None
+        raise ValueNotFound(f"is not JSON: {error.msg}", error.lineno) from None
     try:
-        found = _wanted(iter(_paths.finditer(path, data)), which)
+        found = _select_matches(iter(_paths.finditer(path, data)), which)
     except (JSONPathError, RecursionError) as error:
-        raise Missed(f"the JSONPath fails: {str(error).splitlines()[0]}") from None
-    told = len(found) * len(text) <= WALKED
+        raise ValueNotFound(f"the JSONPath fails: {str(error).splitlines()[0]}") from None
+    told = len(found) * len(text) <= MAX_RESCANNED_CHARACTERS
     return [_json_value(one, text, told) for one in found]
 
 
 def _json_value(match: Any, text: str, told: bool) -> Value:
-    at = _place(text, match.parts) if told else -1
+    at = _value_offset(text, match.parts) if told else -1
     line = text.count("\n", 0, at) + 1 if at >= 0 else 0
     value = match.value
     if isinstance(value, bool) or not (value is None or isinstance(value, int | float | str)):
         kind = {bool: "true or false", dict: "an object", list: "a list"}[type(value)]
-        raise Missed(f"{match.path} is {kind}, no number", line)
+        raise ValueNotFound(f"{match.path} is {kind}, no number", line)
     return Value("null" if value is None else str(value), line, str(match.path)[:200])
 
 
-def _place(text: str, parts: Sequence[int | str]) -> int:
+def _value_offset(text: str, parts: Sequence[int | str]) -> int:
     """Start of the value at `parts`; -1 when it cannot be told."""
     try:
         at = _skip(text, 0)
         for part in parts:
-            at = _member(text, at, part) if isinstance(part, str) else _item(text, at, part)
+            at = (
+                _object_member(text, at, part)
+                if isinstance(part, str)
+                else _list_item(text, at, part)
+            )
         return at
     except (ValueError, IndexError, RecursionError, StopIteration):
         return -1
@@ -186,7 +190,7 @@ def _skip(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def _member(text: str, at: int, name: str) -> int:
+def _object_member(text: str, at: int, name: str) -> int:
     """Behind the last `"name":` of the object that begins at `at`: of several alike, the last one counts."""
     found = -1
     at = _skip(text, at + 1)
@@ -194,20 +198,20 @@ def _member(text: str, at: int, name: str) -> int:
         key, at = _decoder.raw_decode(text, at)
         at = _skip(text, _skip(text, at) + 1)
         found = at if key == name else found
-        at = _next(text, at)
+        at = _next_value(text, at)
     if found < 0:
         raise ValueError(name)
     return found
 
 
-def _item(text: str, at: int, index: int) -> int:
+def _list_item(text: str, at: int, index: int) -> int:
     at = _skip(text, at + 1)
     for _ in range(index):
-        at = _next(text, at)
+        at = _next_value(text, at)
     return at
 
 
-def _next(text: str, at: int) -> int:
+def _next_value(text: str, at: int) -> int:
     """Behind the value that begins at `at`, and behind its comma."""
     at = _skip(text, _decoder.raw_decode(text, at)[1])
     return _skip(text, at + 1) if text[at] == "," else at

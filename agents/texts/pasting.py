@@ -43,14 +43,14 @@ Find = Callable[[Sequence[str]], Iterator[Run]]
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
+class StrippedText:
     """`notes` say what was taken off which lines."""
 
     text: str
     notes: tuple[str, ...] = ()
 
 
-def plain(text: str) -> Plain:
+def strip_marks(text: str) -> StrippedText:
     """The text without such marks."""
     notes: list[str] = []
     for char in INVISIBLE:
@@ -66,11 +66,11 @@ def plain(text: str) -> Plain:
     for says, may, find in MARKS:
         if may.search(f"\n{text[:HEAD]}") or may.search(text):
             lines = text.split("\n")
-            taken = [_taken_off(lines, *run) for run in find(lines)]
+            taken = [_cut_marks(lines, *run) for run in find(lines)]
             if taken:
                 text = "\n".join(lines)
-                notes.append(f"{says} taken off: {_told(taken)}.")
-    return Plain(text, tuple(notes))
+                notes.append(f"{says} taken off: {_describe_spans(taken)}.")
+    return StrippedText(text, tuple(notes))
 
 
 def unescape_lines(text: str) -> str:
@@ -80,18 +80,18 @@ def unescape_lines(text: str) -> str:
     )
 
 
-def _taken_off(lines: list[str], begin: int, marks: list[int]) -> tuple[int, int]:
+def _cut_marks(lines: list[str], begin: int, marks: list[int]) -> tuple[int, int]:
     for at, mark in enumerate(marks, begin):
         lines[at] = lines[at][mark:]
     return begin + 1, begin + len(marks)
 
 
-def _told(spans: Sequence[tuple[int, int]]) -> str:
+def _describe_spans(spans: Sequence[tuple[int, int]]) -> str:
     shown = ", ".join(f"lines {first}–{last}" for first, last in spans[:3])
     return shown + (f" and {len(spans) - 3} parts more" if len(spans) > 3 else "")
 
 
-def _marked(pattern: re.Pattern[str], least: int) -> Find:
+def _marked_runs(pattern: re.Pattern[str], least: int) -> Find:
     """Finds runs of at least so many lines that begin with it, and alike where it has a group."""
 
     def find(lines: Sequence[str]) -> Iterator[Run]:
@@ -113,14 +113,14 @@ def _marked(pattern: re.Pattern[str], least: int) -> Find:
     return find
 
 
-def _numbered(lines: Sequence[str]) -> Iterator[Run]:
+def _numbered_runs(lines: Sequence[str]) -> Iterator[Run]:
     """Lines that somebody counted: each number is one more, and words are behind most of them."""
     begin, ends, last = 0, list[int](), -1
     for at, line in enumerate([*lines, "end"]):
         found = NUMBERED.match(line) if at < len(lines) else None
         number = int(found[1]) if found else -1
         if ends and number != last + 1:
-            if _listing(lines, begin, ends):
+            if _is_listing(lines, begin, ends):
                 yield begin, ends
             ends = []
         if found:
@@ -129,7 +129,7 @@ def _numbered(lines: Sequence[str]) -> Iterator[Run]:
         last = number
 
 
-def _listing(lines: Sequence[str], begin: int, ends: list[int]) -> bool:
+def _is_listing(lines: Sequence[str], begin: int, ends: list[int]) -> bool:
     rest = [lines[begin + n][end:] for n, end in enumerate(ends)]
     said = [one for one in rest if one.strip()]
     worded = sum(bool(re.search('[A-Za-z"{}]', one)) for one in said)
@@ -138,8 +138,8 @@ def _listing(lines: Sequence[str], begin: int, ends: list[int]) -> bool:
 
 # What to say, how such a line begins (behind a line end: quick to find none), and the runs of them
 MARKS: Sequence[tuple[str, re.Pattern[str], Find]] = (
-    ("Names of services", re.compile(rf"\n{SERVICE.pattern}"), _marked(SERVICE, THREE)),
-    ("Times of a log", re.compile(rf"\n{STAMPED.pattern}"), _marked(STAMPED, THREE)),
-    ("Marks of quoting (>)", re.compile(rf"\n{QUOTED.pattern}"), _marked(QUOTED, TWO)),
-    ("Numbers of lines", re.compile(rf"\n{NUMBERED.pattern}"), _numbered),
+    ("Names of services", re.compile(rf"\n{SERVICE.pattern}"), _marked_runs(SERVICE, THREE)),
+    ("Times of a log", re.compile(rf"\n{STAMPED.pattern}"), _marked_runs(STAMPED, THREE)),
+    ("Marks of quoting (>)", re.compile(rf"\n{QUOTED.pattern}"), _marked_runs(QUOTED, TWO)),
+    ("Numbers of lines", re.compile(rf"\n{NUMBERED.pattern}"), _numbered_runs),
 )

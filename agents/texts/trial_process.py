@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from agents.texts import extraction
-from agents.texts.extraction import Tried
+from agents.texts.extraction import ExtractionOutcome
 
 NICENESS = 5
 OUT_OF_MEMORY = "MiB of memory for this text"
@@ -47,12 +47,13 @@ class TooSlow(BaseException):
     """The line has used its CPU time. No Exception: no parser below may take it for an error of its own."""
 
 
-def main() -> None:
+def run_request() -> None:
     request = Request(**json.loads(sys.stdin.buffer.readline()))
     confine(request)
     names: dict[str, str] = {}
     texts = {
-        name: extraction.text(sys.stdin.buffer.read(size)) for name, size in request.sizes.items()
+        name: extraction.decode_output(sys.stdin.buffer.read(size))
+        for name, size in request.sizes.items()
     }
     for number, line in enumerate(request.lines, 1):
         earlier = {name for name, defined_by in names.items() if defined_by != line}
@@ -79,7 +80,7 @@ def confine(request: Request) -> None:
 
 def try_bounded(
     request: Request, number: int, line: str, texts: Mapping[str, str], earlier: set[str]
-) -> list[Tried]:
+) -> list[ExtractionOutcome]:
     """Outcome of one line, or that it takes too long or too much memory."""
     name = line.partition(" ")[0]
     try:
@@ -91,7 +92,7 @@ def try_bounded(
     except MemoryError:
         most = request.memory_bytes // 2**20
         trouble = f"takes more than {most} {OUT_OF_MEMORY}: name more of the path"
-    return [Tried(line, name, trouble=trouble)]
+    return [ExtractionOutcome(line, name, trouble=trouble)]
 
 
 @contextmanager
@@ -110,4 +111,4 @@ def _end_line(number: int, frame: Any) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_request()

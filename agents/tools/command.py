@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from agents.contracts import Access, AgentError, Job, Metric, Need, OptionsError, ParseError, Target
 from agents.jobs.spool import plain
-from agents.texts import bounded, extraction
+from agents.texts import extraction, extraction_sandbox
 
 LABEL = "command"
 # whoever may write one may run it as root on the team's hosts
@@ -93,7 +93,7 @@ class Options:
 
     def check_extract(self) -> None:
         known = {"stdout", "stderr", *self.outputs}
-        for one in extraction.read(self.extract):
+        for one in extraction.parse_extractions(self.extract):
             if one.file not in known:
                 raise OptionsError(f"extract: {one.name} reads {one.file}, which is not in outputs")
 
@@ -143,7 +143,7 @@ def access(options: Options) -> Access:
 
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     """Figures that the lines of `extract` find in stdout, stderr and the outputs. Raises ParseError for none."""
-    found = bounded.metrics(options.extract, outputs)
+    found = extraction_sandbox.extract_metrics(options.extract, outputs)
     if not found:
         raise ParseError("no figure is read: add a line to extract")
     return found
@@ -151,7 +151,7 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
 
 def salvage(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     """Of a script that failed: the lines of `extract` that do find something."""
-    return bounded.salvaged(options.extract, outputs)
+    return extraction_sandbox.extract_available_metrics(options.extract, outputs)
 
 
 def _environment(options: Options, target: Target) -> dict[str, str]:

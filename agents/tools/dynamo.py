@@ -209,7 +209,7 @@ def job(options: Options, target: Target) -> Job:
     return Job(
         argv=("python3", bundle.NAME, "run", CONFIG),
         outputs=OUTPUTS,
-        inputs={bundle.NAME: bundle.build(), CONFIG: _config(options, target)},
+        inputs={bundle.NAME: bundle.build_bundle(), CONFIG: _config(options, target)},
         env={"LC_ALL": "C", "PYTHONDONTWRITEBYTECODE": "1"},
         expected_s=seconds,
         timeout_s=_limit(options),
@@ -278,10 +278,10 @@ def renamed(told: Mapping[str, object]) -> dict[str, object]:
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     """From the messages that dynamo sent, not from the summary made of them on the host."""
     try:
-        rows = summary.rows(_test(outputs))
+        rows = summary.summary_rows(_test(outputs))
     except DynamoError as error:
         raise ParseError(str(error) + _complaint(outputs)) from None
-    said = crosscheck.remark({row.name: row.value for row in rows if not row.labels})
+    said = crosscheck.kernel_count_note({row.name: row.value for row in rows if not row.labels})
     # the note goes wherever the figure does
     if said:
         rows[0] = rows[0]._replace(note="; ".join(filter(None, (rows[0].note, said))))
@@ -291,7 +291,7 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
 def series(outputs: Mapping[str, bytes], options: Options) -> list[Series]:
     """Figures of dynamo between one update and the next; times are seconds since recording began. Raises ParseError."""
     try:
-        return overtime.series(_test(outputs))
+        return overtime.update_series(_test(outputs))
     except DynamoError as error:
         raise ParseError(str(error)) from None
 
@@ -313,7 +313,7 @@ def _test(outputs: Mapping[str, bytes]) -> Measured:
     raw = outputs.get(MESSAGES) or outputs.get("stdout", b"")
     if not raw:
         raise DynamoError("result", "empty: the console wrote no messages")
-    tests = account.tests(transcript.read(raw))
+    tests = account.reconstruct_tests(transcript.parse_transcript(raw))
     if len(tests) != 1:
         raise DynamoError("result", f"{len(tests)} tests in the session, instead of one")
     return tests[0]
@@ -326,7 +326,7 @@ def _complaint(outputs: Mapping[str, bytes]) -> str:
 
 def access_lines(options: Options) -> tuple[AccessLine, ...]:
     if options.access:
-        return tuple(specs.access_line(line) for line in options.access)
+        return tuple(specs.parse_access_line(line) for line in options.access)
     size = options.block_size
     return (
         AccessLine(
@@ -344,7 +344,7 @@ def _config(options: Options, target: Target) -> bytes:
     _check_paths(options, target)
     wish = {
         "binary": f"./{SENT}" if stored(options) else options.binary,
-        "access": [specs.line_text(line) for line in access_lines(options)],
+        "access": [specs.format_access_line(line) for line in access_lines(options)],
         "mount": target.mount,
         "volume": "" if target.mount else target.volume,
         "workers": options.workers,

@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from agents.texts import bounded
-from agents.texts.extraction import Tried
+from agents.texts import extraction_sandbox
+from agents.texts.extraction import ExtractionOutcome
 from agents.texts.trial_process import Request
 from benchlab.web import places
 
@@ -33,7 +33,7 @@ class Busy(Exception):
     """Others try patterns at the moment."""
 
 
-def try_lines(team: int, sample: str, lines: Sequence[str], file: str) -> list[Tried]:
+def try_lines(team: int, sample: str, lines: Sequence[str], file: str) -> list[ExtractionOutcome]:
     """Outcome of each line on the sample, were it the program's `file`. Raises Busy."""
     content = sample.encode()
     request = Request(
@@ -45,7 +45,7 @@ def try_lines(team: int, sample: str, lines: Sequence[str], file: str) -> list[T
         memory_bytes=MEMORY_BYTES,
     )
     with _turn(team):
-        return bounded.tried(request, content, WALL_SECONDS)
+        return extraction_sandbox.run_extraction(request, content, WALL_SECONDS)
 
 
 @contextmanager

@@ -46,10 +46,10 @@ RULES = {
 }
 
 
-def build(rows: Rows, decided: Build) -> float:
+def build_layout(rows: Rows, decided: Build) -> float:
     """Plan anew, from what dynamo reported last."""
     layout = rows.layout
-    _connected(layout)
+    _check_connected(layout)
     snapshot = hosts.read_facts(layout.host)
     plan = planning.make(layout, hosts.facts_of(snapshot))
     if plan.fingerprint != layout.confirmed_fingerprint:
@@ -61,22 +61,22 @@ def build(rows: Rows, decided: Build) -> float:
     return 0.0
 
 
-def stop(rows: Rows, decided: Stop) -> float:
+def stop_attempts(rows: Rows, decided: Stop) -> float:
     """End the layout's attempts as cancelled: the process that plays sees it, and brings dynamo to rest."""
     ending.cancelled(rows.layout)
     return 0.0
 
 
-def start(rows: Rows, decided: Start) -> float:
+def start_attempt(rows: Rows, decided: Start) -> float:
     """Offer it; one that was offered waits to be taken."""
     assert rows.attempt is not None
-    _offer(rows.layout, rows.attempt)
+    _offer_attempt(rows.layout, rows.attempt)
     return LOOK_S if rows.attempt.phase == AttemptPhase.STARTING else 0.0
 
 
-def _offer(layout: Layout, attempt: Attempt) -> None:
+def _offer_attempt(layout: Layout, attempt: Attempt) -> None:
     """To the dynamo that is there. Whoever listens takes an attempt that is starting."""
-    _connected(layout)
+    _check_connected(layout)
     if attempt.phase != AttemptPhase.QUEUED:
         return
     try:
@@ -93,16 +93,16 @@ def _offer(layout: Layout, attempt: Attempt) -> None:
     )
 
 
-def watch(rows: Rows, decided: Watch) -> float:
+def watch_layout(rows: Rows, decided: Watch) -> float:
     return decided.seconds
 
 
-def poll(rows: Rows, decided: Poll) -> float:
+def poll_attempt(rows: Rows, decided: Poll) -> float:
     moves.seen(rows.layout)
     return LOOK_S
 
 
-def replay(rows: Rows, decided: Replay) -> float:
+def replay_attempt(rows: Rows, decided: Replay) -> float:
     """End a run whose player died with it, and try it again."""
     attempt = rows.attempt
     assert attempt is not None
@@ -111,22 +111,22 @@ def replay(rows: Rows, decided: Replay) -> float:
         conclusion.end(
             attempt, Verdict(Outcome.INTERRUPTED, Reason.WORKER_LOST, dynamo_player.LOST)
         )
-        dynamo_player.again(attempt)
+        dynamo_player.create_retry(attempt)
     return 0.0
 
 
-def collect(rows: Rows, decided: Collect) -> float:
+def collect_attempt(rows: Rows, decided: Collect) -> float:
     attempt = rows.attempt
     assert attempt is not None
-    verdict, figures = conclusion.conclude(attempt, dynamo_player.judge(attempt))
+    verdict, figures = conclusion.conclude(attempt, dynamo_player.judge_transcript(attempt))
     dynamo_player.name_program(attempt)
     conclusion.end(attempt, verdict, figures)
     if verdict.reason == Reason.WORKER_LOST:
-        dynamo_player.again(attempt)
+        dynamo_player.create_retry(attempt)
     return 0.0
 
 
-def take_down(rows: Rows, decided: TakeDown) -> float | None:
+def take_down_layout(rows: Rows, decided: TakeDown) -> float | None:
     """Once nobody plays any more."""
     layout = rows.layout
     verdict = Verdict(Outcome(layout.outcome), layout.reason, layout.reason_text)
@@ -141,7 +141,7 @@ def take_down(rows: Rows, decided: TakeDown) -> float | None:
     return None
 
 
-def _connected(layout: Layout) -> None:
+def _check_connected(layout: Layout) -> None:
     """Raises AgentError, which is waited for as for a host that is silent."""
     seen = layout.host.seen_at
     if seen is None or timezone.now() - seen > SILENT:
@@ -160,12 +160,12 @@ def _connected(layout: Layout) -> None:
 
 ACTS: act.Acts = {
     **act.COMMON,
-    Build: build,
-    Stop: stop,
-    Start: start,
-    Watch: watch,
-    Poll: poll,
-    Replay: replay,
-    Collect: collect,
-    TakeDown: take_down,
+    Build: build_layout,
+    Stop: stop_attempts,
+    Start: start_attempt,
+    Watch: watch_layout,
+    Poll: poll_attempt,
+    Replay: replay_attempt,
+    Collect: collect_attempt,
+    TakeDown: take_down_layout,
 }

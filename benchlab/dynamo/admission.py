@@ -22,7 +22,7 @@ MAX_PER_ADDRESS = 8
 MAX_WAITING = 32
 
 
-class Waiting:
+class WaitingConnections:
     """Connections before their login, oldest first. Safe to use from several threads."""
 
     def __init__(self, per_address: int = MAX_PER_ADDRESS, most: int = MAX_WAITING) -> None:
@@ -30,7 +30,7 @@ class Waiting:
         self._lock = threading.Lock()
         self._addresses: dict[socket.socket, str] = {}
 
-    def add(self, stream: socket.socket, address: str) -> None:
+    def add_connection(self, stream: socket.socket, address: str) -> None:
         """Let a connection wait; the oldest one is ended if its address, or all together, have too many."""
         with self._lock:
             counts = Counter(self._addresses.values())
@@ -47,7 +47,7 @@ class Waiting:
                     oldest.shutdown(socket.SHUT_RDWR)
             self._addresses[stream] = address
 
-    def remove(self, stream: socket.socket) -> None:
+    def remove_connection(self, stream: socket.socket) -> None:
         with self._lock:
             self._addresses.pop(stream, None)
 

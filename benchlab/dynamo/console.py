@@ -29,14 +29,14 @@ class Dynamo(Console):
     LOST = dynamo_player.LOST
 
     def is_played(self, facts: HostFacts) -> bool:
-        return dynamo_player.needed(facts)
+        return dynamo_player.is_player_needed(facts)
 
     def player(self, attempt: Attempt, facts: HostFacts) -> Player:
         if not self.is_played(facts):
             return Player.NONE
         if dynamo_player.is_played(attempt):
             return Player.PLAYING
-        if not dynamo_player.is_kept(attempt):
+        if not dynamo_player.is_transcript_stored(attempt):
             return Player.GONE
         return Player.LATE if dynamo_player.is_late(attempt) else Player.KEPT
 
@@ -60,7 +60,7 @@ class Dynamo(Console):
 
     def refusal(self, shell: Shell, trial: Job, facts: HostFacts) -> str:
         if self.is_played(facts):
-            return dynamo_player.check(shell, trial)
+            return dynamo_player.check_playable(shell, trial)
         return super().refusal(shell, trial, facts)
 
     def begin(
@@ -107,26 +107,26 @@ class Dynamo(Console):
 
     def judged(self, attempt: Attempt, verdict: Verdict, facts: HostFacts) -> Verdict:
         if self.is_played(facts) and verdict.reason != Reason.HOST_REBOOTED:
-            return dynamo_player.judge(attempt)
+            return dynamo_player.judge_transcript(attempt)
         return verdict
 
     def ended(self, attempt: Attempt) -> None:
         dynamo_player.name_program(attempt)
 
     def is_kept(self, attempt: Attempt) -> bool:
-        return dynamo_player.is_kept(attempt)
+        return dynamo_player.is_transcript_stored(attempt)
 
     def tidy(self, work: Job, shell: Shell) -> None:
-        dynamo_player.tidy(work, shell)
+        dynamo_player.remove_test_files(work, shell)
 
     def again(self, attempt: Attempt) -> None:
-        dynamo_player.again(attempt)
+        dynamo_player.create_retry(attempt)
 
 
 TOOL = "dynamo"
 CONSOLE = Dynamo()
 
 
-def check(host: Host, by: object, path: str) -> dict[str, Any]:
+def check_program(host: Host, by: object, path: str) -> dict[str, Any]:
     """A host task (benchlab/hosts/host_tasks.py): what is seen of that program there. Raises AgentError."""
-    return asdict(program_check.look(hosts.connect(host), path))
+    return asdict(program_check.inspect_program(hosts.connect(host), path))

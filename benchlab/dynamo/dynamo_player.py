@@ -21,8 +21,8 @@ from django.utils import timezone
 
 from agents.contracts import AgentError, Job, Reason, Shell
 from agents.dynamo import areas, remote_probe, transcript, tunnel
-from agents.dynamo.remote_probe import Far, python_is_there
-from agents.dynamo.transcript import DONE
+from agents.dynamo.remote_probe import RemoteHost, has_python
+from agents.dynamo.transcript import COMPLETED
 from agents.dynamo.wire import DynamoError
 from agents.facts.model import HostFacts
 from agents.jobs import job
@@ -39,20 +39,20 @@ from benchlab.workers.lease import Lock, lease
 log = logging.getLogger(__name__)
 
 # attempts of a run that are made because who played died
-MOST_TRIES = 3
-LEAVING = timedelta(seconds=15)
+MAX_TRIES = 3
+EXIT_TIMEOUT = timedelta(seconds=15)
 LOST = "The process driving dynamo (a BenchLab worker or its listener) ended during the run; nothing was kept."
 
 
-def needed(facts: HostFacts) -> bool:
+def is_player_needed(facts: HostFacts) -> bool:
     """True when the console cannot run beside dynamo on this host."""
-    return not python_is_there(facts.tools)
+    return not has_python(facts.tools)
 
 
-def check(sh: Shell, work: Job) -> str:
+def check_playable(sh: Shell, work: Job) -> str:
     """Reason why it cannot work, before it is tried; "" when nothing is known."""
     try:
-        tunnel.check(sh, work, work.inputs[CONFIG])
+        tunnel.check_remote(sh, work, work.inputs[CONFIG])
     except DynamoError as error:
         return str(error)
     return ""
@@ -66,12 +66,14 @@ class Player:
         self._tunnel = shell.Tunnel(sh.address)
         try:
             self._session = tunnel.Session(sh, self._tunnel, work, work.inputs[CONFIG])
-            self.job = self._session.job
+            self.job = self._session.remote_job
         except BaseException:
             self._tunnel.close()
             raise
         self._held, self._go, self._play = threading.Event(), threading.Event(), False
-        self._thread = threading.Thread(target=self._run, name=f"play {attempt.pk}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._hold_lease, name=f"play {attempt.pk}", daemon=True
+        )
         self._thread.start()
         if not self._held.wait(30.0):
             self.drop()
@@ -84,29 +86,31 @@ class Player:
     def drop(self) -> None:
         self._go.set()
 
-    def _run(self) -> None:
+    def _hold_lease(self) -> None:
         try:
             with lease(self._attempt.pk, Lock.ATTEMPT) as held:
                 if held:
                     self._held.set()
                     self._go.wait()
                     if self._play:
-                        self._whole()
+                        self._play_test()
         except Exception:
             log.exception("playing attempt %s", self._attempt.pk)
         finally:
             self._tunnel.close()
             connection.close()
 
-    def _whole(self) -> None:
+    def _play_test(self) -> None:
         halt = tunnel.Halt()
         try:
-            messages = self._session.play(halt, self._ended, lambda said: tell(self._attempt, said))
+            messages = self._session.play(
+                halt, self._is_job_over, lambda said: publish_line(self._attempt, said)
+            )
         finally:
             halt.close()
-        store(self._attempt, messages)
+        store_transcript(self._attempt, messages)
 
-    def _ended(self) -> bool:
+    def _is_job_over(self) -> bool:
         try:
             return job.poll(self._shell, self._spool).state.over
         except AgentError:
@@ -114,7 +118,7 @@ class Player:
             return False
 
 
-def tell(attempt: Attempt, said: Mapping[str, Any]) -> None:
+def publish_line(attempt: Attempt, said: Mapping[str, Any]) -> None:
     """For the page of the running attempt. Not the result."""
     row, _ = Told.objects.get_or_create(attempt=attempt)
     lines = row.with_line(orjson.dumps(dict(said)).decode())
@@ -123,7 +127,7 @@ def tell(attempt: Attempt, said: Mapping[str, Any]) -> None:
 
 
 @transaction.atomic
-def store(attempt: Attempt, messages: bytes, to: AttemptPhase | None = None) -> bool:
+def store_transcript(attempt: Attempt, messages: bytes, to: AttemptPhase | None = None) -> bool:
     """Keep the transcript, if the attempt still runs. With `to`, move it there at once."""
     row = (
         Attempt.objects.select_for_update(of=("self",)).select_related("layout").get(pk=attempt.pk)
@@ -142,41 +146,46 @@ def is_played(attempt: Attempt) -> bool:
         return not held
 
 
-def is_kept(attempt: Attempt) -> bool:
+def is_transcript_stored(attempt: Attempt) -> bool:
     return attempt.artifacts.filter(name=MESSAGES).exists()
 
 
 def is_late(attempt: Attempt) -> bool:
     """dynamo had time to end since its session was over."""
     row = attempt.artifacts.filter(name=MESSAGES).first()
-    return row is not None and timezone.now() - row.created_at > LEAVING
+    return row is not None and timezone.now() - row.created_at > EXIT_TIMEOUT
 
 
-def tidy(work: Job, sh: Shell) -> None:
+def remove_test_files(work: Job, sh: Shell) -> None:
     """Remove dynamo's files: one that was not laid out to its end may be as long as it should, and have holes."""
-    wanted = areas.wish(json.loads(work.inputs[CONFIG]))
+    wanted = areas.parse_settings(json.loads(work.inputs[CONFIG]))
     with contextlib.suppress(DynamoError):
-        files = remote_probe.look_again(Far(sh, work.root), wanted)
-        Far(sh, work.root).do(remote_probe.KEPT, *(area.path for area in files if area.held()))
+        files = remote_probe.current_areas(RemoteHost(sh, work.root), wanted)
+        RemoteHost(sh, work.root).run_script(
+            remote_probe.DELETE_FILES_SCRIPT, *(area.path for area in files if area.file_bytes())
+        )
 
 
-def said(attempt: Attempt) -> dict[str, Any]:
+def transcript_notes(attempt: Attempt) -> dict[str, Any]:
     """The notes of the transcript, and how it ended; {} where it cannot be read."""
     row = attempt.artifacts.filter(name=MESSAGES).first()
     if row is None:
         return {}
     try:
-        read = transcript.read(row.read())
+        read = transcript.parse_transcript(row.read())
     except DynamoError:
         return {}
     notes = {key: value for _, note in read.notes for key, value in note.items()}
     return {**notes, "end": read.end}
 
 
-def judge(attempt: Attempt) -> Verdict:
+def judge_transcript(attempt: Attempt) -> Verdict:
     """By the transcript: dynamo's exit code says nothing."""
-    end = said(attempt).get("end") or {"outcome": "result", "text": "the session cannot be read"}
-    if end["outcome"] == DONE:
+    end = transcript_notes(attempt).get("end") or {
+        "outcome": "result",
+        "text": "the session cannot be read",
+    }
+    if end["outcome"] == COMPLETED:
         return Verdict(Outcome.SUCCEEDED)
     if end["outcome"] == "cancelled":
         return Verdict(Outcome.INTERRUPTED, Reason.WORKER_LOST, LOST)
@@ -185,7 +194,7 @@ def judge(attempt: Attempt) -> Verdict:
 
 def name_program(attempt: Attempt) -> None:
     """Store which dynamo it was, as far as it said: not the Python that played the console."""
-    notes = said(attempt)
+    notes = transcript_notes(attempt)
     words = [
         str(notes.get("version", "")),
         f"SHA-256 {notes['sha256']}" if notes.get("sha256") else "",
@@ -194,11 +203,11 @@ def name_program(attempt: Attempt) -> None:
         Attempt.objects.filter(pk=attempt.pk).update(tool_version=found[:200])
 
 
-def again(attempt: Attempt) -> Attempt | None:
+def create_retry(attempt: Attempt) -> Attempt | None:
     """Another attempt of the run on the same layout, unless that was tried often enough."""
     Told.objects.filter(attempt=attempt).delete()
     tried = attempt.run.attempts.filter(reason=Reason.WORKER_LOST).count()
-    if tried >= MOST_TRIES:
+    if tried >= MAX_TRIES:
         return None
     made = Attempt.objects.create(run=attempt.run, layout=attempt.layout, number=attempt.number + 1)
     events.changed(attempt.layout.campaign_id)

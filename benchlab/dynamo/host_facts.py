@@ -12,7 +12,7 @@ from benchlab.hosts.models import FactSnapshot, Host
 ACCESS = Host.Access.DYNAMO.value
 
 
-def keep(host: Host, processors: int | None = None) -> FactSnapshot:
+def store_snapshot(host: Host, processors: int | None = None) -> FactSnapshot:
     """A snapshot of it as it is now. `processors`: as the last login said; None: as before."""
     latest = host.snapshots.first()
     if processors is None:

@@ -14,16 +14,16 @@ from benchlab.team.models import Team
 
 TOOL = "dynamo"
 # characters of a file; a real one has some tens of thousands
-MOST = 2**20
+MAX_FILE_CHARACTERS = 2**20
 
 
-def text_of(row: Workload) -> str:
+def icf_text(row: Workload) -> str:
     """The .icf file of a workload. Raises ParseError where IOmeter cannot do the same."""
     if row.tool != TOOL or row.imported:
         raise ParseError(f"{row} is not a workload of dynamo.")
     try:
-        return icf.write(
-            icf.config_of(
+        return icf.write_icf(
+            icf.build_config(
                 [icf.Workload(row.name, row.options, row.sweep, description=row.description)]
             )
         )
@@ -31,7 +31,7 @@ def text_of(row: Workload) -> str:
         raise ParseError(f"IOmeter cannot do this one: {error}") from None
 
 
-def keep(
+def create_icf_workload(
     *,
     team: Team,
     user: Person | None,

@@ -63,7 +63,7 @@ class Claims:
         self._changed = threading.Condition()
         self._holders: dict[Claim, _Holder] = {}
 
-    def acquire(self, claim: Claim, port: int) -> Entry | None:
+    def acquire_claim(self, claim: Claim, port: int) -> Entry | None:
         """Return None while another dynamo has this claim. Wait a moment for the same dynamo's last session to end."""
         deadline = self._clock() + HANDOVER_S
         entry = Entry.NEW
@@ -80,7 +80,7 @@ class Claims:
             self._holders[claim] = _Holder(port, True, 0.0)
             return entry
 
-    def release(self, claim: Claim, seconds: float = 0.0) -> None:
+    def release_claim(self, claim: Claim, seconds: float = 0.0) -> None:
         """Keep the claim reserved for the same dynamo for `seconds`."""
         with self._changed:
             if holder := self._holders.get(claim):
@@ -101,7 +101,7 @@ def is_accepted(host: Host) -> bool:
 
 
 @transaction.atomic
-def accept(
+def accept_dynamo(
     host: Host,
     user: AbstractBaseUser | AnonymousUser,
     port: int,
@@ -122,7 +122,7 @@ def accept(
         )
     if not same_machine:
         host.reported.update(prepared=0, spare_by=None, spare_at=None)
-        facts.keep(host)
+        facts.store_snapshot(host)
 
 
 def note_refusal(claim: Claim, port: int, team_id: int) -> str:

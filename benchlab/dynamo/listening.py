@@ -19,57 +19,57 @@ from typing import Any
 
 from django.db import connection
 
-from agents.dynamo.link import tuned
+from agents.dynamo.link import set_socket_options
 from agents.dynamo.tunnel import Halt
 from agents.dynamo.wire import DynamoError
-from benchlab.dynamo.admission import Waiting, await_first_byte
+from benchlab.dynamo.admission import WaitingConnections, await_first_byte
 from benchlab.dynamo.identity import Claims
-from benchlab.dynamo.session import Process, Seat
+from benchlab.dynamo.session import DynamoSession, Process
 from benchlab.team.models import Team
 
 log = logging.getLogger(__name__)
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-MOST_DYNAMOS = 64
+MAX_DYNAMOS = 64
 
 
-class Settings(Exception):
+class SettingsError(Exception):
     """The environment does not say where to listen, or whom to; the text says what is missing."""
 
 
-def where(listen: str) -> tuple[str, int]:
+def parse_listen_address(listen: str) -> tuple[str, int]:
     """Of "address:port". Raises Settings."""
     host, _, port = listen.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or not 0 <= int(port) < 65536:
-        raise Settings(
+        raise SettingsError(
             f"BENCHLAB_DYNAMO_LISTEN: {listen!r} is not address:port, such as 0.0.0.0:1066"
         )
     return host.strip("[]"), int(port)
 
 
-def networks(allowed: Iterable[str]) -> tuple[Network, ...]:
+def parse_networks(allowed: Iterable[str]) -> tuple[Network, ...]:
     """Raises Settings: nobody at all may log in without a list."""
     try:
         found = tuple(ipaddress.ip_network(word) for word in allowed)
     except ValueError as error:
-        raise Settings(f"BENCHLAB_DYNAMO_ALLOW: {error}") from None
+        raise SettingsError(f"BENCHLAB_DYNAMO_ALLOW: {error}") from None
     if not found:
-        raise Settings(
+        raise SettingsError(
             "BENCHLAB_DYNAMO_ALLOW is empty: name the addresses of the machines with dynamo"
         )
     if any(network.prefixlen == 0 for network in found):
-        raise Settings(
+        raise SettingsError(
             "BENCHLAB_DYNAMO_ALLOW: everybody is not a list; the protocol has no passwords"
         )
     return found
 
 
-def team_for(name: str) -> Team:
+def find_team(name: str) -> Team:
     """Team whose hosts the dynamos become. Raises Settings."""
     rows = Team.objects.filter(library=False).order_by("pk")
     found = rows.filter(name=name).first() if name else rows.first()
     if found is None:
-        raise Settings(
+        raise SettingsError(
             f"BENCHLAB_DYNAMO_TEAM: there is no team named {name!r}"
             if name
             else "there is no team yet"
@@ -81,21 +81,21 @@ class Listener:
     """Accepts dynamos until `stop`. Raises Settings or OSError when made."""
 
     def __init__(self, listen: str, allowed: Iterable[str], team: str) -> None:
-        self._allowed = networks(allowed)
-        self._team = team_for(team)
-        host, port = where(listen)
+        self._allowed = parse_networks(allowed)
+        self._team = find_team(team)
+        host, port = parse_listen_address(listen)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.create_server((host, port), family=family, backlog=16)
         self.port: int = self._socket.getsockname()[1]
         self.halt = Halt()
         self.slots: Counter[Process] = Counter()
         self.claims = Claims()
-        self._waiting = Waiting()
+        self._waiting = WaitingConnections()
         self._threads: set[threading.Thread] = set()
         self._lock = threading.Lock()
         self._logged_in: set[socket.socket] = set()
 
-    def allows(self, address: str) -> bool:
+    def is_allowed(self, address: str) -> bool:
         try:
             found = ipaddress.ip_address(address)
         except ValueError:
@@ -103,56 +103,59 @@ class Listener:
         mapped = getattr(found, "ipv4_mapped", None)
         return any((mapped or found) in network for network in self._allowed)
 
-    def run(self) -> None:
+    def serve_dynamos(self) -> None:
         while not self.halt.stopped:
             watched: list[Any] = [self._socket, self.halt]
             ready = select.select(watched, [], [], 1.0)[0]
             if self._socket in ready:
-                self._take(*self._socket.accept())
+                self._accept_connection(*self._socket.accept())
         self._socket.close()
         for thread in list(self._threads):
             thread.join(10.0)
         if not any(thread.is_alive() for thread in self._threads):
             self.halt.close()
 
-    def stop(self) -> None:
-        self.halt.stop()
+    def request_stop(self) -> None:
+        self.halt.request_stop()
 
     def admit(self, stream: socket.socket) -> None:
         """Count a connection as a dynamo that logged in. Raises DynamoError if there are too many."""
-        self._waiting.remove(stream)
+        self._waiting.remove_connection(stream)
         with self._lock:
-            if len(self._logged_in) >= MOST_DYNAMOS:
+            if len(self._logged_in) >= MAX_DYNAMOS:
                 raise DynamoError(
-                    "host", f"{MOST_DYNAMOS} dynamos are connected, and no more may be"
+                    "host", f"{MAX_DYNAMOS} dynamos are connected, and no more may be"
                 )
             self._logged_in.add(stream)
 
-    def _take(self, stream: socket.socket, peer: Any) -> None:
+    def _accept_connection(self, stream: socket.socket, peer: Any) -> None:
         self._threads = {thread for thread in self._threads if thread.is_alive()}
-        if not self.allows(peer[0]):
+        if not self.is_allowed(peer[0]):
             log.warning(
                 "a connection from %s is refused: BENCHLAB_DYNAMO_ALLOW does not have it", peer[0]
             )
             stream.close()
             return
-        self._waiting.add(stream, peer[0])
+        self._waiting.add_connection(stream, peer[0])
         thread = threading.Thread(
-            target=self._serve, args=(stream, peer[0]), daemon=True, name=f"dynamo {peer[0]}"
+            target=self._serve_connection,
+            args=(stream, peer[0]),
+            daemon=True,
+            name=f"dynamo {peer[0]}",
         )
         self._threads.add(thread)
         thread.start()
 
-    def _serve(self, stream: socket.socket, peer: str) -> None:
+    def _serve_connection(self, stream: socket.socket, peer: str) -> None:
         try:
             await_first_byte(stream, self.halt)
-            Seat(self, self._team, peer).sit(tuned(stream))
+            DynamoSession(self, self._team, peer).run_session(set_socket_options(stream))
         except DynamoError as error:
             log.warning("dynamo at %s: %s", peer, error)
         except Exception:
             log.exception("dynamo at %s", peer)
         finally:
-            self._waiting.remove(stream)
+            self._waiting.remove_connection(stream)
             with self._lock:
                 self._logged_in.discard(stream)
             stream.close()

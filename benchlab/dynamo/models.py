@@ -120,10 +120,14 @@ class Reported(models.Model):
 
     @property
     def usable(self) -> bool:
-        return self.present and not self.short and (not self.raw or self.spare_at is not None)
+        return (
+            self.present
+            and not self.is_laid_out_short
+            and (not self.raw or self.spare_at is not None)
+        )
 
     @property
-    def short(self) -> bool:
+    def is_laid_out_short(self) -> bool:
         """dynamo would lay out less of its file than it says."""
         return not self.raw and specs.laid_out_short(self.name)
 
@@ -132,7 +136,7 @@ class Told(models.Model):
     """Lines that the console of a running attempt says each second, where it is played by us; gone when it is over."""
 
     # lines: what a page shows of the last seconds
-    KEPT = 12
+    MAX_LINES = 12
 
     attempt = models.OneToOneField(Attempt, on_delete=models.CASCADE, related_name="told")
     lines = models.TextField(default="", help_text="Latest JSON lines, in the format of live.jsonl")
@@ -142,4 +146,4 @@ class Told(models.Model):
 
     def with_line(self, line: str) -> str:
         """The lines with one more, without the oldest."""
-        return "\n".join([*self.lines.splitlines(), line][-self.KEPT :]) + "\n"
+        return "\n".join([*self.lines.splitlines(), line][-self.MAX_LINES :]) + "\n"

@@ -14,9 +14,9 @@ from agents.dynamo import hostfacts
 
 VERSION = re.compile(rb"(?<![\d.])(1\.1\.0(?:-rc\d)?|20\d\d\.\d\d\.\d\d)(?![\d.])")
 # dynamo prints it; 1.1.0 alone is in dpkg, too
-OWN = b"Unknown purpose found in message"
+OWN_MESSAGE = b"Unknown purpose found in message"
 LIBAIO, OLD_AIO = b"libaio.so.1", (b"aio_suspend", b"librt.so")
-ASK = (
+INSPECT_SCRIPT = (
     files("agents.hostside").joinpath("root_only.sh").read_text()
     + r"""
 path=$(command -v -- "$1") && [ -f "$path" ] || { echo absent=yes; exit 0; }
@@ -43,7 +43,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class ProgramReport:
     """A program on a host. `troubles`: why it cannot be used; [] is right."""
 
     path: str
@@ -53,20 +53,20 @@ class Looked:
     troubles: tuple[str, ...]
 
 
-def version_of(raw: bytes) -> str:
+def parse_version(raw: bytes) -> str:
     """Raises Refused for what is no dynamo 1.1.0 for Linux."""
     if not raw.startswith(b"\x7fELF"):
         raise Refused(
             "That is not a Linux program (ELF). Use the Linux build of dynamo, not Iometer.exe or an archive."
         )
     known = sorted({found[1].decode() for found in VERSION.finditer(raw)})
-    found = judged(known, LIBAIO in raw, any(word in raw for word in OLD_AIO))
-    if OWN not in raw:
+    found = identify_version(known, LIBAIO in raw, any(word in raw for word in OLD_AIO))
+    if OWN_MESSAGE not in raw:
         raise Refused("That is another program: it has none of dynamo's messages.")
     return found
 
 
-def judged(known: list[str], libaio: bool, posix: bool) -> str:
+def identify_version(known: list[str], libaio: bool, posix: bool) -> str:
     """The version. 1.1.0 and its first release candidate say the same: only their libraries tell them apart."""
     if any("rc" in word for word in known) or ("1.1.0" in known and posix and not libaio):
         raise Refused(
@@ -79,20 +79,20 @@ def judged(known: list[str], libaio: bool, posix: bool) -> str:
     raise Refused("It does not identify itself as dynamo 1.1.0.")
 
 
-def looked(result: Mapping[str, Any]) -> Looked:
+def report_from_json(result: Mapping[str, Any]) -> ProgramReport:
     """Of such a task's result."""
-    return Looked(**{**result, "troubles": tuple(result["troubles"])})
+    return ProgramReport(**{**result, "troubles": tuple(result["troubles"])})
 
 
-def look(shell: Shell, path: str) -> Looked:
+def inspect_program(shell: Shell, path: str) -> ProgramReport:
     """At a program on a host; nothing is run but sha256sum, grep and ldd. Raises AgentError."""
-    ran = shell.run(("sh", "-c", ASK, "look", path))
+    ran = shell.run(("sh", "-c", INSPECT_SCRIPT, "look", path))
     pairs = [
         line.partition("=")[::2] for line in ran.stdout.decode("utf-8", "replace").splitlines()
     ]
     said = dict(pairs)
     if "absent" in said or "path" not in said:
-        return Looked(path, 0, "", "", (f"there is no program {path}",))
+        return ProgramReport(path, 0, "", "", (f"there is no program {path}",))
     lacks = [value for key, value in pairs if key == "lacks"]
     # the console links it (agents/dynamo/process.py)
     if "renamed" in said:
@@ -104,8 +104,10 @@ def look(shell: Shell, path: str) -> Looked:
         troubles.append("it cannot be executed: chmod 755")
     version = ""
     try:
-        version = judged([v for k, v in pairs if k == "version"], "libaio" in said, "posix" in said)
+        version = identify_version(
+            [v for k, v in pairs if k == "version"], "libaio" in said, "posix" in said
+        )
     except Refused as error:
         troubles.append(str(error))
     size = int(said["size"]) if said.get("size", "").strip().isdigit() else 0
-    return Looked(said["path"], size, said.get("sha256", ""), version, tuple(troubles))
+    return ProgramReport(said["path"], size, said.get("sha256", ""), version, tuple(troubles))

@@ -16,18 +16,18 @@ from benchlab.dynamo.models import Binary
 from benchlab.team.models import Team
 
 # bytes; the real one has less than one MiB
-MOST = 32 * 2**20
+MAX_PROGRAM_BYTES = 32 * 2**20
 
 
 class InUse(Exception):
     """It cannot be deleted; the text names who needs it."""
 
 
-def keep(
+def store_program(
     team: Team, user: AbstractBaseUser | AnonymousUser, name: str, raw: bytes
 ) -> tuple[Binary, bool]:
     """The row, and whether it is new. Raises Refused."""
-    version, digest = program_check.version_of(raw), hashlib.sha256(raw).hexdigest()
+    version, digest = program_check.parse_version(raw), hashlib.sha256(raw).hexdigest()
     return Binary.objects.get_or_create(
         team=team,
         sha256=digest,
@@ -41,14 +41,18 @@ def keep(
     )
 
 
-def take(team: Team, user: AbstractBaseUser | AnonymousUser, given: Any) -> tuple[Binary, bool]:
+def store_upload(
+    team: Team, user: AbstractBaseUser | AnonymousUser, given: Any
+) -> tuple[Binary, bool]:
     """`keep` an uploaded file, of which not more is read than a dynamo can have. Raises Refused."""
-    if given.size > MOST:
-        raise program_check.Refused(f"That has more than {MOST >> 20} MiB: it is not dynamo.")
-    return keep(team, user, given.name or "", given.read())
+    if given.size > MAX_PROGRAM_BYTES:
+        raise program_check.Refused(
+            f"That has more than {MAX_PROGRAM_BYTES >> 20} MiB: it is not dynamo."
+        )
+    return store_program(team, user, given.name or "", given.read())
 
 
-def users(row: Binary) -> list[str]:
+def program_users(row: Binary) -> list[str]:
     """Workloads and campaigns of its team that name it, in words; [] when nobody does."""
     named = Q(options__binary=row.option) | Q(sweep__binary__contains=[row.option])
     loads = Workload.even_deleted.filter(named, team=row.team_id, tool="dynamo")
@@ -59,9 +63,9 @@ def users(row: Binary) -> list[str]:
     ]
 
 
-def delete(row: Binary) -> None:
+def delete_program(row: Binary) -> None:
     """Raises InUse: a run whose program is gone could not be repeated."""
-    if found := users(row):
+    if found := program_users(row):
         more = f" and {len(found) - 5} more" if len(found) > 5 else ""
         raise InUse(
             f"{row.name} ({row.option[:19]}…) is needed by {', '.join(found[:5])}{more}: their runs name it by its "
@@ -70,7 +74,7 @@ def delete(row: Binary) -> None:
     row.delete()
 
 
-def listening() -> str:
+def listen_address() -> str:
     """ "address:port" at which dynamos may log in by themselves; "" where the listener is off."""
     told: str = settings.BENCHLAB_DYNAMO_LISTEN if settings.BENCHLAB_DYNAMO_ALLOW else ""
     return told

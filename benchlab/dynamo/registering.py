@@ -29,11 +29,11 @@ FORGET_AFTER = timedelta(days=1)
 
 
 @transaction.atomic
-def register(
+def register_dynamo(
     team: Team, info: ManagerInfo, peer: str, seen: Iterable[Target], entry: Entry = Entry.NEW
 ) -> Host:
     """The host of this dynamo, with what it reports now. A new one is to be accepted, whatever its id."""
-    host = _host(team, claim_of(info, peer))
+    host = _find_or_create_host(team, claim_of(info, peer))
     DynamoLogin.objects.update_or_create(
         host=host,
         defaults={
@@ -63,7 +63,7 @@ def register(
                 **changed,
             },
         )
-    facts.keep(host, info.processors)
+    facts.store_snapshot(host, info.processors)
     Host.objects.filter(pk=host.pk).update(seen_at=timezone.now(), trouble="", trouble_text="")
     return host
 
@@ -72,7 +72,7 @@ def claim_of(info: ManagerInfo, peer: str) -> Claim:
     return Claim(peer, info.name, info.address)
 
 
-def _host(team: Team, claim: Claim) -> Host:
+def _find_or_create_host(team: Team, claim: Claim) -> Host:
     """Known by its name and both addresses; a name that another host has gets its address behind it."""
     peer = claim.peer
     rows = Host.objects.filter(team=team, access=Host.Access.DYNAMO, address=peer)

@@ -10,10 +10,10 @@ from agents.dynamo.wire import DynamoError
 from agents.tools.dynamo import SLOWEST_LAYOUT, Options, access_lines, poll_s
 
 # s more
-PATIENCE = 120.0
+EXTRA_SECONDS = 120.0
 
 
-def trial(options: Options, name: str, raw: bool, sector: int, prepare: bool) -> Trial:
+def build_trial(options: Options, name: str, raw: bool, sector: int, prepare: bool) -> Trial:
     """Checked as far as anybody can who sees nothing of that machine. Raises DynamoError."""
     sector = sector if sector >= 512 else 512
     if not options.size:
@@ -29,7 +29,7 @@ def trial(options: Options, name: str, raw: bool, sector: int, prepare: bool) ->
     share = options.targets
     workers = tuple(
         tuple(
-            _target(
+            _build_target(
                 options,
                 name,
                 raw,
@@ -53,20 +53,20 @@ def trial(options: Options, name: str, raw: bool, sector: int, prepare: bool) ->
         float(options.runtime_s),
         poll_s(options),
     )
-    specs.check(made, sector if raw else 512)
+    specs.check_trial(made, sector if raw else 512)
     return made
 
 
 def longest_preparation(options: Options) -> float:
     """Seconds; dynamo never ends one on a full file system, and does not say how full it is."""
-    return options.size / SLOWEST_LAYOUT + PATIENCE
+    return options.size / SLOWEST_LAYOUT + EXTRA_SECONDS
 
 
-def _target(
+def _build_target(
     options: Options, name: str, raw: bool, sector: int, worker: int, number: int, slice_: int
 ) -> Target:
     sectors = options.size // sector
     disk = Disk(sector_size=sector, maximum_size=sectors, starting_sector=slice_ * sectors)
-    seed = specs.seed(options.seed, worker, number)
+    seed = specs.target_seed(options.seed, worker, number)
     kind = (PHYSICAL if raw else LOGICAL) | ACTIVE
     return Target(name, kind, disk, options.outstanding_ios, options.data_pattern, 1, seed)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from agents.dynamo import account, icf, results_csv, transcript
 from agents.dynamo.account import Measured
-from agents.dynamo.results_csv import Stamped
+from agents.dynamo.results_csv import TimedTest
 from agents.dynamo.wire import DynamoError
 from agents.tools.dynamo import MESSAGES
 from benchlab.campaigns.models import Campaign, Run
@@ -18,7 +18,7 @@ from benchlab.runs.progress import latest_attempts
 from benchlab.runs.states import Outcome
 
 
-def of_campaign(campaign: Campaign) -> list[Attempt]:
+def campaign_attempts(campaign: Campaign) -> list[Attempt]:
     """The last attempts of its runs that succeeded with dynamo, in the order of the campaign."""
     rows = latest_attempts().filter(
         run__campaign=campaign, run__tool="dynamo", outcome=Outcome.SUCCEEDED
@@ -26,28 +26,28 @@ def of_campaign(campaign: Campaign) -> list[Attempt]:
     return list(rows.select_related("run__workload").order_by("run__position"))
 
 
-def of_attempts(attempts: Iterable[Attempt], description: str) -> str:
+def attempts_csv(attempts: Iterable[Attempt], description: str) -> str:
     """A file without results where no attempt has any."""
-    found: list[Stamped] = []
+    found: list[TimedTest] = []
     for attempt in attempts:
         row = Artifact.objects.filter(attempt=attempt, name=MESSAGES).first()
         if row is None:
             continue
         try:
-            tests = account.tests(transcript.read(row.read()))
+            tests = account.reconstruct_tests(transcript.parse_transcript(row.read()))
         except (DynamoError, RawRemoved):
             # the run's page says what is wrong with it
             continue
         ended = attempt.ended_at or row.created_at
         found += [
-            Stamped(
-                _named(one, spec_name(attempt.run)),
+            TimedTest(
+                _with_spec_name(one, spec_name(attempt.run)),
                 _stamp(ended.timestamp() - (one.ended - one.began)),
                 _stamp(ended.timestamp()),
             )
             for one in tests
         ]
-    return results_csv.write(found, description)
+    return results_csv.write_csv(found, description)
 
 
 # What a sweep may vary that makes it another access specification; the rest has columns of its own.
@@ -60,7 +60,7 @@ def spec_name(run: Run) -> str:
     return icf.spec_name("; ".join((run.workload.name, *swept)))
 
 
-def _named(test: Measured, name: str) -> Measured:
+def _with_spec_name(test: Measured, name: str) -> Measured:
     """dynamo was told of a size only: it does nothing with a name."""
     named = (one._replace(access=one.access._replace(name=name)) for one in test.workers)
     return test._replace(workers=tuple(named))

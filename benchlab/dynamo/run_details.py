@@ -21,9 +21,9 @@ from benchlab.web.units import si
 
 COLUMNS = ("iops", "read.iops", "write.iops", "bandwidth", "lat.mean", "lat.max", "errors")
 # bytes of frames that are read for it
-TAIL = 256 * 1024
+MAX_FRAME_BYTES = 256 * 1024
 # seconds that are shown beside the last one
-RECENT = 10
+RECENT_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Part:
     cells: tuple[Measurement | None, ...]
 
 
-def parts(measured: Sequence[Measurement]) -> list[Part]:
+def run_parts(measured: Sequence[Measurement]) -> list[Part]:
     """Workers and their targets, where there are several; the whole stands above."""
     found: dict[tuple[str, str], dict[str, Measurement]] = {}
     for row in measured:
@@ -44,19 +44,19 @@ def parts(measured: Sequence[Measurement]) -> list[Part]:
                 row.name
             ] = row
     shown = []
-    for (worker, target), rows in sorted(found.items(), key=lambda item: _order(item[0])):
+    for (worker, target), rows in sorted(found.items(), key=lambda item: _part_order(item[0])):
         name = f"Worker {worker}" + (f", target {target}" if target else "")
         note = rows["iops"].note if target and "iops" in rows else ""
         shown.append(Part(name, note, tuple(rows.get(column) for column in COLUMNS)))
     return shown
 
 
-def _order(key: tuple[str, str]) -> tuple[int, int]:
+def _part_order(key: tuple[str, str]) -> tuple[int, int]:
     return int(key[0] or 0), int(key[1] or 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Polling:
+class PollingCost:
     """Cost to the host of being asked while it was measured."""
 
     count: int
@@ -66,22 +66,22 @@ class Polling:
     share: float
 
 
-def polling(measured: Sequence[Measurement]) -> Polling | None:
+def polling_cost(measured: Sequence[Measurement]) -> PollingCost | None:
     """None where nobody asked, or where that was not kept yet."""
     said = {row.name: row.value for row in measured if not row.labels}
     count, size, share = (said.get(f"poll.{name}") for name in ("count", "bytes", "share"))
     if not count or size is None or share is None:
         return None
-    return Polling(int(count), size, 100.0 * share)
+    return PollingCost(int(count), size, 100.0 * share)
 
 
-def bins(measured: Sequence[Measurement]) -> list[tuple[float, float, float]]:
+def latency_bins(measured: Sequence[Measurement]) -> list[tuple[float, float, float]]:
     """(from, to, I/Os) of the whole run's 21 bins, seconds; [] where dynamo kept none."""
     rows = [row for row in measured if row.name == "lat.bin" and set(row.labels) == {"from", "to"}]
     return [(float(r.labels["from"]), float(r.labels["to"]), r.value or 0.0) for r in rows]
 
 
-def latencies(title: str, found: list[tuple[float, float, float]]) -> Figure:
+def latency_histogram(title: str, found: list[tuple[float, float, float]]) -> Figure:
     """The histogram: a bar for each bin, named by its bounds, as wide bins would be blocks on any scale."""
     total = sum(hits for _, _, hits in found)
     if not total:
@@ -122,9 +122,9 @@ def _bounds(low: float, high: float) -> str:
     return f"{si(low, 's')}–{si(high, 's')}" if low else f"< {si(high, 's')}"
 
 
-def now(attempt: Attempt) -> dict[str, Any]:
+def live_figures(attempt: Attempt) -> dict[str, Any]:
     """Newest figures of the console and those before: {"phase", "iops", …, "recent"}; {} where it has said nothing."""
-    lines = _lines(attempt)
+    lines = _live_lines(attempt)
     if not lines:
         return {}
     measured = [line for line in lines if line.get("iops") is not None]
@@ -134,19 +134,21 @@ def now(attempt: Attempt) -> dict[str, Any]:
         found = measured[-1]
     done = found.get("done")
     share = {"share": 100.0 * done} if isinstance(done, float | int) else {}
-    recent = [{"t": line.get("t"), **_figures(line)} for line in measured[: -RECENT - 1 : -1]]
-    return {"phase": found.get("phase", ""), **_figures(found), **share, "recent": recent}
+    recent = [
+        {"t": line.get("t"), **_line_figures(line)} for line in measured[: -RECENT_SECONDS - 1 : -1]
+    ]
+    return {"phase": found.get("phase", ""), **_line_figures(found), **share, "recent": recent}
 
 
-def _figures(line: Mapping[str, Any]) -> dict[str, Any]:
+def _line_figures(line: Mapping[str, Any]) -> dict[str, Any]:
     plain = {key: line.get(key) for key in ("iops", "bandwidth", "errors")}
     return {**plain, "mean": line.get("lat.mean"), "slowest": line.get("lat.max")}
 
 
-def _lines(attempt: Attempt) -> list[dict[str, Any]]:
+def _live_lines(attempt: Attempt) -> list[dict[str, Any]]:
     """Each once, in the order of time: several frames of the sampler may have the same."""
     told = Told.objects.filter(attempt=attempt).first()
-    texts = [told.lines] if told is not None else _sampled(attempt)
+    texts = [told.lines] if told is not None else _sampled_lines(attempt)
     found: dict[str, dict[str, Any]] = {}
     for line in "".join(texts).splitlines():
         with contextlib.suppress(ValueError):
@@ -156,12 +158,14 @@ def _lines(attempt: Attempt) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _sampled(attempt: Attempt) -> list[str]:
+def _sampled_lines(attempt: Attempt) -> list[str]:
     """Lines of the console's own file in the last frames."""
     raw = b""
-    for chunk in LiveChunk.objects.filter(attempt=attempt).order_by("-offset")[: RECENT + 2]:
+    for chunk in LiveChunk.objects.filter(attempt=attempt).order_by("-offset")[
+        : RECENT_SECONDS + 2
+    ]:
         raw = bytes(chunk.data) + raw
-        if len(raw) > TAIL:
+        if len(raw) > MAX_FRAME_BYTES:
             break
     start = raw.find(b"\n@ ") + 1 if not raw.startswith(b"@ ") else 0
     try:

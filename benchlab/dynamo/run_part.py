@@ -16,9 +16,9 @@ TEMPLATE = "dynamo/_run.html"
 
 def context(attempt: Attempt, measured: Sequence[Measurement]) -> dict[str, Any]:
     return {
-        "parts": run_details.parts(measured),
-        "bins": run_details.bins(measured),
-        "polling": run_details.polling(measured),
+        "parts": run_details.run_parts(measured),
+        "bins": run_details.latency_bins(measured),
+        "polling": run_details.polling_cost(measured),
         "kept": any(row.name == MESSAGES for row in attempt.artifacts.all()),
-        "now": run_details.now(attempt) if not attempt.outcome else {},
+        "now": run_details.live_figures(attempt) if not attempt.outcome else {},
     }

@@ -21,11 +21,11 @@ from django.utils import timezone
 from agents import options as driver_options
 from agents.dynamo import script, specs, transcript
 from agents.dynamo.console import Paused
-from agents.dynamo.link import Talk, connected
+from agents.dynamo.link import Transport, connect_back
 from agents.dynamo.live import Updates
 from agents.dynamo.messages import ManagerInfo, Target
-from agents.dynamo.script import Phase, Seen
-from agents.dynamo.script import Reported as Report
+from agents.dynamo.script import Phase, TargetsReported
+from agents.dynamo.script import ResultsReported as Report
 from agents.dynamo.specs import Trial
 from agents.dynamo.tunnel import Halt
 from agents.dynamo.wire import REPORT_UPDATE, DynamoError
@@ -34,7 +34,7 @@ from benchlab.dynamo import dynamo_player, identity
 from benchlab.dynamo import reported_trial as reported
 from benchlab.dynamo.identity import Claim, Claims, Entry
 from benchlab.dynamo.models import DynamoLogin, Reported
-from benchlab.dynamo.registering import claim_of, register
+from benchlab.dynamo.registering import claim_of, register_dynamo
 from benchlab.engine.wishes import nudge
 from benchlab.hosts.models import Host
 from benchlab.runs import moves
@@ -60,12 +60,12 @@ class Door(Protocol):
     slots: Counter[Process]
     claims: Claims
 
-    def allows(self, address: str) -> bool: ...
+    def is_allowed(self, address: str) -> bool: ...
 
     def admit(self, stream: socket.socket) -> None: ...
 
 
-class _Talk(Talk):
+class _ListenerTransport(Transport):
     """Streams are given; with the engine's word that this attempt is over, it comes to rest."""
 
     # Nobody ends a far dynamo but itself, and one that loses its connection while it prepares goes mad over it.
@@ -79,7 +79,7 @@ class _Talk(Talk):
         return self._stream
 
 
-class Seat:
+class DynamoSession:
     """One dynamo from a login to its end, or to the next login."""
 
     def __init__(self, door: Door, team: Team, peer: str) -> None:
@@ -98,61 +98,63 @@ class Seat:
         self._host: Host | None = None
         self._row: Reported | None = None
 
-    def sit(self, stream: socket.socket) -> None:
-        with _Talk(self._writer, self._door.halt, self._event, self._idle) as talk:
-            info = talk.greet(stream)
+    def run_session(self, stream: socket.socket) -> None:
+        with _ListenerTransport(
+            self._writer, self._door.halt, self._handle_event, self._idle
+        ) as talk:
+            info = talk.receive_login(stream)
             self._door.admit(stream)
             self._updates.ticks = info.ticks
             self._process = (self._peer, info.name, info.port)
-            talk.turn_to(self._back(info))
-            self._occupy(talk, claim_of(info, self._peer))
+            talk.switch_to_control(self._open_control(info))
+            self._claim_place(talk, claim_of(info, self._peer))
             try:
-                self._serve(talk, info)
+                self._serve_dynamo(talk, info)
             finally:
-                self._release()
+                self._release_claim()
 
-    def _occupy(self, talk: _Talk, claim: Claim) -> None:
+    def _claim_place(self, talk: _ListenerTransport, claim: Claim) -> None:
         """Take this dynamo's place, or end it if another one has it: raises DynamoError."""
         port = self._process[2]
-        entry = self._door.claims.acquire(claim, port)
+        entry = self._door.claims.acquire_claim(claim, port)
         if entry is not None:
             self._claim, self._entry = claim, entry
             return
         message = identity.note_refusal(claim, port, self._team.pk)
-        talk.talk(script.leave())
+        talk.run_script(script.exit_dynamo())
         raise DynamoError("stranger", message)
 
-    def _release(self, seconds: float = 0.0) -> None:
+    def _release_claim(self, seconds: float = 0.0) -> None:
         if self._claim is not None:
-            self._door.claims.release(self._claim, seconds)
+            self._door.claims.release_claim(self._claim, seconds)
             self._claim = None
 
-    def _serve(self, talk: _Talk, info: ManagerInfo) -> None:
-        talk.talk(script.report_targets())
-        self._host = register(self._team, info, self._peer, self._seen, self._entry)
+    def _serve_dynamo(self, talk: _ListenerTransport, info: ManagerInfo) -> None:
+        talk.run_script(script.report_targets())
+        self._host = register_dynamo(self._team, info, self._peer, self._seen, self._entry)
         log.info(
             "dynamo %s at %s logged in, with %d targets", info.name, self._peer, len(self._seen)
         )
-        attempt = self._wait(talk.stream)
+        attempt = self._await_attempt(talk.stream)
         if attempt is not None:
             self._attempt = attempt
-            self._lend(talk)
+            self._run_attempt(talk)
 
-    def _back(self, info: ManagerInfo) -> socket.socket:
+    def _open_control(self, info: ManagerInfo) -> socket.socket:
         """To where it says that it listens, if that is allowed; else to where it came from."""
         said = info.address
         with contextlib.suppress(OSError):
             said = socket.gethostbyname(info.address) if info.address else ""
-        address = said if self._door.allows(said) else self._peer
+        address = said if self._door.is_allowed(said) else self._peer
         halt = self._door.halt
         try:
-            return connected((address, info.port), lambda: halt.stopped)
+            return connect_back((address, info.port), lambda: halt.stopped)
         except DynamoError:
             if address == self._peer:
                 raise
-            return connected((self._peer, info.port), lambda: halt.stopped)
+            return connect_back((self._peer, info.port), lambda: halt.stopped)
 
-    def _wait(self, stream: socket.socket) -> Attempt | None:
+    def _await_attempt(self, stream: socket.socket) -> Attempt | None:
         """Until the engine has an attempt for it; None when dynamo leaves, or we do."""
         assert self._host is not None
         while not self._door.halt.stopped:
@@ -184,7 +186,7 @@ class Seat:
                 seen_at=timezone.now(), trouble="", trouble_text=""
             )
 
-    def _lend(self, talk: _Talk) -> None:
+    def _run_attempt(self, talk: _ListenerTransport) -> None:
         assert self._attempt is not None
         attempt = self._attempt
         with lease(attempt.pk, Lock.ATTEMPT) as held:
@@ -195,7 +197,7 @@ class Seat:
                     attempt,
                     AttemptPhase.RUNNING,
                     f"{self._host} has it",
-                    argv=["dynamo", self._target],
+                    argv=["dynamo", self._target_name],
                     seen_at=timezone.now(),
                     meta={"console": "BenchLab's listener"},
                 )
@@ -205,28 +207,30 @@ class Seat:
                 self._play(talk)
             finally:
                 # It logs in again at once, before all is stored.
-                self._release(identity.REJOIN_S)
-                dynamo_player.store(attempt, b"".join(self._kept), AttemptPhase.COLLECTING)
+                self._release_claim(identity.REJOIN_S)
+                dynamo_player.store_transcript(
+                    attempt, b"".join(self._kept), AttemptPhase.COLLECTING
+                )
                 nudge(attempt.layout_id)
 
-    def _play(self, talk: _Talk) -> None:
+    def _play(self, talk: _ListenerTransport) -> None:
         """Writes the end of the transcript, whatever it is."""
         try:
             trial = self._trial()
         except DynamoError as error:
             # nothing was begun: it logs in again, for another try
-            talk.talk(script.reset())
-            self._writer.end(clock(), error.kind, str(error))
+            talk.run_script(script.reset_dynamo())
+            self._writer.write_end(clock(), error.kind, str(error))
             return
-        self._door.slots[self._process] += specs.slots(trial)
+        self._door.slots[self._process] += specs.aio_slot_count(trial)
         try:
-            talk.talk(script.lent(trial))
+            talk.run_script(script.lent_session(trial))
         except DynamoError as error:
-            self._writer.end(clock(), error.kind, f"{error}{self._spent(error)}")
+            self._writer.write_end(clock(), error.kind, f"{error}{self._slots_hint(error)}")
             return
-        self._writer.end(clock(), transcript.DONE)
+        self._writer.write_end(clock(), transcript.COMPLETED)
 
-    def _spent(self, error: DynamoError) -> str:
+    def _slots_hint(self, error: DynamoError) -> str:
         """On Linux it may be the slots of asynchronous I/O that it has none left of."""
         if error.kind != "refused":
             return ""
@@ -234,7 +238,7 @@ class Seat:
         return f"; since it started, this one was given {given}, and only restarting it frees them"
 
     @property
-    def _target(self) -> str:
+    def _target_name(self) -> str:
         assert self._attempt is not None
         return str(self._attempt.layout.stack[0]["options"]["target"])
 
@@ -242,7 +246,7 @@ class Seat:
         """Checked against what was reported a moment ago. Raises DynamoError."""
         assert self._attempt is not None and self._host is not None
         built = driver_options.build(dynamo.Options, self._attempt.run.options)
-        name = self._target
+        name = self._target_name
         row = Reported.objects.filter(host=self._host, name=name).first()
         target = next((disk for disk in self._seen if disk.is_disk and disk.name == name), None)
         self._check_target(name, target, row)
@@ -264,7 +268,7 @@ class Seat:
             )
         if prepare:
             Reported.objects.filter(pk=row.pk).update(prepared=0)
-        return reported.trial(built, name, raw, disk.sector_size, prepare)
+        return reported.build_trial(built, name, raw, disk.sector_size, prepare)
 
     def _check_target(self, name: str, target: Target | None, row: Reported | None) -> None:
         """Raises DynamoError unless this very dynamo reported the target, and a person lets it be used."""
@@ -272,32 +276,32 @@ class Seat:
             raise DynamoError("host", f"this dynamo (id {self._process[2]}) is not accepted as it")
         if target is None or row is None or row.raw != target.is_raw:
             raise DynamoError("host", f"{name} is not reported by this dynamo any more")
-        if row.short:
+        if row.is_laid_out_short:
             raise DynamoError("host", f"{name}: {specs.SHORT}")
         if not row.usable:
             raise DynamoError("host", f"{name} is not marked spare")
 
-    def _event(self, event: Any, now: float) -> str:
-        if isinstance(event, Seen):
+    def _handle_event(self, event: Any, now: float) -> str:
+        if isinstance(event, TargetsReported):
             self._seen = event.disks
         if isinstance(event, Phase):
             self._phase, self._since = event.name, now
-            self._updates.begin()
-            self._tell(now, {})
+            self._updates.reset()
+            self._publish_line(now, {})
         if isinstance(event, Report) and event.purpose == REPORT_UPDATE:
-            self._tell(now, self._updates.figures(event))
+            self._publish_line(now, self._updates.update_figures(event))
         if (
             isinstance(event, Paused)
-            and event.says == script.CHECK_PREPARED
+            and event.reason == script.CHECK_PREPARED
             and self._row is not None
         ):
             # As dynamo says; how long its file really is, nobody can see but that machine.
             Reported.objects.filter(pk=self._row.pk).update(prepared=self._options.size, ready=True)
         return ""
 
-    def _tell(self, now: float, more: dict[str, Any]) -> None:
+    def _publish_line(self, now: float, more: dict[str, Any]) -> None:
         if self._attempt is not None:
-            dynamo_player.tell(
+            dynamo_player.publish_line(
                 self._attempt, {"t": now - self._began, "phase": self._phase, **more}
             )
 

@@ -30,16 +30,16 @@ def mark_spare(row: Reported, user: AbstractBaseUser | AnonymousUser, typed: str
     if typed.strip() != row.name:
         raise Refused(f"Nothing was changed: type {row.name} to mark that disk spare.")
     Reported.objects.filter(pk=row.pk).update(spare_by=user.pk, spare_at=timezone.now())
-    facts.keep(row.host)
+    facts.store_snapshot(row.host)
 
 
 def unmark_spare(row: Reported) -> None:
     """Nothing is written to it from now on."""
     Reported.objects.filter(pk=row.pk).update(spare_by=None, spare_at=None)
-    facts.keep(row.host)
+    facts.store_snapshot(row.host)
 
 
-def topology(row: Reported) -> tuple[Topology, bool]:
+def create_topology(row: Reported) -> tuple[Topology, bool]:
     """One of this target alone, to be chosen in a campaign; and whether it is new."""
     stack = [{"kind": "reported", "options": {"target": row.name}, "devices": []}]
     known = Topology.objects.filter(team=row.host.team, stack=stack, stages=[]).first()

@@ -76,7 +76,7 @@ def dynamo(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data["program"]
         try:
-            made, new = programs.take(team_of(request.user), request.user, given)
+            made, new = programs.store_upload(team_of(request.user), request.user, given)
             view_notes.about(request, made.team_id, words(made))
             messages.success(
                 request, f"{made}, version {made.version}, is {'kept' if new else 'here already'}."
@@ -84,7 +84,7 @@ def dynamo(request: HttpRequest) -> HttpResponse:
             return redirect("dynamo")
         except program_check.Refused as error:
             form.add_error("program", str(error))
-    return _page(
+    return _render_page(
         request, form if request.method == "POST" else ProgramForm(), CheckForm(request.user)
     )
 
@@ -94,14 +94,14 @@ def dynamo_check(request: HttpRequest) -> HttpResponse:
     """Have a program on a host looked at; nothing of it is run."""
     form = CheckForm(request.user, request.POST)
     if not form.is_valid():
-        return _page(request, ProgramForm(), form)
+        return _render_page(request, ProgramForm(), form)
     host = form.cleaned_data["host"]
     view_notes.about(request, host.team_id, words(host))
     row = host_tasks.ask(host, "check_dynamo", request.user, path=form.cleaned_data["path"])
     return redirect(f"{reverse('dynamo')}?task={row.pk}#check")
 
 
-def _page(request: HttpRequest, upload: ProgramForm, check: CheckForm) -> HttpResponse:
+def _render_page(request: HttpRequest, upload: ProgramForm, check: CheckForm) -> HttpResponse:
     rows = Binary.objects.for_user(request.user).defer("content").select_related("uploaded_by")
     finds = ("name", "version", "sha256", "uploaded_by__username")
     listed = lists.listed(request, rows, PROGRAMS, finds, "#uploaded", filters=("task",))
@@ -113,8 +113,8 @@ def _page(request: HttpRequest, upload: ProgramForm, check: CheckForm) -> HttpRe
         "rows": listed.rows,
         "listed": listed,
         "host_task": task,
-        "looked": program_check.looked(result) if result else None,
-        "listening": programs.listening(),
+        "looked": program_check.report_from_json(result) if result else None,
+        "listening": programs.listen_address(),
     }
     return render(request, "dynamo/dynamo.html", context)
 
@@ -124,10 +124,10 @@ def program_delete(request: HttpRequest, pk: int) -> HttpResponse:
     """GET asks, POST deletes an uploaded program; refused while a workload or campaign has it."""
     rows = Binary.objects.for_user(request.user).defer("content")
     row = get_object_or_404(rows, pk=pk)
-    context = {"row": row, "users": programs.users(row)}
+    context = {"row": row, "users": programs.program_users(row)}
     if request.method == "POST":
         try:
-            programs.delete(row)
+            programs.delete_program(row)
         except programs.InUse:
             return render(request, "dynamo/delete.html", context, status=409)
         messages.success(request, f"{row.name}, {row.sha256[:12]}…, is deleted.")
@@ -143,7 +143,7 @@ def accept_dynamo(request: HttpRequest, pk: int) -> HttpResponse:
     port = request.POST.get("port", "")
     number = int(port) if port.isascii() and port.isdigit() and len(port) < 6 else 0
     try:
-        identity.accept(host, request.user, number, "same_machine" in request.POST)
+        identity.accept_dynamo(host, request.user, number, "same_machine" in request.POST)
         messages.success(request, f"The dynamo with id {number} is accepted: tests may run on it.")
     except identity.Refused as error:
         view_notes.refused(request, str(error))
@@ -153,7 +153,7 @@ def accept_dynamo(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def reported_spare(request: HttpRequest, pk: int) -> HttpResponse:
     """A whole disk that dynamo reports: `typed` is its name, letter by letter; `keep` takes it back."""
-    row = _target(request, pk)
+    row = _own_target(request, pk)
     try:
         if "keep" in request.POST:
             targets.unmark_spare(row)
@@ -169,11 +169,11 @@ def reported_spare(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def reported_topology(request: HttpRequest, pk: int) -> HttpResponse:
     """A topology of what dynamo reports, to be chosen in a campaign."""
-    made, _ = targets.topology(_target(request, pk))
+    made, _ = targets.create_topology(_own_target(request, pk))
     return redirect("topology-detail", made.pk)
 
 
-def _target(request: HttpRequest, pk: int) -> Reported:
+def _own_target(request: HttpRequest, pk: int) -> Reported:
     rows = Reported.objects.for_user(request.user).select_related("host__team")
     return get_object_or_404(rows, pk=pk)
 
@@ -183,9 +183,9 @@ def icf_new(request: HttpRequest) -> HttpResponse:
     """POST with a file shows what becomes of it; with `take` and the same text it makes those workloads."""
     if request.method != "POST":
         return render(request, "dynamo/icf.html", {})
-    text = _icf_text(request)
+    text = _submitted_text(request)
     try:
-        found = icf.read(text)
+        found = icf.read_workloads(text)
     except ParseError as error:
         return render(request, "dynamo/icf.html", {"error": str(error)})
     if "take" not in request.POST:
@@ -195,7 +195,7 @@ def icf_new(request: HttpRequest) -> HttpResponse:
     for number, one in enumerate(found):
         if str(number) in wanted:
             try:
-                icf_workloads.keep(
+                icf_workloads.create_icf_workload(
                     team=team_of(request.user),
                     user=request.user,
                     name=one.name,
@@ -222,19 +222,19 @@ def icf_new(request: HttpRequest) -> HttpResponse:
     return redirect("workload-list")
 
 
-def _icf_text(request: HttpRequest) -> str:
+def _submitted_text(request: HttpRequest) -> str:
     given = request.FILES.get("file")
     if given is not None:
-        raw: bytes = given.read(icf_workloads.MOST)
+        raw: bytes = given.read(icf_workloads.MAX_FILE_CHARACTERS)
         return raw.decode("latin-1")
-    return request.POST.get("text", "")[: icf_workloads.MOST]
+    return request.POST.get("text", "")[: icf_workloads.MAX_FILE_CHARACTERS]
 
 
 @require_GET
 def icf_download(request: HttpRequest, pk: int) -> HttpResponse:
     row = get_object_or_404(Workload.objects.visible_to(request.user), pk=pk)
     try:
-        text = icf_workloads.text_of(row)
+        text = icf_workloads.icf_text(row)
     except ParseError as error:
         view_notes.refused(request, str(error))
         return redirect("workload-detail", row.pk)
@@ -247,7 +247,7 @@ def attempt_csv(request: HttpRequest, pk: int) -> HttpResponse:
         Attempt.objects.visible_to(request.user).select_related("run"), pk=pk
     )
     return _attachment(
-        results_csv.of_attempts([attempt], str(attempt.run)),
+        results_csv.attempts_csv([attempt], str(attempt.run)),
         f"attempt-{pk}-iometer.csv",
         "text/csv",
     )
@@ -256,7 +256,7 @@ def attempt_csv(request: HttpRequest, pk: int) -> HttpResponse:
 @require_GET
 def campaign_csv(request: HttpRequest, pk: int) -> HttpResponse:
     campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
-    text = results_csv.of_attempts(results_csv.of_campaign(campaign), campaign.name)
+    text = results_csv.attempts_csv(results_csv.campaign_attempts(campaign), campaign.name)
     return _attachment(text, f"campaign-{pk}-iometer.csv", "text/csv")
 
 
@@ -269,10 +269,10 @@ def _attachment(text: str, name: str, kind: str) -> HttpResponse:
 @require_GET
 def attempt_latency(request: HttpRequest, pk: int) -> HttpResponse:
     """The histogram of dynamo's 21 bins, as a figure."""
-    attempt = _attempt(request, pk)
+    attempt = _visible_attempt(request, pk)
     return figure_response(
-        run_details.latencies(
-            attempt_title(attempt), run_details.bins(list(attempt.measurements.all()))
+        run_details.latency_histogram(
+            attempt_title(attempt), run_details.latency_bins(list(attempt.measurements.all()))
         )
     )
 
@@ -280,12 +280,12 @@ def attempt_latency(request: HttpRequest, pk: int) -> HttpResponse:
 @require_GET
 def attempt_now(request: HttpRequest, pk: int) -> HttpResponse:
     """Part of the run's page with what the console says right now."""
-    attempt = _attempt(request, pk)
+    attempt = _visible_attempt(request, pk)
     return render(
-        request, "dynamo/_now.html", {"attempt": attempt, "now": run_details.now(attempt)}
+        request, "dynamo/_now.html", {"attempt": attempt, "now": run_details.live_figures(attempt)}
     )
 
 
-def _attempt(request: HttpRequest, pk: int) -> Attempt:
+def _visible_attempt(request: HttpRequest, pk: int) -> Attempt:
     rows = Attempt.objects.visible_to(request.user).select_related("run__topology", "run__workload")
     return get_object_or_404(rows, pk=pk)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agents.facts.graph import Graph, carries
+from agents.facts.graph import Graph, has_layout_name
 from agents.facts.model import BlockDevice, HostFacts
 from agents.uuids import is_uuid_of
 from benchlab.web.natural import natural
@@ -135,7 +135,7 @@ def named(texts: Iterable[str]) -> str:
     """The first layout's name in paths, labels and names of groups; "" when there is none."""
     words = (word for text in texts for word in text.split("/"))
     found = ((word, match[0]) for word in words if (match := NAME.match(word)))
-    return next((name for word, name in found if carries(word, name)), "")
+    return next((name for word, name in found if has_layout_name(word, name)), "")
 
 
 def _idle(device: BlockDevice) -> bool:

@@ -62,11 +62,11 @@ def read_facts(host: Host, shell: Shell | None = None) -> FactSnapshot:
     Raises AgentError. Called without a shell it connects, and records the trouble with the host when that fails.
     """
     if host.only_tool:
-        return _told_by(host.only_tool).keep(host)
+        return _told_by(host.only_tool).store_snapshot(host)
     if shell is not None:
-        return store(host, reading.read(shell, (*needs(), CONFINES)))
+        return store(host, reading.read_facts(shell, (*needs(), CONFINES)))
     try:
-        return store(host, reading.read(contact.connect(host), (*needs(), CONFINES)))
+        return store(host, reading.read_facts(contact.connect(host), (*needs(), CONFINES)))
     except AgentError as error:
         contact.record_trouble(host, error)
         raise
@@ -77,7 +77,7 @@ class HostFactsOf(Protocol):
 
     ACCESS: str
 
-    def keep(self, host: Host) -> FactSnapshot: ...
+    def store_snapshot(self, host: Host) -> FactSnapshot: ...
 
 
 @cache
@@ -92,7 +92,7 @@ def look(shell: Shell) -> HostFacts:
 
     Raises AgentError.
     """
-    return _converter.structure(_plain(reading.read(shell)), HostFacts)
+    return _converter.structure(_plain(reading.read_facts(shell)), HostFacts)
 
 
 def missing_tool(kind: str, options: Mapping[str, Any], facts: HostFacts) -> str:

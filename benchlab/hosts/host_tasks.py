@@ -81,7 +81,7 @@ KINDS: Mapping[str, Kind] = {
         "The facts of {host} could not be read.",
     ),
     "check_dynamo": Kind(
-        "benchlab.dynamo.console.check",
+        "benchlab.dynamo.console.check_program",
         "Looking at dynamo on {host}",
         "Looked at dynamo on {host}.",
         "dynamo on {host} could not be looked at.",

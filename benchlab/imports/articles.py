@@ -28,7 +28,7 @@ from typing import Any
 
 LIBRARY = Path(__file__).with_name("library")
 TOML = "article.toml"
-TOLD = ("title", "original_title", "author", "date", "url", "about")
+TEXT_KEYS = ("title", "original_title", "author", "date", "url", "about")
 
 
 class ArticleError(Exception):
@@ -51,18 +51,20 @@ class Article:
             found.update(raw)
         return found.hexdigest()
 
-    def told(self) -> dict[str, Any]:
+    def parse_toml(self) -> dict[str, Any]:
         """The parsed article.toml. Raises ArticleError."""
         try:
             told = tomllib.loads(self.files[TOML].decode())
         except (KeyError, ValueError) as error:
             raise ArticleError(f"{self.slug}/{TOML}: {error}") from None
-        missing = [key for key in (*TOLD, "hosts", "topologies", "campaigns") if key not in told]
+        missing = [
+            key for key in (*TEXT_KEYS, "hosts", "topologies", "campaigns") if key not in told
+        ]
         if missing:
             raise ArticleError(f"{self.slug}/{TOML} lacks {', '.join(missing)}")
         return told
 
-    def text(self, name: str) -> str:
+    def read_text(self, name: str) -> str:
         """Raises ArticleError."""
         try:
             return self.files[name].decode().replace("\r\n", "\n")

@@ -25,7 +25,7 @@ UPDATE imports_draftfile SET content = (
 """
 
 
-def arrive(file: DraftFile, stream: IO[bytes]) -> None:
+def store_parts(file: DraftFile, stream: IO[bytes]) -> None:
     """An upload as it came, as parts of its row."""
     stream.seek(0)
     number = 0
@@ -34,23 +34,23 @@ def arrive(file: DraftFile, stream: IO[bytes]) -> None:
         number += 1
 
 
-def arrived(file: DraftFile) -> Iterator[bytes]:
+def read_parts(file: DraftFile) -> Iterator[bytes]:
     numbers = list(file.parts.values_list("number", flat=True))
     # one in memory at a time, whatever the driver keeps of a query
     for number in numbers:
         yield bytes(file.parts.values_list("content", flat=True).get(number=number))
 
 
-def put(file: DraftFile, raw: bytes) -> None:
+def store_content(file: DraftFile, raw: bytes) -> None:
     """Make it the content of the row, in the caller's transaction; the parts are gone."""
     file.parts.all().delete()
-    arrive(file, BytesIO(raw))
+    store_parts(file, BytesIO(raw))
     with connection.cursor() as cursor:
         cursor.execute(TOGETHER, {"pk": file.pk})
     file.parts.all().delete()
 
 
-def get(pk: int) -> bytes:
+def read_content(pk: int) -> bytes:
     """The content of a row."""
     whole = BytesIO()
     with connection.cursor() as cursor:

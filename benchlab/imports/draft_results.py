@@ -9,7 +9,7 @@ from typing import Any
 
 from agents.drivers import registry
 from agents.readers import fio_log
-from agents.texts.found import Found
+from agents.texts.parsed_result import ParsedResult
 from benchlab.campaigns import points
 from benchlab.campaigns.models import Campaign
 from benchlab.imports import reading_json
@@ -20,79 +20,79 @@ Key = tuple[int, int]
 LOG_UNITS = {"us": "microseconds: fio before 3.0", "ns": "nanoseconds: fio 3.0 and later"}
 # whose readings are in memory as they are stored
 FILES_AT_ONCE = 20
-NAMED = ("rw", "direction", "bs", "block_size", "rwmixread")
+NAMING_OPTIONS = ("rw", "direction", "bs", "block_size", "rwmixread")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class OfferedResult:
     """A result of a draft, as it is offered."""
 
     file: DraftFile
-    found: Found
+    parsed: ParsedResult
     # of what is stored: "series", counted
     raw: Mapping[str, Any]
     # of fio's log that does not say it: what results beside it tell
     log_unit: str = ""
 
     @property
-    def key(self) -> Key:
-        return self.file.pk, self.found.first
+    def result_key(self) -> Key:
+        return self.file.pk, self.parsed.first
 
     @property
     def watches(self) -> bool:
         """It only watched: a result of its own only if it belongs to no other."""
-        return bool(self.raw["series"] or self.found.needs) and not (
-            self.found.tool and self.found.metrics
+        return bool(self.raw["series"] or self.parsed.needs) and not (
+            self.parsed.tool and self.parsed.metrics
         )
 
     @property
-    def asks(self) -> bool:
+    def needs_log_unit(self) -> bool:
         """Must a person say what the text leaves open?"""
-        return bool(self.found.needs) and not self.log_unit
+        return bool(self.parsed.needs) and not self.log_unit
 
     @property
     def log_unit_words(self) -> str:
         return LOG_UNITS.get(self.log_unit, "")
 
     @property
-    def workload(self) -> str:
+    def workload_name(self) -> str:
         """A name for what was done, from its kind and options; what is only described has one."""
-        if self.found.described:
-            return self.found.title[:90]
-        told = self.found.options
-        said = [_words(name, told[name]) for name in NAMED if told.get(name)]
+        if self.parsed.described:
+            return self.parsed.title[:90]
+        told = self.parsed.options
+        said = [_format_option(name, told[name]) for name in NAMING_OPTIONS if told.get(name)]
         # sweeps over different things do not share a chart's axis
-        if self.found.varies:
-            said.append(f"over {self.found.varies.replace('_', ' ')}")
-        return " ".join([self.found.tool or self.found.kind, *said])[:90]
+        if self.parsed.varies:
+            said.append(f"over {self.parsed.varies.replace('_', ' ')}")
+        return " ".join([self.parsed.tool or self.parsed.kind, *said])[:90]
 
     @property
-    def options(self) -> list[tuple[str, str]]:
+    def option_texts(self) -> list[tuple[str, str]]:
         """In words."""
-        return [(name, _words(name, value)) for name, value in self.found.options.items()]
+        return [(name, _format_option(name, value)) for name, value in self.parsed.options.items()]
 
     @property
-    def sweep(self) -> list[tuple[str, str]]:
-        return [(name, _words(name, values)) for name, values in self.found.sweep.items()]
+    def sweep_texts(self) -> list[tuple[str, str]]:
+        return [(name, _format_option(name, values)) for name, values in self.parsed.sweep.items()]
 
     @property
-    def points(self) -> str:
+    def sweep_points_text(self) -> str:
         """Those of a sweep in one table."""
-        varies = self.found.varies
-        return ", ".join(labels[varies] for labels in self.found.points()) if varies else ""
+        varies = self.parsed.varies
+        return ", ".join(labels[varies] for labels in self.parsed.sweep_points()) if varies else ""
 
     @property
-    def point(self) -> list[tuple[str, str]]:
-        return [(name, _words(name, value)) for name, value in self.found.point.items()]
+    def point_texts(self) -> list[tuple[str, str]]:
+        return [(name, _format_option(name, value)) for name, value in self.parsed.point.items()]
 
 
-def _words(name: str, value: Any) -> str:
+def _format_option(name: str, value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(_words(name, one) for one in value)
+        return ", ".join(_format_option(name, one) for one in value)
     return points.value(name, value)
 
 
-def results(draft: Draft) -> list[Shown]:
+def offered_results(draft: Draft) -> list[OfferedResult]:
     """Everything found in it, in its order; also what is in trouble."""
     files = draft.files.defer("content", "reading").in_bulk()
     read = draft.files.filter(reading__isnull=False).order_by("position")
@@ -100,7 +100,7 @@ def results(draft: Draft) -> list[Shown]:
     rows = read.values_list("pk", "reading__found").iterator(chunk_size=FILES_AT_ONCE)
     return _with_units(
         [
-            Shown(files[pk], reading_json.from_json(one), {"series": one["series"]})
+            OfferedResult(files[pk], reading_json.from_json(one), {"series": one["series"]})
             for pk, found in rows
             if pk in files
             for one in found or ()
@@ -108,14 +108,14 @@ def results(draft: Draft) -> list[Shown]:
     )
 
 
-def _with_units(shown: Sequence[Shown]) -> list[Shown]:
+def _with_units(shown: Sequence[OfferedResult]) -> list[OfferedResult]:
     """Each log with the unit that fio's results beside it tell, by their version."""
     told: dict[str, set[str]] = {}
     for one in shown:
-        if one.found.kind == "fio" and (unit := fio_log.unit(one.found.version)):
+        if one.parsed.kind == "fio" and (unit := fio_log.unit(one.parsed.version)):
             told.setdefault(_folder(one.file.name), set()).add(unit)
     return [
-        replace(one, log_unit=_near(one.file.name, told)) if one.found.needs else one
+        replace(one, log_unit=_near(one.file.name, told)) if one.parsed.needs else one
         for one in shown
     ]
 
@@ -140,13 +140,13 @@ def _folder(name: str) -> str:
     return name.rpartition("/")[0]
 
 
-def known(draft: Draft) -> dict[str, Campaign]:
+def campaigns_by_hash(draft: Draft) -> dict[str, Campaign]:
     """SHA-256 -> the team's campaign that has a file of the same content already."""
     hashes = draft.files.filter(trouble="").values("sha256")
     rows = Source.objects.there().filter(campaign__team=draft.team, sha256__in=hashes)
     return {row.sha256: row.campaign for row in rows.select_related("campaign").order_by("pk")}
 
 
-def label(kind: str) -> str:
+def reader_label(kind: str) -> str:
     reader = registry.all_readers().get(kind)
     return reader.LABEL if reader else kind

@@ -23,7 +23,7 @@ from benchlab.charts import numbered_lines
 from benchlab.imports import blobs, reading_json, texts
 from benchlab.imports.models import Draft, DraftFile, DraftPage
 from benchlab.imports.services import sha256
-from benchlab.imports.unpack import File, Unpacker, clean
+from benchlab.imports.unpack import File, Unpacker, clean_name
 from benchlab.runs import bulk
 from benchlab.team.models import Team
 from benchlab.workers import messages
@@ -33,17 +33,17 @@ log = logging.getLogger(__name__)
 READ = "benchlab.imports.tasks.read_file"
 Person = AbstractBaseUser | AnonymousUser
 # positions between uploads, for the files in each
-APART = 10_000
-KEPT = timedelta(days=1)
+POSITION_STEP = 10_000
+DRAFT_LIFETIME = timedelta(days=1)
 # then whoever claimed a file is taken for dead
-PATIENCE = timedelta(minutes=10)
+CLAIM_TIMEOUT = timedelta(minutes=10)
 # so long a message may wait in the queue
-NUDGED = timedelta(minutes=1)
-MOST_TRIES = 3
+QUEUE_TIMEOUT = timedelta(minutes=1)
+MAX_TRIES = 3
 # nudges per sweep; those that wait in a worker are lost with it
-AT_MOST = 2000
+MAX_MESSAGES_PER_SWEEP = 2000
 # Bytes of files that are stored by one statement: as digits and copies they take several times that.
-TOGETHER = 256 << 10
+MAX_BATCH_BYTES = 256 << 10
 FILLED = ("name", "trouble", "packed", "size", "sha256")
 UNREAD = Q(reading__isnull=True, trouble="")
 # Whether a draft has such files
@@ -60,7 +60,7 @@ class Upload:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ReadingProgress:
     """Progress of the reading of a draft."""
 
     files: int
@@ -68,98 +68,99 @@ class Standing:
     size: int
 
     @property
-    def over(self) -> bool:
+    def is_complete(self) -> bool:
         return self.read == self.files
 
 
-def pasted(text: str, name: str = "") -> Upload:
+def pasted_upload(text: str, name: str = "") -> Upload:
     raw = text.encode("utf-8", "surrogatepass")
     return Upload(name or "pasted.txt", BytesIO(raw), len(raw))
 
 
-def make(*, team: Team, user: Person | None, uploads: Sequence[Upload]) -> Draft:
+def create_draft(*, team: Team, user: Person | None, uploads: Sequence[Upload]) -> Draft:
     """Keep what came, for workers to unpack and to read. Raises ValidationError when there is nothing."""
     if not uploads:
         raise ValidationError("Paste something, or choose at least one file.")
     with transaction.atomic():
         draft = Draft.objects.create(
-            team=team, name=_name(uploads), created_by_id=user.pk if user else None
+            team=team, name=_draft_name(uploads), created_by_id=user.pk if user else None
         )
         for number, upload in enumerate(uploads):
             row = DraftFile.objects.create(
                 draft=draft,
-                position=number * APART,
-                name=clean(upload.name),
+                position=number * POSITION_STEP,
+                name=clean_name(upload.name),
                 size=upload.size,
                 packed=True,
             )
-            blobs.arrive(row, upload.stream)
-        nudge(draft.files.values_list("pk", flat=True))
+            blobs.store_parts(row, upload.stream)
+        queue_reading(draft.files.values_list("pk", flat=True))
     return draft
 
 
-def _name(uploads: Sequence[Upload]) -> str:
+def _draft_name(uploads: Sequence[Upload]) -> str:
     more = f" and {len(uploads) - 1} more" if len(uploads) > 1 else ""
     return f"{uploads[0].name[:150]}{more}".replace("\0", "")
 
 
-def standing(draft: Draft) -> Standing:
+def reading_progress(draft: Draft) -> ReadingProgress:
     found = draft.files.aggregate(
         files=Count("pk"), unread=Count("pk", filter=UNREAD), size=Sum("size")
     )
-    return Standing(found["files"], found["files"] - found["unread"], found["size"] or 0)
+    return ReadingProgress(found["files"], found["files"] - found["unread"], found["size"] or 0)
 
 
-def nudge(ids: Iterable[int]) -> None:
+def queue_reading(ids: Iterable[int]) -> None:
     """Have files read by workers, once what was written is visible to them."""
     messages.after_commit(READ, ids)
 
 
-def team_of(pk: int) -> int | None:
+def file_team(pk: int) -> int | None:
     """The team that a file is of; None: it is gone."""
     return DraftFile.objects.filter(pk=pk).values_list("draft__team", flat=True).first()
 
 
-def read(pk: int) -> None:
+def read_file(pk: int) -> None:
     """Find the results of a file, unless that is done or another is at it. Safe to call at any time."""
     now = timezone.now()
-    free = Q(claimed_at=None) | Q(claimed_at__lt=now - PATIENCE)
+    free = Q(claimed_at=None) | Q(claimed_at__lt=now - CLAIM_TIMEOUT)
     mine = DraftFile.objects.filter(UNREAD, free, pk=pk)
     if not mine.update(claimed_at=now, tries=F("tries") + 1):
         return
     row = DraftFile.objects.defer("content").get(pk=pk)
-    if row.packed and row.tries <= MOST_TRIES and not _unpack(row):
+    if row.packed and row.tries <= MAX_TRIES and not _unpack(row):
         return
     text = ""
     # it took its worker down each time
-    if row.tries > MOST_TRIES:
+    if row.tries > MAX_TRIES:
         row.trouble = "Reading it failed several times: it may need more memory than there is."
     else:
-        text = _read(row)
+        text = _read_text(row)
     with transaction.atomic():
         done = DraftFile.objects.filter(UNREAD, pk=pk).update(
             reading=row.reading, trouble=row.trouble, notes=row.notes, lines=row.lines
         )
         if done and not row.trouble:
-            _keep_pages(row, text)
+            _store_pages(row, text)
 
 
-def _keep_pages(row: DraftFile, text: str) -> None:
+def _store_pages(row: DraftFile, text: str) -> None:
     """Store the pages that a person will look at, so that no request needs to take the file apart."""
     # as nearly all are: no line need be looked at
     plain = text.isascii() and "\0" not in text
     pages = enumerate(numbered_lines.split_pages(text))
     rows = (
-        (row.pk, number, json.dumps(lines if plain else _plain(lines))) for number, lines in pages
+        (row.pk, number, json.dumps(lines if plain else _storable_rows(lines)))
+        for number, lines in pages
     )
     bulk.copy(DraftPage, ("file", "number", "rows"), rows)
 
 
-def _plain(lines: Iterable[numbered_lines.Row]) -> list[numbered_lines.Row]:
-    return [(reading_json.plain(line), more) for line, more in lines]
+def _storable_rows(lines: Iterable[numbered_lines.Row]) -> list[numbered_lines.Row]:
+    return [(reading_json.storable_value(line), more) for line, more in lines]
 
 
-def page_of(row: DraftFile, line: int) -> numbered_lines.LinePage | None:
+def file_page(row: DraftFile, line: int) -> numbered_lines.LinePage | None:
     """Its lines around that one; None where it was not read, or holds no text."""
     number = numbered_lines.page_number(line, row.lines)
     page = row.pages.filter(number=number).first()
@@ -173,26 +174,26 @@ def _unpack(row: DraftFile) -> bool:
     if draft is None:
         # discarded meanwhile
         return False
-    files = _files(draft, row)
-    if not _becomes(row, next(files, None)):
+    files = _unpacked_files(draft, row)
+    if not _replace_upload(row, next(files, None)):
         return False
-    nudge(_keep(draft, row.position, files))
+    queue_reading(_store_files(draft, row.position, files))
     return not row.trouble
 
 
-def _becomes(row: DraftFile, first: File | None) -> bool:
+def _replace_upload(row: DraftFile, first: File | None) -> bool:
     """The upload's own row becomes the first file in it; whether there is one."""
     if first is None:
         row.packed, row.trouble = False, "There is no file in it."
         row.save(update_fields=["packed", "trouble"])
         return False
-    _fill(row, first)
+    _fill_row(row, first)
     row.save(update_fields=FILLED)
-    blobs.put(row, first.raw)
+    blobs.store_content(row, first.raw)
     return True
 
 
-def _keep(draft: Draft, position: int, files: Iterable[File]) -> list[int]:
+def _store_files(draft: Draft, position: int, files: Iterable[File]) -> list[int]:
     """Rows of the files behind that position: the ids of those to be read. Small ones go in together."""
     rows: list[DraftFile] = []
     fresh: list[int] = []
@@ -204,41 +205,41 @@ def _keep(draft: Draft, position: int, files: Iterable[File]) -> list[int]:
 
     for number, file in enumerate(files, 1):
         row = DraftFile(draft=draft, position=position + number)
-        _fill(row, file)
-        if sum(len(one.content) for one in rows) + row.size > TOGETHER:
+        _fill_row(row, file)
+        if sum(len(one.content) for one in rows) + row.size > MAX_BATCH_BYTES:
             together()
         rows.append(row)
         # in parts, see blobs
-        if row.size > TOGETHER:
+        if row.size > MAX_BATCH_BYTES:
             together()
-            blobs.put(row, file.raw)
+            blobs.store_content(row, file.raw)
         else:
             row.content = file.raw
     together()
     return fresh
 
 
-def _files(draft: Draft, row: DraftFile) -> Iterator[File]:
+def _unpacked_files(draft: Draft, row: DraftFile) -> Iterator[File]:
     """Files in an upload; limits hold for all that was uploaded together."""
     others = draft.files.filter(packed=False)
     size = others.aggregate(size=Sum("size"))["size"] or 0
     unpacker = Unpacker(total=size, names=others.values_list("name", flat=True))
     with TemporaryFile() as spool:
-        for part in blobs.arrived(row):
+        for part in blobs.read_parts(row):
             spool.write(part)
         yield from unpacker.unpack(row.name, spool, row.size)
 
 
-def _fill(row: DraftFile, file: File) -> None:
+def _fill_row(row: DraftFile, file: File) -> None:
     row.name, row.trouble, row.packed = file.name, file.trouble, False
     row.size, row.sha256 = len(file.raw), sha256(file.raw)
 
 
-def _read(row: DraftFile) -> str:
+def _read_text(row: DraftFile) -> str:
     """Its text."""
     try:
-        found = texts.read(row.name, blobs.get(row.pk))
-    except texts.NoText as error:
+        found = texts.decode_upload(row.name, blobs.read_content(row.pk))
+    except texts.NotText as error:
         row.trouble = str(error)
         return ""
     row.notes = list(found.notes)
@@ -252,26 +253,26 @@ def _read(row: DraftFile) -> str:
     return found.text
 
 
-def text_of(row: DraftFile) -> str:
+def file_text(row: DraftFile) -> str:
     """The text whose lines the reading counts. Empty for what is no text."""
     try:
-        return texts.read(row.name, blobs.get(row.pk)).text
-    except texts.NoText:
+        return texts.decode_upload(row.name, blobs.read_content(row.pk)).text
+    except texts.NotText:
         return ""
 
 
-def due() -> list[int]:
+def due_files() -> list[int]:
     """Files that nobody reads: their message was lost, or their worker died."""
     now = timezone.now()
-    waiting = Q(claimed_at=None, draft__created_at__lt=now - NUDGED) | Q(
-        claimed_at__lt=now - PATIENCE
+    waiting = Q(claimed_at=None, draft__created_at__lt=now - QUEUE_TIMEOUT) | Q(
+        claimed_at__lt=now - CLAIM_TIMEOUT
     )
     rows = DraftFile.objects.filter(UNREAD, waiting).order_by("pk")
-    return list(rows.values_list("pk", flat=True)[:AT_MOST])
+    return list(rows.values_list("pk", flat=True)[:MAX_MESSAGES_PER_SWEEP])
 
 
-def forget() -> None:
+def delete_expired() -> None:
     """Drafts that nobody agreed to within a day, and what tells of those that were stored."""
-    old = Q(created_at__lt=timezone.now() - KEPT)
+    old = Q(created_at__lt=timezone.now() - DRAFT_LIFETIME)
     for draft in Draft.objects.filter(old, Q(agreed_at=None) | Q(stored_at__isnull=False)):
         draft.delete()

@@ -11,21 +11,21 @@ from django import forms
 
 from benchlab.hosts.forms import RATED_IOPS, in_bytes, rated_throughput
 from benchlab.hosts.models import Host
-from benchlab.imports.checking import MOST_OUTSTANDING, ORIGIN, Agreement, Chosen, Refused
-from benchlab.imports.disks_told import MOST_RATED, Told
-from benchlab.imports.draft_results import LOG_UNITS, Key, Shown
+from benchlab.imports.checking import MOST_OUTSTANDING, ORIGIN, Agreement, Refused, ResultChoice
+from benchlab.imports.draft_results import LOG_UNITS, Key, OfferedResult
 from benchlab.imports.models import Draft
+from benchlab.imports.source_disks import MOST_RATED, SourceDisks
 from benchlab.topologies.models import Topology
 
 Choices = list[tuple[str, str]]
 # roles on the page; the API takes any number, and other disks for each result
-DISKS_MOST = 3
+MAX_DISK_FORMS = 3
 # more results than that are taken as one: nobody fills in so many rows
-EACH_MOST = 500
-OWN = "a result of its own"
+MAX_RESULT_FORMS = 500
+OWN_RESULT = "a result of its own"
 
 
-class SameForm(forms.Form):
+class CommonForm(forms.Form):
     """The campaign, where it comes from, and what holds for every result that says nothing else."""
 
     campaign = forms.CharField(required=False, max_length=200, label="Campaign")
@@ -56,7 +56,7 @@ class SameForm(forms.Form):
     )
 
     def __init__(
-        self, rows: Rows, asks: bool, data: Mapping[str, Any] | None = None, **kwargs: Any
+        self, rows: SelectableRows, asks: bool, data: Mapping[str, Any] | None = None, **kwargs: Any
     ) -> None:
         super().__init__(data, **kwargs)
         _choose(self, rows, "choose")
@@ -86,10 +86,10 @@ class DisksForm(forms.Form):
     def filled(self) -> bool:
         return any(value not in (None, "") for value in self.cleaned_data.values())
 
-    def told(self) -> Told:
+    def source_disks(self) -> SourceDisks:
         said = self.cleaned_data
         names = tuple(said["names"].replace(",", " ").split())
-        return Told(said["role"], names, said["rated_iops"], in_bytes(said["rated_mb"]))
+        return SourceDisks(said["role"], names, said["rated_iops"], in_bytes(said["rated_mb"]))
 
 
 class ResultForm(forms.Form):
@@ -116,44 +116,48 @@ class ResultForm(forms.Form):
     )
 
     def __init__(
-        self, shown: Shown, rows: Rows, results: Choices, data: Mapping[str, Any] | None
+        self,
+        shown: OfferedResult,
+        rows: SelectableRows,
+        results: Choices,
+        data: Mapping[str, Any] | None,
     ) -> None:
-        super().__init__(data, prefix=f"r{shown.key[0]}-{shown.key[1]}")
-        self.fields["workload"].widget.attrs["placeholder"] = shown.workload
-        if shown.found.described:
+        super().__init__(data, prefix=f"r{shown.result_key[0]}-{shown.result_key[1]}")
+        self.fields["workload"].widget.attrs["placeholder"] = shown.workload_name
+        if shown.parsed.described:
             for name in set(self.fields) - {"take", "workload"}:
                 del self.fields[name]
             return
         _choose(self, rows, "as above")
-        if not shown.asks:
+        if not shown.needs_log_unit:
             del self.fields["log_unit"]
-        if shown.found.outstanding is not None or shown.found.varies == "outstanding":
+        if shown.parsed.outstanding is not None or shown.parsed.varies == "outstanding":
             del self.fields["outstanding"]
         if not shown.watches:
             del self.fields["beside"]
             return
         beside = self.fields["beside"]
         assert isinstance(beside, forms.ChoiceField)
-        beside.choices = [("", OWN), *results]
+        beside.choices = [("", OWN_RESULT), *results]
         beside.initial = _nearest(shown, results)
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class SelectableRows:
     """The hosts and topologies that may be chosen, asked for once."""
 
     hosts: Mapping[str, Host]
     topologies: Mapping[str, Topology]
 
     @staticmethod
-    def of(draft: Draft) -> Rows:
-        return Rows(
+    def load_rows(draft: Draft) -> SelectableRows:
+        return SelectableRows(
             {str(row.pk): row for row in Host.objects.filter(team=draft.team)},
             {str(row.pk): row for row in Topology.objects.current().filter(team=draft.team)},
         )
 
 
-def _choose(form: forms.Form, rows: Rows, empty: str) -> None:
+def _choose(form: forms.Form, rows: SelectableRows, empty: str) -> None:
     many: tuple[tuple[str, Iterable[tuple[str, Any]]], ...] = (
         ("host", rows.hosts.items()),
         ("topology", rows.topologies.items()),
@@ -164,9 +168,9 @@ def _choose(form: forms.Form, rows: Rows, empty: str) -> None:
         field.choices = [("", f"– {empty} –"), *((key, str(row)) for key, row in items)]
 
 
-def _nearest(shown: Shown, results: Choices) -> str:
+def _nearest(shown: OfferedResult, results: Choices) -> str:
     """Result of the same file before this one, or else after it: most likely the one it watched; "" without any."""
-    file, first = shown.key
+    file, first = shown.result_key
     near = [tuple(map(int, value.split("-"))) for value, _ in results]
     same = [key for key in near if key[0] == file]
     before = [key for key in same if key[1] < first]
@@ -174,61 +178,70 @@ def _nearest(shown: Shown, results: Choices) -> str:
     return f"{chosen[0]}-{chosen[1]}" if chosen else ""
 
 
-class Everything:
+class DraftForms:
     """All forms of a draft's page."""
 
     def __init__(
-        self, draft: Draft, shown: Sequence[Shown], data: Mapping[str, Any] | None
+        self, draft: Draft, shown: Sequence[OfferedResult], data: Mapping[str, Any] | None
     ) -> None:
-        self.rows = Rows.of(draft)
-        self.shown = [one for one in shown if not one.found.trouble]
-        self.each = len(self.shown) <= EACH_MOST
+        self.rows = SelectableRows.load_rows(draft)
+        self.offered = [one for one in shown if not one.parsed.trouble]
+        self.is_itemized = len(self.offered) <= MAX_RESULT_FORMS
         # Else there are workloads only
-        self.runs = any(not one.found.described for one in self.shown)
-        self.asks = any(one.asks for one in self.shown)
-        self.same = SameForm(self.rows, self.asks, data, initial={"campaign": draft.name})
-        numbered = {one.key: number for number, one in enumerate(shown, 1)}
+        self.runs = any(not one.parsed.described for one in self.offered)
+        self.needs_log_unit = any(one.needs_log_unit for one in self.offered)
+        self.common = CommonForm(
+            self.rows, self.needs_log_unit, data, initial={"campaign": draft.name}
+        )
+        numbered = {one.result_key: number for number, one in enumerate(shown, 1)}
         self.measured: Choices = [
-            (f"{one.key[0]}-{one.key[1]}", f"{numbered[one.key]}: {one.found.title}"[:100])
-            for one in self.shown
-            if not one.watches and not one.found.described
+            (
+                f"{one.result_key[0]}-{one.result_key[1]}",
+                f"{numbered[one.result_key]}: {one.parsed.title}"[:100],
+            )
+            for one in self.offered
+            if not one.watches and not one.parsed.described
         ]
-        self.disks = [DisksForm(data, prefix=f"disks{n}") for n in range(DISKS_MOST * self.runs)]
+        self.disks = [
+            DisksForm(data, prefix=f"disks{n}") for n in range(MAX_DISK_FORMS * self.runs)
+        ]
         self.forms: dict[Key, ResultForm] = {
-            one.key: ResultForm(one, self.rows, self.measured, data)
-            for one in (self.shown if self.each else ())
+            one.result_key: ResultForm(one, self.rows, self.measured, data)
+            for one in (self.offered if self.is_itemized else ())
         }
 
     def is_valid(self) -> bool:
-        valid = [one.is_valid() for one in (self.same, *self.disks, *self.forms.values())]
+        valid = [one.is_valid() for one in (self.common, *self.disks, *self.forms.values())]
         # each was asked, and each says what is wrong with it
         return all(valid)
 
     @property
-    def tells_disks(self) -> bool:
+    def has_disks(self) -> bool:
         """True when something was typed of its disks, which stays in sight."""
         return any(form.is_bound and (form.errors or form.filled) for form in self.disks)
 
     def agreement(self) -> Agreement:
-        same = self.same.cleaned_data
+        same = self.common.cleaned_data
         origin = {name: same[name] for name in ORIGIN}
-        chosen = [self._chosen(one) for one in self.shown]
+        chosen = [self._result_choice(one) for one in self.offered]
         return Agreement(chosen, same["campaign"], same["question"], origin)
 
-    def _chosen(self, shown: Shown) -> Chosen:
-        form = self.forms.get(shown.key)
+    def _result_choice(self, shown: OfferedResult) -> ResultChoice:
+        form = self.forms.get(shown.result_key)
         own: dict[str, Any] = form.cleaned_data if form else {"take": True}
-        if shown.found.described:
-            return Chosen(shown.key, take=own["take"], workload=own.get("workload", ""))
-        same = self.same.cleaned_data
+        if shown.parsed.described:
+            return ResultChoice(
+                shown.result_key, take=own["take"], workload=own.get("workload", "")
+            )
+        same = self.common.cleaned_data
         beside: str = (
             own.get("beside", "") if form else _nearest(shown, self.measured) * shown.watches
         )
         one_host = own if own.get("host") or own.get("new_host") else same
         one_topology = own if own.get("topology") or own.get("new_topology") else same
         file, _, first = beside.partition("-")
-        return Chosen(
-            key=shown.key,
+        return ResultChoice(
+            key=shown.result_key,
             take=own["take"],
             host=self.rows.hosts.get(one_host["host"]),
             new_host=one_host["new_host"],
@@ -237,16 +250,16 @@ class Everything:
             workload=own.get("workload") or same["workload"],
             outstanding=own.get("outstanding"),
             beside=(int(file), int(first)) if first else None,
-            log_unit=(own.get("log_unit") or same["log_unit"]) if shown.asks else "",
-            disks=tuple(form.told() for form in self.disks if form.filled),
+            log_unit=(own.get("log_unit") or same["log_unit"]) if shown.needs_log_unit else "",
+            disks=tuple(form.source_disks() for form in self.disks if form.filled),
         )
 
-    def refuse(self, refused: Refused) -> None:
+    def add_errors(self, refused: Refused) -> None:
         """Put what is wrong where it was typed; what is wrong of all is said once."""
         for (index, name), said in refused.errors.items():
-            form: forms.Form = self._of_disks(name) or self.same
-            own = self.forms.get(self.shown[index].key) if index is not None else None
-            if own is not None and self._own(own, name):
+            form: forms.Form = self._disks_form(name) or self.common
+            own = self.forms.get(self.offered[index].result_key) if index is not None else None
+            if own is not None and self._belongs_to_result(own, name):
                 form = own
             field = name if name in form.fields else None
             known = list(form.errors.get(field or "__all__", ()))
@@ -254,14 +267,14 @@ class Everything:
                 if text not in known:
                     form.add_error(field, text)
 
-    def _of_disks(self, name: str) -> DisksForm | None:
+    def _disks_form(self, name: str) -> DisksForm | None:
         """Form of the row of disks that is meant by "disks.1"; None for another name."""
         what, _, number = name.partition(".")
         if what != "disks":
             return None
         return [form for form in self.disks if form.filled][int(number)]
 
-    def _own(self, form: ResultForm, name: str) -> bool:
+    def _belongs_to_result(self, form: ResultForm, name: str) -> bool:
         """True when it was said of this result, and not left to what holds for all."""
         if name.startswith("disks."):
             return False

@@ -37,48 +37,48 @@ def is_page(name: str, head: bytes) -> bool:
     return name.lower().endswith((".htm", ".html", ".xhtml")) and begins.startswith(b"<")
 
 
-def to_text(page: str) -> str:
+def html_to_text(page: str) -> str:
     lines = _Lines()
     at = 0
     while (start := page.find("<", at)) >= 0:
-        lines.data(page[at:start])
-        at = _markup(page, start, lines)
-    lines.data(page[at:])
-    return lines.text()
+        lines.add_data(page[at:start])
+        at = _take_markup(page, start, lines)
+    lines.add_data(page[at:])
+    return lines.joined_text()
 
 
-def _markup(page: str, start: int, lines: _Lines) -> int:
+def _take_markup(page: str, start: int, lines: _Lines) -> int:
     """Take in what begins with "<" there; returns where it ends."""
     if page.startswith("<!--", start):
-        return _after(page, "-->", start + 4)
+        return _position_after(page, "-->", start + 4)
     if page.startswith(("<!", "<?"), start):
-        return _after(page, ">", start)
+        return _position_after(page, ">", start)
     if not (page[start + 1 : start + 3].lstrip("/")[:1].isalpha()):
-        lines.data("<")
+        lines.add_data("<")
         return start + 1
     tag = TAG.match(page, start)
     # nothing closes it, so nothing closes what is behind it
     if tag is None:
-        lines.data(page[start:])
+        lines.add_data(page[start:])
         return len(page)
     name = tag[2].lower()
     if tag[1]:
-        lines.end(name)
+        lines.close_tag(name)
     elif not (tag[3].endswith("/") and name in HIDDEN):
-        lines.start(name)
+        lines.open_tag(name)
         if name in RAW:
-            return _raw(page, tag.end(), name, lines)
+            return _take_raw_element(page, tag.end(), name, lines)
     return tag.end()
 
 
-def _raw(page: str, start: int, name: str, lines: _Lines) -> int:
+def _take_raw_element(page: str, start: int, name: str, lines: _Lines) -> int:
     """Take in the text up to the element's own end, for there are no tags inside; returns where it ends."""
     end = RAW[name].search(page, start)
-    lines.data(page[start : end.start() if end else len(page)])
+    lines.add_data(page[start : end.start() if end else len(page)])
     return end.start() if end else len(page)
 
 
-def _after(page: str, mark: str, start: int) -> int:
+def _position_after(page: str, mark: str, start: int) -> int:
     found = page.find(mark, start)
     return found + len(mark) if found >= 0 else len(page)
 
@@ -97,11 +97,11 @@ class _Lines:
         # at the beginning of a line
         self.fresh = True
 
-    def text(self) -> str:
+    def joined_text(self) -> str:
         lines = "".join(self.parts).split("\n")
         return "\n".join(line.rstrip(" \t") for line in lines)
 
-    def start(self, tag: str) -> None:
+    def open_tag(self, tag: str) -> None:
         if tag == "body":
             # a head that nobody closed
             self.hidden = ""
@@ -115,10 +115,10 @@ class _Lines:
         elif tag in LINES:
             self._end_line()
         elif tag in CELLS and not self.fresh:
-            self._add("\t")
+            self._append("\t")
         self.kept += tag in AS_IT_IS
 
-    def end(self, tag: str) -> None:
+    def close_tag(self, tag: str) -> None:
         if self.hidden:
             self.depth -= tag == self.hidden
             self.hidden = self.hidden if self.depth else ""
@@ -127,21 +127,21 @@ class _Lines:
             self._end_line()
         self.kept = max(0, self.kept - (tag in AS_IT_IS))
 
-    def data(self, data: str) -> None:
+    def add_data(self, data: str) -> None:
         if self.hidden or not data:
             return
         text = unescape(data)
         if self.kept:
-            self._add(text.replace("\r\n", "\n"))
+            self._append(text.replace("\r\n", "\n"))
             return
         shown = SPACE.sub(" ", text)
-        self._add(shown.lstrip(" ") if self.fresh else shown)
+        self._append(shown.lstrip(" ") if self.fresh else shown)
 
     def _end_line(self, always: bool = False) -> None:
         if always or not self.fresh:
-            self._add("\n")
+            self._append("\n")
 
-    def _add(self, text: str) -> None:
+    def _append(self, text: str) -> None:
         if text:
             self.parts.append(text)
             self.fresh = text.endswith("\n")

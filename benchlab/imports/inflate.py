@@ -50,9 +50,9 @@ class Unzipped(RawIOBase):
 
     def __init__(self, kind: str, stream: IO[bytes]) -> None:
         self.kind, self.stream = kind, stream
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self.inflater = _inflater(self.kind)
         # packed
         self.waiting = b""
@@ -61,13 +61,13 @@ class Unzipped(RawIOBase):
 
     def rewind(self) -> None:
         self.stream.seek(0)
-        self._begin()
+        self._reset()
 
     def readable(self) -> bool:
         return True
 
     def peek(self, size: int) -> bytes:
-        while len(self.ready) < size and (part := self._more(size)):
+        while len(self.ready) < size and (part := self._inflate_chunk(size)):
             self.ready += part
         return self.ready[:size]
 
@@ -76,12 +76,12 @@ class Unzipped(RawIOBase):
         wanted = size if size >= 0 else CHUNK
         parts, have = [self.ready[:wanted]], len(self.ready[:wanted])
         self.ready = self.ready[wanted:]
-        while have < wanted and (part := self._more(wanted - have)):
+        while have < wanted and (part := self._inflate_chunk(wanted - have)):
             parts.append(part)
             have += len(part)
         return b"".join(parts)
 
-    def _more(self, size: int) -> bytes:
+    def _inflate_chunk(self, size: int) -> bytes:
         while True:
             if self.inflater.eof:
                 rest = (self.inflater.unused_data or self.stream.read(STEP)).lstrip(b"\0")

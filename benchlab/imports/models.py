@@ -83,7 +83,7 @@ class Storing(models.IntegerChoices):
     STORED = 3, "stored"
 
     @classmethod
-    def rank(cls) -> Combinable:
+    def state_order(cls) -> Combinable:
         """`Draft.storing` of a row, in the database."""
         return Case(
             When(stored_at__isnull=False, then=Value(cls.STORED)),

@@ -15,23 +15,23 @@ EVERY_S = 0.3
 KEPT_S = 24 * 3600
 
 
-def told(pk: int, done: int) -> None:
+def set_progress(pk: int, done: int) -> None:
     try:
-        cache.set(_key(pk), done, KEPT_S)
+        cache.set(_cache_key(pk), done, KEPT_S)
     except Exception as error:
         # whatever the cache's client raises
         log.warning("the cache does not answer, no progress of draft %s is shown: %s", pk, error)
 
 
-def of(pk: int) -> int:
+def get_progress(pk: int) -> int:
     try:
-        return int(cache.get(_key(pk)) or 0)
+        return int(cache.get(_cache_key(pk)) or 0)
     except Exception as error:
         log.warning("the cache does not answer, no progress of draft %s is shown: %s", pk, error)
         return 0
 
 
-def teller(pk: int) -> Callable[[int], None]:
+def throttled_reporter(pk: int) -> Callable[[int], None]:
     """Tells it a few times a second only."""
     last = time.monotonic()
 
@@ -39,10 +39,10 @@ def teller(pk: int) -> Callable[[int], None]:
         nonlocal last
         if time.monotonic() - last >= EVERY_S:
             last = time.monotonic()
-            told(pk, done)
+            set_progress(pk, done)
 
     return tell
 
 
-def _key(pk: int) -> str:
+def _cache_key(pk: int) -> str:
     return f"import-{pk}-stored"

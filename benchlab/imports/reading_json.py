@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.contracts import Metric, Unit
-from agents.texts.found import Found, Reading
+from agents.texts.parsed_result import ParsedResult, Reading
 
 PLAIN = (
     "kind",
@@ -30,18 +30,18 @@ PLAIN = (
 
 def to_json(reading: Reading) -> dict[str, Any]:
     return {
-        "found": [_found(one) for one in reading.found],
+        "found": [_result_to_json(one) for one in reading.results],
         "unread": [dataclasses.asdict(one) for one in reading.unread],
     }
 
 
-def from_json(one: Mapping[str, Any]) -> Found:
+def from_json(one: Mapping[str, Any]) -> ParsedResult:
     """Of one entry of "found"; without its series."""
     metrics = tuple(
         Metric(m["name"], m["value"], Unit(m["unit"]), m["labels"], note=m["note"], line=m["line"])
         for m in one["metrics"]
     )
-    return Found(
+    return ParsedResult(
         **{name: one[name] for name in PLAIN if name in one},
         sweep=one.get("sweep", {}),
         metrics=metrics,
@@ -51,39 +51,39 @@ def from_json(one: Mapping[str, Any]) -> Found:
     )
 
 
-def _found(one: Found) -> dict[str, Any]:
+def _result_to_json(one: ParsedResult) -> dict[str, Any]:
     return {
-        **{name: plain(getattr(one, name)) for name in PLAIN},
-        "metrics": [_metric(metric) for metric in one.metrics],
+        **{name: storable_value(getattr(one, name)) for name in PLAIN},
+        "metrics": [_metric_to_json(metric) for metric in one.metrics],
         "series": [
             {
                 "device": series.device,
                 "metric": series.metric,
                 "unit": str(series.unit),
                 "samples": len(series.values),
-                "seconds": plain(series.times[-1]) if series.times else 0,
+                "seconds": storable_value(series.times[-1]) if series.times else 0,
             }
             for series in one.series
         ],
-        "options": plain(dict(one.options)),
-        "point": plain(dict(one.point)),
-        "sweep": plain(dict(one.sweep)),
-        "notes": [plain(note) for note in one.notes],
+        "options": storable_value(dict(one.options)),
+        "point": storable_value(dict(one.point)),
+        "sweep": storable_value(dict(one.sweep)),
+        "notes": [storable_value(note) for note in one.notes],
     }
 
 
-def _metric(metric: Metric) -> dict[str, Any]:
+def _metric_to_json(metric: Metric) -> dict[str, Any]:
     return {
         "name": metric.name,
-        "value": plain(metric.value),
+        "value": storable_value(metric.value),
         "unit": str(metric.unit),
-        "labels": plain(dict(metric.labels)),
-        "note": plain(metric.note),
+        "labels": storable_value(dict(metric.labels)),
+        "note": storable_value(metric.note),
         "line": metric.line,
     }
 
 
-def plain(value: Any) -> Any:
+def storable_value(value: Any) -> Any:
     """Value that PostgreSQL's JSON takes: a text may have come with a NUL or half a character from a JSON string."""
     if isinstance(value, str):
         # nearly all of them
@@ -93,7 +93,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {plain(str(key)): plain(item) for key, item in value.items()}
+        return {storable_value(str(key)): storable_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [storable_value(item) for item in value]
     return value

@@ -11,9 +11,9 @@ from django.core.files.uploadhandler import FileUploadHandler
 from django.http import HttpRequest
 
 # bytes of a whole request: files of 100 MB, and what a form adds
-MOST = 105 * 2**20
+MAX_REQUEST_BYTES = 105 * 2**20
 # settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-PASTED_MOST = 5 * 2**20
+MAX_PASTED_BYTES = 5 * 2**20
 # of each file; the rest of it waits on disk
 IN_MEMORY = 256 * 2**10
 TOO_LARGE = (
@@ -43,7 +43,7 @@ class Spooled(FileUploadHandler):
         )
 
 
-def too_large(request: HttpRequest) -> bool:
+def is_too_large(request: HttpRequest) -> bool:
     """Before anything of it is read."""
     length = request.META.get("CONTENT_LENGTH") or "0"
-    return length.isdigit() and int(length) > MOST
+    return length.isdigit() and int(length) > MAX_REQUEST_BYTES

@@ -16,12 +16,12 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from agents.drivers import reading
-from agents.texts.found import Found, Places
+from agents.texts.parsed_result import LineIndex, ParsedResult
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.hosts.models import Host
 from benchlab.imports import services
-from benchlab.imports.articles import TOLD, Article, ArticleError
-from benchlab.imports.services import Piece, Result
+from benchlab.imports.articles import TEXT_KEYS, Article, ArticleError
+from benchlab.imports.services import Result, TextExcerpt
 from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
 from benchlab.topologies.services import change_topology
@@ -32,23 +32,23 @@ SLUG, SHA256 = "library", "sha256"
 
 
 @transaction.atomic
-def load(wanted: Sequence[Article]) -> list[str]:
+def load_library(wanted: Sequence[Article]) -> list[str]:
     """Make the stored library what `wanted` says; returns what was done, in words; [] when it was so already.
 
     Raises ArticleError or ValidationError; then nothing was changed.
     """
     library = Team.objects.filter(library=True).select_for_update().first() or _make_team()
     stored: dict[str, set[str]] = {}
-    for origin in _campaigns(library).values_list("origin", flat=True):
+    for origin in _library_campaigns(library).values_list("origin", flat=True):
         stored.setdefault(origin.get(SLUG, ""), set()).add(origin.get(SHA256, ""))
     hashes = {article.slug: article.sha256 for article in wanted}
     stale = [slug for slug, found in stored.items() if found != {hashes.get(slug)}]
-    _campaigns(library).filter(origin__library__in=stale).delete()
+    _library_campaigns(library).filter(origin__library__in=stale).delete()
     fresh = [a for a in wanted if a.slug in stale or a.slug not in stored]
     for article in fresh:
-        _Shelving(library, article).store()
+        _ArticleLoader(library, article).load_article()
     if stale:
-        _tidy(library)
+        _delete_unused(library)
     gone = [slug for slug in stale if slug not in hashes]
     return [f"loaded {article.slug}" for article in fresh] + [f"removed {slug}" for slug in gone]
 
@@ -59,36 +59,38 @@ def _make_team() -> Team:
     return Team.objects.create(name=f"{NAME} (BenchLab's)" if taken else NAME, library=True)
 
 
-def _campaigns(library: Team) -> QuerySet[Campaign]:
+def _library_campaigns(library: Team) -> QuerySet[Campaign]:
     return Campaign.objects.filter(team=library, source=Campaign.Source.LIBRARY)
 
 
-def _tidy(library: Team) -> None:
+def _delete_unused(library: Team) -> None:
     """Remove what only replaced articles used."""
     Workload.objects.filter(team=library, runs=None).delete()
     Topology.objects.filter(team=library, runs=None).delete()
     Host.objects.filter(team=library, runs=None).delete()
 
 
-class _Shelving:
+class _ArticleLoader:
     """One article on its way into the database."""
 
     def __init__(self, library: Team, article: Article) -> None:
-        self.library, self.article, self.told = library, article, article.told()
-        self.found: Callable[[str], Sequence[Found]] = cache(
-            lambda name: reading.read(article.text(name), name).found
+        self.library, self.article, self.toml = library, article, article.parse_toml()
+        self.found: Callable[[str], Sequence[ParsedResult]] = cache(
+            lambda name: reading.read(article.read_text(name), name).results
         )
 
-    def store(self) -> None:
+    def load_article(self) -> None:
         try:
-            hosts = {key: self.host(**told) for key, told in self.told["hosts"].items()}
-            stacks = {key: self.topology(**told) for key, told in self.told["topologies"].items()}
-            for campaign in self.told["campaigns"]:
-                self.campaign(campaign, hosts, stacks)
+            hosts = {key: self._store_host(**told) for key, told in self.toml["hosts"].items()}
+            stacks = {
+                key: self._store_topology(**told) for key, told in self.toml["topologies"].items()
+            }
+            for campaign in self.toml["campaigns"]:
+                self._store_campaign(campaign, hosts, stacks)
         except (KeyError, TypeError) as error:
             raise ArticleError(f"{self.article.slug}: {error!r} in article.toml") from error
 
-    def host(
+    def _store_host(
         self,
         name: str,
         notes: str,
@@ -104,20 +106,20 @@ class _Shelving:
         )
         return made
 
-    def topology(self, name: str, description: str, stack: list[dict[str, Any]]) -> Topology:
+    def _store_topology(self, name: str, description: str, stack: list[dict[str, Any]]) -> Topology:
         """Checked like anybody's: its chain, and every layer's options."""
         known = Topology.objects.filter(team=self.library, name=name).first()
         return change_topology(
             known or Topology(team=self.library), name=name, description=description, stack=stack
         )
 
-    def campaign(
+    def _store_campaign(
         self, told: Mapping[str, Any], hosts: Mapping[str, Host], stacks: Mapping[str, Topology]
     ) -> None:
-        results = [self.result(one, hosts, stacks) for one in told["results"]]
+        results = [self._build_result(one, hosts, stacks) for one in told["results"]]
         used = {piece.name for result in results for piece in (result.piece, *result.beside)}
-        origin = {key: str(self.told[key]).strip() for key in TOLD}
-        services.store(
+        origin = {key: str(self.toml[key]).strip() for key in TEXT_KEYS}
+        services.store_results(
             team=self.library,
             user=None,
             name=told["name"],
@@ -128,23 +130,23 @@ class _Shelving:
             origin=origin | {SLUG: self.article.slug, SHA256: self.article.sha256},
         )
 
-    def result(
+    def _build_result(
         self, told: Mapping[str, Any], hosts: Mapping[str, Host], stacks: Mapping[str, Topology]
     ) -> Result:
-        piece, host = self.piece(told), self.told["hosts"][told["host"]]
+        piece, host = self._build_excerpt(told), self.toml["hosts"][told["host"]]
         return Result(
             piece=piece,
             host=hosts[told["host"]],
             topology=stacks[told["topology"]],
             workload=told["workload"],
-            point=told.get("point", piece.found.point),
-            outstanding=told.get("outstanding", piece.found.outstanding),
-            beside=tuple(self.piece(one) for one in told.get("beside", ())),
+            point=told.get("point", piece.parsed.point),
+            outstanding=told.get("outstanding", piece.parsed.outstanding),
+            beside=tuple(self._build_excerpt(one) for one in told.get("beside", ())),
             disks=host.get("disks", {}),
             rated=host.get("rated", {}),
         )
 
-    def piece(self, told: Mapping[str, Any]) -> Piece:
+    def _build_excerpt(self, told: Mapping[str, Any]) -> TextExcerpt:
         """The nth result of a file, with its lines."""
         name, number = told["file"], told.get("number", 1)
         found = self.found(name)
@@ -153,6 +155,6 @@ class _Shelving:
             raise ArticleError(f"{where} holds {len(found)} results; article.toml wants {number}")
         one = found[number - 1]
         version = told.get("version", one.version)
-        return Piece(
-            replace(one, version=version), name, one.alone(Places(self.article.text(name)))
+        return TextExcerpt(
+            replace(one, version=version), name, one.alone(LineIndex(self.article.read_text(name)))
         )

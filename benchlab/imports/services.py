@@ -22,7 +22,7 @@ from django.core.exceptions import ValidationError
 from django.db import OperationalError, transaction
 from django.utils import timezone
 
-from agents.texts.found import Found
+from agents.texts.parsed_result import ParsedResult
 from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.engine.checks import fingerprint
 from benchlab.findings import storing
@@ -38,37 +38,37 @@ from benchlab.topologies.models import Topology
 log = logging.getLogger(__name__)
 
 # results that are stored together
-AT_ONCE = 50
+MAX_BATCH_RESULTS = 50
 # bytes of their texts, from which on no more are read before these are stored
-TOGETHER = 1 << 20
+MAX_BATCH_BYTES = 1 << 20
 
 Person = AbstractBaseUser | AnonymousUser
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TextExcerpt:
     """The lines of a text that hold one result."""
 
-    found: Found
+    parsed: ParsedResult
     # of the file it is in
     name: str
     # Those lines, every line of the file when it is the whole; or how to get them once they are needed: an import of
     # a thousand files would not fit into memory.
     text: str | Callable[[], str]
     # the point of its sweep: Found.points
-    only: Mapping[str, str] = field(default_factory=dict)
+    point_labels: Mapping[str, str] = field(default_factory=dict)
     # the name that its reader gets, where that tells more than the file's
-    told: str = ""
+    reader_name: str = ""
 
     @property
-    def content(self) -> bytes:
+    def read_content(self) -> bytes:
         return (self.text if isinstance(self.text, str) else self.text()).encode()
 
     @property
-    def artifact(self) -> str:
+    def artifact_name(self) -> str:
         """A name that no other piece of the file has."""
         stem, dot, suffix = self.name.rpartition(".")
-        lines = f"lines-{self.found.first}-{self.found.last}"
+        lines = f"lines-{self.parsed.first}-{self.parsed.last}"
         return f"{stem}.{lines}.{suffix}" if dot and stem else f"{self.name}.{lines}"
 
 
@@ -76,7 +76,7 @@ class Piece:
 class Result:
     """A piece that a person agreed to, with what the text could not tell."""
 
-    piece: Piece
+    piece: TextExcerpt
     host: Host
     topology: Topology
     # its name
@@ -85,7 +85,7 @@ class Result:
     point: Mapping[str, Any] = field(default_factory=dict)
     outstanding: int | None = None
     # what watched meanwhile: iostat
-    beside: tuple[Piece, ...] = ()
+    beside: tuple[TextExcerpt, ...] = ()
     # Role -> names, as the source tells
     disks: Mapping[str, Sequence[str]] = field(default_factory=dict)
     # Role -> "iops" (op/s) and "bandwidth" (B/s) of each of its disks, likewise
@@ -93,7 +93,7 @@ class Result:
 
 
 @transaction.atomic
-def store(
+def store_results(
     *,
     team: Team,
     user: Person | None,
@@ -103,7 +103,7 @@ def store(
     sources: Mapping[str, bytes] | Callable[[Campaign], None],
     source: str = Campaign.Source.IMPORTED,
     origin: Mapping[str, str] | None = None,
-    failed: list[tuple[Piece, str]] | None = None,
+    failed: list[tuple[TextExcerpt, str]] | None = None,
     told: Callable[[int], None] = lambda done: None,
 ) -> Campaign:
     """A campaign of these results. Raises ValidationError naming what cannot be; then nothing was stored.
@@ -115,7 +115,7 @@ def store(
     """
     if not results:
         raise ValidationError("There is no result to store.")
-    _check(team, results)
+    _check_results(team, results)
     campaign = Campaign(
         team=team,
         name=name,
@@ -133,13 +133,13 @@ def store(
     if callable(sources):
         sources(campaign)
     else:
-        _keep(campaign, sources)
-    runs = _runs(campaign, results)
-    layouts = _layouts(campaign, results)
-    missed: list[tuple[Piece, str]] = []
+        _store_sources(campaign, sources)
+    runs = _create_runs(campaign, results)
+    layouts = _create_layouts(campaign, results)
+    missed: list[tuple[TextExcerpt, str]] = []
     done = 0
-    for some in _in_turn(zip(runs, results, strict=True), layouts):
-        for result, said in _stored(some):
+    for some in _prepare_batches(zip(runs, results, strict=True), layouts):
+        for result, said in _store_batch(some):
             if said and failed is None:
                 raise ValidationError(said)
             missed += [(result.piece, said)] if said else []
@@ -157,7 +157,7 @@ def store(
 
 
 @dataclass(slots=True)
-class _Tried:
+class _PreparedResult:
     """A result that is read, and not stored yet; `said`: why it cannot be."""
 
     run: Run
@@ -165,72 +165,72 @@ class _Tried:
     attempt: Attempt | None = None
     files: Mapping[str, bytes] = field(default_factory=dict)
     figures: Figures | None = None
-    said: str = ""
+    error: str = ""
 
     @property
-    def size(self) -> int:
+    def byte_count(self) -> int:
         return sum(map(len, self.files.values()))
 
 
-def _in_turn(
+def _prepare_batches(
     wanted: Iterable[tuple[Run, Result]], layouts: Mapping[tuple[int, int], Layout]
-) -> Iterator[list[_Tried]]:
+) -> Iterator[list[_PreparedResult]]:
     """Read, as many as are stored together: the last one of them may be large."""
-    some: list[_Tried] = []
+    some: list[_PreparedResult] = []
     size = 0
     for run, result in wanted:
-        some.append(_tried(run, layouts[run.host_id, run.topology_id], result))
-        size += some[-1].size
-        if len(some) == AT_ONCE or size >= TOGETHER:
+        some.append(_prepare_result(run, layouts[run.host_id, run.topology_id], result))
+        size += some[-1].byte_count
+        if len(some) == MAX_BATCH_RESULTS or size >= MAX_BATCH_BYTES:
             yield some
             some, size = [], 0
     if some:
         yield some
 
 
-def _tried(run: Run, layout: Layout, result: Result) -> _Tried:
-    one = _Tried(run, result)
-    with _saying(one):
-        one.attempt, one.files, one.figures = _attempt(run, layout, result)
+def _prepare_result(run: Run, layout: Layout, result: Result) -> _PreparedResult:
+    one = _PreparedResult(run, result)
+    with _recording_error(one):
+        one.attempt, one.files, one.figures = _build_attempt(run, layout, result)
     return one
 
 
 @contextmanager
-def _saying(one: _Tried) -> Iterator[None]:
+def _recording_error(one: _PreparedResult) -> Iterator[None]:
     """Notes why the result cannot be stored, where it cannot."""
     try:
         yield
     except ValidationError as error:
-        one.said = "; ".join(error.messages)
+        one.error = "; ".join(error.messages)
     except OperationalError:
         # the database is gone, not the result
         raise
     except Exception:
         # one of a thousand files must not keep the others from being stored
         piece = one.result.piece
-        log.exception("storing %s, line %s", piece.name, piece.found.first)
-        one.said = f"{piece.artifact}: a bug in BenchLab; see the log"
+        log.exception("storing %s, line %s", piece.name, piece.parsed.first)
+        one.error = f"{piece.artifact_name}: a bug in BenchLab; see the log"
 
 
-def _stored(some: Sequence[_Tried]) -> Iterator[tuple[Result, str]]:
+def _store_batch(some: Sequence[_PreparedResult]) -> Iterator[tuple[Result, str]]:
     """Each result stored whole, or nothing of it and why: all together, or one by one where one of them cannot be."""
-    good = [one for one in some if not one.said]
+    good = [one for one in some if not one.error]
     try:
         with transaction.atomic():
-            _put(good)
+            _insert_batch(good)
     except OperationalError:
         raise
     except Exception:
         for one in good:
-            with _saying(one), transaction.atomic():
-                _put([one])
+            with _recording_error(one), transaction.atomic():
+                _insert_batch([one])
     for one in some:
-        if one.said:
+        if one.error:
             one.run.delete()
-        yield one.result, one.said
+        yield one.result, one.error
 
 
-def _put(some: Sequence[_Tried]) -> None:
+def _insert_batch(some: Sequence[_PreparedResult]) -> None:
     """Attempts with their artifacts and figures. Raises whatever the database says of one of them."""
     read = [
         (one.attempt, one.files, one.figures)
@@ -245,19 +245,19 @@ def _put(some: Sequence[_Tried]) -> None:
     figure_rows.put_all([(attempt, figures) for attempt, _, figures in read])
 
 
-def _check(team: Team, results: Sequence[Result]) -> None:
+def _check_results(team: Team, results: Sequence[Result]) -> None:
     for result in results:
         for row in (result.host, result.topology):
             if row.team_id != team.pk:
                 raise ValidationError(f"{row} does not belong to {team}.")
         for piece in (result.piece, *result.beside):
-            if piece.found.trouble:
+            if piece.parsed.trouble:
                 raise ValidationError(
-                    f"{piece.name}, line {piece.found.first}: {piece.found.trouble}"
+                    f"{piece.name}, line {piece.parsed.first}: {piece.parsed.trouble}"
                 )
 
 
-def _keep(campaign: Campaign, sources: Mapping[str, bytes]) -> None:
+def _store_sources(campaign: Campaign, sources: Mapping[str, bytes]) -> None:
     # one in memory at a time, where `sources` reads them late
     for name, raw in sources.items():
         Source.objects.create(
@@ -269,17 +269,17 @@ def sha256(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
-def _runs(campaign: Campaign, results: Sequence[Result]) -> list[Run]:
+def _create_runs(campaign: Campaign, results: Sequence[Result]) -> list[Run]:
     """One per result; those that are alike in everything are repeats."""
     workloads: dict[tuple[str, str], Workload] = {}
     seen: Counter[str] = Counter()
     runs = []
     for position, result in enumerate(results):
-        found = result.piece.found
+        found = result.piece.parsed
         tool = found.tool or found.kind
         key = result.workload, tool
         if key not in workloads:
-            workloads[key] = _workload(campaign, result.workload, tool)
+            workloads[key] = _find_or_create_workload(campaign, result.workload, tool)
         cell = repr((result.host.pk, result.topology.pk, key, sorted(result.point.items())))
         seen[cell] += 1
         runs.append(
@@ -301,7 +301,7 @@ def _runs(campaign: Campaign, results: Sequence[Result]) -> list[Run]:
     return Run.objects.bulk_create(runs, batch_size=1000)
 
 
-def _workload(campaign: Campaign, name: str, tool: str) -> Workload:
+def _find_or_create_workload(campaign: Campaign, name: str, tool: str) -> Workload:
     """The team's imported workload of that name and tool; a name that is taken by another gets a number."""
     known = {row.name: row for row in Workload.objects.filter(team=campaign.team)}
     tried, number = name, 1
@@ -318,7 +318,7 @@ def _workload(campaign: Campaign, name: str, tool: str) -> Workload:
     return made
 
 
-def _layouts(campaign: Campaign, results: Sequence[Result]) -> dict[tuple[int, int], Layout]:
+def _create_layouts(campaign: Campaign, results: Sequence[Result]) -> dict[tuple[int, int], Layout]:
     """A layout that is over for each host and topology: what measured results have, too."""
     wanted = {(r.host.pk, r.topology.pk): r.topology for r in results}
     now = timezone.now()
@@ -340,13 +340,13 @@ def _layouts(campaign: Campaign, results: Sequence[Result]) -> dict[tuple[int, i
     return {(layout.host_id, layout.topology_id): layout for layout in made}
 
 
-def _attempt(
+def _build_attempt(
     run: Run, layout: Layout, result: Result
 ) -> tuple[Attempt, Mapping[str, bytes], Figures]:
     """With its artifacts, and the figures that are read from them. Nothing is stored. Raises ValidationError."""
-    pieces = {piece.artifact: piece for piece in (result.piece, *result.beside)}
-    found = result.piece.found
-    readers = [_reader(name, piece) for name, piece in pieces.items()]
+    pieces = {piece.artifact_name: piece for piece in (result.piece, *result.beside)}
+    found = result.piece.parsed
+    readers = [_reader_meta(name, piece) for name, piece in pieces.items()]
     attempt = Attempt(
         run=run,
         layout=layout,
@@ -366,17 +366,17 @@ def _attempt(
         ),
         meta={
             attempt_meta.READERS: readers,
-            **_disks(result),
+            **_disk_meta(result),
         },
     )
-    files = {name: piece.content for name, piece in pieces.items()}
+    files = {name: piece.read_content for name, piece in pieces.items()}
     figures = artifact_figures.elsewhere(files, readers)
     if figures.errors:
         raise ValidationError("; ".join(figures.errors))
     return attempt, files, figures
 
 
-def _disks(result: Result) -> dict[str, Any]:
+def _disk_meta(result: Result) -> dict[str, Any]:
     """Disks by role, and their ratings, as the source tells them."""
     disks = {role: list(names) for role, names in result.disks.items()}
     rated = {role: dict(most) for role, most in result.rated.items()}
@@ -387,7 +387,12 @@ def _disks(result: Result) -> dict[str, Any]:
     }
 
 
-def _reader(artifact: str, piece: Piece) -> list[Any]:
+def _reader_meta(artifact: str, piece: TextExcerpt) -> list[Any]:
     """Artifact, reader and name to read it as, and the point of the sweep that it holds, if it holds one."""
-    name = piece.told or piece.name
-    return [artifact, piece.found.kind, name, *([dict(piece.only)] if piece.only else [])]
+    name = piece.reader_name or piece.name
+    return [
+        artifact,
+        piece.parsed.kind,
+        name,
+        *([dict(piece.point_labels)] if piece.point_labels else []),
+    ]

@@ -18,7 +18,7 @@ from django.utils import timezone
 from benchlab.imports import agreement_json as told
 from benchlab.imports import draft_results, drafts, progress, storing_results
 from benchlab.imports.agreement_json import Outcome
-from benchlab.imports.checking import Agreement, Refused, checked
+from benchlab.imports.checking import Agreement, Refused, validate_agreement
 from benchlab.imports.models import Draft
 from benchlab.imports.services import Person
 from benchlab.workers import messages
@@ -39,50 +39,52 @@ class State(Enum):
     STORED = "stored"
 
 
-def state(draft: Draft, waits: bool | None = None) -> State:
+def draft_state(draft: Draft, waits: bool | None = None) -> State:
     """`waits`: drafts.WAITS, where that is known; else it is asked for."""
     if draft.stored_at:
         return State.STORED
     if draft.agreed_at:
         return State.STORING
     if waits is None:
-        waits = not drafts.standing(draft).over
+        waits = not drafts.reading_progress(draft).is_complete
     return State.READING if waits else State.READ
 
 
 def agree(draft: Draft, agreement: Agreement, *, user: Person | None) -> None:
     """Have a worker store what was chosen, see `state`. Raises Refused, and then nothing will be stored."""
-    if not drafts.standing(draft).over:
-        raise _refused("It is still being read; wait until every file is through.")
-    agreement = checked(agreement, {one.key: one for one in draft_results.results(draft)}, draft)
+    if not drafts.reading_progress(draft).is_complete:
+        raise _general_error("It is still being read; wait until every file is through.")
+    agreement = validate_agreement(
+        agreement, {one.result_key: one for one in draft_results.offered_results(draft)}, draft
+    )
     with transaction.atomic():
         # Twice at the same moment: one agrees, the other finds no draft.
         row = Draft.objects.select_for_update().filter(pk=draft.pk, agreed_at=None).first()
         if row is None:
-            raise _refused("It was stored or discarded by somebody in the meantime.")
-        _leave(row, agreement, user)
+            raise _general_error("It was stored or discarded by somebody in the meantime.")
+        _queue_agreement(row, agreement, user)
 
 
-def _refused(said: str) -> Refused:
+def _general_error(said: str) -> Refused:
     return Refused({(None, ""): [said]})
 
 
-def _leave(row: Draft, agreement: Agreement, user: Person | None) -> None:
+def _queue_agreement(row: Draft, agreement: Agreement, user: Person | None) -> None:
     """To the workers."""
     row.agreement, row.trouble, row.tries = told.to_json(agreement), "", 0
     row.agreed_at = timezone.now()
     row.agreed_by_id = user.pk if user else None
     row.save(update_fields=["agreement", "trouble", "tries", "agreed_at", "agreed_by"])
-    progress.told(row.pk, 0)
-    nudge(row.pk)
+    progress.set_progress(row.pk, 0)
+    queue_storing(row.pk)
 
 
-def nudge(pk: int) -> None:
+def queue_storing(pk: int) -> None:
     """Have it stored by a worker, once what was written is visible to it."""
     messages.after_commit(STORE, [pk])
 
 
-def _done(row: Draft, outcome: Outcome) -> None:
+def _mark_stored(row: Draft, outcome: Outcome) -> None:
     """Its files are the campaign's now."""
     row.outcome = told.outcome_to_json(outcome)
     row.agreement = None
@@ -93,66 +95,70 @@ def _done(row: Draft, outcome: Outcome) -> None:
     row.files.only("pk").delete()
 
 
-def _held(pk: int) -> Draft | None:
+def _locked_draft(pk: int) -> Draft | None:
     """The row, held until the transaction ends, if it is to be stored and nobody else holds it."""
     rows = Draft.objects.select_for_update(skip_locked=True, of=("self",))
     return rows.filter(pk=pk, agreed_at__isnull=False, stored_at=None).first()
 
 
-def team_of(pk: int) -> int | None:
+def draft_team(pk: int) -> int | None:
     """The team that a draft is of; None: it is gone."""
     return Draft.objects.filter(pk=pk).values_list("team", flat=True).first()
 
 
-def store(pk: int) -> None:
+def store_draft(pk: int) -> None:
     """Store what was agreed to, unless that is done or another is at it. Safe to call at any time."""
     with transaction.atomic():
-        row = _held(pk)
+        row = _locked_draft(pk)
         if row is None:
             return
         row.tries += 1
         row.save(update_fields=["tries"])
     with transaction.atomic():
-        if (row := _held(pk)) is None:
+        if (row := _locked_draft(pk)) is None:
             return
-        if row.tries > drafts.MOST_TRIES:
-            _give_back(row, DIED)
+        if row.tries > drafts.MAX_TRIES:
+            _reopen_draft(row, DIED)
             return
         try:
             with transaction.atomic():
-                _done(row, _kept(row))
+                _mark_stored(row, _store_agreed(row))
         except (ValidationError, Refused) as error:
-            _give_back(row, "; ".join(getattr(error, "messages", None) or [str(error)]))
+            _reopen_draft(row, "; ".join(getattr(error, "messages", None) or [str(error)]))
         except OperationalError:
             # the database went away: the sweep comes back to it
             raise
         except Exception:
             log.exception("storing draft %s", pk)
-            _give_back(row, FAULT)
+            _reopen_draft(row, FAULT)
 
 
-def _kept(row: Draft) -> Outcome:
-    shown = {one.key: one for one in draft_results.results(row)}
-    agreement = checked(told.from_json(row.agreement or {}), shown, row)
-    return storing_results.keep(row, agreement, shown, row.agreed_by, progress.teller(row.pk))
+def _store_agreed(row: Draft) -> Outcome:
+    shown = {one.result_key: one for one in draft_results.offered_results(row)}
+    agreement = validate_agreement(told.from_json(row.agreement or {}), shown, row)
+    return storing_results.store_agreement(
+        row, agreement, shown, row.agreed_by, progress.throttled_reporter(row.pk)
+    )
 
 
-def _give_back(row: Draft, said: str) -> None:
+def _reopen_draft(row: Draft, said: str) -> None:
     """It is a draft as before, and says why."""
     row.agreement = row.agreed_at = row.agreed_by = None
     row.trouble = said
     row.save(update_fields=["agreement", "agreed_at", "agreed_by", "trouble"])
 
 
-def due() -> list[int]:
+def due_drafts() -> list[int]:
     """Drafts whose message was lost, or whose worker died. One that is being stored is passed over by `store`."""
     waiting = Draft.objects.filter(
-        agreed_at__lt=timezone.now() - drafts.NUDGED, agreed_at__isnull=False, stored_at=None
+        agreed_at__lt=timezone.now() - drafts.QUEUE_TIMEOUT, agreed_at__isnull=False, stored_at=None
     )
-    return list(waiting.order_by("pk").values_list("pk", flat=True)[: drafts.AT_MOST])
+    return list(
+        waiting.order_by("pk").values_list("pk", flat=True)[: drafts.MAX_MESSAGES_PER_SWEEP]
+    )
 
 
-def how_many(row: Draft) -> int:
+def count_agreed(row: Draft) -> int:
     """Results and workloads that are agreed to, or were."""
     if row.outcome:
         done = told.outcome_from_json(row.outcome)

@@ -10,16 +10,16 @@ from functools import partial
 
 from django.db import connection
 
-from agents.texts.found import Found, Places
+from agents.texts.parsed_result import LineIndex, ParsedResult
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.dynamo import icf_workloads
 from benchlab.hosts.models import Host
-from benchlab.imports import disks_told, drafts
-from benchlab.imports.agreement_json import Failed, Outcome
-from benchlab.imports.checking import Agreement, Chosen, read_as
-from benchlab.imports.draft_results import Key, Shown
+from benchlab.imports import drafts, source_disks
+from benchlab.imports.agreement_json import FailedResult, Outcome
+from benchlab.imports.checking import Agreement, ResultChoice, reader_file_name
+from benchlab.imports.draft_results import Key, OfferedResult
 from benchlab.imports.models import Draft, DraftFile
-from benchlab.imports.services import Person, Piece, Result, store
+from benchlab.imports.services import Person, Result, TextExcerpt, store_results
 from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
 
@@ -29,25 +29,25 @@ SELECT %s, name, content, size, sha256, now() FROM imports_draftfile WHERE id = 
 """
 
 
-def keep(
+def store_agreement(
     draft: Draft,
     agreement: Agreement,
-    offered: Mapping[Key, Shown],
+    offered: Mapping[Key, OfferedResult],
     user: Person | None,
     told: Callable[[int], None] = lambda done: None,
 ) -> Outcome:
     """`told` hears how much of `size(agreement)` was seen to. Raises ValidationError; then nothing may be stored."""
-    described = [one for one in agreement.taken if offered[one.key].found.described]
-    workloads = [_workload(draft.team, user, one, offered[one.key]).pk for one in described]
+    described = [one for one in agreement.selected if offered[one.key].parsed.described]
+    workloads = [_create_workload(draft.team, user, one, offered[one.key]).pk for one in described]
     told(len(workloads))
-    measured = [one for one in agreement.taken if not offered[one.key].found.described]
+    measured = [one for one in agreement.selected if not offered[one.key].parsed.described]
     if not measured:
         return Outcome(None, len(workloads), tuple(workloads))
-    failed: list[tuple[Piece, str]] = []
-    results = _results(draft.team, user, measured, offered)
+    failed: list[tuple[TextExcerpt, str]] = []
+    results = _build_results(draft.team, user, measured, offered)
     # a sweep is one of them, and several runs
-    results_agreed = size(agreement) - len(workloads)
-    made = store(
+    results_agreed = count_agreed_results(agreement) - len(workloads)
+    made = store_results(
         team=draft.team,
         user=user,
         name=agreement.name,
@@ -59,26 +59,28 @@ def keep(
         told=lambda done: told(len(workloads) + done * results_agreed // len(results)),
     )
     stored = len(workloads) + len(results) - len(failed)
-    missed = tuple(Failed(piece.name, piece.found.first, said) for piece, said in failed)
+    missed = tuple(FailedResult(piece.name, piece.parsed.first, said) for piece, said in failed)
     return Outcome(made.pk, stored, tuple(workloads), missed)
 
 
-def size(agreement: Agreement) -> int:
+def count_agreed_results(agreement: Agreement) -> int:
     """Results and workloads; what only watched is a part of its result."""
-    return sum(one.beside is None for one in agreement.taken)
+    return sum(one.beside is None for one in agreement.selected)
 
 
-def campaign_of(outcome: Outcome) -> Campaign | None:
+def stored_campaign(outcome: Outcome) -> Campaign | None:
     """Unless it was deleted since."""
     if outcome.campaign is None:
         return None
     return Campaign.objects.filter(pk=outcome.campaign).first()
 
 
-def _workload(team: Team, user: Person | None, one: Chosen, shown: Shown) -> Workload:
-    name = one.workload.strip() or shown.workload
-    found = shown.found
-    return icf_workloads.keep(
+def _create_workload(
+    team: Team, user: Person | None, one: ResultChoice, shown: OfferedResult
+) -> Workload:
+    name = one.workload.strip() or shown.workload_name
+    found = shown.parsed
+    return icf_workloads.create_icf_workload(
         team=team,
         user=user,
         name=name,
@@ -88,48 +90,48 @@ def _workload(team: Team, user: Person | None, one: Chosen, shown: Shown) -> Wor
     )
 
 
-def _results(
-    team: Team, user: Person | None, taken: list[Chosen], offered: Mapping[Key, Shown]
+def _build_results(
+    team: Team, user: Person | None, taken: list[ResultChoice], offered: Mapping[Key, OfferedResult]
 ) -> list[Result]:
-    pieces = _pieces(
+    pieces = _result_excerpts(
         [
-            (shown.file, shown.found, read_as(shown, one, offered))
+            (shown.file, shown.parsed, reader_file_name(shown, one, offered))
             for one in taken
             for shown in (offered[one.key],)
         ]
     )
-    beside: dict[Key, list[Piece]] = defaultdict(list)
+    beside: dict[Key, list[TextExcerpt]] = defaultdict(list)
     for one in taken:
         if one.beside is not None:
             beside[one.beside].append(pieces[one.key])
-    named = Named(team, user)
+    named = NamedRows(team, user)
     return [
         result
         for one in taken
         if one.beside is None
-        for result in _points(
+        for result in _split_sweep(
             Result(
                 pieces[one.key],
-                one.host or named.host(one.new_host.strip()),
-                one.topology or named.topology(one.new_topology.strip()),
-                one.workload.strip() or offered[one.key].workload,
-                offered[one.key].found.point,
-                offered[one.key].found.outstanding or one.outstanding,
+                one.host or named.find_or_create_host(one.new_host.strip()),
+                one.topology or named.find_or_create_topology(one.new_topology.strip()),
+                one.workload.strip() or offered[one.key].workload_name,
+                offered[one.key].parsed.point,
+                offered[one.key].parsed.outstanding or one.outstanding,
                 tuple(beside[one.key]),
-                *disks_told.names_and_ratings(one.disks),
+                *source_disks.names_and_ratings(one.disks),
             )
         )
     ]
 
 
-def _points(result: Result) -> Iterator[Result]:
+def _split_sweep(result: Result) -> Iterator[Result]:
     """Each point of a sweep as a result of its own: runs that differ in it, which charts draw as a curve."""
-    for labels in result.piece.found.points():
+    for labels in result.piece.parsed.sweep_points():
         point = {name: int(v) if v.isdecimal() else v for name, v in labels.items()}
         outstanding = point.get("outstanding", result.outstanding)
         yield replace(
             result,
-            piece=replace(result.piece, only=labels),
+            piece=replace(result.piece, point_labels=labels),
             point={**result.point, **point},
             outstanding=outstanding if isinstance(outstanding, int) else None,
         )
@@ -141,32 +143,36 @@ def _keep_as_sources(ids: Iterable[int], campaign: Campaign) -> None:
         cursor.execute(SOURCES, [campaign.pk, list(set(ids))])
 
 
-def _pieces(found: Sequence[tuple[DraftFile, Found, str]]) -> dict[tuple[int, int], Piece]:
+def _result_excerpts(
+    found: Sequence[tuple[DraftFile, ParsedResult, str]],
+) -> dict[tuple[int, int], TextExcerpt]:
     """(file id, first line) -> its lines, to be read late; by the name that tells what they do not."""
-    texts = _Texts()
+    texts = _FileTexts()
     return {
-        (file.pk, one.first): Piece(one, file.name, partial(texts.between, file, one), told=told)
+        (file.pk, one.first): TextExcerpt(
+            one, file.name, partial(texts.result_text, file, one), reader_name=told
+        )
         for file, one, told in found
     }
 
 
-class _Texts:
+class _FileTexts:
     """The text of the file that was asked for last: results come in the order of their files."""
 
     def __init__(self) -> None:
         self.pk = 0
-        self.text = Places("")
+        self.text = LineIndex("")
 
-    def between(self, file: DraftFile, found: Found) -> str:
+    def result_text(self, file: DraftFile, found: ParsedResult) -> str:
         if file.pk != self.pk:
             # the one goes before the other comes
-            self.text = Places("")
-            self.text = Places(drafts.text_of(file))
+            self.text = LineIndex("")
+            self.text = LineIndex(drafts.file_text(file))
             self.pk = file.pk
-        return found.alone(self.text)
+        return found.own_text(self.text)
 
 
-class Named:
+class NamedRows:
     """Hosts and topologies that were only named: the team's of that name, or new ones."""
 
     def __init__(self, team: Team, user: Person | None) -> None:
@@ -174,13 +180,13 @@ class Named:
         self.hosts: dict[str, Host] = {}
         self.topologies: dict[str, Topology] = {}
 
-    def host(self, name: str) -> Host:
+    def find_or_create_host(self, name: str) -> Host:
         if name not in self.hosts:
             known = Host.objects.filter(team=self.team, name=name).first()
             self.hosts[name] = known or self._new_host(name)
         return self.hosts[name]
 
-    def topology(self, name: str) -> Topology:
+    def find_or_create_topology(self, name: str) -> Topology:
         if name not in self.topologies:
             known = Topology.objects.filter(team=self.team, name=name).first()
             self.topologies[name] = known or self._new_topology(name)

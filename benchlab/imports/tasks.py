@@ -14,37 +14,43 @@ from benchlab.workers.fair_queue import FairQueue, ThreadShares, WorkItem
 from benchlab.workers.lru_cache import LruCache
 
 uploads = FairQueue("upload", ThreadShares(places=4, of_team=3, messages=4, messages_of_team=3))
-_teams_of_files = LruCache(drafts.team_of)
-_teams_of_drafts = LruCache(storing_drafts.team_of)
+_teams_of_files = LruCache(drafts.file_team)
+_teams_of_drafts = LruCache(storing_drafts.draft_team)
 draining.hand_over.append(uploads.drain)
 
 
 @app.task
 def read_file(pk: int) -> None:
-    uploads.submit(WorkItem(drafts.read, _teams_of_files, pk, drafts.READ, task_metrics.sent_at()))
+    uploads.submit(
+        WorkItem(drafts.read_file, _teams_of_files, pk, drafts.READ, task_metrics.sent_at())
+    )
 
 
 @app.task
 def store_draft(pk: int) -> None:
     uploads.submit(
         WorkItem(
-            storing_drafts.store, _teams_of_drafts, pk, storing_drafts.STORE, task_metrics.sent_at()
+            storing_drafts.store_draft,
+            _teams_of_drafts,
+            pk,
+            storing_drafts.STORE,
+            task_metrics.sent_at(),
         )
     )
 
 
 @app.task
 def sweep_drafts() -> None:
-    drafts.forget()
-    if not messages.send_each(drafts.READ, drafts.due()):
-        messages.send_each(storing_drafts.STORE, storing_drafts.due())
+    drafts.delete_expired()
+    if not messages.send_each(drafts.READ, drafts.due_files()):
+        messages.send_each(storing_drafts.STORE, storing_drafts.due_drafts())
 
 
 @worker_ready.connect
-def begin(**_: Any) -> None:
+def start_uploads(**_: Any) -> None:
     uploads.begin()
 
 
 @worker_shutdown.connect
-def end(**_: Any) -> None:
+def stop_uploads(**_: Any) -> None:
     uploads.end()

@@ -34,31 +34,33 @@ DOUBLE_LEAST = 7
 MOST_DOUBLE = 10_000
 
 
-class NoText(Exception):
+class NotText(Exception):
     """Reason why it cannot be read; the text names the place."""
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class DecodedText:
     """`notes` say what was done to it, where that is worth knowing."""
 
     text: str
     notes: tuple[str, ...] = ()
 
 
-def read(name: str, raw: bytes) -> Text:
+def decode_upload(name: str, raw: bytes) -> DecodedText:
     """Raises NoText."""
     if not raw.strip():
-        raise NoText("it is empty" if not raw else "it has nothing but white space")
+        raise NotText("it is empty" if not raw else "it has nothing but white space")
     page = html_text.is_page(name, raw[:2048])
-    text, notes = _decoded(raw, page)
+    text, notes = _decode(raw, page)
     if page:
         if len(raw) > HTML_MOST:
-            raise NoText(f"a web page of more than {HTML_MOST / 1e6:.0f} MB: save its text instead")
-        text = html_text.to_text(text)
+            raise NotText(
+                f"a web page of more than {HTML_MOST / 1e6:.0f} MB: save its text instead"
+            )
+        text = html_text.html_to_text(text)
         notes = (*notes, "A web page: its text was taken, and lines are those of this text.")
     if "\x1b" in text:
-        text = ESCAPES.sub(_moved, text)
+        text = ESCAPES.sub(_cursor_replacement, text)
         notes = (*notes, "Colours and other control sequences of a terminal were left out.")
     if "\r" in text:
         text = LINE_ENDS.sub("\n", text)
@@ -67,8 +69,8 @@ def read(name: str, raw: bytes) -> Text:
             single,
             (*notes, "Every second line was empty: those lines are left out, and not counted."),
         )
-    shown = pasting.plain(text)
-    return Text(shown.text, (*notes, *shown.notes))
+    shown = pasting.strip_marks(text)
+    return DecodedText(shown.text, (*notes, *shown.notes))
 
 
 def _single_spaced(text: str) -> str:
@@ -81,7 +83,7 @@ def _single_spaced(text: str) -> str:
     return "\n".join(lines[::2])
 
 
-def _moved(sequence: re.Match[str]) -> str:
+def _cursor_replacement(sequence: re.Match[str]) -> str:
     """Text in the place of a control sequence: where the cursor went to another place, the words there are others."""
     said = sequence[0]
     if said[1:2] != "[" or said[-1] not in "HfdEC":
@@ -92,11 +94,11 @@ def _moved(sequence: re.Match[str]) -> str:
     return " " * min(int(steps), 200) if steps.isdecimal() else ""
 
 
-def _decoded(raw: bytes, page: bool) -> tuple[str, tuple[str, ...]]:
+def _decode(raw: bytes, page: bool) -> tuple[str, tuple[str, ...]]:
     for bom, encoding in BOMS.items():
         if raw.startswith(bom):
-            return _strict(raw, encoding), ()
-    _not_binary(raw)
+            return _decode_with_bom(raw, encoding), ()
+    _check_not_binary(raw)
     try:
         return raw.decode("utf-8"), ()
     except UnicodeDecodeError as error:
@@ -109,27 +111,27 @@ def _decoded(raw: bytes, page: bool) -> tuple[str, tuple[str, ...]]:
     return raw.decode("latin-1"), (note,)
 
 
-def _strict(raw: bytes, encoding: str) -> str:
+def _decode_with_bom(raw: bytes, encoding: str) -> str:
     try:
         text = raw.decode(encoding)
     except UnicodeDecodeError as error:
-        raise NoText(
+        raise NotText(
             f"it begins like {encoding[:6].upper()}, but byte {error.start + 1} is not"
         ) from None
     if (at := text.find("\0")) >= 0:
-        raise NoText(_nul(text.count("\n", 0, at) + 1))
+        raise NotText(_nul_message(text.count("\n", 0, at) + 1))
     return text
 
 
-def _not_binary(raw: bytes) -> None:
+def _check_not_binary(raw: bytes) -> None:
     if (at := raw.find(b"\0")) >= 0:
-        raise NoText(_nul(raw.count(b"\n", 0, at) + 1) + f", byte {at + 1}")
+        raise NotText(_nul_message(raw.count(b"\n", 0, at) + 1) + f", byte {at + 1}")
     odd = len(raw) - len(raw.translate(None, CONTROL))
     if odd > len(raw) * MOST_CONTROL:
         at = min(found for one in CONTROL if (found := raw.find(one)) >= 0)
         line = raw.count(b"\n", 0, at) + 1
-        raise NoText(f"it is binary, not text (a control character in line {line}, byte {at + 1})")
+        raise NotText(f"it is binary, not text (a control character in line {line}, byte {at + 1})")
 
 
-def _nul(line: int) -> str:
+def _nul_message(line: int) -> str:
     return f"it is binary, not text (NUL) in line {line}"

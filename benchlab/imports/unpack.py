@@ -23,7 +23,7 @@ from benchlab.imports.inflate import Unzipped, archive_kind
 
 CHUNK = 1 << 20
 # an artifact adds its lines and must stay below 200
-NAME_MOST = 140
+MAX_NAME_LENGTH = 140
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class File:
     trouble: str = ""
 
 
-class _TooMuch(Exception):
+class _LimitExceeded(Exception):
     """The text says which limit."""
 
 
@@ -86,18 +86,18 @@ class Unpacker:
     def unpack(self, name: str, stream: IO[bytes], size: int) -> Iterator[File]:
         """Files in one upload of `size` bytes: itself, or its members. Raises nothing."""
         if self.full:
-            yield self._refused(name, self.full)
+            yield self._rejected_file(name, self.full)
             return
         self.before = self.total
         try:
             yield from self._unpack(name, stream, size)
-        except _TooMuch as error:
-            yield self._refused(name, str(error))
+        except _LimitExceeded as error:
+            yield self._rejected_file(name, str(error))
         except BROKEN as error:
-            yield self._refused(name, _broken(error))
+            yield self._rejected_file(name, _broken_message(error))
 
     def _unpack(self, name: str, stream: IO[bytes], size: int) -> Iterator[File]:
-        head = _head(stream)
+        head = _read_head(stream)
         kind = archive_kind(head)
         if kind == "zip":
             yield from self._zip(name, stream, size)
@@ -106,20 +106,22 @@ class Unpacker:
         elif kind in ("gz", "bz2", "xz"):
             yield from self._compressed(name, Unzipped(kind, stream), size)
         elif kind:
-            yield self._refused(name, f"a {kind} archive cannot be unpacked here: use zip or tar")
+            yield self._rejected_file(
+                name, f"a {kind} archive cannot be unpacked here: use zip or tar"
+            )
         else:
             yield self._file(name, stream, 0)
 
     def _compressed(self, name: str, stream: Unzipped, packed: int) -> Iterator[File]:
         """One file, or a tar."""
         if archive_kind(stream.peek(512)) == "tar":
-            self._whole(stream, packed)
+            self._verify_stream(stream, packed)
             stream.rewind()
             yield from self._tar(name, cast(IO[bytes], stream), packed)
             return
         yield self._file(SUFFIX.sub("", name), cast(IO[bytes], stream), packed, nested=True)
 
-    def _whole(self, stream: Unzipped, packed: int) -> None:
+    def _verify_stream(self, stream: Unzipped, packed: int) -> None:
         """To its end, where its checksum is: a tar ends before that, and damaged figures must not get through.
 
         Raises what `unpack` catches.
@@ -128,44 +130,48 @@ class Unpacker:
         while part := stream.read(CHUNK):
             size += len(part)
             if size > max(self.limits.trifle, packed * self.limits.ratio):
-                raise _TooMuch(self._bomb())
-            if size > self._room():
-                raise _TooMuch("it is larger than what may still be unpacked")
+                raise _LimitExceeded(self._bomb_message())
+            if size > self._remaining_bytes():
+                raise _LimitExceeded("it is larger than what may still be unpacked")
 
-    def _room(self) -> int:
+    def _remaining_bytes(self) -> int:
         """Bytes of a tar with all that is not in its files."""
         return self.limits.total - self.total + self.limits.members * 1024 + CHUNK
 
-    def _bomb(self) -> str:
+    def _bomb_message(self) -> str:
         return f"it unpacks to more than {self.limits.ratio} times its size, as a zip bomb does"
 
     def _zip(self, name: str, stream: IO[bytes], packed: int) -> Iterator[File]:
-        _few_members(stream, self.limits.members)
+        _check_member_count(stream, self.limits.members)
         with zipfile.ZipFile(stream) as archive:
             for info in archive.infolist():
                 if self.full:
                     return
                 if info.is_dir():
                     continue
-                inside = f"{name}/{clean(info.filename)}"
+                inside = f"{name}/{clean_name(info.filename)}"
                 if stat.S_ISLNK(info.external_attr >> 16):
-                    yield self._refused(inside, "it is a link, which holds no text")
+                    yield self._rejected_file(inside, "it is a link, which holds no text")
                 elif info.flag_bits & 1:
-                    yield self._refused(inside, "it is encrypted: unpack it first")
+                    yield self._rejected_file(inside, "it is encrypted: unpack it first")
                 else:
                     yield self._member(inside, lambda info=info: archive.open(info), packed)
 
     def _tar(self, name: str, stream: IO[bytes], packed: int) -> Iterator[File]:
         # Read as a stream, so that a damaged end loses only what is behind it.
-        with tarfile.open(fileobj=_Counted(stream, self._room()), mode="r|") as archive:
+        with tarfile.open(
+            fileobj=_LimitedStream(stream, self._remaining_bytes()), mode="r|"
+        ) as archive:
             for member in archive:
                 if self.full:
                     return
                 if member.isdir():
                     continue
-                inside = f"{name}/{clean(member.name)}"
+                inside = f"{name}/{clean_name(member.name)}"
                 if not member.isreg() or member.issparse():
-                    yield self._refused(inside, "it is not a plain file, but a link or similar")
+                    yield self._rejected_file(
+                        inside, "it is not a plain file, but a link or similar"
+                    )
                 else:
                     yield self._member(inside, lambda m=member: archive.extractfile(m), packed)
 
@@ -178,7 +184,7 @@ class Unpacker:
             # its stream is at an unknown place now
             raise
         except BROKEN as error:
-            return self._refused(name, _broken(error))
+            return self._rejected_file(name, _broken_message(error))
 
     def _file(self, name: str, stream: IO[bytes], packed: int, nested: bool = False) -> File:
         """Its bytes. Raises _TooMuch for all that follows, too, where the whole is too large."""
@@ -186,46 +192,46 @@ class Unpacker:
         size = 0
         while part := stream.read(CHUNK):
             if nested and not size and (kind := archive_kind(part)):
-                return self._refused(
+                return self._rejected_file(
                     name, f"it is an archive ({kind}) in an archive: unpack it first"
                 )
             whole.write(part)
             size += len(part)
             self.total += len(part)
-            if said := self._too_much(size, packed):
-                return self._refused(name, said)
-        if self._counted():
+            if said := self._limit_error(size, packed):
+                return self._rejected_file(name, said)
+        if self._count_file():
             return File(self._unique(name), whole.getvalue())
-        return self._refused(name, self.full)
+        return self._rejected_file(name, self.full)
 
-    def _too_much(self, size: int, packed: int) -> str:
+    def _limit_error(self, size: int, packed: int) -> str:
         limits = self.limits
         if self.total > limits.total:
             self.full = f"all files together are larger than {limits.total / 1e6:,.0f} MB unpacked"
-            raise _TooMuch(self.full)
+            raise _LimitExceeded(self.full)
         if packed and self.total - self.before > max(limits.trifle, packed * limits.ratio):
-            self.full = self._bomb()
-            raise _TooMuch(self.full)
+            self.full = self._bomb_message()
+            raise _LimitExceeded(self.full)
         if size > limits.file:
             return f"it is larger than {limits.file / 1e6:,.0f} MB"
         return ""
 
-    def _counted(self) -> bool:
+    def _count_file(self) -> bool:
         self.files += 1
         if self.files > self.limits.members:
             self.full = f"more than {self.limits.members} files"
         return not self.full
 
-    def _refused(self, name: str, why: str) -> File:
+    def _rejected_file(self, name: str, why: str) -> File:
         self.files += 1
         if self.files > self.limits.members and why != self.full:
             self.full = f"more than {self.limits.members} files"
-            raise _TooMuch(self.full)
+            raise _LimitExceeded(self.full)
         return File(self._unique(name), trouble=why)
 
     def _unique(self, name: str) -> str:
         """The name as it is shown, unlike every other."""
-        shown = tried = clean(name)
+        shown = tried = clean_name(name)
         stem, dot, suffix = shown.rpartition(".")
         number = 1
         while tried in self.names:
@@ -235,24 +241,24 @@ class Unpacker:
         return tried
 
 
-def clean(name: str) -> str:
+def clean_name(name: str) -> str:
     """A name fit to be shown: no way out of a directory, no control or direction characters, not too long."""
     plain = "".join(c for c in name if unicodedata.category(c)[0] != "C")
     parts = [part.strip() for part in plain.replace("\\", "/").split("/")]
     shown = "/".join(part for part in parts if part not in ("", ".", ".."))
-    if len(shown) > NAME_MOST:
-        shown = "…" + shown[1 - NAME_MOST :]
+    if len(shown) > MAX_NAME_LENGTH:
+        shown = "…" + shown[1 - MAX_NAME_LENGTH :]
     return shown or "unnamed"
 
 
-def _head(stream: IO[bytes]) -> bytes:
+def _read_head(stream: IO[bytes]) -> bytes:
     stream.seek(0)
     head = stream.read(512)
     stream.seek(0)
     return head
 
 
-def _few_members(stream: IO[bytes], most: int) -> None:
+def _check_member_count(stream: IO[bytes], most: int) -> None:
     """A list of millions would be memory before any limit is looked at. Raises _TooMuch."""
     seen, tail = 0, b""
     while part := stream.read(CHUNK):
@@ -260,15 +266,15 @@ def _few_members(stream: IO[bytes], most: int) -> None:
         tail = part[-3:]
     stream.seek(0)
     if seen > most:
-        raise _TooMuch(f"more than {most} files in one archive")
+        raise _LimitExceeded(f"more than {most} files in one archive")
 
 
-def _broken(error: Exception) -> str:
+def _broken_message(error: Exception) -> str:
     said = str(error) or type(error).__name__
     return f"the archive is damaged or of a kind that cannot be read: {said[:200]}"
 
 
-class _Counted(RawIOBase):
+class _LimitedStream(RawIOBase):
     """A tar's own stream: also what lies between its files counts, and what its headers make it read."""
 
     def __init__(self, stream: IO[bytes], most: int) -> None:
@@ -281,5 +287,5 @@ class _Counted(RawIOBase):
         part = self.stream.read(min(size, self.left) if size >= 0 else self.left)
         self.left -= len(part)
         if self.left <= 0:
-            raise _TooMuch("its headers claim more than it may hold")
+            raise _LimitExceeded("its headers claim more than it may hold")
         return part

@@ -32,8 +32,8 @@ from benchlab.imports import (
     storing_results,
 )
 from benchlab.imports.checking import Refused
-from benchlab.imports.draft_results import Shown
-from benchlab.imports.forms import Everything, ResultForm
+from benchlab.imports.draft_results import OfferedResult
+from benchlab.imports.forms import DraftForms, ResultForm
 from benchlab.imports.models import Draft, DraftFile, Storing
 from benchlab.imports.storing_drafts import State
 from benchlab.team.services import team_of
@@ -45,18 +45,18 @@ COLUMNS = {
     "name": lists.by_name("Upload"),
     "by": lists.by_name("By", "created_by__username"),
     "made": lists.by("Uploaded (UTC)", "created_at"),
-    "state": lists.By("State", Storing.rank()),
+    "state": lists.By("State", Storing.state_order()),
 }
 # numbers on one page; more are one click away
-INLINE_MOST = 3000
+MAX_INLINE_NUMBERS = 3000
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ResultRow:
     """A result on the page."""
 
     number: int
-    shown: Shown
+    offered: OfferedResult
     label: str
     form: ResultForm | None
 
@@ -65,45 +65,45 @@ class Row:
 class FileRow:
     file: DraftFile
     # already imported
-    known: Campaign | None
+    campaign: Campaign | None
     unread: list[dict[str, Any]]
-    rows: list[Row]
+    rows: list[ResultRow]
 
 
 # only until the upload handler is in place; _import_new is protected
 @csrf_exempt
 @require_http_methods(["GET", "POST"])
 def import_new(request: HttpRequest) -> HttpResponse:
-    if receiving.too_large(request):
-        return _new(request, receiving.TOO_LARGE, 413)
+    if receiving.is_too_large(request):
+        return _render_new(request, receiving.TOO_LARGE, 413)
     request.upload_handlers = [receiving.Spooled(request)]
     try:
         request.POST  # noqa: B018  # read here, so that a limit is a sentence and not a bare 400
     except RequestDataTooBig:
-        return _new(request, receiving.TOO_LONG, 413)
+        return _render_new(request, receiving.TOO_LONG, 413)
     except (TooManyFilesSent, TooManyFieldsSent):
-        return _new(request, receiving.TOO_MANY, 413)
+        return _render_new(request, receiving.TOO_MANY, 413)
     return _import_new(request)
 
 
 @csrf_protect
 def _import_new(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
-        return _new(request)
+        return _render_new(request)
     uploads = [
         drafts.Upload(file.name or "unnamed", file.file, file.size or 0)  # type: ignore[arg-type]
         for file in request.FILES.getlist("files")
     ]
     if text := request.POST.get("text", ""):
-        uploads.insert(0, drafts.pasted(text))
+        uploads.insert(0, drafts.pasted_upload(text))
     try:
-        draft = drafts.make(team=team_of(request.user), user=request.user, uploads=uploads)
+        draft = drafts.create_draft(team=team_of(request.user), user=request.user, uploads=uploads)
     except ValidationError as error:
-        return _new(request, " ".join(error.messages), 200)
+        return _render_new(request, " ".join(error.messages), 200)
     return redirect("import-detail", draft.pk)
 
 
-def _new(request: HttpRequest, error: str = "", status: int = 200) -> HttpResponse:
+def _render_new(request: HttpRequest, error: str = "", status: int = 200) -> HttpResponse:
     mine = Draft.objects.for_user(request.user).select_related("created_by")
     context = {
         "error": error,
@@ -114,7 +114,7 @@ def _new(request: HttpRequest, error: str = "", status: int = 200) -> HttpRespon
     return render(request, "imports/new.html", context, status=status)
 
 
-def _draft(request: HttpRequest, pk: int) -> Draft:
+def _own_draft(request: HttpRequest, pk: int) -> Draft:
     return get_object_or_404(Draft.objects.for_user(request.user), pk=pk)
 
 
@@ -124,38 +124,38 @@ def import_detail(request: HttpRequest, pk: int) -> HttpResponse:
 
     While it is read or stored by workers, how far that is.
     """
-    draft = _draft(request, pk)
-    state = storing_drafts.state(draft)
+    draft = _own_draft(request, pk)
+    state = storing_drafts.draft_state(draft)
     if state is not State.READ:
-        return _far(request, draft, state)
+        return _render_progress(request, draft, state)
     if request.htmx:  # type: ignore[attr-defined]
         answer = HttpResponse()
         answer["HX-Refresh"] = "true"
         return answer
-    shown = draft_results.results(draft)
-    every = Everything(draft, shown, request.POST if request.method == "POST" else None)
-    if request.method == "POST" and every.is_valid():
+    shown = draft_results.offered_results(draft)
+    draft_forms = DraftForms(draft, shown, request.POST if request.method == "POST" else None)
+    if request.method == "POST" and draft_forms.is_valid():
         try:
-            storing_drafts.agree(draft, every.agreement(), user=request.user)
+            storing_drafts.agree(draft, draft_forms.agreement(), user=request.user)
         except Refused as refused:
-            every.refuse(refused)
+            draft_forms.add_errors(refused)
         else:
             # how far that is
             return redirect("import-detail", draft.pk)
-    return render(request, PAGE, _context(draft, shown, every))
+    return render(request, PAGE, _draft_context(draft, shown, draft_forms))
 
 
-def _far(request: HttpRequest, draft: Draft, state: State) -> HttpResponse:
+def _render_progress(request: HttpRequest, draft: Draft, state: State) -> HttpResponse:
     """Page of how far the workers are."""
     part = "#import-progress" if request.htmx else ""  # type: ignore[attr-defined]
     if state is State.READING:
-        context: dict[str, Any] = {"draft": draft, "standing": drafts.standing(draft)}
+        context: dict[str, Any] = {"draft": draft, "progress": drafts.reading_progress(draft)}
         return render(request, "imports/reading.html" + part, context)
     if state is State.STORING:
         context = {
             "draft": draft,
-            "done": progress.of(draft.pk),
-            "of": storing_drafts.how_many(draft),
+            "stored": progress.get_progress(draft.pk),
+            "agreed": storing_drafts.count_agreed(draft),
         }
         return render(request, "imports/storing.html" + part, context)
     if request.htmx:  # type: ignore[attr-defined]
@@ -163,18 +163,25 @@ def _far(request: HttpRequest, draft: Draft, state: State) -> HttpResponse:
         answer["HX-Refresh"] = "true"
         return answer
     outcome = agreement_json.outcome_from_json(draft.outcome or {})
-    campaign = storing_results.campaign_of(outcome)
+    campaign = storing_results.stored_campaign(outcome)
     if campaign and not outcome.failed and not outcome.workloads:
         return redirect("campaign-detail", campaign.pk)
     context = {"draft": draft, "outcome": outcome, "campaign": campaign}
     return render(request, "imports/stored.html", context)
 
 
-def _context(draft: Draft, shown: list[Shown], every: Everything) -> dict[str, Any]:
-    known = draft_results.known(draft)
-    by_file: dict[int, list[Row]] = {}
+def _draft_context(
+    draft: Draft, shown: list[OfferedResult], draft_forms: DraftForms
+) -> dict[str, Any]:
+    known = draft_results.campaigns_by_hash(draft)
+    by_file: dict[int, list[ResultRow]] = {}
     for number, one in enumerate(shown, 1):
-        row = Row(number, one, draft_results.label(one.found.kind), every.forms.get(one.key))
+        row = ResultRow(
+            number,
+            one,
+            draft_results.reader_label(one.parsed.kind),
+            draft_forms.forms.get(one.result_key),
+        )
         by_file.setdefault(one.file.pk, []).append(row)
     files = [
         FileRow(
@@ -189,36 +196,37 @@ def _context(draft: Draft, shown: list[Shown], every: Everything) -> dict[str, A
         "draft": draft,
         "files": files,
         "results": len(shown),
-        "numbers": sum(len(one.found.metrics) for one in shown),
-        "every": every,
-        "inline": sum(len(one.found.metrics) for one in shown) <= INLINE_MOST,
+        "numbers": sum(len(one.parsed.metrics) for one in shown),
+        "draft_forms": draft_forms,
+        "inline": sum(len(one.parsed.metrics) for one in shown) <= MAX_INLINE_NUMBERS,
     }
 
 
 @require_GET
 def import_file(request: HttpRequest, pk: int, file_pk: int) -> HttpResponse:
     """The text of a file with its line numbers, and every number that was read in it. ?line= chooses the page."""
-    draft = _draft(request, pk)
+    draft = _own_draft(request, pk)
     file = get_object_or_404(draft.files.defer("content"), pk=file_pk)
     if file.reading is None and not file.trouble:
         # which shows how far the reading is
         return redirect("import-detail", draft.pk)
-    found = [one for one in draft_results.results(draft) if one.file.pk == file.pk]
+    found = [one for one in draft_results.offered_results(draft) if one.file.pk == file.pk]
     context = {
         "draft": draft,
         "file": file,
         "rows": [
-            Row(n, one, draft_results.label(one.found.kind), None) for n, one in enumerate(found, 1)
+            ResultRow(n, one, draft_results.reader_label(one.parsed.kind), None)
+            for n, one in enumerate(found, 1)
         ],
-        "lines": drafts.page_of(file, numbered_lines.parse_line_number(request.GET.get("line"))),
+        "lines": drafts.file_page(file, numbered_lines.parse_line_number(request.GET.get("line"))),
     }
     return render(request, "imports/file.html", context)
 
 
 @require_POST
 def import_discard(request: HttpRequest, pk: int) -> HttpResponse:
-    draft = _draft(request, pk)
-    if storing_drafts.state(draft) is State.STORING:
+    draft = _own_draft(request, pk)
+    if storing_drafts.draft_state(draft) is State.STORING:
         view_notes.refused(
             request, f"{draft} is being stored; delete the campaign once it is there."
         )

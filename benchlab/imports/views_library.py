@@ -28,7 +28,7 @@ FINDS = ("name", "question", "origin__title", "origin__author")
 
 
 @dataclass(frozen=True, slots=True)
-class Article:
+class Publication:
     """Campaigns of one publication, by their origin."""
 
     origin: Origin
@@ -49,11 +49,11 @@ def library(request: HttpRequest) -> HttpResponse:
         .order_by("pk")
     )
     listed = lists.listed(request, rows, COLUMNS, FINDS)
-    articles: dict[str, Article] = {}
+    articles: dict[str, Publication] = {}
     for row in listed.rows:
         origin = Origin.of(row)
         key = origin.url or origin.title or row.name
-        articles.setdefault(key, Article(origin, [])).campaigns.append(row)
+        articles.setdefault(key, Publication(origin, [])).campaigns.append(row)
     found = sorted(articles.values(), key=lambda one: (one.origin.date, one.origin.title))
     return render(request, "imports/library.html", {"articles": found, "listed": listed})
 

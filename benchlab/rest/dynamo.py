@@ -56,7 +56,7 @@ class BinarySerializer(serializers.ModelSerializer[Binary]):
 class UploadSerializer(serializers.Serializer[dict[str, Any]]):
     team = Whose()
     program = serializers.FileField(
-        help_text=f"The Linux build of dynamo 1.1.0 itself, at most {programs.MOST >> 20} MiB"
+        help_text=f"The Linux build of dynamo 1.1.0 itself, at most {programs.MAX_PROGRAM_BYTES >> 20} MiB"
     )
 
 
@@ -79,7 +79,7 @@ class Programs(mixins.DestroyModelMixin, ReadOnly[Binary]):
         sent.is_valid(raise_exception=True)
         team = taken(request.user, sent.validated_data)
         try:
-            row, new = programs.take(team, request.user, sent.validated_data["program"])
+            row, new = programs.store_upload(team, request.user, sent.validated_data["program"])
         except program_check.Refused as error:
             raise ValidationError({"program": [str(error)]}) from None
         return Response(self.get_serializer(row).data, status=201 if new else 200)
@@ -88,7 +88,7 @@ class Programs(mixins.DestroyModelMixin, ReadOnly[Binary]):
     def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Delete one; 409 while a workload or campaign names it."""
         try:
-            programs.delete(self.get_object())
+            programs.delete_program(self.get_object())
         except programs.InUse as error:
             raise Conflict(str(error)) from None
         return Response(status=204)
@@ -104,7 +104,7 @@ class CheckSerializer(serializers.Serializer[dict[str, Any]]):
     )
 
 
-class LookedSerializer(serializers.Serializer[program_check.Looked]):
+class LookedSerializer(serializers.Serializer[program_check.ProgramReport]):
     path = serializers.CharField()
     size = serializers.IntegerField(help_text="Bytes")
     sha256 = serializers.CharField()
@@ -136,7 +136,7 @@ class Checks(Owned[Any]):
 
 
 def _looked(row: HostTask) -> Response:
-    return Response(LookedSerializer(program_check.looked(row.result or {})).data)
+    return Response(LookedSerializer(program_check.report_from_json(row.result or {})).data)
 
 
 class ListenerSerializer(serializers.Serializer[dict[str, str]]):
@@ -153,7 +153,7 @@ class Listener(OneAnswer[Any]):
     @extend_schema(responses=ListenerSerializer)
     def list(self, request: Request) -> Response:
         """Their hosts are those of /api/hosts/ with access=dynamo."""
-        return Response(self.get_serializer({"listening": programs.listening()}).data)
+        return Response(self.get_serializer({"listening": programs.listen_address()}).data)
 
 
 class ReportedSerializer(serializers.ModelSerializer[Reported]):
@@ -217,6 +217,6 @@ class ReportedTargets(ReadOnly[Reported]):
     @action(detail=True, methods=["post"])
     def topology(self, request: Request, pk: str | None = None) -> Response:
         """A topology of it, to be chosen in a campaign: 201; 200 where there is one already."""
-        made, new = targets.topology(self.get_object())
+        made, new = targets.create_topology(self.get_object())
         context = self.get_serializer_context()
         return Response(TopologySerializer(made, context=context).data, status=201 if new else 200)

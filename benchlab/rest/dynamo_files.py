@@ -53,13 +53,15 @@ class OfAttempts(GenericViewSet[Any]):
     def iometer_csv(self, request: Request, pk: str | None = None) -> HttpResponse:
         """CSV of what dynamo measured, as IOmeter itself writes it; without results where another tool ran."""
         row = self.get_object()
-        return _file(results_csv.of_attempts([row], str(row.run)), f"attempt-{row.pk}-iometer.csv")
+        return _file(results_csv.attempts_csv([row], str(row.run)), f"attempt-{row.pk}-iometer.csv")
 
     @extend_schema(responses=NowSerializer)
     @action(detail=True, pagination_class=None, filter_backends=())
     def now(self, request: Request, pk: str | None = None) -> Response:
         """Figures of a running dynamo in the last seconds. Not the result."""
-        return Response(NowSerializer({**NOTHING, **run_details.now(self.get_object())}).data)
+        return Response(
+            NowSerializer({**NOTHING, **run_details.live_figures(self.get_object())}).data
+        )
 
 
 class OfCampaigns(GenericViewSet[Any]):
@@ -68,7 +70,7 @@ class OfCampaigns(GenericViewSet[Any]):
     def iometer_csv(self, request: Request, pk: str | None = None) -> HttpResponse:
         """All that dynamo measured in it, as IOmeter itself writes it."""
         row = self.get_object()
-        text = results_csv.of_attempts(results_csv.of_campaign(row), row.name)
+        text = results_csv.attempts_csv(results_csv.campaign_attempts(row), row.name)
         return _file(text, f"campaign-{row.pk}-iometer.csv")
 
 
@@ -79,7 +81,7 @@ class OfWorkloads(GenericViewSet[Any]):
         """IOmeter's configuration of it; 409 where IOmeter could not do the same."""
         row = self.get_object()
         try:
-            return _file(icf_workloads.text_of(row), f"{row.name}.icf", "text/plain")
+            return _file(icf_workloads.icf_text(row), f"{row.name}.icf", "text/plain")
         except ParseError as error:
             raise Conflict(str(error)) from None
 

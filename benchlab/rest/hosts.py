@@ -135,7 +135,7 @@ class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
         sent = AcceptDynamoSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         try:
-            identity.accept(
+            identity.accept_dynamo(
                 self.get_object(),
                 request.user,
                 sent.validated_data["port"],

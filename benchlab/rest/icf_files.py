@@ -23,7 +23,7 @@ from benchlab.web.api import Owned, Whose, messages, storable, taken
 class IcfSerializer(serializers.Serializer[dict[str, Any]]):
     team = Whose()
     text = serializers.CharField(
-        max_length=icf_workloads.MOST,
+        max_length=icf_workloads.MAX_FILE_CHARACTERS,
         trim_whitespace=False,
         validators=[storable],
         help_text="The file's",
@@ -68,7 +68,7 @@ class IcfFiles(Owned[Any]):
         sent.is_valid(raise_exception=True)
         team, asked = taken(request.user, sent.validated_data), sent.validated_data
         try:
-            found = icf.read(asked["text"])
+            found = icf.read_workloads(asked["text"])
         except ParseError as error:
             raise serializers.ValidationError({"text": [str(error)]}) from None
         made = self._made(found, asked["take"], team)
@@ -87,7 +87,7 @@ class IcfFiles(Owned[Any]):
 
     def _kept(self, one: icf.Workload, team: Any) -> Workload:
         try:
-            return icf_workloads.keep(
+            return icf_workloads.create_icf_workload(
                 team=team,
                 user=self.request.user,
                 name=one.name,

@@ -8,8 +8,8 @@ from typing import Any
 from rest_framework import serializers
 
 from benchlab.hosts.models import Host
-from benchlab.imports import agreement_json, disks_told, drafts, storing_drafts
-from benchlab.imports.checking import MOST_OUTSTANDING, Chosen
+from benchlab.imports import agreement_json, drafts, source_disks, storing_drafts
+from benchlab.imports.checking import MOST_OUTSTANDING, ResultChoice
 from benchlab.imports.draft_results import LOG_UNITS
 from benchlab.imports.models import Draft, DraftFile, Source
 from benchlab.topologies.models import Topology
@@ -74,7 +74,7 @@ class UnreadSerializer(serializers.Serializer[dict[str, Any]]):
     text = serializers.CharField(help_text="The beginning of the first line")
 
 
-class FailedSerializer(serializers.Serializer[agreement_json.Failed]):
+class FailedSerializer(serializers.Serializer[agreement_json.FailedResult]):
     file = serializers.CharField(help_text="its name; it was kept as a source")
     first = serializers.IntegerField(help_text="line of the file, from 1")
     says = serializers.CharField()
@@ -135,7 +135,7 @@ class DraftSerializer(serializers.ModelSerializer[Draft]):
         fields = ["id", "team", "name", "created_at", "state", "trouble"]
 
     def get_state(self, draft: Draft) -> str:
-        return storing_drafts.state(draft, getattr(draft, "waits", None)).value
+        return storing_drafts.draft_state(draft, getattr(draft, "waits", None)).value
 
 
 class DraftDetailSerializer(DraftSerializer):
@@ -148,7 +148,7 @@ class DraftDetailSerializer(DraftSerializer):
         fields = [*DraftSerializer.Meta.fields, "read", "files"]
 
     def get_read(self, draft: Draft) -> int:
-        return drafts.standing(draft).read
+        return drafts.reading_progress(draft).read
 
 
 class TextSerializer(serializers.Serializer[dict[str, Any]]):
@@ -182,28 +182,28 @@ class DisksSerializer(serializers.Serializer[dict[str, Any]]):
 
     role = serializers.CharField(max_length=32, help_text="As the topology has it: ssd, hdd")
     names = serializers.ListField(
-        child=serializers.CharField(max_length=disks_told.NAME_MOST, validators=[storable]),
+        child=serializers.CharField(max_length=source_disks.NAME_MOST, validators=[storable]),
         allow_empty=False,
-        max_length=disks_told.MOST_NAMES,
+        max_length=source_disks.MOST_NAMES,
         help_text="As many as the topology's layers stand on, in their order",
     )
     rated_iops = serializers.IntegerField(
         default=None,
         allow_null=True,
         min_value=1,
-        max_value=disks_told.MOST_RATED,
+        max_value=source_disks.MOST_RATED,
         help_text="op/s of each; null: not told",
     )
     rated_bandwidth = serializers.IntegerField(
         default=None,
         allow_null=True,
         min_value=1,
-        max_value=disks_told.MOST_RATED,
+        max_value=source_disks.MOST_RATED,
         help_text="B/s of each; null: not told",
     )
 
 
-class ChosenSerializer(serializers.Serializer[Chosen]):
+class ChosenSerializer(serializers.Serializer[ResultChoice]):
     """A `host` of yours or the name of a `new_host`; a `topology` likewise. Not for what is `beside` another, nor for
     workloads."""
 

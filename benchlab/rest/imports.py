@@ -26,14 +26,14 @@ from rest_framework.settings import api_settings
 
 from benchlab.imports import (
     agreement_json,
-    disks_told,
     draft_results,
     drafts,
     progress,
     receiving,
+    source_disks,
     storing_drafts,
 )
-from benchlab.imports.checking import Agreement, Chosen, Refused
+from benchlab.imports.checking import Agreement, Refused, ResultChoice
 from benchlab.imports.models import Draft, Source
 from benchlab.imports.storing_drafts import State
 from benchlab.rest.import_serializers import (
@@ -73,7 +73,7 @@ class Imports(mixins.DestroyModelMixin, ReadOnly[Draft]):
             super().initial(request, *args, **kwargs)
         except (RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent):
             raise TooLarge(receiving.TOO_MANY) from None
-        if receiving.too_large(request._request):
+        if receiving.is_too_large(request._request):
             raise TooLarge(receiving.TOO_LARGE)
 
     @extend_schema(responses=DraftDetailSerializer)
@@ -89,7 +89,7 @@ class Imports(mixins.DestroyModelMixin, ReadOnly[Draft]):
         """Hand in a text as JSON, or files as a form. Nothing is stored as a result yet: see `agree`."""
         try:
             uploads, team = _sent(request, dict(self.get_serializer_context()))
-            draft = drafts.make(team=team, user=request.user, uploads=uploads)
+            draft = drafts.create_draft(team=team, user=request.user, uploads=uploads)
         except ValidationError as error:
             raise serializers.ValidationError(messages(error)) from None
         return Response(self._detail(draft), status=201)
@@ -123,12 +123,12 @@ class Imports(mixins.DestroyModelMixin, ReadOnly[Draft]):
         return Response(_standing(self.get_object()))
 
     def perform_destroy(self, instance: Draft) -> None:
-        if storing_drafts.state(instance) is State.STORING:
+        if storing_drafts.draft_state(instance) is State.STORING:
             raise Conflict("It is being stored; delete the campaign once it is there.")
         instance.delete()
 
     def _detail(self, draft: Draft) -> Any:
-        context = {**self.get_serializer_context(), "known": draft_results.known(draft)}
+        context = {**self.get_serializer_context(), "known": draft_results.campaigns_by_hash(draft)}
         return DraftDetailSerializer(draft, context=context).data
 
 
@@ -140,12 +140,12 @@ def _sent(request: Request, context: dict[str, Any]) -> tuple[list[drafts.Upload
     found = sent.validated_data
     team = taken(request.user, found)
     if not form:
-        return [drafts.pasted(found["text"], found["name"])], team
+        return [drafts.pasted_upload(found["text"], found["name"])], team
     return [drafts.Upload(f.name or "unnamed", f.file, f.size or 0) for f in found["files"]], team
 
 
 def _only_if_read(draft: Draft) -> None:
-    state = storing_drafts.state(draft)
+    state = storing_drafts.draft_state(draft)
     if state is State.READING:
         raise Conflict("It is still being read; wait until every file is through.")
     if state is not State.READ:
@@ -153,12 +153,12 @@ def _only_if_read(draft: Draft) -> None:
 
 
 def _standing(draft: Draft) -> Any:
-    state = storing_drafts.state(draft)
+    state = storing_drafts.draft_state(draft)
     if state is State.STORED:
         outcome = agreement_json.outcome_from_json(draft.outcome or {})
         return _told(draft.pk, state, outcome)
-    done = progress.of(draft.pk) if state is State.STORING else 0
-    of = storing_drafts.how_many(draft)
+    done = progress.get_progress(draft.pk) if state is State.STORING else 0
+    of = storing_drafts.count_agreed(draft)
     told = agreement_json.Outcome(None, done)
     return _told(draft.pk, state, told, of, draft.trouble)
 
@@ -184,8 +184,8 @@ def _agreement(sent: dict[str, Any]) -> Agreement:
         place = one.pop("beside")
         key = one.pop("file"), one.pop("first")
         beside = (place["file"], place["first"]) if place else None
-        disks = disks_told.from_json(one.pop("disks"))
-        chosen.append(Chosen(key=key, beside=beside, disks=disks, **one))
+        disks = source_disks.from_json(one.pop("disks"))
+        chosen.append(ResultChoice(key=key, beside=beside, disks=disks, **one))
     return Agreement(chosen, sent["campaign"], sent["question"], sent["origin"])
 
 

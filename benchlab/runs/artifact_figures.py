@@ -13,7 +13,7 @@ from agents import options
 from agents.contracts import Histogram, Metric, OptionsError, ParseError, Series, Timing, Window
 from agents.drivers import registry
 from agents.jobs import job
-from agents.texts.found import Found
+from agents.texts.parsed_result import ParsedResult
 from benchlab.analysis.findings.clock_jumped import clock_step
 from benchlab.runs import storable
 from benchlab.runs.artifact_reader import Outputs
@@ -238,7 +238,7 @@ def _joined(
     return series, errors
 
 
-def _of_point(found: Found, artifact: str, only: Mapping[str, str]) -> list[Metric]:
+def _of_point(found: ParsedResult, artifact: str, only: Mapping[str, str]) -> list[Metric]:
     """Its metrics, or those of one point of its sweep, without the labels that tell it apart."""
     return [
         dataclasses.replace(

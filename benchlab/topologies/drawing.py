@@ -281,7 +281,7 @@ def _serials(groups: Iterable[Group], facts: HostFacts | None) -> dict[str, str]
     graph = Graph(facts) if facts else None
     found = {}
     for claim in (claim for group in groups for claim in group.disks):
-        device = graph.find(claim.node) if graph else None
+        device = graph.find_device(claim.node) if graph else None
         found[claim.node] = (device.serial if device else "") or claim.identity
     return found
 

@@ -32,10 +32,10 @@ def full() -> Script:
     first, second = target("disk1", 8), target("disk1", 8, SEED + 1)
     test = Trial(HALF, ((first,), (second,)), ((first,), ()), ramp=1.0, duration=3.0, poll=1.5)
     yield from script.report_targets()
-    yield from script.each([test])
+    yield from script.run_tests([test])
     yield from script.report_targets()
     yield from script.remove_worker(1)
-    yield from script.leave()
+    yield from script.exit_dynamo()
 
 
 def two_targets() -> Script:
@@ -56,18 +56,18 @@ def failing() -> Script:
         yield from script.set_targets(0, [target("nosuchdr", 8)])
     except script.DynamoError:
         yield from script.set_targets(0, [target("disk3", 8)])
-    yield from script.prepare()
+    yield from script.prepare_files()
     yield from script.set_targets(0, [target("disk3", 8)])
     try:
-        yield from script.run(Trial(HALF, ((target("disk3", 8),),)))
+        yield from script.run_test(Trial(HALF, ((target("disk3", 8),),)))
     except script.DynamoError:
-        yield from script.leave()
+        yield from script.exit_dynamo()
         raise
 
 
 def resetting() -> Script:
-    yield from script.reset()
+    yield from script.reset_dynamo()
 
 
 def leaving() -> Script:
-    yield from script.leave()
+    yield from script.exit_dynamo()

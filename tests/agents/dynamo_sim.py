@@ -68,7 +68,7 @@ class Sim:
         info = messages.ManagerInfo(size, "1.1.0", name, address, port, 2, ticks)
         raw = info.encode()[:358].ljust(DATA_BYTES, bytes([rules.STALE]))
         login.sendall(Message(wire.LOGIN, version).encode() + raw)
-        reply = wire.message(self.exactly(login, 8))
+        reply = wire.decode_message(self.exactly(login, 8))
         if reply != Message(wire.LOGIN, wire.LOGIN_OK):
             wrong = reply == Message(wire.LOGIN, wire.WRONG_VERSION)
             print("*** Incorrect version of Dynamo for this Iometer" if wrong
@@ -134,9 +134,9 @@ class Sim:
     def serve(self) -> bool:
         """False: dynamo is to end."""
         while True:
-            request = wire.message(self.exactly(self.stream, 8))
-            self.log.write(f"{request.name} {request.data}\n")
-            if request.name == self.ways.get("crashes_at"):
+            request = wire.decode_message(self.exactly(self.stream, 8))
+            self.log.write(f"{request.purpose_name} {request.data}\n")
+            if request.purpose_name == self.ways.get("crashes_at"):
                 rules.crash(signal.SIGSEGV)
             if why := rules.wrong(request, self.state, len(self.targets)):
                 self.crash_of(why)
@@ -148,7 +148,7 @@ class Sim:
                 self.access, self.targets = [], []  # but no AIO slot comes back
                 self.stream.close()
                 return True
-            handler = getattr(self, f"do_{request.name.lower()}", None)
+            handler = getattr(self, f"do_{request.purpose_name.lower()}", None)
             if handler is None:
                 print("*** Unknown purpose found in message.")
                 return False
@@ -166,7 +166,7 @@ class Sim:
         self.reply(request.purpose, count)
 
     def do_set_access(self, request: Message) -> None:
-        spec = messages.access_spec(self.data())
+        spec = messages.decode_access_spec(self.data())
         everyone = request.data == wire.ALL_WORKERS
         for worker in range(len(self.access)) if everyone else (request.data,):
             self.access[worker] = spec
@@ -177,7 +177,7 @@ class Sim:
 
     def do_set_targets(self, request: Message) -> None:
         raw = self.data()
-        self.targets[request.data] = found = messages.targets(raw)
+        self.targets[request.data] = found = messages.decode_targets(raw)
         good = "refuses_targets" not in self.ways
         for target in found:
             where = Path(target.name) if target.is_raw else rules.file_of(target).parent
@@ -228,10 +228,10 @@ class Sim:
                 continue
             if not raw:
                 rules.crash(signal.SIGSEGV)  # takes its last request for a new one, for ever
-            more = wire.message(raw)
-            self.log.write(f"{more.name} {more.data}\n")
+            more = wire.decode_message(raw)
+            self.log.write(f"{more.purpose_name} {more.data}\n")
             if more.purpose != wire.STOP_PREPARE:
-                self.crash_of(f"{more.name} while preparing")
+                self.crash_of(f"{more.purpose_name} while preparing")
             purpose = wire.STOP_PREPARE
             break
         self.stream.setblocking(True)

@@ -72,14 +72,16 @@ class Memory:
 
 def wrong(request: Message, state: str, workers: int) -> str:
     """Reason why the real one would crash, hang or be out of step at this request; "" where it would not."""
-    if state not in STATES.get(request.name, (state,)):
-        return f"{request.name} while {state}"
-    if request.name in MANAGERS and request.data != wire.MANAGER:
-        return f"{request.name} to {request.data}"
+    if state not in STATES.get(request.purpose_name, (state,)):
+        return f"{request.purpose_name} while {state}"
+    if request.purpose_name in MANAGERS and request.data != wire.MANAGER:
+        return f"{request.purpose_name} to {request.data}"
     everyone = request.data == wire.ALL_WORKERS
-    known = (everyone and (workers or request.name == "SET_ACCESS")) or 0 <= request.data < workers
-    if request.name in WORKERS and not known:
-        return f"{request.name} to worker {request.data} of {workers}"
+    known = (
+        everyone and (workers or request.purpose_name == "SET_ACCESS")
+    ) or 0 <= request.data < workers
+    if request.purpose_name in WORKERS and not known:
+        return f"{request.purpose_name} to worker {request.data} of {workers}"
     return ""
 
 

@@ -58,7 +58,7 @@ class Replay:
         self.now = began
         self.sent: list[bytes] = []
         self.events: list[Any] = []
-        self._turn(self.console.start(began))
+        self._turn(self.console.start_script(began))
 
     def _turn(self, turn: Turn) -> None:
         out = [e.raw for e in turn.events if isinstance(e, Logged) and e.direction == ">"]

@@ -177,12 +177,12 @@ def printed(given: dict[str, Said | None]) -> bytes:
 
 def read(made: MadeMesh | None = None, **changed: Said | None) -> HostFacts:
     """The host of article 001, or another, with changed sections."""
-    return freebsd.parse(printed(sections(made, **changed)))
+    return freebsd.parse_freebsd_facts(printed(sections(made, **changed)))
 
 
 def why(facts: HostFacts, name: str, layout: str = "bl17") -> str:
     """All reasons against wiping a disk that a person marked spare."""
-    device = facts.device(name)
+    device = facts.find_device(name)
     assert device is not None
     return "; ".join(refusals(wiping(device), facts, spare(device, boot=facts.boot_id), layout))
 

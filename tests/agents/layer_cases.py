@@ -112,7 +112,7 @@ def _are_steps(value: Any) -> bool:
 
 def _devices(said: dict[str, list[str]], facts: HostFacts) -> dict[str, tuple[Claim, ...]]:
     return {
-        use: tuple(made_up.claim(device) for n in names if (device := facts.device(n)))
+        use: tuple(made_up.claim(device) for n in names if (device := facts.find_device(n)))
         for use, names in said.items()
     }
 

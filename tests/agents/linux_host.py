@@ -44,7 +44,7 @@ def output(**changed: str | tuple[str, int, str] | None) -> bytes:
 
 
 def device(name: str, **changed):
-    found = linux.parse(output(**changed)).device(name)
+    found = linux.parse_linux_facts(output(**changed)).find_device(name)
     assert found is not None
     return found
 

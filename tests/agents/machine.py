@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from agents.contracts import Claim, Step
-from agents.facts.graph import carries, own_path
+from agents.facts.graph import has_layout_name, is_own_path
 from agents.facts.model import (
     Bcache,
     BlockDevice,
@@ -114,7 +114,7 @@ class Machine:
         for word in words[1:]:
             path = word if word.startswith("/") else f"/dev/mapper/{word}"
             there = self.find(path)
-            if not own_path(path, self.layout):
+            if not is_own_path(path, self.layout):
                 continue
             if down and there is not None:
                 self.remove(there)
@@ -238,7 +238,7 @@ class Machine:
         self.mounts.remove(there[-1])
 
     def _mkdir(self, words: list[str]) -> None:
-        if carries(PurePosixPath(words[-1]).name, self.layout):
+        if has_layout_name(PurePosixPath(words[-1]).name, self.layout):
             self.directories.add(words[-1])
 
     def _remove_empty(self, words: list[str]) -> None:

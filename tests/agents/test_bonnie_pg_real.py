@@ -19,7 +19,7 @@ from agents.facts import linux
 from agents.readers import bonnie as bonnie_reader
 from agents.readers import pg_test_fsync as pg_reader
 from agents.safety.guard import job_refusals
-from agents.texts.found import Found
+from agents.texts.parsed_result import ParsedResult
 from agents.tools import bonnie, pg_test_fsync
 from tests.agents.made_up import disk, host
 from tests.agents.test_tools_real import run, start, value
@@ -166,7 +166,7 @@ def test_facts_find_programs_that_are_not_in_path(roots: Path) -> None:
         stranger = named_pg_test_fsync(roots / "d" / "bin", f'17.1"; touch {ran}; echo "')
         os.chown(stranger.parent, pwd.getpwnam("nobody").pw_uid, 0)
     need = Need("pg_test_fsync", places=(f"{roots}/*/bin", f"{roots}/none/bin"))
-    argv = linux.command([need, Need("bonnie++")], "n")
+    argv = linux.facts_command([need, Need("bonnie++")], "n")
     assert argv[5:] == (
         "pg_test_fsync --version",
         f"{roots}/*/bin/pg_test_fsync --version",
@@ -175,7 +175,7 @@ def test_facts_find_programs_that_are_not_in_path(roots: Path) -> None:
     )
     done = subprocess.run(argv, capture_output=True, check=True, env={"PATH": "/usr/bin:/bin"})
     assert not (roots / "ran").exists()
-    facts = linux.parse(done.stdout)
+    facts = linux.parse_linux_facts(done.stdout)
     assert facts.tools["pg_test_fsync"] == "pg_test_fsync (PostgreSQL) 15.2"
     if shutil.which("bonnie++"):
         assert facts.tools["bonnie++"].startswith("Version: ")
@@ -242,7 +242,7 @@ def test_bonnie_below_twice_the_ram_has_no_figures(mount: Target, tmp_path: Path
     ("kind", "find"), [("pg_test_fsync", pg_reader.find), ("bonnie", bonnie_reader.find)]
 )
 def test_what_a_text_tells_of_the_options_are_options(
-    kind: str, find: Callable[[str, str], list[Found]]
+    kind: str, find: Callable[[str, str], list[ParsedResult]]
 ) -> None:
     tool = registry.tool(kind)
     cases = sorted((CASES / "readers" / kind).glob("*.txt"))

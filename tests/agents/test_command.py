@@ -222,7 +222,7 @@ def test_any_line_on_any_text_raises_nothing(line: str, sample: str) -> None:
 )
 def test_what_is_no_extraction_is_said(line: str) -> None:
     with pytest.raises(OptionsError, match="extract: line 1"):
-        extraction.read([line])
+        extraction.parse_extractions([line])
 
 
 def test_a_missing_file_and_no_extraction_are_errors() -> None:
@@ -238,12 +238,14 @@ def test_a_missing_file_and_no_extraction_are_errors() -> None:
     [('{"a": null}', "null", 1), ('{\n"a": 1.5}', "1.5", 2), ('{"a": "x"}', "x", 1)],
 )
 def test_a_value_of_json_is_named_as_it_stands_there(text: str, said: str, line: int) -> None:
-    assert locate.values("json", "$.a", text, "first", 1.0) == [locate.Value(said, line, "$['a']")]
+    assert locate.locate_values("json", "$.a", text, "first", 1.0) == [
+        locate.Value(said, line, "$['a']")
+    ]
 
 
 @pytest.mark.parametrize(
     ("value", "kind"), [("true", "true or false"), ("{}", "an object"), ("[]", "a list")]
 )
 def test_what_is_no_number_in_json_is_named(value: str, kind: str) -> None:
-    with pytest.raises(locate.Missed, match=kind):
-        locate.values("json", "$.a", f'{{"a": {value}}}', "first", 1.0)
+    with pytest.raises(locate.ValueNotFound, match=kind):
+        locate.locate_values("json", "$.a", f'{{"a": {value}}}', "first", 1.0)

@@ -92,7 +92,7 @@ tank        61.7M   418M    {}      0  1.20M      0
     ],
 )
 def test_the_first_interval_of_iostat_y_is_one_of_them(prompt: str, mean: float) -> None:
-    (one,) = reading.read(prompt + TABLE.format(100) + TABLE.format(300)).found
+    (one,) = reading.read(prompt + TABLE.format(100) + TABLE.format(300)).results
     assert one.metrics[0].value == mean
     assert one.series[0].times[0] == 5
 
@@ -101,6 +101,6 @@ def test_the_first_interval_of_iostat_y_is_one_of_them(prompt: str, mean: float)
     ("prompt", "mean"), [("sudo zpool iostat -y 5 2", 200.0), ("sudo zpool iostat 5 2", 300.0)]
 )
 def test_likewise_of_zpool_iostat(prompt: str, mean: float) -> None:
-    (one,) = reading.read(prompt + POOL.format(100) + POOL.format(300)).found
+    (one,) = reading.read(prompt + POOL.format(100) + POOL.format(300)).results
     assert one.metrics[0].value == mean
     assert one.command == prompt

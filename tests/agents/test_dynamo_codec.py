@@ -26,14 +26,14 @@ def test_there_are_196() -> None:
 
 
 def check_message(v: Vector) -> None:
-    found = wire.message(v.raw)
+    found = wire.decode_message(v.raw)
     assert found == Message(int(v.decoded["purpose"], 16), v.decoded["data"])
-    assert found.name in v.kind.removesuffix("_reply")
+    assert found.purpose_name in v.kind.removesuffix("_reply")
     assert found.encode() == v.raw
 
 
 def check_login(v: Vector) -> None:
-    info = messages.manager_info(v.whole)
+    info = messages.decode_manager_info(v.whole)
     assert info.ticks == v.decoded["timer_resolution"]
     assert info[:6] == tuple(
         v.decoded[key] for key in ("size", "version", "name", "address", "port", "processors")
@@ -42,7 +42,7 @@ def check_login(v: Vector) -> None:
 
 
 def check_access(v: Vector) -> None:
-    spec = messages.access_spec(v.whole)
+    spec = messages.decode_access_spec(v.whole)
     assert (spec.name, spec.default_assignment) == (
         v.decoded["name"],
         v.decoded["default_assignment"],
@@ -55,7 +55,7 @@ def check_access(v: Vector) -> None:
 
 
 def check_targets(v: Vector) -> None:
-    found = messages.targets(v.whole)
+    found = messages.decode_targets(v.whole)
     assert len(found) == v.decoded["count"]
     for target, said in zip(found, v.decoded["targets"], strict=True):
         same: dict[str, Any] = {
@@ -72,16 +72,16 @@ def check_targets(v: Vector) -> None:
 
 
 def check_manager(v: Vector) -> None:
-    found = results.manager_results(v.whole)
+    found = results.decode_manager_results(v.whole)
     said = v.decoded
     assert found[:3] == (said["jiffies_first"], said["jiffies_last"], said["cpu_count"])
     assert [list(cpu) for cpu in found.cpus] == said["cpus"]
     assert [list(one) for one in found.interfaces] == said["ni_stats"]
-    assert results.manager_results(found.encode()) == found
+    assert results.decode_manager_results(found.encode()) == found
 
 
 def check_worker(v: Vector) -> None:
-    found = results.worker_results(v.whole, len(v.decoded["targets"]), TICKS)
+    found = results.decode_worker_results(v.whole, len(v.decoded["targets"]), TICKS)
     assert (found.first, found.last) == (v.decoded["tsc_first"], v.decoded["tsc_last"])
     for target, said in zip(found.targets, v.decoded["targets"], strict=True):
         assert list(target.bins) == said.get("latency_bins", [])
@@ -115,12 +115,12 @@ def test_rc1_is_known_by_its_results_though_two_targets_fill_the_place_of_the_bi
     (rc1,) = (v for v in everything() if v.session == "rc1" and v.kind == "worker_results")
     wide = struct.unpack_from("<21q", rc1.whole, 28 + 128)
     assert sum(wide) > 0  # the second target's counters, where 1.1.0 has the first one's bins
-    assert results.layout(rc1.whole, 2, TICKS) == results.STRIDE_RC1
+    assert results.detect_stride(rc1.whole, 2, TICKS) == results.STRIDE_RC1
     single = rc1.raw[: 28 + 128].ljust(DATA_BYTES, b"\0")
     single = single[:24] + struct.pack("<i", 1) + single[28:]
-    assert not results.worker_results(single, 1, TICKS).targets[0].bins
+    assert not results.decode_worker_results(single, 1, TICKS).targets[0].bins
     stale = single[:260] + struct.pack("<I", 0xCA000000) + single[264:]  # old memory behind it
-    assert not results.worker_results(stale, 1, TICKS).targets[0].bins
+    assert not results.decode_worker_results(stale, 1, TICKS).targets[0].bins
 
 
 def test_an_io_of_ten_seconds_is_in_no_bin() -> None:
@@ -129,7 +129,7 @@ def test_an_io_of_ten_seconds_is_in_no_bin() -> None:
         4096, 0, 1, 0, 1, 0, 0, 0, slow, slow, 0, 0, slow, 0, slow, 0, 0, (0,) * 21
     )
     whole = results.WorkerResults(1, 2, (raw,)).encode()
-    assert results.worker_results(whole, 1, TICKS).targets == (raw,)
+    assert results.decode_worker_results(whole, 1, TICKS).targets == (raw,)
 
 
 def test_rc1_with_one_io_of_ten_seconds_is_still_rc1() -> None:
@@ -139,26 +139,26 @@ def test_rc1_with_one_io_of_ten_seconds_is_still_rc1() -> None:
         4096 * many, 0, many, 0, many, 0, 0, 0, 2 * slow, slow, 0, 0, slow, 0, slow, 0, 0, ()
     )
     whole = results.WorkerResults(1, 2, (raw,)).encode()
-    assert results.layout(whole, 1, TICKS) == results.STRIDE_RC1
+    assert results.detect_stride(whole, 1, TICKS) == results.STRIDE_RC1
 
 
 def test_results_of_another_number_of_targets_are_out_of_step() -> None:
     whole = results.WorkerResults(1, 2, ()).encode()
     with pytest.raises(DynamoError, match="results of 0 targets where 2 were set"):
-        results.worker_results(whole, 2, TICKS)
+        results.decode_worker_results(whole, 2, TICKS)
 
 
 def test_more_than_64_cpus_leave_no_cpu_figures() -> None:
     good = results.ManagerResults(1, 2, 2, (results.Cpu(1.0, 1.0, 0, 0, 0, 0),) * 2).encode()
     for count in (0, -1, 128):
         raw = good[:24] + struct.pack("<i", count) + good[28:]
-        found = results.manager_results(raw)
+        found = results.decode_manager_results(raw)
         assert (found.cpu_count, found.cpus) == (count, ())
 
 
 def test_not_a_number_of_an_empty_interval_becomes_nothing() -> None:
     cpu = results.Cpu(math.nan, math.inf, 0, 0, 0, -math.inf)
-    found = results.manager_results(results.ManagerResults(1, 1, 1, (cpu,)).encode())
+    found = results.decode_manager_results(results.ManagerResults(1, 1, 1, (cpu,)).encode())
     assert found.cpus == (results.Cpu(0, 0, 0, 0, 0, 0),)
 
 
@@ -166,7 +166,7 @@ def test_not_a_number_of_an_empty_interval_becomes_nothing() -> None:
 def test_impossible_lists_are_refused(count: int) -> None:
     raw = struct.pack("<ii", DATA_BYTES, count).ljust(DATA_BYTES, b"\0")
     with pytest.raises(DynamoError, match="out of sync"):
-        messages.targets(raw)
+        messages.decode_targets(raw)
 
 
 def test_names_that_do_not_fit_are_refused() -> None:
@@ -194,25 +194,28 @@ SLOW = settings(max_examples=examples(60), deadline=None, suppress_health_check=
 @SLOW
 @given(st.lists(TARGETS, max_size=6))
 def test_any_targets_come_back(made: list[messages.Target]) -> None:
-    assert messages.targets(messages.encode_targets(made)) == tuple(made)
+    assert messages.decode_targets(messages.encode_targets(made)) == tuple(made)
 
 
 @SLOW
 @given(NAMES, st.lists(LINES, max_size=100), NUMBERS)
 def test_any_access_comes_back(name: str, lines: list[messages.AccessLine], given: int) -> None:
     spec = messages.AccessSpec(name, tuple(lines), given)
-    assert messages.access_spec(spec.encode()) == spec
+    assert messages.decode_access_spec(spec.encode()) == spec
 
 
 @SLOW
 @given(st.binary(max_size=6000), st.integers(0, 5))
 def test_any_bytes_are_read_or_refused(noise: bytes, targets: int) -> None:
     raw = noise.ljust(DATA_BYTES, b"\0")
-    messages.manager_info(raw)
-    messages.access_spec(raw)
-    found = results.manager_results(raw)
+    messages.decode_manager_info(raw)
+    messages.decode_access_spec(raw)
+    found = results.decode_manager_results(raw)
     assert all(math.isfinite(value) for cpu in found.cpus for value in cpu)
-    for decode in (messages.targets, lambda r: results.worker_results(r, targets, TICKS)):
+    for decode in (
+        messages.decode_targets,
+        lambda r: results.decode_worker_results(r, targets, TICKS),
+    ):
         with contextlib.suppress(DynamoError):
             decode(raw)
 
@@ -221,7 +224,7 @@ def test_any_bytes_are_read_or_refused(noise: bytes, targets: int) -> None:
 @given(st.lists(st.sampled_from(["message", "data"]), max_size=4), st.data())
 def test_pieces_of_any_length_make_the_same_messages(kinds: list[str], data: st.DataObject) -> None:
     wanted = [
-        Message(wire.START, n).encode() if kind == "message" else wire.padded(bytes([n]), n)
+        Message(wire.START, n).encode() if kind == "message" else wire.pad_message(bytes([n]), n)
         for n, kind in enumerate(kinds)
     ]
     stream, inbox = b"".join(wanted), Inbox()
@@ -229,7 +232,9 @@ def test_pieces_of_any_length_make_the_same_messages(kinds: list[str], data: st.
     cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=12).map(sorted))
     for start, end in itertools.pairwise([0, *cuts, len(stream)]):
         inbox.feed(stream[start:end])
-        while len(found) < len(kinds) and (raw := inbox.take(kinds[len(found)])) is not None:
+        while (
+            len(found) < len(kinds) and (raw := inbox.take_message(kinds[len(found)])) is not None
+        ):
             found.append(raw)
     assert found == wanted
     assert len(inbox) == 0

@@ -82,7 +82,7 @@ def test_preparing_that_is_cancelled() -> None:
 
 
 def messages_until(made: Replay) -> list[str]:
-    return [wire.message(raw).name for raw in made.sent if len(raw) == 8]
+    return [wire.decode_message(raw).purpose_name for raw in made.sent if len(raw) == 8]
 
 
 @pytest.mark.parametrize("seconds", [0.2, 1.5, 2.6])
@@ -166,7 +166,7 @@ def test_an_answer_out_of_step_is_an_error_and_nothing_is_sent(reply: Message) -
     made = Replay(script.session([Trial(scripts.HALF, ((scripts.target("disk1", 1),),))]))
     made.feed(reply.encode())
     assert made.console.failure.kind == "protocol"
-    assert reply.name in str(made.console.failure)
+    assert reply.purpose_name in str(made.console.failure)
     assert len(made.sent) == 1
 
 
@@ -187,7 +187,7 @@ def test_what_dynamo_refuses_ends_with_exit() -> None:
         Message(wire.SET_TARGETS, 0),
     ):
         made.feed(raw.encode())
-    made.feed(wire.padded(b""))
+    made.feed(wire.pad_message(b""))
     assert made.console.failure.kind == "refused"
     assert "aio-max-nr" in str(made.console.failure)
     assert messages_until(made)[-1] == "EXIT"
@@ -202,7 +202,7 @@ def test_a_target_that_cannot_be_opened(workers: int) -> None:
     for _ in range(workers):
         made.feed(Message(wire.SET_ACCESS, 1).encode())
     for _ in range(workers):
-        made.feed(Message(wire.SET_TARGETS, 1).encode() + wire.padded(b""))
+        made.feed(Message(wire.SET_TARGETS, 1).encode() + wire.pad_message(b""))
     made.feed(Message(wire.START, 1).encode())
     made.feed(Message(wire.BEGIN_IO, 0).encode())
     assert made.console.failure.kind == "refused"
@@ -213,12 +213,12 @@ def test_a_file_that_was_not_laid_out_never_reaches_start() -> None:
     """START on a missing file kills dynamo."""
     vectors = on("twotargets", "control")
     console = Console(whole_session())
-    console.start(0.0)
+    console.start_script(0.0)
     for vector in vectors[:16]:
         if vector.direction == "d2c":
             console.feed(vector.whole, vector.t)
     turn = console.resume(4.0, "iobw.tst has 4096 of 2097152 bytes")
-    assert wire.message(turn.send).name == "EXIT"
+    assert wire.decode_message(turn.send).purpose_name == "EXIT"
     assert isinstance(console.failure, DynamoError)
     assert "4096 of 2097152" in str(console.failure)
 
@@ -258,8 +258,8 @@ def drive(run: Script) -> list[str]:
             raw, seen = made.sent[seen], seen + 1
             if len(raw) > 8:
                 continue
-            request = wire.message(raw)
-            names.append(request.name)
+            request = wire.decode_message(raw)
+            names.append(request.purpose_name)
             if request.purpose == wire.SET_TARGETS:
                 targets[request.data] = int.from_bytes(made.sent[seen][4:8], "little")
             made.feed(yes(request, sum(map(bool, targets.values()))))
@@ -272,9 +272,9 @@ def yes(request: Message, active: int) -> bytes:
     if request.purpose in (wire.RECORD_ON, wire.EXIT):
         return b""
     if request.purpose == wire.REPORT_RESULTS:
-        return wire.padded(b"") * (1 + active)
+        return wire.pad_message(b"") * (1 + active)
     data = request.data if request.purpose == wire.ADD_WORKERS else 1
-    more = wire.padded(b"") if request.purpose == wire.SET_TARGETS else b""
+    more = wire.pad_message(b"") if request.purpose == wire.SET_TARGETS else b""
     return Message(request.purpose, data).encode() + more
 
 
@@ -282,6 +282,6 @@ def yes(request: Message, active: int) -> bytes:
 def test_updates_alone_are_told_while_it_runs(tmp_path: Path, purpose: int, lines: int) -> None:
     shown = live.Live(tmp_path / "live.jsonl", 100.0)
     empty: Any = SimpleNamespace(parts=(), sent_at=100.0, times=(100.0, 100.0))
-    shown.event(script.Reported(purpose, (), empty), 101.5)
+    shown.handle_event(script.ResultsReported(purpose, (), empty), 101.5)
     written = (tmp_path / "live.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in written] == [{"t": 1.5, "phase": ""}] * lines

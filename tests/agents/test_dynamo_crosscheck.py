@@ -11,7 +11,7 @@ from tests.agents.test_dynamo_tool import FULL, values, written
 
 def finding(figures: dict) -> str:
     """Words against the figures; "" for none."""
-    begins, _, said = crosscheck.remark(figures).partition(": ")
+    begins, _, said = crosscheck.kernel_count_note(figures).partition(": ")
     return said if begins in ("not to be trusted", "disturbed") else ""
 
 
@@ -70,8 +70,8 @@ def test_it_looks_both_ways_and_at_as_long_a_time(
     found = SAID | {"kernel.read.bytes": counted * 49152000.0}
     if seconds:
         found["kernel.seconds"] = seconds
-    assert crosscheck.remark(found).startswith(begins)
-    assert bool(crosscheck.remark(found)) is bool(finding(found)) is bool(begins)
+    assert crosscheck.kernel_count_note(found).startswith(begins)
+    assert bool(crosscheck.kernel_count_note(found)) is bool(finding(found)) is bool(begins)
 
 
 def test_a_journal_beside_few_small_writes_is_no_finding() -> None:

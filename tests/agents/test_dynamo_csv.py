@@ -22,14 +22,14 @@ TEXT = (CASES / "readers" / "iometer" / "two_steps.csv").read_text()
 
 @functools.cache
 def measured(name: str) -> Measured:
-    (test,) = account.tests(
-        transcript.read((CASES / "tools" / "dynamo" / f"{name}.bin").read_bytes())
+    (test,) = account.reconstruct_tests(
+        transcript.parse_transcript((CASES / "tools" / "dynamo" / f"{name}.bin").read_bytes())
     )
     return test
 
 
 def written(name: str) -> str:
-    return results_csv.write([results_csv.Stamped(measured(name), BEGAN, ENDED)], "a, b\nc")
+    return results_csv.write_csv([results_csv.TimedTest(measured(name), BEGAN, ENDED)], "a, b\nc")
 
 
 @pytest.mark.parametrize("name", ["full", "two_targets", "rc1"])
@@ -81,8 +81,8 @@ def test_the_columns_are_iometers() -> None:
 
 
 def test_several_steps_in_one_file() -> None:
-    both = [results_csv.Stamped(measured(name), BEGAN, ENDED) for name in ("full", "two_targets")]
-    text = results_csv.write(both, test_type="CYCLE_OUTSTANDING_IOS").replace("\r\n", "\n")
+    both = [results_csv.TimedTest(measured(name), BEGAN, ENDED) for name in ("full", "two_targets")]
+    text = results_csv.write_csv(both, test_type="CYCLE_OUTSTANDING_IOS").replace("\r\n", "\n")
     found = iometer.find(text, "")
     assert [one.outstanding for one in found] == [16, 6]
     assert found[0].last + 1 == found[1].first

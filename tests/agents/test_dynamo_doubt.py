@@ -19,14 +19,16 @@ UNSEEN, WRONG = "the size of dynamo's file on", "not to be trusted"
     ],
 )  # fmt: skip
 def test_what_belongs_to_a_figure(name: str, said: str) -> None:
-    assert specs.doubt(name).startswith(said) and bool(specs.doubt(name)) is bool(said)
+    assert specs.file_size_doubt(name).startswith(said) and bool(
+        specs.file_size_doubt(name)
+    ) is bool(said)
     assert specs.laid_out_short(name) is (said == WRONG)
 
 
 def test_a_session_of_before_is_marked_when_it_is_read_again() -> None:
-    (test,) = account.tests(transcript.read(FULL))
-    assert "xfs" not in summary.rows(test)[0].note
+    (test,) = account.reconstruct_tests(transcript.parse_transcript(FULL))
+    assert "xfs" not in summary.summary_rows(test)[0].note
     worker = test.workers[0]
     moved = worker._replace(targets=(worker.targets[0]._replace(name="/srv/disk1 [xfs]"),))
     marked = test._replace(workers=(moved, *test.workers[1:]))
-    assert "/srv/disk1 [xfs] is on XFS" in summary.rows(marked)[0].note
+    assert "/srv/disk1 [xfs] is on XFS" in summary.summary_rows(marked)[0].note

@@ -24,7 +24,7 @@ FILE = (CASES / "article002.icf").read_text()
 
 
 def test_article_002_with_the_size_that_its_author_meant() -> None:
-    (one,) = icf.read(FILE)
+    (one,) = icf.read_workloads(FILE)
     assert one.name == "8 KiB; 50% Read; 50% random"
     assert one.options == {
         "block_size": 8192, "read_percent": 50, "random_percent": 50, "outstanding_ios": 1, "workers": 1,
@@ -34,13 +34,13 @@ def test_article_002_with_the_size_that_its_author_meant() -> None:
     assert (one.notes, one.trouble) == ((), "")
 
 
-@pytest.mark.parametrize("one", icf.read(FILE), ids=lambda one: one.name)
+@pytest.mark.parametrize("one", icf.read_workloads(FILE), ids=lambda one: one.name)
 def test_the_options_are_those_of_the_tool(one: icf.Workload) -> None:
     assert driver_options.build(dynamo.Options, one.options)
 
 
 def test_where_nothing_is_assigned_all_specifications_count() -> None:
-    found = icf.read(FILE.replace("\t8 KiB; 50% Read; 50% random\n'End", "'End"))
+    found = icf.read_workloads(FILE.replace("\t8 KiB; 50% Read; 50% random\n'End", "'End"))
     assert [one.name for one in found] == ["8 KiB; 50% Read; 50% random", "mixed"]
     assert found[1].options["access"] == ("4096,50,100,100,0,1,4096,0", "65536,50,0,0,0,1,4096,0")
 
@@ -60,7 +60,7 @@ def test_where_nothing_is_assigned_all_specifications_count() -> None:
 )
 def test_the_same_whatever_the_white_space_and_version(dirty: str) -> None:
     assert icf.looks_like_icf(dirty)
-    assert icf.read(dirty) == icf.read(FILE)
+    assert icf.read_workloads(dirty) == icf.read_workloads(FILE)
 
 
 def test_an_older_file_has_fewer_columns() -> None:
@@ -68,7 +68,7 @@ def test_an_older_file_has_fewer_columns() -> None:
         "1,DISABLED,1,DISABLED,0", "16,DISABLED,1"
     )
     older = older.replace(",Data pattern", "").replace("2621440,0,0", "2048,0")
-    (one,) = icf.read(older)
+    (one,) = icf.read_workloads(older)
     assert (one.options["outstanding_ios"], one.options["size"]) == (16, 8 << 20)
 
 
@@ -89,23 +89,25 @@ def test_an_older_file_has_fewer_columns() -> None:
     ],
 )
 def test_what_is_not_carried_over_is_said(old: str, new: str, said: str) -> None:
-    (one,) = icf.read(FILE.replace(old, new))
+    (one,) = icf.read_workloads(FILE.replace(old, new))
     assert said in " ".join(one.notes)
 
 
 def test_a_fixed_seed_is_taken_over_and_written_again() -> None:
     greatest = 2**64 - 1
-    (one,) = icf.read(FILE.replace("1,DISABLED,1,DISABLED,0", f"1,DISABLED,1,ENABLED,{greatest}"))
+    (one,) = icf.read_workloads(
+        FILE.replace("1,DISABLED,1,DISABLED,0", f"1,DISABLED,1,ENABLED,{greatest}")
+    )
     assert one.options["seed"] == greatest
     assert driver_options.build(dynamo.Options, one.options)
-    written = icf.write(icf.config_of([one]))
+    written = icf.write_icf(icf.build_config([one]))
     assert f"\t1,DISABLED,1,ENABLED,{greatest}\r\n" in written
-    assert icf.read(written)[0].options["seed"] == greatest
+    assert icf.read_workloads(written)[0].options["seed"] == greatest
 
 
 def test_what_an_old_file_does_not_say_of_seed_and_connections_is_off() -> None:
     for columns in ("16", "16,DISABLED,1"):
-        (one,) = icf.read(FILE.replace("1,DISABLED,1,DISABLED,0", columns))
+        (one,) = icf.read_workloads(FILE.replace("1,DISABLED,1,DISABLED,0", columns))
         assert "seed" not in one.options and one.notes == ()
 
 
@@ -125,7 +127,7 @@ def worker(name: str, *targets: str) -> Worker:
 def test_whose_targets_they_are(workers: tuple[Worker, ...], own: bool, said: str) -> None:
     spec = AccessSpec("a", (AccessLine(4096, 100, 50, 50, 0, 1, 4096),))
     config = Config(run_s=60, specs=(spec,), managers=(Manager("m", "", workers),))
-    (one,) = icf.read(icf.write(config))
+    (one,) = icf.read_workloads(icf.write_icf(config))
     assert one.options.get("own_targets", False) is own
     assert said in " ".join(one.notes) and bool(said) == bool(one.notes)
 
@@ -136,7 +138,9 @@ def configuration(*workers: Worker, **settings: Any) -> list[icf.Workload]:
         AccessSpec(name, (AccessLine(4096, 100, 50, 50, 0, 1, 4096),)) for name in "ab"
     )
     managers = (Manager("m", "", workers),)
-    return icf.read(icf.write(Config(run_s=60, specs=accesses, managers=managers, **settings)))
+    return icf.read_workloads(
+        icf.write_icf(Config(run_s=60, specs=accesses, managers=managers, **settings))
+    )
 
 
 def running(name: str, *accesses: str) -> Worker:
@@ -201,22 +205,22 @@ def test_outstanding_ios_cycle_as_in_iometer(cycle: Cycle, values: list[int], tr
 def test_the_test_description_is_taken_over_and_written_again() -> None:
     (one,) = configuration(running("1", "a"), description="Nightly, array 3")
     assert one.description == "Nightly, array 3"
-    assert icf.parse(icf.write(icf.config_of([one]))).description == "Nightly, array 3"
+    assert icf.parse_icf(icf.write_icf(icf.build_config([one]))).description == "Nightly, array 3"
 
 
 def test_a_worker_for_each_cpu_is_no_single_worker() -> None:
     accesses = (AccessSpec("a", (AccessLine(4096, 100, 50, 50, 0, 1, 4096),)),)
     config = Config(run_s=60, disk_workers=None, specs=accesses)
-    written = icf.write(config)
-    assert icf.parse(written) == config and "\tNUMBER_OF_CPUS\r\n" in written
-    assert "one worker for each CPU" in " ".join(icf.read(written)[0].notes)
-    assert icf.parse(icf.write(replace(config, disk_workers=0))).disk_workers == 0
+    written = icf.write_icf(config)
+    assert icf.parse_icf(written) == config and "\tNUMBER_OF_CPUS\r\n" in written
+    assert "one worker for each CPU" in " ".join(icf.read_workloads(written)[0].notes)
+    assert icf.parse_icf(icf.write_icf(replace(config, disk_workers=0))).disk_workers == 0
 
 
 def test_what_dynamo_cannot_run_is_in_trouble() -> None:
-    (one,) = icf.read(FILE.replace("8192,100,50,50,0,", "8192,100,50,50,5,"))
+    (one,) = icf.read_workloads(FILE.replace("8192,100,50,50,0,", "8192,100,50,50,5,"))
     assert "hang" in one.trouble
-    (one,) = icf.read(FILE.replace("8192,100,50,50,0,", "8192,90,50,50,0,"))
+    (one,) = icf.read_workloads(FILE.replace("8192,100,50,50,0,", "8192,90,50,50,0,"))
     assert "90 %, not 100 %" in one.trouble
 
 
@@ -238,7 +242,7 @@ def test_what_cannot_be_read_is_named_with_its_line(
     old: str, new: str, line: int, said: str
 ) -> None:
     with pytest.raises(ParseError, match=said) as caught:
-        icf.read(FILE.replace(old, new))
+        icf.read_workloads(FILE.replace(old, new))
     assert caught.value.line == line
 
 
@@ -248,14 +252,14 @@ def test_what_cannot_be_read_is_named_with_its_line(
 def test_other_texts_are_none(text: str) -> None:
     assert not icf.looks_like_icf(text)
     with pytest.raises(ParseError):
-        icf.read(text)
+        icf.read_workloads(text)
 
 
 def test_what_is_written_says_the_same_again() -> None:
-    config = icf.parse(FILE)
-    written = icf.write(config)
-    assert icf.parse(written) == config
-    assert icf.read(written) == icf.read(FILE)
+    config = icf.parse_icf(FILE)
+    written = icf.write_icf(config)
+    assert icf.parse_icf(written) == config
+    assert icf.read_workloads(written) == icf.read_workloads(FILE)
     assert written.count("\r\n") == written.count("\n")
     assert written.startswith("Version 1.1.0 \r\n'TEST SETUP =====")
     assert written.endswith("'END manager list\r\nVersion 1.1.0 \r\n")
@@ -263,22 +267,24 @@ def test_what_is_written_says_the_same_again() -> None:
 
 
 def test_workloads_become_a_file_and_come_back() -> None:
-    (one,) = icf.read(FILE)
-    (again,) = icf.read(icf.write(icf.config_of([one])))
+    (one,) = icf.read_workloads(FILE)
+    (again,) = icf.read_workloads(icf.write_icf(icf.build_config([one])))
     assert (again.options, again.sweep, again.name) == (one.options, one.sweep, one.name)
     linear = icf.Workload("x", one.options, {"outstanding_ios": [4, 8, 12, 16]})
-    (again,) = icf.read(icf.write(icf.config_of([linear])))
+    (again,) = icf.read_workloads(icf.write_icf(icf.build_config([linear])))
     assert again.sweep == {"outstanding_ios": [4, 8, 12, 16]}
     with pytest.raises(ParseError, match="only by a fixed increment or factor"):
-        icf.config_of([icf.Workload("x", one.options, {"outstanding_ios": [1, 5, 6]})])
+        icf.build_config([icf.Workload("x", one.options, {"outstanding_ios": [1, 5, 6]})])
 
 
 def test_sectors_are_those_that_dynamo_counts_in() -> None:
     """Of a file system that Linux's dynamo reports: its blocks. Of a Windows volume or a disk: 512 bytes."""
-    (one,) = icf.read(FILE)
-    windows = FILE.replace(icf.parse(FILE).managers[0].workers[0].targets[0], "D: New Volume")
-    assert one.options["size"] == 8 * icf.read(windows)[0].options["size"] == 2621440 * 4096
-    (worker,) = icf.config_of([one]).managers[0].workers
+    (one,) = icf.read_workloads(FILE)
+    windows = FILE.replace(icf.parse_icf(FILE).managers[0].workers[0].targets[0], "D: New Volume")
+    assert (
+        one.options["size"] == 8 * icf.read_workloads(windows)[0].options["size"] == 2621440 * 4096
+    )
+    (worker,) = icf.build_config([one]).managers[0].workers
     assert worker.sectors * 4096 == one.options["size"]
 
 
@@ -292,9 +298,9 @@ def test_sectors_are_those_that_dynamo_counts_in() -> None:
     ],
 )
 def test_what_a_file_cannot_say_is_refused(options, sweep, said) -> None:
-    (one,) = icf.read(FILE)
+    (one,) = icf.read_workloads(FILE)
     with pytest.raises(ParseError, match=said):
-        icf.config_of([icf.Workload("x", one.options | options, sweep)])
+        icf.build_config([icf.Workload("x", one.options | options, sweep)])
 
 
 WORDS = st.text(st.sampled_from("abc XYZ;%0123[]/."), min_size=1, max_size=20).map(str.strip).filter(bool)  # fmt: skip
@@ -318,7 +324,7 @@ CONFIGS = st.builds(
 @settings(max_examples=examples(300), deadline=None)
 @given(CONFIGS)
 def test_any_configuration_comes_back(config: Config) -> None:
-    assert icf.parse(icf.write(config)) == config
+    assert icf.parse_icf(icf.write_icf(config)) == config
 
 
 @settings(max_examples=examples(500), deadline=None)
@@ -342,4 +348,4 @@ def test_broken_files_are_read_or_refused(data: st.DataObject) -> None:
         else:
             lines = [*lines[:at], "", ""]
     with contextlib.suppress(ParseError):
-        icf.read("\n".join(lines))
+        icf.read_workloads("\n".join(lines))

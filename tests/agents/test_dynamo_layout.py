@@ -26,7 +26,7 @@ def test_every_byte_is_written(tmp_path: Path, size: int) -> None:
     area = Area(str(tmp_path / "iometer1"), size)
     seen: list[tuple[int, int]] = []
     layout.lay_out([area], 1, lambda *at: seen.append(at))
-    assert area.ready() and areas.trouble([area]) == ""
+    assert area.is_ready() and areas.incomplete_file([area]) == ""
     found = area.file.stat()
     assert found.st_size == size and found.st_blocks * 512 >= size  # no holes
     assert found.st_mode & 0o777 == 0o600
@@ -47,7 +47,7 @@ def test_a_short_file_is_made_anew_and_not_appended_to(tmp_path: Path) -> None:
     area.file.parent.mkdir()
     area.file.write_bytes(b"x" * 4096)
     layout.lay_out([area], 1, quietly)
-    assert area.held() == MIB
+    assert area.file_bytes() == MIB
     assert area.file.read_bytes()[:4096] != b"x" * 4096
 
 
@@ -70,7 +70,7 @@ def test_who_watches_can_end_it(tmp_path: Path) -> None:
     area = Area(str(tmp_path / "iometer1"), 64 * MIB)
     with pytest.raises(DynamoError, match="stopped"):
         layout.lay_out([area], 1, watch)
-    assert area.held() == layout.PIECE and not area.ready()
+    assert area.file_bytes() == layout.PIECE and not area.is_ready()
 
 
 def test_a_disk_that_is_full_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +96,7 @@ def test_without_direct_io_it_is_written_all_the_same(
     monkeypatch.setattr(os, "open", none)
     area = Area(str(tmp_path / "iometer1"), MIB)
     layout.lay_out([area], 1, quietly)
-    assert area.held() == MIB
+    assert area.file_bytes() == MIB
 
 
 @pytest.mark.parametrize(("kind", "share"), [("xfs", 16), ("ext4", 1), ("btrfs", 1)])
@@ -112,4 +112,4 @@ def test_the_simulation_does_on_xfs_what_dynamo_does(
 @pytest.mark.parametrize("places", [{}, {"mount": "/mnt", "volume": "/dev/sdb"}])
 def test_either_a_mount_point_or_a_volume_is_needed(places) -> None:
     with pytest.raises(DynamoError, match="either a mount point or a volume"):
-        areas.place(areas.Wish("/opt/dynamo", (), **places))
+        areas.find_place(areas.TestSettings("/opt/dynamo", (), **places))

@@ -19,18 +19,18 @@ def test_recording_begins_when_the_owner_has_counted() -> None:
     both = (scripts.target("disk1", 4), scripts.target("disk2", 2, scripts.SEED + 1))
     test = Trial(scripts.MIXED, (both,), (both,), 0.5, 2.0, 0)
     console = Console(script.session([test], report=True))
-    console.start(vectors[0].t)
+    console.start_script(vectors[0].t)
     began = 0.0
     for vector in (v for v in vectors if v.seq < asked.seq and v.direction == "d2c"):
         turn = console.feed(vector.whole, vector.t)
         for event in turn.events:
-            if isinstance(event, Paused) and event.says == script.CHECK_PREPARED:
+            if isinstance(event, Paused) and event.reason == script.CHECK_PREPARED:
                 turn = console.resume(vector.t)
     while not (turn.events and isinstance(turn.events[-1], Paused)):
         assert console.deadline is not None
         turn = console.tick(console.deadline)
         began = vector.t
-    assert turn.events[-1].says == script.BEFORE_RECORDING and turn.send == b""
+    assert turn.events[-1].reason == script.BEFORE_RECORDING and turn.send == b""
     assert turn.events[-2] == script.Phase("record")
     later = began + 1000.0  # the counters of a far host may take their time
     assert console.resume(later).send == asked.whole
@@ -40,7 +40,7 @@ def test_recording_begins_when_the_owner_has_counted() -> None:
 
 def asked_at(took: float, test: Trial) -> list[float]:
     """Times at which updates are asked for, seconds since recording began, where each answer takes so long."""
-    made, now = script.record(test, [False]), 0.0
+    made, now = script.record_test(test, [False]), 0.0
     said: Any = None
     found: list[float] = []
     with contextlib.suppress(StopIteration):

@@ -18,7 +18,7 @@ import pytest
 from agents.dynamo import areas, hostfacts, link, process
 from agents.dynamo.console import Turn
 from agents.dynamo.messages import Disk
-from agents.dynamo.process import Dynamo
+from agents.dynamo.process import DynamoProcess
 from agents.dynamo.wire import DynamoError
 
 ARGV = ["/opt/dynamo", "-i", "127.0.0.1"]
@@ -34,7 +34,7 @@ def plain_host(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def test_a_plain_host_runs_it_as_it_is(plain_host: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert process.wrapped(ARGV, tmp_path) == ARGV
+    assert process.wrap_command(ARGV, tmp_path) == ARGV
 
 
 def test_more_than_64_cpus_are_hidden_from_it(
@@ -43,7 +43,7 @@ def test_more_than_64_cpus_are_hidden_from_it(
     cpus = [INFO.format(n) for n in range(128)]
     plain_host.setattr(hostfacts, "cpus", lambda: 128)
     plain_host.setattr(hostfacts, "first_cpus", lambda most: "".join(cpus[:most]))
-    made = process.wrapped(ARGV, tmp_path)
+    made = process.wrap_command(ARGV, tmp_path)
     assert made[:4] == ["unshare", "--mount", "sh", "-c"]
     assert made[5:] == ["dynamo", str(tmp_path / "cpuinfo"), "", *ARGV]
     assert (tmp_path / "cpuinfo").read_text().count("processor\t") == 64
@@ -53,7 +53,7 @@ def test_a_name_that_does_not_resolve_is_another_one_for_it_alone(
     plain_host: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     plain_host.setattr(hostfacts, "own_name_resolves", lambda: False)
-    made = process.wrapped(ARGV, tmp_path)
+    made = process.wrap_command(ARGV, tmp_path)
     assert made[:3] == ["unshare", "--mount", "--uts"]
     assert made[-5:] == ["", "localhost", *ARGV]
 
@@ -68,7 +68,7 @@ def test_without_root_the_cure_is_told(
     else:
         plain_host.setattr(hostfacts, "own_name_resolves", lambda: False)
     with pytest.raises(DynamoError, match=r"64 CPUs|/etc/hosts") as caught:
-        process.wrapped(ARGV, tmp_path)
+        process.wrap_command(ARGV, tmp_path)
     assert "as root" in str(caught.value)
 
 
@@ -114,8 +114,8 @@ DISKSTATS = """ 253       3 dm-3 100 0 800 5 200 0 1600 9 0 4 14
 
 def test_the_kernels_own_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "read_text", lambda *a, **k: DISKSTATS)
-    assert hostfacts.diskstats(["253:3"]) == {"253:3": [100, 800 * 512, 200, 1600 * 512]}
-    assert hostfacts.diskstats(["9:9"]) == {}
+    assert hostfacts.read_diskstats(["253:3"]) == {"253:3": [100, 800 * 512, 200, 1600 * 512]}
+    assert hostfacts.read_diskstats(["9:9"]) == {}
 
 
 @pytest.mark.parametrize(("path", "said"), [
@@ -123,7 +123,7 @@ def test_the_kernels_own_count(monkeypatch: pytest.MonkeyPatch) -> None:
 ])  # fmt: skip
 def test_what_is_no_free_device_is_refused(path: str, said: str) -> None:
     with pytest.raises(DynamoError, match=said):
-        hostfacts.device(path)
+        hostfacts.device_place(path)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -136,23 +136,23 @@ def test_a_mounted_device_is_refused() -> None:
     if not mounted:
         pytest.skip("no mounted device here")
     with pytest.raises(DynamoError, match="cannot be opened exclusively"):
-        hostfacts.device(mounted[0])
+        hostfacts.device_place(mounted[0])
 
 
 def test_slices_of_a_volume_do_not_overlap(tmp_path: Path) -> None:
     here = hostfacts.Place(512, 512, 1 << 30, "253:3")
-    wish = areas.Wish(
+    wish = areas.TestSettings(
         "dynamo", ("8192",), volume="/dev/bl1/data", workers=2, targets=2, own=True, size=0
     )
-    found = areas.areas(wish, here)
+    found = areas.target_areas(wish, here)
     assert [(area.start, area.size) for area in found] == [(n << 28, 1 << 28) for n in range(4)]
-    assert all(area.ready() for area in found)  # a device needs no preparation
-    trial = areas.trial(wish, here, found)
+    assert all(area.is_ready() for area in found)  # a device needs no preparation
+    trial = areas.build_trial(wish, here, found)
     disks = [t.details for targets in trial.workers for t in targets]
     starts = [disk.starting_sector for disk in disks if isinstance(disk, Disk)]
     assert starts == [n << 19 for n in range(4)]
     with pytest.raises(DynamoError, match="do not fit"):
-        areas.areas(wish._replace(size=1 << 29), here)
+        areas.target_areas(wish._replace(size=1 << 29), here)
 
 
 # All that the real one printed on a good run.
@@ -205,15 +205,15 @@ def test_what_it_says_on_every_run_is_no_error(tmp_path: Path) -> None:
         f"cat <<'end'\n{USUAL}end\n"
     )
     script.chmod(0o755)
-    running = Dynamo([str(script)], tmp_path, ["/mnt/a"])
+    running = DynamoProcess([str(script)], tmp_path, ["/mnt/a"])
     for _ in range(100):
-        if running.ended:
+        if running.has_ended:
             break
         time.sleep(0.02)
-    assert running.said() == "; dynamo printed: Set_Sizes: Open failed"
-    assert running.version() == "Dynamo version 1.1.0, x86-64"
+    assert running.last_words() == "; dynamo printed: Set_Sizes: Open failed"
+    assert running.printed_version() == "Dynamo version 1.1.0, x86-64"
     assert (tmp_path / "mnttab").read_text() == "none /mnt/a ext4 rw 0 0\n"
-    running.end(0)
+    running.wait_or_kill(0)
 
 
 def test_a_program_that_is_none_is_told(tmp_path: Path) -> None:
@@ -221,15 +221,15 @@ def test_a_program_that_is_none_is_told(tmp_path: Path) -> None:
     broken.write_bytes(b"\x7fELF")
     broken.chmod(0o755)
     with pytest.raises(DynamoError, match="Exec format error"):
-        Dynamo([str(broken)], tmp_path, [])
+        DynamoProcess([str(broken)], tmp_path, [])
 
 
 def test_a_full_file_system_is_never_prepared_on() -> None:
-    wish = areas.Wish("dynamo", ("8192",), mount="/mnt/none", size=1 << 30)
+    wish = areas.TestSettings("dynamo", ("8192",), mount="/mnt/none", size=1 << 30)
     free = hostfacts.Place(4096, 512, (1 << 30) + hostfacts.SPARE - 1, "")
     with pytest.raises(DynamoError, match="a full file system performs differently"):
-        areas.areas(wish, free)
-    assert areas.areas(wish, free._replace(size=free.size + 1))
+        areas.target_areas(wish, free)
+    assert areas.target_areas(wish, free._replace(size=free.size + 1))
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_libaio_is_found_by_debians_new_name(
     program.write_bytes(head)
     if there:
         renamed.write_bytes(b"")
-    monkeypatch.setattr(hostfacts, "_missing", lambda path: [*lacks, "libother.so"])
+    monkeypatch.setattr(hostfacts, "_unresolved_libraries", lambda path: [*lacks, "libother.so"])
     monkeypatch.setattr(hostfacts, "RENAMED_LIBAIO", (str(renamed),))
     found = hostfacts.renamed_libaio(str(program))
     assert found == (str(renamed) if given else "")
@@ -264,23 +264,23 @@ def test_it_gets_libaio_by_the_name_it_knows(
     script.write_text('#!/bin/sh\nreadlink "$LD_LIBRARY_PATH"/libaio.so.1\n')
     script.chmod(0o755)
     for _ in range(2):  # also a second time in the same directory
-        running = Dynamo([str(script)], tmp_path, [])
-        running.end(5.0)
-        assert "/lib/libaio.so.1t64" in running.said()
+        running = DynamoProcess([str(script)], tmp_path, [])
+        running.wait_or_kill(5.0)
+        assert "/lib/libaio.so.1t64" in running.last_words()
 
 
 def test_whom_we_killed_did_not_crash(plain_host: pytest.MonkeyPatch, tmp_path: Path) -> None:
     script = tmp_path / "dynamo"
     script.write_text("#!/bin/sh\nexec sleep 30\n")
     script.chmod(0o755)
-    running = Dynamo([str(script)], tmp_path, [])
-    running.end(0.1)
-    assert running.ended and running.said() == ""
+    running = DynamoProcess([str(script)], tmp_path, [])
+    running.wait_or_kill(0.1)
+    assert running.has_ended and running.last_words() == ""
 
 
 def test_a_machine_that_lost_its_power_is_noticed() -> None:
     with socket.socket() as stream:
-        link.tuned(stream)
+        link.set_socket_options(stream)
         idle = stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE)
         tries = stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT)
         apart = stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL)
@@ -311,10 +311,10 @@ def test_the_first_that_is_due_is_waited_for(monkeypatch, deadline, look, ends, 
 
     monkeypatch.setattr(link, "clock", lambda: 100.0)
     monkeypatch.setattr(link.select, "select", ready)
-    stopper, console = link.Bell(), SimpleNamespace(deadline=deadline)
+    stopper, console = link.StopSignal(), SimpleNamespace(deadline=deadline)
     here, there = socket.socketpair()
     with contextlib.closing(stopper), here, there:
-        talk: Any = link.Talk(None, stopper, None, None)
+        talk: Any = link.Transport(None, stopper, None, None)
         talk._stream = here
         assert talk._wait(console, look, ends) == [here, stopper]
     assert waited == [waits]
@@ -346,13 +346,13 @@ class Session:
 
 def serve(session: Any) -> object:
     """What a session that was stopped before it began comes to."""
-    stopper = link.Bell()
+    stopper = link.StopSignal()
     stopper.stopped = True
     here, there = socket.socketpair()
     with contextlib.closing(stopper), here, there:
-        talk = link.Talk(None, stopper, None, lambda now: "")
+        talk = link.Transport(None, stopper, None, lambda now: "")
         talk._stream = here
-        return talk._serve(session)
+        return talk._run_console(session)
 
 
 def test_a_stopped_session_has_time_to_end() -> None:
@@ -360,6 +360,6 @@ def test_a_stopped_session_has_time_to_end() -> None:
 
 
 def test_a_stopped_session_that_does_not_end_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link.Talk, "ENDING", 0.05)
+    monkeypatch.setattr(link.Transport, "ENDING", 0.05)
     with pytest.raises(DynamoError, match="did not become idle"):
         serve(Session(None))

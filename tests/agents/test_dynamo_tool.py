@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from agents import options as driver_options
 from agents.contracts import OptionsError, ParseError, Target, Timing
 from agents.dynamo import account, areas, bundle, specs, summary, transcript
-from agents.dynamo.calibrate import Poll, rate
+from agents.dynamo.calibrate import Poll, calibrate_rate
 from agents.dynamo.wire import DynamoError
 from agents.safety.guard import job_refusals
 from agents.tools import dynamo
@@ -34,11 +34,11 @@ def written(name: str, *notes: dict) -> bytes:
     out: list[bytes] = []
     writer = transcript.Writer(out.append, 0.0)
     for note in notes:
-        writer.note(0.0, note)
+        writer.write_note(0.0, note)
     for v in session(name):
         direction, channel = ">" if v.direction == "c2d" else "<", v.channel[0].upper()
-        writer.message(direction, channel, v.t, v.whole)
-    writer.end(9.0, transcript.DONE)
+        writer.write_message(direction, channel, v.t, v.whole)
+    writer.write_end(9.0, transcript.COMPLETED)
     return b"".join(out)
 
 
@@ -61,7 +61,7 @@ def test_the_guard_sees_a_raw_volume_that_is_not_the_layouts() -> None:
 
 def test_settings_reach_the_host_as_they_are() -> None:
     options = dynamo.Options(access=("4096,100,30,70",), workers=3, outstanding_ios=7, ramp_s=2)
-    wish = areas.wish(json.loads(dynamo.job(options, MOUNTED).inputs["config.json"]))
+    wish = areas.parse_settings(json.loads(dynamo.job(options, MOUNTED).inputs["config.json"]))
     assert wish.access == ("4096,100,30,70,0,1,4096,0",)
     assert (wish.workers, wish.outstanding, wish.ramp, wish.duration) == (3, 7, 2.0, 60.0)
     assert (wish.mount, wish.volume) == ("/mnt/bl1", "")
@@ -91,7 +91,7 @@ def test_updates_are_seldom_for_they_cost_the_host_ios(runtime: int, poll: float
 def test_a_sweep_keeps_its_files() -> None:
     """Every point finds the file of the one before: the same names, the same size."""
     made = [dynamo.job(dynamo.Options(outstanding_ios=n), MOUNTED) for n in (1, 2, 4, 8, 16)]
-    wishes = [areas.wish(json.loads(job.inputs["config.json"])) for job in made]
+    wishes = [areas.parse_settings(json.loads(job.inputs["config.json"])) for job in made]
     assert {(wish.size, wish.mount, wish.keep) for wish in wishes} == {(1 << 30, "/mnt/bl1", True)}
 
 
@@ -130,12 +130,12 @@ def test_what_asking_cost_stands_beside_the_figure() -> None:
     found = values(FULL)
     assert (found["poll.count"], found["poll.bytes"]) == (2, 2 * 3 * 888840)
     assert 0 < found["poll.share"] < 0.02
-    (test,) = account.tests(transcript.read(FULL))
-    assert "IOPS may be too low" not in summary.rows(test)[0].note
+    (test,) = account.reconstruct_tests(transcript.parse_transcript(FULL))
+    assert "IOPS may be too low" not in summary.summary_rows(test)[0].note
     late = test._replace(
-        updates=tuple(u._replace(received=(u.sent + 0.3,) * 2) for u in test.updates)
+        updates=tuple(u._replace(received=(u.sent_at + 0.3,) * 2) for u in test.updates)
     )
-    assert "took up to 20.0% of the time" in summary.rows(late)[0].note
+    assert "took up to 20.0% of the time" in summary.summary_rows(late)[0].note
 
 
 def test_a_session_cut_at_any_byte_is_an_error() -> None:
@@ -172,8 +172,8 @@ def test_a_session_of_any_messages_is_read_or_refused() -> None:
         for v in vectors:
             if v is not missing:
                 direction, channel = ">" if v.direction == "c2d" else "<", v.channel[0].upper()
-                writer.message(direction, channel, v.t, v.whole)
-        writer.end(9.0, transcript.DONE)
+                writer.write_message(direction, channel, v.t, v.whole)
+        writer.write_end(9.0, transcript.COMPLETED)
         try:
             found = values(b"".join(out))
         except ParseError:
@@ -204,20 +204,21 @@ def polls(real: float, spans: tuple[float, ...], rtt: float = 0.002) -> list[Pol
 
 def test_the_rate_is_measured_between_the_first_and_the_last_poll() -> None:
     """The example of the specification: 2596 MHz, of which dynamo believes 1200."""
-    found = rate(1.2e9, [polls(2.596e9, (1.0, 2.0, 3.0))])
+    found = calibrate_rate(1.2e9, [polls(2.596e9, (1.0, 2.0, 3.0))])
     assert found.measured == pytest.approx(2.596e9, rel=1e-6)
-    assert (found.used, found.reported, found.wrong) == (found.measured, 1.2e9, True)
+    assert (found.used, found.reported, found.is_corrected) == (found.measured, 1.2e9, True)
 
 
 def test_long_answers_do_not_make_the_clock_seem_too_fast() -> None:
     """dynamo reads its clock when it is asked; 0.85 MiB for each worker come afterwards, and RECORD_OFF is short."""
     asked = [Poll(1.0, 1.4, 1_001_000_000), Poll(4.0, 4.002, 4_001_000_000)]
-    assert rate(1.3e9, [asked]).measured == pytest.approx(1e9, rel=0.006)  # by the middle 7 % more
+    # by the middle 7 % more
+    assert calibrate_rate(1.3e9, [asked]).measured == pytest.approx(1e9, rel=0.006)
 
 
 def test_a_rate_that_is_nearly_right_is_left_alone() -> None:
-    found = rate(2.596e9, [polls(2.598e9, (1.0, 3.0))])
-    assert (found.used, found.wrong) == (2.596e9, False)
+    found = calibrate_rate(2.596e9, [polls(2.598e9, (1.0, 3.0))])
+    assert (found.used, found.is_corrected) == (2.596e9, False)
     assert found.measured == pytest.approx(2.598e9, rel=1e-5)
 
 
@@ -225,9 +226,9 @@ def test_a_wrong_clock_is_not_called_right_where_answers_take_long() -> None:
     """IOPS were 5 to 8 % too high under "dynamo's own rate is right", though the measured rate was within 0.3 %."""
     asked = [Poll(at, at + 0.4, round(1e9 * (at + 0.003))) for at in (1.0, 2.0, 3.0)]
     asked.append(Poll(4.0, 4.002, round(4.001e9)))
-    found = rate(1.07e9, [asked])
-    assert found.wrong and found.used == pytest.approx(1e9, rel=0.003)
-    assert not found.known and found.doubt == pytest.approx(0.154, abs=0.002)
+    found = calibrate_rate(1.07e9, [asked])
+    assert found.is_corrected and found.used == pytest.approx(1e9, rel=0.003)
+    assert not found.is_certain and found.doubt == pytest.approx(0.154, abs=0.002)
 
 
 # Seconds from question to answer, and to the reading of the clock, at both ends: a real dynamo beside busy loops.
@@ -246,55 +247,59 @@ def test_a_late_reading_does_not_make_a_right_clock_wrong(
         Poll(at, at + took, round(1e9 * (at + late)))
         for at, (took, late) in zip((1.0, 1.0 + span), BUSY, strict=True)
     ]
-    assert rate(1e9 * reported, [asked]).wrong == wrong
+    assert calibrate_rate(1e9 * reported, [asked]).is_corrected == wrong
 
 
 def test_a_right_clock_is_called_so_only_where_it_is_known() -> None:
     near, far = polls(1.002e9, (1.0, 2.0)), polls(1.002e9, (1.0, 2.0), rtt=0.1)
-    assert rate(1e9, [near]).known and not rate(1e9, [near]).wrong
-    assert not rate(1e9, [far]).known and not rate(1e9, [far]).wrong
-    assert rate(1e9, [polls(2e9, (1.0, 1.1))]).measured is None
+    assert calibrate_rate(1e9, [near]).is_certain and not calibrate_rate(1e9, [near]).is_corrected
+    assert not calibrate_rate(1e9, [far]).is_certain and not calibrate_rate(1e9, [far]).is_corrected
+    assert calibrate_rate(1e9, [polls(2e9, (1.0, 1.1))]).measured is None
 
 
 def test_many_readings_bound_the_rate_better_than_the_first_and_the_last() -> None:
     quick = [Poll(at, at + 0.002, round(1e9 * (at + 0.001))) for at in (1.5, 3.5)]
     slow = [Poll(at, at + 0.4, round(1e9 * (at + 0.001))) for at in (1.0, 4.0)]
-    assert rate(1e9, [[slow[0], *quick, slow[1]]]).doubt < 0.002 < rate(1e9, [slow]).doubt
+    assert (
+        calibrate_rate(1e9, [[slow[0], *quick, slow[1]]]).doubt
+        < 0.002
+        < calibrate_rate(1e9, [slow]).doubt
+    )
 
 
 def test_the_verdict_on_the_clock_is_written_with_its_uncertainty() -> None:
-    (test,) = account.tests(transcript.read(FULL))
+    (test,) = account.reconstruct_tests(transcript.parse_transcript(FULL))
     doubtful = test._replace(rate=test.rate._replace(doubt=0.081))
-    notes = {row.name: row.note for row in summary.rows(doubtful) if not row.labels}
+    notes = {row.name: row.note for row in summary.summary_rows(doubtful) if not row.labels}
     assert "dynamo's clock rate is known to within 8.1% only" in notes["iops"]
     assert notes["tick_rate.measured"] == "dynamo's own rate is used; known to within 8.1% only"
-    sure = {row.name: row.note for row in summary.rows(test) if not row.labels}
+    sure = {row.name: row.note for row in summary.summary_rows(test) if not row.labels}
     assert "dynamo's own rate is right" in sure["tick_rate.measured"] and not sure["iops"]
 
 
 @pytest.mark.parametrize("real", [-1e9, 0.0])
 def test_a_clock_that_goes_backwards_is_no_clock(real: float) -> None:
     with pytest.raises(DynamoError, match="went backwards"):
-        rate(1e9, [polls(real, (1.0, 3.0))])
+        calibrate_rate(1e9, [polls(real, (1.0, 3.0))])
 
 
 def test_workers_whose_clocks_differ_are_refused() -> None:
     with pytest.raises(DynamoError, match="run at different rates"):
-        rate(1e9, [polls(1e9, (1.0, 3.0)), polls(1.1e9, (1.0, 3.0))])
+        calibrate_rate(1e9, [polls(1e9, (1.0, 3.0)), polls(1.1e9, (1.0, 3.0))])
 
 
 @pytest.mark.parametrize("reported", [0.0, math.nan, -1.0, 1e30])
 def test_a_rate_that_cannot_be_is_refused(reported: float) -> None:
     with pytest.raises(DynamoError):
-        rate(reported, [])
+        calibrate_rate(reported, [])
 
 
 def test_a_time_that_is_not_ours_is_refused() -> None:
-    (test,) = account.tests(transcript.read(FULL))
+    (test,) = account.reconstruct_tests(transcript.parse_transcript(FULL))
     for late in (0.5, 1.5):
         with pytest.raises(DynamoError, match="cannot be trusted"):
-            summary.rows(test._replace(ended=test.began + 3.006 * late))
-    assert summary.rows(test)
+            summary.summary_rows(test._replace(ended=test.began + 3.006 * late))
+    assert summary.summary_rows(test)
 
 
 @pytest.mark.parametrize("path", ["/", "relative", "/a [b", "/a\0b", "/" + "x" * 70, "/\ud800"])
@@ -321,23 +326,25 @@ def test_a_raw_device_has_no_suffix_and_lies_below_dev() -> None:
 def test_a_large_sector_needs_an_alignment() -> None:
     """On NFS or ZFS a sector may be 128 KiB or more, and alignment 0 would mean that."""
     target = specs.disk_target("/mnt/nfs", 1 << 30, 1, 1, sector=1 << 20)
-    lines = (specs.access_line("8192,100,50,50,0,1,0"),)
+    lines = (specs.parse_access_line("8192,100,50,50,0,1,0"),)
     trial = specs.Trial(specs.AccessSpec("", lines), ((target,),))
     with pytest.raises(DynamoError, match="alignment 0 would mean 1048576"):
-        specs.check(trial)
-    fine = (specs.access_line("8192,100,50,50"),)
-    specs.check(trial._replace(access=specs.AccessSpec("", fine)))
+        specs.check_trial(trial)
+    fine = (specs.parse_access_line("8192,100,50,50"),)
+    specs.check_trial(trial._replace(access=specs.AccessSpec("", fine)))
 
 
 def test_a_device_of_4096_byte_blocks_takes_no_smaller_ios() -> None:
-    spec = specs.AccessSpec("", (specs.access_line("512"),))
+    spec = specs.AccessSpec("", (specs.parse_access_line("512"),))
     specs.check_access(spec)
     with pytest.raises(DynamoError, match="multiple of 4096"):
         specs.check_access(spec, block=4096)
 
 
 def test_seeds_differ_for_every_worker_and_target() -> None:
-    seeds = {specs.seed(base, w, t) for base in (0, 1) for w in range(128) for t in range(32)}
+    seeds = {
+        specs.target_seed(base, w, t) for base in (0, 1) for w in range(128) for t in range(32)
+    }
     assert len(seeds) == 2 * 128 * 32
 
 

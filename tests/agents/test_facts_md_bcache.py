@@ -8,8 +8,8 @@ import pytest
 
 from agents.contracts import AgentError, Need
 from agents.facts import bcache, linux, md, sections
+from agents.facts.device_uses import reasons_in_use
 from agents.facts.graph import Graph
-from agents.facts.in_use import uses
 from agents.facts.model import BlockDevice, MdArray, MdMember, Signature
 from agents.facts.sections import Section
 from agents.uuids import uuid_of
@@ -49,13 +49,13 @@ def test_an_array_in_the_middle_of_a_reshape():
         MdMember("ubdc", 1, "WF"),
         MdMember("ubdb", 0),
     )
-    assert md.arrays(section(RESHAPE)) == (
+    assert md.parse_mdstat(section(RESHAPE)) == (
         MdArray("md127", "active", "raid5", members, 65536, "", 4, 3, True, "reshape", 0.007, 120.0),
     )  # fmt: skip
 
 
 def test_other_levels_and_states():
-    zero, one, ten, lost = md.arrays(section(OTHERS))
+    zero, one, ten, lost = md.parse_mdstat(section(OTHERS))
     assert (zero.level, zero.chunk, zero.slots, zero.bitmap) == ("raid0", 65536, 0, False)
     assert (one.level, one.chunk, one.slots, one.action, one.finish_s) == ("raid1", 0, 2, "resync", None)  # fmt: skip
     assert (ten.layout, ten.chunk) == ("o2", 65536)
@@ -64,7 +64,7 @@ def test_other_levels_and_states():
 
 def test_what_is_no_line_of_mdstat_is_said():
     with pytest.raises(AgentError, match="mdstat"):
-        md.arrays(section("md0 is strange"))
+        md.parse_mdstat(section("md0 is strange"))
 
 
 def disks(*names: str, extra: str = "") -> dict[str, str]:
@@ -84,7 +84,7 @@ def test_an_array_that_could_not_start_is_named_by_its_superblocks():
     holder = "/sys/class/block/md3/dev:9:3\n/sys/class/block/md3/size:0\n"
     sections = disks("sdb", "sdc", extra=holder + lines)
     raid = "0x1000,u,any:bl17,linux_raid_member"
-    facts = linux.parse(
+    facts = linux.parse_linux_facts(
         output(
             **sections,
             tree="+/sys/class/block/md3/slaves/sdb\n/sys/class/block/md3/slaves/sdc",
@@ -96,9 +96,11 @@ def test_an_array_that_could_not_start_is_named_by_its_superblocks():
     assert graph.is_ours("md3", "bl17") and not graph.is_ours("md3", "bl1")
     disk = graph.devices["sdb"]
     assert [
-        said for name in graph.stack_on("sdb") for said in uses(disk, name, graph, "bl17")
+        said for name in graph.stack_on("sdb") for said in reasons_in_use(disk, name, graph, "bl17")
     ] == []
-    assert [said for name in graph.stack_on("sdb") for said in uses(disk, name, graph, "bl2")]
+    assert [
+        said for name in graph.stack_on("sdb") for said in reasons_in_use(disk, name, graph, "bl2")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -126,17 +128,17 @@ def test_a_bcache_superblock_that_is_not_registered_is_ours_by_its_set():
             "signatures": "+sdb,0x1018,19d892a5-dc19-4132-a17d-9606f3b27305,,bcache",
             "bcache__sdb": superblock(uuid_of(owner, "bcache"), "x"),
         }
-        facts = linux.parse(output(**sections))
+        facts = linux.parse_linux_facts(output(**sections))
         assert facts.bcache["sdb"].set_uuid == uuid_of(owner, "bcache")
         assert facts.bcache["sdb"].label == "x" and not facts.bcache["sdb"].registered
         graph = Graph(facts)
-        assert (list(uses(graph.devices["sdb"], "sdb", graph, "bl17")) == []) is allowed
+        assert (list(reasons_in_use(graph.devices["sdb"], "sdb", graph, "bl17")) == []) is allowed
 
 
 def test_a_bcache_superblock_that_cannot_be_read_is_said():
     with pytest.raises(AgentError, match="48 bytes"):
-        linux.parse(output(**disks("sdb"), bcache__sdb=" 11 22"))
-    unread = linux.parse(output(**disks("sdb"), bcache__sdb=("", 1, "od: I/O error")))
+        linux.parse_linux_facts(output(**disks("sdb"), bcache__sdb=" 11 22"))
+    unread = linux.parse_linux_facts(output(**disks("sdb"), bcache__sdb=("", 1, "od: I/O error")))
     assert "sdb" not in unread.bcache
 
 
@@ -145,24 +147,24 @@ def test_a_bcache_superblock_that_cannot_be_read_is_said():
     [("4.0M", 4 << 20), ("512.0k", 512 << 10), ("0.5k", 512), ("0.0k", 0), ("0", 0), ("1.0T", 1 << 40)],
 )  # fmt: skip
 def test_sizes_of_sysfs(said, about):
-    value, tolerance = bcache.bytes_of(said)
+    value, tolerance = bcache.parse_sysfs_size(said)
     assert abs(value - about) <= tolerance
 
 
 def test_what_is_no_size():
-    assert bcache.bytes_of("much") == (-1.0, 0.0)
+    assert bcache.parse_sysfs_size("much") == (-1.0, 0.0)
 
 
 def test_a_module_is_a_tool_only_if_modinfo_knows_it():
     need = Need("flashcache", {}, ("modinfo", "-F", "version", "flashcache"))
-    assert sections.asked([need, Need("fio")]) == (
+    assert sections.version_commands([need, Need("fio")]) == (
         "flashcache=modinfo -F version flashcache",
         "fio --version",
     )
     found = {"answer flashcache": Section("answer flashcache", 0, b"3.1.1\n", "")}
-    assert sections.tools(found) == {"flashcache": "3.1.1"}
+    assert sections.parse_tool_versions(found) == {"flashcache": "3.1.1"}
     missing = Section("answer flashcache", 1, b"", "modinfo: ERROR: Module flashcache not found.")
-    assert sections.tools({"answer flashcache": missing}) == {}
+    assert sections.parse_tool_versions({"answer flashcache": missing}) == {}
 
 
 def disk(name: str, label: str) -> BlockDevice:
@@ -187,4 +189,4 @@ BROKEN = MdArray("md127", "broken", "raid0", (MdMember("sdb", 1), MdMember("sda"
 )
 def test_whose_a_broken_array_is_its_members_say_that_are_there(disks, owner):
     there = {name: disk(name, label) for name, label in disks.items()}
-    assert md.owners([BROKEN], there, {}) == {"sda": owner, "sdb": owner}
+    assert md.array_members([BROKEN], there, {}) == {"sda": owner, "sdb": owner}

@@ -13,7 +13,7 @@ import pytest
 
 from agents.contracts import AgentError, Need, Ran, Reason
 from agents.facts import linux, stacks
-from agents.facts.sections import split
+from agents.facts.sections import split_sections
 from tests.agents.linux_host import output
 
 
@@ -34,12 +34,12 @@ class Answers:
 @pytest.mark.parametrize("says", [None, b"sudo: a password is required\n"])
 def test_without_sudo_it_reads_what_it_can(says):
     shell = Answers(says)
-    facts = linux.read(shell)
+    facts = linux.read_linux_facts(shell)
     assert shell.asked == [True, False] and not facts.sudo and facts.unknown
 
 
 def test_each_program_is_asked_once():
-    argv = linux.command([Need("fio"), Need("fio"), Need("x", version_argv=("x", "-V"))], "n")
+    argv = linux.facts_command([Need("fio"), Need("fio"), Need("x", version_argv=("x", "-V"))], "n")
     assert argv[3:] == ("facts", "n", "fio --version", "x -V")
 
 
@@ -50,10 +50,10 @@ SHELLS = [["dash"], ["bash"], ["busybox", "sh"], ["busybox", "ash"]]
 def test_the_script_runs_under(shell):
     if shutil.which(shell[0]) is None:
         pytest.skip(f"{shell[0]} is not installed")
-    asked = linux.command([Need("sh", version_argv=("echo", "1.2 *"))], "abc")
+    asked = linux.facts_command([Need("sh", version_argv=("echo", "1.2 *"))], "abc")
     done = subprocess.run([*shell, *asked[1:]], capture_output=True, check=True)
     assert done.stderr == b""
-    facts = linux.parse(done.stdout)
+    facts = linux.parse_linux_facts(done.stdout)
     assert facts.kernel and facts.cpus and facts.memory and facts.boot_id and facts.mounts
     assert facts.tools == {"sh": "1.2 *"}
 
@@ -120,8 +120,8 @@ def test_facts_that_do_not_agree_with_themselves_are_read_again():
     """Right after a boot LVM's volumes appear while the host is looked at."""
     tree = "+/sys/class/block/sda/holders/dm-0"
     looks = [output(tree=tree), output(tree=tree), output()]
-    facts = linux.settled(lambda: looks.pop(0))
-    assert looks == [] and not linux.strangers(facts)
+    facts = linux.read_consistent_facts(lambda: looks.pop(0))
+    assert looks == [] and not linux.unlisted_holders(facts)
 
 
 def test_it_is_not_looked_at_for_ever():
@@ -131,8 +131,8 @@ def test_it_is_not_looked_at_for_ever():
         looks.append(output(tree="+/sys/class/block/sda/holders/dm-0"))
         return looks[-1]
 
-    found = linux.settled(look)
-    assert linux.strangers(found) == {"dm-0"} and len(looks) == linux.LOOKS
+    found = linux.read_consistent_facts(look)
+    assert linux.unlisted_holders(found) == {"dm-0"} and len(looks) == linux.MAX_READINGS
 
 
 @pytest.mark.parametrize("far", [False, True])
@@ -146,16 +146,17 @@ def test_a_program_with_a_disk_open_for_writing_is_seen_and_a_reader_is_not(shel
     except OSError as error:
         pytest.skip(f"no loop device may be opened here: {error}")
     words = [
-        w.replace("held= far=", f"held= far={'yes' if far else ''}") for w in linux.command([], "n")
+        w.replace("held= far=", f"held= far={'yes' if far else ''}")
+        for w in linux.facts_command([], "n")
     ]
     looked = subprocess.run([*shell, *words[1:]], capture_output=True, check=True)
     places = [f"/proc/{os.getpid()}/fd/{fd} " for fd in opened]
     for fd in opened:
         os.close(fd)
-    found = split(looked.stdout)
+    found = split_sections(looked.stdout)
     assert [place in found["openers"].stdout.decode() for place in places] == [True, False]
     named = Path("/proc/self/comm").read_text().strip()
-    assert f"{named}[{os.getpid()}]" in stacks.openers(found)["7:0"]
+    assert f"{named}[{os.getpid()}]" in stacks.parse_openers(found)["7:0"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may look at what is open")
@@ -171,8 +172,8 @@ def test_the_log_of_what_a_container_mounted_is_looked_for(shell, tmp_path):
         word.replace("\nelsewhere=\n", f"\nelsewhere={mounts}\n").replace(
             "/sys/module/xfs", str(log)
         )
-        for word in linux.command([], "n")
+        for word in linux.facts_command([], "n")
     ]
     looked = subprocess.run([*shell, *words[1:]], capture_output=True, check=True)
-    found = split(looked.stdout)["backing"].stdout.decode().splitlines()
+    found = split_sections(looked.stdout)["backing"].stdout.decode().splitlines()
     assert [line.endswith(f" {log}") for line in found].count(True) == 1

@@ -6,13 +6,15 @@ import pytest
 
 from agents.contracts import Metric, Unit
 from agents.readers import _fio_again
-from agents.texts.found import Found
+from agents.texts.parsed_result import ParsedResult
 
 
-def run(title: str = "job: randread", runtime: float = 10.0, **iops: float) -> Found:
+def run(title: str = "job: randread", runtime: float = 10.0, **iops: float) -> ParsedResult:
     rates = iops or {"read": 100.0}
     metrics = [Metric(f"{way}.iops", value, Unit.OPS_PER_SECOND) for way, value in rates.items()]
-    return Found("fio", 1, 9, title, metrics=(Metric("runtime", runtime, Unit.SECONDS), *metrics))
+    return ParsedResult(
+        "fio", 1, 9, title, metrics=(Metric("runtime", runtime, Unit.SECONDS), *metrics)
+    )
 
 
 @pytest.mark.parametrize(
@@ -37,7 +39,9 @@ def test_the_same_run_is_kept_once(other):
         run(read=102.0),
         run(write=100.0),
         run(read=100.0, write=100.0),
-        Found("fio", 1, 9, "job: randread", metrics=(Metric("runtime", 10.0, Unit.SECONDS),)),
+        ParsedResult(
+            "fio", 1, 9, "job: randread", metrics=(Metric("runtime", 10.0, Unit.SECONDS),)
+        ),
     ],
 )
 def test_another_run_is_kept_beside_it(other):

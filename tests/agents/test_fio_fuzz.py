@@ -213,7 +213,7 @@ def test_a_reader_finds_the_same_among_other_lines(
 @many(max_examples=examples(100))
 @given(damaged(TEXTS + TERSE + DOCUMENTS))
 def test_a_reader_never_raises(case: tuple[str, str, int, str]) -> None:
-    for one in reading.read(case[1], "x_bw.log").found:
+    for one in reading.read(case[1], "x_bw.log").results:
         assert 1 <= one.first <= one.last <= case[1].count("\n") + 1
 
 

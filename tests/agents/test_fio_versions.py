@@ -184,7 +184,7 @@ def test_a_depth_that_clients_do_not_share_is_not_told() -> None:
         jobs = list(fio_json.jobs(path.read_bytes())[0])
         assert [job.depth for job in jobs] == (depths or [None, None]), name
         assert all(bool(job.levels) == bool(depths) for job in jobs)
-        (found,) = reading.read(path.read_text()).found
+        (found,) = reading.read(path.read_text()).results
         assert found.outstanding == outstanding and not found.trouble, name
 
 

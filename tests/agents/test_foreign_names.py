@@ -13,7 +13,7 @@ import pytest
 from agents.contracts import Step
 from agents.errors import AgentError
 from agents.facts import stacks
-from agents.facts.graph import Graph, carries
+from agents.facts.graph import Graph, has_layout_name
 from agents.facts.sections import Section
 from agents.layers import _lvm
 from agents.plans import stack
@@ -41,14 +41,14 @@ FOREIGN = ("7", "x", "7-data", ":old", "-data:old", "--old-data", ".bak", "_old"
 
 @pytest.mark.parametrize("rest", OWN)
 def test_a_name_of_ours_is_known(rest):
-    assert carries(f"{LAYOUT}{rest}", LAYOUT)
+    assert has_layout_name(f"{LAYOUT}{rest}", LAYOUT)
 
 
 @pytest.mark.parametrize(
     "name", [f"{LAYOUT}{rest}" for rest in FOREIGN] + [f"x{LAYOUT}", f"vg-{LAYOUT}-data", ""]
 )
 def test_a_name_that_only_begins_like_ours_is_not(name):
-    assert not carries(name, LAYOUT)
+    assert not has_layout_name(name, LAYOUT)
 
 
 def section(text: str) -> Section:
@@ -58,7 +58,9 @@ def section(text: str) -> Section:
 @pytest.mark.parametrize("name", ["a:b", ":a", "a:", "bl17-data:old", "#+-.:=@_"])
 def test_a_colon_may_stand_in_a_name(name):
     """device-mapper takes it; the whole host was refused for one that begins with it."""
-    lines = stacks.dm_tables(section(f"{name}: 0 8 linear 8:16 0\nempty: \nbl17-data: 0 8 error\n"))
+    lines = stacks.parse_dm_tables(
+        section(f"{name}: 0 8 linear 8:16 0\nempty: \nbl17-data: 0 8 error\n")
+    )
     found = list(replace(host(SDB), dm_tables=tuple(lines)).mappings())
     assert found == [
         (name, ["0", "8", "linear", "8:16", "0"]),
@@ -70,7 +72,7 @@ def test_a_colon_may_stand_in_a_name(name):
 @pytest.mark.parametrize("line", ["bl17-data 0 8 linear 8:16 0", "bl17: x", "a b: 0 8 error"])
 def test_what_is_no_table_is_refused(line):
     with pytest.raises(AgentError):
-        stacks.dm_tables(section(f"{line}\n"))
+        stacks.parse_dm_tables(section(f"{line}\n"))
 
 
 DATA = f"{LAYOUT}-data"

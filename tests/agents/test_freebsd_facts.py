@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from agents.contracts import AgentError, Reason
 from agents.facts import freebsd, zfs
+from agents.facts.device_uses import system_devices, unknown_system_reasons
 from agents.facts.graph import Graph
-from agents.facts.in_use import system_devices, system_unknown
 from benchlab.testing.profiles import examples
 from tests.agents import freebsd_host as fb
 from tests.agents.freebsd_host import DISK, disk, read, why
@@ -23,7 +23,7 @@ CASES = Path(__file__).parents[1] / "cases" / "facts" / "freebsd"
 
 @pytest.mark.parametrize("path", sorted(CASES.glob("*.out")), ids=lambda path: path.stem)
 def test_case(path):
-    facts = freebsd.parse(path.read_bytes())
+    facts = freebsd.parse_freebsd_facts(path.read_bytes())
     wanted = json.loads(path.with_suffix(".json").read_text())
     assert wanted.pop("source")
     spares = wanted.pop("may_be_wiped")
@@ -49,11 +49,13 @@ def test_the_host_of_article_001():
     )
     assert (facts.cpus, facts.memory, facts.hostname) == (24, 68635471872, "db1.example")
     assert facts.boot_id == "dmesg-1403796312" and facts.unknown == () and facts.root
-    swap = facts.device("mfid0p2")
+    swap = facts.find_device("mfid0p2")
     assert swap.swap and swap.links == ("/dev/gpt/swap0",) and swap.parents == ("mfid0",)
     assert (swap.label, swap.start, swap.size) == ("swap0", 1572864, 4294967296)
     assert facts.members == {"mfid0p3": "zpool zroot"}
-    assert system_devices(Graph(facts)) == {"mfid0", "mfid0p3"} and not system_unknown(Graph(facts))
+    assert system_devices(Graph(facts)) == {"mfid0", "mfid0p3"} and not unknown_system_reasons(
+        Graph(facts)
+    )
     assert "the running system is on it" in why(facts, "mfid0")
     assert [d.name for d in facts.devices if d.type != "part" and not why(facts, d.name)] == [
         f"mfid{n}" for n in (1, 10, 11, 12, 2, 3, 4, 5, 6, 7, 8, 9)
@@ -81,7 +83,7 @@ def test_the_boot_is_known_by_its_random_number_where_there_is_one():
     ],
 )  # fmt: skip
 def test_who_a_disk_is(config, identity, rotational):
-    found = read(disk(**config, descr="WDC &lt;1&gt;")).device("ada1")
+    found = read(disk(**config, descr="WDC &lt;1&gt;")).find_device("ada1")
     assert (found.identity, found.rotational, found.model) == (identity, rotational, "WDC <1>")
 
 
@@ -93,7 +95,7 @@ def test_sectors_and_other_names():
     xml = made.xml().replace("<name>nda0</name>\n\t  <alias>", "<name>nda0</name>\n\t  <alias>")
     stripe = xml.rindex("<stripesize>0<", 0, xml.index("N1</ident>"))
     xml = xml[:stripe] + "<stripesize>4096<" + xml[stripe + len("<stripesize>0<") :]
-    found = read(made, geom=xml).device("nda0")
+    found = read(made, geom=xml).find_device("nda0")
     assert found.links == ("/dev/diskid/DISK-N1", "/dev/nvd0")
     assert (found.logical_sector, found.physical_sector) == (512, 4096)
 
@@ -103,14 +105,14 @@ def test_partitions_of_a_labelled_disk_stand_on_the_disk():
     made.table("diskid/DISK-1", "GPT", [("diskid/DISK-1p1", DISK >> 1, "freebsd-ufs", "")])
     made.geom("VFS", "ffs.diskid/DISK-1p1", on=["diskid/DISK-1p1"])
     facts = read(made, mounts=fb.MOUNTS + "\n/dev/diskid/DISK-1p1 /data ufs rw 2 2")
-    assert facts.device("diskid/DISK-1p1").parents == ("ada1",)
+    assert facts.find_device("diskid/DISK-1p1").parents == ("ada1",)
     assert "is mounted at /data" in why(facts, "ada1")
-    assert [s.type for s in facts.device("ada1").signatures] == ["gpt"]
+    assert [s.type for s in facts.find_device("ada1").signatures] == ["gpt"]
 
 
 def test_a_file_system_that_mount_does_not_show_is_mounted_all_the_same():
     made = disk().geom("VFS", "ffs.ada1", on=["ada1"])
-    assert read(made).device("ada1").mounts == ("by the kernel as ffs.ada1",)
+    assert read(made).find_device("ada1").mounts == ("by the kernel as ffs.ada1",)
 
 
 STACKS = [
@@ -126,7 +128,7 @@ STACKS = [
 @pytest.mark.parametrize(("kind", "name", "gives", "owner"), STACKS)
 def test_whatever_geom_stands_on_a_disk_owns_it(kind, name, gives, owner):
     facts = read(disk().geom(kind, name, on=["ada1"], gives=[(gives, DISK - 512)]))
-    assert facts.members["ada1"] == owner and facts.device(gives).parents == ("ada1",)
+    assert facts.members["ada1"] == owner and facts.find_device(gives).parents == ("ada1",)
     assert f"belongs to {owner}" in why(facts, "ada1") and f"carries /dev/{gives}" in why(
         facts, "ada1"
     )
@@ -165,7 +167,7 @@ def test_pools_by_label_and_what_is_missing():
     made = disk().disk("ada2").label("gpt/t1", "ada2", DISK)
     facts = read(made, zpool=fb.ZROOT + TANK)
     assert facts.members == {"mfid0p3": "zpool zroot", "ada2": "zpool tank", "ada1": "zpool tank"}
-    assert facts.unknown == (zfs.no_device("tank", "gptid/b5ae.eli"),)
+    assert facts.unknown == (zfs.missing_device_message("tank", "gptid/b5ae.eli"),)
     assert facts.zpool_members == ("ada1", "ada2", "mfid0p3")
 
 
@@ -180,7 +182,7 @@ def test_a_zvol_stands_on_its_pool():
     facts = read(
         made, zpool=fb.ZROOT + "  pool: bl17\nconfig:\n\tbl17 ONLINE 0 0 0\n\t  ada1 ONLINE 0 0 0\n"
     )
-    assert facts.device("zvol/bl17/vol").parents == ("ada1",)
+    assert facts.find_device("zvol/bl17/vol").parents == ("ada1",)
     assert Graph(facts).is_ours("zvol/bl17/vol", "bl17") and facts.unknown == ()
 
 

@@ -29,14 +29,14 @@ class Host:
 
 def test_a_freebsd_host_is_asked_in_its_own_words():
     host = Host("FreeBSD")
-    assert reading.read(host, [Need("fio")]).tools == {"fio": "fio-3.38"}
+    assert reading.read_facts(host, [Need("fio")]).tools == {"fio": "fio-3.38"}
     assert host.asked == 2
 
 
 @pytest.mark.parametrize("system", ["OpenBSD", "Linux", ""])
 def test_another_system_is_named(system):
     with pytest.raises(AgentError, match=system or "of no name") as raised:
-        reading.read(Host(system))
+        reading.read_facts(Host(system))
     assert raised.value.reason is Reason.BAD_FACTS
 
 
@@ -71,10 +71,10 @@ def test_the_script_over_stub_commands(name, tmp_path):
     recorded = {"mesh": made.xml(), "sysctl": fb.SYSCTL, "mounts": fb.MOUNTS}
     for file, said in (recorded | {"swaps": fb.SWAPS, "zpool": fb.ZROOT}).items():
         (tmp_path / file).write_text(said)
-    argv = freebsd.command([Need("fio"), Need("nothing-there")], "abc")
+    argv = freebsd.facts_command([Need("fio"), Need("nothing-there")], "abc")
     ran = shell.run((str(tmp_path / "bin" / "sh"), *argv[1:]))
     assert ran.stderr == b""
-    facts = freebsd.parse(ran.stdout)
+    facts = freebsd.parse_freebsd_facts(ran.stdout)
     assert facts == read(made, head__da0=ends(size=1474560)[0], tail__da0=ends(size=1474560)[1],
                          version__fio="fio-3.38")  # fmt: skip
     asked = (tmp_path / "asked").read_text()

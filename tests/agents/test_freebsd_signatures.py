@@ -46,7 +46,7 @@ KNOWN = [
 def test_signatures_at_either_end(head, tail, kinds):
     first, last = ends(head, tail)
     facts = read(disk(), head__ada1=first, tail__ada1=last, fstyp__ada1=NOT_RECOGNIZED)
-    found = facts.device("ada1")
+    found = facts.find_device("ada1")
     assert found.signatures_known and [(s.type, s.label) for s in found.signatures] == kinds
     assert bool(why(facts, "ada1")) == (kinds[0][0] not in ("ext4", "ufs", "gpt", "dos", "PMBR"))
 
@@ -67,7 +67,7 @@ def test_the_devices_of_a_btrfs_are_counted(devices, flags, count):
     first, last = ends(at(65536, btrfs_superblock(devices, flags)))
     facts = read(disk(), head__ada1=first, tail__ada1=last, fstyp__ada1=NOT_RECOGNIZED)
     uuid = "00010203-0405-0607-0809-0a0b0c0d0e0f"
-    assert facts.device("ada1").signatures == (Signature("btrfs", 65600, "", uuid, count),)
+    assert facts.find_device("ada1").signatures == (Signature("btrfs", 65600, "", uuid, count),)
     assert bool(why(facts, "ada1")) == (count != 1)
 
 
@@ -81,7 +81,7 @@ def test_a_btrfs_of_which_only_a_copy_is_left(copy):
     facts = read(disk(), **given, **{f"{copy}__ada1": bytes(block).ljust(512, b"\0")})
     assert "btrfs file system that needs 2 devices" in why(facts, "ada1")
     unread = read(disk(), **given, **{f"{copy}__ada1": ("", 1, "dd: error")})
-    assert not unread.device("ada1").signatures_known
+    assert not unread.find_device("ada1").signatures_known
 
 
 def test_partitions_of_a_table_that_geom_does_not_go_by():
@@ -94,7 +94,7 @@ def test_partitions_of_a_table_that_geom_does_not_go_by():
 def test_a_boot_sector_without_entries_is_no_partition_table():
     first, last = ends(at(510, b"\x55\xaa"))
     found = read(disk(), head__ada1=first, tail__ada1=last, fstyp__ada1=NOT_RECOGNIZED)
-    assert found.device("ada1").signatures == ()
+    assert found.find_device("ada1").signatures == ()
 
 
 @pytest.mark.parametrize(
@@ -110,27 +110,27 @@ def test_a_boot_sector_without_entries_is_no_partition_table():
 def test_bytes_that_mean_nothing_to_us_are_not_known_without_a_second_opinion(fstyp):
     first, last = ends(b"something")
     facts = read(disk(), head__ada1=first, tail__ada1=last, fstyp__ada1=fstyp)
-    assert not facts.device("ada1").signatures_known
+    assert not facts.find_device("ada1").signatures_known
     assert "signatures could not be read" in why(facts, "ada1")
 
 
 def test_the_second_opinion_counts():
     first, last = ends(b"something")
     given = {"head__ada1": first, "tail__ada1": last}
-    seen = read(disk(), **given, fstyp__ada1="geli").device("ada1")
+    seen = read(disk(), **given, fstyp__ada1="geli").find_device("ada1")
     assert seen.signatures_known and seen.signatures == (Signature("geli"),)
-    assert read(disk(), **given, fstyp__ada1=NOT_RECOGNIZED).device("ada1").signatures == ()
+    assert read(disk(), **given, fstyp__ada1=NOT_RECOGNIZED).find_device("ada1").signatures == ()
 
 
 @pytest.mark.parametrize("end", ["head", "tail"])
 @pytest.mark.parametrize("damage", [None, b"", b"no gzip", ends(size=1024)[0], ends()[0][:-9]])
 def test_an_end_that_was_not_read_whole_is_not_known(end, damage):
-    assert not read(disk(), **{f"{end}__ada1": damage}).device("ada1").signatures_known
+    assert not read(disk(), **{f"{end}__ada1": damage}).find_device("ada1").signatures_known
 
 
 def test_a_small_device_is_read_whole():
     both = dict(zip(("head__da1", "tail__da1"), ends(size=65536), strict=True))
-    assert read(fb.article_001(0).disk("da1", 65536), **both).device("da1").signatures_known
+    assert read(fb.article_001(0).disk("da1", 65536), **both).find_device("da1").signatures_known
 
 
 # As libblkid has them: type, offsets (from the end where they are negative), bytes.
@@ -225,9 +225,9 @@ FORMATS = [
     [(kind, at, mark) for kind, offsets, mark in FORMATS for at in offsets],
 )
 def test_each_format_is_recognized_at_each_of_its_places(kind, offset, mark):
-    size, blank = 1 << 30, b"\0" * magic.KEPT
-    place = offset % magic.KEPT
+    size, blank = 1 << 30, b"\0" * magic.END_BYTES
+    place = offset % magic.END_BYTES
     marked = blank[:place] + mark + blank[place + len(mark) :]
     head, tail = (marked, blank) if offset >= 0 else (blank, marked)
     expected = (kind, offset if offset >= 0 else size + offset)
-    assert [(s.type, s.offset) for s in magic.signatures(head, tail, size)] == [expected]
+    assert [(s.type, s.offset) for s in magic.find_signatures(head, tail, size)] == [expected]

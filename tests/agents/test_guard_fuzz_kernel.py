@@ -297,13 +297,13 @@ def wrong_passes(seed: int) -> tuple[list[str], int, int]:
     """Disks that may be wiped though somebody has them open; pairs of a host and a disk; and those allowed."""
     host = Host(seed)
     made = host.made
-    facts = linux.parse(host.reading())
+    facts = linux.parse_linux_facts(host.reading())
     spares = {
         d.identity: Spare(d.identity, d.size, d.model, "ssd", facts.boot_id) for d in facts.devices
     }
     wrong, allowed = [], 0
     for name in host.disks:
-        device = facts.device(name)
+        device = facts.find_device(name)
         assert device is not None
         foreign = any(disk == name and on.startswith("dm-") for on, disk in made.disk_of.items())
         must = made.unknown or foreign or name in made.open_disks

@@ -169,4 +169,4 @@ def test_a_link_that_multipath_shares_with_its_paths_is_multipaths():
     above = disk("dm-0", 9, type="mpath", path="/dev/mapper/mpatha", serial="", links=[link],
                  parents=["sdb", "sdc"])  # fmt: skip
     graph = Graph(host(above, *paths))
-    assert graph.find(link) == above
+    assert graph.find_device(link) == above

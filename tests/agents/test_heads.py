@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from agents.facts import heads, linux, magic
+from agents.facts import device_ends, linux, magic
 from agents.facts.sections import Section
 from agents.safety.guard import refusals
 from tests.agents.linux_host import extra, output
@@ -55,21 +55,21 @@ def printed(*contents: tuple[str, bytes]) -> bytes:
 
 
 def whole(data: bytes = b"") -> bytes:
-    return data.ljust(heads.HEAD, b"\0")
+    return data.ljust(device_ends.HEAD, b"\0")
 
 
 def host(data: bytes, signatures: str = "") -> linux.HostFacts:
     """A host with sdb, which begins with these bytes and has what `wipefs` printed of it."""
     raw = printed(("sda", whole()), ("sda2", whole()), ("sdb", whole(data)))
     more = extra("sdb", "8:16", {"SERIAL": "S1"})
-    return linux.parse(output(
+    return linux.parse_linux_facts(output(
         **more, heads=raw.decode("utf-8", "surrogateescape"),
         signatures=f"sda,0x1fe,,,PMBR\nsda2,0x438,u-1,,ext4\n{signatures}",
     ))  # fmt: skip
 
 
 def why(facts: linux.HostFacts) -> str:
-    device = facts.device("sdb")
+    device = facts.find_device("sdb")
     spares = spare(device, boot=facts.boot_id)
     return "; ".join(refusals(wiping(device), facts, spares, LAYOUT))
 
@@ -105,8 +105,8 @@ def why(facts: linux.HostFacts) -> str:
 )
 def test_a_part_of_something_is_refused(data, listed, reason):
     assert reason in why(host(data, listed))
-    tail = b"\0" * magic.KEPT
-    by_freebsd = magic.signatures(data.ljust(magic.KEPT, b"\0"), tail, 1 << 30)
+    tail = b"\0" * magic.END_BYTES
+    by_freebsd = magic.find_signatures(data.ljust(magic.END_BYTES, b"\0"), tail, 1 << 30)
     kinds = {s.type for s in by_freebsd} | {
         f"{s.type} file system" for s in by_freebsd if s.devices > 1
     }
@@ -137,10 +137,10 @@ def test_a_file_system_or_table_of_one_disk_may_go(data, listed):
 def at_end(data: bytes) -> linux.HostFacts:
     """A host with sdb of 1 GiB, which ends with these bytes; wipefs names the table that is there."""
     ends = {"sda": b"", "sda2": b"", "sdb": data}
-    tails = printed(*((n, d.rjust(heads.TAIL, b"\0")) for n, d in ends.items()))
+    tails = printed(*((n, d.rjust(device_ends.TAIL, b"\0")) for n, d in ends.items()))
     raw = printed(*((name, whole()) for name in ends))
     back = "sdb,0x3ffffe00,,,gpt" if b"EFI PART" in data else ""
-    return linux.parse(output(
+    return linux.parse_linux_facts(output(
         **extra("sdb", "8:16", {"SERIAL": "S1"}),
         heads=raw.decode("utf-8", "surrogateescape"), tails=tails.decode("utf-8", "surrogateescape"),
         signatures=f"sda,0x1fe,,,PMBR\nsda2,0x438,u-1,,ext4\n{back}",
@@ -179,15 +179,15 @@ def test_what_is_at_the_end_only_is_seen(data, reason):
 
 
 def test_an_end_that_was_not_read_is_not_known():
-    tails = printed(("sda", b""), ("sda2", b"\0" * heads.TAIL)).decode()
+    tails = printed(("sda", b""), ("sda2", b"\0" * device_ends.TAIL)).decode()
     both = printed(("sda", whole()), ("sda2", whole())).decode()
-    facts = linux.parse(output(heads=both, tails=tails))
+    facts = linux.parse_linux_facts(output(heads=both, tails=tails))
     assert [d.signatures_known for d in facts.devices] == [False, True]
 
 
 def read(raw: bytes, *names: str, size: int = 1 << 30) -> dict[str, bytes]:
     devices = [disk(name, number, size=size) for number, name in enumerate(names)]
-    return heads.read(Section("heads", 0, raw, ""), devices)
+    return device_ends.parse_device_ends(Section("heads", 0, raw, ""), devices)
 
 
 def test_beginnings_are_read_by_name_packed_or_not():
@@ -208,7 +208,7 @@ def test_a_disk_that_cannot_be_read_does_not_hide_the_others(place):
     names = ["sdb", "sdc", "sdd"]
     parts = [(name, b"" if number == place else whole(b"x")) for number, name in enumerate(names)]
     assert set(read(printed(*parts), *names)) == set(names) - {names[place]}
-    facts = linux.parse(output(heads=printed(("sda", b""), ("sda2", whole())).decode()))
+    facts = linux.parse_linux_facts(output(heads=printed(("sda", b""), ("sda2", whole())).decode()))
     assert [d.signatures_known for d in facts.devices] == [False, True]
 
 

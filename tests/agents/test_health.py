@@ -40,7 +40,7 @@ def plan(*specs: LayerSpec) -> stack.StackPlan:
 
 
 def seen(case: str) -> Health:
-    return health.parse((CASES / f"{case}.out").read_bytes(), "bl17")
+    return health.parse_health((CASES / f"{case}.out").read_bytes(), "bl17")
 
 
 @pytest.mark.parametrize(
@@ -67,10 +67,10 @@ def test_no_layer_hides_what_ails_those_below_it(case, said):
 
 def test_the_log_tells_of_our_devices_and_only_of_what_is_new():
     now = seen("xfs_shutdown")
-    lines = now.complaints(["/dev/ubdc"], 0.0)
+    lines = now.kernel_errors(["/dev/ubdc"], 0.0)
     assert len(lines) == 2 and lines[0] == "XFS (ubdc): User initiated shutdown received."
-    assert now.complaints(["/dev/ubdc"], now.log_end) == []
-    assert now.complaints(["/dev/ubdd", "/dev/ubd"], 0.0) == []
+    assert now.kernel_errors(["/dev/ubdc"], now.log_end) == []
+    assert now.kernel_errors(["/dev/ubdd", "/dev/ubd"], 0.0) == []
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,9 @@ def test_a_line_is_of_a_device_or_its_partition(line, ours):
     now = Health(
         names={"/dev/sdb": "sdb", "/dev/nvme0n1": "nvme0n1"},
         holders={"sdb": frozenset({"dm-1"})},
-        log=(health.Complaint(5.0, line),),
+        log=(health.KernelError(5.0, line),),
     )
-    assert bool(now.complaints(now.names, 4.0)) is ours
+    assert bool(now.kernel_errors(now.names, 4.0)) is ours
 
 
 def test_a_disk_that_is_gone_or_offline_is_named():
@@ -164,7 +164,7 @@ def with_pool(printed: bytes, exit_code: int = 0) -> Health:
     """The look at a pool, in the midst of a real one."""
     whole = (CASES / "md_fine.out").read_bytes()
     part = b"=77 begin zpool\n" + printed + b"\n=77 end %d\ncannot open\n=77 done\n" % exit_code
-    return health.parse(whole.replace(b"=77 begin log", part + b"=77 begin log"), "bl17")
+    return health.parse_health(whole.replace(b"=77 begin log", part + b"=77 begin log"), "bl17")
 
 
 def test_a_pool_is_in_order_or_says_what_is_not():
@@ -219,16 +219,16 @@ def test_a_cache_of_lvm_that_failed_is_told(status, said):
 
 def test_errors_that_btrfs_counted_are_told():
     whole = (CASES / "btrfs_fine.out").read_bytes()
-    now = health.parse(whole.replace(b"write_io_errs    0", b"write_io_errs    7"))
+    now = health.parse_health(whole.replace(b"write_io_errs    0", b"write_io_errs    7"))
     assert ailing.ails(plan(*STACKS["btrfs"]), now) == ["filesystem: /dev/ubdc: write_io_errs is 7"]
 
 
 def test_one_command_looks_at_this_machine():
-    now = health.read(LocalShell(), ["/dev/null", "/dev/no/such"], "/mnt/none", "nopool")
+    now = health.read_health(LocalShell(), ["/dev/null", "/dev/no/such"], "/mnt/none", "nopool")
     assert now.boot_id and now.mounts and now.names == {"/dev/null": "null"}
 
 
 def test_a_look_that_was_cut_off_is_refused():
     with pytest.raises(AgentError, match="truncated") as raised:
-        health.parse((CASES / "md_fine.out").read_bytes()[:-20])
+        health.parse_health((CASES / "md_fine.out").read_bytes()[:-20])
     assert raised.value.reason is Reason.BAD_FACTS

@@ -44,7 +44,7 @@ def facts(*disks: dict[str, str], addresses: tuple[str, ...] = ()) -> HostFacts:
                      for n, at in enumerate(addresses))  # fmt: skip
     changed = {key: "+" + "\n".join(texts) for key, texts in parts.items()}
     signatures = "sda,0x1fe,,,PMBR\nsda2,0x438,u-1,,ext4"
-    return linux.parse(output(**changed, signatures=signatures, tree="+" + tree))
+    return linux.parse_linux_facts(output(**changed, signatures=signatures, tree="+" + tree))
 
 
 def refused(found: HostFacts) -> list[bool]:
@@ -94,7 +94,7 @@ def test_two_paths_are_one_disk_by_any_identifier_that_both_show(second):
 def test_identities_that_people_confirmed_stay_as_they_were():
     found = facts(FULL, {"SERIAL": "2000"})
     assert [d.identity for d in found.devices[2:]] == [f"wwn:0x{NAA}", "serial:2000"]
-    assert found.device("sdb").identifiers == ("2000", NAA, "linuxscsidebug2000")
+    assert found.find_device("sdb").identifiers == ("2000", NAA, "linuxscsidebug2000")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_every_kind_of_designator():
         (0, 8, b"eui.AB-1\0"),
         (0, 1, b"ACME disk 7 "),
     ]
-    assert list(identifiers.designators(page(*names))) == [
+    assert list(identifiers.parse_designators(page(*names))) == [
         "0011",
         "abcd",
         "eui.AB-1",
@@ -150,8 +150,8 @@ def test_every_kind_of_designator():
 
 @pytest.mark.parametrize("raw", [PAGE_83[:n] for n in range(0, len(PAGE_83), 7)] + [b"\xff" * 9])
 def test_a_damaged_page_is_read_as_far_as_it_goes(raw):
-    whole = set(identifiers.designators(PAGE_83))
-    assert len(list(identifiers.designators(raw))) <= len(whole)
+    whole = set(identifiers.parse_designators(PAGE_83))
+    assert len(list(identifiers.parse_designators(raw))) <= len(whole)
     assert list(identifiers.unit_serial(raw)) == []
 
 
@@ -161,8 +161,8 @@ def test_a_page_with_a_newline_in_it_is_whole():
         f"/sys/class/block/sdb/device/vpd_pg83:{line}" for line in decoded(cut).split("\n")
     )
     more = extra("sdb", "8:16")
-    found = linux.parse(output(**{**more, "files": f"{more['files']}\n{lines}"}))
-    assert found.device("sdb").identifiers == ("0a0a", "ab")
+    found = linux.parse_linux_facts(output(**{**more, "files": f"{more['files']}\n{lines}"}))
+    assert found.find_device("sdb").identifiers == ("0a0a", "ab")
 
 
 def test_devices_without_a_list_are_compared_by_wwn_and_serial():

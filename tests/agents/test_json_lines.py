@@ -103,5 +103,5 @@ def test_a_result_that_is_all_of_a_text_is_found_as_beside_others(around):
     text = RANDRW.read_text()
     alone = reading.read(around.replace("{}", text), "a.json")
     beside = reading.read("x\n" + text, "a.json")
-    assert len(alone.found) == len(beside.found) == 1 and alone.unread == ()
-    assert alone.found[0].metrics == beside.found[0].metrics
+    assert len(alone.results) == len(beside.results) == 1 and alone.unread == ()
+    assert alone.results[0].metrics == beside.results[0].metrics

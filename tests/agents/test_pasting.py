@@ -12,7 +12,7 @@ import pytest
 
 from agents.drivers import reading, registry
 from agents.texts import pasting
-from agents.texts.found import Places
+from agents.texts.parsed_result import LineIndex
 from benchlab.imports import texts
 from tests.each_case import check_each
 
@@ -92,11 +92,11 @@ PASTES: dict[str, Callable[[str, list[str]], str]] = {
 
 
 def found(text: str) -> list[Any]:
-    shown = texts.read("pasted.txt", text.encode()).text
-    results = reading.read(shown, "pasted.txt").found
+    shown = texts.decode_upload("pasted.txt", text.encode()).text
+    results = reading.read(shown, "pasted.txt").results
     for one in results:
         if not (one.trouble or one.described):
-            again = registry.all_readers()[one.kind].find(one.alone(Places(shown)), "")
+            again = registry.all_readers()[one.kind].find(one.own_text(LineIndex(shown)), "")
             assert [len(again), *(other.trouble for other in again)] == [1, ""]
     return [
         (one.kind, one.trouble, one.described, one.options, one.outstanding, one.series,
@@ -117,7 +117,7 @@ def test_the_same_results_in_every_dress(name: str) -> None:
 
 
 def test_a_command_over_several_lines_has_its_marks_off() -> None:
-    shown = pasting.plain("$ fio --name=a \\\n> --rw=read \\\n> --bs=4k\n")
+    shown = pasting.strip_marks("$ fio --name=a \\\n> --rw=read \\\n> --bs=4k\n")
     assert shown.text == "$ fio --name=a \\\n--rw=read \\\n--bs=4k\n"
     assert shown.notes == ("Marks of quoting (>) taken off: lines 2–3.",)
 
@@ -135,12 +135,12 @@ def test_a_command_over_several_lines_has_its_marks_off() -> None:
     ],
 )
 def test_what_only_looks_like_marks_stays(text: str) -> None:
-    assert pasting.plain(text) == pasting.Plain(text)
+    assert pasting.strip_marks(text) == pasting.StrippedText(text)
 
 
 def test_no_line_comes_or_goes() -> None:
     text = "a\n> b\n>\n>> c\n\n  1: x\n  2: y\n  3:\n  4: z\nfio-1 | a\nfio-1 | b\nfio-1 | c\n<pre>d&#10;e</pre>\n"
-    assert pasting.plain(text).text.count("\n") == text.count("\n")
+    assert pasting.strip_marks(text).text.count("\n") == text.count("\n")
 
 
 def test_lines_of_a_mail_that_were_broken_keep_fios_options() -> None:
@@ -151,5 +151,7 @@ def test_lines_of_a_mail_that_were_broken_keep_fios_options() -> None:
 
 
 def test_a_screen_that_was_moved_about_in_keeps_its_words_apart() -> None:
-    shown = texts.read("a.txt", b"\x1b[2J\x1b[1;1HDevice\x1b[3Cr/s\x1b[2;1Hsda\x1b[Kx\r\n").text
+    shown = texts.decode_upload(
+        "a.txt", b"\x1b[2J\x1b[1;1HDevice\x1b[3Cr/s\x1b[2;1Hsda\x1b[Kx\r\n"
+    ).text
     assert [line.split() for line in shown.split("\n") if line.strip()] == [["Device", "r/s"], ["sdax"]]  # fmt: skip

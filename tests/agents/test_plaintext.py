@@ -11,7 +11,7 @@ from agents.plaintext import of_file
 
 
 @pytest.mark.parametrize(
-    "raw", [b"\x7fELF\x02\x01\x01\0", b"PK\x03\x04\xff\xfe", b"text\0text", bundle.build()]
+    "raw", [b"\x7fELF\x02\x01\x01\0", b"PK\x03\x04\xff\xfe", b"text\0text", bundle.build_bundle()]
 )
 def test_what_is_no_text_is_told_by_its_digest(raw: bytes) -> None:
     digest = hashlib.sha256(raw).hexdigest()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents.drivers import reading, registry
-from agents.texts.found import Found
+from agents.texts.parsed_result import ParsedResult
 from tests.agents.test_readers import cases, name_of, text_of
 from tests.each_case import check_each
 
@@ -35,7 +35,7 @@ def test_readers_of_others_do_not_look_at_fios_json(kind: str, monkeypatch) -> N
     looked: list[str] = []
 
     def watched(name: str) -> Any:
-        def find(text: str, file: str) -> list[Found]:
+        def find(text: str, file: str) -> list[ParsedResult]:
             looked.append(name)
             return []
 

@@ -16,7 +16,7 @@ import pytest
 
 from agents.drivers import reading, registry
 from agents.texts import pasting
-from agents.texts.found import Found, Places
+from agents.texts.parsed_result import LineIndex, ParsedResult
 from tests.each_case import check_each
 
 CASES = Path(__file__).parents[1] / "cases" / "readers"
@@ -34,10 +34,10 @@ def name_of(path: Path) -> str:
 def text_of(path: Path) -> tuple[str, str]:
     stem = path.name.removesuffix(SUFFIX)
     (found,) = (p for p in path.parent.iterdir() if p != path and p.name.startswith(f"{stem}."))
-    return pasting.plain(found.read_text().replace("\r\n", "\n")).text, found.name
+    return pasting.strip_marks(found.read_text().replace("\r\n", "\n")).text, found.name
 
 
-def plain(one: Found, wanted: dict[str, Any]) -> dict[str, Any]:
+def plain(one: ParsedResult, wanted: dict[str, Any]) -> dict[str, Any]:
     """The fields of a Found that the case speaks of."""
     shown: dict[str, Any] = {}
     for key in wanted:
@@ -69,17 +69,17 @@ def test_a_result_is_found_again_in_its_own_lines(kind: str) -> None:
 
 def check_own_lines(path: Path) -> None:
     text, name = text_of(path)
-    places = Places(text)
-    for one in reading.read(text, json.loads(path.read_text()).get("name", name)).found:
+    places = LineIndex(text)
+    for one in reading.read(text, json.loads(path.read_text()).get("name", name)).results:
         if one.trouble or one.described:
             continue
-        again = registry.all_readers()[one.kind].find(one.alone(places), name)
+        again = registry.all_readers()[one.kind].find(one.own_text(places), name)
         assert [len(again), *(other.trouble for other in again)] == [1, ""], (one.first, one.title)
         assert figures(again[0]) == figures(one)
         assert again[0].series == one.series
 
 
-def figures(one: Found) -> list[Any]:
+def figures(one: ParsedResult) -> list[Any]:
     return [(m.name, m.value, m.unit, m.labels, m.note) for m in one.metrics]
 
 
@@ -93,7 +93,7 @@ def check_text(path: Path) -> None:
     text, name = text_of(path)
     kind = path.parent.name
     told = reading.read(text, expected.get("name", name))
-    found = [one for one in told.found if one.kind == kind]
+    found = [one for one in told.results if one.kind == kind]
     assert len(found) == len(expected["found"]), [one.title for one in found]
     for one, wanted in zip(found, expected["found"], strict=True):
         if trouble := wanted.pop("trouble", ""):
@@ -114,7 +114,7 @@ def test_every_figure_stands_in_its_line_or_follows_from_the_block(kind: str) ->
 
 def check_places(path: Path) -> None:
     text, name = text_of(path)
-    for one in reading.read(text, name).found:
+    for one in reading.read(text, name).results:
         assert 1 <= one.first <= one.last <= text.count("\n") + 1
         assert all(one.first <= metric.line <= one.last for metric in one.metrics)
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from agents.drivers import reading
 from agents.readers import fio
-from agents.texts.found import Found, Places, Unread
+from agents.texts.parsed_result import LineIndex, ParsedResult, UnreadLines
 
 CASE = Path(__file__).parents[1] / "cases" / "tools" / "fio" / "3.33-randrw.json"
 
 
-def naive(text: str, found: list[Found]) -> list[Unread]:
+def naive(text: str, found: list[ParsedResult]) -> list[UnreadLines]:
     """By a list of all lines, and of those that somebody has."""
     lines = text.split("\n")
     known = {number for one in found for number in range(one.first, one.last + 1)}
@@ -27,7 +27,9 @@ def naive(text: str, found: list[Found]) -> list[Unread]:
         elif line.strip():
             runs[-1].append(number)
     return [
-        Unread(run[0], run[-1], lines[run[0] - 1].strip()[: reading.SHOWN]) for run in runs if run
+        UnreadLines(run[0], run[-1], lines[run[0] - 1].strip()[: reading.SHOWN])
+        for run in runs
+        if run
     ]
 
 
@@ -45,16 +47,18 @@ def test_unread_lines_are_those_of_a_list_of_all(
 ) -> None:
     last = text.count("\n") + 1
     found = [
-        Found("k", first, min(first + more, last), "t") for first, more in parts if first <= last
+        ParsedResult("k", first, min(first + more, last), "t")
+        for first, more in parts
+        if first <= last
     ]
-    kept, Places.STEP = Places.STEP, step
+    kept, LineIndex.STEP = LineIndex.STEP, step
     try:
         assert list(reading._unread(text, found)) == naive(text, found)
-        lines, places = text.split("\n"), Places(text)
+        lines, places = text.split("\n"), LineIndex(text)
         for one in found:
-            assert one.alone(places) == "\n".join(lines[one.first - 1 : one.last])
+            assert one.own_text(places) == "\n".join(lines[one.first - 1 : one.last])
     finally:
-        Places.STEP = kept
+        LineIndex.STEP = kept
 
 
 DATA = json.loads(CASE.read_text())
@@ -73,10 +77,10 @@ DATA = json.loads(CASE.read_text())
 )
 def test_a_document_ends_with_its_own_brace(shown: str) -> None:
     """However it is laid out, and whatever braces follow it."""
-    alone = reading.read(CASE.read_text()).found[0]
+    alone = reading.read(CASE.read_text()).results[0]
     later = shown.replace("fio-3.33", "fio-3.34").replace(str(DATA["timestamp"])[:4], "1801")
     text = f"$ fio a.fio\n{shown}\n$ cat b.json\n{{}}\n}} {{\n{later}\n}}\n"
-    one, other = reading.read(text).found
+    one, other = reading.read(text).results
     for read, version in ((one, "3.33"), (other, "3.34")):
         assert [(m.name, m.value) for m in read.metrics] == [
             (m.name, m.value) for m in alone.metrics
@@ -88,7 +92,7 @@ def test_a_document_ends_with_its_own_brace(shown: str) -> None:
 
 def test_a_long_document_says_its_options_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its end is not looked for brace by brace."""
-    (alone,) = reading.read(CASE.read_text()).found
+    (alone,) = reading.read(CASE.read_text()).results
     assert alone.title and alone.version and alone.options and alone.outstanding
     monkeypatch.setattr(fio, "BIG", 1000)
-    assert reading.read(CASE.read_text()).found == (alone,)
+    assert reading.read(CASE.read_text()).results == (alone,)

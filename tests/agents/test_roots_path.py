@@ -69,5 +69,5 @@ def test_a_job_of_roots_is_not_theirs(host, monkeypatch):
 
 
 def test_what_describes_a_host_is_not_theirs(host):
-    assert linux.read(host.shell).root
+    assert linux.read_linux_facts(host.shell).root
     assert ran_as_root(host) == ""

@@ -100,7 +100,9 @@ def test_a_pool_that_was_degraded_for_a_while_is_told():
     after = Health(names=names, sound=frozenset({"bl17"}))
     where = path.replace("*", "bl17")
     assert spells(made, where, states, after) == ["zpool: bl17 is DEGRADED, for 2 s of 3 s"]
-    still = Health(names=names, pools={"bl17": Zpool("bl17", "DEGRADED")}, said="a disk is away")
+    still = Health(
+        names=names, pools={"bl17": Zpool("bl17", "DEGRADED")}, pool_message="a disk is away"
+    )
     assert spells(made, where, states[1:3], still) == []
     assert spells(made, path.replace("*", "other"), states, after) == []
 

@@ -72,9 +72,9 @@ def seen() -> Health:
 
 
 def changed(now: Health, scope: Scope = SCOPE, faulty: bool = False) -> list[str]:
-    before = settings.of_facts(verified(), scope)
-    found = settings.changes(before, settings.of_health(now, scope), faulty)
-    return [one.words("before", "now") for one in found]
+    before = settings.settings_from_facts(verified(), scope)
+    found = settings.changed_settings(before, settings.settings_from_health(now, scope), faulty)
+    return [one.describe("before", "now") for one in found]
 
 
 def with_values(name: str, **more: str) -> Health:
@@ -85,7 +85,7 @@ def with_values(name: str, **more: str) -> Health:
 
 def test_nothing_changed_where_nothing_was_set():
     assert changed(seen()) == []
-    names = {name for name, _ in settings.of_facts(verified(), SCOPE)}
+    names = {name for name, _ in settings.settings_from_facts(verified(), SCOPE)}
     assert {"scheduler", "bcache cache_mode", "md chunk", "md stripe_cache_size", "zfs recordsize",
             "device-mapper table", "mount options", "zpool ashift", "vm.dirty_ratio",
             "CPU governor policy0"} <= names  # fmt: skip
@@ -157,13 +157,13 @@ def test_while_a_volume_grows_only_disks_and_host_are_compared():
 
 def test_a_table_in_which_its_target_counts_is_compared_by_its_type():
     facts = host(dm_tables=("bl17: 0 100 flashcache 7 reads",))
-    was = settings.of_facts(facts, SCOPE)
-    now = settings.of_health(Health(tables=("bl17: 0 100 flashcache 9 reads",)), SCOPE)
-    assert settings.changes(was, now) == []
+    was = settings.settings_from_facts(facts, SCOPE)
+    now = settings.settings_from_health(Health(tables=("bl17: 0 100 flashcache 9 reads",)), SCOPE)
+    assert settings.changed_settings(was, now) == []
 
 
 def test_order_alone_is_a_difference_too():
-    said = Change(("mount options", "/mnt"), "a,b", "b,a").words("before", "now")
+    said = Change(("mount options", "/mnt"), "a,b", "b,a").describe("before", "now")
     assert said == "mount options of /mnt was a,b before and is b,a now"
 
 
@@ -176,10 +176,10 @@ def test_both_scripts_read_what_is_compared(script):
 
 def test_statistics_of_a_pool_are_no_settings():
     lines = b"bl17\tused\t7\t-\nbl17\trecordsize\t131072\tdefault\nbl17\tsync\tdisabled\tlocal\n"
-    assert zfs.settable(Section("zfs_get", 0, lines, "")) == {
+    assert zfs.settable_properties(Section("zfs_get", 0, lines, "")) == {
         "bl17": {"recordsize": "131072", "sync": "disabled"}
     }
-    assert zfs.settable(Section("zfs_get", 1, b"", "no such pool")) == {}
+    assert zfs.settable_properties(Section("zfs_get", 1, b"", "no such pool")) == {}
 
 
 def test_a_plan_tells_its_disks_volumes_and_mounts():
@@ -278,12 +278,14 @@ def test_whatever_a_layer_verifies_is_compared_between_runs():
         )
         placed = stack.Placed(spec, target, gives, ())
         scope = plan_settings.scope(stack.StackPlan(target.name, (placed,), ""))
-        before = settings.of_facts(facts, scope)
+        before = settings.settings_from_facts(facts, scope)
         said = verified_by(driver, chosen, target, facts)
         for kind, other in mutants(facts):
             if verified_by(driver, chosen, target, other) != said:
                 noticed.add(kind)
-                changed = settings.changes(before, settings.of_facts(other, scope))
+                changed = settings.changed_settings(
+                    before, settings.settings_from_facts(other, scope)
+                )
                 assert changed, f"{path.parent.name}/{path.name}: {kind}"
     assert {"queue scheduler", "bcache cache_mode", "md chunk", "table", "mount", "sysctls",
             "datasets recordsize"} <= noticed  # fmt: skip

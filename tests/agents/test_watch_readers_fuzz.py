@@ -19,7 +19,7 @@ from agents.contracts import Frame, ParseError
 from agents.drivers import registry
 from agents.jobs import job
 from agents.readers import _iostat_columns
-from agents.texts.found import Found, Places
+from agents.texts.parsed_result import LineIndex, ParsedResult
 from benchlab.testing.profiles import examples
 
 CASES = Path(__file__).parents[1] / "cases"
@@ -47,7 +47,7 @@ def texts(kind: str) -> list[str]:
     ]
 
 
-def find(kind: str, text: str) -> list[Found]:
+def find(kind: str, text: str) -> list[ParsedResult]:
     return registry.all_readers()[kind].find(text, "")
 
 
@@ -56,7 +56,7 @@ def plain(kind: str, text: str) -> list[float | None]:
     return [m.value for one in find(kind, text) for m in one.metrics]
 
 
-def values(found: list[Found]) -> set[float]:
+def values(found: list[ParsedResult]) -> set[float]:
     return {v for one in found for s in one.series for v in s.values if not math.isnan(v)}
 
 
@@ -208,7 +208,7 @@ def test_a_broken_document_of_iostats_is_told_and_found_again(dice: random.Rando
         for one in find("iostat", text):
             assert 1 <= one.first <= one.last <= len(lines)
             if not one.trouble:
-                (again,) = find("iostat", one.alone(Places(text)))
+                (again,) = find("iostat", one.own_text(LineIndex(text)))
                 assert [m.value for m in again.metrics] == [m.value for m in one.metrics]
 
 

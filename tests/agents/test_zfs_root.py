@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from agents.facts.device_uses import system_devices, unknown_system_reasons
 from agents.facts.graph import Graph
-from agents.facts.in_use import system_devices, system_unknown
 from agents.safety.guard import refusals
 from agents.safety.mentions import Mentions
 from tests.agents.made_up import LAYOUT, disk, host, spare, wiping
@@ -27,7 +27,7 @@ def test_the_pool_under_the_root_is_the_system(mounts, pool):
     graph = Graph(facts)
     assert system_devices(graph) >= {"mfid0", "mfid0p3"}
     assert not system_devices(graph) & {"mfid1", "mfid2"}
-    assert system_unknown(graph) == []
+    assert unknown_system_reasons(graph) == []
     mfid0, mfid1 = graph.devices["mfid0"], graph.devices["mfid1"]
     said = "; ".join(refusals(wiping(mfid0), facts, spare(mfid0), LAYOUT))
     assert "the running system is on it" in said
@@ -65,8 +65,8 @@ def test_devices_without_numbers_are_not_one_another():
     facts = host(whole("mfid0"), part, whole("mfid1"), mounts=mounts)
     graph = Graph(facts)
     assert system_devices(graph) & {"mfid0", "mfid0p2", "mfid1"} == {"mfid0", "mfid0p2"}
-    assert system_unknown(graph) == []
+    assert unknown_system_reasons(graph) == []
     elsewhere = host(whole("mfid1"), mounts=[mounts[0] | {"source": "/dev/ada9p2"}])
-    assert "/ is on /dev/ada9p2" in system_unknown(Graph(elsewhere))[0]
+    assert "/ is on /dev/ada9p2" in unknown_system_reasons(Graph(elsewhere))[0]
     named, foreign = Mentions(graph).find("newfs  -U /dev/mfid1 ")
     assert (named, foreign) == ({"mfid1"}, [])

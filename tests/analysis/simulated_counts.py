@@ -45,7 +45,7 @@ def of_dynamo(truth):
         figures |= {f"kernel.{way}.bytes": float(done), f"kernel.{other}.bytes": 0.0}
         figures["kernel.seconds"] = round(seconds + around, 2)
     known = {"iops": iops, "lat.mean": truth.flight * truth.outstanding / iops, "runtime": seconds}
-    said = crosscheck.remark(figures | known)
+    said = crosscheck.kernel_count_note(figures | known)
     return figures, {"iops": said} if said else {}
 
 

@@ -80,7 +80,7 @@ def everything(team) -> SimpleNamespace:
     Invitation.objects.create(
         team=team, digest=f"{team.pk:064}", expires_at=timezone.now() + timedelta(days=7)
     )
-    draft = drafts.make(team=team, user=None, uploads=[drafts.pasted("RATE 1\n")])
+    draft = drafts.create_draft(team=team, user=None, uploads=[drafts.pasted_upload("RATE 1\n")])
     Source.objects.create(campaign=campaign, name="a.txt", content=b"a", size=1, sha256="0" * 64)
     listened = Host.objects.create(
         team=team, name=f"dynamo of {team}", access=Host.Access.DYNAMO, address="192.0.2.9"

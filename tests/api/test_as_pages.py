@@ -28,7 +28,7 @@ def spare_host(ours) -> Host:
 def file() -> str:
     options = {"block_size": 8192, "read_percent": 50, "outstanding_ios": 1, "size": 1 << 30}
     found = [icf.Workload(name, options, {"outstanding_ios": [1, 2, 4]}) for name in ("a", "b")]
-    return icf.write(icf.config_of(found))
+    return icf.write_icf(icf.build_config(found))
 
 
 def test_a_private_key_is_taken(api, team):
@@ -140,7 +140,7 @@ def test_an_icf_file_is_shown_and_then_taken(api, team, file):
     seen = api.post("/api/icf-files/", {"text": file})
     assert seen.status_code == 200, seen.content
     found = seen.json()["found"]
-    assert [one["name"] for one in found] == [one.name for one in icf.read(file)]
+    assert [one["name"] for one in found] == [one.name for one in icf.read_workloads(file)]
     assert seen.json()["made"] == [] and not Workload.objects.filter(team=team).exists()
     answer = api.post("/api/icf-files/", {"text": file, "take": [found[0]["number"]]})
     assert answer.status_code == 201, answer.content

@@ -267,7 +267,9 @@ def test_of_an_icf_file_only_what_was_made_is_told(web, team):
     """Also when some of its workloads could not be: then the form comes back."""
     options = {"block_size": 8192, "read_percent": 50, "random_percent": 50, "outstanding_ios": 1,
                "size": 1 << 30, "runtime_s": 60}  # fmt: skip
-    text = icf.write(icf.config_of([icf.Workload(name, options, {}) for name in ("one", "two")]))
+    text = icf.write_icf(
+        icf.build_config([icf.Workload(name, options, {}) for name in ("one", "two")])
+    )
     made.workload(team, "two", tool="dynamo")
     web.post("/dynamo/icf/", {"text": text})
     assert told() == []

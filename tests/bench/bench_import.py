@@ -105,7 +105,7 @@ def read_alone(texts: dict[str, str]) -> tuple[float, int]:
 
     figures, busy = 0, time.process_time()
     for name, text in texts.items():
-        (one,) = reading.read(text, name).found
+        (one,) = reading.read(text, name).results
         assert not one.trouble, one
         figures += len(one.metrics)
     return time.process_time() - busy, figures
@@ -142,7 +142,7 @@ class Imported:
 
 def imported(files: int, packed: bytes) -> Imported:
     from benchlab.imports import draft_results, drafts, progress, storing_drafts
-    from benchlab.imports.checking import Agreement, Chosen
+    from benchlab.imports.checking import Agreement, ResultChoice
     from benchlab.runs.models import Measurement
     from benchlab.team.models import Team
     from benchlab.workers import messages
@@ -156,26 +156,27 @@ def imported(files: int, packed: bytes) -> Imported:
         return False
 
     send, messages.send = messages.send, note
-    tell, progress.told = progress.told, shown
+    tell, progress.set_progress = progress.set_progress, shown
     try:
-        draft = drafts.make(
+        draft = drafts.create_draft(
             team=team, user=None, uploads=[drafts.Upload("a.zip", io.BytesIO(packed), len(packed))]
         )
         for number, pk in enumerate(nudged, 1):
-            drafts.read(pk)
+            drafts.read_file(pk)
             if number % 250 == 0:  # `nudged` grows while the archive is unpacked
-                standing = drafts.standing(draft)
+                standing = drafts.reading_progress(draft)
                 print(f"  read: {standing.read} of {standing.files} files", flush=True)
         nudged.clear()
         every = [
-            Chosen(one.key, new_host="h", new_topology="t") for one in draft_results.results(draft)
+            ResultChoice(one.result_key, new_host="h", new_topology="t")
+            for one in draft_results.offered_results(draft)
         ]
         storing_drafts.agree(draft, Agreement(every, f"{files} files"), user=None)
         print(f"  agreed after {time.perf_counter() - started:.1f} s", flush=True)
         assert nudged == [draft.pk]
-        storing_drafts.store(draft.pk)
+        storing_drafts.store_draft(draft.pk)
     finally:
-        messages.send, progress.told = send, tell
+        messages.send, progress.set_progress = send, tell
     took, busy = time.perf_counter() - started, cpu() - before
     draft.refresh_from_db()
     assert draft.outcome and not draft.outcome["failed"], draft.trouble

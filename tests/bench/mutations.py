@@ -75,7 +75,7 @@ EQUIVALENT = {
         "member",
         112,
     ): "every version is at least 0, as it is at least 0.0",
-    ("agents/facts/in_use.py", "uses", "boundary", 1): "a device never stands on itself",
+    ("agents/facts/device_uses.py", "uses", "boundary", 1): "a device never stands on itself",
     ("agents/readers/iostat.py", "_Reader._rows", "and/or", 2): "headings are no row either",
     ("benchlab/analysis/differences.py", "discoveries", "keyword", 4): "numpy's own default",
     (

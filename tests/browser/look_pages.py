@@ -215,7 +215,7 @@ def done(campaign: Campaign) -> int:
 def test_take_all(
     chromium: Any, served: str, team: Team, alice: User, lab: tuple[Host, Host]
 ) -> None:
-    reference_library.load(articles())
+    reference_library.load_library(articles())
     one, two = lab
     person = Person(chromium, served)
     person.log_in("alice", "alice-8")

@@ -115,11 +115,11 @@ def lab(rows, at_work, team, user) -> SimpleNamespace:  # noqa: F811
     user.is_superuser = True
     user.save()
     Membership.objects.filter(team=team, user=user).update(role=Role.OWNER)
-    reference_library.load(articles())
+    reference_library.load_library(articles())
     rows.comment.by = user
     rows.comment.save()
-    rows.draft = drafts.make(team=team, user=user, uploads=[drafts.pasted(ARTICLE)])
-    drafts.read(rows.draft.files.get().pk)
+    rows.draft = drafts.create_draft(team=team, user=user, uploads=[drafts.pasted_upload(ARTICLE)])
+    drafts.read_file(rows.draft.files.get().pk)
     rows.stuck = made.done_layout(made.campaign(team, "It is stuck"), rows.host, rows.topology)
     Layout.objects.filter(pk=rows.stuck.pk).update(phase=LayoutPhase.STUCK, outcome="failed")
     made.sampled_caches(rows.attempts[0])

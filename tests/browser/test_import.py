@@ -75,17 +75,17 @@ def at_work(monkeypatch) -> None:
 
     def read(ids):
         for pk in list(ids):
-            drafts.read(pk)
+            drafts.read_file(pk)
 
-    monkeypatch.setattr(drafts, "nudge", read)
-    monkeypatch.setattr(storing_drafts, "nudge", storing_drafts.store)
+    monkeypatch.setattr(drafts, "queue_reading", read)
+    monkeypatch.setattr(storing_drafts, "queue_storing", storing_drafts.store_draft)
 
 
 @pytest.fixture
 def nudged(monkeypatch, at_work) -> list[int]:
     """Messages to workers, of which there are none here."""
     sent: list[int] = []
-    monkeypatch.setattr(storing_drafts, "nudge", sent.append)
+    monkeypatch.setattr(storing_drafts, "queue_storing", sent.append)
     return sent
 
 
@@ -174,7 +174,7 @@ def test_several_files_are_dropped_and_stored_by_a_worker(person, nudged):
     page.get_by_text("Storing: 0 of 4 results.").wait_for()
     person.look("import-storing", quick=True)
     (pk,) = nudged
-    storing_drafts.store(pk)
+    storing_drafts.store_draft(pk)
     page.get_by_role("link", name="Three of dd").wait_for()  # the page came by itself
     page.get_by_text("4 stored in").wait_for()
     person.look("import-stored")

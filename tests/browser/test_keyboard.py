@@ -128,7 +128,7 @@ def log_in(keys: Keys) -> None:
 
 
 def test_by_keys_alone_from_login_to_a_plan_and_to_a_chart(person, host, planner):
-    reference_library.load(articles())
+    reference_library.load_library(articles())
     keys = Keys(person)
     log_in(keys)
     skip_link(keys)

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 @pytest.fixture
 def library(user):
-    reference_library.load(articles())
+    reference_library.load_library(articles())
     return list(Campaign.objects.filter(source=Campaign.Source.LIBRARY).order_by("pk"))
 
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from benchlab.campaigns.models import Campaign
 from benchlab.imports import draft_results, drafts, storing_drafts
-from benchlab.imports.checking import Agreement, Chosen
+from benchlab.imports.checking import Agreement, ResultChoice
 from benchlab.imports.models import Draft, Source
 from benchlab.runs.models import Attempt
 from benchlab.workers import messages
@@ -30,11 +30,12 @@ def draft(team, monkeypatch) -> Draft:
     monkeypatch.setattr(messages, "send", lambda task, pk: None)  # the sweeper has to find it
     raw = [TEXT.format(n=n, b=n << 20, rate=(n << 20) / 1e6).encode() for n in range(1, FILES + 1)]
     uploads = [drafts.Upload(f"{n}.txt", BytesIO(one), len(one)) for n, one in enumerate(raw)]
-    made = drafts.make(team=team, user=None, uploads=uploads)
+    made = drafts.create_draft(team=team, user=None, uploads=uploads)
     for pk in made.files.values_list("pk", flat=True):
-        drafts.read(pk)
+        drafts.read_file(pk)
     chosen = [
-        Chosen(one.key, new_host="h", new_topology="t") for one in draft_results.results(made)
+        ResultChoice(one.result_key, new_host="h", new_topology="t")
+        for one in draft_results.offered_results(made)
     ]
     storing_drafts.agree(made, Agreement(chosen, "many"), user=None)
     Draft.objects.update(agreed_at=timezone.now() - timedelta(minutes=5))

@@ -105,7 +105,7 @@ def test_what_is_no_dynamo_is_refused_as_on_the_page(api, raw):
 
 
 def test_more_than_a_dynamo_can_have_is_not_read(api, monkeypatch):
-    monkeypatch.setattr(programs, "MOST", 50)
+    monkeypatch.setattr(programs, "MAX_PROGRAM_BYTES", 50)
     assert "not dynamo" in is_problem(send(api, FINAL), 400)["detail"]
 
 
@@ -219,9 +219,9 @@ def test_where_it_listens(api, settings, allow, said):
 
 def test_a_program_on_a_host_is_looked_at(api, team, monkeypatch, hosts_at_once):
     host = made.host(team, "lab")
-    found = program_check.Looked("/usr/bin/dynamo", 700_000, "0" * 64, "1.1.0", ())
+    found = program_check.ProgramReport("/usr/bin/dynamo", 700_000, "0" * 64, "1.1.0", ())
     monkeypatch.setattr(hosts, "connect", lambda host: host)
-    monkeypatch.setattr(program_check, "look", lambda shell, path: found)
+    monkeypatch.setattr(program_check, "inspect_program", lambda shell, path: found)
     answer = api.post("/api/dynamo-checks/", {"host": host.pk})
     assert answer.status_code == 200, answer.content
     assert (answer.json()["version"], answer.json()["troubles"]) == ("1.1.0", [])
@@ -244,7 +244,7 @@ def test_a_workload_goes_out_as_icf(api, owner, team):
         team=team, name="8 KiB", tool="dynamo", options=options, sweep={"outstanding_ios": [1, 2, 4]}
     )  # fmt: skip
     answer = api.get(f"/api/workloads/{row.pk}/icf/")
-    (again,) = icf.read(answer.content.decode())
+    (again,) = icf.read_workloads(answer.content.decode())
     assert dict(again.sweep) == {"outstanding_ios": [1, 2, 4]}
     dd = Workload.objects.create(team=team, name="dd", tool="dd", options={})
     is_problem(api.get(f"/api/workloads/{dd.pk}/icf/"), 409)
@@ -255,7 +255,7 @@ def test_results_go_out_as_iometer_writes_them_and_live_ones_as_numbers(api, own
     attempt = Attempt.objects.get()
     silent = api.get(f"/api/attempts/{attempt.pk}/now/").json()
     assert (silent["phase"], silent["iops"], silent["recent"]) == ("", None, [])
-    dynamo_player.tell(
+    dynamo_player.publish_line(
         attempt, {"t": 1.0, "phase": "record", "iops": 5.0, "lat.mean": 0.25, "errors": 0}
     )
     said = api.get(f"/api/attempts/{attempt.pk}/now/").json()

@@ -16,7 +16,7 @@ import pytest
 
 from agents.contracts import AgentError, Target
 from agents.dynamo import account, remote_probe, summary, transcript, tunnel
-from agents.dynamo.remote_probe import Far
+from agents.dynamo.remote_probe import RemoteHost
 from agents.dynamo.wire import DynamoError
 from agents.jobs import job
 from agents.jobs.spool import Spool
@@ -65,12 +65,12 @@ def played(
     halt = tunnel.Halt()
     try:
         session = tunnel.Session(host, door, work, config)
-        job.start(host, spool, session.job)
+        job.start(host, spool, session.remote_job)
 
         def tell(line: Any) -> None:
             told.append(line)
             if halt_in and line["phase"] == halt_in:
-                halt.stop()
+                halt.request_stop()
 
         ended = lambda: job.poll(host, spool).state.over  # noqa: E731
         return session.play(halt, ended, tell), told
@@ -86,8 +86,8 @@ def played(
 def test_a_whole_test_through_tunnels(host: shell.SshShell, folder: Path) -> None:
     work, config = wished(folder, runtime_s=3)
     raw, told = played(host, folder, work, config)
-    (test,) = account.tests(transcript.read(raw))
-    rows = {row.name: row.value for row in summary.rows(test) if not row.labels}
+    (test,) = account.reconstruct_tests(transcript.parse_transcript(raw))
+    rows = {row.name: row.value for row in summary.summary_rows(test) if not row.labels}
     assert rows["iops"] == pytest.approx(1000, rel=0.05)
     assert rows["lat.mean"] == pytest.approx(0.004, rel=0.05)
     assert test.notes["far"] is True and len(str(test.notes["sha256"])) == 64
@@ -102,10 +102,10 @@ def test_a_whole_test_through_tunnels(host: shell.SshShell, folder: Path) -> Non
 
 def test_the_kernels_count_is_of_a_known_time(host: shell.SshShell) -> None:
     stat = Path("/proc/diskstats").read_text().split()
-    device, seat = ":".join(stat[:2]), Far(host, os.geteuid() == 0)
+    device, seat = ":".join(stat[:2]), RemoteHost(host, os.geteuid() == 0)
     (first, before), (second, after) = (
-        remote_probe.counted(seat, device),
-        remote_probe.counted(seat, device),
+        remote_probe.read_disk_counts(seat, device),
+        remote_probe.read_disk_counts(seat, device),
     )
     assert first is not None and second is not None and 0 <= second - first < 30
     assert set(before) == set(after) == {device}
@@ -129,15 +129,15 @@ def test_files_are_laid_out_in_pieces(
 ) -> None:
     monkeypatch.setattr(remote_probe, "FIRST_PIECE", 1 << 20)
     _, config = wished(folder, size=(5 << 20) + 4096, targets=2, data_pattern=pattern)
-    wanted = tunnel.areas.wish(json.loads(config))
-    seat = Far(host, os.geteuid() == 0)
+    wanted = tunnel.areas.parse_settings(json.loads(config))
+    seat = RemoteHost(host, os.geteuid() == 0)
     (folder / "mnt" / "iometer1").mkdir()
     (folder / "mnt" / "iometer1" / "iobw.tst").write_bytes(b"short")
     seen: list[tuple[int, int]] = []
     remote_probe.lay_out(
-        seat, remote_probe.look(seat, wanted), pattern, lambda *at: seen.append(at)
+        seat, remote_probe.probe_host(seat, wanted), pattern, lambda *at: seen.append(at)
     )
-    assert remote_probe.trouble(seat, wanted) == ""
+    assert remote_probe.layout_error(seat, wanted) == ""
     for number in (1, 2):
         file = folder / "mnt" / f"iometer{number}" / "iobw.tst"
         assert file.stat().st_size == (5 << 20) + 4096
@@ -151,7 +151,7 @@ def test_files_are_laid_out_in_pieces(
 def test_a_layout_far_away_can_be_stopped(host: shell.SshShell, folder: Path) -> None:
     work, config = wished(folder, size=256 << 20)
     raw, told = played(host, folder, work, config, halt_in="prepare")
-    assert transcript.read(raw).end["outcome"] == "cancelled"
+    assert transcript.parse_transcript(raw).end["outcome"] == "cancelled"
     assert {line["phase"] for line in told} == {"prepare"}
     assert list((folder / "mnt").iterdir()) == []
 
@@ -162,7 +162,7 @@ def test_ready_files_are_used_again(host: shell.SshShell, folder: Path) -> None:
     for _ in range(2):
         raw, told = played(host, folder, work, config)
     assert "prepare" not in [line["phase"] for line in told]
-    assert account.tests(transcript.read(raw))
+    assert account.reconstruct_tests(transcript.parse_transcript(raw))
 
 
 @pytest.mark.slow
@@ -179,13 +179,13 @@ def test_misbehaving(host: shell.SshShell, folder: Path, sim: str, said: str) ->
     work, config = wished(folder, sim)
     raw, _ = played(host, folder, work, config)
     with pytest.raises(DynamoError, match=said):
-        account.tests(transcript.read(raw))
+        account.reconstruct_tests(transcript.parse_transcript(raw))
 
 
 def test_it_can_be_stopped(host: shell.SshShell, folder: Path) -> None:
     work, config = wished(folder, runtime_s=30)
     raw, _ = played(host, folder, work, config, halt_in="record")
-    assert transcript.read(raw).end["outcome"] == "cancelled"
+    assert transcript.parse_transcript(raw).end["outcome"] == "cancelled"
 
 
 def test_a_lost_connection_ends_the_test(host: shell.SshShell, folder: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_lost_connection_ends_the_test(host: shell.SshShell, folder: Path) -> 
     spool = Spool("attempt-2", work.root, str(folder))
     door = shell.Tunnel(host.address)
     session = tunnel.Session(host, door, work, config)
-    job.start(host, spool, session.job)
+    job.start(host, spool, session.remote_job)
     halt = tunnel.Halt()
 
     def tell(line: Any) -> None:
@@ -202,7 +202,7 @@ def test_a_lost_connection_ends_the_test(host: shell.SshShell, folder: Path) -> 
 
     raw = session.play(halt, lambda: False, tell)
     halt.close()
-    assert transcript.read(raw).end["outcome"] in ("host", "closed")
+    assert transcript.parse_transcript(raw).end["outcome"] in ("host", "closed")
     assert job.poll(host, spool, 10.0).state.over  # dynamo saw its stream end
 
 
@@ -215,8 +215,8 @@ def test_what_cannot_work_is_said_before(host: shell.SshShell, folder: Path) -> 
         ({"size": 1 << 60}, "bytes are free"),
     ):
         with pytest.raises((DynamoError, AgentError), match=said):
-            tunnel.check(host, work, json.dumps({**settings, **change}).encode())
-    tunnel.check(host, work, config)
+            tunnel.check_remote(host, work, json.dumps({**settings, **change}).encode())
+    tunnel.check_remote(host, work, config)
 
 
 def test_a_refused_port_is_refused(host: shell.SshShell) -> None:
@@ -231,7 +231,7 @@ def test_a_refused_port_is_refused(host: shell.SshShell) -> None:
     [("Python 3.11.2", True), ("Python 3.6.8", True), ("Python 3.4.9", False), ("", False)],
 )
 def test_which_way_is_taken(line: str, there: bool) -> None:
-    assert remote_probe.python_is_there({"python3": line} if line else {}) is there
+    assert remote_probe.has_python({"python3": line} if line else {}) is there
 
 
 @pytest.mark.skipif(shutil.which("ldd") is None, reason="no ldd here")
@@ -248,4 +248,7 @@ def test_missing_libraries_are_named(host: shell.SshShell, folder: Path) -> None
             return super().run(("env", f"PATH={fake}:/usr/bin:/bin:/usr/sbin:/sbin", *argv), **more)
 
     with pytest.raises(DynamoError, match="needs libaio"):
-        remote_probe.look(Far(With(host.address), work.root), tunnel.areas.wish(json.loads(config)))
+        remote_probe.probe_host(
+            RemoteHost(With(host.address), work.root),
+            tunnel.areas.parse_settings(json.loads(config)),
+        )

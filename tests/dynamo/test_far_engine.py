@@ -37,7 +37,7 @@ import sys, time, django
 django.setup()
 from benchlab.engine import tasks as engine
 from benchlab.dynamo import dynamo_player
-dynamo_player.python_is_there = lambda tools: False
+dynamo_player.has_python = lambda tools: False
 while True:
     engine.step(int(sys.argv[1]))
     time.sleep(0.2)
@@ -77,7 +77,7 @@ def campaign_on(host: Host, folder: Path, user: Any, **options: Any) -> Campaign
 @pytest.mark.slow
 @pytest.mark.one_in(1)
 def test_a_worker_plays_and_the_figures_are_there(here, folder, user, monkeypatch):
-    monkeypatch.setattr(dynamo_player, "python_is_there", lambda tools: False)
+    monkeypatch.setattr(dynamo_player, "has_python", lambda tools: False)
     campaign = campaign_on(here, folder, user, runtime_s=2)
     drive.plan_and_start(campaign)
     drive.to_the_end(campaign, 120)
@@ -117,7 +117,7 @@ def test_each_update_reaches_the_page_before_the_next(here, folder, user):
 
     def look() -> bool:
         attempt = Attempt.objects.get()
-        for row in run_details.now(attempt).get("recent", ()):
+        for row in run_details.live_figures(attempt).get("recent", ()):
             shown_at.setdefault(row["t"], time.monotonic())
         return attempt.phase in ("collecting", "done")
 
@@ -144,7 +144,7 @@ def test_each_update_reaches_the_page_before_the_next(here, folder, user):
 
 @pytest.mark.slow
 def test_a_killed_worker_costs_the_attempt_and_nothing_is_half_stored(here, folder, user, monkeypatch):  # fmt: skip
-    monkeypatch.setattr(dynamo_player, "python_is_there", lambda tools: False)
+    monkeypatch.setattr(dynamo_player, "has_python", lambda tools: False)
     campaign = campaign_on(here, folder, user, runtime_s=5)
     drive.plan_and_start(campaign)
     layout = campaign.layouts.get()
@@ -180,7 +180,7 @@ def program(team: Any) -> Binary:
 @pytest.mark.parametrize("far", [False, True])
 def test_an_uploaded_program_is_sent_along(here, folder, user, team, monkeypatch, far):
     if far:
-        monkeypatch.setattr(dynamo_player, "python_is_there", lambda tools: False)
+        monkeypatch.setattr(dynamo_player, "has_python", lambda tools: False)
         if not list(Path("/lib").glob("*/libaio.so.1*")):
             pytest.skip("no libaio here")
     campaign = campaign_on(here, folder, user, binary=f"sha256:{program(team).sha256}")

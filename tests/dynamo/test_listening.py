@@ -21,7 +21,7 @@ from django.core.exceptions import ValidationError
 from agents.layers import reported as planned
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.dynamo import admission, identity, session, targets
-from benchlab.dynamo.listening import Listener, Settings, networks, where
+from benchlab.dynamo.listening import Listener, SettingsError, parse_listen_address, parse_networks
 from benchlab.dynamo.models import DynamoLogin, Reported
 from benchlab.engine.checks import previews
 from benchlab.engine.new_campaign import create_campaign
@@ -47,12 +47,12 @@ def folder() -> Iterator[Path]:
 @contextlib.contextmanager
 def listening(allowed: str = "127.0.0.1", port: int = 0) -> Iterator[Listener]:
     made = Listener(f"127.0.0.1:{port}", [allowed], "")
-    thread = threading.Thread(target=made.run)
+    thread = threading.Thread(target=made.serve_dynamos)
     thread.start()
     try:
         yield made
     finally:
-        made.stop()
+        made.request_stop()
         thread.join(20)
 
 
@@ -107,7 +107,7 @@ def only_host(*, user: Any = None, same_machine: bool = False) -> Host:
     until(lambda: Host.objects.filter(access="dynamo", seen_at__isnull=False).exists())
     host = Host.objects.get(access="dynamo")
     if user is not None:
-        identity.accept(host, user, host.dynamo_login.port, same_machine)
+        identity.accept_dynamo(host, user, host.dynamo_login.port, same_machine)
     return host
 
 
@@ -190,7 +190,7 @@ def test_a_test_uses_only_what_this_very_dynamo_reported(team, user, folder, mon
     with listening() as listener, dynamo(listener.port, folder):
         campaign = campaign_on(only_host(user=user), folder, user)
         Reported.objects.create(host=Host.objects.get(access="dynamo"), name="C:", raw=False)
-        monkeypatch.setattr(session.Seat, "_target", "C:")
+        monkeypatch.setattr(session.DynamoSession, "_target_name", "C:")
         drive.plan_and_start(campaign)
         drive.to_the_end(campaign, 60)
     for attempt in Attempt.objects.all():
@@ -329,7 +329,7 @@ def test_who_is_not_on_the_list_is_not_spoken_to(team, folder):
 
 
 def test_a_login_that_is_none_is_turned_away(team, folder, monkeypatch):
-    monkeypatch.setattr(session._Talk, "GREETING", 1.0)
+    monkeypatch.setattr(session._ListenerTransport, "GREETING", 1.0)
     with (
         listening() as listener,
         socket.create_connection(("127.0.0.1", listener.port)) as stranger,
@@ -342,14 +342,14 @@ def test_a_login_that_is_none_is_turned_away(team, folder, monkeypatch):
 
 @pytest.mark.parametrize("wrong", ["1066", "host:port", ":1066", "0.0.0.0:99999"])
 def test_where_to_listen_is_an_address_and_a_port(wrong):
-    with pytest.raises(Settings, match="address:port"):
-        where(wrong)
+    with pytest.raises(SettingsError, match="address:port"):
+        parse_listen_address(wrong)
 
 
 @pytest.mark.parametrize("wrong", [[], ["everybody"], ["0.0.0.0/0"], ["::/0"]])
 def test_nobody_is_listened_to_without_a_list(wrong):
-    with pytest.raises(Settings, match="BENCHLAB_DYNAMO_ALLOW"):
-        networks(wrong)
+    with pytest.raises(SettingsError, match="BENCHLAB_DYNAMO_ALLOW"):
+        parse_networks(wrong)
 
 
 def test_only_dynamos_workloads_on_what_it_reports(team, user, folder):

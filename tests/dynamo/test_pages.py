@@ -99,14 +99,14 @@ def test_an_icf_is_shown_before_anything_is_made(web, owner):
         {"outstanding_ios": [1, 2, 4]},
         description="Array 3, nightly",
     )
-    text = icf.write(icf.config_of([lines]))
+    text = icf.write_icf(icf.build_config([lines]))
     page = web.post("/dynamo/icf/", {"file": SimpleUploadedFile("a.icf", text.encode())})
     assert "8 KiB; half" in page.content.decode() and not Workload.objects.exists()
     web.post("/dynamo/icf/", {"text": text, "take": "0"})
     made = Workload.objects.get()
     assert (made.tool, made.sweep) == ("dynamo", {"outstanding_ios": [1, 2, 4]})
     back = web.get(f"/workloads/{made.pk}/iometer.icf")
-    (again,) = icf.read(back.content.decode())
+    (again,) = icf.read_workloads(back.content.decode())
     assert dict(again.sweep) == {"outstanding_ios": [1, 2, 4]}
     assert made.description == again.description == "Array 3, nightly"
     assert "Array 3, nightly" in web.get(f"/workloads/{made.pk}/").content.decode()
@@ -152,16 +152,16 @@ def test_the_article_fills_the_wizard(web, owner):
 
 def test_the_histogram_has_every_io():
     found = [(0.0, 5e-5, 1.0), (5e-5, 1e-4, 3.0), (1e-4, 2e-4, 0.0)]
-    made = run_details.latencies("run 1", found)
+    made = run_details.latency_histogram("run 1", found)
     assert made["data"][0]["y"] == [0.25, 0.75, 0.0]
     assert made["data"][0]["customdata"] == [1.0, 3.0, 0.0]
-    assert run_details.latencies("run 1", [])["data"] == []
+    assert run_details.latency_histogram("run 1", [])["data"] == []
 
 
 def test_rc1_and_final_are_told_apart_by_their_libraries():
-    assert program_check.judged(["1.1.0"], libaio=True, posix=True) == "1.1.0"
+    assert program_check.identify_version(["1.1.0"], libaio=True, posix=True) == "1.1.0"
     with pytest.raises(program_check.Refused, match="rc1"):
-        program_check.judged(["1.1.0"], libaio=False, posix=True)
+        program_check.identify_version(["1.1.0"], libaio=False, posix=True)
 
 
 def test_a_campaign_on_what_dynamo_reports_shows_its_plan(web, owner, team):
@@ -188,7 +188,7 @@ def test_a_campaign_on_what_dynamo_reports_shows_its_plan(web, owner, team):
 def test_the_plan_shows_no_zip_as_text():
     chosen = Target("scratch", mount="/srv/scratch")
     files = dict(planview._files(tool.job(tool.Options(), chosen).inputs.items()))
-    raw = bundle.build()
+    raw = bundle.build_bundle()
     said = f"binary, {len(raw)} bytes, SHA-256 {hashlib.sha256(raw).hexdigest()}"
     assert files[bundle.NAME] == said
     assert '"outstanding": 1' in files[tool.CONFIG]

@@ -66,16 +66,18 @@ class ByHand:
     """Figures of the last test of a session, from the places that the protocol has them at; no code of ours decodes."""
 
     def __init__(self, attempt: Attempt) -> None:
-        records = transcript.read(Artifact.objects.get(attempt=attempt).read()).records
-        login = next(row.raw for row in records if (row.channel, row.wire) == ("L", WHOLE))
+        records = transcript.parse_transcript(Artifact.objects.get(attempt=attempt).read()).records
+        login = next(
+            row.message_bytes for row in records if (row.channel, row.wire) == ("L", WHOLE)
+        )
         _, self.cpus, self.ticks = struct.unpack_from("<Hid", login, 344)
         asked, answers = 0, dict[int, list[bytes]]()
         for row in (row for row in records if row.channel == "C"):
             if row.kind == ">" and row.wire == 8:
-                asked = struct.unpack("<Ii", row.raw)[0]
+                asked = struct.unpack("<Ii", row.message_bytes)[0]
                 answers[asked] = []
             elif row.kind == "<":
-                answers[asked].append(row.raw)
+                answers[asked].append(row.message_bytes)
         self.manager, *workers = answers[RESULTS]
         self.rows = [
             (*struct.unpack_from("<QQ", raw, 8), struct.unpack_from("<6Q2I9Q21q", raw, 28))
@@ -219,8 +221,8 @@ def slow(stream: socket.socket, rate: float) -> socket.socket:
 def test_a_wrong_clock_is_found_out(team, user, web, folder, monkeypatch, pace, off):
     """Answers that take a second each hide nothing: IOPS are within 1 % of those by the true rate."""
     if pace:
-        connect = link.connected
-        monkeypatch.setattr(session, "connected", lambda *more: slow(connect(*more), pace))
+        connect = link.connect_back
+        monkeypatch.setattr(session, "connect_back", lambda *more: slow(connect(*more), pace))
     facts = Path("/proc/cpuinfo").read_text().splitlines()
     true = float(next(line.split()[-1] for line in facts if line.startswith("cpu MHz")))
     with listening() as listener, real(listener.port, folder, mhz=true * off):

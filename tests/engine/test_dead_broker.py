@@ -105,13 +105,13 @@ def test_a_sweep_asks_once_and_leaves_the_rest_due(make_layout, team, host, aske
 @pytest.mark.django_db
 def test_uploads_of_many_files_ask_once(asked, django_capture_on_commit_callbacks):
     with django_capture_on_commit_callbacks(execute=True):
-        drafts.nudge([1, 2, 3])
+        drafts.queue_reading([1, 2, 3])
     assert asked == [("read_file", 1)]
 
 
 def test_a_sweep_of_drafts_asks_once(asked, monkeypatch):
-    monkeypatch.setattr(drafts, "forget", lambda: None)
-    monkeypatch.setattr(drafts, "due", lambda: [1, 2])
+    monkeypatch.setattr(drafts, "delete_expired", lambda: None)
+    monkeypatch.setattr(drafts, "due_files", lambda: [1, 2])
     tasks.sweep_drafts()
     assert asked == [("read_file", 1)]
 

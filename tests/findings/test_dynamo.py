@@ -25,7 +25,7 @@ def found(figures, note):
 @pytest.mark.parametrize("counted", COUNTED)
 def test_its_words_are_the_findings(counted):
     figures = SAID | {"kernel.read.bytes": counted}
-    remark = crosscheck.remark(figures)
+    remark = crosscheck.kernel_count_note(figures)
     said = [one.says for one in found(figures, f"of one worker; {remark}")]
     assert said == ([remark.partition(": ")[2]] if counted != 49152000.0 else [])
     for one in found(figures, remark):
@@ -35,8 +35,8 @@ def test_its_words_are_the_findings(counted):
 def test_that_nobody_could_count_is_none():
     figures = {"ios": 5.0, **SAID}
     assert (
-        "not checked" in crosscheck.remark(figures)
-        and found(figures, crosscheck.remark(figures)) == []
+        "not checked" in crosscheck.kernel_count_note(figures)
+        and found(figures, crosscheck.kernel_count_note(figures)) == []
     )
 
 
@@ -50,7 +50,7 @@ def test_it_is_found_of_what_is_stored(lab):
     Measurement.objects.bulk_create(
         Measurement(
             attempt=lab.attempt, name=name, value=value, unit="1",
-            note=crosscheck.remark(figures) if name == "iops" else "",
+            note=crosscheck.kernel_count_note(figures) if name == "iops" else "",
         )
         for name, value in figures.items()
     )  # fmt: skip

@@ -124,7 +124,7 @@ def booted(read_host) -> HostFacts:
 
 
 def why(read_host, name: str, now: HostFacts) -> str:
-    device = now.device(name)
+    device = now.find_device(name)
     assert device is not None
     return "; ".join(refusals(wiping(device), now, services.spares(read_host), "bl17"))
 

@@ -15,7 +15,7 @@ def readers(monkeypatch):
     monkeypatch.setattr(registry, "all_readers", lambda: made.READERS)
 
 
-NUDGE, NUDGE_STORING = drafts.nudge, storing_drafts.nudge
+NUDGE, NUDGE_STORING = drafts.queue_reading, storing_drafts.queue_storing
 
 
 @pytest.fixture(autouse=True)
@@ -24,21 +24,21 @@ def at_work(monkeypatch) -> None:
 
     def read(ids):
         for pk in list(ids):
-            drafts.read(pk)
+            drafts.read_file(pk)
 
-    monkeypatch.setattr(drafts, "nudge", read)
-    monkeypatch.setattr(storing_drafts, "nudge", storing_drafts.store)
+    monkeypatch.setattr(drafts, "queue_reading", read)
+    monkeypatch.setattr(storing_drafts, "queue_storing", storing_drafts.store_draft)
 
 
 @pytest.fixture
 def nobody_reads(monkeypatch, at_work) -> None:
     """All workers are busy."""
-    monkeypatch.setattr(drafts, "nudge", NUDGE)
+    monkeypatch.setattr(drafts, "queue_reading", NUDGE)
 
 
 @pytest.fixture
 def nobody_stores(monkeypatch, at_work) -> None:
-    monkeypatch.setattr(storing_drafts, "nudge", NUDGE_STORING)
+    monkeypatch.setattr(storing_drafts, "queue_storing", NUDGE_STORING)
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def nudges(monkeypatch) -> list[int]:
 def shelved(django_db_setup, django_db_blocker):
     """The whole reference library, loaded once for all tests of a module; each undoes what it changes."""
     with django_db_blocker.unblock():
-        done = reference_library.load(articles())
+        done = reference_library.load_library(articles())
         yield done
-        reference_library.load([])
+        reference_library.load_library([])
         Team.objects.filter(library=True).delete()

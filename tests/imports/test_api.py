@@ -124,7 +124,7 @@ def test_refusals(api, monkeypatch):
     assert api.post("/api/imports/", {}, format="multipart").status_code == 400
     binary = api.post("/api/imports/", {"text": "a\x01\x02\x03"}).json()["files"][0]
     assert "binary" in binary["trouble"] and binary["found"] == []
-    monkeypatch.setattr(receiving, "MOST", 10)
+    monkeypatch.setattr(receiving, "MAX_REQUEST_BYTES", 10)
     answer = api.post("/api/imports/", {"text": TEXT})
     assert answer.status_code == 413 and "100 MB" in answer.json()["detail"]
 
@@ -167,6 +167,6 @@ def test_a_list_of_drafts_costs_the_same_for_any_number(api, monkeypatch):
         assert [row["state"] for row in rows] == ["read"] * number
         costs.append(len(asked))
     assert costs[0] == costs[1]
-    monkeypatch.setattr("benchlab.imports.drafts.nudge", lambda ids: None)
+    monkeypatch.setattr("benchlab.imports.drafts.queue_reading", lambda ids: None)
     handed_in(api)
     assert api.get("/api/imports/").json()["results"][0]["state"] == "reading"

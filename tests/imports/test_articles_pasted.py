@@ -15,7 +15,7 @@ from django.urls import reverse
 from benchlab.campaigns.models import Campaign
 from benchlab.imports import draft_results, drafts, storing_drafts
 from benchlab.imports.articles import LIBRARY
-from benchlab.imports.forms import Everything
+from benchlab.imports.forms import DraftForms
 from benchlab.imports.models import Draft
 from benchlab.runs import conclusion
 from benchlab.runs.models import Attempt
@@ -66,9 +66,9 @@ def pasted(web, text: str, **typed: str) -> tuple[Draft, Campaign]:
     draft = Draft.objects.latest("pk")
     file = draft.files.get()
     if file.reading is None:
-        drafts.read(file.pk)
+        drafts.read_file(file.pk)
     page = web.get(reverse("import-detail", args=[draft.pk]))
-    every: Everything = page.context["every"]
+    every: DraftForms = page.context["draft_forms"]
     sent: dict[str, Any] = {
         "campaign": "Pasted",
         "new_host": "described",
@@ -81,9 +81,9 @@ def pasted(web, text: str, **typed: str) -> tuple[Draft, Campaign]:
         if "beside" in form.fields:
             sent[f"{form.prefix}-beside"] = form.fields["beside"].initial
     answer = web.post(reverse("import-detail", args=[draft.pk]), sent)
-    assert answer.status_code == 302, answer.context["every"].same.errors
-    if storing_drafts.state(draft) is storing_drafts.State.STORING:
-        storing_drafts.store(draft.pk)
+    assert answer.status_code == 302, answer.context["draft_forms"].common.errors
+    if storing_drafts.draft_state(draft) is storing_drafts.State.STORING:
+        storing_drafts.store_draft(draft.pk)
     return draft, Campaign.objects.get(name="Pasted")
 
 
@@ -97,8 +97,8 @@ def test_every_table_becomes_results_on_a_chart(
     text = texts()[article]
     web.post(reverse("import-new"), {"text": text})
     draft = Draft.objects.latest("pk")
-    every = draft_results.results(draft)
-    assert [one.found.trouble for one in every] == [""] * found
+    every = draft_results.offered_results(draft)
+    assert [one.parsed.trouble for one in every] == [""] * found
     assert sum(one.watches for one in every) == watched
     _, campaign = pasted(web, text)
     attempts = Attempt.objects.filter(run__campaign=campaign)
@@ -151,7 +151,9 @@ def test_a_table_of_iostat_is_the_devices_of_its_run(web) -> None:
 def test_outstanding_ios_of_a_sweep_are_not_asked_for(web) -> None:
     web.post(reverse("import-new"), {"text": SSD})
     draft = Draft.objects.latest("pk")
-    (form,) = web.get(reverse("import-detail", args=[draft.pk])).context["every"].forms.values()
+    (form,) = (
+        web.get(reverse("import-detail", args=[draft.pk])).context["draft_forms"].forms.values()
+    )
     assert "outstanding" not in form.fields
     page = web.get(reverse("import-detail", args=[draft.pk])).content.decode()
     assert "1, 2, 4, 8, 16" in page and "a run of its own" in page

@@ -50,7 +50,7 @@ def peak(work: Callable[[], Any]) -> int:
 def looked(monkeypatch) -> list[str]:
     """Names of what was unpacked or read."""
     seen: list[str] = []
-    unpack, read = Unpacker.unpack, texts.read
+    unpack, read = Unpacker.unpack, texts.decode_upload
 
     def unpacking(unpacker, name, stream, size):
         seen.append(name)
@@ -61,7 +61,7 @@ def looked(monkeypatch) -> list[str]:
         return read(name, raw)
 
     monkeypatch.setattr(Unpacker, "unpack", unpacking)
-    monkeypatch.setattr(texts, "read", reading)
+    monkeypatch.setattr(texts, "decode_upload", reading)
     return seen
 
 
@@ -81,12 +81,12 @@ def test_a_request_keeps_an_upload_and_looks_at_nothing(
     assert used < 2.5 * len(raw) + 16 * MIB
     row = draft.files.get()
     assert row.packed and row.size == len(raw) and not row.content
-    assert b"".join(blobs.arrived(row)) == raw
+    assert b"".join(blobs.read_parts(row)) == raw
 
 
 def test_a_worker_holds_one_member_at_a_time(team, nobody_reads, nudges, packed):
     upload = drafts.Upload("a.zip", io.BytesIO(packed), len(packed))
-    draft = drafts.make(team=team, user=None, uploads=[upload])
+    draft = drafts.create_draft(team=team, user=None, uploads=[upload])
     row = draft.files.get()
     used = peak(lambda: drafts._unpack(row))
     names = [f"a.zip/{number}.log" for number in range(MEMBERS)]
@@ -96,20 +96,20 @@ def test_a_worker_holds_one_member_at_a_time(team, nobody_reads, nudges, packed)
     assert used < 2.2 * EACH + 8 * MIB  # whole, grown step by step; its parts beside it
     assert not DraftPart.objects.exists()
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
-        assert blobs.get(draft.files.all()[2].pk) == archive.read("2.log")
+        assert blobs.read_content(draft.files.all()[2].pk) == archive.read("2.log")
 
 
 def test_small_members_go_in_together_and_large_ones_by_themselves(
     team, nobody_reads, nudges, django_capture_on_commit_callbacks
 ):
     members = {f"{number}.log": b"%d\n" % number * 1000 for number in range(9)}
-    members["4.log"] = b"x" * (drafts.TOGETHER + 1)
+    members["4.log"] = b"x" * (drafts.MAX_BATCH_BYTES + 1)
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for name, raw in members.items():
             archive.writestr(name, raw)
     upload = drafts.Upload("a.zip", io.BytesIO(out.getvalue()), len(out.getvalue()))
-    draft = drafts.make(team=team, user=None, uploads=[upload])
+    draft = drafts.create_draft(team=team, user=None, uploads=[upload])
     with (
         CaptureQueriesContext(connection) as asked,
         django_capture_on_commit_callbacks(execute=True),
@@ -132,7 +132,7 @@ def test_limits_hold_over_all_uploads_of_a_draft(team, monkeypatch):
     small = Limits(total=150)
     monkeypatch.setattr("benchlab.imports.unpack.Limits", lambda: small)
     uploads = [drafts.Upload("a.txt", io.BytesIO(b"x" * 60), 60) for _ in range(5)]
-    draft = drafts.make(team=team, user=None, uploads=uploads)
+    draft = drafts.create_draft(team=team, user=None, uploads=uploads)
     files = list(draft.files.all())
     assert [file.name for file in files][:2] == ["a.txt", "a (2).txt"]
     assert [bool(file.trouble) for file in files] == [False, False, True, True, True]
@@ -144,14 +144,14 @@ def test_an_archive_without_a_file_says_so(team):
     with zipfile.ZipFile(out, "w"):
         pass
     upload = drafts.Upload("a.zip", io.BytesIO(out.getvalue()), len(out.getvalue()))
-    draft = drafts.make(team=team, user=None, uploads=[upload])
+    draft = drafts.create_draft(team=team, user=None, uploads=[upload])
     assert [file.trouble for file in draft.files.all()] == ["There is no file in it."]
-    assert drafts.standing(draft).over
+    assert drafts.reading_progress(draft).is_complete
 
 
 def test_a_draft_discarded_before_it_is_unpacked_is_gone(team, nobody_reads, nudges):
-    draft = drafts.make(team=team, user=None, uploads=[drafts.pasted("RATE 1\n")])
+    draft = drafts.create_draft(team=team, user=None, uploads=[drafts.pasted_upload("RATE 1\n")])
     pk = draft.files.get().pk
     draft.delete()
-    drafts.read(pk)
+    drafts.read_file(pk)
     assert not Draft.objects.exists() and not DraftPart.objects.exists()

@@ -28,20 +28,20 @@ def upload(raw: bytes, name: str = "a.txt") -> drafts.Upload:
 def large(team, nobody_reads, nudges, django_capture_on_commit_callbacks) -> Draft:
     """Two files for the workers."""
     with django_capture_on_commit_callbacks(execute=True):
-        return drafts.make(
+        return drafts.create_draft(
             team=team, user=None, uploads=[upload(TEXT.encode()), upload(b"RATE 1\n", "b.txt")]
         )
 
 
 def test_large_uploads_are_read_by_workers(large, nudges):
     assert nudges == [file.pk for file in large.files.all()]
-    assert drafts.standing(large) == drafts.Standing(2, 0, len(TEXT) + 7)
+    assert drafts.reading_progress(large) == drafts.ReadingProgress(2, 0, len(TEXT) + 7)
     for number, pk in enumerate(nudges, 1):
         read_file(pk)
         read_file(pk)  # a message that came twice
-        assert drafts.standing(large).read == number
+        assert drafts.reading_progress(large).read == number
     assert [file.tries for file in large.files.all()] == [1, 1]
-    assert len(draft_results.results(large)) == 5
+    assert len(draft_results.offered_results(large)) == 5
 
 
 def test_a_lost_message_is_swept(large, nudges):
@@ -55,18 +55,18 @@ def test_a_lost_message_is_swept(large, nudges):
 
 
 def test_a_file_that_kills_its_worker_is_given_up(large, nudges):
-    late = timezone.now() - drafts.PATIENCE * 2
-    for _ in range(drafts.MOST_TRIES):
-        DraftFile.objects.filter(pk=nudges[0]).update(claimed_at=late, tries=drafts.MOST_TRIES)
-    assert drafts.due() == nudges[:1]
-    drafts.read(nudges[0])
+    late = timezone.now() - drafts.CLAIM_TIMEOUT * 2
+    for _ in range(drafts.MAX_TRIES):
+        DraftFile.objects.filter(pk=nudges[0]).update(claimed_at=late, tries=drafts.MAX_TRIES)
+    assert drafts.due_files() == nudges[:1]
+    drafts.read_file(nudges[0])
     assert "failed several times" in DraftFile.objects.get(pk=nudges[0]).trouble
-    assert drafts.due() == []
+    assert drafts.due_files() == []
 
 
 def test_two_workers_do_not_read_the_same(large, nudges):
     DraftFile.objects.filter(pk=nudges[0]).update(claimed_at=timezone.now(), tries=1)
-    drafts.read(nudges[0])
+    drafts.read_file(nudges[0])
     assert DraftFile.objects.get(pk=nudges[0]).reading is None
 
 
@@ -82,21 +82,25 @@ def test_a_fault_in_a_reader_is_told_of_that_file_only(team, monkeypatch, caplog
             return []
 
     monkeypatch.setattr(registry, "all_readers", lambda: {**READERS, "broken": Broken})
-    draft = drafts.make(team=team, user=None, uploads=[upload(b"BREAK"), upload(b"RATE 1", "b")])
+    draft = drafts.create_draft(
+        team=team, user=None, uploads=[upload(b"BREAK"), upload(b"RATE 1", "b")]
+    )
     first, second = draft.files.all()
     assert "bug in BenchLab" in first.trouble and not second.trouble
     assert len(second.reading["found"]) == 1
 
 
 def test_drafts_are_forgotten_after_a_day(team):
-    old, new = (drafts.make(team=team, user=None, uploads=[upload(b"RATE 1")]) for _ in "12")
+    old, new = (
+        drafts.create_draft(team=team, user=None, uploads=[upload(b"RATE 1")]) for _ in "12"
+    )
     Draft.objects.filter(pk=old.pk).update(created_at=timezone.now() - timedelta(hours=25))
-    drafts.forget()
+    drafts.delete_expired()
     assert [draft.pk for draft in Draft.objects.all()] == [new.pk]
 
 
 def test_files_without_results_and_without_text(team):
-    draft = drafts.make(
+    draft = drafts.create_draft(
         team=team, user=None,
         uploads=[upload(b""), upload(b"a\0b", "b"), upload(b"just prose\n", "c"), upload(b"\x1f\x8bjunk", "d.gz")],
     )  # fmt: skip
@@ -109,7 +113,7 @@ def test_files_without_results_and_without_text(team):
 
 def test_nothing_at_all(team):
     with pytest.raises(ValidationError, match="Paste"):
-        drafts.make(team=team, user=None, uploads=[])
+        drafts.create_draft(team=team, user=None, uploads=[])
 
 
 @pytest.mark.one_in(3)
@@ -120,10 +124,10 @@ def test_a_hundred_megabytes_of_text(
     line = b"some line of a log that nobody knows, of about a hundred characters: 0123456789 0123456789 012345\n"
     started = time.process_time()
     with django_capture_on_commit_callbacks(execute=True):
-        draft = drafts.make(
+        draft = drafts.create_draft(
             team=team, user=None, uploads=[upload(line * 1_000_000 + b"RATE 7\n", "big.log")]
         )
-    drafts.read(nudges[0])
+    drafts.read_file(nudges[0])
     assert time.process_time() - started < 60
-    (one,) = draft_results.results(draft)
-    assert one.found.metrics[0].line == 1_000_001
+    (one,) = draft_results.offered_results(draft)
+    assert one.parsed.metrics[0].line == 1_000_001

@@ -181,7 +181,7 @@ def test_every_campaign_says_where_it_is_from(shelved, db):
 def test_loading_again_changes_nothing(shelved, db, django_assert_max_num_queries):
     before = list(Campaign.objects.values_list("pk", flat=True))
     with django_assert_max_num_queries(5):
-        assert reference_library.load(list(ALL.values())) == []
+        assert reference_library.load_library(list(ALL.values())) == []
     assert list(Campaign.objects.values_list("pk", flat=True)) == before
 
 
@@ -193,7 +193,7 @@ def edited(article, name: str, old: bytes, new: bytes):
 def test_an_article_that_changed_is_replaced_and_no_other(shelved, db):
     others = set(Campaign.objects.exclude(origin__library="zvol-bonnie").values_list("pk", flat=True))  # fmt: skip
     new = edited(ALL["zvol-bonnie"], "article.toml", b'name = "ThinkPad T510, CentOS 6"', b'name = "T510"')  # fmt: skip
-    assert reference_library.load(list((ALL | {"zvol-bonnie": new}).values())) == [
+    assert reference_library.load_library(list((ALL | {"zvol-bonnie": new}).values())) == [
         "loaded zvol-bonnie"
     ]
     rest = Campaign.objects.exclude(origin__library="zvol-bonnie")
@@ -205,7 +205,7 @@ def test_an_article_that_changed_is_replaced_and_no_other(shelved, db):
 
 def test_an_article_that_is_gone_is_removed(shelved, db):
     rest = [article for slug, article in ALL.items() if slug != "azure-iometer"]
-    assert reference_library.load(rest) == ["removed azure-iometer"]
+    assert reference_library.load_library(rest) == ["removed azure-iometer"]
     assert not Campaign.objects.filter(origin__library="azure-iometer").exists()
     assert not Workload.objects.filter(name__startswith="IOmeter").exists()
     assert Run.objects.filter(campaign__origin__library="zvol-bonnie").exists()
@@ -225,7 +225,7 @@ def test_an_article_that_cannot_be_stores_nothing(shelved, db, name, old, new, s
     before = set(Campaign.objects.values_list("pk", flat=True))
     broken = edited(ALL["zvol-bonnie"], name, old, new)
     with pytest.raises((ArticleError, ValidationError), match=says):
-        reference_library.load(list((ALL | {"zvol-bonnie": broken}).values()))
+        reference_library.load_library(list((ALL | {"zvol-bonnie": broken}).values()))
     assert set(Campaign.objects.values_list("pk", flat=True)) == before
 
 
@@ -238,10 +238,10 @@ def test_the_command_says_what_it_did_and_then_nothing(shelved, db, capsys):
 
 
 def test_a_team_may_have_the_librarys_name(db):
-    reference_library.load([])
+    reference_library.load_library([])
     Team.objects.filter(library=True).delete()
     Team.objects.create(name=reference_library.NAME)
-    reference_library.load([])
+    reference_library.load_library([])
     assert Team.objects.filter(library=True).exists()
 
 

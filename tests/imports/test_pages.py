@@ -185,7 +185,7 @@ def test_nothing_handed_in_is_said(web):
 
 
 def test_too_much_is_said_before_it_is_read(web, monkeypatch):
-    monkeypatch.setattr(receiving, "MOST", 1000)
+    monkeypatch.setattr(receiving, "MAX_REQUEST_BYTES", 1000)
     answer = web.post("/import/", {"text": "x" * 2000})
     assert answer.status_code == 413 and "more than 100 MB" in answer.content.decode()
     monkeypatch.undo()
@@ -210,7 +210,7 @@ def test_progress_is_shown_until_all_is_read(web, htmx, nobody_reads, nudges):
     assert "0 of 1" in htmx.get(f"/import/{draft.pk}/").content.decode()
     from benchlab.imports import drafts
 
-    drafts.read(draft.files.get().pk)
+    drafts.read_file(draft.files.get().pk)
     assert htmx.get(f"/import/{draft.pk}/")["HX-Refresh"] == "true"
     assert "12 IOPS" in page(web, draft)
 

@@ -10,11 +10,11 @@ from django.core.exceptions import ValidationError
 from agents.contracts import Metric, Unit
 from agents.drivers import reading, registry
 from agents.readers import zpool_iostat
-from agents.texts.found import Found
+from agents.texts.parsed_result import ParsedResult
 from benchlab.campaigns.models import Campaign
 from benchlab.charts.queries import read_groups
 from benchlab.hosts.models import Host
-from benchlab.imports.services import Piece, Result, store
+from benchlab.imports.services import Result, TextExcerpt, store_results
 from benchlab.runs import conclusion, progress
 from benchlab.runs.models import Attempt
 from benchlab.team.models import Team
@@ -30,9 +30,9 @@ class Rates:
     WORDS = ("RATE",)
 
     @staticmethod
-    def find(text: str, name: str) -> list[Found]:
+    def find(text: str, name: str) -> list[ParsedResult]:
         return [
-            Found("rates", n, n, line, point={"iodepth": int(line.split()[4])},
+            ParsedResult("rates", n, n, line, point={"iodepth": int(line.split()[4])},
                   outstanding=int(line.split()[4]),
                   metrics=(Metric("iops", float(line.split()[1]), Unit.OPS_PER_SECOND, line=n),))
             for n, line in enumerate(text.split("\n"), start=1)
@@ -51,13 +51,13 @@ def results(team):
     topology = Topology.objects.create(team=team, name="stripe", stack=[])
     lines = TEXT.split("\n")
     return [
-        Result(Piece(one, "a.txt", lines[one.first - 1]), host, topology, "rates", one.point, one.outstanding)
-        for one in reading.read(TEXT).found
+        Result(TextExcerpt(one, "a.txt", lines[one.first - 1]), host, topology, "rates", one.point, one.outstanding)
+        for one in reading.read(TEXT).results
     ]  # fmt: skip
 
 
 def stored(team, user, results, **more) -> Campaign:
-    return store(team=team, user=user, name="old", question="", results=results,
+    return store_results(team=team, user=user, name="old", question="", results=results,
                  sources={"a.txt": TEXT.encode()}, **more)  # fmt: skip
 
 
@@ -86,7 +86,7 @@ def test_the_same_cell_again_is_a_repeat(team, user, results):
 
 
 def test_what_cannot_be_read_stores_nothing(team, user, results):
-    broken = Piece(results[0].piece.found, "a.txt", "RATTE 12")
+    broken = TextExcerpt(results[0].piece.parsed, "a.txt", "RATTE 12")
     with pytest.raises(ValidationError, match="0 results, not one"):
         stored(team, user, [Result(broken, results[0].host, results[0].topology, "rates")])
     assert not Campaign.objects.exists()
@@ -124,7 +124,7 @@ def beside(monkeypatch, results):
     def made(disk: str) -> Result:
         text = ZPOOL.format(gap=" " * 30, disk=disk)
         (found,) = zpool_iostat.find(text, "")
-        return replace(results[0], beside=(Piece(found, "z.txt", text),))
+        return replace(results[0], beside=(TextExcerpt(found, "z.txt", text),))
 
     return made
 

@@ -23,7 +23,7 @@ from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts.queries import read_groups
 from benchlab.hosts.models import Host
 from benchlab.imports import draft_results, drafts, services, storing_drafts
-from benchlab.imports.checking import Agreement, Chosen, Refused
+from benchlab.imports.checking import Agreement, Refused, ResultChoice
 from benchlab.imports.models import Draft, DraftFile, Source
 from benchlab.imports.storing_drafts import State
 from benchlab.imports.tasks import store_draft, sweep_drafts
@@ -38,12 +38,15 @@ NEW = {"new_host": "h", "new_topology": "t"}
 def handed_in(team, files: int = FILES) -> Draft:
     raw = [f"RATE {number}\n".encode() for number in range(1, files + 1)]
     uploads = [drafts.Upload(f"{n}.txt", BytesIO(one), len(one)) for n, one in enumerate(raw, 1)]
-    return drafts.make(team=team, user=None, uploads=uploads)
+    return drafts.create_draft(team=team, user=None, uploads=uploads)
 
 
 def everything(draft: Draft, **more) -> Agreement:
     told = {**NEW, **more}
-    return Agreement([Chosen(one.key, **told) for one in draft_results.results(draft)], "many")
+    return Agreement(
+        [ResultChoice(one.result_key, **told) for one in draft_results.offered_results(draft)],
+        "many",
+    )
 
 
 @pytest.fixture
@@ -57,7 +60,7 @@ def agreed(team, user, readers, nobody_stores, nudges, django_capture_on_commit_
 
 
 def test_a_worker_stores_it_once(agreed, user):
-    assert storing_drafts.state(agreed) is State.STORING
+    assert storing_drafts.draft_state(agreed) is State.STORING
     assert not Campaign.objects.exists() and not Host.objects.exists()
     store_draft(agreed.pk)
     store_draft(agreed.pk)  # a message that came twice
@@ -68,7 +71,7 @@ def test_a_worker_stores_it_once(agreed, user):
         f"RATE {n}\n".encode() for n in range(1, FILES + 1)
     ]
     agreed.refresh_from_db()
-    assert storing_drafts.state(agreed) is State.STORED and not agreed.files.exists()
+    assert storing_drafts.draft_state(agreed) is State.STORED and not agreed.files.exists()
     assert agreed.outcome == {
         "campaign": campaign.pk,
         "stored": FILES,
@@ -83,11 +86,11 @@ def test_no_request_reads_a_file_again(team, user, readers, nobody_stores, nudge
     def parsed(*args):
         raise AssertionError("a request took the file apart")
 
-    for one in ("texts.read", "blobs.get"):
+    for one in ("texts.decode_upload", "blobs.read_content"):
         monkeypatch.setattr(f"benchlab.imports.drafts.{one}", parsed)
     storing_drafts.agree(draft, everything(draft), user=user)
     draft.refresh_from_db()
-    assert storing_drafts.state(draft) is State.STORING and not Campaign.objects.exists()
+    assert storing_drafts.draft_state(draft) is State.STORING and not Campaign.objects.exists()
 
 
 def test_nobody_agrees_twice(agreed, user):
@@ -109,7 +112,7 @@ def test_a_lost_message_is_swept(agreed, nudges):
 
 
 def test_what_cannot_be_stored_is_named_and_the_rest_is_stored(agreed, monkeypatch, caplog):
-    plain = services._attempt
+    plain = services._build_attempt
 
     def attempt(run, layout, result):
         made = plain(run, layout, result)
@@ -119,7 +122,7 @@ def test_what_cannot_be_stored_is_named_and_the_rest_is_stored(agreed, monkeypat
             raise ValidationError("3.lines-1-1.txt: two results, not one")
         return made
 
-    monkeypatch.setattr(services, "_attempt", attempt)
+    monkeypatch.setattr(services, "_build_attempt", attempt)
     store_draft(agreed.pk)
     agreed.refresh_from_db()
     failed = agreed.outcome["failed"]
@@ -131,7 +134,7 @@ def test_what_cannot_be_stored_is_named_and_the_rest_is_stored(agreed, monkeypat
 
 
 def test_what_the_database_refuses_costs_those_stored_with_it_nothing(agreed, monkeypatch, caplog):
-    plain = services._attempt
+    plain = services._build_attempt
 
     def attempt(run, layout, result):
         made, files, figures = plain(run, layout, result)
@@ -139,7 +142,7 @@ def test_what_the_database_refuses_costs_those_stored_with_it_nothing(agreed, mo
             made.tool_version = "v" * 300
         return made, files, figures
 
-    monkeypatch.setattr(services, "_attempt", attempt)
+    monkeypatch.setattr(services, "_build_attempt", attempt)
     store_draft(agreed.pk)
     agreed.refresh_from_db()
     (failed,) = agreed.outcome["failed"]
@@ -165,10 +168,10 @@ def test_nothing_that_can_be_stored_is_said_and_changes_nothing(agreed, monkeypa
     def attempt(run, layout, result):
         raise ValidationError(f"no {result.piece.name}")
 
-    monkeypatch.setattr(services, "_attempt", attempt)
+    monkeypatch.setattr(services, "_build_attempt", attempt)
     store_draft(agreed.pk)
     agreed.refresh_from_db()
-    assert storing_drafts.state(agreed) is State.READ and "no 1.txt" in agreed.trouble
+    assert storing_drafts.draft_state(agreed) is State.READ and "no 1.txt" in agreed.trouble
     assert not Campaign.objects.exists() and not Host.objects.exists()
     assert agreed.files.count() == FILES
 
@@ -180,27 +183,27 @@ def test_a_host_that_went_meanwhile_is_said(team, user, readers, nobody_stores, 
     host.delete()
     store_draft(draft.pk)
     draft.refresh_from_db()
-    assert "Choose a host" in draft.trouble and storing_drafts.state(draft) is State.READ
+    assert "Choose a host" in draft.trouble and storing_drafts.draft_state(draft) is State.READ
 
 
 def test_what_kills_its_worker_is_given_up(agreed):
-    Draft.objects.update(tries=drafts.MOST_TRIES)
+    Draft.objects.update(tries=drafts.MAX_TRIES)
     store_draft(agreed.pk)
     agreed.refresh_from_db()
-    assert "several times" in agreed.trouble and storing_drafts.state(agreed) is State.READ
+    assert "several times" in agreed.trouble and storing_drafts.draft_state(agreed) is State.READ
 
 
 def test_it_is_not_forgotten_before_it_is_stored(agreed):
     Draft.objects.update(created_at=timezone.now() - timedelta(days=2))
-    drafts.forget()
+    drafts.delete_expired()
     store_draft(agreed.pk)
     assert Campaign.objects.exists()
-    drafts.forget()
+    drafts.delete_expired()
     assert not Draft.objects.exists()
 
 
 def test_pages_show_how_far_it_is(agreed, web, htmx, monkeypatch):
-    monkeypatch.setattr("benchlab.imports.progress.of", lambda pk: 3)
+    monkeypatch.setattr("benchlab.imports.progress.get_progress", lambda pk: 3)
     address = f"/import/{agreed.pk}/"
     assert f"Storing: 3 of {FILES} results" in web.get(address).content.decode()
     part = htmx.get(address).content.decode()
@@ -247,8 +250,8 @@ WORKER = """
 import sys, time, django
 django.setup()
 from benchlab.imports import services, storing_drafts
-plain, done = services._attempt, []
-services.AT_ONCE = 2
+plain, done = services._build_attempt, []
+services.MAX_BATCH_RESULTS = 2
 def slow(*args):
     made = plain(*args)
     print("one", flush=True)
@@ -256,8 +259,8 @@ def slow(*args):
     if len(done) == 5:
         time.sleep(60)
     return made
-services._attempt = slow
-storing_drafts.store(int(sys.argv[1]))
+services._build_attempt = slow
+storing_drafts.store_draft(int(sys.argv[1]))
 """
 TEXT = """$ dd if=/dev/zero of=/data/img bs=1M count={n}
 {n}+0 records in
@@ -272,7 +275,7 @@ def test_a_killed_worker_leaves_nothing_and_the_next_one_stores_all(
 ):
     raw = [TEXT.format(n=n, b=n << 20, rate=(n << 20) / 1e6).encode() for n in range(1, 21)]
     uploads = [drafts.Upload(f"{n}.txt", BytesIO(one), len(one)) for n, one in enumerate(raw)]
-    draft = drafts.make(team=team, user=None, uploads=uploads)
+    draft = drafts.create_draft(team=team, user=None, uploads=uploads)
     storing_drafts.agree(draft, everything(draft), user=user)
     here = urlsplit(os.environ["DATABASE_URL"])
     address = urlunsplit(here._replace(path=f"/{connection.settings_dict['NAME']}"))
@@ -283,15 +286,15 @@ def test_a_killed_worker_leaves_nothing_and_the_next_one_stores_all(
     assert worker.stdout is not None
     for _ in range(5):
         assert worker.stdout.readline() == b"one\n"
-    storing_drafts.store(draft.pk)  # another is at it: nothing happens
+    storing_drafts.store_draft(draft.pk)  # another is at it: nothing happens
     with transaction.atomic():
-        assert storing_drafts._held(draft.pk) is None
+        assert storing_drafts._locked_draft(draft.pk) is None
     assert not Campaign.objects.exists() and not Attempt.objects.exists()
     worker.kill()
     worker.wait()
     worker.stdout.close()
     for _ in range(50):  # until PostgreSQL saw that it is gone
-        storing_drafts.store(draft.pk)
+        storing_drafts.store_draft(draft.pk)
         draft.refresh_from_db()
         if draft.stored_at:
             break
@@ -314,14 +317,14 @@ def test_what_is_stored_together_is_each_attempts_own(agreed):
 
 
 def test_histograms_stored_together_are_each_attempts_own(agreed, monkeypatch):
-    plain = services._attempt
+    plain = services._build_attempt
 
     def attempt(run, layout, result):
         made, files, figures = plain(run, layout, result)
         bins = Histogram("clat", (0.0,), (1.0,), (run.position + 1,))
         return made, files, replace(figures, histograms=[bins])
 
-    monkeypatch.setattr(services, "_attempt", attempt)
+    monkeypatch.setattr(services, "_build_attempt", attempt)
     store_draft(agreed.pk)
     rows = Attempt.objects.order_by("run__position")
     assert [row.histograms.get().counts for row in rows] == [[n + 1] for n in range(FILES)]

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from benchlab.imports.texts import NoText, read
+from benchlab.imports.texts import NotText, decode_upload
 
 
 @pytest.mark.parametrize(
@@ -17,12 +17,12 @@ from benchlab.imports.texts import NoText, read
     ],
 )  # fmt: skip
 def test_the_same_text_in_every_dress(raw):
-    assert read("a.txt", raw).text == "é 1\nb\n"
-    assert read("a.txt", raw).notes == ()
+    assert decode_upload("a.txt", raw).text == "é 1\nb\n"
+    assert decode_upload("a.txt", raw).notes == ()
 
 
 def test_what_is_no_utf8_is_read_and_said():
-    found = read("a.txt", "ok\nTemp: 20°\n".encode("latin-1"))
+    found = decode_upload("a.txt", "ok\nTemp: 20°\n".encode("latin-1"))
     assert found.text == "ok\nTemp: 20°\n"
     assert "line 2" in found.notes[0] and "Latin-1" in found.notes[0]
 
@@ -35,12 +35,12 @@ def test_what_is_no_utf8_is_read_and_said():
     ],
 )  # fmt: skip
 def test_what_is_no_text_is_refused(raw, said):
-    with pytest.raises(NoText, match=said):
-        read("a.bin", raw)
+    with pytest.raises(NotText, match=said):
+        decode_upload("a.bin", raw)
 
 
 def test_colours_of_a_terminal_go():
-    found = read("log", b"\x1b]0;title\x07\x1b[1;32m$\x1b[0m dd\x1b[K\n1 MB\n")
+    found = decode_upload("log", b"\x1b]0;title\x07\x1b[1;32m$\x1b[0m dd\x1b[K\n1 MB\n")
     assert found.text == "$ dd\n1 MB\n" and "Colours" in found.notes[0]
 
 
@@ -53,7 +53,7 @@ fsync &lt;b&gt; &amp;   20&nbsp;ops/sec</pre>one<br>two<br/>three
 
 
 def test_a_web_page_is_the_text_one_sees():
-    found = read("post.html", PAGE.encode())
+    found = decode_upload("post.html", PAGE.encode())
     lines = [line for line in found.text.split("\n") if line]
     assert lines == [
         "Post", "I ran it again:", "open_datasync   100 ops/sec", "fsync <b> &   20 ops/sec", "one", "two",
@@ -64,9 +64,9 @@ def test_a_web_page_is_the_text_one_sees():
 
 def test_a_page_in_another_encoding():
     raw = '<html><meta charset="gb2312"><p>测试 100</p></html>'.encode("gb2312")
-    assert "测试 100" in read("a.html", raw).text
+    assert "测试 100" in decode_upload("a.html", raw).text
     odd = '<html><meta charset="unicode_escape"><p>\xe9</p>'.encode("latin-1")
-    assert "é" in read("a.html", odd).text
+    assert "é" in decode_upload("a.html", odd).text
 
 
 @pytest.mark.parametrize(
@@ -76,12 +76,12 @@ def test_a_page_in_another_encoding():
 )  # fmt: skip
 def test_hostile_pages_are_quick_and_end(piece):
     started = time.process_time()
-    read("a.html", ("<html><body>" + piece * 60_000).encode())
+    decode_upload("a.html", ("<html><body>" + piece * 60_000).encode())
     assert time.process_time() - started < 5
 
 
 def test_a_line_of_a_hundred_megabytes():
     started = time.process_time()
-    found = read("a.txt", b"x" * 100_000_000)
+    found = decode_upload("a.txt", b"x" * 100_000_000)
     assert len(found.text) == 100_000_000
     assert time.process_time() - started < 3

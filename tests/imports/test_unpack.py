@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from benchlab.imports.unpack import NAME_MOST, File, Limits, Unpacker, clean
+from benchlab.imports.unpack import MAX_NAME_LENGTH, File, Limits, Unpacker, clean_name
 
 SMALL = Limits(file=1000, total=5000, members=10, ratio=50, trifle=2000)
 
@@ -78,11 +78,11 @@ def test_a_plain_file_is_itself():
         ("/etc/passwd", "etc/passwd"),
         ("..\\..\\windows\\x", "windows/x"),
         ("a\x00b\n\x1b[31m\u202etxt", "ab[31mtxt"),
-        ("", "unnamed"), ("..", "unnamed"), ("n" * 9000, "…" + "n" * (NAME_MOST - 1)),
+        ("", "unnamed"), ("..", "unnamed"), ("n" * 9000, "…" + "n" * (MAX_NAME_LENGTH - 1)),
     ],
 )  # fmt: skip
 def test_names_are_only_shown(name, shown):
-    assert clean(name) == shown
+    assert clean_name(name) == shown
 
 
 def test_paths_that_lead_away_lead_nowhere(tmp_path, monkeypatch):

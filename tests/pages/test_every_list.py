@@ -87,7 +87,9 @@ def lab(team, user, worker_seen) -> dict[str, int]:
         gone = made.workload(team, f"{name} gone")
         gone.deleted_at, gone.deleted_by = timezone.now() - timedelta(hours=number), name
         gone.save()
-        draft = drafts.make(team=team, user=user, uploads=[drafts.pasted("RATE 1\n")])
+        draft = drafts.create_draft(
+            team=team, user=user, uploads=[drafts.pasted_upload("RATE 1\n")]
+        )
         team.drafts.filter(pk=draft.pk).update(name=name)
         Share.objects.create(
             team=team, kind="campaign", object_id=campaign.pk, name=name, digest=f"{number}", by=user,
@@ -292,7 +294,7 @@ def test_imports_are_sorted_by_what_needs_a_person(web, lab, team):
     ]
     assert said == sorted(said)
     team.drafts.filter(name="sd 10").update(agreed_at=now, trouble="once")
-    ranked = team.drafts.annotate(rank=Storing.rank())
+    ranked = team.drafts.annotate(rank=Storing.state_order())
     assert {row.rank == row.storing for row in ranked} == {True}
 
 

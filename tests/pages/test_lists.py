@@ -34,7 +34,7 @@ def lab(team, user, worker_seen):
         Host.objects.filter(pk=host.pk).update(address=f"192.0.2.{number}")
         made.topology(team, name), made.workload(team, name)
         campaign = Campaign.objects.create(team=team, name=name, seed=1)
-        drafts.make(team=team, user=user, uploads=[drafts.pasted("RATE 1\n")], **{})
+        drafts.create_draft(team=team, user=user, uploads=[drafts.pasted_upload("RATE 1\n")], **{})
         team.drafts.filter(pk=team.drafts.first().pk).update(name=name)
         Share.objects.create(
             team=team, kind="campaign", object_id=campaign.pk, name=name, digest=f"{number}", by=user,

@@ -59,7 +59,7 @@ class Bench:
 
     def facts(self) -> HostFacts:
         if self.seen is None or not self.quick:
-            self.seen = linux.read(self.shell)
+            self.seen = linux.read_linux_facts(self.shell)
         return self.seen
 
     def plan(self, *specs: LayerSpec, stages: Sequence[StageSpec] = ()) -> stack.StackPlan:
@@ -106,14 +106,15 @@ class Bench:
     def health(self, made: stack.StackPlan, stage: int = 0) -> Health:
         gives = [layer.gives for layer in made.at(stage)]
         pool = next((target.pool for target in gives if target.pool), "")
-        return health.read(self.shell, ailing.nodes(made, stage), gives[-1].mount, pool)
+        return health.read_health(self.shell, ailing.nodes(made, stage), gives[-1].mount, pool)
 
     def changes(self, made: stack.StackPlan, before: HostFacts, stage: int = 0) -> list[str]:
         """Settings that differ now from those of the facts `before`, in words."""
         scope = plan_settings.scope(made, stage)
-        was, now = settings.of_facts(before, scope), settings.of_health(self.health(made, stage), scope)  # fmt: skip
+        was = settings.settings_from_facts(before, scope)
+        now = settings.settings_from_health(self.health(made, stage), scope)
         assert was, "every layout has some"
-        return [one.words("before", "now") for one in settings.changes(was, now)]
+        return [one.describe("before", "now") for one in settings.changed_settings(was, now)]
 
     def grow(self, made: stack.StackPlan, stage: int = 1) -> None:
         self.apply(made.stages[stage - 1].steps)

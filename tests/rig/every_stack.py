@@ -38,7 +38,7 @@ def mark(bench: Bench, wants: dict[str, int]) -> None:
     for role, number in wants.items():
         assert len(left) >= number, f"the host has too few disks for {wants}"
         for name in left[:number]:
-            device = facts.device(name)
+            device = facts.find_device(name)
             assert device is not None
             spares[device.identity] = Spare(device.identity, device.size, device.model, role)
         del left[:number]

@@ -78,7 +78,7 @@ def test_the_host_tells_its_clock_rate(rig_host):
 )
 def test_a_sweep_on_a_real_layout(lab, rig_host, team, user, monkeypatch, way, kind):
     if "tunnels" in way:
-        monkeypatch.setattr(dynamo_player, "python_is_there", lambda tools: False)
+        monkeypatch.setattr(dynamo_player, "has_python", lambda tools: False)
     campaign = create_campaign(
         team=team, user=user, name="c", question="", hosts=[lab],
         topologies=[Topology.objects.create(team=team, name=kind, stack=stack(kind))],

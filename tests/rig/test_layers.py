@@ -100,7 +100,7 @@ def test_a_busy_mount_makes_the_teardown_fail_loudly(bench):
 
 
 def wipe(facts: HostFacts, name: str) -> Step:
-    device = facts.device(name)
+    device = facts.find_device(name)
     assert device is not None
     return Step(("wipefs", "--all", "--force", device.path), "wipe", destroys=(claim(device),))
 
@@ -174,5 +174,5 @@ def test_a_disk_nobody_marked_spare_is_refused(bench):
 
 
 def test_a_user_without_sudo_reads_facts_that_allow_nothing(rig_host, bench: Bench):
-    facts = linux.read(shell_on(rig_host, "nosudo"))
+    facts = linux.read_linux_facts(shell_on(rig_host, "nosudo"))
     assert not facts.root and facts.devices and any("root" in what for what in facts.unknown)

@@ -53,9 +53,9 @@ def test_a_capped_disk_is_not_for_user_mode_linux():
 
 
 def test_our_facts_read_it(zfs_host):
-    facts = linux.read(shell_on(zfs_host))
-    assert {name: facts.device(name).serial for name in SERIALS} == SERIALS
-    assert facts.device("vdb").size == 512 << 20
+    facts = linux.read_linux_facts(shell_on(zfs_host))
+    assert {name: facts.find_device(name).serial for name in SERIALS} == SERIALS
+    assert facts.find_device("vdb").size == 512 << 20
 
 
 def test_a_cut_network_is_silent_until_healed(zfs_host):

@@ -58,7 +58,7 @@ def paper(toy: Any, host: Host, monkeypatch: pytest.MonkeyPatch) -> Paper:
     made = Paper(facts(*DISKS))
     monkeypatch.setattr(services, "connect", lambda row: made)
     monkeypatch.setattr(contact, "connect", lambda row: made)
-    monkeypatch.setattr(reading, "read", lambda shell, needs=(): made.facts)
+    monkeypatch.setattr(reading, "read_facts", lambda shell, needs=(): made.facts)
     monkeypatch.setattr(condition, "look", lambda layout, shell: made.condition)
     monkeypatch.setattr(apply, "FRESH_S", 0.0)  # the guard looks before each command
     monkeypatch.setattr(apply, "SAME_S", 0.0)

@@ -175,7 +175,7 @@ def test_a_host_that_does_not_answer_has_nothing_proven_blank(stuck, user, monke
     def silent(shell: object, needs: object = ()) -> object:
         raise AgentError("no answer", Reason.TIMED_OUT)
 
-    monkeypatch.setattr(reading, "read", silent)
+    monkeypatch.setattr(reading, "read_facts", silent)
     release.release(stuck, PHRASE, user)
     assert spare() == {"sdd"}
 

@@ -10,7 +10,7 @@ import pytest
 from django.urls import reverse
 
 from agents.contracts import AgentError, Ran, Reason
-from agents.facts import glance
+from agents.facts import state_hash
 from agents.facts.health import Health
 from agents.steps import scripts
 from benchlab.engine import consoles
@@ -317,7 +317,7 @@ def test_a_run_is_started_with_what_it_asked_for_on_record(ready, kernel, paper,
     )
     monkeypatch.setattr(consoles, "of", lambda attempt: console)
     monkeypatch.setattr(hosts, "missing_tool", lambda *given: "")
-    monkeypatch.setattr(glance, "read", lambda *given: "g")
+    monkeypatch.setattr(state_hash, "read_state_hash", lambda *given: "g")
     monkeypatch.setattr(condition, "before", lambda *given: Condition())
     attempt = attempt_of(ready, "kyber")
     running.start(ready, attempt)
@@ -332,7 +332,7 @@ def test_a_run_is_started_with_what_it_asked_for_on_record(ready, kernel, paper,
 def test_a_refusal_ends_that_run_alone(ready, kernel, monkeypatch):
     kernel.deaf = True
     monkeypatch.setattr(hosts, "missing_tool", lambda *given: "")
-    monkeypatch.setattr(glance, "read", lambda *given: "g")
+    monkeypatch.setattr(state_hash, "read_state_hash", lambda *given: "g")
     attempt = attempt_of(ready, "kyber")
     running.start(ready, attempt)
     attempt.refresh_from_db()

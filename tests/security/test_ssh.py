@@ -116,7 +116,7 @@ READINGS = [
 def test_a_reading_that_makes_no_sense_is_refused_at_once(said):
     began = time.monotonic()
     with hostile(says(said)) as address, pytest.raises(AgentError) as raised:
-        reading.read(shell.connect(address))
+        reading.read_facts(shell.connect(address))
     assert raised.value.reason is Reason.BAD_FACTS and plain(str(raised.value))
     assert time.monotonic() - began < 20
 

@@ -11,8 +11,8 @@ import time
 import pytest
 
 from agents.contracts import ParseError
-from agents.texts import bounded, extraction
-from agents.texts.extraction import Tried
+from agents.texts import extraction, extraction_sandbox
+from agents.texts.extraction import ExtractionOutcome
 from agents.tools import command
 from benchlab.campaigns import trials
 
@@ -97,14 +97,14 @@ def test_the_process_gets_no_secret_and_says_what_the_server_would(monkeypatch):
     rows = trials.try_lines(1, sample, lines, "stdout")
     assert set(calls[0]["env"]) == {"PATH", "PYTHONPATH"}
     assert rows == extraction.try_extractions(sample, lines)
-    assert all(isinstance(row, Tried) for row in rows)
+    assert all(isinstance(row, ExtractionOutcome) for row in rows)
 
 
 @pytest.fixture
 def small_limits_of_runs(monkeypatch):
-    monkeypatch.setattr(bounded, "LINE_SECONDS", 0.3)
-    monkeypatch.setattr(bounded, "TOTAL_SECONDS", 2)
-    monkeypatch.setattr(bounded, "MEMORY_BYTES", 200 * 2**20)
+    monkeypatch.setattr(extraction_sandbox, "LINE_SECONDS", 0.3)
+    monkeypatch.setattr(extraction_sandbox, "TOTAL_SECONDS", 2)
+    monkeypatch.setattr(extraction_sandbox, "MEMORY_BYTES", 200 * 2**20)
 
 
 @pytest.mark.parametrize(

@@ -197,11 +197,11 @@ def test_hosts_have_ipv6_addresses():
 @pytest.mark.django_db
 def test_dynamos_of_ipv6_are_listened_for(team):
     listener = Listener("[::1]:0", ["::1"], "")
-    thread = threading.Thread(target=listener.run)
+    thread = threading.Thread(target=listener.serve_dynamos)
     thread.start()
     with socket.create_connection(("::1", listener.port)) as stream:
         stream.sendall(b"\0")  # a stranger would have been cut off
-    listener.stop()
+    listener.request_stop()
     thread.join(20)
     assert not thread.is_alive()
 

@@ -15,7 +15,7 @@ from benchlab.analysis.finding import Finding, Number, Severity
 LABEL = "dynamo's count against the kernel's"
 METHOD = "Findings"
 
-# What the note begins with (agents.dynamo.crosscheck.remark): the kernel counted fewer, or more.
+# What the note begins with (agents.dynamo.crosscheck.kernel_count_note): the kernel counted fewer, or more.
 BEGINS = ("not to be trusted: ", "disturbed: ")
 
 

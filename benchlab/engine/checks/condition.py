@@ -80,13 +80,13 @@ def look(layout: Layout, shell: Shell) -> Condition:
     gives = [layer.gives for layer in plan.at(layout.stage)]
     pool = next((target.pool for target in gives if target.pool), "")
     nodes = ailing.nodes(plan, layout.stage)
-    seen = health.read(shell, nodes, gives[-1].mount, pool)
+    seen = health.read_health(shell, nodes, gives[-1].mount, pool)
     if seen.boot_id and seen.boot_id != planning.at_ready(layout).boot_id:
         return Condition(rebooted=True)
     ails = ailing.ails(plan, seen, layout.stage)
     # what is older than the first look is no part of a run
     if layout.log_end is not None:
-        ails += _told(seen.complaints(nodes, layout.log_end))
+        ails += _told(seen.kernel_errors(nodes, layout.log_end))
     gone = {claim.node for claim in claims_of(gives[-1])} - seen.names.keys()
     return Condition(
         tuple(ails), frozenset(gone), max(seen.log_end, layout.log_end or 0.0), health=seen

@@ -67,7 +67,7 @@ def tool_version(kind: str, facts: HostFacts) -> str:
 
 
 def _device(facts: HostFacts, node: str, queues: Queues = NOTHING) -> dict[str, Any]:
-    found = facts.device(node)
+    found = facts.find_device(node)
     if found is None:
         return {"node": node}
     told = {

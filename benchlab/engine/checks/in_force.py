@@ -28,13 +28,15 @@ def changes(
         return []
     plan, moment = planning.stored(layout), moments.parse(attempt.run.stage)
     part = scope(plan, moment.stage, moment.growing)
-    expected = dict(settings.of_facts(planning.at_ready(layout), part))
+    expected = dict(settings.settings_from_facts(planning.at_ready(layout), part))
     if attempt.run.scheduler:
         claims = [claim for claim in plan.claims if claim.node in part.disks]
         for setting in _swept(claims):
             expected.pop(setting, None)
         expected |= _set(claims, queues or {})
-    return settings.changes(expected, settings.of_health(found.health, part), bool(found.ails))
+    return settings.changed_settings(
+        expected, settings.settings_from_health(found.health, part), bool(found.ails)
+    )
 
 
 def _swept(claims: list[Claim]) -> list[Setting]:

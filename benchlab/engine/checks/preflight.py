@@ -22,7 +22,7 @@ from agents.contracts import (
     Target,
 )
 from agents.drivers import registry
-from agents.facts import glance
+from agents.facts import state_hash
 from agents.facts.model import HostFacts
 from agents.plans import stack
 from agents.safety import root_only
@@ -64,7 +64,7 @@ def check(
         raise AgentError(missing, Reason.TOOL_MISSING)
     plan, moment = planning.stored(layout), moments.parse(attempt.run.stage)
     there = [claim for claim in plan.claims if claim.node not in now.gone]
-    facts, seen, found = ready, glance.read(shell, there), list[Progress]()
+    facts, seen, found = ready, state_hash.read_state_hash(shell, there), list[Progress]()
     recent = layout.looked_at and timezone.now() - layout.looked_at < WHOLE_LOOK_EVERY
     if moment.growing or not (recent and seen == layout.glance):
         facts = whole(layout, shell, moment.growing, now.ails)

@@ -118,7 +118,7 @@ def as_verified(layout: Layout, attempt: Attempt, shell: Shell) -> Condition:
         changed = in_force.changes(layout, attempt, found)
     if not changed:
         return found
-    words = [one.words("when the layout was verified", "before the run") for one in changed]
+    words = [one.describe("when the layout was verified", "before the run") for one in changed]
     raise AgentError(
         f"The run was not started, because settings on {layout.host} have changed: {'; '.join(words)}. "
         "Set them back, or retry the runs: the layout is then built again.",
@@ -141,14 +141,14 @@ def put_in_force(
     claims = claims_of(target)
     lost = [claim for claim in claims if claim.node in gone]
     nodes = [claim.node for claim in claims if claim not in lost]
-    found = disk_queues.read(shell, nodes)
+    found = disk_queues.read_queues(shell, nodes)
     try:
         if before_runs.lacking(wanted, found):
             _set(layout, wanted.steps, lost, shell)
-            found = disk_queues.read(shell, nodes)
+            found = disk_queues.read_queues(shell, nodes)
         if before_runs.not_as_before(wanted, plan.swept, target, found):
             _set(layout, wanted.as_before, lost, shell)
-            found = disk_queues.read(shell, nodes)
+            found = disk_queues.read_queues(shell, nodes)
     except AgentError as error:
         if error.reason != Reason.COMMAND_FAILED:
             raise
@@ -296,6 +296,6 @@ def unchanged(
     changed = in_force.changes(layout, attempt, found, attempt.meta.get(QUEUES) or {})
     if not changed:
         return verdict
-    words = [one.words("when the run began", "after the run") for one in changed]
+    words = [one.describe("when the run began", "after the run") for one in changed]
     text = f"Settings on {layout.host} changed during the run: {'; '.join(words)}."
     return Verdict(Outcome.FAILED, Reason.CHANGED_MEANWHILE, text)

@@ -17,7 +17,7 @@ from agents import options as driver_options
 from agents.contracts import AgentError
 from agents.drivers import registry
 from agents.texts import extraction
-from agents.texts.extraction import Tried
+from agents.texts.extraction import ExtractionOutcome
 from benchlab.campaigns import cost, matrix, points, trials
 from benchlab.campaigns.forms import WorkloadForm
 from benchlab.campaigns.models import Campaign, Workload
@@ -183,8 +183,10 @@ def trial(request: HttpRequest) -> dict[str, Any]:
         return {**found, "trouble": "Paste what the command prints, then try again."}
     if not lines:
         return {**found, "trouble": "There is no line in extract to try."}
-    if len(sample) > LONGEST or len(lines) > extraction.MOST:
-        too_much = f"That is more than {LONGEST:,} characters or {extraction.MOST} lines."
+    if len(sample) > LONGEST or len(lines) > extraction.MAX_EXTRACTIONS:
+        too_much = (
+            f"That is more than {LONGEST:,} characters or {extraction.MAX_EXTRACTIONS} lines."
+        )
         return {**found, "trouble": too_much}
     try:
         rows = trials.try_lines(team_of(request.user).pk, sample, lines, file)
@@ -193,7 +195,7 @@ def trial(request: HttpRequest) -> dict[str, Any]:
     return {**found, "rows": rows, "shown": _read_lines(sample, rows)}
 
 
-def _read_lines(sample: str, rows: list[Tried]) -> list[tuple[int, str, str]]:
+def _read_lines(sample: str, rows: list[ExtractionOutcome]) -> list[tuple[int, str, str]]:
     """(number, line, what was read there) of each line that a row speaks of, and its neighbours."""
     names: dict[int, list[str]] = {}
     for row in rows:

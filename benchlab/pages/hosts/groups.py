@@ -112,7 +112,7 @@ def _pools(graph: Graph, names: Names) -> Iterator[Group]:
 
 def _vdevs(pool: Zpool, graph: Graph) -> Iterator[str]:
     for vdev in pool.vdevs:
-        device = graph.find(vdev.path)
+        device = graph.find_device(vdev.path)
         words = [vdev.use if vdev.use != "data" else "", vdev.group]
         words.append(vdev.state.lower() if vdev.state not in ("ONLINE", "AVAIL") else "")
         yield _with(device.name if device else vdev.path, words)

@@ -20,7 +20,7 @@ def work() -> Iterator[Path]:
         (Path(base) / "mnt").mkdir()
         spool = Path(base) / "spool"
         spool.mkdir()
-        (spool / bundle.NAME).write_bytes(bundle.build())
+        (spool / bundle.NAME).write_bytes(bundle.build_bundle())
         binary = spool / "dynamo"
         binary.write_text(f'#!/bin/sh\nexec {sys.executable} {SIM} "$@"\n')
         binary.chmod(0o755)

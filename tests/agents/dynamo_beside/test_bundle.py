@@ -30,7 +30,7 @@ def test_the_bundle_is_python_3_6_and_stands_alone() -> None:
             for module in names:
                 own = module.startswith("agents.dynamo")
                 assert own or module.split(".")[0] in sys.stdlib_module_names, (name, module)
-    assert bundle.build() == bundle.build()
+    assert bundle.build_bundle() == bundle.build_bundle()
 
 
 def old_python(minor: int) -> tuple[str, dict[str, str]] | None:

@@ -55,8 +55,10 @@ def test_misbehaving(work: Path, sim: str) -> None:
     assert ran.stderr.count("\n") == 1 and "Traceback" not in ran.stderr
     assert set(result(work)) == {"error", "kind"}
     with pytest.raises(DynamoError):
-        for test in account.tests(transcript.read((work / "messages.bin").read_bytes())):
-            summary.rows(test)
+        for test in account.reconstruct_tests(
+            transcript.parse_transcript((work / "messages.bin").read_bytes())
+        ):
+            summary.summary_rows(test)
     if (work / "sim.log").exists() and "EXIT" in asked(work) and "BEGIN_IO" in asked(work):
         assert sim == "cannot_open" or "STOP" in asked(work)
     assert not leftovers(work)
@@ -105,7 +107,7 @@ def test_dynamo_dies_with_a_killed_console(work: Path) -> None:
         time.sleep(0.05)
     assert not leftovers(work)
     with pytest.raises(DynamoError, match="truncated"):
-        transcript.read((work / "messages.bin").read_bytes())
+        transcript.parse_transcript((work / "messages.bin").read_bytes())
 
 
 def test_a_stranger_at_the_login_port_is_sent_away(work: Path) -> None:
@@ -135,4 +137,4 @@ def test_a_foreign_connection_that_says_nothing_does_not_block(work: Path) -> No
 
 
 def test_an_unknown_purpose_is_one_that_dynamo_ends_on() -> None:
-    assert Message(0x01000001, 0).name == "purpose 0x01000001"
+    assert Message(0x01000001, 0).purpose_name == "purpose 0x01000001"

@@ -26,7 +26,9 @@ def test_a_wrong_tick_rate_is_measured_and_both_are_kept(work: Path, true: str) 
     config(work, duration=2.0)
     assert console(work, f"true={true}").returncode == 0
     found = figures(work)
-    (test,) = account.tests(transcript.read((work / "messages.bin").read_bytes()))
+    (test,) = account.reconstruct_tests(
+        transcript.parse_transcript((work / "messages.bin").read_bytes())
+    )
     near = test.rate.doubt + 2e-3  # what the time that two answers took leaves open
     assert near < 0.3
     assert found["tick_rate.reported"] == 1e9
@@ -124,7 +126,7 @@ def test_what_it_printed_is_told_though_it_comes_at_its_end(work: Path) -> None:
     said = console(work, "version=0x1332df7").stderr
     assert "dynamo printed: *** Incorrect version" in said
     assert console(work).returncode == 0
-    read = transcript.read((work / "messages.bin").read_bytes())
+    read = transcript.parse_transcript((work / "messages.bin").read_bytes())
     notes = {key: value for _, note in read.notes for key, value in note.items()}
     assert str(notes["version"]).startswith("Dynamo version 1.1.0")
 
@@ -159,12 +161,12 @@ def test_the_simulation_takes_an_access_of_all_workers(
     request = Message(wire.SET_ACCESS, wire.ALL_WORKERS)
     assert dynamo_sim_rules.wrong(request, "idle", workers) == ""
     assert dynamo_sim_rules.wrong(Message(wire.START, wire.ALL_WORKERS), "idle", 0)
-    spec = AccessSpec("x", (specs.access_line("4096"),))
+    spec = AccessSpec("x", (specs.parse_access_line("4096"),))
     sim = dynamo_sim.Sim({}, {})
     sim.access = [None] * workers
     ours, sim.stream = socket.socketpair()
     with ours, sim.stream, sim.listener, sim.log:
         monkeypatch.setattr(sim, "data", spec.encode)
         sim.do_set_access(request)
-        assert wire.message(ours.recv(8)) == Message(wire.SET_ACCESS, 1)
+        assert wire.decode_message(ours.recv(8)) == Message(wire.SET_ACCESS, 1)
     assert sim.access == [spec] * workers

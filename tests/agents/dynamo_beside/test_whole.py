@@ -34,7 +34,9 @@ def test_a_whole_test(work: Path) -> None:
     assert 0.5 < found["runtime"] < 3  # a busy machine is late to begin or to end
     assert (found["lat.p99.low"], found["lat.p99.high"]) == pytest.approx((0.002, 0.004), rel=0.03)
     assert found["tick_rate.reported"] == 1e9
-    (test,) = account.tests(transcript.read((work / "messages.bin").read_bytes()))
+    (test,) = account.reconstruct_tests(
+        transcript.parse_transcript((work / "messages.bin").read_bytes())
+    )
     assert found["tick_rate.measured"] == pytest.approx(1e9, rel=test.rate.doubt + 2e-3)
     assert found["cpu.busy"] == 0.25
     names = asked(work)
@@ -95,7 +97,9 @@ def test_several_workers_and_targets(work: Path) -> None:
     )
     labels = [r[3] for r in rows if r[0] == "iops"]
     assert labels[1:3] == [{"worker": "1"}, {"worker": "1", "target": "1"}]
-    (test,) = account.tests(transcript.read((work / "messages.bin").read_bytes()))
+    (test,) = account.reconstruct_tests(
+        transcript.parse_transcript((work / "messages.bin").read_bytes())
+    )
     seeds = [target.random for worker in test.workers for target in worker.targets]
     assert len(set(seeds)) == 4
     assert asked(work).count("SET_TARGETS") == 2
@@ -127,7 +131,9 @@ def test_a_raw_volume_is_used_as_it_is(work: Path, loop: str) -> None:
     config(work, mount="", volume=loop, size=0, workers=2, own=True)
     ran = console(work)
     assert ran.returncode == 0, ran.stderr
-    (test,) = account.tests(transcript.read((work / "messages.bin").read_bytes()))
+    (test,) = account.reconstruct_tests(
+        transcript.parse_transcript((work / "messages.bin").read_bytes())
+    )
     targets = [target for worker in test.workers for target in worker.targets]
     assert [target.name for target in targets] == [loop, loop]  # without a suffix
     assert [target.type for target in targets] == [0xCC000000] * 2

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from benchlab import terminal
-from benchlab.dynamo.listening import Listener, Settings
+from benchlab.dynamo.listening import Listener, SettingsError
 from benchlab.workers.process_counters import counters
 
 
@@ -27,12 +27,12 @@ class Command(terminal.Command):
             listener = Listener(
                 listen, settings.BENCHLAB_DYNAMO_ALLOW, settings.BENCHLAB_DYNAMO_TEAM
             )
-        except (Settings, OSError) as error:
+        except (SettingsError, OSError) as error:
             raise CommandError(str(error)) from None
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: listener.stop())
+            signal.signal(number, lambda *_: listener.request_stop())
         self.stdout.write(
             f"Listening for dynamos on {listen}. IOmeter's protocol has no passwords: keep this on a network you trust."
         )
         counters.begin("dynamo")
-        listener.run()
+        listener.serve_dynamos()

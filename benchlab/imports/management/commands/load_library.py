@@ -20,7 +20,7 @@ class Command(terminal.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            done = reference_library.load(articles())
+            done = reference_library.load_library(articles())
         except (ArticleError, ValidationError) as error:
             raise CommandError(f"The reference library was not loaded: {error}") from error
         if options["verbosity"] > 0 and done:

@@ -228,10 +228,10 @@ def dynamo() -> str:
     if not listen:
         raise Off("not set, so no dynamo logs in by itself")
     try:
-        listening.where(listen)
-        listening.networks(settings.BENCHLAB_DYNAMO_ALLOW)
-        team = listening.team_for(settings.BENCHLAB_DYNAMO_TEAM)
-    except listening.Settings as error:
+        listening.parse_listen_address(listen)
+        listening.parse_networks(settings.BENCHLAB_DYNAMO_ALLOW)
+        team = listening.find_team(settings.BENCHLAB_DYNAMO_TEAM)
+    except listening.SettingsError as error:
         raise Wrong(str(error)) from None
     except DatabaseError:
         return f"{listen}, for a team that is not made yet"

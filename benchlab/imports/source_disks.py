@@ -21,7 +21,7 @@ MOST_RATED = 10**15
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SourceDisks:
     """The disks of one role, alike."""
 
     role: str
@@ -33,38 +33,40 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class OfResult:
+class ResultDisks:
     """Disks of a result as a person named them; `topology` is the name of what stands on them."""
 
     index: int
-    disks: tuple[Told, ...]
+    disks: tuple[SourceDisks, ...]
     topology: str
     stack: Sequence[Mapping[str, Any]]
 
 
-def refused(results: Iterable[OfResult]) -> Iterator[tuple[int, int, str]]:
+def disk_errors(results: Iterable[ResultDisks]) -> Iterator[tuple[int, int, str]]:
     """(index of the result, which of its disks, what is wrong). Of results of which the same was said, some must stand
     on each role; it is told at the first of them."""
-    alike: dict[tuple[Told, ...], list[OfResult]] = {}
+    alike: dict[tuple[SourceDisks, ...], list[ResultDisks]] = {}
     for one in results:
         alike.setdefault(one.disks, []).append(one)
     for disks, same in alike.items():
         stacks = {one.topology: one.stack for one in same}
-        found = _wrong_in_itself(disks) or [
-            (number, said) for number, one in enumerate(disks) if (said := _unfit(one, stacks))
+        found = _own_errors(disks) or [
+            (number, said)
+            for number, one in enumerate(disks)
+            if (said := _topology_mismatch(one, stacks))
         ]
         yield from ((same[0].index, number, said) for number, said in found)
 
 
-def _wrong_in_itself(disks: Sequence[Told]) -> list[tuple[int, str]]:
+def _own_errors(disks: Sequence[SourceDisks]) -> list[tuple[int, str]]:
     return [
-        *((number, said) for number, one in enumerate(disks) for said in _wrong(one)),
-        *_twice([[one.role] for one in disks], "role"),
-        *_twice([one.names for one in disks], "disk"),
+        *((number, said) for number, one in enumerate(disks) for said in _field_errors(one)),
+        *_duplicate_errors([[one.role] for one in disks], "role"),
+        *_duplicate_errors([one.names for one in disks], "disk"),
     ]
 
 
-def _wrong(one: Told) -> Iterator[str]:
+def _field_errors(one: SourceDisks) -> Iterator[str]:
     if not ROLE.fullmatch(one.role):
         yield f"{one.role!r} is not a role: use the short word of the topology, such as ssd or hdd."
     if not one.names:
@@ -79,7 +81,7 @@ def _wrong(one: Told) -> Iterator[str]:
             yield f"The rated {what} must be from 1 to {MOST_RATED:.0e}, in op/s and B/s."
 
 
-def _twice(groups: Sequence[Sequence[str]], what: str) -> Iterator[tuple[int, str]]:
+def _duplicate_errors(groups: Sequence[Sequence[str]], what: str) -> Iterator[tuple[int, str]]:
     """Told where it comes the second time."""
     counts: Counter[str] = Counter()
     for number, group in enumerate(groups):
@@ -89,9 +91,9 @@ def _twice(groups: Sequence[Sequence[str]], what: str) -> Iterator[tuple[int, st
                 yield number, f"The {what} {one} is listed twice."
 
 
-def _unfit(one: Told, stacks: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+def _topology_mismatch(one: SourceDisks, stacks: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     """Reason why these disks mean nothing to any of the topologies, by name; "" where one stands on them."""
-    counts = {name: _asked(stack)[one.role] for name, stack in stacks.items()}
+    counts = {name: _disk_counts(stack)[one.role] for name, stack in stacks.items()}
     least = min(filter(None, counts.values()), default=0)
     if not least:
         which = ", ".join(sorted(filter(None, counts))) or "the topology"
@@ -102,7 +104,7 @@ def _unfit(one: Told, stacks: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     return ""
 
 
-def _asked(stack: Sequence[Mapping[str, Any]]) -> Counter[str]:
+def _disk_counts(stack: Sequence[Mapping[str, Any]]) -> Counter[str]:
     """Number of disks of each role that a topology stands on."""
     found: Counter[str] = Counter()
     for wanted in (wanted for layer in chain.specs(stack) for wanted in layer.devices):
@@ -111,7 +113,7 @@ def _asked(stack: Sequence[Mapping[str, Any]]) -> Counter[str]:
 
 
 def names_and_ratings(
-    all_told: Iterable[Told],
+    all_told: Iterable[SourceDisks],
 ) -> tuple[dict[str, Sequence[str]], dict[str, Mapping[str, float]]]:
     """By role, as results keep them (benchlab.imports.services.Result)."""
     disks: dict[str, Sequence[str]] = {}
@@ -124,12 +126,12 @@ def names_and_ratings(
     return disks, rated
 
 
-def to_json(all_told: Iterable[Told]) -> list[dict[str, Any]]:
+def to_json(all_told: Iterable[SourceDisks]) -> list[dict[str, Any]]:
     return [asdict(one) for one in all_told]
 
 
-def from_json(told: Iterable[Mapping[str, Any]]) -> tuple[Told, ...]:
+def from_json(told: Iterable[Mapping[str, Any]]) -> tuple[SourceDisks, ...]:
     return tuple(
-        Told(one["role"], tuple(one["names"]), one["rated_iops"], one["rated_bandwidth"])
+        SourceDisks(one["role"], tuple(one["names"]), one["rated_iops"], one["rated_bandwidth"])
         for one in told
     )

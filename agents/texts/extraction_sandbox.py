@@ -13,8 +13,8 @@ from pathlib import Path
 
 from agents.contracts import Metric, ParseError, Unit
 from agents.texts import extraction
-from agents.texts.extraction import Tried
-from agents.texts.locate import SLOWEST
+from agents.texts.extraction import ExtractionOutcome
+from agents.texts.locate import MIN_CHARACTERS_PER_SECOND
 from agents.texts.trial_process import Request
 
 # Where `agents` is.
@@ -29,25 +29,31 @@ WALL_FACTOR = 5
 NOT_TRIED = "was not tried: the lines before it took all of the time, or too much memory"
 
 
-def metrics(lines: Sequence[str], outputs: Mapping[str, bytes]) -> list[Metric]:
+def extract_metrics(lines: Sequence[str], outputs: Mapping[str, bytes]) -> list[Metric]:
     """All figures of a run's output. Raises ParseError naming the line of extraction that found none, and where."""
-    rows = _rows(lines, outputs)
+    rows = _outcomes_by_file(lines, outputs)
     for _, row in rows:
         if row.trouble:
-            raise _error(row)
+            raise _parse_error(row)
     return [_metric(file, row) for file, row in rows]
 
 
-def salvaged(lines: Sequence[str], outputs: Mapping[str, bytes]) -> list[Metric]:
+def extract_available_metrics(lines: Sequence[str], outputs: Mapping[str, bytes]) -> list[Metric]:
     """Of those that are found; the others are left out. Raises nothing."""
-    return [_metric(file, row) for file, row in _rows(lines, outputs) if not row.trouble]
+    return [
+        _metric(file, row) for file, row in _outcomes_by_file(lines, outputs) if not row.trouble
+    ]
 
 
-def _rows(lines: Sequence[str], outputs: Mapping[str, bytes]) -> list[tuple[str, Tried]]:
+def _outcomes_by_file(
+    lines: Sequence[str], outputs: Mapping[str, bytes]
+) -> list[tuple[str, ExtractionOutcome]]:
     """(file, row) of each line."""
-    file_of = {line: one.file for line, one in zip(lines, extraction.read(lines), strict=True)}
+    file_of = {
+        line: one.file for line, one in zip(lines, extraction.parse_extractions(lines), strict=True)
+    }
     texts = {name: outputs[name] for name in sorted({*file_of.values()} & outputs.keys())}
-    reading = sum(map(len, texts.values())) / SLOWEST
+    reading = sum(map(len, texts.values())) / MIN_CHARACTERS_PER_SECOND
     request = Request(
         lines=list(lines),
         sizes={name: len(raw) for name, raw in texts.items()},
@@ -56,36 +62,38 @@ def _rows(lines: Sequence[str], outputs: Mapping[str, bytes]) -> list[tuple[str,
         total_seconds=int(TOTAL_SECONDS + 10 * reading),
         memory_bytes=MEMORY_BYTES,
     )
-    rows = tried(request, b"".join(texts.values()), WALL_FACTOR * request.total_seconds)
+    rows = run_extraction(request, b"".join(texts.values()), WALL_FACTOR * request.total_seconds)
     return [(file_of[row.extraction], row) for row in rows]
 
 
-def _metric(file: str, row: Tried) -> Metric:
+def _metric(file: str, row: ExtractionOutcome) -> Metric:
     labels = {"number": row.labels} if row.labels else {}
     return Metric(row.name, row.value, Unit(row.unit), labels, row.note, row.line, file)
 
 
-def _error(row: Tried) -> ParseError:
+def _parse_error(row: ExtractionOutcome) -> ParseError:
     words = row.trouble if row.trouble.startswith(f"{row.name}: ") else f"{row.name} {row.trouble}"
     error = ParseError(words)
     # which the words have
-    error.line, error.text = row.line, row.shown
+    error.line, error.text = row.line, row.line_text
     return error
 
 
-def tried(request: Request, content: bytes, wall_seconds: float) -> list[Tried]:
+def run_extraction(
+    request: Request, content: bytes, wall_seconds: float
+) -> list[ExtractionOutcome]:
     """Outcome of each line. `content`: the bytes of all files, in the order of `sizes`."""
-    output, completed = _run(request, content, wall_seconds)
+    output, completed = _run_process(request, content, wall_seconds)
     # A line that was cut short is no answer.
     answers = [json.loads(line) for line in output.splitlines(keepends=True) if line[-1:] == b"\n"]
-    rows = [Tried(**row) for answer in answers for row in answer]
+    rows = [ExtractionOutcome(**row) for answer in answers for row in answer]
     for position, line in enumerate(request.lines[len(answers) :]):
-        trouble = NOT_TRIED if completed or position else _fatal(request)
-        rows.append(Tried(line, line.partition(" ")[0], trouble=trouble))
+        trouble = NOT_TRIED if completed or position else _limits_message(request)
+        rows.append(ExtractionOutcome(line, line.partition(" ")[0], trouble=trouble))
     return rows
 
 
-def _run(request: Request, content: bytes, wall_seconds: float) -> tuple[bytes, bool]:
+def _run_process(request: Request, content: bytes, wall_seconds: float) -> tuple[bytes, bool]:
     """Return what the process wrote, and whether it ended by itself. It gets no secret of ours."""
     try:
         ended = subprocess.run(
@@ -103,6 +111,6 @@ def _run(request: Request, content: bytes, wall_seconds: float) -> tuple[bytes, 
     return ended.stdout, ended.returncode == 0
 
 
-def _fatal(request: Request) -> str:
+def _limits_message(request: Request) -> str:
     most = f"{request.total_seconds} s and {request.memory_bytes // 2**20} MiB"
     return f"takes too long, or too much memory, for this text: all lines together have {most}"

@@ -6,8 +6,8 @@ import pytest
 
 from benchlab.campaigns.models import Campaign
 from benchlab.findings.models import Finding
-from benchlab.imports import disks_told
-from benchlab.imports.disks_told import OfResult, Told
+from benchlab.imports import source_disks
+from benchlab.imports.source_disks import ResultDisks, SourceDisks
 from benchlab.runs.models import Attempt
 from benchlab.topologies.services import create_topology
 from benchlab.verdicts import set_ups
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("readers", "nudges")
 
 STRIPE = [{"kind": "lvm", "devices": [{"use": "data", "role": "ssd", "count": 2}]}]
 RAW = [{"kind": "raw", "devices": [{"use": "data", "role": "ssd", "count": 1}]}]
-SSD = Told("ssd", ("P30",), 13, 2_000_000)
+SSD = SourceDisks("ssd", ("P30",), 13, 2_000_000)
 
 
 @pytest.fixture
@@ -27,45 +27,45 @@ def raw(team, user):
     return create_topology(team=team, user=user, name="one disk", stack=RAW)
 
 
-def said(*results: OfResult) -> list[tuple[int, int, str]]:
-    return list(disks_told.refused(results))
+def said(*results: ResultDisks) -> list[tuple[int, int, str]]:
+    return list(source_disks.disk_errors(results))
 
 
 @pytest.mark.parametrize(
     ("disks", "number", "word"),
     [
-        ([Told("SSD!", ("sda",))], 0, "not a role"),
-        ([Told("", ("sda",))], 0, "not a role"),
-        ([Told("ssd", ())], 0, "Name the disks"),
-        ([Told("ssd", ("a\x07",))], 0, "not a name"),
-        ([Told("ssd", ("a" * 65,))], 0, "not a name"),
-        ([Told("ssd", tuple(f"sd{n}" for n in range(257)))], 0, "at most 256"),
-        ([Told("ssd", ("sda",), 0)], 0, "rated IOPS"),
-        ([Told("ssd", ("sda",), None, 10**16)], 0, "rated throughput"),
-        ([Told("ssd", ("sda",)), Told("ssd", ("sdb",))], 1, "role ssd is listed twice"),
-        ([Told("ssd", ("sda",)), Told("hdd", ("sda",))], 1, "disk sda is listed twice"),
-        ([Told("ssd", ("sda",)), Told("hdd", ("sdb",))], 1, "No layer of one disk asks for the role hdd"),
+        ([SourceDisks("SSD!", ("sda",))], 0, "not a role"),
+        ([SourceDisks("", ("sda",))], 0, "not a role"),
+        ([SourceDisks("ssd", ())], 0, "Name the disks"),
+        ([SourceDisks("ssd", ("a\x07",))], 0, "not a name"),
+        ([SourceDisks("ssd", ("a" * 65,))], 0, "not a name"),
+        ([SourceDisks("ssd", tuple(f"sd{n}" for n in range(257)))], 0, "at most 256"),
+        ([SourceDisks("ssd", ("sda",), 0)], 0, "rated IOPS"),
+        ([SourceDisks("ssd", ("sda",), None, 10**16)], 0, "rated throughput"),
+        ([SourceDisks("ssd", ("sda",)), SourceDisks("ssd", ("sdb",))], 1, "role ssd is listed twice"),
+        ([SourceDisks("ssd", ("sda",)), SourceDisks("hdd", ("sda",))], 1, "disk sda is listed twice"),
+        ([SourceDisks("ssd", ("sda",)), SourceDisks("hdd", ("sdb",))], 1, "No layer of one disk asks for the role hdd"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_said_of_the_disks_that_it_is_of(disks, number, word):
-    found = said(OfResult(3, tuple(disks), "one disk", RAW))
+    found = said(ResultDisks(3, tuple(disks), "one disk", RAW))
     assert [(index, at) for index, at, _ in found] == [(3, number)]
     assert word in found[0][2]
 
 
 def test_some_result_must_stand_on_the_disks_and_on_all_of_them():
-    assert said(OfResult(0, (SSD,), "t", []), OfResult(1, (SSD,), "one disk", RAW)) == []
-    [(index, number, why)] = said(OfResult(0, (SSD,), "a stripe", STRIPE))
+    assert said(ResultDisks(0, (SSD,), "t", []), ResultDisks(1, (SSD,), "one disk", RAW)) == []
+    [(index, number, why)] = said(ResultDisks(0, (SSD,), "a stripe", STRIPE))
     assert (index, number) == (0, 0)
     assert why == "a stripe uses 2 disks of the role ssd; 1 named."
-    [(_, _, why)] = said(OfResult(0, (SSD,), "", []))
+    [(_, _, why)] = said(ResultDisks(0, (SSD,), "", []))
     assert "No layer of the topology asks for the role ssd" in why
 
 
 def test_they_come_through_json_as_they_were():
-    told = (SSD, Told("hdd", ("sda", "sdb")))
-    assert disks_told.from_json(disks_told.to_json(told)) == told
-    assert disks_told.names_and_ratings(told) == (
+    told = (SSD, SourceDisks("hdd", ("sda", "sdb")))
+    assert source_disks.from_json(source_disks.to_json(told)) == told
+    assert source_disks.names_and_ratings(told) == (
         {"ssd": ("P30",), "hdd": ("sda", "sdb")},
         {"ssd": {"iops": 13, "bandwidth": 2_000_000}},
     )

@@ -6,16 +6,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agents.facts.graph import Graph, carries
+from agents.facts.graph import Graph, has_layout_name
 from agents.facts.magic import BTRFS_COPIES, CLEARED_BY_HAND, F2FS_COPY, HIDDEN
 from agents.facts.model import BlockDevice, Mount, Signature
-from agents.facts.stacks import devices_of
+from agents.facts.stacks import device_paths
 from agents.uuids import is_uuid_of
 
 # a layout mounts at MOUNT_ROOT/bl17 and nowhere else
 MOUNT_ROOT = "/mnt/benchlab"
-SYSTEM = ("/", "/boot", "/usr", "/var", "/etc", "/home", "/opt", "/srv", "/root")
-NO_DISK = {
+SYSTEM_MOUNTS = ("/", "/boot", "/usr", "/var", "/etc", "/home", "/opt", "/srv", "/root")
+DISKLESS_FILE_SYSTEMS = {
     "overlay",
     "tmpfs",
     "ramfs",
@@ -64,10 +64,15 @@ WIPEABLE = {
 
 
 # What writes which signature: of a member of ours only its owner's own is excused.
-SIGNS = {"lvm": "LVM2_member", "md": "linux_raid_member", "zpool": "zfs_member", "bcache": "bcache"}
+OWNER_SIGNATURES = {
+    "lvm": "LVM2_member",
+    "md": "linux_raid_member",
+    "zpool": "zfs_member",
+    "bcache": "bcache",
+}
 
 
-def uses(disk: BlockDevice, name: str, graph: Graph, layout: str) -> Iterator[str]:
+def reasons_in_use(disk: BlockDevice, name: str, graph: Graph, layout: str) -> Iterator[str]:
     """Reasons on one device of the stack that stands on a disk; the first is the disk itself."""
     where = disk.path if name == disk.name else f"{disk.path} (by {name} on it)"
     device = graph.devices.get(name)
@@ -76,7 +81,7 @@ def uses(disk: BlockDevice, name: str, graph: Graph, layout: str) -> Iterator[st
         return
     ours = graph.is_ours(name, layout)
     if name != disk.name and device.type != "part" and not ours:
-        advice = _advice(
+        advice = _removal_advice(
             ", not made by this layout: take that down first", device.path, *device.links
         )
         yield f"{where}: carries {device.path}{advice}"
@@ -87,14 +92,14 @@ def uses(disk: BlockDevice, name: str, graph: Graph, layout: str) -> Iterator[st
     for target in device.mounts:
         if not _own_mount(target, layout):
             unmount = "" if _is_system(target) else ": unmount it if it is no longer needed"
-            yield f"{where}: is mounted at {target}{_advice(unmount, target)}"
+            yield f"{where}: is mounted at {target}{_removal_advice(unmount, target)}"
     if device.swap:
         yield f"{where}: is swap in use: run swapoff if it is no longer needed"
-    yield from _kernel_openers(where, device)
-    yield from _membership(where, device, graph, layout)
+    yield from _opener_reasons(where, device)
+    yield from _membership_reasons(where, device, graph, layout)
 
 
-def _kernel_openers(where: str, device: BlockDevice) -> Iterator[str]:
+def _opener_reasons(where: str, device: BlockDevice) -> Iterator[str]:
     """Ours are no excuse: no layout exports its volumes, and none has such a journal."""
     for opener in device.openers:
         yield f"{where}: {opener.use}: {opener.cure}"
@@ -104,7 +109,7 @@ def _own_mount(target: str, layout: str) -> bool:
     return target == f"{MOUNT_ROOT}/{layout}"
 
 
-def _advice(otherwise: str, *names: str) -> str:
+def _removal_advice(otherwise: str, *names: str) -> str:
     """What to do about something that has one of these names; `otherwise` where no layout of BenchLab gave it.
 
     Commands are suggested for what belongs to nobody: a layout may be running, and its campaign takes it down.
@@ -118,20 +123,22 @@ def _advice(otherwise: str, *names: str) -> str:
     )
 
 
-def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> Iterator[str]:
+def _membership_reasons(
+    where: str, device: BlockDevice, graph: Graph, layout: str
+) -> Iterator[str]:
     facts = graph.facts
     owner = facts.members.get(device.name, "")
     own_bcache = graph.is_our_bcache(device.name, layout)
-    own_member = carries(owner.partition(" ")[2], layout) or (
+    own_member = has_layout_name(owner.partition(" ")[2], layout) or (
         own_bcache and owner.partition(" ")[0] in ("", "bcache")
     )
     # in no group, by its UUID one that a layout made
     if owner == "lvm":
         own_member = any(_own_volume(signature, layout) for signature in device.signatures)
     if owner and not own_member:
-        remove = f": remove it from there first{_cure(owner, device)}"
-        yield f"{where}: belongs to {owner}{_advice(remove, owner.partition(' ')[2])}"
-    own_type = SIGNS.get(owner.partition(" ")[0] or "bcache", "") if own_member else ""
+        remove = f": remove it from there first{_removal_commands(owner, device)}"
+        yield f"{where}: belongs to {owner}{_removal_advice(remove, owner.partition(' ')[2])}"
+    own_type = OWNER_SIGNATURES.get(owner.partition(" ")[0] or "bcache", "") if own_member else ""
     lists = {"lvm": facts.lvm_pvs, "md": facts.md_members, "zpool": facts.zpool_members}
     for kind, paths in lists.items():
         excused = own_member and owner.partition(" ")[0] == kind
@@ -141,8 +148,8 @@ def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> I
         if device.name in graph.owners.get(path, ()):
             yield f"{where}: is swap in use"
     for table, words in facts.mappings():
-        if _names(words, device, graph) and not _own_table(table, graph, layout):
-            yield f"{where}: is used by device-mapper {table}{_advice(': remove that first', table)}"
+        if _table_uses_device(words, device, graph) and not _own_table(table, graph, layout):
+            yield f"{where}: is used by device-mapper {table}{_removal_advice(': remove that first', table)}"
     # Our own volume is open while our tool runs on it, and an array's members while mdadm reshapes it; the kernel
     # keeps everybody else from what it holds for us. Nothing of ours runs on a disk itself when a Step is to claim it.
     held = own_member or (device.type != "part" and graph.is_ours(device.name, layout))
@@ -154,24 +161,26 @@ def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> I
         )
     if not device.signatures_known:
         yield f"{where}: its signatures could not be read, so its contents are unknown"
-    yield from _spans_devices(where, device, graph, layout)
+    yield from _multi_device_reasons(where, device, graph, layout)
     for signature in device.signatures:
         if signature.type == HIDDEN:
             # A tool may have written what it likes into a volume of ours.
             if not graph.is_ours(device.name, layout):
-                yield from _hidden(where, device, signature, layout)
+                yield from _hidden_partition_reasons(where, device, signature, layout)
             continue
         excused = signature.type in WIPEABLE or (signature.type == own_type and not signature.label)
         if not excused and not _own_label(signature, layout):
-            clear = f"; if nothing needs it, clear it yourself ({_clearing(signature, device)})"
-            advice = _advice(clear, signature.label.rpartition(":")[2])
-            yield f"{where}: has a {signature.type} signature{_labelled(signature)}{advice}"
+            clear = f"; if nothing needs it, clear it yourself ({_clearing_commands(signature, device)})"
+            advice = _removal_advice(clear, signature.label.rpartition(":")[2])
+            yield f"{where}: has a {signature.type} signature{_label_suffix(signature)}{advice}"
 
 
-def _hidden(where: str, device: BlockDevice, signature: Signature, layout: str) -> Iterator[str]:
+def _hidden_partition_reasons(
+    where: str, device: BlockDevice, signature: Signature, layout: str
+) -> Iterator[str]:
     """A reason where a table that the kernel does not go by lists partitions that are not this layout's."""
     names = signature.label.split("\n")
-    if not all(carries(name, layout) for name in names):
+    if not all(has_layout_name(name, layout) for name in names):
         yield (
             f"{where}: has a GPT that lists {len(names)} partition{'s' if len(names) > 1 else ''} which the kernel does"
             f" not show (its first sectors may be lost), so what is in them is unknown; if nothing needs them, clear it"
@@ -179,15 +188,17 @@ def _hidden(where: str, device: BlockDevice, signature: Signature, layout: str) 
         )
 
 
-def _spans_devices(where: str, device: BlockDevice, graph: Graph, layout: str) -> Iterator[str]:
+def _multi_device_reasons(
+    where: str, device: BlockDevice, graph: Graph, layout: str
+) -> Iterator[str]:
     """Reasons where a file system has other devices: on this host, or by its superblock."""
     for signature in device.signatures:
-        commands = _clearing(signature, device)
+        commands = _clearing_commands(signature, device)
         cure = f"if it is no longer needed, clear it yourself ({commands})"
         if is_uuid_of(signature.uuid, layout):
             continue
         btrfs = signature.type == "btrfs"
-        if btrfs and (others := _elsewhere(signature, device, graph)):
+        if btrfs and (others := _other_btrfs_devices(signature, device, graph)):
             yield f"{where}: is one device of a btrfs, the other is {', '.join(others)}; {cure}"
         elif signature.devices > 1:
             yield (
@@ -198,7 +209,7 @@ def _spans_devices(where: str, device: BlockDevice, graph: Graph, layout: str) -
             yield f"{where}: has a btrfs, and how many devices that has could not be read; {cure}"
 
 
-def _clearing(signature: Signature, device: BlockDevice) -> str:
+def _clearing_commands(signature: Signature, device: BlockDevice) -> str:
     """Commands that clear a signature: copies of a superblock too, and what not every wipefs knows."""
     copies = {"btrfs": [*BTRFS_COPIES.values()], "f2fs": [F2FS_COPY]}.get(signature.type, [])
     if signature.type in CLEARED_BY_HAND:
@@ -208,7 +219,7 @@ def _clearing(signature: Signature, device: BlockDevice) -> str:
     return "; ".join([f"wipefs -a {device.path}", *parts])
 
 
-def _elsewhere(signature: Signature, device: BlockDevice, graph: Graph) -> list[str]:
+def _other_btrfs_devices(signature: Signature, device: BlockDevice, graph: Graph) -> list[str]:
     """Paths of other devices that have the same UUID, of whatever type they are.
 
     What stands on this device, or what it stands on, shows the same bytes. So does another leg of a mirror: there is a
@@ -225,7 +236,7 @@ def _elsewhere(signature: Signature, device: BlockDevice, graph: Graph) -> list[
     ]
 
 
-def _cure(owner: str, device: BlockDevice) -> str:
+def _removal_commands(owner: str, device: BlockDevice) -> str:
     """The commands that a person may run, who knows that nobody needs it."""
     kind, _, name = owner.partition(" ")
     node = device.path
@@ -241,14 +252,14 @@ def _cure(owner: str, device: BlockDevice) -> str:
     return f" ({said})" if said else ""
 
 
-def _names(words: list[str], device: BlockDevice, graph: Graph) -> bool:
+def _table_uses_device(words: list[str], device: BlockDevice, graph: Graph) -> bool:
     """Of a table: by its number, as the kernel's own targets do, or by a path."""
     owned = (graph.owners.get(word, ()) for word in words if word.startswith("/"))
     return device.majmin in words or any(device.name in names for names in owned)
 
 
 def _own_table(table: str, graph: Graph, layout: str) -> bool:
-    device = graph.find(f"/dev/mapper/{table}")
+    device = graph.find_device(f"/dev/mapper/{table}")
     return device is not None and graph.is_ours(device.name, layout)
 
 
@@ -256,7 +267,7 @@ def _own_label(signature: Signature, layout: str) -> bool:
     """md writes "host:bl17", zfs and bcache "bl17"; others, such as LUKS, have a UUID that only this layout gives."""
     if is_uuid_of(signature.uuid, layout):
         return True
-    return signature.type in ("linux_raid_member", "zfs_member", "bcache") and carries(
+    return signature.type in ("linux_raid_member", "zfs_member", "bcache") and has_layout_name(
         signature.label.rpartition(":")[2], layout
     )
 
@@ -265,7 +276,7 @@ def _own_volume(signature: Signature, layout: str) -> bool:
     return signature.type == "LVM2_member" and is_uuid_of(signature.uuid, layout)
 
 
-def _labelled(signature: Signature) -> str:
+def _label_suffix(signature: Signature) -> str:
     return f" ({signature.label})" if signature.label else ""
 
 
@@ -294,11 +305,11 @@ def _pool_members(mount: Mount, graph: Graph) -> set[str | None]:
 
 def _is_system(target: str) -> bool:
     return target == "/" or any(
-        target == root or target.startswith(root + "/") for root in SYSTEM[1:]
+        target == root or target.startswith(root + "/") for root in SYSTEM_MOUNTS[1:]
     )
 
 
-def system_unknown(graph: Graph) -> list[str]:
+def unknown_system_reasons(graph: Graph) -> list[str]:
     """Set when nobody can say what / is on; then nothing may be destroyed."""
     mounts = graph.facts.mounts
     root = [mount for mount in mounts if mount.target == "/"]
@@ -311,7 +322,7 @@ def system_unknown(graph: Graph) -> list[str]:
         for mount in mounts
         if mount.fstype == "zfs" and _is_system(mount.target) and not _pool_members(mount, graph)
     ]
-    known = last.majmin in numbers or any(path in graph.paths for path in devices_of(last))
-    if not known and last.fstype not in {*NO_DISK, "zfs"}:
+    known = last.majmin in numbers or any(path in graph.paths for path in device_paths(last))
+    if not known and last.fstype not in {*DISKLESS_FILE_SYSTEMS, "zfs"}:
         found.append(f"/ is on {last.source} ({last.fstype}), which is not a device in the facts")
     return found

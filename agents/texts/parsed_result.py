@@ -10,7 +10,7 @@ from typing import Any
 from agents.contracts import Histogram, Metric, Series
 
 
-class Places:
+class LineIndex:
     """Places of a text's lines. A list of them all would take several times the text.
 
     Lines asked for in their order cost one look through it.
@@ -22,7 +22,7 @@ class Places:
     def __init__(self, text: str) -> None:
         self.text, self.line, self.at = text, 1, 0
 
-    def of(self, line: int) -> int:
+    def line_start(self, line: int) -> int:
         """The place of that line's first character; the text's end where it has no such line."""
         if line < self.line:
             self.line, self.at = 1, 0
@@ -34,15 +34,15 @@ class Places:
         self.at, self.line = min(at, len(text)), line
         return self.at
 
-    def between(self, first: int, last: int) -> str:
+    def lines_between(self, first: int, last: int) -> str:
         """Those lines, without the last one's end."""
-        start = self.of(first)
-        end = self.text.find("\n", self.of(last))
+        start = self.line_start(first)
+        end = self.text.find("\n", self.line_start(last))
         return self.text[start : end if end >= 0 else len(self.text)]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ParsedResult:
     """One result, and the lines of the text that hold it."""
 
     # the reader: "pg_test_fsync", "iostat"
@@ -87,12 +87,12 @@ class Found:
     # a sweep in one table: the label of its metrics that tells its points apart
     varies: str = ""
 
-    def alone(self, text: Places) -> str:
+    def own_text(self, text: LineIndex) -> str:
         """Its part of the text's lines, such that its reader finds it, and only it, in there."""
-        above = f"{text.between(self.head, self.head)}\n" if self.head else ""
-        return above + text.between(self.first, self.last)
+        above = f"{text.lines_between(self.head, self.head)}\n" if self.head else ""
+        return above + text.lines_between(self.first, self.last)
 
-    def points(self) -> list[Mapping[str, str]]:
+    def sweep_points(self) -> list[Mapping[str, str]]:
         """The labels of each point of a sweep, in the table's order; one without labels of anything else."""
         if not self.varies:
             return [{}]
@@ -101,7 +101,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class UnreadLines:
     """Lines that no reader knows."""
 
     first: int
@@ -114,5 +114,5 @@ class Unread:
 class Reading:
     """All that is in a text, in its order."""
 
-    found: tuple[Found, ...]
-    unread: tuple[Unread, ...]
+    results: tuple[ParsedResult, ...]
+    unread: tuple[UnreadLines, ...]

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from agents.facts import magic
 from agents.facts.model import BlockDevice, Signature
-from agents.facts.sections import Section, text
+from agents.facts.sections import Section, decode_text
 
 # bytes of each device, as hostside/facts.sh asks for; 32 entries of a GPT with sectors of 4 KiB
 HEAD = 12288
@@ -24,14 +24,16 @@ TAIL = 32768
 HEADING = re.compile(rb"\n?==> (/dev/[^\n]{1,255}) <==\n")
 
 
-def read(section: Section, devices: Iterable[BlockDevice], most: int = HEAD) -> dict[str, bytes]:
+def parse_device_ends(
+    section: Section, devices: Iterable[BlockDevice], most: int = HEAD
+) -> dict[str, bytes]:
     """Kernel name -> the first or last `most` bytes of the device, of each of which that was read whole."""
     nodes = {"/dev/" + d.name.replace("!", "/"): d for d in devices}
-    printed = _unpacked(section.stdout, len(nodes) * (most + 512))
+    printed = _decompress(section.stdout, len(nodes) * (most + 512))
     found: dict[str, bytes] = {}
     heading = HEADING.match(printed)
     while heading is not None:
-        device = nodes.get(text(heading[1]))
+        device = nodes.get(decode_text(heading[1]))
         length = min(most, device.size) if device else 0
         data = printed[heading.end() :][:length]
         following = HEADING.match(printed, heading.end() + length)
@@ -45,7 +47,7 @@ def read(section: Section, devices: Iterable[BlockDevice], most: int = HEAD) -> 
     return found
 
 
-def _unpacked(printed: bytes, limit: int) -> bytes:
+def _decompress(printed: bytes, limit: int) -> bytes:
     """What was packed where gzip is installed; b"" where that is damaged. No more than `limit` bytes."""
     if not printed.startswith(b"\x1f\x8b"):
         return printed[:limit]
@@ -55,7 +57,7 @@ def _unpacked(printed: bytes, limit: int) -> bytes:
         return b""
 
 
-def completed(
+def with_unlisted_traces(
     listed: Mapping[str, tuple[Signature, ...]],
     heads: Mapping[str, bytes],
     tails: Mapping[str, bytes],
@@ -77,5 +79,5 @@ def _with_traces(
     counted = tuple(
         replace(s, devices=magic.count_devices(s.type, head) or s.devices) for s in signatures
     )
-    found = magic.traces(head, tail, size)
+    found = magic.membership_traces(head, tail, size)
     return (*counted, *(trace for trace in found if trace.type not in types))

@@ -26,19 +26,19 @@ for name; do
 done
 exec grep -aHs '' $files
 """
-LEAST = ("/proc/self/mountinfo:", "/proc/partitions:", "/proc/sys/kernel/random/boot_id:")
-LEAST_GEOM = ("mounts:\n", "swap:\n", "</mesh>")
+REQUIRED_LINUX = ("/proc/self/mountinfo:", "/proc/partitions:", "/proc/sys/kernel/random/boot_id:")
+REQUIRED_FREEBSD = ("mounts:\n", "swap:\n", "</mesh>")
 
 
-def read(shell: Shell, claims: Iterable[Claim]) -> str:
+def read_state_hash(shell: Shell, claims: Iterable[Claim]) -> str:
     """A hash that is equal as long as nothing changed. Raises AgentError when the host says too little."""
     # The kernel writes cciss!c0d0 for /dev/cciss/c0d0; names hold no space.
     nodes = [claim.node.removeprefix("/dev/") for claim in claims]
     names = [node.replace("/", "!") for node in nodes]
     ran = shell.run(("sh", "-c", SCRIPT, "glance", *names))
-    needed = (*LEAST, *(f"/sys/class/block/{name}/size:" for name in names))
+    needed = (*REQUIRED_LINUX, *(f"/sys/class/block/{name}/size:" for name in names))
     if b"<mesh>" in ran.stdout:
-        needed = (*LEAST_GEOM, *(f"<name>{node}</name>" for node in nodes))
+        needed = (*REQUIRED_FREEBSD, *(f"<name>{node}</name>" for node in nodes))
     if any(one.encode() not in ran.stdout for one in needed):
         said = ran.stderr.decode(errors="replace")[:200]
         raise AgentError(f"mounts and disks cannot be read: {said}", Reason.BAD_FACTS)
