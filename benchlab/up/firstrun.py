@@ -27,7 +27,7 @@ from benchlab.team.models import Team
 from benchlab.team.services import team_of
 from benchlab.topologies.models import Topology
 from benchlab.topologies.services import create_topology
-from benchlab.up import postgres, sshd
+from benchlab.up import sshd, store_programs
 from benchlab.up.bootstrap import apt_install
 from benchlab.up.ports import LOOPBACK
 from benchlab.up.procs import identify
@@ -155,9 +155,9 @@ def workloads(scratch: Path, team: Team, user: User) -> list[Workload]:
 
 
 def pg_test_fsync() -> str:
-    """The embedded PostgreSQL's own, which the reference library's figures can be compared with; "" without one."""
+    """The program of the PostgreSQL that `up` starts: the reference library has figures of it. "" without one."""
     try:
-        found = postgres.packaged_binaries() / "pg_test_fsync"
+        found = store_programs.postgres_directory() / "pg_test_fsync"
     except Trouble:
         return ""
     return str(found) if os.access(found, os.X_OK) else ""

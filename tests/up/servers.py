@@ -23,7 +23,7 @@ from psycopg import sql
 
 from benchlab.practice.machine import mirror
 from benchlab.practice.paths import cache_root
-from benchlab.up import postgres
+from benchlab.up import postgres, store_programs
 from benchlab.up.ports import free_port
 from benchlab.up.procs import Owner
 
@@ -157,7 +157,11 @@ def _binaries(version: int, place: Path, owner: Owner) -> Path:
     """Where every user may run them."""
     if version == 15:
         return DEBIAN_15
-    found = CACHE / "16/pgserver/pginstall/bin" if version == 16 else postgres.packaged_binaries()
+    found = (
+        CACHE / "16/pgserver/pginstall/bin"
+        if version == 16
+        else store_programs.postgres_directory()
+    )
     return (
         found
         if postgres.reachable(found)

@@ -26,7 +26,7 @@ from benchlab import env
 from benchlab.audit.models import Entry
 from benchlab.dynamo.listening import Listener
 from benchlab.hosts.forms import an_address
-from benchlab.up import ports, recipes, supervisor, valkey
+from benchlab.up import ports, recipes, store_programs, supervisor, valkey
 from benchlab.up.trouble import Trouble
 from benchlab.web import listening
 from benchlab.web.connections import network_of
@@ -210,7 +210,7 @@ def test_dynamos_of_ipv6_are_listened_for(team):
 def test_stores_are_reached_by_ipv6(tmp_path):
     port = ports.free_port()
     text = valkey.config(tmp_path, port, "pass").replace(f"bind {ports.LOOPBACK}", "bind ::1")
-    with subprocess.Popen([valkey.server_binary(), "-"], stdin=subprocess.PIPE) as server:
+    with subprocess.Popen([store_programs.redis_program(), "-"], stdin=subprocess.PIPE) as server:
         assert server.stdin
         server.stdin.write(text.encode())
         server.stdin.close()
@@ -226,7 +226,7 @@ def test_redis_is_reached_by_a_unix_socket(tmp_path, monkeypatch):
     text = valkey.config(tmp_path, 0, "p/w@r:d") + f"unixsocket {path}\n"
     monkeypatch.setenv("REDIS_PASSWORD", "p/w@r:d")
     url = env.redis(f"unix://{path}?db=3")
-    with subprocess.Popen([valkey.server_binary(), "-"], stdin=subprocess.PIPE) as server:
+    with subprocess.Popen([store_programs.redis_program(), "-"], stdin=subprocess.PIPE) as server:
         assert server.stdin
         server.stdin.write(text.encode())
         server.stdin.close()

@@ -20,7 +20,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from benchlab.runs.states import LayoutPhase
-from benchlab.up import backup, database, postgres, restore, restore_keys
+from benchlab.up import backup, database, postgres, restore, restore_keys, store_programs
 from benchlab.up.backup import DUMP, KEYS, MANIFEST
 from benchlab.up.bootstrap import ROOT
 from benchlab.up.state import State
@@ -301,7 +301,7 @@ def clients(place: Path) -> Path:
     there.mkdir(exist_ok=True)
     for name in ("pg_dump", "pg_restore", "psql"):
         if not (there / name).exists():
-            (there / name).symlink_to(postgres.packaged_binaries() / name)
+            (there / name).symlink_to(store_programs.postgres_directory() / name)
     return there
 
 
@@ -317,7 +317,7 @@ def server_of(binaries: Path, place: Path) -> Iterator[str]:
         yield cluster.url
 
 
-OLD_SERVERS = {"16": postgres.packaged_binaries().parents[1] / "pginstall/bin"} | {
+OLD_SERVERS = {"16": store_programs.postgres_directory().parents[1] / "pginstall/bin"} | {
     path.parents[1].name: path.parent
     for path in Path("/usr/lib/postgresql").glob("1[567]/bin/postgres")
 }
@@ -367,7 +367,7 @@ def without_dump(place: Path) -> Path:
     """PostgreSQL's programs, but a pg_dump that fails in its midst."""
     bin = place / "bin"
     bin.mkdir()
-    for path in postgres.packaged_binaries().iterdir():
+    for path in store_programs.postgres_directory().iterdir():
         (bin / path.name).symlink_to(path)
     (bin / "pg_dump").unlink()
     (bin / "pg_dump").write_text("#!/bin/sh\necho half >&2\nexit 1\n")

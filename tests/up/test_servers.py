@@ -19,7 +19,7 @@ import pytest
 from psycopg import sql
 
 from benchlab import compatibility
-from benchlab.up import postgres
+from benchlab.up import store_programs
 from tests.up import servers
 from tests.up.servers import Server
 from tests.up.test_backup import Installation
@@ -57,7 +57,7 @@ def start(place) -> Iterator[Start]:
 def installed(state: Path, server: Server, name: str) -> Installation:
     """By address: over TLS where both sides have it."""
     address = server.database(name, tls=server.version == 15)
-    programs = server.programs or postgres.packaged_binaries()
+    programs = server.programs or store_programs.postgres_directory()
     redis = os.environ["REDIS_URL"]
     return Installation(state, DATABASE_URL=address, BENCHLAB_PG_BIN=str(programs), REDIS_URL=redis)
 
