@@ -71,12 +71,12 @@ class Form:
         if word.startswith("-"):
             return None
         if flag == "--config" and flag in self.taking:
-            return _groups(word) if CONFIG.fullmatch(word) else None
+            return _option_groups(word) if CONFIG.fullmatch(word) else None
         if flag in self.taking:
             return "" if re.fullmatch(self.taking[flag], word) else None
         return word if self.naming and re.fullmatch(self.naming, flag) else None
 
 
-def _groups(config: str) -> str:
+def _option_groups(config: str) -> str:
     lists: list[str] = re.findall(rf"volume_list=\[({_STRING}(?:,{_STRING})*)\]", config)
     return " ".join(lists).replace('"', "")

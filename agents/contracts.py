@@ -92,10 +92,10 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ManualTask:
     """Task that only a person can do, and the check that shows it is done."""
 
-    says: str
+    instruction: str
     # how the person takes it back once the disks are blank
     back: str = ""
     # only looks
@@ -167,7 +167,7 @@ class Use:
     """Disks of one use in a layer: their purpose, and the least and greatest number of them."""
 
     # "disks of the stripe"
-    says: str
+    purpose: str
     # 0: may be left out
     least: int = 1
     most: int = 256
@@ -317,7 +317,7 @@ class Watch:
     where: tuple[str, ...] = ()
 
     @property
-    def key(self) -> str:
+    def file_key(self) -> str:
         """Its name in Frame.files."""
         return "|" + " ".join(self.argv)
 

@@ -204,6 +204,6 @@ def _only_tests(words: Sequence[str]) -> bool:
     )
 
 
-def known() -> list[str]:
+def known_programs() -> list[str]:
     """Programs of which there is a form."""
     return sorted({*FORMS, "grep", "test"})

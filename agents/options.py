@@ -39,7 +39,7 @@ for _kind in (int, float, bool, str):
     _converter.register_structure_hook(_kind, _strict(_kind))
 
 
-def build(options: type[Any], data: Mapping[str, Any]) -> Any:
+def build_options(options: type[Any], data: Mapping[str, Any]) -> Any:
     """`options(**data)`, checked. Raises OptionsError naming the option and what it may be."""
     try:
         values = dict(data)
@@ -53,7 +53,7 @@ def build(options: type[Any], data: Mapping[str, Any]) -> Any:
             raise nested from None
         raise OptionsError("; ".join(cattrs.transform_error(error, path="options"))) from None
     for spec in dataclasses.fields(options):
-        _check(spec, getattr(built, spec.name))
+        _check_option(spec, getattr(built, spec.name))
     return built
 
 
@@ -71,7 +71,7 @@ def _leaves(error: BaseException) -> list[BaseException]:
     return [error]
 
 
-def _check(spec: dataclasses.Field[Any], value: Any) -> None:
+def _check_option(spec: dataclasses.Field[Any], value: Any) -> None:
     choices, minimum = spec.metadata.get("choices"), spec.metadata.get("minimum")
     if choices is not None and value not in choices:
         raise OptionsError(f"{spec.name}: {value!r} is not one of {', '.join(map(str, choices))}")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from agents.contracts import AgentError, Argument, Secret
 
 
-def plain(argument: Argument) -> str:
+def plain_text(argument: Argument) -> str:
     """The argument as the host must see it. Raises AgentError on a NUL byte: no argv can hold it."""
     text = argument.value if isinstance(argument, Secret) else argument
     if "\0" in text:
@@ -19,10 +19,10 @@ def plain(argument: Argument) -> str:
 
 def command_line(argv: Iterable[Argument]) -> str:
     """One line for a POSIX shell, secrets in full. Never log it: `shown` is for eyes."""
-    return " ".join(shlex.quote(plain(argument)) for argument in argv)
+    return " ".join(shlex.quote(plain_text(argument)) for argument in argv)
 
 
-def shown(argv: Iterable[Argument]) -> str:
+def format_command(argv: Iterable[Argument]) -> str:
     """The line as people read it in logs, plans and errors: a secret is ***."""
     return " ".join(shlex.quote(a) if isinstance(a, str) else str(a) for a in argv)
 
@@ -32,4 +32,6 @@ def exports(env: Mapping[str, str]) -> str:
     for name in env:
         if not (name.isascii() and name.isidentifier()):
             raise AgentError(f"{name!r} is not a valid name of an environment variable")
-    return "".join(f"export {name}={shlex.quote(plain(value))}\n" for name, value in env.items())
+    return "".join(
+        f"export {name}={shlex.quote(plain_text(value))}\n" for name, value in env.items()
+    )

@@ -139,7 +139,7 @@ def test_every_driver_with_its_defaults_goes_through_its_form(name):
         driver.Options, {k: v for k, v in data.items() if v not in (None, False)}, prefix="o"
     )
     assert made.is_valid(), made.errors
-    assert options.build(driver.Options, made.chosen()[0]) == driver.Options(**said)
+    assert options.build_options(driver.Options, made.chosen()[0]) == driver.Options(**said)
 
 
 @pytest.mark.parametrize("name", SAID)

@@ -73,7 +73,7 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class Missings:
+class MissingPrograms:
     """Programs that a host lacks, each once, and the command that installs all that is known; () when nothing is."""
 
     programs: tuple[Missing, ...]
@@ -99,25 +99,25 @@ class Missings:
         )
 
     @property
-    def shown(self) -> str:
+    def command_line(self) -> str:
         """The command as a person types it."""
         return " ".join(self.command)
 
-    def words(self, host: str) -> str:
+    def sentence(self, host: str) -> str:
         """One sentence with the programs that `host` lacks, and the cure; "" when nothing is missing."""
         if not self.programs:
             return ""
         program_names = [
             f"{m.program} (package {m.package})" if m.package else m.program for m in self.programs
         ]
-        cures = [f"install with: {self.shown}"] if self.command else []
+        cures = [f"install with: {self.command_line}"] if self.command else []
         if self.unknown:
             unknown = ", ".join(self.unknown)
             cures.append(f"no package is known for {unknown} there: install it by hand")
         return f"{host} has no {', '.join(program_names)}; {'; '.join(cures)}"
 
 
-def missing(needs: Iterable[Need], facts: HostFacts) -> Missings:
+def missing_programs(needs: Iterable[Need], facts: HostFacts) -> MissingPrograms:
     """Those of `needs` that the facts do not list, or of what serves on this OS family instead."""
     needs_by_program = {need.instead.get(facts.os_family, need.program): need for need in needs}
     missing_programs = tuple(
@@ -125,9 +125,9 @@ def missing(needs: Iterable[Need], facts: HostFacts) -> Missings:
         for program, need in needs_by_program.items()
         if program and program not in facts.tools
     )
-    return Missings(
+    return MissingPrograms(
         missing_programs,
-        command([missing_program.package for missing_program in missing_programs], facts),
+        install_command([missing_program.package for missing_program in missing_programs], facts),
     )
 
 
@@ -137,7 +137,7 @@ def package_of(need: Need, facts: HostFacts) -> str:
     return need.packages.get(family) or ELSEWHERE.get(need.program, {}).get(family, "")
 
 
-def command(packages: Iterable[str], facts: HostFacts) -> tuple[str, ...]:
+def install_command(packages: Iterable[str], facts: HostFacts) -> tuple[str, ...]:
     """argv that installs them without a question, as root. () when there is nothing, or no known installer."""
     names = tuple(dict.fromkeys(name for name in packages if NAME.fullmatch(name)))
     installer = _installer(facts)

@@ -14,11 +14,11 @@ from typing import Protocol, TypeVar, runtime_checkable
 from agents.command_forms import Arguments, Form
 from agents.contracts import (
     Access,
-    Ask,
     Claim,
     Frame,
     Histogram,
     Job,
+    ManualTask,
     Metric,
     Need,
     Plan,
@@ -44,8 +44,8 @@ class Layer(Protocol[OptionsT]):
     """A module in agents/layers/. `Options` is a frozen dataclass: the form and the JSON schema.
 
     A layer that wants "devices" takes disks of its own, by use; those of its first use may instead be the volume
-    below it, and any use may be filled by `target.parts`. It may also have what is in Growing, Stretching,
-    Awaiting, Resyncing, Ailing, Restoring, Asking, Commanding and Scripting.
+    below it, and any use may be filled by `target.parts`. It may also follow Growable, Expandable,
+    BackgroundWork, InitialResync, HealthCheck, RestoresSettings, ManualStep, LayerCommands and LayerScripts.
     """
 
     @property
@@ -61,19 +61,19 @@ class Layer(Protocol[OptionsT]):
         ...
 
     @property
-    def WANTS(self) -> str:
+    def REQUIRES(self) -> str:
         """Below it: "nothing", "devices", "own" (disks of its own only), "volume", "lv", "pool", "any"."""
         ...
 
     @property
-    def GIVES(self) -> str:
+    def PROVIDES(self) -> str:
         """To the layer above: "parts", "volume", "lv", "pool", "mount", or "same": what was below."""
         ...
 
     @property
     def Options(self) -> type[OptionsT]: ...
 
-    def needs(self, options: OptionsT) -> tuple[Need, ...]:
+    def required_programs(self, options: OptionsT) -> tuple[Need, ...]:
         """Those of NEEDS that these options ask for."""
         ...
 
@@ -89,7 +89,7 @@ class Layer(Protocol[OptionsT]):
 
 
 @runtime_checkable
-class Growing(Layer[OptionsT], Protocol[OptionsT, GrowT]):
+class Growable(Layer[OptionsT], Protocol[OptionsT, GrowT]):
     """A layer that can take more disks while it stands."""
 
     @property
@@ -97,7 +97,7 @@ class Growing(Layer[OptionsT], Protocol[OptionsT, GrowT]):
         """Options of one growth, a frozen dataclass."""
         ...
 
-    def grow(
+    def plan_growth(
         self,
         options: OptionsT,
         grow: GrowT,
@@ -110,35 +110,37 @@ class Growing(Layer[OptionsT], Protocol[OptionsT, GrowT]):
 
 
 @runtime_checkable
-class Stretching(Layer[OptionsT], Protocol[OptionsT]):
+class Expandable(Layer[OptionsT], Protocol[OptionsT]):
     """A layer that follows when what it stands on has become larger."""
 
-    def stretch(self, options: OptionsT, target: Target, facts: HostFacts) -> Plan: ...
+    def plan_expansion(self, options: OptionsT, target: Target, facts: HostFacts) -> Plan: ...
 
 
 @runtime_checkable
-class Awaiting(Layer[OptionsT], Protocol[OptionsT]):
+class BackgroundWork(Layer[OptionsT], Protocol[OptionsT]):
     """A layer in which the kernel works on after the commands have ended."""
 
-    def awaits(self, options: OptionsT, target: Target, facts: HostFacts) -> Progress | None:
+    def background_progress(
+        self, options: OptionsT, target: Target, facts: HostFacts
+    ) -> Progress | None:
         """Background work that still goes on, by the facts; None when nothing does."""
         ...
 
 
 @runtime_checkable
-class Resyncing(Layer[OptionsT], Protocol[OptionsT]):
-    """An Awaiting layer that can tell beforehand whether anything is awaited when it was just built."""
+class InitialResync(Layer[OptionsT], Protocol[OptionsT]):
+    """A layer with background work that can say beforehand whether a build starts any."""
 
-    def resyncs(self, options: OptionsT) -> bool:
+    def starts_resync(self, options: OptionsT) -> bool:
         """True when the kernel works on after a layer with these options was built."""
         ...
 
 
 @runtime_checkable
-class Ailing(Layer[OptionsT], Protocol[OptionsT]):
+class HealthCheck(Layer[OptionsT], Protocol[OptionsT]):
     """A layer that serves on when something in it has failed."""
 
-    def ails(self, options: OptionsT, target: Target, health: Health) -> list[str]:
+    def health_faults(self, options: OptionsT, target: Target, health: Health) -> list[str]:
         """Faults of the layer at this moment (target: the one given to plan); [] is right.
 
         What verify finds too is said in the same words: who measures on all the same is not stopped by it.
@@ -147,23 +149,23 @@ class Ailing(Layer[OptionsT], Protocol[OptionsT]):
 
 
 @runtime_checkable
-class Restoring(Layer[OptionsT], Protocol[OptionsT]):
+class RestoresSettings(Layer[OptionsT], Protocol[OptionsT]):
     """A layer that sets what blank disks do not prove to be undone: a scheduler, a sysctl."""
 
-    def restored(self, options: OptionsT, target: Target, facts: HostFacts) -> list[str]:
+    def unrestored_settings(self, options: OptionsT, target: Target, facts: HostFacts) -> list[str]:
         """After teardown: what is not as `target.kept` has it from before the plan; [] is right."""
         ...
 
 
 @runtime_checkable
-class Asking(Layer[OptionsT], Protocol[OptionsT]):
+class ManualStep(Layer[OptionsT], Protocol[OptionsT]):
     """A layer that a person makes: its plan has no steps, and the engine waits until it is done."""
 
-    def asks(self, options: OptionsT, target: Target) -> Ask: ...
+    def manual_task(self, options: OptionsT, target: Target) -> ManualTask: ...
 
 
 @runtime_checkable
-class Commanding(Layer[OptionsT], Protocol[OptionsT]):
+class LayerCommands(Layer[OptionsT], Protocol[OptionsT]):
     """A layer with a program that no other uses: else every word of its commands can be a name (agents/safety)."""
 
     @property
@@ -173,7 +175,7 @@ class Commanding(Layer[OptionsT], Protocol[OptionsT]):
 
 
 @runtime_checkable
-class Scripting(Layer[OptionsT], Protocol[OptionsT]):
+class LayerScripts(Layer[OptionsT], Protocol[OptionsT]):
     """A layer with a script that no other uses: a constant of its module, given as `sh -c SCRIPT NAME ARGUMENT…`."""
 
     @property
@@ -192,13 +194,13 @@ class Tool(Protocol[OptionsT]):
     @property
     def Options(self) -> type[OptionsT]: ...
 
-    def job(self, options: OptionsT, target: Target) -> Job: ...
+    def build_job(self, options: OptionsT, target: Target) -> Job: ...
 
-    def precheck(self, options: OptionsT, target: Target) -> Job | None:
+    def build_precheck(self, options: OptionsT, target: Target) -> Job | None:
         """A quick run that touches no data and fails when the options are wrong (fio --parse-only); or None."""
         ...
 
-    def outstanding(self, options: OptionsT) -> int | None:
+    def outstanding_ios(self, options: OptionsT) -> int | None:
         """Outstanding I/Os: queue depth times jobs."""
         ...
 
@@ -208,16 +210,16 @@ class Tool(Protocol[OptionsT]):
 
 
 @runtime_checkable
-class Needing(Tool[OptionsT], Protocol[OptionsT]):
+class RequiresPrograms(Tool[OptionsT], Protocol[OptionsT]):
     """A tool whose options decide which programs it needs."""
 
-    def needs(self, options: OptionsT) -> tuple[Need, ...]:
+    def required_programs(self, options: OptionsT) -> tuple[Need, ...]:
         """Those of NEEDS that these options ask for: one named by its path is not looked for elsewhere."""
         ...
 
 
 @runtime_checkable
-class Naming(Tool[OptionsT], Protocol[OptionsT]):
+class NamesPrograms(Tool[OptionsT], Protocol[OptionsT]):
     """A tool whose options may name a program of the host."""
 
     @property
@@ -225,13 +227,13 @@ class Naming(Tool[OptionsT], Protocol[OptionsT]):
         """The option that names it."""
         ...
 
-    def programs(self, options: OptionsT) -> tuple[str, ...]:
+    def named_programs(self, options: OptionsT) -> tuple[str, ...]:
         """Those that a person named, as they would be run; none where the driver looks for its own."""
         ...
 
 
 @runtime_checkable
-class Scripted(Tool[OptionsT], Protocol[OptionsT]):
+class RunsUserCode(Tool[OptionsT], Protocol[OptionsT]):
     """A tool that may run what a person wrote."""
 
     @property
@@ -241,11 +243,11 @@ class Scripted(Tool[OptionsT], Protocol[OptionsT]):
 
 
 @runtime_checkable
-class Showing(Tool[OptionsT], Protocol[OptionsT]):
+class LiveOutput(Tool[OptionsT], Protocol[OptionsT]):
     """A tool that tells what happens right now."""
 
     @property
-    def LIVE(self) -> tuple[str, ...]:
+    def LIVE_FILES(self) -> tuple[str, ...]:
         """Files in the cwd that the sampler reads at each tick, too."""
         ...
 
@@ -254,40 +256,40 @@ class Showing(Tool[OptionsT], Protocol[OptionsT]):
 class Unprivileged(Tool[OptionsT], Protocol[OptionsT]):
     """A tool that need not be root: it opens the target, and no more. Others run as root."""
 
-    def needs_root(self, options: OptionsT, target: Target) -> str:
+    def root_reason(self, options: OptionsT, target: Target) -> str:
         """Reason why only root gets the same figures with these options; "" where any user does who may open it."""
         ...
 
 
 @runtime_checkable
-class Sized(Tool[OptionsT], Protocol[OptionsT]):
+class SizedTarget(Tool[OptionsT], Protocol[OptionsT]):
     """A tool that works on so many bytes of its target."""
 
-    def room(self, options: OptionsT, target: Target) -> int:
+    def required_bytes(self, options: OptionsT, target: Target) -> int:
         """Bytes that must be there; 0: as many as there are, or nobody can tell."""
         ...
 
-    def reads(self, options: OptionsT) -> bool:
+    def reads_existing(self, options: OptionsT) -> bool:
         """True when it reads blocks of a volume that it has not written before."""
         ...
 
 
 @runtime_checkable
-class Accessing(Tool[OptionsT], Protocol[OptionsT]):
+class DescribesIO(Tool[OptionsT], Protocol[OptionsT]):
     """A tool of which it is known what it asks of the storage: findings look at it."""
 
     @property
-    def ACCESS_OF(self) -> Mapping[str, tuple[str, ...]]:
+    def IO_FIELDS(self) -> Mapping[str, tuple[str, ...]]:
         """Field of Access -> the options that it hangs on. A result that somebody else measured tells some only."""
         ...
 
-    def access(self, options: OptionsT) -> Access:
+    def access_pattern(self, options: OptionsT) -> Access:
         """Of what is measured, without a file's layout. None wherever these options do not tell; never guessed."""
         ...
 
 
 @runtime_checkable
-class Comparing(Tool[OptionsT], Protocol[OptionsT]):
+class ComparableWork(Tool[OptionsT], Protocol[OptionsT]):
     """A tool whose results share a chart with those of other workloads that did the same."""
 
     def same_work(self, told: Mapping[str, object]) -> SameWork | None:
@@ -296,37 +298,40 @@ class Comparing(Tool[OptionsT], Protocol[OptionsT]):
 
 
 @runtime_checkable
-class Renaming(Tool[OptionsT], Protocol[OptionsT]):
+class OptionAliases(Tool[OptionsT], Protocol[OptionsT]):
     """A tool whose options have other names, too, in results from elsewhere."""
 
-    def renamed(self, told: Mapping[str, object]) -> dict[str, object]:
+    def canonical_names(self, told: Mapping[str, object]) -> dict[str, object]:
         """The same by our names."""
         ...
 
 
 @runtime_checkable
-class Recording(Tool[OptionsT], Protocol[OptionsT]):
+class RecordsSeries(Tool[OptionsT], Protocol[OptionsT]):
     """A tool whose outputs hold figures over time, too: fio's logs."""
 
-    def series(self, outputs: Mapping[str, bytes], options: OptionsT) -> list[Series]:
-        """Times are seconds since its one measured window began (see Marking). Raises ParseError, nothing else."""
+    def parse_series(self, outputs: Mapping[str, bytes], options: OptionsT) -> list[Series]:
+        """Times are seconds since its one measured window began (see MeasuredWindows).
+
+        Raises ParseError, nothing else.
+        """
         ...
 
 
 @runtime_checkable
-class Binning(Tool[OptionsT], Protocol[OptionsT]):
+class LatencyHistogram(Tool[OptionsT], Protocol[OptionsT]):
     """A tool that counts how many I/Os took how long."""
 
-    def histograms(self, outputs: Mapping[str, bytes], options: OptionsT) -> list[Histogram]:
+    def parse_histograms(self, outputs: Mapping[str, bytes], options: OptionsT) -> list[Histogram]:
         """[] where it printed none. Raises ParseError, nothing else."""
         ...
 
 
 @runtime_checkable
-class Marking(Tool[OptionsT], Protocol[OptionsT]):
+class MeasuredWindows(Tool[OptionsT], Protocol[OptionsT]):
     """A tool that tells what it did when: the mean of a device is over what was measured, not over file layout."""
 
-    def windows(
+    def parse_windows(
         self, outputs: Mapping[str, bytes], options: OptionsT, timing: Timing
     ) -> list[Window]:
         """In order, seconds since the job began. [] where they are not told; never guessed. Raises ParseError."""
@@ -334,34 +339,34 @@ class Marking(Tool[OptionsT], Protocol[OptionsT]):
 
 
 @runtime_checkable
-class Salvaging(Tool[OptionsT], Protocol[OptionsT]):
+class PartialResults(Tool[OptionsT], Protocol[OptionsT]):
     """A tool whose figures are read one by one: where it gave up, those that it had printed stand."""
 
-    def salvage(self, outputs: Mapping[str, bytes], options: OptionsT) -> list[Metric]:
+    def parse_partial(self, outputs: Mapping[str, bytes], options: OptionsT) -> list[Metric]:
         """[] where there are none. Raises ParseError."""
         ...
 
 
 @runtime_checkable
-class Clocked(Tool[OptionsT], Protocol[OptionsT]):
+class KnownClock(Tool[OptionsT], Protocol[OptionsT]):
     """A tool of which it is known by which clock it times. A run of any other fails if the wall clock was set in it."""
 
-    def steady(self, options: OptionsT) -> bool:
+    def uses_monotonic_clock(self, options: OptionsT) -> bool:
         """True when it times by a clock that nobody can set."""
         ...
 
 
 @runtime_checkable
-class Versioned(Tool[OptionsT], Protocol[OptionsT]):
+class PrintsVersion(Tool[OptionsT], Protocol[OptionsT]):
     """A tool whose output names its version. A run of another version than its host's facts name fails."""
 
-    def version(self, outputs: Mapping[str, bytes]) -> str:
+    def printed_version(self, outputs: Mapping[str, bytes]) -> str:
         """As the program's --version prints it; "" where the output names none."""
         ...
 
 
 @runtime_checkable
-class Shelled(Tool[OptionsT], Protocol[OptionsT]):
+class ToolScripts(Tool[OptionsT], Protocol[OptionsT]):
     """A tool whose job is `sh FILE ARGUMENT…` with a script of its own: else every word of the job can be a name."""
 
     @property
@@ -379,30 +384,30 @@ class Reader(Protocol):
     @property
     def LABEL(self) -> str: ...
     @property
-    def WORDS(self) -> tuple[str | re.Pattern[str], ...]:
+    def KEYWORDS(self) -> tuple[str | re.Pattern[str], ...]:
         """One of these at least is in any text that has such a result. Patterns begin with a literal, to be fast."""
         ...
 
-    def find(self, text: str, name: str) -> list[ParsedResult]:
+    def find_results(self, text: str, name: str) -> list[ParsedResult]:
         """`text` has "\n" only; `name` is the file's name, or "". Line numbers are those of `text`, from 1."""
         ...
 
 
 @runtime_checkable
-class Joining(Reader, Protocol):
+class JoinsTexts(Reader, Protocol):
     """A reader of texts of which several are of one result, as each job's logs are, and say something together."""
 
-    def joined(self, texts: Mapping[str, str], result: bytes) -> list[Series]:
+    def join_series(self, texts: Mapping[str, str], result: bytes) -> list[Series]:
         """By file name; `result`: what they stand beside. Raises ParseError."""
         ...
 
 
 @runtime_checkable
-class Opening(Reader, Protocol):
+class KnownStart(Reader, Protocol):
     """A reader to whose tool a text belongs that begins as it prints: small files are read by the thousand."""
 
     @property
-    def OPENS(self) -> re.Pattern[str]:
+    def START_PATTERN(self) -> re.Pattern[str]:
         """Pattern of the beginning of such a text."""
         ...
 
@@ -420,4 +425,4 @@ class Sampler(Protocol):
     @property
     def WATCHES(self) -> tuple[Watch, ...]: ...
 
-    def series(self, frames: Sequence[Frame]) -> list[Series]: ...
+    def frames_to_series(self, frames: Sequence[Frame]) -> list[Series]: ...

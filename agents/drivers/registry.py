@@ -16,7 +16,7 @@ from agents.command_forms import Arguments, Form
 from agents.contracts import Access, Need, OptionsError, SameWork, Target, Watch
 from agents.drivers import protocols
 
-D = TypeVar("D")
+DriverT = TypeVar("DriverT")
 
 CONTRACT: Mapping[ModuleType, type[Any]] = {
     layers: protocols.Layer,
@@ -26,13 +26,13 @@ CONTRACT: Mapping[ModuleType, type[Any]] = {
 }
 
 
-def members(contract: type[Any]) -> list[str]:
+def protocol_members(contract: type[Any]) -> list[str]:
     """The names that a Protocol itself asks for, without those of the one that it extends."""
     return [name for name in vars(contract) if not name.startswith("_")]
 
 
 @cache
-def load(package: ModuleType) -> dict[str, Any]:
+def load_drivers(package: ModuleType) -> dict[str, Any]:
     """Every driver of a package by kind. Raises ImportError naming what a module lacks."""
     drivers: dict[str, Any] = {}
     for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
@@ -40,29 +40,31 @@ def load(package: ModuleType) -> dict[str, Any]:
             # _template.py is for reading
             continue
         module = import_module(f"{package.__name__}.{info.name}")
-        if missing := [name for name in members(CONTRACT[package]) if not hasattr(module, name)]:
+        if missing := [
+            name for name in protocol_members(CONTRACT[package]) if not hasattr(module, name)
+        ]:
             raise ImportError(f"{module.__name__} lacks {', '.join(missing)}")
         drivers[info.name] = module
     return drivers
 
 
 def all_layers() -> dict[str, protocols.Layer[Any]]:
-    return load(layers)
+    return load_drivers(layers)
 
 
 def all_tools() -> dict[str, protocols.Tool[Any]]:
-    return load(tools)
+    return load_drivers(tools)
 
 
 def all_samplers() -> dict[str, protocols.Sampler]:
-    return load(samplers)
+    return load_drivers(samplers)
 
 
 def all_readers() -> dict[str, protocols.Reader]:
-    return load(readers)
+    return load_drivers(readers)
 
 
-def sampled(family: str) -> tuple[str | Watch, ...]:
+def sampled_sources(family: str) -> tuple[str | Watch, ...]:
     """The files that hostside/sampler.sh reads on every tick, and the commands it runs on that family of hosts."""
     samplers = all_samplers().values()
     watches = [watch for sampler in samplers for watch in sampler.WATCHES]
@@ -73,157 +75,157 @@ def sampled(family: str) -> tuple[str | Watch, ...]:
 
 
 @cache
-def opening_readers() -> tuple[protocols.Opening, ...]:
+def opening_readers() -> tuple[protocols.KnownStart, ...]:
     return tuple(
-        reader for reader in all_readers().values() if isinstance(reader, protocols.Opening)
+        reader for reader in all_readers().values() if isinstance(reader, protocols.KnownStart)
     )
 
 
 def layer(kind: str) -> protocols.Layer[Any]:
-    return _pick(all_layers(), kind, "layer")
+    return _driver_of_kind(all_layers(), kind, "layer")
 
 
-def growing(kind: str) -> protocols.Growing[Any, Any] | None:
+def growing(kind: str) -> protocols.Growable[Any, Any] | None:
     """The layer, if it can grow."""
     driver = layer(kind)
-    return driver if isinstance(driver, protocols.Growing) else None
+    return driver if isinstance(driver, protocols.Growable) else None
 
 
-def stretching(kind: str) -> protocols.Stretching[Any] | None:
+def stretching(kind: str) -> protocols.Expandable[Any] | None:
     """The layer, if it can follow one below that grew."""
     driver = layer(kind)
-    return driver if isinstance(driver, protocols.Stretching) else None
+    return driver if isinstance(driver, protocols.Expandable) else None
 
 
-def awaiting(kind: str) -> protocols.Awaiting[Any] | None:
+def awaiting(kind: str) -> protocols.BackgroundWork[Any] | None:
     """The layer, if the kernel may still work on it when its commands have ended."""
     driver = layer(kind)
-    return driver if isinstance(driver, protocols.Awaiting) else None
+    return driver if isinstance(driver, protocols.BackgroundWork) else None
 
 
-def resyncs(kind: str, option_values: Mapping[str, Any]) -> bool:
+def starts_resync(kind: str, option_values: Mapping[str, Any]) -> bool:
     """True when the kernel works on after a layer with these complete options was built, as far as is known."""
     driver = layer(kind)
-    if isinstance(driver, protocols.Resyncing):
-        return driver.resyncs(options.build(driver.Options, option_values))
-    return isinstance(driver, protocols.Awaiting)
+    if isinstance(driver, protocols.InitialResync):
+        return driver.starts_resync(options.build_options(driver.Options, option_values))
+    return isinstance(driver, protocols.BackgroundWork)
 
 
-def ailing(kind: str) -> protocols.Ailing[Any] | None:
+def ailing(kind: str) -> protocols.HealthCheck[Any] | None:
     """The layer, if something in it may fail and it serves on."""
     driver = layer(kind)
-    return driver if isinstance(driver, protocols.Ailing) else None
+    return driver if isinstance(driver, protocols.HealthCheck) else None
 
 
-def restoring(kind: str) -> protocols.Restoring[Any] | None:
+def restoring(kind: str) -> protocols.RestoresSettings[Any] | None:
     """The layer, if it sets something that is no disk's content and brings it back."""
     driver = layer(kind)
-    return driver if isinstance(driver, protocols.Restoring) else None
+    return driver if isinstance(driver, protocols.RestoresSettings) else None
 
 
-def asking(kind: str) -> protocols.Asking[Any] | None:
+def asking(kind: str) -> protocols.ManualStep[Any] | None:
     """The layer, if a person makes it."""
     driver = layer(kind)
-    return driver if isinstance(driver, protocols.Asking) else None
+    return driver if isinstance(driver, protocols.ManualStep) else None
 
 
-def commands(program: str) -> tuple[Form, ...]:
-    """Forms of command of a program that one layer has for itself (protocols.Commanding)."""
+def layer_commands(program: str) -> tuple[Form, ...]:
+    """Forms of command of a program that one layer has for itself (protocols.LayerCommands)."""
     forms_by_driver = (getattr(driver, "COMMANDS", {}) for driver in all_layers().values())
     return tuple(form for forms in forms_by_driver for form in forms.get(program, ()))
 
 
 def layer_scripts() -> dict[str, Arguments]:
-    """Scripts that one layer has for itself (protocols.Scripting), and what they take."""
+    """Scripts that one layer has for itself (protocols.LayerScripts), and what they take."""
     scripts_by_driver = (getattr(driver, "SCRIPTS", {}) for driver in all_layers().values())
     return {script: takes for scripts in scripts_by_driver for script, takes in scripts.items()}
 
 
 def tool_scripts() -> dict[bytes, Sequence[str]]:
-    """The tools' own scripts (protocols.Shelled), and what they take."""
+    """The tools' own scripts (protocols.ToolScripts), and what they take."""
     scripts_by_driver = (getattr(driver, "SCRIPTS", {}) for driver in all_tools().values())
     return {script: takes for scripts in scripts_by_driver for script, takes in scripts.items()}
 
 
 def tool(kind: str) -> protocols.Tool[Any]:
-    return _pick(all_tools(), kind, "tool")
+    return _driver_of_kind(all_tools(), kind, "tool")
 
 
-def tool_needs(kind: str, option_values: Mapping[str, Any]) -> tuple[Need, ...]:
+def tool_programs(kind: str, option_values: Mapping[str, Any]) -> tuple[Need, ...]:
     """The programs that this tool uses with these options."""
     driver = tool(kind)
-    if isinstance(driver, protocols.Needing):
-        return driver.needs(options.build(driver.Options, option_values))
+    if isinstance(driver, protocols.RequiresPrograms):
+        return driver.required_programs(options.build_options(driver.Options, option_values))
     return driver.NEEDS
 
 
-def programs(kind: str, built: Any) -> tuple[str, ...]:
+def named_programs(kind: str, built: Any) -> tuple[str, ...]:
     """Programs on the host that a person named in these options and that root will run: an owner's to say."""
     driver = tool(kind)
-    return driver.programs(built) if isinstance(driver, protocols.Naming) else ()
+    return driver.named_programs(built) if isinstance(driver, protocols.NamesPrograms) else ()
 
 
 def with_program(kind: str, built: Any, path: str) -> Any:
     """These options with `path` as the program that they name. Raises OptionsError when the tool does not take it."""
     driver = tool(kind)
-    assert isinstance(driver, protocols.Naming), "only these name programs"
+    assert isinstance(driver, protocols.NamesPrograms), "only these name programs"
     return dataclasses.replace(built, **{driver.PROGRAM_OPTION: path})
 
 
-def needs_root(kind: str, built: Any, target: Target) -> str:
+def root_reason(kind: str, built: Any, target: Target) -> str:
     """Reason why root must run the tool on the target; "" where a user who may open the target will do."""
     driver = tool(kind)
     if isinstance(driver, protocols.Unprivileged):
-        return driver.needs_root(built, target)
+        return driver.root_reason(built, target)
     return f"{driver.LABEL} does more than read and write the target"
 
 
-def own_code(kind: str) -> bool:
+def runs_user_code(kind: str) -> bool:
     """True when the tool runs what a person wrote, as root where they say so: an owner's to say, too."""
     driver = tool(kind)
-    return isinstance(driver, protocols.Scripted) and driver.OWN_CODE
+    return isinstance(driver, protocols.RunsUserCode) and driver.OWN_CODE
 
 
-def live(kind: str) -> tuple[str, ...]:
+def live_files(kind: str) -> tuple[str, ...]:
     """Files in which the tool tells what happens right now."""
     driver = tool(kind)
-    return driver.LIVE if isinstance(driver, protocols.Showing) else ()
+    return driver.LIVE_FILES if isinstance(driver, protocols.LiveOutput) else ()
 
 
 def depth_options(kind: str = "") -> tuple[str, ...]:
     """Options that make the outstanding I/Os, in their order: of this tool, or of each there is."""
     drivers = (driver for name, driver in all_tools().items() if kind in ("", name))
-    return _depths(tuple(driver.Options for driver in drivers))
+    return _depth_option_names(tuple(driver.Options for driver in drivers))
 
 
 # By the tools there are: pages ask for every run.
 @cache
-def _depths(of_tools: tuple[type[Any], ...]) -> tuple[str, ...]:
+def _depth_option_names(of_tools: tuple[type[Any], ...]) -> tuple[str, ...]:
     specs = (spec for options_type in of_tools for spec in dataclasses.fields(options_type))
     return tuple(dict.fromkeys(spec.name for spec in specs if spec.metadata.get("depth")))
 
 
-def room(kind: str, built: Any, target: Target) -> int:
+def required_bytes(kind: str, built: Any, target: Target) -> int:
     """Bytes that the tool needs on the target; 0 where it says none."""
     driver = tool(kind)
-    return driver.room(built, target) if isinstance(driver, protocols.Sized) else 0
+    return driver.required_bytes(built, target) if isinstance(driver, protocols.SizedTarget) else 0
 
 
-def reads(kind: str, built: Any) -> bool:
+def reads_existing(kind: str, built: Any) -> bool:
     """True when the tool reads what it has not written itself, on a volume."""
     driver = tool(kind)
-    return isinstance(driver, protocols.Sized) and driver.reads(built)
+    return isinstance(driver, protocols.SizedTarget) and driver.reads_existing(built)
 
 
-def access(kind: str, built: Any, told: Collection[str] | None = None) -> Access:
+def access_pattern(kind: str, built: Any, told: Collection[str] | None = None) -> Access:
     """Access of the tool to the storage. `told`: only these options are facts, the others are nobody's word."""
     driver = tool(kind)
-    if not isinstance(driver, protocols.Accessing):
+    if not isinstance(driver, protocols.DescribesIO):
         return Access()
-    found = driver.access(built)
+    found = driver.access_pattern(built)
     if told is None:
         return found
-    known = {name for name, of in driver.ACCESS_OF.items() if set(of) <= set(told)}
+    known = {name for name, of in driver.IO_FIELDS.items() if set(of) <= set(told)}
     unknown = [spec.name for spec in dataclasses.fields(Access) if spec.name not in known]
     return dataclasses.replace(found, **dict.fromkeys(unknown))
 
@@ -231,58 +233,58 @@ def access(kind: str, built: Any, told: Collection[str] | None = None) -> Access
 def same_work(kind: str, options: Mapping[str, object]) -> SameWork | None:
     """Parts that results of the same work as one with these options have equal. None: nobody can tell."""
     driver = all_tools().get(kind)
-    return driver.same_work(options) if isinstance(driver, protocols.Comparing) else None
+    return driver.same_work(options) if isinstance(driver, protocols.ComparableWork) else None
 
 
-def told(kind: str, given: Mapping[str, Any], *, ours: bool) -> dict[str, Any]:
+def canonical_options(kind: str, given: Mapping[str, Any], *, ours: bool) -> dict[str, Any]:
     """Options under one name each. What was left out is the driver's default where we ran it, else nobody's word."""
     driver = all_tools().get(kind)
-    found = {**_defaults(driver.Options), **given} if driver and ours else dict(given)
-    return driver.renamed(found) if isinstance(driver, protocols.Renaming) else found
+    found = {**_option_defaults(driver.Options), **given} if driver and ours else dict(given)
+    return driver.canonical_names(found) if isinstance(driver, protocols.OptionAliases) else found
 
 
-def _defaults(of_tool: type[Any]) -> dict[str, Any]:
+def _option_defaults(of_tool: type[Any]) -> dict[str, Any]:
     fields = dataclasses.fields(of_tool)
     return {spec.name: spec.default for spec in fields if spec.default is not dataclasses.MISSING}
 
 
-def recording(kind: str) -> protocols.Recording[Any] | None:
+def recording(kind: str) -> protocols.RecordsSeries[Any] | None:
     """The tool, if it also records figures over time."""
     driver = tool(kind)
-    return driver if isinstance(driver, protocols.Recording) else None
+    return driver if isinstance(driver, protocols.RecordsSeries) else None
 
 
-def joining(kind: str) -> protocols.Joining | None:
+def joining(kind: str) -> protocols.JoinsTexts | None:
     """The reader, if several of its texts are of one result."""
     reader = all_readers()[kind]
-    return reader if isinstance(reader, protocols.Joining) else None
+    return reader if isinstance(reader, protocols.JoinsTexts) else None
 
 
-def binning(kind: str) -> protocols.Binning[Any] | None:
+def binning(kind: str) -> protocols.LatencyHistogram[Any] | None:
     """The tool, if it counts how many I/Os took how long."""
     driver = tool(kind)
-    return driver if isinstance(driver, protocols.Binning) else None
+    return driver if isinstance(driver, protocols.LatencyHistogram) else None
 
 
-def marking(kind: str) -> protocols.Marking[Any] | None:
+def marking(kind: str) -> protocols.MeasuredWindows[Any] | None:
     """The tool, if it tells what it did when."""
     driver = tool(kind)
-    return driver if isinstance(driver, protocols.Marking) else None
+    return driver if isinstance(driver, protocols.MeasuredWindows) else None
 
 
-def salvaging(kind: str) -> protocols.Salvaging[Any] | None:
+def salvaging(kind: str) -> protocols.PartialResults[Any] | None:
     """The tool, if it can read what one that gave up had printed by then."""
     driver = tool(kind)
-    return driver if isinstance(driver, protocols.Salvaging) else None
+    return driver if isinstance(driver, protocols.PartialResults) else None
 
 
-def steady(kind: str, option_values: Mapping[str, Any]) -> bool:
+def uses_monotonic_clock(kind: str, option_values: Mapping[str, Any]) -> bool:
     """True when it is known that the tool with these options times by a clock that nobody can set."""
     driver = tool(kind)
-    if not isinstance(driver, protocols.Clocked):
+    if not isinstance(driver, protocols.KnownClock):
         return False
     try:
-        return driver.steady(options.build(driver.Options, option_values))
+        return driver.uses_monotonic_clock(options.build_options(driver.Options, option_values))
     except OptionsError:
         # those of an earlier release
         return False
@@ -291,10 +293,10 @@ def steady(kind: str, option_values: Mapping[str, Any]) -> bool:
 def printed_version(kind: str, outputs: Mapping[str, bytes]) -> str:
     """The version that the tool's output names, "" where it names none."""
     driver = tool(kind)
-    return driver.version(outputs) if isinstance(driver, protocols.Versioned) else ""
+    return driver.printed_version(outputs) if isinstance(driver, protocols.PrintsVersion) else ""
 
 
-def _pick(drivers: dict[str, D], kind: str, what: str) -> D:
+def _driver_of_kind(drivers: dict[str, DriverT], kind: str, what: str) -> DriverT:
     try:
         return drivers[kind]
     except KeyError:

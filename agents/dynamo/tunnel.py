@@ -57,7 +57,7 @@ class _TunnelTransport(Transport):
 
     def _accept_login(self, until: float, ended: Callable[[], bool]) -> socket.socket:
         while clock() < until:
-            stream = self._tunnel.accept(0.5)
+            stream = self._tunnel.accept_stream(0.5)
             if self._stopper.stopped:
                 raise DynamoError("cancelled", "stopped on request")
             if stream is not None:
@@ -73,14 +73,14 @@ class _TunnelTransport(Transport):
         until = clock() + CONNECTING
         while True:
             try:
-                return self._tunnel.connect(info.port)
+                return self._tunnel.connect_port(info.port)
             except OSError as error:
                 if clock() > until or self._tunnel.lost or self._stopper.stopped:
                     raise DynamoError("host", f"cannot connect back to dynamo: {error}") from None
             self._stopper_wait()
 
     def _stopper_wait(self) -> None:
-        stray = self._tunnel.accept(RETRY)
+        stray = self._tunnel.accept_stream(RETRY)
         if stray is not None:
             stray.close()
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Health check of a built layout at one moment: one cheap command, and its output.
 
-A layer hides those below it from a whole look (agents.plans.stack.verify), and a mirror that lost a disk serves on as
-if nothing were: this asks every layer's own kernel driver what it knows, by what is in memory there.
+A layer hides those below it from a whole look (agents.plans.stack.verify_stack), and a mirror that lost a disk serves
+on as if nothing were: this asks every layer's own kernel driver what it knows, by what is in memory there.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ from agents.jobs.spool import (
     Waiting,
     archive,
     call,
+    check_file_name,
     checked,
-    plain,
     script,
     told_of,
     unpack,
@@ -56,7 +56,7 @@ class State(StrEnum):
     REBOOTED = "rebooted"
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         return self not in (State.ABSENT, State.STARTING, State.RUNNING)
 
 
@@ -139,7 +139,7 @@ class Fetched:
     waiting: tuple[Waiting, ...] = ()
 
 
-def start(
+def start_job(
     shell: Shell,
     spool: Spool,
     job: Job,
@@ -148,7 +148,7 @@ def start(
 ) -> Started:
     """Starts the job at most once, whatever is delivered again. Raises AgentError."""
     archived = archive(job, sampled, interval_s)
-    answer = _answer(call(shell, spool, "start", stdin=archived).stdout)
+    answer = _parse_answer(call(shell, spool, "start", stdin=archived).stdout)
     return Started(already=answer.get("start") == "already")
 
 
@@ -171,7 +171,7 @@ def poll_command(
     spool: Spool, wait_s: float, offset: int, outputs: Sequence[str] | None
 ) -> tuple[tuple[str, ...], float]:
     """The command of `poll`, and the time that it may take, for who waits in a way of his own."""
-    fetch = [] if outputs is None else ["fetch", *map(plain, outputs)]
+    fetch = [] if outputs is None else ["fetch", *map(check_file_name, outputs)]
     argv = script(spool, "poll", f"{wait_s:g}", str(offset), *fetch)
     return argv, wait_s + (60.0 if outputs is None else 600.0)
 
@@ -179,22 +179,22 @@ def poll_command(
 def polled(ran: Ran, spool: Spool, offset: int, outputs: Sequence[str] | None) -> Polled:
     """State and output by a poll's answer. Raises AgentError."""
     head, _, raw = checked(ran, spool, "poll").stdout.partition(b"\n\n")
-    answer = _answer(head)
-    state, code = _state(answer), _number(answer, "exit")
+    answer = _parse_answer(head)
+    state, code = _job_state(answer), _note_number(answer, "exit")
     if state is State.ABSENT:
         return Polled(State.ABSENT, None, b"", offset, False)
     exit_code = _exit(code)
-    if outputs is not None and state.over:
+    if outputs is not None and state.is_over:
         return Polled(state, exit_code, b"", offset, False, _fetched(raw, outputs))
     # The host counts in blocks: it sends from the beginning of the one that `offset` is in.
-    begins = min(int(_number(answer, "from") or 0), offset)
+    begins = min(int(_note_number(answer, "from") or 0), offset)
     new = raw[:POLL_CAP][offset - begins :]
     return Polled(state, exit_code, new, offset + len(new), len(raw) >= POLL_CAP)
 
 
 def fetch(shell: Shell, spool: Spool, outputs: Sequence[str] = ()) -> Fetched:
     """All that the job left, and `outputs` as in Job. Raises AgentError when it does not arrive whole."""
-    ran = call(shell, spool, "fetch", *map(plain, outputs), timeout_s=600.0)
+    ran = call(shell, spool, "fetch", *map(check_file_name, outputs), timeout_s=600.0)
     if ran.stdout == b"state=absent\n":
         raise AgentError(f"{spool.name}: there is no such job on the host", Reason.HOST_LOST)
     return _fetched(ran.stdout, outputs)
@@ -207,19 +207,19 @@ def _fetched(raw: bytes, outputs: Sequence[str]) -> Fetched:
     notes = "".join(own[name].decode(errors="replace") for name in NOTES)
     waiting = told_of(own["waiting"], names)
     sampled = sum(file.size for file in waiting if file.name == "samples") or len(own["samples"])
-    meta = _meta(_pairs(notes), sampled)
+    meta = _meta(_parse_pairs(notes), sampled)
     return Fetched(files, own["samples"], own["runner.log"], meta, waiting)
 
 
-def stop(shell: Shell, spool: Spool) -> Stopped:
+def stop_job(shell: Shell, spool: Spool) -> Stopped:
     """TERM, then KILL, to this job's processes only. Does nothing to a job that is over or absent."""
-    answer = _answer(call(shell, spool, "stop", timeout_s=60.0 + 4 * GRACE_S).stdout)
-    return Stopped(Did(answer.get("did", "nothing")), _state(answer))
+    answer = _parse_answer(call(shell, spool, "stop", timeout_s=60.0 + 4 * GRACE_S).stdout)
+    return Stopped(Did(answer.get("did", "nothing")), _job_state(answer))
 
 
-def remove(shell: Shell, spool: Spool) -> None:
+def remove_spool(shell: Shell, spool: Spool) -> None:
     """Removes the spool directory. Raises AgentError when the job still runs."""
-    state = _state(_answer(call(shell, spool, "remove", timeout_s=300.0).stdout))
+    state = _job_state(_parse_answer(call(shell, spool, "remove", timeout_s=300.0).stdout))
     if state is not State.ABSENT:
         raise AgentError(f"{spool.name} is {state}: stop it before removing it")
 
@@ -265,8 +265,8 @@ def clock_set(samples: bytes) -> float:
     return float(max((at - booted[0] for at in booted), key=abs, default=0))
 
 
-def _answer(printed: bytes) -> dict[str, str]:
-    answer = _pairs(printed.decode(errors="replace"))
+def _parse_answer(printed: bytes) -> dict[str, str]:
+    answer = _parse_pairs(printed.decode(errors="replace"))
     if not answer.keys() & {"start", "state"}:
         raise _unexpected(repr(printed[:200]))
     return answer
@@ -277,19 +277,19 @@ def _unexpected(printed: str) -> AgentError:
     return AgentError(f"unexpected answer from the host: {printed}", Reason.COMMAND_FAILED)
 
 
-def _state(answer: Mapping[str, str]) -> State:
+def _job_state(answer: Mapping[str, str]) -> State:
     try:
         return State(answer.get("state", ""))
     except ValueError:
         raise _unexpected(str(dict(answer))) from None
 
 
-def _pairs(text: str) -> dict[str, str]:
+def _parse_pairs(text: str) -> dict[str, str]:
     pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line)
     return {name[:WORD_MAX]: visible(value[:WORD_MAX]) for name, value in pairs}
 
 
-def _between(notes: Mapping[str, str], name: str) -> tuple[float | None, float]:
+def _clock_reading(notes: Mapping[str, str], name: str) -> tuple[float | None, float]:
     """(monotonic seconds when the wall clock was read, by how much that may be wrong): it is read by a program, between
     two looks at the monotonic one. Spools from before had the second look only.
     """
@@ -300,13 +300,16 @@ def _between(notes: Mapping[str, str], name: str) -> tuple[float | None, float]:
 
 
 def _meta(notes: Mapping[str, str], sample_bytes: int) -> Meta:
-    started, (noted, unsure) = _mono(notes, "started_ns"), _between(notes, "noted")
+    started, (noted, unsure) = _mono(notes, "started_ns"), _clock_reading(notes, "noted")
     # read a moment after the start
-    started_at = _number(notes, "noted_at")
+    started_at = _note_number(notes, "noted_at")
     if started_at is not None and started is not None and noted is not None:
         started_at -= noted - started
-    ended, code = _mono(notes, "ended_ns"), _number(notes, "exit")
-    fetched_at, (fetched, as_unsure) = _number(notes, "fetched_at"), _between(notes, "fetched")
+    ended, code = _mono(notes, "ended_ns"), _note_number(notes, "exit")
+    fetched_at, (fetched, as_unsure) = (
+        _note_number(notes, "fetched_at"),
+        _clock_reading(notes, "fetched"),
+    )
     ended_at = step = None
     if started_at is not None and started is not None:
         ended_at = started_at + ended - started if ended is not None else None
@@ -314,7 +317,7 @@ def _meta(notes: Mapping[str, str], sample_bytes: int) -> Meta:
             step = (fetched_at - started_at) - (fetched - started)
             step = copysign(max(0.0, abs(step) - unsure - as_unsure), step)
     return Meta(
-        state=_state(notes),
+        state=_job_state(notes),
         exit_code=_exit(code),
         boot_id=notes.get("boot", ""),
         started_at=started_at,
@@ -328,12 +331,12 @@ def _meta(notes: Mapping[str, str], sample_bytes: int) -> Meta:
         sample_bytes=sample_bytes,
         user=notes.get("user", ""),
         why_root=notes.get("why_root", ""),
-        halted=int(_number(notes, "halted") or 0),
+        halted=int(_note_number(notes, "halted") or 0),
         disk_full=notes.get("full") == "yes",
     )
 
 
-def _number(notes: Mapping[str, str], name: str) -> float | None:
+def _note_number(notes: Mapping[str, str], name: str) -> float | None:
     # A date without %N prints the letter: whole seconds then.
     match = re.match(r"[0-9]{1,20}(\.[0-9]+)?", notes.get(name, ""))
     return float(match[0]) if match else None
@@ -346,10 +349,10 @@ def _exit(code: float | None) -> int | None:
 
 
 def _mono(notes: Mapping[str, str], name: str) -> float | None:
-    nanoseconds = _number(notes, name)
+    nanoseconds = _note_number(notes, name)
     return None if nanoseconds is None else nanoseconds / 1e9
 
 
 def _kib(notes: Mapping[str, str], name: str) -> int | None:
-    kib = _number(notes, name)
+    kib = _note_number(notes, name)
     return None if kib is None else int(kib) * 1024

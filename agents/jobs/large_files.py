@@ -9,7 +9,7 @@ from agents.contracts import AgentError, Reason, Shell
 from agents.jobs import spool
 
 
-def read(shell: Shell, where: spool.Spool, file: spool.Waiting, number: int) -> bytes:
+def read_piece(shell: Shell, where: spool.Spool, file: spool.Waiting, number: int) -> bytes:
     """The bytes of a large file from `number` times spool.PIECE on. Raises AgentError when they do not arrive whole."""
     ran = spool.call(shell, where, "piece", file.path, str(number), timeout_s=600.0)
     head, _, raw = ran.stdout.partition(b"\n\n")

@@ -54,7 +54,7 @@ class Spool:
     base: str = BASE
 
     def __post_init__(self) -> None:
-        plain(self.name)
+        check_file_name(self.name)
 
     def __str__(self) -> str:
         """Path of the spool, for a person: of a user other than root it is not known which."""
@@ -70,11 +70,11 @@ class Waiting:
     size: int
 
     @property
-    def pieces(self) -> int:
+    def piece_count(self) -> int:
         return math.ceil(self.size / PIECE)
 
 
-def plain(name: str) -> str:
+def check_file_name(name: str) -> str:
     """The name, when it can be nothing but a file or directory right here. Raises AgentError."""
     if not PLAIN.fullmatch(name) or name in (*OWN_FILES, "benchlab"):
         raise AgentError(
@@ -150,7 +150,7 @@ def archive(job: Job, sampled: Sequence[str | Watch], interval_s: float) -> byte
         "sampled": " ".join(name for name in sampled if isinstance(name, str)),
         "lasting": " ".join(number for number, watch in watches.items() if watch.lasting),
         "each": " ".join(number for number, watch in watches.items() if not watch.lasting),
-        **{f"key_{number}": watch.key for number, watch in watches.items()},
+        **{f"key_{number}": watch.file_key for number, watch in watches.items()},
         **{f"begins_{number}": watch.begins for number, watch in watches.items()},
         **{f"where_{number}": " ".join(watch.where) for number, watch in watches.items()},
     }
@@ -164,11 +164,11 @@ def archive(job: Job, sampled: Sequence[str | Watch], interval_s: float) -> byte
         "settings": "".join(f"{k}={shlex.quote(v)}\n" for k, v in settings.items()).encode(),
         "command": f"{exports(job.env)}exec {command_line(job.argv)}\n".encode(),
         **{f"sampled-{number}": _watching(watch) for number, watch in watches.items()},
-        **{f"work/{plain(name)}": data for name, data in job.inputs.items()},
+        **{f"work/{check_file_name(name)}": data for name, data in job.inputs.items()},
         "reserve": RESERVE,
     }
     for name in job.outputs:
-        plain(name)
+        check_file_name(name)
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         work = tarfile.TarInfo("work")

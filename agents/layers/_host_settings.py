@@ -17,7 +17,9 @@ ALLOWED = re.compile(
     r"|zone_reclaim_mode|laptop_mode|watermark_(scale|boost)_factor|nr_hugepages)"
     r"|dev\.raid\.speed_limit_(min|max)|fs\.(aio-max-nr|file-max)|fs\.xfs\.\w+_centisecs"
 )
-KNOWN = "vm.dirty_*, vm.swappiness, vm.vfs_cache_pressure, dev.raid.speed_limit_*, fs.aio-max-nr"
+ALLOWED_SYSCTLS = (
+    "vm.dirty_*, vm.swappiness, vm.vfs_cache_pressure, dev.raid.speed_limit_*, fs.aio-max-nr"
+)
 # One of the two counts; setting it zeroes the other, and zero cannot be written.
 PAIRS = {
     "vm.dirty_ratio": "vm.dirty_bytes",
@@ -30,7 +32,7 @@ RAID = {"dev.raid.speed_limit_min": "1000", "dev.raid.speed_limit_max": "200000"
 WHOLE = "of the WHOLE HOST, until teardown"
 
 
-def parse(words: Iterable[str]) -> dict[str, str]:
+def parse_sysctls(words: Iterable[str]) -> dict[str, str]:
     """{"vm.dirty_ratio": "5"} of "vm.dirty_ratio=5". Raises OptionsError naming the word."""
     found: dict[str, str] = {}
     for word in words:
@@ -39,7 +41,7 @@ def parse(words: Iterable[str]) -> dict[str, str]:
             raise OptionsError(f"sysctls: {word!r} is not NAME=NUMBER, such as vm.dirty_ratio=5")
         if not ALLOWED.fullmatch(match[1]):
             raise OptionsError(
-                f"sysctls: {match[1]} cannot be set by a layout; allowed are {KNOWN}"
+                f"sysctls: {match[1]} cannot be set by a layout; allowed are {ALLOWED_SYSCTLS}"
             )
         if match[1] in found:
             raise OptionsError(f"sysctls: {match[1]} is set twice")
@@ -51,27 +53,27 @@ def parse(words: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def plan(
+def plan_settings(
     sysctls: Mapping[str, str], governor: str, facts: HostFacts
 ) -> tuple[list[Step], dict[str, str]]:
     """Steps, and what was there. Raises PlanError for what this kernel has not."""
     kept = {}
     steps = []
     for name, value in sysctls.items():
-        before = _before(name, facts)
+        before = _original_value(name, facts)
         kept[f"sysctl {before[0]}"] = before[1]
         says = f"Set {name} {WHOLE}, to {value}"
-        argv = ("sh", "-c", scripts.SYSCTL_SET, "set", value, _path(name))
+        argv = ("sh", "-c", scripts.SYSCTL_SET, "set", value, _sysctl_path(name))
         steps.append(Step(argv, says, undo=(_back(*before),)))
     if governor:
-        _check(governor, facts)
+        _check_governor(governor, facts)
         kept |= {f"governor {policy}": now for policy, now in facts.governors.items()}
         says = f"Set the CPU governor {WHOLE}, to {governor}"
         steps.append(_govern(governor, facts.governors, says, _ungovern(kept, facts, always=True)))
     return steps, kept
 
 
-def _before(name: str, facts: HostFacts) -> tuple[str, str]:
+def _original_value(name: str, facts: HostFacts) -> tuple[str, str]:
     """Name and value to write to have the setting as it was: of a pair the one that counts."""
     now = facts.sysctls.get(name, RAID.get(name, ""))
     if not now:
@@ -82,7 +84,7 @@ def _before(name: str, facts: HostFacts) -> tuple[str, str]:
     return name, now
 
 
-def _check(governor: str, facts: HostFacts) -> None:
+def _check_governor(governor: str, facts: HostFacts) -> None:
     if not facts.governors:
         raise PlanError("governor: this host has no cpufreq (a virtual machine?): leave it out")
     if governor not in facts.governor_choices:
@@ -90,23 +92,23 @@ def _check(governor: str, facts: HostFacts) -> None:
         raise PlanError(f"governor: this host has no {governor!r}; it has {known}")
 
 
-def restore(kept: Mapping[str, str], facts: HostFacts) -> list[Step]:
+def restore_settings(kept: Mapping[str, str], facts: HostFacts) -> list[Step]:
     steps = [
         _back(name, before)
-        for name, before in _kept(kept, "sysctl")
+        for name, before in _saved_values(kept, "sysctl")
         if facts.sysctls.get(name, before) != before
     ]
     return [*steps, *_ungovern(kept, facts)]
 
 
 def _back(name: str, before: str) -> Step:
-    argv = ("sh", "-c", scripts.SYSCTL_BACK, "set", before, _path(name))
+    argv = ("sh", "-c", scripts.SYSCTL_BACK, "set", before, _sysctl_path(name))
     return Step(argv, f"Set {name} back to {before}")
 
 
 def _ungovern(kept: Mapping[str, str], facts: HostFacts, always: bool = False) -> tuple[Step, ...]:
     groups: dict[str, list[str]] = {}
-    for policy, before in _kept(kept, "governor"):
+    for policy, before in _saved_values(kept, "governor"):
         if always or facts.governors.get(policy, before) != before:
             groups.setdefault(before, []).append(policy)
     return tuple(
@@ -120,7 +122,7 @@ def _govern(value: str, policies: Iterable[str], says: str, undo: tuple[Step, ..
     return Step(("sh", "-c", scripts.GOVERN, "set", value, *paths), says, undo=undo)
 
 
-def differences(sysctls: Mapping[str, str], governor: str, facts: HostFacts) -> list[str]:
+def setting_differences(sysctls: Mapping[str, str], governor: str, facts: HostFacts) -> list[str]:
     wrong = [
         f"{name} is {facts.sysctls.get(name, 'not there')}, not {value}"
         for name, value in sysctls.items()
@@ -143,10 +145,10 @@ def not_restored(kept: Mapping[str, str], facts: HostFacts) -> list[str]:
     ]
 
 
-def _kept(kept: Mapping[str, str], what: str) -> list[tuple[str, str]]:
+def _saved_values(kept: Mapping[str, str], what: str) -> list[tuple[str, str]]:
     start = f"{what} "
     return [(k.removeprefix(start), v) for k, v in kept.items() if k.startswith(start)]
 
 
-def _path(name: str) -> str:
+def _sysctl_path(name: str) -> str:
     return "/proc/sys/" + name.replace(".", "/")

@@ -49,13 +49,13 @@ KNOWN_TYPES = {
 }
 
 
-def version(facts: HostFacts) -> tuple[int, ...]:
+def lvm_version(facts: HostFacts) -> tuple[int, ...]:
     """Of the host's LVM; of the newest when it did not say one."""
     found = re.search(r"(\d+)\.(\d+)\.(\d+)", facts.tools.get("lvm", ""))
     return tuple(map(int, found.groups())) if found else (99,)
 
 
-def command(
+def lvm_command(
     program: str, words: Sequence[str], target: Target, nodes: Iterable[str], facts: HostFacts
 ) -> tuple[str, ...]:
     """One LVM command that sees `nodes` and nothing else, whatever the host's filter or devices file says.
@@ -70,10 +70,10 @@ def command(
     seen = tuple(dict.fromkeys(nodes))
     restrict: tuple[str, ...] = ("--devices", ",".join(seen))
     # it has a filter only, and a daemon that remembers
-    if version(facts) < (2, 3, 12):
+    if lvm_version(facts) < (2, 3, 12):
         accept = ",".join([f'"a({_literal(node)})"' for node in seen] + ['"r(.*)"'])
         devices += [f"filter=[{accept}]", f"global_filter=[{accept}]"]
-        if version(facts) < (2, 3):
+        if lvm_version(facts) < (2, 3):
             config.append("global{use_lvmetad=0}")
         restrict = ()
     if devices:
@@ -113,7 +113,7 @@ def make_pvs(
         )
         steps.append(
             Step(
-                command("pvcreate", words, target, nodes, facts),
+                lvm_command("pvcreate", words, target, nodes, facts),
                 f"Make {piece.node} a physical volume",
                 destroys=claims,
                 undo=(wipe(piece.node, claims),),
@@ -135,7 +135,7 @@ def extents(piece: Part, target: Target, extent_size: int) -> int:
     return max(piece.size - -(-MIB // align) * align, 0) // extent_size
 
 
-def run(
+def lvm_step(
     program: str,
     words: Sequence[str],
     says: str,
@@ -145,7 +145,7 @@ def run(
     undo: tuple[Step, ...] = (),
 ) -> Step:
     """One LVM command that writes."""
-    argv = command(program, words, target, nodes, facts)
+    argv = lvm_command(program, words, target, nodes, facts)
     return Step(argv, says, destroys=claims_of(target), undo=undo, timeout_s=LONG_S, quiet=True)
 
 
@@ -195,10 +195,12 @@ def _mapped(target: Target, facts: HostFacts, volumes: Iterable[str]) -> list[st
 def _by_table(name: str, graph: Graph) -> set[str]:
     """The disks under a mapping that has no node: what its table names, known or not."""
     numbers = {device.majmin: device.name for device in graph.facts.devices}
-    named = {w for row in table(name, graph.facts) for w in row if re.fullmatch(r"\d+:\d+", w)}
+    named = {
+        w for row in device_table(name, graph.facts) for w in row if re.fullmatch(r"\d+:\d+", w)
+    }
     return set().union(*(graph.disks_under(numbers.get(number, number)) for number in named))
 
 
-def table(name: str, facts: HostFacts) -> list[list[str]]:
+def device_table(name: str, facts: HostFacts) -> list[list[str]]:
     """The words of each segment of a mapped device: start, length, type, …"""
     return [words for mapping, words in facts.mappings() if mapping == name]

@@ -15,7 +15,9 @@ def array_at(node: str, facts: HostFacts) -> MdArray | None:
     return next((a for a in facts.md_arrays if device and a.name == device.name), None)
 
 
-def differences(array: MdArray, level: int, chunk: int, layout: str, bitmap: bool) -> list[str]:
+def array_differences(
+    array: MdArray, level: int, chunk: int, layout: str, bitmap: bool
+) -> list[str]:
     wrong = []
     if array.state != "active":
         wrong.append(f"{array.name} is {array.state}, not active")

@@ -96,12 +96,12 @@ def written(segment: Segment, extend: bool = False) -> tuple[str, ...]:
     )
 
 
-def differences(
+def segment_differences(
     extent_size: int, segments: Sequence[Segment], rows: Iterable[Sequence[str]]
 ) -> list[str]:
     """Wish against `dmsetup table`. LVM may show one segment as several where a disk ends, and merge equal ones."""
-    wanted = [(_shown(segment), segment.extents) for segment in segments]
-    found = [(_read(row), int(row[1]) * SECTOR) for row in rows]
+    wanted = [(_format_segment(segment), segment.extents) for segment in segments]
+    found = [(_format_table_row(row), int(row[1]) * SECTOR) for row in rows]
     if any(segment.type == "mirror" for segment in segments):
         wanted = [(wanted[0][0], sum(extents for _, extents in wanted))]
     wrong = []
@@ -113,13 +113,13 @@ def differences(
     return wrong
 
 
-def _shown(segment: Segment) -> str:
+def _format_segment(segment: Segment) -> str:
     if segment.type == "striped":
         return f"striped over {segment.stripes} by {segment.stripe_size} B"
     return f"mirrored {segment.stripes} times" if segment.type == "mirror" else "linear"
 
 
-def _read(row: Sequence[str]) -> str:
+def _format_table_row(row: Sequence[str]) -> str:
     """start length type …: "striped 4 8 dev offset …", "raid raid1 3 0 region_size 4096 2 …", "linear dev offset"."""
     kind = row[2] if len(row) > 2 else "nothing"
     if kind == "striped":

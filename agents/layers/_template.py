@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from agents.contracts import Need, OptionsError, Plan, Step, Target, Use
 from agents.facts.model import HostFacts
-from agents.steps.common import is_claimed, one, settle, wipe
+from agents.steps.common import is_claimed, settle, single_disk, wipe
 
 # as a person calls it
 LABEL = "Read-ahead"
@@ -21,9 +21,9 @@ NEEDS = (Need("blockdev", {"debian": "util-linux"}),)
 # what its disks are for; {} when it has none
 USES = {"data": Use("the disk", most=1)}
 # below it: see agents/drivers/protocols.py
-WANTS = "devices"
+REQUIRES = "devices"
 # to the layer above
-GIVES = "volume"
+PROVIDES = "volume"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Options:
             raise OptionsError("sectors: must be a multiple of 8 (4 KiB)")
 
 
-def needs(options: Options) -> tuple[Need, ...]:
+def required_programs(options: Options) -> tuple[Need, ...]:
     """Those of NEEDS that these options ask for."""
     return NEEDS
 
@@ -52,7 +52,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     agents/drivers/protocols.py, and dm_crypt.py for both.
     A Step's `undo` is run when a later Step fails.
     """
-    disk = one(target, "data")
+    disk = single_disk(target, "data")
     argv = ("blockdev", "--setra", str(options.sectors), disk.node)
     steps = (
         wipe(disk.node, (disk,)),
@@ -64,11 +64,11 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Top down; only what is there by the facts; erases its signatures. Runs twice without harm."""
-    disk = one(target, "data")
+    disk = single_disk(target, "data")
     return [wipe(disk.node, (disk,))] if is_claimed(disk, facts) else []
 
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """Look again: differences between wish and host. [] is right. An exit code alone proves nothing."""
-    disk = one(target, "data")
+    disk = single_disk(target, "data")
     return [] if is_claimed(disk, facts) else [f"{disk.node} is not {disk.identity} any more"]

@@ -10,7 +10,7 @@ from typing import Protocol
 from agents.contracts import PlanError, Target
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts, Zpool
-from agents.steps.common import members
+from agents.steps.common import member_nodes
 
 PARITY = {"raidz1": 1, "raidz2": 2, "raidz3": 3}
 IN_ORDER = {"ONLINE", "AVAIL"}
@@ -42,7 +42,7 @@ class Wish(Protocol):
     def special_mirror(self) -> bool: ...
 
 
-def groups(wish: Wish, target: Target) -> list[Group]:
+def device_groups(wish: Wish, target: Target) -> list[Group]:
     """All groups, uses in the order of the command. Raises PlanError when the numbers do not fit."""
     found = _data(wish, _nodes(target, "data"))
     for use, mirrored in (
@@ -54,15 +54,15 @@ def groups(wish: Wish, target: Target) -> list[Group]:
         nodes = _nodes(target, use)
         if mirrored and len(nodes) < 2:
             raise PlanError(f"{use}_mirror: a mirror needs 2 {use} devices, there are {len(nodes)}")
-        found += [Group(use, "mirror", nodes)] if mirrored else _alone(use, nodes)
+        found += [Group(use, "mirror", nodes)] if mirrored else _single_device_groups(use, nodes)
     return found
 
 
 def _nodes(target: Target, use: str) -> tuple[str, ...]:
-    return tuple(part.node for part in members(target, use, main=use == "data"))
+    return tuple(part.node for part in member_nodes(target, use, main=use == "data"))
 
 
-def _alone(use: str, nodes: Sequence[str]) -> list[Group]:
+def _single_device_groups(use: str, nodes: Sequence[str]) -> list[Group]:
     return [Group(use, "", (node,)) for node in nodes]
 
 
@@ -70,7 +70,7 @@ def _data(wish: Wish, nodes: Sequence[str]) -> list[Group]:
     if not nodes:
         raise PlanError("data: a pool needs at least one disk, partition or volume")
     if wish.layout == "stripe":
-        return _alone("data", nodes)
+        return _single_device_groups("data", nodes)
     least = PARITY.get(wish.layout, 1) + 1
     width = wish.width or (2 if wish.layout == "mirror" else max(len(nodes), least))
     if len(nodes) % width or len(nodes) < least:
@@ -84,16 +84,21 @@ def _data(wish: Wish, nodes: Sequence[str]) -> list[Group]:
     ]
 
 
-def differences(pool: Zpool, wanted: Iterable[Group], facts: HostFacts) -> list[str]:
+def group_differences(pool: Zpool, wanted: Iterable[Group], facts: HostFacts) -> list[str]:
     """Groups that are missing or too many, and devices that are not in order."""
     graph = Graph(facts)
-    meant = {_key(g.use, g.kind, (_name(node, graph, ()) for node in g.nodes)): g for g in wanted}
+    meant = {
+        _group_key(g.use, g.kind, (_device_name(node, graph, ()) for node in g.nodes)): g
+        for g in wanted
+    }
     whole = {name for _, _, names in meant for name in names}
     there: dict[tuple[str, str], set[str]] = {}
     for number, vdev in enumerate(pool.vdevs):
         group = vdev.group or f"-{number}"
-        there.setdefault((vdev.use, group), set()).add(_name(vdev.path, graph, whole))
-    found = {_key(use, group.rpartition("-")[0], names) for (use, group), names in there.items()}
+        there.setdefault((vdev.use, group), set()).add(_device_name(vdev.path, graph, whole))
+    found = {
+        _group_key(use, group.rpartition("-")[0], names) for (use, group), names in there.items()
+    }
     wrong = [f"{pool.name} has no {g.use} {g}" for key, g in meant.items() if key not in found]
     wrong += [
         f"{pool.name} has {use} {kind} {', '.join(sorted(names))}, which was not requested".replace(
@@ -112,11 +117,11 @@ def out_of_order(pool: Zpool) -> list[str]:
     ]
 
 
-def _key(use: str, kind: str, names: Iterable[str]) -> tuple[str, str, frozenset[str]]:
+def _group_key(use: str, kind: str, names: Iterable[str]) -> tuple[str, str, frozenset[str]]:
     return use, kind, frozenset(names)
 
 
-def _name(path: str, graph: Graph, whole: Iterable[str]) -> str:
+def _device_name(path: str, graph: Graph, whole: Iterable[str]) -> str:
     """Kernel name; of the disk where OpenZFS made a partition of a whole one."""
     device = graph.find_device(path)
     if device is None:

@@ -55,11 +55,11 @@ def is_power_of_two(number: int, least: int, most: int) -> bool:
     return least <= number <= most and number & (number - 1) == 0
 
 
-def on(flag: bool) -> str:
+def on_or_off(flag: bool) -> str:
     return "on" if flag else "off"
 
 
-def words(flag: str, properties: Mapping[str, str]) -> tuple[str, ...]:
+def property_arguments(flag: str, properties: Mapping[str, str]) -> tuple[str, ...]:
     """As a command wants them: -o sync=disabled …"""
     return tuple(w for name, value in properties.items() for w in (flag, f"{name}={value}"))
 
@@ -89,7 +89,7 @@ def pool_of(target: Target) -> tuple[str, tuple[Claim, ...]]:
     return target.pool, claims
 
 
-def noted(target: Target, name: str, primarycache: str) -> tuple[str, ...]:
+def cache_notes(target: Target, name: str, primarycache: str) -> tuple[str, ...]:
     """Notes of the target, with one for every figure: memory's part in it."""
     return (*target.notes, f"the ARC caches {primarycache} of {name}, also across runs")
 
@@ -107,7 +107,7 @@ def destroying(name: str, claims: tuple[Claim, ...]) -> Step:
     return Step(("zfs", "destroy", "-r", name), f"Destroy {name}", destroys=claims)
 
 
-def differences(name: str, wanted: Mapping[str, str], facts: HostFacts) -> list[str]:
+def property_differences(name: str, wanted: Mapping[str, str], facts: HostFacts) -> list[str]:
     """Properties of a dataset that are not as they were asked for, or were not set on itself."""
     found = dataset(name, facts)
     if found is None:

@@ -31,7 +31,7 @@ class Shape:
     parity: int = 0
     sector: int = 4096
 
-    def stored(self, block: int) -> int:
+    def allocated_bytes(self, block: int) -> int:
         """Bytes that a block takes, parity and padding included."""
         sectors = -(-block // self.sector)
         if self.parity:
@@ -41,7 +41,7 @@ class Shape:
 
     def deflated(self, space: int) -> int:
         """Bytes that a raidz's raw space is worth, reckoned in blocks of 128 KiB."""
-        return space // 512 * (OLD_BLOCK // (self.stored(OLD_BLOCK) // 512))
+        return space // 512 * (OLD_BLOCK // (self.allocated_bytes(OLD_BLOCK) // 512))
 
 
 def partition(size: int) -> int:
@@ -49,7 +49,7 @@ def partition(size: int) -> int:
     return max((size - 34 * 4096 - 8 * MIB - MIB) // MIB * MIB, 0)
 
 
-def group(sizes: Iterable[int], shape: Shape) -> int:
+def group_bytes(sizes: Iterable[int], shape: Shape) -> int:
     """Raw space of one group of devices of these sizes: whole metaslabs, without one for its own intent log."""
     least = min(sizes) // LABEL * LABEL - FRONT - BACK
     space = least * shape.width
@@ -80,7 +80,7 @@ def reservation(size: int, block: int, shape: Shape) -> int:
     blocks = size // block
     data = blocks * block
     if shape.parity:
-        data = blocks * shape.stored(block) * OLD_BLOCK // shape.stored(OLD_BLOCK)
+        data = blocks * shape.allocated_bytes(block) * OLD_BLOCK // shape.allocated_bytes(OLD_BLOCK)
     indirect = 7
     while blocks > 1:
         blocks = -(-blocks // POINTERS)

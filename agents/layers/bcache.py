@@ -28,7 +28,7 @@ from agents.facts.graph import Graph
 from agents.facts.health import Health
 from agents.facts.model import HostFacts
 from agents.steps import scripts
-from agents.steps.common import erase_all, members, settle, still_there, taken
+from agents.steps.common import erase_all, member_nodes, settle, still_there, without_uses
 from agents.uuids import uuid_of
 
 LABEL = "bcache"
@@ -38,8 +38,8 @@ USES = {
     "backing": Use("slow disks that are cached", most=64),
     "cache": Use("the fast disk", most=1),
 }
-GIVES = "volume"
-WANTS = "devices"
+PROVIDES = "volume"
+REQUIRES = "devices"
 KIB = 1 << 10
 # make-bcache's own, 16 sectors
 DATA_OFFSET = 8 * KIB
@@ -87,16 +87,16 @@ class Options:
             )
 
 
-def needs(options: Options) -> tuple[Need, ...]:
+def required_programs(options: Options) -> tuple[Need, ...]:
     return NEEDS
 
 
 def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """Raises PlanError: no disks, or a cache of too few buckets."""
-    backing, cache = _given(options, target)
+    backing, cache = _backing_and_cache(options, target)
     claims, nodes = claims_of(target), [*backing, cache]
     offset = _offset(target)
-    undo = (_release(target, nodes, claims), *erase_all(target, nodes, facts))
+    undo = (_release_step(target, nodes, claims), *erase_all(target, nodes, facts))
     steps = [
         *erase_all(target, nodes, facts),
         Step(
@@ -125,7 +125,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
             destroys=claims,
         ),
     ]
-    for node, label in zip(backing, _labels(target, backing), strict=True):
+    for node, label in zip(backing, _backing_labels(target, backing), strict=True):
         words = (options.cache_mode, str(options.sequential_cutoff), str(options.writeback_percent))
         steps.append(
             Step(
@@ -137,8 +137,8 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     return Plan((*steps, settle()), _gives(target, backing, offset))
 
 
-def _given(options: Options, target: Target) -> tuple[tuple[Part, ...], Part]:
-    backing, cache = members(target, "backing", main=True), members(target, "cache")
+def _backing_and_cache(options: Options, target: Target) -> tuple[tuple[Part, ...], Part]:
+    backing, cache = member_nodes(target, "backing", main=True), member_nodes(target, "cache")
     if not backing:
         raise PlanError("backing: there is no disk and no volume below to cache")
     if len(cache) != 1:
@@ -154,7 +154,7 @@ def _given(options: Options, target: Target) -> tuple[tuple[Part, ...], Part]:
     return backing, cache[0]
 
 
-def _labels(target: Target, backing: Sequence[Part]) -> list[str]:
+def _backing_labels(target: Target, backing: Sequence[Part]) -> list[str]:
     if len(backing) == 1:
         return [target.name]
     return [f"{target.name}-{number}" for number in range(1, len(backing) + 1)]
@@ -170,9 +170,9 @@ def _gives(target: Target, backing: Sequence[Part], offset: int) -> Target:
     """One backing disk is the volume. Several are pieces, for a layer above to join."""
     parts = tuple(
         Part(f"/dev/bcache/by-label/{label}", node.size // 512 * 512 - offset)
-        for node, label in zip(backing, _labels(target, backing), strict=True)
+        for node, label in zip(backing, _backing_labels(target, backing), strict=True)
     )
-    gives = taken(target, "backing", "cache")
+    gives = without_uses(target, "backing", "cache")
     notes = (*target.notes, f"bcache data begins {offset} B into the backing disk")
     if len(parts) > 1:
         return replace(gives, parts={**gives.parts, "data": parts}, notes=notes)
@@ -187,7 +187,7 @@ def _gives(target: Target, backing: Sequence[Part], offset: int) -> Target:
     )
 
 
-def _release(target: Target, nodes: Sequence[Part], claims: tuple[Claim, ...]) -> Step:
+def _release_step(target: Target, nodes: Sequence[Part], claims: tuple[Claim, ...]) -> Step:
     own = (f"/sys/fs/bcache/{uuid_of(target.name, 'bcache')}", target.name)
     argv = ("sh", "-c", scripts.BCACHE_RELEASE, "release", *own, *(node.node for node in nodes))
     return Step(argv, "Stop bcache on them, and wait until it has released them", destroys=claims)
@@ -195,20 +195,20 @@ def _release(target: Target, nodes: Sequence[Part], claims: tuple[Claim, ...]) -
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Whatever half of it is registered is stopped, dirty or not; then all superblocks go."""
-    nodes = [*members(target, "backing", main=True), *members(target, "cache")]
+    nodes = [*member_nodes(target, "backing", main=True), *member_nodes(target, "cache")]
     here = still_there(target, nodes, facts)
     if here:
-        return [_release(target, here, claims_of(target)), *erase_all(target, here, facts)]
+        return [_release_step(target, here, claims_of(target)), *erase_all(target, here, facts)]
     graph = Graph(facts)
     # Its disks were all pulled out: what stood on them is stopped, which destroys nothing of them.
     if any(graph.is_ours(name, target.name) for name in graph.hollow):
-        return [_release(target, (), ())]
+        return [_release_step(target, (), ())]
     return []
 
 
-def ails(options: Options, target: Target, health: Health) -> list[str]:
+def health_faults(options: Options, target: Target, health: Health) -> list[str]:
     """A backing disk that runs without its cache, which the kernel detaches after errors; and errors of the cache."""
-    backing, cache = _given(options, target)
+    backing, cache = _backing_and_cache(options, target)
     wrong = []
     for node in backing:
         values = health.values.get(health.kernel_name(node.node), {})
@@ -216,20 +216,20 @@ def ails(options: Options, target: Target, health: Health) -> list[str]:
             "clean",
             "dirty",
         ):
-            wrong.append(_alone(node, values.get("bcache/state")))
+            wrong.append(_detached_fault(node, values.get("bcache/state")))
     errors = health.values.get(health.kernel_name(cache.node), {}).get("bcache/io_errors", "0")
     return wrong + ([f"{cache.node} had {errors} I/O errors"] if errors != "0" else [])
 
 
-def _alone(node: Part, state: str | None) -> str:
+def _detached_fault(node: Part, state: str | None) -> str:
     return f"{node.node} does not run with its cache (state {state!r})"
 
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """Every option, read back from sysfs (which rounds sizes), and that the nodes lie on these disks."""
-    backing, cache = _given(options, target)
+    backing, cache = _backing_and_cache(options, target)
     graph, wrong = Graph(facts), []
-    for node, label in zip(backing, _labels(target, backing), strict=True):
+    for node, label in zip(backing, _backing_labels(target, backing), strict=True):
         wrong += _backing(options, node, label, graph)
         volume, below = (
             graph.find_device(f"/dev/bcache/by-label/{label}"),
@@ -257,12 +257,14 @@ def _backing(options: Options, node: Part, label: str, graph: Graph) -> list[str
     if found.label != label:
         wrong.append(f"{node.node} has the label {found.label!r}, not {label!r}")
     if values.get("running") != "1" or values.get("state") not in ("clean", "dirty"):
-        wrong.append(_alone(node, values.get("state")))
+        wrong.append(_detached_fault(node, values.get("state")))
     if f"[{options.cache_mode}]" not in values.get("cache_mode", ""):
         wrong.append(f"{node.node}: cache_mode is {values.get('cache_mode')!r}")
     if values.get("writeback_percent") != str(options.writeback_percent):
         wrong.append(f"{node.node}: writeback_percent is {values.get('writeback_percent')!r}")
-    return wrong + _size(node, values.get("sequential_cutoff", ""), "sequential_cutoff", options)
+    return wrong + _size_differences(
+        node, values.get("sequential_cutoff", ""), "sequential_cutoff", options
+    )
 
 
 def _cache(options: Options, cache: Part, graph: Graph) -> list[str]:
@@ -275,14 +277,14 @@ def _cache(options: Options, cache: Part, graph: Graph) -> list[str]:
     wrong = [
         said
         for key in ("bucket_size", "block_size")
-        for said in _size(cache, values.get(key, ""), key, options)
+        for said in _size_differences(cache, values.get(key, ""), key, options)
     ]
     if options.discard and values.get("discard") != "1":
         wrong.append(f"{cache.node} does not discard")
     return wrong
 
 
-def _size(node: Part, shown: str, key: str, options: Options) -> list[str]:
+def _size_differences(node: Part, shown: str, key: str, options: Options) -> list[str]:
     wished, (value, tolerance) = getattr(options, key), parse_sysfs_size(shown)
     if abs(value - wished) <= tolerance:
         return []

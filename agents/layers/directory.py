@@ -13,8 +13,8 @@ from agents.steps import scripts
 LABEL = "Scratch directory"
 NEEDS: tuple[Need, ...] = ()
 USES: dict[str, Use] = {}
-GIVES = "mount"
-WANTS = "nothing"
+PROVIDES = "mount"
+REQUIRES = "nothing"
 MARKER = ".benchlab"
 NOT_HERE = ("/dev", "/proc", "/sys", "/boot", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64")
 
@@ -36,13 +36,13 @@ class Options:
             raise OptionsError("path: has a control character")
 
 
-def needs(options: Options) -> tuple[Need, ...]:
+def required_programs(options: Options) -> tuple[Need, ...]:
     return NEEDS
 
 
 def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """mkdir without -p for the last part: an existing directory is somebody's, and stays."""
-    own = _own(options, target)
+    own = _directory_path(options, target)
     steps = (
         Step(("mkdir", "-p", options.path), f"Make {options.path}", root=False),
         Step(
@@ -64,7 +64,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Only a directory with our mark goes, and nothing that is mounted inside (one file system)."""
-    own = _own(options, target)
+    own = _directory_path(options, target)
     return [
         Step(
             ("sh", "-c", scripts.REMOVE_MARKED, "remove", own, MARKER),
@@ -76,11 +76,11 @@ def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """Facts do not list directories: that mkdir made it is all there is to see, and that nothing covers it."""
-    own = _own(options, target)
+    own = _directory_path(options, target)
     return [f"{m.source} is mounted over {own}" for m in facts.mounts if m.target == own]
 
 
-def _own(options: Options, target: Target) -> str:
+def _directory_path(options: Options, target: Target) -> str:
     return f"{options.path}/{target.name}"
 
 

@@ -19,8 +19,8 @@ from agents.contracts import Need, OptionsError, Part, Plan, PlanError, Step, Ta
 from agents.facts.graph import Graph
 from agents.facts.health import Health
 from agents.facts.model import HostFacts
-from agents.layers._lvm import NEED_DMSETUP, table
-from agents.steps.common import MIB, Place, erase_all, members, still_there, taken
+from agents.layers._lvm import NEED_DMSETUP, device_table
+from agents.steps.common import MIB, Place, erase_all, member_nodes, still_there, without_uses
 from agents.uuids import uuid_of
 
 LABEL = "dm-crypt"
@@ -35,8 +35,8 @@ CRYPTSETUP = Need(
 )
 NEEDS = (CRYPTSETUP, NEED_DMSETUP)
 USES = {"data": Use("the disk that is encrypted", most=1)}
-WANTS = "devices"
-GIVES = "volume"
+REQUIRES = "devices"
+PROVIDES = "volume"
 SECTOR = 512
 WORKS = ("no_read_workqueue", "no_write_workqueue", "same_cpu_crypt", "submit_from_crypt_cpus")
 # of LUKS2: two copies of its text, and the key slots
@@ -135,7 +135,7 @@ class Options:
             )
 
 
-def needs(options: Options) -> tuple[Need, ...]:
+def required_programs(options: Options) -> tuple[Need, ...]:
     return NEEDS
 
 
@@ -152,7 +152,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
         )
     gives = _gives(target, piece, offset)
     given = Part(gives.volume, gives.size)
-    undo = (_close(target), *erase_all(target, [piece], facts, _header(piece, offset)))
+    undo = (_close_step(target), *erase_all(target, [piece], facts, _header(piece, offset)))
     steps = (
         *erase_all(target, [piece], facts),
         Step(
@@ -168,7 +168,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
 
 
 def _piece(target: Target) -> Part:
-    found = members(target, "data", main=True)
+    found = member_nodes(target, "data", main=True)
     if len(found) != 1:
         raise PlanError(f"data: needs exactly one disk or volume, got {len(found)}")
     if not claims_of(target):
@@ -176,7 +176,7 @@ def _piece(target: Target) -> Part:
     return found[0]
 
 
-def _name(target: Target) -> str:
+def _mapping_name(target: Target) -> str:
     return f"{target.name}-crypt"
 
 
@@ -194,13 +194,13 @@ def _header(piece: Part, offset: int) -> list[Place]:
 
 
 def _gives(target: Target, piece: Part, offset: int) -> Target:
-    below = target if piece.node == target.volume else taken(target, "data")
+    below = target if piece.node == target.volume else without_uses(target, "data")
     stripe = below.stripe_unit * below.stripe_count
     straight = bool(stripe) and not offset % stripe
     note = f"dm-crypt data begins {offset} B into {piece.node}"
     return replace(
         below,
-        volume=f"/dev/mapper/{_name(target)}",
+        volume=f"/dev/mapper/{_mapping_name(target)}",
         size=piece.size - offset,
         stripe_unit=below.stripe_unit if straight else 0,
         stripe_count=below.stripe_count if straight else 0,
@@ -209,7 +209,7 @@ def _gives(target: Target, piece: Part, offset: int) -> Target:
 
 
 def _open(options: Options, target: Target, piece: Part, offset: int) -> tuple[str, ...]:
-    name, flags = _name(target), _flags(options)
+    name, flags = _mapping_name(target), _flags(options)
     sizes = (str(options.key_size), str(options.sector_size))
     if options.type == "luks2":
         words = (piece.node, name, uuid_of(target.name, "crypt"), str(offset // SECTOR))
@@ -229,8 +229,8 @@ def _flags(options: Options) -> tuple[str, ...]:
     return tuple(flag for flag, wanted in named.items() if wanted)
 
 
-def _close(target: Target) -> Step:
-    name = _name(target)
+def _close_step(target: Target) -> Step:
+    name = _mapping_name(target)
     says = f"Close {name}and drop its key"
     return Step(("cryptsetup", "close", name), says, destroys=claims_of(target), quiet=True)
 
@@ -238,28 +238,28 @@ def _close(target: Target) -> Step:
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """The mapping, then the whole header, key slots too."""
     piece = _piece(target)
-    close = [_close(target)] if table(_name(target), facts) else []
+    close = [_close_step(target)] if device_table(_mapping_name(target), facts) else []
     header = _header(piece, _offset(options, target))
     return close + (
         erase_all(target, [piece], facts, header) if still_there(target, [piece], facts) else []
     )
 
 
-def ails(options: Options, target: Target, health: Health) -> list[str]:
-    return [] if _name(target) in health.mapped else [_gone(target)]
+def health_faults(options: Options, target: Target, health: Health) -> list[str]:
+    return [] if _mapping_name(target) in health.mapped else [_missing_disk(target)]
 
 
-def _gone(target: Target) -> str:
-    return f"/dev/mapper/{_name(target)} is not there"
+def _missing_disk(target: Target) -> str:
+    return f"/dev/mapper/{_mapping_name(target)} is not there"
 
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """The kernel's own table: "0 LENGTH crypt CIPHER KEY IV DEVICE OFFSET [COUNT OPTION…]". dmsetup prints no key."""
     piece, offset = _piece(target), _offset(options, target)
-    graph, rows = Graph(facts), table(_name(target), facts)
-    device = graph.find_device(f"/dev/mapper/{_name(target)}")
+    graph, rows = Graph(facts), device_table(_mapping_name(target), facts)
+    device = graph.find_device(f"/dev/mapper/{_mapping_name(target)}")
     if device is None or len(rows) != 1:
-        return [_gone(target)]
+        return [_missing_disk(target)]
     row, wrong = rows[0], []
     if row[2:3] != ["crypt"] or len(row) < 8:
         return [f"{device.path} is {' '.join(row[2:3])}, not crypt"]

@@ -14,7 +14,7 @@ from agents.facts.graph import Graph
 from agents.facts.health import Health
 from agents.facts.model import HostFacts
 from agents.steps import fs_words, scripts
-from agents.steps.common import below, mount_point, settle, wipe
+from agents.steps.common import mount_point, settle, volume_disks, wipe
 
 LABEL = "File system"
 NEEDS = (
@@ -23,13 +23,13 @@ NEEDS = (
     Need("mkfs.btrfs", {"debian": "btrfs-progs", "rhel": "btrfs-progs"}),
 )
 USES: dict[str, Use] = {}
-GIVES = "mount"
-WANTS = "volume"
+PROVIDES = "mount"
+REQUIRES = "volume"
 MIB = 1 << 20
 EXT4_BLOCK = 4096
 SMALLEST = {"xfs": 300 * MIB, "ext4": 16 * MIB, "btrfs": 114_294_784}
 # Leave old blocks as they are; ext4: see _ext4
-KEEP = {
+NO_DISCARD_OPTIONS = {
     "xfs": ("-K",),
     "btrfs": ("-K",),
     "ext4": (),
@@ -63,13 +63,13 @@ class Options:
                 raise OptionsError(f"{name}: {refused!r} cannot be set by a layout")
 
 
-def needs(options: Options) -> tuple[Need, ...]:
+def required_programs(options: Options) -> tuple[Need, ...]:
     return tuple(need for need in NEEDS if need.program == f"mkfs.{options.type}")
 
 
 def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """mkfs with the layout's label, then mount. Raises PlanError for a volume that is too small."""
-    claims, mount = below(target), mount_point(target)
+    claims, mount = volume_disks(target), mount_point(target)
     if target.size < SMALLEST[options.type]:
         raise PlanError(
             f"{options.type} needs at least {SMALLEST[options.type] // MIB} MiB,"
@@ -106,7 +106,7 @@ def _mkfs(
     """argv with the layout's name as label, and notes worth recording."""
     geometry, notes = _aligned(kind, target)
     start = {"xfs": ("-q", "-f"), "ext4": ("-q", "-F"), "btrfs": ("-f",)}[kind]
-    keep = KEEP[kind] if nodiscard else ()
+    keep = NO_DISCARD_OPTIONS[kind] if nodiscard else ()
     if kind == "ext4":
         geometry, more = _ext4(geometry, more, nodiscard)
     argv = (f"mkfs.{kind}", *start, "-L", target.name, *geometry, *keep, *more, target.volume)
@@ -148,9 +148,9 @@ def _mount_words(options: Options) -> tuple[str, ...]:
     return ("-o", ",".join(options.mount_options)) if options.mount_options else ()
 
 
-def stretch(options: Options, target: Target, facts: HostFacts) -> Plan:
+def plan_expansion(options: Options, target: Target, facts: HostFacts) -> Plan:
     """Fill the volume that has become larger, while mounted. Its alignment stays as mkfs made it."""
-    claims, mount = below(target), mount_point(target)
+    claims, mount = volume_disks(target), mount_point(target)
     argv = {
         "xfs": ("xfs_growfs", mount),
         "ext4": ("resize2fs", target.volume),
@@ -164,7 +164,7 @@ def stretch(options: Options, target: Target, facts: HostFacts) -> Plan:
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Unmount (never lazily: that would hide who still writes), remove the mount point, erase the label."""
-    claims, mount = below(target), mount_point(target)
+    claims, mount = volume_disks(target), mount_point(target)
     steps = [Step(("umount", mount), f"Unmount {mount}")] * sum(
         m.target == mount for m in facts.mounts
     )
@@ -190,7 +190,7 @@ def _must_wipe(target: Target, claims: tuple[Claim, ...], facts: HostFacts) -> b
     return not device.signatures_known or bool(device.signatures)
 
 
-def ails(options: Options, target: Target, health: Health) -> list[str]:
+def health_faults(options: Options, target: Target, health: Health) -> list[str]:
     """Mounted no more, made read-only by the kernel (which a mount says in its superblock's options), or with errors
     that btrfs counted.
     """

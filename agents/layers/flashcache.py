@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from agents.contracts import Need, OptionsError, Part, Plan, PlanError, Step, Target, Use, claims_of
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
-from agents.layers._lvm import table
+from agents.layers._lvm import device_table
 from agents.steps import scripts
-from agents.steps.common import erase_all, members, settle, still_there, taken
+from agents.steps.common import erase_all, member_nodes, settle, still_there, without_uses
 
 LABEL = "flashcache"
 MODULE = Need("flashcache", {}, ("modinfo", "-F", "version", "flashcache"))
@@ -26,8 +26,8 @@ CREATE = Need(
 )
 NEEDS = (MODULE, CREATE)
 USES = {"backing": Use("the slow disk", most=1), "cache": Use("the SSD", most=1)}
-GIVES = "volume"
-WANTS = "devices"
+PROVIDES = "volume"
+REQUIRES = "devices"
 KIB = 1 << 10
 
 
@@ -50,7 +50,7 @@ class Options:
             raise OptionsError(f"block_size: {size} B is not a power of two from 512 B to 1 MiB")
 
 
-def needs(options: Options) -> tuple[Need, ...]:
+def required_programs(options: Options) -> tuple[Need, ...]:
     return NEEDS
 
 
@@ -61,7 +61,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
             f"the kernel {facts.kernel} of this host has no module flashcache (modinfo flashcache): it is unmaintained"
             " since 2017 and does not build on new kernels; use LVM cache (dm-cache) or bcache instead"
         )
-    backing, cache = _given(target)
+    backing, cache = _disk_and_cache(target)
     claims, node = claims_of(target), f"/dev/mapper/{target.name}"
     make = (
         *("flashcache_create", "-p", options.mode, "-b", str(options.block_size // 512)),
@@ -73,19 +73,19 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
             make,
             f"Make {cache.node} the cache of {backing.node}",
             destroys=claims,
-            undo=(_remove(target, facts), *erase_all(target, [backing, cache], facts)),
+            undo=(_remove_step(target, facts), *erase_all(target, [backing, cache], facts)),
             # it asks when the SSD is the larger one
             stdin="y\n",
         ),
         settle(),
     )
     sectors = backing.size // 512 * 512
-    gives = replace(taken(target, "backing", "cache"), volume=node, size=sectors)
+    gives = replace(without_uses(target, "backing", "cache"), volume=node, size=sectors)
     return Plan(steps, gives)
 
 
-def _given(target: Target) -> tuple[Part, Part]:
-    backing, cache = members(target, "backing", main=True), members(target, "cache")
+def _disk_and_cache(target: Target) -> tuple[Part, Part]:
+    backing, cache = member_nodes(target, "backing", main=True), member_nodes(target, "cache")
     for use, nodes in (("backing", backing), ("cache", cache)):
         if len(nodes) != 1:
             raise PlanError(f"{use}: needs exactly one disk, got {len(nodes)}")
@@ -94,9 +94,9 @@ def _given(target: Target) -> tuple[Part, Part]:
     return backing[0], cache[0]
 
 
-def _remove(target: Target, facts: HostFacts) -> Step:
+def _remove_step(target: Target, facts: HostFacts) -> Step:
     """Its sysctls are named after the kernel's names of both: dev.flashcache.sdb+sdc."""
-    backing, cache = _given(target)
+    backing, cache = _disk_and_cache(target)
     graph = Graph(facts)
     names = [d.name if (d := graph.find_device(part.node)) else "" for part in (cache, backing)]
     argv = ("sh", "-c", scripts.FLASHCACHE_REMOVE, "remove", target.name, *names)
@@ -106,20 +106,20 @@ def _remove(target: Target, facts: HostFacts) -> Step:
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Erasing the SSD does what flashcache_destroy does: no superblock is left to load."""
     steps = []
-    if table(target.name, facts):
-        steps.append(_remove(target, facts))
-    return steps + erase_all(target, still_there(target, _given(target), facts), facts)
+    if device_table(target.name, facts):
+        steps.append(_remove_step(target, facts))
+    return steps + erase_all(target, still_there(target, _disk_and_cache(target), facts), facts)
 
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """The mapping is there, is a flashcache, and lies on these two. Its table shows no option in a fixed place."""
-    backing, cache = _given(target)
+    backing, cache = _disk_and_cache(target)
     graph = Graph(facts)
     device = graph.find_device(f"/dev/mapper/{target.name}")
     if device is None:
         return [f"/dev/mapper/{target.name} is not there"]
     wrong = []
-    if not any(words[2:3] == ["flashcache"] for words in table(target.name, facts)):
+    if not any(words[2:3] == ["flashcache"] for words in device_table(target.name, facts)):
         wrong.append(f"{device.path} is not a flashcache")
     for part in (backing, cache):
         below = graph.find_device(part.node)

@@ -27,14 +27,14 @@ from agents.facts.health import Health
 from agents.facts.model import HostFacts
 from agents.layers import _lvm
 from agents.layers._lvm import NEED_DMSETUP, NEED_LVM, PVS
-from agents.layers._segments import Segment, differences, layout_of, written
-from agents.steps.common import erase_all, members, settle, still_there, taken
+from agents.layers._segments import Segment, layout_of, segment_differences, written
+from agents.steps.common import erase_all, member_nodes, settle, still_there, without_uses
 
 LABEL = "LVM"
 NEEDS = (NEED_LVM, NEED_DMSETUP)
 USES = {"data": Use("disks of the volume")}
-GIVES = "lv"
-WANTS = "devices"
+PROVIDES = "lv"
+REQUIRES = "devices"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +92,13 @@ class Grow:
     )
 
 
-def needs(options: Options) -> tuple[Need, ...]:
+def required_programs(options: Options) -> tuple[Need, ...]:
     return NEEDS
 
 
 def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """Raises PlanError for disks that are too few or too small."""
-    pieces = _pieces(target)
+    pieces = _physical_volumes(target)
     nodes = [piece.node for piece in pieces]
     segment = layout_of(options, options.stripes, options.size, pieces, target)
     name = target.name
@@ -117,7 +117,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     steps = (
         *erase_all(target, pieces, facts, settled=False),
         *_lvm.make_pvs(target, "data", pieces, nodes, facts),
-        _lvm.run(
+        _lvm.lvm_step(
             "vgcreate",
             group,
             f"Make the volume group {name}",
@@ -125,12 +125,12 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
             nodes,
             facts,
             undo=(
-                _lvm.run(
+                _lvm.lvm_step(
                     "vgremove", (name,), f"Remove the volume group {name}", target, nodes, facts
                 ),
             ),
         ),
-        _lvm.run(
+        _lvm.lvm_step(
             "lvcreate",
             create,
             f"Make the logical volume {name}/data",
@@ -138,16 +138,16 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
             nodes,
             facts,
             undo=(
-                _lvm.run(
+                _lvm.lvm_step(
                     "lvremove", (f"{name}/data",), f"Remove {name}/data", target, nodes, facts
                 ),
             ),
         ),
     )
-    return _made(options, target, steps, [segment], pieces, _notes(options, segment))
+    return _volume_plan(options, target, steps, [segment], pieces, _plan_notes(options, segment))
 
 
-def _pieces(target: Target) -> tuple[Part, ...]:
+def _physical_volumes(target: Target) -> tuple[Part, ...]:
     if target.volume.startswith(f"/dev/{target.name}/"):
         raise PlanError(f"{target.volume} is a logical volume already: one LVM layer is enough")
     if target.volume.startswith("/dev/zvol/"):
@@ -155,19 +155,19 @@ def _pieces(target: Target) -> tuple[Part, ...]:
         raise PlanError(
             f"{target.volume} is a zvol, and LVM does not find its volumes there: use the zvol itself"
         )
-    if not (found := members(target, "data", main=True)):
+    if not (found := member_nodes(target, "data", main=True)):
         raise PlanError("data: there is no disk to make the volume on")
     return found
 
 
-def _notes(options: Options, segment: Segment) -> tuple[str, ...]:
+def _plan_notes(options: Options, segment: Segment) -> tuple[str, ...]:
     size = segment.extents * options.extent_size
     if options.size and size != options.size:
         return (f"LVM: {options.size} B requested, {size} B allocated: whole stripes of extents",)
     return ()
 
 
-def _made(
+def _volume_plan(
     options: Options,
     target: Target,
     steps: Sequence[Step],
@@ -182,7 +182,7 @@ def _made(
         unit, count = options.stripe_size, segments[0].stripes
     elif len(pieces) == 1 and pieces[0].node == target.volume:
         unit, count = target.stripe_unit, target.stripe_count
-    below = taken(target, "data")
+    below = without_uses(target, "data")
     gives = replace(
         below,
         parts={**below.parts, PVS: tuple(pieces)},
@@ -204,7 +204,7 @@ def _segments(target: Target) -> list[Segment]:
     return [Segment(**segment) for segment in json.loads(target.kept["segments"])]
 
 
-def grow(
+def plan_growth(
     options: Options,
     grow: Grow,
     target: Target,
@@ -212,7 +212,7 @@ def grow(
     facts: HostFacts,
 ) -> Plan:
     """vgextend, lvextend. Raises PlanError for disks that are too few or too small."""
-    pieces = _pieces(target)
+    pieces = _physical_volumes(target)
     nodes = [piece.node for piece in pieces]
     new = tuple(Part(claim.node, claim.size) for claim in more.get("data", ()))
     if not new:
@@ -225,32 +225,32 @@ def grow(
     steps = [
         *erase_all(target, new, facts, settled=False),
         *_lvm.make_pvs(target, "data", new, nodes, facts),
-        _lvm.run("vgextend", (name, *added), f"Add them to {name}", target, nodes, facts),
-        _lvm.run("lvextend", words, f"Extend {name}/data", target, nodes, facts),
+        _lvm.lvm_step("vgextend", (name, *added), f"Add them to {name}", target, nodes, facts),
+        _lvm.lvm_step("lvextend", words, f"Extend {name}/data", target, nodes, facts),
         settle(),
     ]
     note = (
         f"LVM: extended by {segment.extents * options.extent_size} B on {len(new)} disk(s)"
         f" ({segment.type}, {segment.stripes} wide); existing data is not moved"
     )
-    return _made(options, target, steps, [*_segments(target), segment], pieces, (note,))
+    return _volume_plan(options, target, steps, [*_segments(target), segment], pieces, (note,))
 
 
-def stretch(options: Options, target: Target, facts: HostFacts) -> Plan:
+def plan_expansion(options: Options, target: Target, facts: HostFacts) -> Plan:
     """The volume below became larger: pvresize, then lvextend by what came; disks of its own do not change."""
     segments = _segments(target)
-    pieces = _pieces(target)
+    pieces = _physical_volumes(target)
     had = sum(segment.extents for segment in segments)
     room = _lvm.extents(pieces[0], target, options.extent_size)
     if pieces[0].node != target.volume or options.size or room <= had:
-        return _made(options, target, (), segments, pieces, ())
+        return _volume_plan(options, target, (), segments, pieces, ())
     name, nodes = target.name, [pieces[0].node]
     segments[-1] = replace(segments[-1], extents=segments[-1].extents + room - had)
     steps = (
-        _lvm.run(
+        _lvm.lvm_step(
             "pvresize", (nodes[0],), f"Use the space that {nodes[0]} gained", target, nodes, facts
         ),
-        _lvm.run(
+        _lvm.lvm_step(
             "lvextend",
             ("--extents", f"+{room - had}", f"{name}/data", *nodes),
             f"Extend {name}/data",
@@ -260,14 +260,14 @@ def stretch(options: Options, target: Target, facts: HostFacts) -> Plan:
         ),
         settle(),
     )
-    return _made(options, target, steps, segments, pieces, ())
+    return _volume_plan(options, target, steps, segments, pieces, ())
 
 
-def resyncs(options: Options) -> bool:
+def starts_resync(options: Options) -> bool:
     return options.type == "mirror"
 
 
-def awaits(options: Options, target: Target, facts: HostFacts) -> Progress | None:
+def background_progress(options: Options, target: Target, facts: HostFacts) -> Progress | None:
     """The first copy of a mirror, by device-mapper's status: "0 LENGTH raid raid1 2 aa DONE/ALL resync …"."""
     for line in facts.dm_status:
         name, _, status = line.partition(": ")
@@ -281,7 +281,7 @@ def awaits(options: Options, target: Target, facts: HostFacts) -> Progress | Non
     return None
 
 
-def ails(options: Options, target: Target, health: Health) -> list[str]:
+def health_faults(options: Options, target: Target, health: Health) -> list[str]:
     """A mirror's legs, a letter each (A: in sync, a: not yet, D: dead): "0 LENGTH raid raid1 2 AD DONE/ALL …".
 
     Of a volume under a cache the mirror is what is below the cache's own.
@@ -303,13 +303,13 @@ def ails(options: Options, target: Target, health: Health) -> list[str]:
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Volumes out of the kernel, then every disk erased. Nothing is written back, no LVM command can wait."""
-    there = still_there(target, members(target, "data", main=True), facts)
+    there = still_there(target, member_nodes(target, "data", main=True), facts)
     return [*_lvm.remove_nodes(target, facts), *erase_all(target, there, facts)]
 
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """The kernel's own table of the volume: type, lengths, stripes, stripe size."""
-    rows = _lvm.table(f"{target.name}-data", facts)
+    rows = _lvm.device_table(f"{target.name}-data", facts)
     if not rows:
         return [f"{_volume(target)} is not active"]
-    return differences(options.extent_size, _segments(target), rows)
+    return segment_differences(options.extent_size, _segments(target), rows)

@@ -16,7 +16,7 @@ from agents.facts.health import Health
 from agents.facts.model import HostFacts
 from agents.layers import _lvm
 from agents.layers._lvm import NEED_DMSETUP, NEED_LVM, PVS
-from agents.steps.common import erase_all, members, still_there
+from agents.steps.common import erase_all, member_nodes, still_there
 
 LABEL = "LVM cache"
 NEEDS = (
@@ -31,8 +31,8 @@ NEEDS = (
 )
 USES = {"cache": Use("the SSD")}
 # not "lv": a cached volume takes no second cache
-GIVES = "volume"
-WANTS = "lv"
+PROVIDES = "volume"
+REQUIRES = "lv"
 MIB = 1 << 20
 SECTOR = 512
 # and writecache
@@ -104,17 +104,17 @@ class Options:
                     )
 
 
-def needs(options: Options) -> tuple[Need, ...]:
+def required_programs(options: Options) -> tuple[Need, ...]:
     return NEEDS[:2] if options.kind == "writecache" else NEEDS
 
 
 def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """vgextend, then volumes on the SSD, then lvconvert. Raises PlanError for an SSD that is too small."""
-    if options.kind != "cache-pool" and _lvm.version(facts) < CACHEVOL_SINCE:
+    if options.kind != "cache-pool" and _lvm.lvm_version(facts) < CACHEVOL_SINCE:
         raise PlanError(
             f"{options.kind} needs LVM 2.03, the host has {facts.tools['lvm']!r}: use cache-pool"
         )
-    if not (pieces := members(target, "cache")):
+    if not (pieces := member_nodes(target, "cache")):
         raise PlanError("cache: there is no disk or partition for it")
     meta = _metadata(options, pieces, target)
     nodes = [piece.node for piece in (*target.parts.get(PVS, ()), *pieces)]
@@ -122,10 +122,10 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     steps = [
         *erase_all(target, pieces, facts, settled=False),
         *_lvm.make_pvs(replace(target, volume=""), "cache", pieces, nodes, facts),
-        _run("vgextend", (name, *added), f"Add the SSD to {name}", target, nodes, facts),
+        _cache_step("vgextend", (name, *added), f"Add the SSD to {name}", target, nodes, facts),
     ]
     size = ("--size", f"{options.size}b") if options.size else ("--extents", "100%PVS")
-    if options.kind == "cache-pool" and _lvm.version(facts) >= POOL_AT_ONCE_SINCE:
+    if options.kind == "cache-pool" and _lvm.lvm_version(facts) >= POOL_AT_ONCE_SINCE:
         words = (
             *size,
             *_pool(meta, "cache"),
@@ -136,7 +136,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
             *added,
         )
         steps.append(
-            _run(
+            _cache_step(
                 "lvcreate",
                 words,
                 f"Attach a cache pool on the SSD to {name}/data",
@@ -146,14 +146,16 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
             )
         )
     else:
-        words = (*size, *_kind(options, meta), "--name", "fast", name, *added)
-        steps.append(_run("lvcreate", words, f"Make {name}/fast on the SSD", target, nodes, facts))
+        words = (*size, *_cache_type_options(options, meta), "--name", "fast", name, *added)
+        steps.append(
+            _cache_step("lvcreate", words, f"Make {name}/fast on the SSD", target, nodes, facts)
+        )
         steps.append(_convert(options, target, nodes, facts))
     left = {use: given for use, given in target.parts.items() if use != "cache"}
     return Plan(tuple(steps), replace(target, parts=left))
 
 
-def _kind(options: Options, meta: int) -> tuple[str, ...]:
+def _cache_type_options(options: Options, meta: int) -> tuple[str, ...]:
     """Options of lvcreate that make the volume on the SSD that kind of cache."""
     if options.kind == "cache-pool":
         return (*_pool(meta, "cache-pool"), *_chunk(options))
@@ -199,7 +201,7 @@ def _metadata(options: Options, pieces: Sequence[Part], target: Target) -> int:
     return meta
 
 
-def _run(
+def _cache_step(
     program: str,
     words: Sequence[str],
     says: str,
@@ -208,7 +210,7 @@ def _run(
     facts: HostFacts,
 ) -> Step:
     # Nothing to undo one by one: what has begun is taken down as a whole.
-    return _lvm.run(program, words, says, target, nodes, facts)
+    return _lvm.lvm_step(program, words, says, target, nodes, facts)
 
 
 def _convert(options: Options, target: Target, nodes: Sequence[str], facts: HostFacts) -> Step:
@@ -224,10 +226,10 @@ def _convert(options: Options, target: Target, nodes: Sequence[str], facts: Host
         *how,
         origin,
     )
-    return _run("lvconvert", words, f"Attach it to {origin}", target, nodes, facts)
+    return _cache_step("lvconvert", words, f"Attach it to {origin}", target, nodes, facts)
 
 
-def ails(options: Options, target: Target, health: Health) -> list[str]:
+def health_faults(options: Options, target: Target, health: Health) -> list[str]:
     """Faults that the kernel tells when metadata or disk of the cache cannot be written: it is then passed by. [] is
     right.
     """
@@ -248,14 +250,14 @@ def ails(options: Options, target: Target, health: Health) -> list[str]:
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """The whole group leaves the kernel: a cache taken off alone would first write back what is thrown away."""
-    there = still_there(target, members(target, "cache"), facts)
+    there = still_there(target, member_nodes(target, "cache"), facts)
     # The volume group's own teardown, which follows, waits for udev.
     return [*_lvm.remove_nodes(target, facts), *erase_all(target, there, facts, settled=False)]
 
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """The kernel's own tables: "cache META CACHE ORIGIN CHUNK COUNT FEATURE… POLICY …", "writecache s …"."""
-    rows = _lvm.table(f"{target.name}-data", facts)
+    rows = _lvm.device_table(f"{target.name}-data", facts)
     if len(rows) != 1 or len(rows[0]) < 8:
         return [f"{target.volume} is not active"]
     row = rows[0]
@@ -290,7 +292,7 @@ def _writecache(row: Sequence[str]) -> list[str]:
 def _on_disks(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """The cache itself, whatever this LVM calls it, lies on the SSD, and is as large as asked."""
     graph = Graph(facts)
-    pieces = members(target, "cache")
+    pieces = member_nodes(target, "cache")
     allowed = {
         name
         for piece in pieces

@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from agents import look_only
-from agents.contracts import Ask, Need, OptionsError, Plan, Step, Target, Use
+from agents.contracts import ManualTask, Need, OptionsError, Plan, Step, Target, Use
 from agents.facts.model import HostFacts
 
 LABEL = "Manual step"
 NEEDS: tuple[Need, ...] = ()
 USES: dict[str, Use] = {}
-WANTS = "any"
-GIVES = "same"
+REQUIRES = "any"
+PROVIDES = "same"
 MOST_S = 60.0
 
 
@@ -50,9 +50,9 @@ def _check_words(words: tuple[str, ...]) -> None:
     """It runs on a host without anybody reading it: so only what cannot change anything."""
     if any(not word or not word.isprintable() for word in words):
         raise OptionsError("check: a word is empty or has a control character")
-    if "/" in words[0] or words[0] not in look_only.known():
+    if "/" in words[0] or words[0] not in look_only.known_programs():
         raise OptionsError(
-            f"check: {words[0]!r} is not known as read-only; allowed are {', '.join(look_only.known())}"
+            f"check: {words[0]!r} is not known as read-only; allowed are {', '.join(look_only.known_programs())}"
         )
     if not look_only.only_looks(words):
         raise OptionsError(
@@ -61,17 +61,17 @@ def _check_words(words: tuple[str, ...]) -> None:
         )
 
 
-def needs(options: Options) -> tuple[Need, ...]:
+def required_programs(options: Options) -> tuple[Need, ...]:
     return NEEDS
 
 
-def asks(options: Options, target: Target) -> Ask:
+def manual_task(options: Options, target: Target) -> ManualTask:
     """The check runs without root."""
     check = None
     if options.check:
         says = "Check the manual step"
         check = Step(tuple(options.check), says, root=False, timeout_s=MOST_S)
-    return Ask(
+    return ManualTask(
         options.instructions.strip(), options.undo_instructions.strip(), check, options.expect
     )
 

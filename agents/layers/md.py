@@ -30,14 +30,14 @@ from agents.facts.model import HostFacts
 from agents.layers import _md_look as look
 from agents.layers._md_geometry import KIB, LEAST, data_offset, stripe_count, usable
 from agents.steps import scripts
-from agents.steps.common import erase_all, members, settle, still_there, taken
+from agents.steps.common import erase_all, member_nodes, settle, still_there, without_uses
 from agents.uuids import uuid_of
 
 LABEL = "md RAID"
 NEEDS = (Need("mdadm", {"debian": "mdadm", "rhel": "mdadm", "suse": "mdadm", "arch": "mdadm"}),)
 USES = {"data": Use("members of the array", least=2), "spare": Use("hot spares", least=0)}
-GIVES = "volume"
-WANTS = "devices"
+PROVIDES = "volume"
+REQUIRES = "devices"
 # mdadm's own default
 CHUNK = 512 * KIB
 
@@ -84,7 +84,7 @@ class Grow:
     """mdadm reshapes to all the members there are: nothing to choose."""
 
 
-def needs(options: Options) -> tuple[Need, ...]:
+def required_programs(options: Options) -> tuple[Need, ...]:
     return NEEDS
 
 
@@ -94,17 +94,17 @@ def volume(target: Target) -> str:
 
 def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """Raises PlanError: too few members, or too small ones."""
-    data, spares, claims = _given(options, target)
+    data, spares, claims = _members_and_claims(options, target)
     chunk, offset = _chunk(options), data_offset(data, _chunk(options))
     gives = _gives(options, target, data)
     kind = f"RAID {options.level} of {len(data)}"
     undo = (
-        _stop(volume(target), claims),
+        _stop_step(volume(target), claims),
         *erase_all(target, [*data, *spares], facts),
     )
     steps = (
         *erase_all(target, [*data, *spares], facts),
-        _clear([*data, *spares], offset, claims),
+        _clear_step([*data, *spares], offset, claims),
         Step(
             (
                 *("mdadm", "--create", volume(target), "--run", f"--level={options.level}"),
@@ -126,10 +126,10 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     return Plan(steps, gives)
 
 
-def _given(
+def _members_and_claims(
     options: Options, target: Target
 ) -> tuple[tuple[Part, ...], tuple[Part, ...], tuple[Claim, ...]]:
-    data, spares = members(target, "data", main=True), members(target, "spare")
+    data, spares = member_nodes(target, "data", main=True), member_nodes(target, "spare")
     claims = claims_of(target)
     if len(data) < LEAST[options.level]:
         raise PlanError(
@@ -170,7 +170,7 @@ def _gives(options: Options, target: Target, data: Sequence[Part]) -> Target:
     if options.assume_clean and options.level:
         notes.append("md was told that the members are clean (--assume-clean): no initial resync")
     return replace(
-        taken(target, "data", "spare"),
+        without_uses(target, "data", "spare"),
         volume=volume(target),
         size=size,
         stripe_unit=chunk if count else 0,
@@ -179,7 +179,7 @@ def _gives(options: Options, target: Target, data: Sequence[Part]) -> Target:
     )
 
 
-def _clear(nodes: Sequence[Part], offset: int, claims: tuple[Claim, ...]) -> Step:
+def _clear_step(nodes: Sequence[Part], offset: int, claims: tuple[Claim, ...]) -> Step:
     """An earlier array may have held a volume group or a file system: the new one must not begin with it."""
     argv = (
         "sh",
@@ -192,7 +192,7 @@ def _clear(nodes: Sequence[Part], offset: int, claims: tuple[Claim, ...]) -> Ste
     return Step(argv, "Write zeros where the data of the array will begin", destroys=claims)
 
 
-def _stop(node: str, claims: tuple[Claim, ...]) -> Step:
+def _stop_step(node: str, claims: tuple[Claim, ...]) -> Step:
     return Step(("sh", "-c", scripts.MD_STOP, "stop", node), f"Stop {node}", destroys=claims)
 
 
@@ -201,13 +201,13 @@ def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
 
     A reshape that is stopped leaves superblocks that mdadm could go on from: the data is not wanted, so they go.
     """
-    nodes = [*members(target, "data", main=True), *members(target, "spare")]
+    nodes = [*member_nodes(target, "data", main=True), *member_nodes(target, "spare")]
     claims, graph = claims_of(target), Graph(facts)
     here = still_there(target, nodes, facts)
     names = {device.name for node in here if (device := graph.find_device(node.node))}
     steps = [
         # One whose disks are all gone destroys none of them: nobody could say what is on them.
-        _stop(f"/dev/{array.name}", () if array.name in graph.hollow else claims)
+        _stop_step(f"/dev/{array.name}", () if array.name in graph.hollow else claims)
         for array in facts.md_arrays
         if (names & {member.device for member in array.members} or array.name in graph.hollow)
         and graph.is_ours(array.name, target.name)
@@ -220,8 +220,8 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     array = look.array_at(volume(target), facts)
     if array is None:
         return [f"{volume(target)} is not an md array here"]
-    data, spares, _ = _given(options, target)
-    wrong = look.differences(
+    data, spares, _ = _members_and_claims(options, target)
+    wrong = look.array_differences(
         array,
         level=options.level,
         chunk=_chunk(options),
@@ -236,7 +236,7 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     return wrong
 
 
-def ails(options: Options, target: Target, health: Health) -> list[str]:
+def health_faults(options: Options, target: Target, health: Health) -> list[str]:
     """Failed, missing, taken from the spares, or short of members that nothing is about to bring back.
 
     Of an array that is to be at rest, work of the kernel is a fault too.
@@ -247,7 +247,7 @@ def ails(options: Options, target: Target, health: Health) -> list[str]:
         return [f"{volume(target)} is not there any more"]
     if array.state != "active":
         return [f"{array.name} is {array.state}, not active"]
-    data, spares, _ = _given(options, target)
+    data, spares, _ = _members_and_claims(options, target)
     wished = [health.kernel_name(part.node) for part in [*data, *spares]]
     wrong = look.lost_members(array, wished, len(spares))
     busy = look.progress(array, options.level, target.name)
@@ -263,17 +263,17 @@ def ails(options: Options, target: Target, health: Health) -> list[str]:
     return wrong
 
 
-def resyncs(options: Options) -> bool:
+def starts_resync(options: Options) -> bool:
     return options.level != 0 and not options.assume_clean
 
 
-def awaits(options: Options, target: Target, facts: HostFacts) -> Progress | None:
+def background_progress(options: Options, target: Target, facts: HostFacts) -> Progress | None:
     """Resync, recovery, reshape or check, by /proc/mdstat."""
     array = look.array_at(volume(target), facts)
     return look.progress(array, options.level, target.name) if array else None
 
 
-def grow(
+def plan_growth(
     options: Options,
     grow: Grow,
     target: Target,
@@ -281,7 +281,7 @@ def grow(
     facts: HostFacts,
 ) -> Plan:
     """Add disks and reshape on to them. RAID 0 passes through RAID 4 and comes back (mdadm does it)."""
-    data, _, claims = _given(options, target)
+    data, _, claims = _members_and_claims(options, target)
     new = [Part(claim.node, claim.size) for given in more.values() for claim in given]
     wider = bool(more.get("data"))
     if wider and options.level == 10 and options.layout[0] == "f":
@@ -292,7 +292,7 @@ def grow(
     if min(node.size for node in new) < min(node.size for node in old):
         raise PlanError("a new disk is smaller than the members, md cannot take it")
     offset = data_offset(old, _chunk(options))
-    steps = [*erase_all(target, new, facts), _clear(new, offset, claims)]
+    steps = [*erase_all(target, new, facts), _clear_step(new, offset, claims)]
     nodes, count = tuple(node.node for node in new), f"--raid-devices={len(data)}"
     if options.level == 0:
         steps.append(
@@ -322,9 +322,9 @@ def grow(
     return Plan((*steps, settle()), _gives(options, target, data))
 
 
-def stretch(options: Options, target: Target, facts: HostFacts) -> Plan:
+def plan_expansion(options: Options, target: Target, facts: HostFacts) -> Plan:
     """Take the room that the members have gained. The kernel resyncs what is new."""
-    data, _, claims = _given(options, target)
+    data, _, claims = _members_and_claims(options, target)
     if options.level == 0:
         raise PlanError("RAID 0 cannot follow members that have grown: mdadm has no --size for it")
     step = _mdadm(

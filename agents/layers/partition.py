@@ -20,8 +20,8 @@ NEEDS = (
     Need("gpart", {"freebsd": ""}, ("gpart", "list")),
 )
 USES = {"data": Use("the disks to partition")}
-GIVES = "parts"
-WANTS = "own"
+PROVIDES = "parts"
+REQUIRES = "own"
 # the first MiB, and the last one with the backup table
 ENDS = 2 * MIB
 LINUX_DATA = "8300"
@@ -57,7 +57,7 @@ class _Cut:
     size: int
 
 
-def needs(options: Options) -> tuple[Need, ...]:
+def required_programs(options: Options) -> tuple[Need, ...]:
     """sgdisk; which host has another program for it, the Need says."""
     return NEEDS[:1]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from agents.contracts import Need, Part, Plan, PlanError, Step, Target, Use, claims_of
 from agents.facts.graph import Graph
 from agents.facts.model import BlockDevice, HostFacts
-from agents.steps.common import erase_all, members, still_there, taken
+from agents.steps.common import erase_all, member_nodes, still_there, without_uses
 
 LABEL = "Raw disk"
 NEEDS = (
@@ -16,8 +16,8 @@ NEEDS = (
     Need("wipefs", {"debian": "util-linux", "rhel": "util-linux"}, instead={"freebsd": ""}),
 )
 USES = {"data": Use("the disk", most=1)}
-GIVES = "volume"
-WANTS = "devices"
+PROVIDES = "volume"
+REQUIRES = "devices"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Options:
     )
 
 
-def needs(options: Options) -> tuple[Need, ...]:
+def required_programs(options: Options) -> tuple[Need, ...]:
     return NEEDS
 
 
@@ -47,13 +47,13 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
             )
         )
         notes += (f"{piece.node} was discarded (blkdiscard)",)
-    below = target if piece.node == target.volume else taken(target, "data")
+    below = target if piece.node == target.volume else without_uses(target, "data")
     return Plan(tuple(steps), replace(below, volume=piece.node, size=piece.size, notes=notes))
 
 
 def _piece(target: Target) -> Part:
     """Raises PlanError when it is not exactly one."""
-    found = members(target, "data", main=True)
+    found = member_nodes(target, "data", main=True)
     if len(found) != 1:
         raise PlanError(f"data: needs exactly one disk or partition, got {len(found)}")
     return found[0]
@@ -61,12 +61,14 @@ def _piece(target: Target) -> Part:
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Always: what a benchmark left may look like a superblock or a table, now or after the next boot."""
-    return [] if _device(target, facts) is None else erase_all(target, [_piece(target)], facts)
+    return (
+        [] if _claimed_device(target, facts) is None else erase_all(target, [_piece(target)], facts)
+    )
 
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     node = _piece(target).node
-    device = _device(target, facts)
+    device = _claimed_device(target, facts)
     if device is None:
         return [f"{node} is not there any more, or not on the disks it was planned on"]
     if not device.signatures_known:
@@ -76,7 +78,7 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     return found + [f"{node} still has {name} on it" for name in on_it]
 
 
-def _device(target: Target, facts: HostFacts) -> BlockDevice | None:
+def _claimed_device(target: Target, facts: HostFacts) -> BlockDevice | None:
     """The disk or piece if it is there and still lies on the claimed disks: no other may be touched."""
     piece = _piece(target)
     return Graph(facts).find_device(piece.node) if still_there(target, [piece], facts) else None

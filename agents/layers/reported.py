@@ -12,8 +12,8 @@ from agents.facts.model import HostFacts
 LABEL = "As dynamo reports it"
 NEEDS: tuple[Need, ...] = ()
 USES: dict[str, Use] = {}
-WANTS = "nothing"
-GIVES = "mount"
+REQUIRES = "nothing"
+PROVIDES = "mount"
 # HostFacts.os_family of a machine of which only dynamo tells
 FAMILY = "dynamo"
 # among Target.notes: only dynamo knows that name
@@ -35,7 +35,7 @@ class Options:
             raise OptionsError("target: names of dynamo have at most 79 bytes")
 
 
-def needs(options: Options) -> tuple[Need, ...]:
+def required_programs(options: Options) -> tuple[Need, ...]:
     return NEEDS
 
 

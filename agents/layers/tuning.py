@@ -31,8 +31,8 @@ NEEDS = (
     ),
 )
 USES: dict[str, Use] = {}
-WANTS = "any"
-GIVES = "same"
+REQUIRES = "any"
+PROVIDES = "same"
 LEAVE = -1
 MOST = {"nomerges": 2, "rq_affinity": 2}
 
@@ -87,7 +87,7 @@ class Options:
     )
 
     def __post_init__(self) -> None:
-        host.parse(self.sysctls)
+        host.parse_sysctls(self.sysctls)
         for name, most in MOST.items():
             if getattr(self, name) > most:
                 raise OptionsError(f"{name}: {getattr(self, name)} is above {most}")
@@ -96,7 +96,7 @@ class Options:
                 raise OptionsError(f"{name}: {getattr(self, name)!r} is not a valid name")
 
 
-def needs(options: Options) -> tuple[Need, ...]:
+def required_programs(options: Options) -> tuple[Need, ...]:
     return NEEDS if options.volume_read_ahead_kb != LEAVE else ()
 
 
@@ -108,29 +108,29 @@ def _wishes(options: Options) -> dict[str, str]:
 
 def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """Set and keep what was. Raises PlanError for what this host has not."""
-    wishes, sysctls = _wishes(options), host.parse(options.sysctls)
+    wishes, sysctls = _wishes(options), host.parse_sysctls(options.sysctls)
     volume = options.volume_read_ahead_kb != LEAVE
     if not (wishes or sysctls or options.governor or volume):
         raise PlanError("nothing to set: set an option, or remove the layer")
-    steps, kept = queues.plan(wishes, target, facts)
+    steps, kept = queues.plan_queue_settings(wishes, target, facts)
     if volume:
         if not target.volume:
             raise PlanError("volume_read_ahead_kb: there is no volume below")
         steps.append(queues.follow(target.volume, str(options.volume_read_ahead_kb), target))
-    more, more_kept = host.plan(sysctls, options.governor, facts)
+    more, more_kept = host.plan_settings(sysctls, options.governor, facts)
     return Plan(
         (*steps, *more),
-        replace(target, notes=(*target.notes, *_notes(options, wishes, sysctls))),
+        replace(target, notes=(*target.notes, *_tuning_notes(options, wishes, sysctls))),
         # What was kept before a growth is what was there first.
         {**kept, **more_kept, **target.kept},
     )
 
 
 # when what is below has grown: also on the new disks
-stretch = plan
+plan_expansion = plan
 
 
-def _notes(
+def _tuning_notes(
     options: Options, wishes: Mapping[str, str], sysctls: Mapping[str, str]
 ) -> tuple[str, ...]:
     notes = [f"{name} {value} on every disk" for name, value in wishes.items()]
@@ -144,21 +144,23 @@ def _notes(
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Bring back what was, where it differs now."""
-    back = queues.restore(queues.disks(target, facts), target.kept)
-    return [*back, *host.restore(target.kept, facts)]
+    back = queues.restore_queues(queues.claimed_disks(target, facts), target.kept)
+    return [*back, *host.restore_settings(target.kept, facts)]
 
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """Read back: the kernel rounds and clamps, and says no to nobody."""
-    found = queues.disks(target, facts)
-    wrong = queues.differences(_wishes(options), found)
+    found = queues.claimed_disks(target, facts)
+    wrong = queues.queue_differences(_wishes(options), found)
     if options.volume_read_ahead_kb != LEAVE:
         wish = str(options.volume_read_ahead_kb)
         wrong += queues.volume_differences(target.volume, wish, facts)
-    return wrong + host.differences(host.parse(options.sysctls), options.governor, facts)
+    return wrong + host.setting_differences(
+        host.parse_sysctls(options.sysctls), options.governor, facts
+    )
 
 
-def restored(options: Options, target: Target, facts: HostFacts) -> list[str]:
+def unrestored_settings(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """Settings that are not as they were before the plan, after teardown. [] is right."""
-    found = queues.disks(target, facts)
+    found = queues.claimed_disks(target, facts)
     return queues.not_restored(found, target.kept) + host.not_restored(target.kept, facts)

@@ -14,8 +14,8 @@ from agents.steps.common import mount_point
 LABEL = "ZFS file system"
 NEEDS = (_zfs.ZFS,)
 USES: dict[str, Use] = {}
-WANTS = "pool"
-GIVES = "mount"
+REQUIRES = "pool"
+PROVIDES = "mount"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Options:
             raise OptionsError("recordsize: must be a power of two from 512 B to 1 MiB")
 
 
-def needs(options: Options) -> tuple[Need, ...]:
+def required_programs(options: Options) -> tuple[Need, ...]:
     return NEEDS
 
 
@@ -50,16 +50,18 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     pool, claims = _zfs.pool_of(target)
     name, mount = f"{pool}/data", mount_point(target)
     create = Step(
-        ("zfs", "create", *_zfs.words("-o", _properties(options, mount)), name),
+        ("zfs", "create", *_zfs.property_arguments("-o", _properties(options, mount)), name),
         f"Make the file system {name} and mount it at {mount}",
         destroys=claims,
         undo=(
             _zfs.destroying(name, claims),
-            _remove(mount),
+            _remove_step(mount),
         ),
     )
     gives = replace(target, mount=mount, stripe_unit=0, stripe_count=0, parity=0)
-    return Plan((create,), replace(gives, notes=_zfs.noted(target, name, options.primarycache)))
+    return Plan(
+        (create,), replace(gives, notes=_zfs.cache_notes(target, name, options.primarycache))
+    )
 
 
 def _properties(options: Options, mount: str) -> dict[str, str]:
@@ -71,11 +73,11 @@ def _properties(options: Options, mount: str) -> dict[str, str]:
         "logbias": options.logbias,
         "primarycache": options.primarycache,
         "secondarycache": options.secondarycache,
-        "atime": _zfs.on(options.atime),
+        "atime": _zfs.on_or_off(options.atime),
     }
 
 
-def _remove(mount: str) -> Step:
+def _remove_step(mount: str) -> Step:
     return Step(("sh", "-c", scripts.REMOVE_EMPTY, "remove", mount), f"Remove {mount}")
 
 
@@ -88,13 +90,13 @@ def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     )
     if _zfs.dataset(f"{pool}/data", facts):
         steps.append(_zfs.destroying(f"{pool}/data", claims))
-    return [*steps, _remove(mount)]
+    return [*steps, _remove_step(mount)]
 
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """Mounted there and once, with every property that was asked for."""
     name, mount = f"{target.pool}/data", mount_point(target)
-    wrong = _zfs.differences(name, _properties(options, mount), facts)
+    wrong = _zfs.property_differences(name, _properties(options, mount), facts)
     found = [m for m in facts.mounts if m.target == mount]
     if len(found) != 1:
         return [*wrong, f"{mount} is mounted {len(found)} times, not once"]

@@ -29,8 +29,16 @@ from agents.facts.health import Health
 from agents.facts.model import HostFacts, Zpool
 from agents.facts.zfs import missing_device_message
 from agents.layers import _zfs, _zfs_space
-from agents.layers._vdevs import PARITY, Group, differences, groups, out_of_order
-from agents.steps.common import MIB, erase_all, members, settle, still_there, taken, zeros
+from agents.layers._vdevs import PARITY, Group, device_groups, group_differences, out_of_order
+from agents.steps.common import (
+    MIB,
+    erase_all,
+    member_nodes,
+    settle,
+    still_there,
+    without_uses,
+    zeros,
+)
 
 LABEL = "zpool"
 NEEDS = (_zfs.ZPOOL,)
@@ -41,8 +49,8 @@ USES = {
     "special": Use("disks for metadata", least=0),
     "spare": Use("hot spares", least=0),
 }
-WANTS = "devices"
-GIVES = "pool"
+REQUIRES = "devices"
+PROVIDES = "pool"
 # partition 9, which nothing is ever written to
 RESERVED = 8 << 20
 # A command that writes to such a pool waits for ever, and with it whoever asks about pools.
@@ -84,7 +92,7 @@ class Options:
             raise OptionsError(f"width: {self.width} disks make no {self.layout}")
 
 
-def needs(options: Options) -> tuple[Need, ...]:
+def required_programs(options: Options) -> tuple[Need, ...]:
     return NEEDS
 
 
@@ -96,7 +104,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
         raise PlanError(
             f"a zpool cannot be built on a volume of {target.pool}: remove one of the two"
         )
-    made = groups(options, target)
+    made = device_groups(options, target)
     _check_sizes(target, facts)
     steps = erase_all(target, _nodes(target), facts)
     if facts.os_family != "freebsd":
@@ -104,23 +112,23 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     claims = claims_of(target)
     steps += [
         Step(
-            _create(options, target.name, made),
+            _create_command(options, target.name, made),
             f"Make the pool {target.name}",
             destroys=claims,
-            undo=(_destroy(target.name, claims),),
+            undo=(_destroy_step(target.name, claims),),
             # OpenZFS waits for udev at each disk
             timeout_s=900,
         ),
         settle(),
     ]
     shape, size = _space(options, target, facts)
-    gives = replace(taken(target, *USES), pool=target.name, size=size, parity=shape.parity)
+    gives = replace(without_uses(target, *USES), pool=target.name, size=size, parity=shape.parity)
     if shape.parity:
         gives = replace(gives, stripe_unit=shape.sector, stripe_count=shape.width - shape.parity)
     return Plan(_zfs.settled(steps, facts), gives)
 
 
-def _create(options: Options, name: str, made: list[Group]) -> tuple[str, ...]:
+def _create_command(options: Options, name: str, made: list[Group]) -> tuple[str, ...]:
     """No cache file: nothing imports it by itself after a boot. -f: mixed redundancy is what was asked for."""
     devices: list[str] = []
     for use in USES:
@@ -130,13 +138,17 @@ def _create(options: Options, name: str, made: list[Group]) -> tuple[str, ...]:
         for group in own:
             devices += [*([group.kind] if group.kind else []), *group.nodes]
     root = {"mountpoint": "none", "canmount": "off"}
-    pool = _zfs.words("-o", _properties(options))
-    return ("zpool", "create", "-f", *pool, *_zfs.words("-O", root), name, *devices)
+    pool = _zfs.property_arguments("-o", _properties(options))
+    return ("zpool", "create", "-f", *pool, *_zfs.property_arguments("-O", root), name, *devices)
 
 
 def _properties(options: Options) -> dict[str, str]:
     """failmode: when a disk is lost a program gets an error, where it would wait for ever."""
-    found = {"cachefile": "none", "failmode": "continue", "autoexpand": _zfs.on(options.autoexpand)}
+    found = {
+        "cachefile": "none",
+        "failmode": "continue",
+        "autoexpand": _zfs.on_or_off(options.autoexpand),
+    }
     if options.ashift:
         found["ashift"] = str(options.ashift)
     return found | ({"autotrim": "on"} if options.autotrim else {})
@@ -144,14 +156,14 @@ def _properties(options: Options) -> dict[str, str]:
 
 def _check_sizes(target: Target, facts: HostFacts) -> None:
     for part in _nodes(target):
-        if _room(part, target, facts) < _zfs_space.LEAST:
+        if _usable_bytes(part, target, facts) < _zfs_space.LEAST:
             raise PlanError(
                 f"{part.node} has {part.size >> 20} MiB: ZFS needs {_zfs_space.LEAST >> 20} MiB"
                 " besides its own partition table"
             )
 
 
-def _room(part: Part, target: Target, facts: HostFacts) -> int:
+def _usable_bytes(part: Part, target: Target, facts: HostFacts) -> int:
     """Bytes that ZFS takes of it. Volumes too: it may make partitions on them as on a disk."""
     if facts.os_family == "freebsd" or any(part in given for given in target.parts.values()):
         return part.size
@@ -160,14 +172,19 @@ def _room(part: Part, target: Target, facts: HostFacts) -> int:
 
 def _space(options: Options, target: Target, facts: HostFacts) -> tuple[_zfs_space.Shape, int]:
     """Geometry by which a group stores a block, and the bytes that the whole pool holds at least."""
-    sizes = {part.node: _room(part, target, facts) for part in members(target, "data", main=True)}
+    sizes = {
+        part.node: _usable_bytes(part, target, facts)
+        for part in member_nodes(target, "data", main=True)
+    }
     graph = Graph(facts)
     found = [device.physical_sector for node in sizes if (device := graph.find_device(node))]
     sector = 1 << options.ashift if options.ashift else max(found, default=4096)
-    data = [group for group in groups(options, target) if group.use == "data"]
+    data = [group for group in device_groups(options, target) if group.use == "data"]
     parity = PARITY.get(options.layout, 0)
     shape = _zfs_space.Shape(len(data[0].nodes) if parity else 1, parity, sector)
-    spaces = [_zfs_space.group([sizes[node] for node in group.nodes], shape) for group in data]
+    spaces = [
+        _zfs_space.group_bytes([sizes[node] for node in group.nodes], shape) for group in data
+    ]
     return shape, _zfs_space.usable(spaces, shape)
 
 
@@ -178,7 +195,7 @@ def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     pool = _zfs.imported(target.name, facts)
     if pool is not None:
         _refuse_to_wait(pool, facts)
-        steps.append(_destroy(pool.name, claims))
+        steps.append(_destroy_step(pool.name, claims))
     there = still_there(target, _nodes(target), facts)
     if labelled := _labelled(there, facts):
         steps.append(_unlabel(labelled, claims, facts))
@@ -197,10 +214,10 @@ def _refuse_to_wait(pool: Zpool, facts: HostFacts) -> None:
 
 
 def _nodes(target: Target) -> list[Part]:
-    return [part for use in USES for part in members(target, use, main=use == "data")]
+    return [part for use in USES for part in member_nodes(target, use, main=use == "data")]
 
 
-def _destroy(name: str, claims: tuple[Claim, ...]) -> Step:
+def _destroy_step(name: str, claims: tuple[Claim, ...]) -> Step:
     return Step(("zpool", "destroy", name), f"Destroy the pool {name}", destroys=claims)
 
 
@@ -224,14 +241,14 @@ def _unlabel(parts: list[Part], claims: tuple[Claim, ...], facts: HostFacts) -> 
 
 def _refuse_arrays(target: Target) -> None:
     """OpenZFS cuts an array by the array's own alignment, so what the pool holds is not what its arithmetic says."""
-    for node in (part.node for use in USES for part in members(target, use, use == "data")):
+    for node in (part.node for use in USES for part in member_nodes(target, use, use == "data")):
         if node.startswith("/dev/md/"):
             raise PlanError(
                 f"{node} is an md array: use its disks in the pool directly (mirror, raidz1 to raidz3)"
             )
 
 
-def ails(options: Options, target: Target, health: Health) -> list[str]:
+def health_faults(options: Options, target: Target, health: Health) -> list[str]:
     """By `zpool status -x`, silent on a pool in order. An ashift below that of the disks is a choice, no ailment."""
     if target.name in health.sound:
         return []
@@ -251,14 +268,16 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     pool = _zfs.imported(target.name, facts)
     if pool is None:
         return [f"there is no pool {target.name}"]
-    wrong = differences(pool, groups(options, target), facts)
+    wrong = group_differences(pool, device_groups(options, target), facts)
     for key, value in _properties(options).items():
         now = pool.properties.get(key, "unknown")
         if now != value:
             wrong.append(f"{pool.name}: {key} is {now}, not {value}")
     root = {"mountpoint": "none", "canmount": "off"}
     return (
-        wrong + _zfs.differences(pool.name, root, facts) + _too_small(options, target, pool, facts)
+        wrong
+        + _zfs.property_differences(pool.name, root, facts)
+        + _too_small(options, target, pool, facts)
     )
 
 

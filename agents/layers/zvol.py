@@ -16,8 +16,8 @@ from agents.steps.common import piece_there, settle
 LABEL = "ZFS volume"
 NEEDS = (_zfs.ZFS,)
 USES: dict[str, Use] = {}
-WANTS = "pool"
-GIVES = "volume"
+REQUIRES = "pool"
+PROVIDES = "volume"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +58,14 @@ class Options:
             raise OptionsError("size: must be a multiple of 1 MiB")
 
 
-def needs(options: Options) -> tuple[Need, ...]:
+def required_programs(options: Options) -> tuple[Need, ...]:
     return NEEDS
 
 
 def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """Raises PlanError when the pool is too small for it."""
     pool, claims = _zfs.pool_of(target)
-    size = _size(options, target)
+    size = _volume_size(options, target)
     name, node = f"{pool}/vol", _node(target)
     sparse = ("-s",) if options.sparse else ()
     steps = (
@@ -76,7 +76,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
                 *sparse,
                 "-V",
                 str(size),
-                *_zfs.words("-o", _properties(options)),
+                *_zfs.property_arguments("-o", _properties(options)),
                 name,
             ),
             f"Make the volume {name} of {size // MIB} MiB",
@@ -92,7 +92,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
         ),
     )
     gives = replace(target, volume=node, size=size, stripe_unit=0, stripe_count=0, parity=0)
-    notes = _zfs.noted(target, name, options.primarycache)
+    notes = _zfs.cache_notes(target, name, options.primarycache)
     return Plan(_zfs.settled(steps, facts), replace(gives, notes=notes))
 
 
@@ -104,7 +104,7 @@ def _shape(target: Target) -> Shape:
     return Shape(target.stripe_count + target.parity, target.parity, target.stripe_unit or 4096)
 
 
-def _size(options: Options, target: Target) -> int:
+def _volume_size(options: Options, target: Target) -> int:
     shape = _shape(target)
     space = target.size if options.size else target.size // 5 * 4
     most = largest(space, options.volblocksize, shape)
@@ -145,9 +145,9 @@ def _down(name: str, claims: tuple[Claim, ...], facts: HostFacts) -> list[Step]:
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """The volume with every property, and its node with that size, on these disks."""
     pool, claims = _zfs.pool_of(target)
-    name, size = f"{pool}/vol", _size(options, target)
+    name, size = f"{pool}/vol", _volume_size(options, target)
     wanted = {"volsize": str(size), **_properties(options)}
-    wrong = _zfs.differences(name, wanted, facts)
+    wrong = _zfs.property_differences(name, wanted, facts)
     found = _zfs.dataset(name, facts)
     reserved = found.properties.get("refreservation", "") if found else ""
     if found and options.sparse != (reserved in ("none", "0")):

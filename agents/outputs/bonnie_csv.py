@@ -30,7 +30,7 @@ def looks(line: str) -> bool:
     return OLD.match(line) is not None and _old_words(fields)
 
 
-def read(line: str, number: int) -> model.Table:
+def parse_csv_line(line: str, number: int) -> model.Table:
     """Raises ParseError."""
     try:
         return _new(line, number) if NEW.match(line) else _old(line, number)
@@ -53,26 +53,26 @@ def _new(line: str, number: int) -> model.Table:
     if size and model.size_of(size) is None:
         raise ValueError(f"{size!r} is not a size")
     table = model.Table(version, name, size)
-    _cells(table, model.IO, rest[:12], number)
-    table.files = _files(rest[12:17])
-    _cells(table, model.FILES, rest[17:29], number)
+    _add_cells(table, model.IO, rest[:12], number)
+    table.files = _file_settings(rest[12:17])
+    _add_cells(table, model.FILES, rest[17:29], number)
     for test, word in zip((*model.IO, *model.FILES), rest[29:41], strict=True):
         if bool(word) != (test in table.cells):
             raise ValueError(f"{test}: a latency without a rate, or a rate without a latency")
         if word:
-            table.latencies[test] = model.latency(test, word), number
-    return _whole(table)
+            table.latencies[test] = model.parse_latency(test, word), number
+    return _checked_table(table)
 
 
 def _old(line: str, number: int) -> model.Table:
     fields = line.split(",")
     table = model.Table("", fields[0], fields[1], fields[14])
-    _cells(table, model.IO, fields[2:14], number)
-    _cells(table, model.FILES, fields[15:], number)
-    return _whole(table)
+    _add_cells(table, model.IO, fields[2:14], number)
+    _add_cells(table, model.FILES, fields[15:], number)
+    return _checked_table(table)
 
 
-def _whole(table: model.Table) -> model.Table:
+def _checked_table(table: model.Table) -> model.Table:
     if not table.cells:
         raise ValueError("no test ran")
     ran_io = any(test in table.cells for test in model.IO)
@@ -82,17 +82,17 @@ def _whole(table: model.Table) -> model.Table:
     return table
 
 
-def _cells(table: model.Table, tests: tuple[str, ...], words: list[str], number: int) -> None:
+def _add_cells(table: model.Table, tests: tuple[str, ...], words: list[str], number: int) -> None:
     for index, test in enumerate(tests):
         rate, cpu = words[2 * index : 2 * index + 2]
         if test in (*model.IO[:5], *model.FILES) and "." in rate:
             raise ValueError(f"{test}: {rate!r} is not a whole number")
         scale = model.KIB if test in model.IO[:5] else 1.0
-        if found := model.cell(test, rate, cpu, number, scale, 0.0):
+        if found := model.parse_cell(test, rate, cpu, number, scale, 0.0):
             table.cells[test] = found
 
 
-def _files(words: list[str]) -> str:
+def _file_settings(words: list[str]) -> str:
     """num_files, max_size, min_size, num_dirs, file_chunk_size -> as the text has it."""
     if not all(re.fullmatch(r"-?\w{0,12}", word) for word in words):
         raise ValueError(f"{','.join(words)!r} is not a number and size of files")

@@ -65,7 +65,7 @@ class Table:
     columns: bool = True
 
 
-def cell(test: str, rate: str, cpu: str, line: int, scale: float, step: float) -> Cell | None:
+def parse_cell(test: str, rate: str, cpu: str, line: int, scale: float, step: float) -> Cell | None:
     """Cell of two words; None when the test did not run. Raises ValueError when they do not belong together."""
     if not rate and not cpu:
         return None
@@ -76,7 +76,7 @@ def cell(test: str, rate: str, cpu: str, line: int, scale: float, step: float) -
     return Cell(float(rate) * scale, int(cpu) / 100, line, step * scale)
 
 
-def latency(test: str, word: str) -> float:
+def parse_latency(test: str, word: str) -> float:
     """Seconds. Raises ValueError."""
     found = LATENCY.fullmatch(word)
     if not found:
@@ -90,7 +90,7 @@ def size_of(words: str) -> int | None:
     return int(found[1]) * SCALE[found[2]] if found else None
 
 
-def metrics(table: Table) -> list[Metric]:
+def table_metrics(table: Table) -> list[Metric]:
     """In the order of the tests: rate, CPU, latency of each that ran."""
     found = []
     for test in (*IO, *FILES):
@@ -117,7 +117,7 @@ def doubt_the_end(table: Table) -> None:
         table.cells[test] = replace(table.cells[test], cpu=None, cpu_note=CUT)
 
 
-def agree(exact: Table, text: Table) -> None:
+def check_agreement(exact: Table, text: Table) -> None:
     """Raises ParseError, at the text's line, when a line of CSV and the text above it are not one result."""
     if not text.columns:
         return

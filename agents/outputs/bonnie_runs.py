@@ -60,7 +60,7 @@ def test_of(line: str) -> str:
     return next((test for begins, test in TESTS if done and re.match(begins, line)), "")
 
 
-def find(lines: Sequence[str]) -> Iterator[Run]:
+def find_runs(lines: Sequence[str]) -> Iterator[Run]:
     """In their order."""
     index = 0
     while index < len(lines):
@@ -78,7 +78,7 @@ def find(lines: Sequence[str]) -> Iterator[Run]:
 
 def _from_csv(lines: Sequence[str], index: int) -> Run:
     try:
-        table = csv.read(lines[index].strip(), index + 1)
+        table = csv.parse_csv_line(lines[index].strip(), index + 1)
     except ParseError as error:
         return Run(index, index, error=error)
     if not table.version and index == len(lines) - 1:
@@ -88,7 +88,7 @@ def _from_csv(lines: Sequence[str], index: int) -> Run:
 
 def _from_text(lines: Sequence[str], first: int) -> Run:
     try:
-        table, last = text.read(lines, first)
+        table, last = text.parse_tables(lines, first)
     except ParseError as error:
         return Run(first, max(first, min(error.line, len(lines)) - 1), error=error)
     following = last + 1
@@ -100,8 +100,8 @@ def _from_text(lines: Sequence[str], first: int) -> Run:
             model.doubt_the_end(table)
         return Run(first, last, text=table)
     try:
-        exact = csv.read(line, following + 1)
-        model.agree(exact, table)
+        exact = csv.parse_csv_line(line, following + 1)
+        model.check_agreement(exact, table)
     except ParseError as error:
         return Run(first, following, error=error)
     return Run(first, following, exact, table)

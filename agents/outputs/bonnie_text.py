@@ -36,7 +36,7 @@ GAP = 10
 STEPS = {"": model.KIB, "k": 2.0**10, "m": 2.0**20, "g": 2.0**30, "t": 2.0**40}
 
 
-def clean(line: str) -> str:
+def clean_line(line: str) -> str:
     return " ".join(line.split()) if len(line) <= LONGEST else ""
 
 
@@ -45,26 +45,26 @@ def begins(line: str) -> bool:
     if "-Sequential" not in line:
         # nearly every line
         return False
-    words = clean(line)
+    words = clean_line(line)
     return bool(OUTPUT_HEAD.fullmatch(words) or CREATE_HEAD.fullmatch(words))
 
 
-def read(lines: Sequence[str], first: int) -> tuple[model.Table, int]:
+def parse_tables(lines: Sequence[str], first: int) -> tuple[model.Table, int]:
     """The table or tables that begin at lines[first], and the index of their last line. Raises ParseError."""
     table = model.Table()
     last = first
-    if OUTPUT_HEAD.fullmatch(clean(lines[first])):
-        last = _part(table, lines, first, OUTPUT_HEAD, OUTPUT_COLUMNS)
+    if OUTPUT_HEAD.fullmatch(clean_line(lines[first])):
+        last = _parse_table_part(table, lines, first, OUTPUT_HEAD, OUTPUT_COLUMNS)
         following = last + 1
-        while following < len(lines) and not clean(lines[following]):
+        while following < len(lines) and not clean_line(lines[following]):
             following += 1
-        if following == len(lines) or not CREATE_HEAD.fullmatch(clean(lines[following])):
+        if following == len(lines) or not CREATE_HEAD.fullmatch(clean_line(lines[following])):
             return table, last
         first = following
-    return table, _part(table, lines, first, CREATE_HEAD, CREATE_COLUMNS)
+    return table, _parse_table_part(table, lines, first, CREATE_HEAD, CREATE_COLUMNS)
 
 
-def _part(
+def _parse_table_part(
     table: model.Table,
     lines: Sequence[str],
     first: int,
@@ -72,31 +72,31 @@ def _part(
     columns: re.Pattern[str],
 ) -> int:
     """One of the two tables: two or three lines of heads, a row, the latencies. Returns the index of its last line."""
-    if found := head.fullmatch(clean(lines[first])):
+    if found := head.fullmatch(clean_line(lines[first])):
         table.version = found[1] or table.version
     index, kib = first + 1, False
-    if not BESIDES.fullmatch(_line(lines, index)):
-        raise ParseError("the table's second line is missing", index, _line(lines, index - 1))
+    if not BESIDES.fullmatch(_line_at(lines, index)):
+        raise ParseError("the table's second line is missing", index, _line_at(lines, index - 1))
     index += 1
-    if not (titles := columns.fullmatch(_line(lines, index))):
-        raise ParseError("the table's titles are missing", index, _line(lines, index - 1))
+    if not (titles := columns.fullmatch(_line_at(lines, index))):
+        raise ParseError("the table's titles are missing", index, _line_at(lines, index - 1))
     kib = columns is OUTPUT_COLUMNS and titles[1] is not None
     index += 1
     tests = model.IO if columns is OUTPUT_COLUMNS else model.FILES
-    ran = _row(table, lines, index, tests, kib)
-    if index + 1 < len(lines) and clean(lines[index + 1]).startswith("Latency"):
+    ran = _parse_figures(table, lines, index, tests, kib)
+    if index + 1 < len(lines) and clean_line(lines[index + 1]).startswith("Latency"):
         index += 1
-        _latencies(table, lines[index], index + 1, ran)
+        _add_latencies(table, lines[index], index + 1, ran)
     elif table.version >= "1.9":
         raise ParseError("truncated: the latencies are missing", index + 1, lines[index])
     return index
 
 
-def _line(lines: Sequence[str], index: int) -> str:
-    return clean(lines[index]) if index < len(lines) else ""
+def _line_at(lines: Sequence[str], index: int) -> str:
+    return clean_line(lines[index]) if index < len(lines) else ""
 
 
-def _row(
+def _parse_figures(
     table: model.Table, lines: Sequence[str], index: int, tests: tuple[str, ...], kib: bool
 ) -> list[str]:
     """Reads the row of figures; returns the tests that ran, [] when nothing tells which."""
@@ -114,14 +114,14 @@ def _row(
     if not ran:
         table.columns = False
     for test, (_, rate, cpu) in zip(ran, pairs, strict=False):
-        one = _cell(test, rate, cpu, index + 1, line, kib)
-        if test in model.FILES and table.version >= "1.98" and one.rate == _count(table.files):
+        one = _text_cell(test, rate, cpu, index + 1, line, kib)
+        if test in model.FILES and table.version >= "1.98" and one.rate == _file_count(table.files):
             one = replace(one, rate=None, note=model.NO_RATE)
         table.cells[test] = one
     return ran
 
 
-def _count(files: str) -> int:
+def _file_count(files: str) -> int:
     return int(re.split(r"[:/]", files)[0]) * 1024
 
 
@@ -136,7 +136,7 @@ def _ran(tests: tuple[str, ...], pairs: list[tuple[str, str, str]]) -> list[str]
     return []
 
 
-def _cell(test: str, rate: str, cpu: str, number: int, line: str, kib: bool) -> model.Cell:
+def _text_cell(test: str, rate: str, cpu: str, number: int, line: str, kib: bool) -> model.Cell:
     unit = rate[-1] if rate[-1] in "kmgt" else ""
     digits = rate.removesuffix(unit)
     is_bytes = test in model.IO[:5]
@@ -147,20 +147,20 @@ def _cell(test: str, rate: str, cpu: str, number: int, line: str, kib: bool) -> 
     # 1.x prints whole K/sec in both; a seek rate is rounded, and 2.00 rounds to three digits
     exact = (is_bytes and kib) or test in model.FILES
     try:
-        found = model.cell(test, digits, cpu, number, scale, 0.0 if exact else step)
+        found = model.parse_cell(test, digits, cpu, number, scale, 0.0 if exact else step)
     except ValueError as error:
         raise ParseError(str(error), number, line) from None
     assert found is not None, "the pattern has no empty words"
     return found
 
 
-def _latencies(table: model.Table, line: str, number: int, ran: list[str]) -> None:
+def _add_latencies(table: model.Table, line: str, number: int, ran: list[str]) -> None:
     found = LATENCIES.fullmatch(line.replace("\u00a0", " "))
     words = found[1].split() if found else []
     if not found or (ran and len(words) != len(ran)):
         raise ParseError("not one latency for each test", number, line)
     try:
         for test, word in zip(ran, words, strict=False):
-            table.latencies[test] = model.latency(test, word), number
+            table.latencies[test] = model.parse_latency(test, word), number
     except ValueError as error:
         raise ParseError(str(error), number, line) from None

@@ -48,11 +48,11 @@ class Summary:
     line: int
     note: str = ""
 
-    def rate(self, amount: float) -> float | None:
+    def rate_over(self, amount: float) -> float | None:
         return amount / self.seconds if self.seconds else None
 
 
-def metrics(lines: Sequence[str]) -> list[Metric]:
+def parse_run(lines: Sequence[str]) -> list[Metric]:
     """All figures of exactly one run. Raises ParseError."""
     at_in, read = _records(lines, "in")
     at_out, written = _records(lines, "out")
@@ -73,12 +73,12 @@ def metrics(lines: Sequence[str]) -> list[Metric]:
         Metric("runtime", said.seconds, Unit.SECONDS, line=said.line),
         Metric(
             "bandwidth",
-            said.rate(said.bytes),
+            said.rate_over(said.bytes),
             Unit.BYTES_PER_SECOND,
             note=said.note,
             line=said.line,
         ),
-        Metric("iops", said.rate(blocks), per_second, note=said.note, line=said.line),
+        Metric("iops", said.rate_over(blocks), per_second, note=said.note, line=said.line),
         Metric("records.in", float(sum(read)), Unit.RATIO, note=_partial(read), line=at_in),
         Metric("records.out", float(blocks), Unit.RATIO, note=_partial(written), line=at_out),
         errors,
@@ -134,24 +134,24 @@ def _checked(found: re.Match[str], number: int, line: str) -> Summary:
         raise ParseError("implausibly long", number, line)
     if not seconds:
         return Summary(moved, seconds, number, "too short to be timed")
-    if found["rate"] is not None and not _agree(found, moved, seconds):
+    if found["rate"] is not None and not _rate_agrees(found, moved, seconds):
         raise ParseError("bytes, seconds and rate do not agree", number, line)
     return Summary(moved, seconds, number)
 
 
-def _agree(found: re.Match[str], moved: int, seconds: float) -> bool:
+def _rate_agrees(found: re.Match[str], moved: int, seconds: float) -> bool:
     """True when the rate is bytes over seconds, as far as both were rounded."""
     unit = (found.groupdict().get("unit") or " ").upper()
     scale = (1024.0 if found.re is BUSYBOX else 1000.0) ** POWERS.index(unit)
-    rate, step = _decimal(found["rate"]) * scale, _step(found["rate"]) * scale
+    rate, step = _decimal(found["rate"]) * scale, _last_digit_unit(found["rate"]) * scale
     # the share of the seconds that rounding may have taken
-    lost = _step(found["s"]) / seconds
+    lost = _last_digit_unit(found["s"]) / seconds
     # Near its resolution the clock says little: 0.000001 secs may be half of that, or twice.
     blurred = min(lost, 1.0) * max(rate, moved / seconds)
     return abs(moved / seconds - rate) <= SLACK * (step / 2 + blurred) + 1
 
 
-def _step(number: str) -> float:
+def _last_digit_unit(number: str) -> float:
     """One unit of the last digit printed."""
     mantissa, _, exponent = number.replace(",", ".").partition("e")
     return 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from agents.contracts import Metric, ParseError, Unit
 from agents.outputs import fio_fields
-from agents.outputs.fio_model import FioJob, Goal, Steady
+from agents.outputs.fio_model import FioJob, Goal, SteadyState
 
 NUMBER = re.compile(r"-?(\d{1,20}(?:\.\d{1,20})?)(%?)")
 MOMENTS = "the jobs reached steady state at different times: their rates do not add up"
@@ -57,7 +57,9 @@ LATENCY_UNITS = {"nsec": 1e9, "usec": 1e6, "msec": 1e3}
 Number = Callable[[Mapping[str, object], str, str], float]
 
 
-def steady(data: Mapping[str, object], where: str, number: Number) -> Steady | None:
+def parse_steady_state(
+    data: Mapping[str, object], where: str, number: Number
+) -> SteadyState | None:
     """Of the job's "steadystate"; `number` reads one, or raises."""
     if not data:
         return None
@@ -67,9 +69,9 @@ def steady(data: Mapping[str, object], where: str, number: Number) -> Steady | N
     inside = f"{where}.data"
     criterion = str(data.get("criterion", ""))
     read = NUMBER.fullmatch(criterion)
-    return Steady(
+    return SteadyState(
         attained=number(data, "attained", where) != 0,
-        asked=_short(str(data.get("ss", ""))),
+        criterion=_short_criterion(str(data.get("ss", ""))),
         seconds=number(data, "duration", where),
         iops=number(means, "iops_mean", inside),
         bandwidth=number(means, "bw_mean", inside),
@@ -93,7 +95,7 @@ def goal(
     )
 
 
-def steady_of_text(found: re.Match[str]) -> Steady:
+def steady_of_text(found: re.Match[str]) -> SteadyState:
     """Of STEADY_TEXT: "attained=yes, bw=8009KiB/s (8009kB/s), iops=2002, iops mean dev=0.250%"."""
     (
         attained,
@@ -112,9 +114,9 @@ def steady_of_text(found: re.Match[str]) -> Steady:
     ) = found.groups()
     latency = _printed(lat, lat_unit) / LATENCY_UNITS[lat_of] if lat else None
     slope = "_slope" if how == "slope" else ""
-    return Steady(
+    return SteadyState(
         attained=attained == "yes",
-        asked=f"{kind}{slope}, limit unknown",
+        criterion=f"{kind}{slope}, limit unknown",
         seconds=None,
         iops=_printed(iops, iops_unit),
         bandwidth=_printed(bw, bw_unit, 1024.0 if binary else 1000.0),
@@ -160,12 +162,12 @@ def _time(
     return number(data, key, where) / scale if scale else None
 
 
-def _short(asked: str) -> str:
+def _short_criterion(asked: str) -> str:
     """ "iops_slope:50.000000%" as it was written."""
     return re.sub(r"(\.\d*?)0+(?=%|\Z)", lambda said: said[1].rstrip("."), asked[:60])
 
 
-def metrics(jobs: Sequence[FioJob], line: Callable[[str], int]) -> Iterable[Metric]:
+def aim_metrics(jobs: Sequence[FioJob], line: Callable[[str], int]) -> Iterable[Metric]:
     """Of the jobs of a group; `line`: where a figure stands."""
     for name, value, unit, note in (*_of_steady(jobs), *_of_goal(jobs)):
         yield Metric(name, value, unit, note=note, line=line(name))
@@ -178,7 +180,7 @@ def _of_steady(jobs: Sequence[FioJob]) -> list[Figure]:
     found = [job.steady for job in jobs if job.steady is not None]
     if not found:
         return []
-    asked = ", ".join(dict.fromkeys(one.asked for one in found))
+    asked = ", ".join(dict.fromkeys(one.criterion for one in found))
     attained = len(found) == len(jobs) and all(one.attained for one in found)
     note = f"asked for: {asked}" + ("" if len(found) == 1 or not attained else f"; {MOMENTS}")
     figures: list[Figure] = [("steady.attained", float(attained), Unit.RATIO, note)]

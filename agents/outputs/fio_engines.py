@@ -70,7 +70,7 @@ _ELSEWHERE = {
 REFUSED = WITHOUT_STORAGE | _ELSEWHERE
 
 
-def check(engine: str, where: str) -> None:
+def check_engine(engine: str, where: str) -> None:
     """Raises OptionsError for every engine that is not known to read and write the target."""
     if engine in READ_AND_WRITE:
         return

@@ -104,14 +104,14 @@ SCALES: Mapping[str, tuple[tuple[Version, float], ...]] = {
 }
 
 
-def since(field: str) -> str:
+def field_version(field: str) -> str:
     """The version that brought a field, as people write it."""
     tables = (JOB, DIRECTION, LATENCY, STEADY)
     found = [table[name] for table in tables for name in table if name.rpartition(".")[2] == field]
     return "{}.{}".format(*max(found, default=(3, 0)))
 
 
-def version(told: str) -> Version | None:
+def parse_version(told: str) -> Version | None:
     """Of "fio-3.33", "fio-3.33-20-gabc"; None where that is not one."""
     found = _VERSION.match(told)
     return (int(found[1]), int(found[2])) if found else None
@@ -119,7 +119,7 @@ def version(told: str) -> Version | None:
 
 def per_second(field: str, told: str) -> float:
     """Number of the field's units in a second, in a document of that version; 0 where it does not tell."""
-    seen = version(told)
+    seen = parse_version(told)
     if seen is None:
         return 0.0
     return [scale for since, scale in SCALES[field] if since <= seen][-1]

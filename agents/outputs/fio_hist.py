@@ -36,12 +36,12 @@ class Run:
     packed: list[tuple[array[int], array[int]]] = field(default_factory=list)
 
     @property
-    def bins(self) -> Iterator[dict[float, int]]:
+    def sample_bins(self) -> Iterator[dict[float, int]]:
         for hit, hits in self.packed:
             yield {self.layout[at]: count for at, count in zip(hit, hits, strict=True)}
 
 
-def runs(text: str) -> list[Run]:
+def parse_runs(text: str) -> list[Run]:
     """Of each job and direction, in the order of the file."""
     found: list[Run] = []
     current: dict[int, tuple[Run, int]] = {}
@@ -50,8 +50,8 @@ def runs(text: str) -> list[Run]:
     for number, raw in enumerate(text.split("\n"), 1):
         if not raw.strip():
             continue
-        row = _row(raw, number)
-        layout = layout or latencies(len(row) - 3, number)
+        row = _parse_row(raw, number)
+        layout = layout or bin_latencies(len(row) - 3, number)
         start = (row[0] if row[0] > EPOCH_MS else 0) if start is None else start
         if len(row) - 3 != len(layout) or row[1] >= len(DIRECTIONS) or row[0] < start:
             raise ParseError("not a line of fio's histogram log", number, raw)
@@ -68,7 +68,7 @@ def runs(text: str) -> list[Run]:
     return found
 
 
-def _row(raw: str, number: int) -> list[int]:
+def _parse_row(raw: str, number: int) -> list[int]:
     if not _ROW.match(raw):
         raise ParseError("not a line of fio's histogram log", number, raw)
     try:
@@ -80,7 +80,7 @@ def _row(raw: str, number: int) -> list[int]:
     return row
 
 
-def latencies(count: int, line: int = 0) -> list[float]:
+def bin_latencies(count: int, line: int = 0) -> list[float]:
     """The middle (s) of each of `count` bins."""
     for whole, per_second in LAYOUTS.items():
         for coarseness in range(COARSEST + 1):
@@ -95,11 +95,11 @@ def middle(first: int, stride: int = 1) -> float:
     if stride == 1 and first < 2 << GROUP_BITS:
         # a bin of its own for each of the least
         return float(first)
-    begin, _ = _span(first)
-    return (begin + sum(_span(first + stride - 1))) / 2
+    begin, _ = _bin_span(first)
+    return (begin + sum(_bin_span(first + stride - 1))) / 2
 
 
-def _span(at: int) -> tuple[int, int]:
+def _bin_span(at: int) -> tuple[int, int]:
     """Start and width of a bin, in the log's unit."""
     if at < 2 << GROUP_BITS:
         return at, 1

@@ -35,22 +35,22 @@ class Pieces:
     values: Sequence[float]
     last: float
 
-    def within(self, begin: float, end: float) -> Iterator[tuple[float, float, float]]:
+    def pieces_within(self, begin: float, end: float) -> Iterator[tuple[float, float, float]]:
         """(begin, end, value) of what is of that time."""
         at = bisect_right(self.ends, begin)
         while at < len(self.ends) and self.starts[at] < end:
             yield max(begin, self.starts[at]), min(end, self.ends[at]), self.values[at]
             at += 1
 
-    def moved(self, begin: float, end: float) -> float:
-        return sum((b - a) * value for a, b, value in self.within(begin, end))
+    def amount_within(self, begin: float, end: float) -> float:
+        return sum((b - a) * value for a, b, value in self.pieces_within(begin, end))
 
-    def rate(self, begin: float, end: float) -> float:
+    def mean_rate(self, begin: float, end: float) -> float:
         """Mean over that time, or over as much of it as is known: half at least."""
         known = min(end, self.last) - begin
         if known * 2 < end - begin:
             return nan
-        found = list(self.within(begin, end))
+        found = list(self.pieces_within(begin, end))
         if len(found) == 1 and found[0][:2] == (begin, end):
             return found[0][2]
         return sum((b - a) * value for a, b, value in found) / known
@@ -65,29 +65,29 @@ def clock(runs: Iterable[Run]) -> list[float]:
     return found
 
 
-def pieces(run: Run, looks: Sequence[float], step: float, held: bool) -> Pieces:
+def to_pieces(run: Run, looks: Sequence[float], step: float, held: bool) -> Pieces:
     """`looks`: the clock of its job, `step`: between two; `held`: each value is of all since the one before."""
     if held:
-        starts = [_before(at, run.times, 0.0) for at in run.times]
+        starts = [_previous_look(at, run.times, 0.0) for at in run.times]
     else:
-        starts = [_before(at, looks, step) for at in run.times]
+        starts = [_previous_look(at, looks, step) for at in run.times]
     return Pieces(starts, run.times, run.values, max(looks[-1], run.times[-1]))
 
 
-def _before(at: float, looks: Sequence[float], step: float) -> float:
+def _previous_look(at: float, looks: Sequence[float], step: float) -> float:
     place = bisect_left(looks, at - NEAR)
-    before = looks[place - 1] if place else _first(at, step)
+    before = looks[place - 1] if place else _log_start(at, step)
     return at - step if step and at - before > LATE * step else before
 
 
-def _first(at: float, step: float) -> float:
+def _log_start(at: float, step: float) -> float:
     """Start (s) of a log whose first sample is at `at`: its job's, or `step` before the sample of one by a clock."""
     return 0.0 if at > 0 else -step
 
 
 def edges(looks: Sequence[float], step: float) -> list[float]:
     """Of the intervals of a clock, those without a sample among them."""
-    found = [_first(looks[0], step)]
+    found = [_log_start(looks[0], step)]
     many = step > 0 and looks[-1] - found[0] > MOST * step
     for at in looks:
         late = at - found[-1] > LATE * step > 0
@@ -99,9 +99,9 @@ def edges(looks: Sequence[float], step: float) -> list[float]:
     return found
 
 
-def added(jobs: Sequence[Pieces], between: Sequence[float]) -> Points:
+def sum_rates(jobs: Sequence[Pieces], between: Sequence[float]) -> Points:
     """Sum of the jobs' rates in each interval; NaN where one of them is over, for then nobody knows."""
-    return [(b, sum(one.rate(a, b) for one in jobs)) for a, b in pairwise(between) if b > a]
+    return [(b, sum(one.mean_rate(a, b) for one in jobs)) for a, b in pairwise(between) if b > a]
 
 
 def weighed(jobs: Iterable[tuple[Pieces, Pieces]], between: Sequence[float]) -> Points:
@@ -121,10 +121,10 @@ def _of_job(
     latencies: Pieces, rates: Pieces, begin: float, end: float
 ) -> tuple[float, float] | None:
     """(latency of all of its I/Os, how many); NaN where nobody knows how many, None where it has no latency."""
-    inside = list(latencies.within(begin, end))
+    inside = list(latencies.pieces_within(begin, end))
     if not inside:
         return None
-    counts = [rates.moved(a, b) for a, b, _ in inside]
+    counts = [rates.amount_within(a, b) for a, b, _ in inside]
     if not sum(counts):
         return (nan, nan) if sum(b - a for a, b, _ in inside) * 2 >= end - begin else None
     return sum(n * value for n, (_, _, value) in zip(counts, inside, strict=True)), sum(counts)

@@ -61,7 +61,7 @@ ALIASES = {"bs": "blocksize", "rw": "readwrite", "ba": "blockalign", "timeout": 
 Sections = dict[str, dict[str, str | None]]
 
 
-def check(key: str, value: str | None, where: str) -> None:
+def check_setting(key: str, value: str | None, where: str) -> None:
     """Raises OptionsError naming where the setting stands."""
     if key in TARGET_KEYS:
         raise OptionsError(
@@ -72,7 +72,7 @@ def check(key: str, value: str | None, where: str) -> None:
     if value is not None and not _VALUE.match(value):
         raise OptionsError(f"{where}: {key} may not hold {value[:80]!r}")
     if key == "ioengine":
-        fio_engines.check(value or "", where)
+        fio_engines.check_engine(value or "", where)
     if key == "mem" or key == "iomem":
         _check_memory(value, where)
     if value is not None and _HOLDS_PATH.search(value):
@@ -90,7 +90,7 @@ def _check_memory(value: str | None, where: str) -> None:
         raise OptionsError(f"{where}: memory from a file is not allowed")
 
 
-def read(text: str) -> Sections:
+def parse_job_file(text: str) -> Sections:
     """A user's job file. Raises OptionsError with the line of what is not allowed."""
     sections: Sections = {}
     current: dict[str, str | None] | None = None
@@ -104,7 +104,7 @@ def read(text: str) -> Sections:
             raise OptionsError(f"{where}: {line[:60]!r} is before the first [section]")
         else:
             key, equals, value = (part.strip() for part in line.partition("="))
-            check(key, value if equals else None, where)
+            check_setting(key, value if equals else None, where)
             current[key] = value if equals else None
     if not set(sections) - {"global"}:
         raise OptionsError("job_file: there is no job in it, only [global] or nothing")
@@ -134,14 +134,14 @@ def override(sections: Sections, settings: Mapping[str, str | None]) -> Sections
     return kept
 
 
-def path(value: str, what: str) -> str:
+def escape_path(value: str, what: str) -> str:
     """A path as fio reads it in a job file: it splits names at ':' unless escaped. Raises OptionsError."""
     if not _PATH.match(value) or ".." in value.split("/"):
         raise OptionsError(f"{what} {value!r} cannot be given to fio")
     return value.replace(":", "\\:")
 
 
-def write(sections: Sections, own: Iterable[tuple[str, str]]) -> bytes:
+def write_job_file(sections: Sections, own: Iterable[tuple[str, str]]) -> bytes:
     """The job file. `own` are our settings of the target, last in [global], where no check applies."""
     lines: list[str] = []
     for section, keys in {"global": {}, **sections}.items():
@@ -152,7 +152,7 @@ def write(sections: Sections, own: Iterable[tuple[str, str]]) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def outstanding(sections: Sections) -> int | None:
+def outstanding_ios(sections: Sections) -> int | None:
     """I/Os that all jobs together keep in flight; None when that changes over time (stonewall)."""
     shared = sections.get("global", {})
     total = 0
@@ -162,24 +162,26 @@ def outstanding(sections: Sections) -> int | None:
         told = {**shared, **keys}
         if "stonewall" in told or "wait_for_previous" in told:
             return None
-        depth, jobs = _whole(told, "iodepth"), _whole(told, "numjobs")
+        depth, jobs = _whole_number(told, "iodepth"), _whole_number(told, "numjobs")
         if depth is None or jobs is None:
             return None
         total += jobs * (1 if told.get("ioengine", "psync") in fio_engines.SYNCHRONOUS else depth)
     return total
 
 
-def jobs(sections: Sections) -> int | None:
+def job_count(sections: Sections) -> int | None:
     """Jobs, copies counted; None where that is not told in plain numbers."""
     shared = sections.get("global", {})
     each = [
-        _whole({**shared, **told}, "numjobs") for name, told in sections.items() if name != "global"
+        _whole_number({**shared, **told}, "numjobs")
+        for name, told in sections.items()
+        if name != "global"
     ]
     known = [count for count in each if count is not None]
     return sum(known) if len(known) == len(each) else None
 
 
-def _whole(told: Mapping[str, str | None], key: str) -> int | None:
+def _whole_number(told: Mapping[str, str | None], key: str) -> int | None:
     value = told.get(key, "1")
     return int(value) if value and value.isascii() and value.isdecimal() else None
 
@@ -187,7 +189,7 @@ def _whole(told: Mapping[str, str | None], key: str) -> int | None:
 _SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-def seconds(sections: Sections) -> float:
+def expected_seconds(sections: Sections) -> float:
     """Seconds that the jobs say they take, 0 where they do not; jobs behind a stonewall follow one another."""
     shared = sections.get("global", {})
     told = [{**shared, **keys} for name, keys in sections.items() if name != "global"]
@@ -226,27 +228,27 @@ def work(sections: Sections, whole: int) -> int | None:
         if name == "global" or runtime_of(told):
             continue
         size = told.get("io_size") or told.get("io_limit") or told.get("size") or "100%"
-        each = _bytes("100%" if {"fill_device", "fill_fs"} & told.keys() else size, whole)
+        each = _size_bytes("100%" if {"fill_device", "fill_fs"} & told.keys() else size, whole)
         if not each:
             return None
-        total += each * (_whole(told, "numjobs") or 1) * (_whole(told, "loops") or 1)
+        total += each * (_whole_number(told, "numjobs") or 1) * (_whole_number(told, "loops") or 1)
     return total
 
 
-def room(sections: Sections, files: bool) -> int:
+def required_bytes(sections: Sections, files: bool) -> int:
     """Bytes that the jobs take in all; where they are no `files` of their own, they share one volume from its start."""
     total, furthest = 0, 0
     for told in each_job(sections):
-        count = _whole(told, "numjobs") or 1
-        size = _bytes(told.get("size") or "0", 0)
-        begins = _bytes(told.get("offset") or "0", 0)
-        begins += _bytes(told.get("offset_increment") or "0", 0) * (count - 1)
+        count = _whole_number(told, "numjobs") or 1
+        size = _size_bytes(told.get("size") or "0", 0)
+        begins = _size_bytes(told.get("offset") or "0", 0)
+        begins += _size_bytes(told.get("offset_increment") or "0", 0) * (count - 1)
         total += (begins + size if begins else size) * (1 if begins else count)
         furthest = max(furthest, begins + size if size else 0)
     return total if files else furthest
 
 
-def reads(sections: Sections) -> bool:
+def reads_existing(sections: Sections) -> bool:
     """True when a job reads: fio's own direction, where none is told, is read."""
     told = [one.get("rw") or one.get("readwrite") or "read" for one in each_job(sections)]
     return any("read" in rw or rw.partition(":")[0] in ("rw", "randrw") for rw in told)
@@ -258,7 +260,7 @@ def each_job(sections: Sections) -> list[dict[str, str | None]]:
     return [{**shared, **keys} for name, keys in sections.items() if name != "global"]
 
 
-def _bytes(value: str, whole: int) -> int:
+def _size_bytes(value: str, whole: int) -> int:
     """0 where it is not known."""
     found = re.match(r"(\d{1,15})\s*(?:(%)|([kmgtp]?)i?b?)\Z", value.lower())
     if found is None:

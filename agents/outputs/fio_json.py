@@ -27,7 +27,7 @@ from agents.outputs.fio_model import (
     FioJob,
     Latencies,
     Traffic,
-    number,
+    parse_number,
 )
 
 DIRECTIONS = ("read", "write", "trim", "mixed")
@@ -72,7 +72,7 @@ class _Spot:
     lines: Lines
     begins: int
 
-    def at(self, where: str, names: Mapping[str, tuple[str, ...]]) -> Lines:
+    def lines_of(self, where: str, names: Mapping[str, tuple[str, ...]]) -> Lines:
         """The line of each figure: of the first of its keys that is there."""
         found = {"": self.begins}
         line_of, before = self.lines.get, f"{where}."
@@ -91,7 +91,7 @@ class Heads:
     rest: Mapping[str, object] = field(default_factory=dict)
     jobs: list[dict[str, object]] = field(default_factory=list)
 
-    def add(self, job: object) -> None:
+    def add_job(self, job: object) -> None:
         if isinstance(job, dict):
             told = {key: job[key] for key in HEAD if key in job}
             parts = {name: part for name in DIRECTIONS if isinstance(part := job.get(name), dict)}
@@ -99,33 +99,33 @@ class Heads:
             self.jobs.append(told)
 
 
-def jobs(raw: bytes, heads: Heads | None = None) -> tuple[Iterator[FioJob], str]:
+def parse_jobs(raw: bytes, heads: Heads | None = None) -> tuple[Iterator[FioJob], str]:
     """Jobs one by one (raising ParseError on the way), and what fio printed around them (its warnings), one line.
 
     `heads` are filled as far as the jobs were taken.
     """
-    document = fio_load.load(raw)
+    document = fio_load.load_document(raw)
     if heads is not None:
         heads.rest = document.rest
         document = replace(document, jobs=_watched(document.jobs, heads))
-    return _jobs(document, _lines(raw, document.whole)), document.notes
+    return _document_jobs(document, _member_lines(raw, document.whole)), document.notes
 
 
 def _watched(jobs: Iterable[tuple[object, int]], heads: Heads) -> Iterator[tuple[object, int]]:
     for job, line in jobs:
-        heads.add(job)
+        heads.add_job(job)
         yield job, line
 
 
-def _lines(raw: bytes, said: Mapping[str, object] | None) -> Lines:
+def _member_lines(raw: bytes, said: Mapping[str, object] | None) -> Lines:
     if len(raw) > json_lines.LARGEST:
         return {}
     text = raw.decode()
     found = json_lines.along(text, said, UNASKED, SOME) if said is not None else None
-    return json_lines.lines(text, UNASKED) if found is None else found
+    return json_lines.lines_by_path(text, UNASKED) if found is None else found
 
 
-def _jobs(document: fio_load.Document, lines: Lines) -> Iterator[FioJob]:
+def _document_jobs(document: fio_load.Document, lines: Lines) -> Iterator[FioJob]:
     name = "client_stats" if "client_stats" in document.rest else "jobs"
     sums: dict[tuple[str, str], float] = {}
     version = str(document.rest.get("fio version", ""))
@@ -138,15 +138,15 @@ def _jobs(document: fio_load.Document, lines: Lines) -> Iterator[FioJob]:
                 continue
             for key, value in _totals(job, where):
                 sums[key] = sums.get(key, 0.0) + value
-        options = shared(document.rest, job)
-        yield _job(job, options, version, where, _Spot(lines, begins or lines.get(where, 0)))
+        options = global_options(document.rest, job)
+        yield _parse_job(job, options, version, where, _Spot(lines, begins or lines.get(where, 0)))
 
 
 def _totals(job: Mapping[str, object], where: str) -> Iterator[tuple[tuple[str, str], float]]:
     for name in DIRECTIONS:
         part = _object(job, name, where)
         for key in SLACK:
-            yield (name, key), _number(part, key, f"{where}.{name}", 0)
+            yield (name, key), _member_number(part, key, f"{where}.{name}", 0)
 
 
 def _all_there(
@@ -162,7 +162,7 @@ def _all_there(
             )
 
 
-def shared(rest: Mapping[str, object], job: object) -> dict[str, object]:
+def global_options(rest: Mapping[str, object], job: object) -> dict[str, object]:
     """The global options of a job. Since 3.39 each client has its own; before, those of all stand in one object, and
     what is not the same in them has the value TWICE.
     """
@@ -174,7 +174,7 @@ def shared(rest: Mapping[str, object], job: object) -> dict[str, object]:
     return options if isinstance(options, dict) else {}
 
 
-def _number(
+def _member_number(
     data: Mapping[str, object], key: str, where: str, default: float | None = None
 ) -> float:
     value = data.get(key, default)
@@ -182,7 +182,7 @@ def _number(
         # nearly always
         return float(value)
     if value is None and key not in data:
-        since = fio_fields.since(key)
+        since = fio_fields.field_version(key)
         raise ParseError(f"{where}.{key} is missing, although fio prints it since {since}")
     if value is fio_load.TWICE:
         raise ParseError(f"{where}.{key} appears twice, with different values")
@@ -200,7 +200,7 @@ def _object(data: Mapping[str, object], key: str, where: str) -> dict[str, objec
     return value
 
 
-def _job(data: object, options: object, version: str, where: str, spot: _Spot) -> FioJob:
+def _parse_job(data: object, options: object, version: str, where: str, spot: _Spot) -> FioJob:
     if not isinstance(data, dict):
         raise ParseError(f"{where} should be an object, not {type(data).__name__}")
     traffic = {
@@ -214,43 +214,45 @@ def _job(data: object, options: object, version: str, where: str, spot: _Spot) -
     sync = _object(data, "sync", where)
     levels = _levels(_object(data, "iodepth_level", where), f"{where}.iodepth_level")
     depth = _depth(options, data.get("job options"))
-    error = _number(data, "error", where)
+    error = _member_number(data, "error", where)
     return FioJob(
-        group=int(_number(data, "groupid", where, 0)),
-        errors=int(_number(data, "total_err", where, 0)) or int(error != 0),
+        group=int(_member_number(data, "groupid", where, 0)),
+        errors=int(_member_number(data, "total_err", where, 0)) or int(error != 0),
         traffic=traffic,
-        sync=_latencies(
+        sync=_parse_latencies(
             _object(sync, "lat_ns", where),
             NANOSECONDS,
-            _number(sync, "total_ios", f"{where}.sync", 0),
+            _member_number(sync, "total_ios", f"{where}.sync", 0),
             f"{where}.sync.lat_ns",
             spot,
         ),
         levels={} if depth == UNKNOWN else levels,
         depth=None if depth == UNKNOWN else depth,
-        cpu_user=_number(data, "usr_cpu", where, 0) / 100,
-        cpu_system=_number(data, "sys_cpu", where, 0) / 100,
-        steady=fio_aims.steady(
-            _object(data, "steadystate", where), f"{where}.steadystate", _number
+        cpu_user=_member_number(data, "usr_cpu", where, 0) / 100,
+        cpu_system=_member_number(data, "sys_cpu", where, 0) / 100,
+        steady=fio_aims.parse_steady_state(
+            _object(data, "steadystate", where), f"{where}.steadystate", _member_number
         ),
         goal=fio_aims.goal(
-            data, where, _number, version, _grouped(options, data.get("job options"))
+            data, where, _member_number, version, _grouped(options, data.get("job options"))
         ),
-        lines=spot.at(where, WHOLE),
+        lines=spot.lines_of(where, WHOLE),
     )
 
 
 def _busy(data: dict[str, object], where: str) -> bool:
     """A direction that moved nothing has no figures, rather than zeros."""
-    return bool(data) and any(_number(data, key, where, 0) for key in ("total_ios", "io_bytes"))
+    return bool(data) and any(
+        _member_number(data, key, where, 0) for key in ("total_ios", "io_bytes")
+    )
 
 
 def _traffic(data: dict[str, object], where: str, spot: _Spot) -> Traffic:
-    runtime = _number(data, "runtime", where) / 1000
-    iops = _number(data, "iops", where)
-    ios = _number(data, "total_ios", where) if "total_ios" in data else None
-    moved, bandwidth = _moved(data, runtime, where)
-    if ios is not None and not _close(iops * runtime, ios, runtime):
+    runtime = _member_number(data, "runtime", where) / 1000
+    iops = _member_number(data, "iops", where)
+    ios = _member_number(data, "total_ios", where) if "total_ios" in data else None
+    moved, bandwidth = _bytes_and_bandwidth(data, runtime, where)
+    if ios is not None and not _nearly_equal(iops * runtime, ios, runtime):
         raise ParseError(f"{where}: {iops} iops in {runtime} s do not make {ios:.0f} I/Os")
     weight = ios if ios is not None else iops * runtime
     return Traffic(
@@ -260,21 +262,26 @@ def _traffic(data: dict[str, object], where: str, spot: _Spot) -> Traffic:
         bytes=moved,
         ios=ios,
         runtime=runtime,
-        lines=spot.at(where, PLACES),
-        **{kind: _named(data, kind, weight, where, spot) for kind in ("slat", "clat", "lat")},
+        lines=spot.lines_of(where, PLACES),
+        **{
+            kind: _latencies_of_kind(data, kind, weight, where, spot)
+            for kind in ("slat", "clat", "lat")
+        },
     )
 
 
-def _moved(data: dict[str, object], runtime: float, where: str) -> tuple[float, float]:
+def _bytes_and_bandwidth(
+    data: dict[str, object], runtime: float, where: str
+) -> tuple[float, float]:
     """Bytes moved and B/s. The unit of io_bytes is whichever agrees with the bandwidth that fio printed."""
-    moved = _number(data, "io_bytes", where)
+    moved = _member_number(data, "io_bytes", where)
     if "bw_bytes" in data:
-        bandwidth, step = _number(data, "bw_bytes", where), 1.0
+        bandwidth, step = _member_number(data, "bw_bytes", where), 1.0
     else:
-        bandwidth, step = _number(data, "bw", where) * 1024, 1024.0
+        bandwidth, step = _member_number(data, "bw", where) * 1024, 1024.0
     # fio cuts the bandwidth to whole bytes, or KiB, per second
     slack = (step + 1) * runtime
-    fits = [unit for unit in (1, 1024) if _close(bandwidth * runtime, moved * unit, slack)]
+    fits = [unit for unit in (1, 1024) if _nearly_equal(bandwidth * runtime, moved * unit, slack)]
     if "io_kbytes" in data:
         fits = [unit for unit in fits if unit == 1]
     if not fits:
@@ -283,67 +290,67 @@ def _moved(data: dict[str, object], runtime: float, where: str) -> tuple[float, 
     return moved, max(bandwidth, moved / runtime) if step > 1 and runtime else bandwidth
 
 
-def _close(got: float, wanted: float, slack: float) -> bool:
+def _nearly_equal(got: float, wanted: float, slack: float) -> bool:
     return abs(got - wanted) <= max(slack, 1.0) + 1e-3 * wanted
 
 
-def _named(
+def _latencies_of_kind(
     data: dict[str, object], kind: str, weight: float, where: str, spot: _Spot
 ) -> Latencies | None:
     if f"{kind}_ns" in data:
         found = _object(data, f"{kind}_ns", where)
-        return _latencies(found, NANOSECONDS, weight, f"{where}.{kind}_ns", spot)
-    return _latencies(_object(data, kind, where), 1e6, weight, f"{where}.{kind}", spot)
+        return _parse_latencies(found, NANOSECONDS, weight, f"{where}.{kind}_ns", spot)
+    return _parse_latencies(_object(data, kind, where), 1e6, weight, f"{where}.{kind}", spot)
 
 
-def _latencies(
+def _parse_latencies(
     data: dict[str, object], scale: float, ios: float, where: str, spot: _Spot
 ) -> Latencies | None:
     """`ios` stand in for N, the count of samples. None where nothing was measured (slat of a sync engine)."""
     if not data:
         return None
-    high = _number(data, "max", where)
+    high = _member_number(data, "max", where)
     if "N" not in data and not high:
         return None
     count = _samples(data, scale, ios, where)
     if not count:
         return None
-    bins = _bins(_object(data, "bins", where), count, f"{where}.bins")
-    low, mean = _number(data, "min", where), _number(data, "mean", where)
+    bins = _parse_bins(_object(data, "bins", where), count, f"{where}.bins")
+    low, mean = _member_number(data, "min", where), _member_number(data, "mean", where)
     if not low - 1 <= mean <= high + 1:
         raise ParseError(f"{where}: mean {mean} is not between min {low} and max {high}")
     ranks = _object(data, "percentile", where)
     return Latencies(
         count=count,
         mean=mean / scale,
-        stddev=_number(data, "stddev", where) / scale,
+        stddev=_member_number(data, "stddev", where) / scale,
         low=low / scale,
         high=high / scale,
         bins=bins,
         bins_per_second=scale,
         percentiles=_ranks(ranks, scale, f"{where}.percentile"),
-        lines=spot.at(where, _places(tuple(ranks))) if spot.lines else {"": spot.begins},
+        lines=spot.lines_of(where, _places(tuple(ranks))) if spot.lines else {"": spot.begins},
     )
 
 
 def _samples(data: dict[str, object], scale: float, ios: float, where: str) -> float:
     """N came with 3.18. Before, 3.x's bins tell it where they are printed; else each I/O is taken for a sample."""
     if "N" in data:
-        return _number(data, "N", where)
+        return _member_number(data, "N", where)
     bins = _object(data, "bins", where) if scale == NANOSECONDS else {}
-    return sum(_number(bins, key, f"{where}.bins") for key in bins) or ios
+    return sum(_member_number(bins, key, f"{where}.bins") for key in bins) or ios
 
 
 @lru_cache(maxsize=64)
-def _shown(ranks: tuple[str, ...]) -> tuple[str, ...]:
+def _reported_percentiles(ranks: tuple[str, ...]) -> tuple[str, ...]:
     """Those that are figures of ours. What is no number is told by who reads it."""
-    return tuple(key for key in ranks if _rank(key) in _OURS)
+    return tuple(key for key in ranks if _percentile_rank(key) in _OURS)
 
 
-SOME = {"percentile": _shown}
+SOME = {"percentile": _reported_percentiles}
 
 
-def _rank(key: str) -> float:
+def _percentile_rank(key: str) -> float:
     try:
         return float(key)
     except ValueError:
@@ -354,13 +361,15 @@ def _rank(key: str) -> float:
 def _places(ranks: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
     """The keys of each figure: a percentile stands in its own line, or follows from the bins."""
     found: dict[str, tuple[str, ...]] = {figure: (figure,) for figure in FIGURES}
-    printed = {number(key, "percentile"): f"percentile.{key}" for key in _shown(ranks)}
+    printed = {
+        parse_number(key, "percentile"): f"percentile.{key}" for key in _reported_percentiles(ranks)
+    }
     for figure, rank in PERCENTILES.items():
         found[figure] = (*([printed[rank]] if rank in printed else []), "bins", "percentile")
     return found
 
 
-def _bins(data: dict[str, Any], count: float, where: str) -> Mapping[str, int]:
+def _parse_bins(data: dict[str, Any], count: float, where: str) -> Mapping[str, int]:
     """Hits by bin as fio names it. Looked at in C as far as may be: nearly all of a json+ is this."""
     # Any: that all are numbers is seen by their sum, and no loop of ours tells it the type checker.
     if not data:
@@ -373,7 +382,7 @@ def _bins(data: dict[str, Any], count: float, where: str) -> Mapping[str, int]:
     except TypeError:
         right, total = False, 0
     if not right:
-        total = int(sum(_number(named, key, where) for key in named))
+        total = int(sum(_member_number(named, key, where) for key in named))
         named = {key: int(value) for key, value in named.items()}
     if total != count:
         raise ParseError(f"{where}: {total} samples of {count:.0f}")
@@ -383,7 +392,7 @@ def _bins(data: dict[str, Any], count: float, where: str) -> Mapping[str, int]:
 def _numbered(data: Mapping[str, object], where: str) -> dict[str, object]:
     """Earlier 2.x names a bin by its number, prints those without hits too, and says how they are laid out."""
     bits, values, bins = (
-        int(_number(data, f"FIO_IO_U_PLAT_{n}", where)) for n in ("BITS", "VAL", "NR")
+        int(_member_number(data, f"FIO_IO_U_PLAT_{n}", where)) for n in ("BITS", "VAL", "NR")
     )
     if bits != GROUP_BITS or values != 1 << GROUP_BITS or bins not in LAYOUTS:
         says = f"{where}: laid out by {bits} bits, {values} values, {bins} bins: not as fio does"
@@ -398,14 +407,15 @@ def _numbered(data: Mapping[str, object], where: str) -> dict[str, object]:
 
 
 def _ranks(data: dict[str, object], scale: float, where: str) -> dict[float, float]:
-    ranks = {number(key, where): _number(data, key, where) / scale for key in data}
+    ranks = {parse_number(key, where): _member_number(data, key, where) / scale for key in data}
     # 2.x pads with "0.00"
     return {rank: value for rank, value in ranks.items() if rank}
 
 
 def _levels(data: dict[str, object], where: str) -> dict[int, float]:
     levels = {
-        int(number(key.removeprefix(">="), where)): _number(data, key, where) / 100 for key in data
+        int(parse_number(key.removeprefix(">="), where)): _member_number(data, key, where) / 100
+        for key in data
     }
     levels.pop(0, None)
     return levels

@@ -42,35 +42,35 @@ class _Uncut(Exception):
     """The text cannot be read in pieces."""
 
 
-def load(raw: bytes) -> Document:
+def load_document(raw: bytes) -> Document:
     """Raises ParseError, also while `jobs` are taken."""
     start = raw.find(b"{")
     if start < 0:
-        raise ParseError("no result of fio in it", 1, _text(raw).lstrip().split("\n")[0])
+        raise ParseError("no result of fio in it", 1, _decode_text(raw).lstrip().split("\n")[0])
     end = raw.rfind(b"}") + 1
     try:
-        after = _after(raw[end:])
+        after = _text_after(raw[end:])
         if len(raw) >= WHOLE:
-            rest, jobs = _cut(raw, start, end)
-            return Document(rest, jobs, _one_line(_text(raw[:start]) + "\n" + after))
-        whole = data = _plain(raw, start, end)
+            rest, jobs = _cut_document(raw, start, end)
+            return Document(rest, jobs, _one_line(_decode_text(raw[:start]) + "\n" + after))
+        whole = data = _load_plain(raw, start, end)
         if data is None:
             data = _carefully(raw[start:end].decode())
     except _Uncut:
-        whole, (data, after) = None, _slowly(_text(raw))
-    rest, found = _apart(data)
-    notes = _one_line(_text(raw[:start]) + "\n" + after)
+        whole, (data, after) = None, _slowly(_decode_text(raw))
+    rest, found = _split_jobs(data)
+    notes = _one_line(_decode_text(raw[:start]) + "\n" + after)
     return Document(rest, [(job, 0) for job in found], notes, whole)
 
 
-def _after(raw: bytes) -> str:
-    after = _text(raw).strip()
+def _text_after(raw: bytes) -> str:
+    after = _decode_text(raw).strip()
     if after and not after.startswith(("fio: ", "note: ")):
         raise _Uncut
     return after
 
 
-def _apart(data: dict[str, object]) -> tuple[dict[str, object], list[object]]:
+def _split_jobs(data: dict[str, object]) -> tuple[dict[str, object], list[object]]:
     """The jobs: fio's own, or with --client those of all clients."""
     for name in ("jobs", "client_stats"):
         found = data.get(name)
@@ -79,7 +79,7 @@ def _apart(data: dict[str, object]) -> tuple[dict[str, object], list[object]]:
     raise ParseError("JSON, but not a result of fio: no jobs in it")
 
 
-def _cut(
+def _cut_document(
     raw: bytes, start: int, end: int
 ) -> tuple[dict[str, object], Iterator[tuple[object, int]]]:
     starts = list(_starts(raw, start))
@@ -93,7 +93,7 @@ def _cut(
     last = tail["jobs"]
     if not isinstance(last, list) or len(last) != 1 or set(tail) & set(head) > {"jobs"}:
         raise _Uncut
-    return {**tail, **head, name: []}, _pieces(raw, starts, last[0])
+    return {**tail, **head, name: []}, _job_pieces(raw, starts, last[0])
 
 
 def _starts(raw: bytes, at: int) -> Iterator[int]:
@@ -105,7 +105,7 @@ def _starts(raw: bytes, at: int) -> Iterator[int]:
         at += len(_FIRST_KEY)
 
 
-def _pieces(raw: bytes, starts: list[int], last: object) -> Iterator[tuple[object, int]]:
+def _job_pieces(raw: bytes, starts: list[int], last: object) -> Iterator[tuple[object, int]]:
     line, seen = 1, 0
     for begin, end in zip(starts, [*starts[1:], None], strict=True):
         line, seen = line + raw.count(b"\n", seen, begin), begin
@@ -119,18 +119,18 @@ def _pieces(raw: bytes, starts: list[int], last: object) -> Iterator[tuple[objec
             yield _object(raw, begin, comma), line
         except _Uncut:
             # says what is wrong, and where
-            _slowly(_text(raw))
+            _slowly(_decode_text(raw))
             raise ParseError("a job that cannot be read", line, "") from None
 
 
 def _object(raw: bytes, begin: int = 0, end: int | None = None) -> dict[str, object]:
     """A JSON object, at orjson's speed where no key comes twice. Raises _Uncut."""
     end = len(raw) if end is None else end
-    found = _plain(raw, begin, end)
+    found = _load_plain(raw, begin, end)
     return _carefully(raw[begin:end].decode()) if found is None else found
 
 
-def _plain(raw: bytes, begin: int, end: int) -> dict[str, object] | None:
+def _load_plain(raw: bytes, begin: int, end: int) -> dict[str, object] | None:
     """None where a key may come twice. Raises _Uncut."""
     try:
         data = orjson.loads(memoryview(raw)[begin:end])
@@ -147,7 +147,7 @@ def _plain(raw: bytes, begin: int, end: int) -> dict[str, object] | None:
 def _carefully(text: str) -> dict[str, object]:
     try:
         data: dict[str, object] = json.loads(
-            text, object_pairs_hook=_pairs, parse_constant=_constant
+            text, object_pairs_hook=_unique_pairs, parse_constant=_constant
         )
     except (ParseError, ValueError, RecursionError):
         raise _Uncut from None
@@ -182,14 +182,14 @@ def _colons(value: object) -> int:
 def _slowly(text: str) -> tuple[dict[str, object], str]:
     """By the standard library: the object, and the text behind it. Its errors carry the line."""
     start = text.find("{")
-    decoder = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)
+    decoder = json.JSONDecoder(object_pairs_hook=_unique_pairs, parse_constant=_constant)
     try:
         data, end = decoder.raw_decode(text, start)
     except json.JSONDecodeError as error:
         culprit = text.split("\n")[error.lineno - 1]
         raise ParseError(f"broken or truncated JSON: {error.msg}", error.lineno, culprit) from None
     except ParseError as error:
-        raise ParseError(str(error), *_find(text, error.text)) from None
+        raise ParseError(str(error), *_find_member(text, error.text)) from None
     except (ValueError, RecursionError) as error:
         raise ParseError(f"JSON that cannot be read: {str(error)[:80]}") from None
     after = text[end:].strip()
@@ -201,7 +201,7 @@ def _slowly(text: str) -> tuple[dict[str, object], str]:
     return data, after
 
 
-def _text(raw: bytes) -> str:
+def _decode_text(raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
@@ -215,7 +215,7 @@ def _one_line(text: str) -> str:
     )[:1000]
 
 
-def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _unique_pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found: dict[str, object] = {}
     for key, value in pairs:
         found[key] = TWICE if key in found and found[key] != value else value
@@ -226,6 +226,6 @@ def _constant(name: str) -> float:
     raise ParseError(f"{name} is not a number", text=name)
 
 
-def _find(text: str, wanted: str) -> tuple[int, str]:
+def _find_member(text: str, wanted: str) -> tuple[int, str]:
     lines = text.split("\n")
     return next(((n, line.strip()) for n, line in enumerate(lines, 1) if wanted in line), (0, ""))

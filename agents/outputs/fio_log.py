@@ -32,13 +32,13 @@ OFF, OFTEN, MOST = 0.1, 0.2, 0.9
 OF_TWO = 5
 
 
-def kind(name: str) -> tuple[str, str]:
+def log_kind(name: str) -> tuple[str, str]:
     """Kind of log by a file's name ("bw", …, "clat_hist"; "" for no log), and the number of its job, or ""."""
     found = _NAME.search(name)
     return (found[1], found[2] or "") if found else ("", "")
 
 
-def version(text: str) -> tuple[int, int] | None:
+def fio_version(text: str) -> tuple[int, int] | None:
     """fio's, where a text or a file's name tells: fio-3.33."""
     found = _VERSION.search(text)
     return (int(found[1]), int(found[2])) if found else None
@@ -57,9 +57,9 @@ class Run:
     values: list[float] = field(default_factory=list)
 
 
-def runs(text: str, kind: str, seen: tuple[int, int] | None) -> list[Run]:
+def parse_runs(text: str, kind: str, seen: tuple[int, int] | None) -> list[Run]:
     """The jobs' samples in the order of the file; `seen`: fio's version, where it is known."""
-    rows = _rows(text)
+    rows = _parse_rows(text)
     at = _direction_column(rows)
     if seen is None and (len(rows[0][1]) > OF_TWO or "0x" in text):
         # only these have more columns, or priorities in hexadecimal
@@ -92,11 +92,11 @@ def _averaged(run: Run, rows: list[tuple[int, list[int]]]) -> None:
     if any(b <= a for a, b in pairwise(run.times)):
         raise ParseError(
             "a sample for each I/O, not averaged over time: run fio with log_avg_msec",
-            *_first(rows),
+            *_first_row(rows),
         )
 
 
-def _rows(text: str) -> list[tuple[int, list[int]]]:
+def _parse_rows(text: str) -> list[tuple[int, list[int]]]:
     """Line and its numbers; all lines have as many."""
     found: list[tuple[int, list[int]]] = []
     for number, raw in enumerate(text.split("\n"), 1):
@@ -122,7 +122,7 @@ def _direction_column(rows: list[tuple[int, list[int]]]) -> int:
     if width < 5 or not all(row[3] < len(DIRECTIONS) and row[2] >= row[1] for _, row in rows):
         return 2
     if plain:
-        raise ParseError("which column is the direction cannot be told", *_first(rows))
+        raise ParseError("which column is the direction cannot be told", *_first_row(rows))
     return 3
 
 
@@ -134,11 +134,11 @@ def _scale(kind: str, rows: list[tuple[int, list[int]]], seen: tuple[int, int] |
     raise UnitUnknown(
         "microseconds (fio before 3.0) or nanoseconds? The log does not say: put the version into the file's name, "
         "as in fio-3.19_lat.1.log",
-        *_first(rows),
+        *_first_row(rows),
     )
 
 
-def _first(rows: list[tuple[int, list[int]]]) -> tuple[int, str]:
+def _first_row(rows: list[tuple[int, list[int]]]) -> tuple[int, str]:
     return rows[0][0], ", ".join(map(str, rows[0][1]))
 
 

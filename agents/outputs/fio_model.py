@@ -86,12 +86,12 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True)
-class Steady:
+class SteadyState:
     """fio's `steadystate`: rates are means over the last `seconds`, true only where it was attained."""
 
     attained: bool
     # "iops_slope:50%"
-    asked: str
+    criterion: str
     # None: fio's text does not tell it
     seconds: float | None
     iops: float
@@ -130,7 +130,7 @@ class FioJob:
     depth: int | None = None
     cpu_user: float | None = None
     cpu_system: float | None = None
-    steady: Steady | None = None
+    steady: SteadyState | None = None
     goal: Goal | None = None
     # Of "errors", "cpu.user", "cpu.system", "depth.reached", those of fio_aims; "" of all others
     lines: Lines = field(default_factory=dict, compare=False)
@@ -150,16 +150,16 @@ class Pool:
         # half a histogram would be a wrong one
         self._whole = True
 
-    def add(self, part: Latencies | None) -> None:
+    def add_latencies(self, part: Latencies | None) -> None:
         if part is None or part.count <= 0:
             return
         scales = {one.bins_per_second for one in (part, *self.parts[:1])}
         self._whole = self._whole and bool(part.bins) and len(scales) == 1
         if self._whole:
-            self._add(part.bins)
+            self._add_bins(part.bins)
         self.parts.append(part.with_bins({}) if part.bins else part)
 
-    def _add(self, bins: Mapping[str, int]) -> None:
+    def _add_bins(self, bins: Mapping[str, int]) -> None:
         if not self.parts:
             self._bins = bins
             return
@@ -198,11 +198,11 @@ def merge(parts: Iterable[Latencies | None]) -> Latencies | None:
         return known[0]
     pool = Pool()
     for part in known:
-        pool.add(part)
+        pool.add_latencies(part)
     return pool.result()
 
 
-def number(text: str, where: str) -> float:
+def parse_number(text: str, where: str) -> float:
     """A number that fio gave as a key. Raises ParseError."""
     try:
         value = float(text)
@@ -213,19 +213,19 @@ def number(text: str, where: str) -> float:
     return value
 
 
-def seconds(found: Latencies) -> dict[float, int]:
+def bins_by_seconds(found: Latencies) -> dict[float, int]:
     """Its bins by latency (s). Raises ParseError."""
-    places, scale = _bins(found), found.bins_per_second
+    places, scale = _sorted_bins(found), found.bins_per_second
     return dict(zip([at / scale for at in places], found.bins.values(), strict=True))
 
 
-def ranked(found: Latencies, ranks: Iterable[float]) -> list[float]:
+def percentiles_of_bins(found: Latencies, ranks: Iterable[float]) -> list[float]:
     """Percentiles (s) of its bins, as `percentiles` has them. Raises ParseError."""
-    places = dict(zip(_bins(found), found.bins.values(), strict=True))
+    places = dict(zip(_sorted_bins(found), found.bins.values(), strict=True))
     return [at / found.bins_per_second for at in percentiles(places, ranks)]
 
 
-def _bins(found: Latencies) -> list[float]:
+def _sorted_bins(found: Latencies) -> list[float]:
     try:
         places = list(map(float, found.bins))
         right = not places or (
@@ -234,7 +234,7 @@ def _bins(found: Latencies) -> list[float]:
     except ValueError:
         right = False
     # says which
-    return places if right else [number(at, "bins") for at in found.bins]
+    return places if right else [parse_number(at, "bins") for at in found.bins]
 
 
 class Group:
@@ -245,25 +245,25 @@ class Group:
         # (direction, kind of latency)
         self.pools: dict[tuple[str, str], Pool] = {}
 
-    def add(self, job: FioJob) -> None:
+    def add_job(self, job: FioJob) -> None:
         slim = {name: self._traffic(name, part) for name, part in job.traffic.items()}
-        self._pool("sync", "lat").add(job.sync)
+        self._pool("sync", "lat").add_latencies(job.sync)
         self.jobs.append(replace(job, traffic=slim, sync=None))
 
     def _traffic(self, name: str, part: Traffic) -> Traffic:
         for kind in KINDS:
-            self._pool(name, kind).add(getattr(part, kind))
+            self._pool(name, kind).add_latencies(getattr(part, kind))
         return replace(part, slat=None, clat=None, lat=None)
 
     def _pool(self, name: str, kind: str) -> Pool:
         return self.pools.setdefault((name, kind), Pool())
 
-    def latencies(self, name: str, kind: str) -> Latencies | None:
+    def pooled_latencies(self, name: str, kind: str) -> Latencies | None:
         return self._pool(name, kind).result()
 
-    def whole(self, kind: str) -> Latencies | None:
+    def total_latencies(self, kind: str) -> Latencies | None:
         """Of all directions. Sums of sums: the same as of all parts, since counts and squares add up."""
-        return merge(self.latencies(name, kind) for name in (*DIRECTIONS, "mixed"))
+        return merge(self.pooled_latencies(name, kind) for name in (*DIRECTIONS, "mixed"))
 
 
 def percentile(bins: Mapping[float, int], rank: float) -> float:

@@ -30,20 +30,20 @@ BY_CLOCK = (2, 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LogIntervals:
     """s from one sample to the next, of averages and of histograms; 0: nobody tells."""
 
     averages: float = 0.0
     histograms: float = 0.0
 
 
-NOT_TOLD = Asked()
+UNKNOWN_INTERVALS = LogIntervals()
 # number of the job -> its runs
 Files = Mapping[str, Sequence[Run]]
 
 
-def series(
-    files: Mapping[str, str], seen: tuple[int, int] | None, asked: Asked = NOT_TOLD
+def logs_to_series(
+    files: Mapping[str, str], seen: tuple[int, int] | None, asked: LogIntervals = UNKNOWN_INTERVALS
 ) -> list[Series]:
     """Of the logs of one run by file name; `seen`: fio's version, where it is known."""
     # kind -> number of the job -> its runs
@@ -51,7 +51,7 @@ def series(
     histograms: list[fio_hist.Run] = []
     read: set[tuple[str, str]] = set()
     for name in sorted(files):
-        kind, number = fio_log.kind(name)
+        kind, number = fio_log.log_kind(name)
         # one at a time: they may be large
         text = files[name] if kind else ""
         if not text.strip():
@@ -62,9 +62,9 @@ def series(
         read.add((kind, number))
         try:
             if kind == "clat_hist":
-                histograms += fio_hist.runs(text)
+                histograms += fio_hist.parse_runs(text)
             else:
-                logs.setdefault(kind, {})[number] = fio_log.runs(text, kind, seen)
+                logs.setdefault(kind, {})[number] = fio_log.parse_runs(text, kind, seen)
         except ParseError as error:
             raise type(error)(f"{name}: {error}") from None
     held = seen is not None and seen < BY_CLOCK
@@ -84,26 +84,26 @@ def _means(kind: str, logs: Mapping[str, Files], asked: float, held: bool) -> li
     found = []
     for direction in dict.fromkeys(run.direction for run in every):
         if kind not in fio_log.LATENCIES:
-            points = _added(files, direction, step, held)
+            points = _summed_rates(files, direction, step, held)
         elif len(alone := [run for run in every if run.direction == direction]) == 1:
             points = list(zip(alone[0].times, alone[0].values, strict=True))
         else:
             points = _weighed(files, logs.get("iops", {}), direction, step, held)
         if points:
             unit = UNITS.get(kind, Unit.SECONDS)
-            found.append(_series(f"{direction}.{NAMES[kind]}", unit, points))
+            found.append(_points_series(f"{direction}.{NAMES[kind]}", unit, points))
     return found
 
 
-def _added(files: Files, direction: str, step: float, held: bool) -> Points:
+def _summed_rates(files: Files, direction: str, step: float, held: bool) -> Points:
     jobs = [
-        (fio_intervals.pieces(run, clock, step, held), clock)
+        (fio_intervals.to_pieces(run, clock, step, held), clock)
         for runs in files.values()
         for run, clock in _clocked(runs, direction)
     ]
     longest = max((clock for _, clock in jobs), key=len)
     edges = fio_intervals.edges(longest, 0.0 if held else step)
-    return fio_intervals.added([one for one, _ in jobs], edges)
+    return fio_intervals.sum_rates([one for one, _ in jobs], edges)
 
 
 def _clocked(runs: Sequence[Run], direction: str) -> list[tuple[Run, Sequence[float]]]:
@@ -130,8 +130,8 @@ def _weighed(files: Files, rates: Files, direction: str, step: float, held: bool
             continue
         if len(own) > 1 or len(weights) != 1:
             return []
-        latencies = fio_intervals.pieces(*own[0], step, held=False)
-        jobs.append((latencies, fio_intervals.pieces(*weights[0], by, held)))
+        latencies = fio_intervals.to_pieces(*own[0], step, held=False)
+        jobs.append((latencies, fio_intervals.to_pieces(*weights[0], by, held)))
         longest = max(longest, own[0][1], key=len)
     return fio_intervals.weighed(jobs, fio_intervals.edges(longest, step))
 
@@ -141,21 +141,21 @@ def _percentiles(runs: Sequence[fio_hist.Run], asked: float) -> list[Series]:
     found = []
     for direction in dict.fromkeys(run.direction for run in runs):
         some = [run for run in runs if run.direction == direction]
-        ends = _ends([run.times for run in some], asked)
+        ends = _interval_ends([run.times for run in some], asked)
         merged: dict[int, dict[float, int]] = {}
         for run in some:
-            for time, bins in zip(run.times, run.bins, strict=True):
+            for time, bins in zip(run.times, run.sample_bins, strict=True):
                 total = merged.setdefault(_nearest(ends, time), {})
                 for latency, hits in bins.items():
                     total[latency] = total.get(latency, 0) + hits
         full = [(ends[at], fio_hist.ranks(bins)) for at, bins in merged.items() if bins]
         for rank in fio_hist.RANKS if full else ():
             points = [(time, ranks[rank]) for time, ranks in full]
-            found.append(_series(f"{direction}.clat.{rank}", Unit.SECONDS, points))
+            found.append(_points_series(f"{direction}.clat.{rank}", Unit.SECONDS, points))
     return found
 
 
-def _ends(jobs: Sequence[Sequence[float]], asked: float) -> list[float]:
+def _interval_ends(jobs: Sequence[Sequence[float]], asked: float) -> list[float]:
     """Of intervals: those of the job that told the most, then those of the one that goes on longest."""
     most, latest = max(jobs, key=len), max(jobs, key=lambda times: times[-1])
     step = asked or fio_log.interval([Run("", list(times)) for times in jobs])
@@ -170,6 +170,6 @@ def _nearest(ends: Sequence[float], time: float) -> int:
     return at
 
 
-def _series(metric: str, unit: Unit, points: Points) -> Series:
+def _points_series(metric: str, unit: Unit, points: Points) -> Series:
     rows = sorted(points)
     return Series("", metric, unit, tuple(t for t, _ in rows), tuple(v for _, v in rows))

@@ -47,7 +47,7 @@ class Started:
         return found | ({"mixed": same.pop()} if len(same) == 1 else {})
 
 
-def lines(text: str) -> list[Started]:
+def parse_starting_lines(text: str) -> list[Started]:
     return [
         Started(
             name=found["name"],
@@ -55,14 +55,16 @@ def lines(text: str) -> list[Started]:
             rw=found["rw"],
             ioengine=found["ioengine"],
             iodepth=int(found["iodepth"]),
-            sizes=tuple(_bytes(size) for size in SIZE.finditer(found["sizes"].replace("bs=", ""))),
+            sizes=tuple(
+                _size_bytes(size) for size in SIZE.finditer(found["sizes"].replace("bs=", ""))
+            ),
             several=bool(COPIES.match(text, found.end())),
         )
         for found in LINE.finditer(text)
     ]
 
 
-def _bytes(size: re.Match[str]) -> int:
+def _size_bytes(size: re.Match[str]) -> int:
     whole, rest, unit, binary, byte = size.groups("")
     thousands = unit and byte and not binary
     factor = float((1000 if thousands else 1024) ** POWERS[unit.lower()])

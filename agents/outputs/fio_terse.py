@@ -34,7 +34,7 @@ _SHARE = re.compile(r"(?:\d{1,20}(?:\.\d{1,10})?|-?nan)%\Z")
 _RANK = re.compile(r"(\d{1,3}(?:\.\d{1,10})?)%=(\d{1,20})\Z")
 
 
-def jobs(text: str) -> tuple[list[FioJob], str]:
+def parse_jobs(text: str) -> tuple[list[FioJob], str]:
     """Jobs, and fio's own warnings."""
     found: list[FioJob] = []
     notes: list[str] = []
@@ -43,7 +43,7 @@ def jobs(text: str) -> tuple[list[FioJob], str]:
         if HEAD.match(line):
             record = _Record(line, number)
             if not found or record.name != ALL_CLIENTS:
-                found.append(record.job())
+                found.append(record.to_job())
         elif line.count(";") > SHORT:
             raise ParseError("a damaged line of fio's terse output", number, line)
         elif line.startswith(("fio: ", "note: ")):
@@ -53,12 +53,12 @@ def jobs(text: str) -> tuple[list[FioJob], str]:
     return found, "; ".join(notes)[:1000]
 
 
-def version(line: str) -> str:
+def terse_fio_version(line: str) -> str:
     """fio's, as printed; version 2 does not say."""
     return "" if line.lstrip().startswith("2;") else line.split(";")[1]
 
 
-def name(line: str) -> str:
+def job_name(line: str) -> str:
     return line.split(";")[1 if line.lstrip().startswith("2;") else 2]
 
 
@@ -93,11 +93,11 @@ class _Record:
         shares = behind[:2] + behind[5:]
         return all(map(_SHARE.match, shares)) and all(map(_WHOLE.match, behind[2:5]))
 
-    def job(self) -> FioJob:
+    def to_job(self) -> FioJob:
         behind = self.begin + self.count * self.length
         cpu = [self.real(at, "%") / 100 for at in (behind, behind + 1)]
         # with two directions unified_rw_reporting=both cannot be told from reads and writes: then there are 3 or 4
-        names = self._names()
+        names = self._field_names()
         traffic = {}
         for place, direction in enumerate(names):
             part = self.traffic(self.begin + place * self.length)
@@ -115,7 +115,7 @@ class _Record:
             lines={"": self.number},
         )
 
-    def _names(self) -> tuple[str, ...]:
+    def _field_names(self) -> tuple[str, ...]:
         if self.count == 4 or (self.count == 3 and self.layout == 3):
             return (*NAMES[self.count - 1], "mixed")
         return NAMES[self.count]
@@ -147,13 +147,13 @@ class _Record:
             bytes=kib * 1024,
             ios=None,
             runtime=runtime,
-            slat=self.latencies(at + 4, weight, {}),
-            clat=self.latencies(at + 8, weight, ranks),
-            lat=self.latencies(at + 12 + (RANKS if with_ranks else 0), weight, {}),
+            slat=self.latencies_at(at + 4, weight, {}),
+            clat=self.latencies_at(at + 8, weight, ranks),
+            lat=self.latencies_at(at + 12 + (RANKS if with_ranks else 0), weight, {}),
             lines={"": self.number},
         )
 
-    def latencies(self, at: int, weight: float, ranks: dict[float, float]) -> Latencies | None:
+    def latencies_at(self, at: int, weight: float, ranks: dict[float, float]) -> Latencies | None:
         low, high, mean, stddev = (self.real(at + place) / 1e6 for place in range(4))
         if not (high or mean):
             # slat of a synchronous engine

@@ -70,7 +70,7 @@ BINARY = {unit: 1024.0**power for power, unit in enumerate(("", "K", "M", "G", "
 DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 
 
-def jobs(text: str) -> tuple[list[FioJob], str]:
+def parse_jobs(text: str) -> tuple[list[FioJob], str]:
     """Jobs, and fio's own warnings. A page with several results is refused: which one is meant?"""
     heads = list(HEAD.finditer(text))
     if not heads:
@@ -78,20 +78,20 @@ def jobs(text: str) -> tuple[list[FioJob], str]:
     if len(RUNS.findall(text)) > 1:
         raise ParseError("more than one run of fio in one text; import them one by one")
     # what --client adds up is left out: we add up by ourselves
-    heads = heads[:1] + [head for head in heads[1:] if name(text, head) != ALL_CLIENTS]
-    started = {one.name: one for one in fio_started.lines(text)}
-    ends = [head.start() for head in heads[1:]] + [_end(text, heads[-1].end())]
+    heads = heads[:1] + [head for head in heads[1:] if job_name(text, head) != ALL_CLIENTS]
+    started = {one.name: one for one in fio_started.parse_starting_lines(text)}
+    ends = [head.start() for head in heads[1:]] + [_result_end(text, heads[-1].end())]
     read, versions = _Text(text), set(VERSION.findall(text))
     version = versions.pop() if len(versions) == 1 else ""
     found = [
-        _job(head, read.part(head.end(), end), started, version)
+        _parse_job(head, read.slice_text(head.end(), end), started, version)
         for head, end in zip(heads, ends, strict=True)
     ]
     notes = (line.strip() for line in text.splitlines() if line.startswith(("fio: ", "note: ")))
     return found, "; ".join(notes)[:1000]
 
 
-def name(text: str, head: re.Match[str]) -> str:
+def job_name(text: str, head: re.Match[str]) -> str:
     """Of the job whose result begins there."""
     before = text[max(head.start() - 100, 0) : head.start()].rstrip()
     if before.endswith(f"{ALL_CLIENTS}:"):
@@ -99,7 +99,7 @@ def name(text: str, head: re.Match[str]) -> str:
     return before.split()[-1].removesuffix(":") if before else ""
 
 
-def _end(text: str, start: int) -> int:
+def _result_end(text: str, start: int) -> int:
     """Without its closing summary the text is cut short, and the last job's figures may be."""
     found = END.search(text, start)
     if found is None:
@@ -119,7 +119,7 @@ class _Text:
         self.ends = ends or [at for at, char in enumerate(text) if char == "\n"]
         self.begin, self.end = span or (0, len(text))
 
-    def part(self, begin: int, end: int) -> _Text:
+    def slice_text(self, begin: int, end: int) -> _Text:
         return _Text(self.text, self.ends, (begin, end))
 
     def search(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
@@ -128,12 +128,12 @@ class _Text:
     def all(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
         return pattern.finditer(self.text, self.begin, self.end)
 
-    def line(self, found: re.Match[str] | None, group: str | int = 0) -> int:
+    def line_number(self, found: re.Match[str] | None, group: str | int = 0) -> int:
         """Of what was found, from 1; 0 for nothing."""
         return bisect.bisect_left(self.ends, found.start(group)) + 1 if found else 0
 
 
-def _job(
+def _parse_job(
     head: re.Match[str],
     body: _Text,
     started: Mapping[str, Started],
@@ -143,12 +143,12 @@ def _job(
     names = {found["name"] or found["new_name"] for found in rates}
     error = int(head[3][:9])
     if not rates and not error:
-        raise ParseError("a job without any I/O figures", body.line(head), head[0])
+        raise ParseError("a job without any I/O figures", body.line_number(head), head[0])
     ios = _issued(body, mixed=names == {"mixed"})
     _all_latencies(body)
     starts = [found.start() for found in rates] + [body.end]
-    sections = [body.part(a, b) for a, b in pairwise(starts)]
-    own = started.get(name(body.text, head))
+    sections = [body.slice_text(a, b) for a, b in pairwise(starts)]
+    own = started.get(job_name(body.text, head))
     sizes = own.fixed() if own else {}
     traffic = dict(
         _traffic(found, part, ios, sizes) for found, part in zip(rates, sections, strict=True)
@@ -158,7 +158,7 @@ def _job(
     lost = [name for name, (count, _) in ios.items() if count and name not in traffic]
     if lost and rates:
         says = f"{lost[0]} I/Os were issued, but their figures are missing"
-        raise ParseError(says, body.line(head), head[0])
+        raise ParseError(says, body.line_number(head), head[0])
     traffic = {name: part for name, part in traffic.items() if part.bytes or part.ios}
     if set(traffic) > {"mixed"}:
         # unified_rw_reporting=both: the sum of the others
@@ -167,7 +167,7 @@ def _job(
     depth = own.iodepth if own else _same_depth(started.values())
     steady, goal = body.search(fio_aims.STEADY_TEXT), body.search(fio_aims.GOAL_TEXT)
     if steady is None and (begins := body.search(STEADY_BEGINS)):
-        raise ParseError("a steady state that cannot be read", body.line(begins), begins[0])
+        raise ParseError("a steady state that cannot be read", body.line_number(begins), begins[0])
     aims = {name: steady if name.startswith("steady.") else goal for name in fio_aims.LINES}
     lines = {
         "cpu.user": cpu,
@@ -180,7 +180,7 @@ def _job(
         group=int(head[1][:9]),
         errors=int(failed[1]) if failed else int(error != 0),
         traffic=traffic,
-        sync=_latency(body, "sync", 0.0),
+        sync=_parse_latency(body, "sync", 0.0),
         # What share reached the depth that was asked for is not known where the depth is not
         levels={int(at[:4]): _share(share) / 100 for at, share in LEVEL.findall(levels[1])}
         if levels and depth is not None
@@ -190,7 +190,8 @@ def _job(
         cpu_system=_share(cpu[2]) / 100 if cpu else None,
         steady=fio_aims.steady_of_text(steady) if steady else None,
         goal=fio_aims.goal_of_text(goal, version, int(head[2][:9]) > 1) if goal else None,
-        lines={figure: body.line(found) for figure, found in lines.items()} | {"": body.line(head)},
+        lines={figure: body.line_number(found) for figure, found in lines.items()}
+        | {"": body.line_number(head)},
     )
 
 
@@ -199,7 +200,9 @@ def _all_latencies(body: _Text) -> None:
     for begins in body.all(LATENCY_BEGINS):
         if not LATENCY.match(body.text, begins.start(), body.end):
             line = body.text[begins.start() : begins.start() + 120].split("\n")[0]
-            raise ParseError("a latency whose figures cannot be read", body.line(begins), line)
+            raise ParseError(
+                "a latency whose figures cannot be read", body.line_number(begins), line
+            )
 
 
 def _same_depth(started: Iterable[Started]) -> int | None:
@@ -213,7 +216,7 @@ def _issued(body: _Text, *, mixed: bool) -> dict[str, tuple[float, int]]:
     found = body.search(ISSUED)
     if found is None:
         return {}
-    counts, line = [_float(count) for count in found.groups("0")], body.line(found)
+    counts, line = [_float(count) for count in found.groups("0")], body.line_number(found)
     if mixed:
         return {"mixed": (sum(counts), line)}
     return {name: (count, line) for name, count in zip(WAYS, counts, strict=True)}
@@ -227,7 +230,7 @@ def _traffic(
 ) -> tuple[str, Traffic]:
     prefix = "" if found["name"] else "new_"
     name = found[f"{prefix}name"]
-    runtime = _whole(found[f"{prefix}ms"]) / 1000
+    runtime = _comma_number(found[f"{prefix}ms"]) / 1000
     count, counted = ios.get(name, (None, 0))
     iops = _iops(found[f"{prefix}iops"], found[f"{prefix}k"], count, runtime)
     weight = count if count is not None else iops * runtime
@@ -237,14 +240,16 @@ def _traffic(
     per_byte = 8 if (found["per"] or found["new_per"] or "").startswith("bit") else 1
     return name, Traffic(
         iops=iops,
-        bandwidth=_whole(found[f"{prefix}bw"]) * factors[found[f"{prefix}bw_unit"]] / per_byte,
-        bytes=_whole(found[f"{prefix}io"]) * factors[found[f"{prefix}io_unit"]],
+        bandwidth=_comma_number(found[f"{prefix}bw"])
+        * factors[found[f"{prefix}bw_unit"]]
+        / per_byte,
+        bytes=_comma_number(found[f"{prefix}io"]) * factors[found[f"{prefix}io_unit"]],
         ios=count,
         runtime=runtime,
-        slat=_latency(body, "slat", weight),
-        clat=_latency(body, "clat", weight),
-        lat=_latency(body, "lat", weight),
-        lines={"": body.line(found), "ios": counted},
+        slat=_parse_latency(body, "slat", weight),
+        clat=_parse_latency(body, "clat", weight),
+        lat=_parse_latency(body, "lat", weight),
+        lines={"": body.line_number(found), "ios": counted},
     )
 
 
@@ -252,14 +257,14 @@ def _in_thousands(found: re.Match[str], count: float | None, sizes: Mapping[str,
     """Up to 2.x: True where the blocks make what was moved with a KB of 1000 bytes, and not with one of 1024."""
     if not count or found["name"] not in sizes:
         return False
-    moved, printed = count * sizes[found["name"]], _whole(found["io"])
+    moved, printed = count * sizes[found["name"]], _comma_number(found["io"])
     off = [abs(printed * factors[found["io_unit"]] - moved) for factors in (DECIMAL, BINARY)]
     return off[0] < 0.005 * moved and 3 * off[0] < off[1]
 
 
 def _iops(printed: str, prefix: str, count: float | None, runtime: float) -> float:
     """From the count of I/Os and the time, as fio computes it before it cuts it; as printed where there is no count."""
-    iops = _whole(printed) * DECIMAL[prefix]
+    iops = _comma_number(printed) * DECIMAL[prefix]
     if not count or not runtime:
         return iops
     if abs(count / runtime - iops) > 1 + 0.02 * iops:
@@ -267,20 +272,20 @@ def _iops(printed: str, prefix: str, count: float | None, runtime: float) -> flo
     return count / runtime
 
 
-def _latency(body: _Text, kind: str, weight: float) -> Latencies | None:
+def _parse_latency(body: _Text, kind: str, weight: float) -> Latencies | None:
     every = [match for match in body.all(LATENCY) if match["kind"] == kind]
     if not every:
         return None
     if len(every) > 1:
         says = f"{kind} appears twice: a line with rates is missing between"
-        raise ParseError(says, body.line(every[1]), every[1][0])
+        raise ParseError(says, body.line_number(every[1]), every[1][0])
     found = every[0]
     scale = PER_SECOND[found["unit"]]
-    low = _whole(found["min"]) * DECIMAL[found["min_k"]] / scale
-    high = _whole(found["max"]) * DECIMAL[found["max_k"]] / scale
+    low = _comma_number(found["min"]) * DECIMAL[found["min_k"]] / scale
+    high = _comma_number(found["max"]) * DECIMAL[found["max_k"]] / scale
     mean = _share(found["avg"]) / scale
     if not low * 0.99 - 1 / scale <= mean <= high * 1.01 + 1 / scale:
-        raise ParseError("mean is not between min and max", body.line(found), found[0])
+        raise ParseError("mean is not between min and max", body.line_number(found), found[0])
     ranks = list(_ranks(body, kind))
     if any(a[0] >= b[0] or a[1] > b[1] for a, b in pairwise(ranks)):
         raise ParseError("percentiles that do not rise", ranks[0][2], found[0])
@@ -291,7 +296,7 @@ def _latency(body: _Text, kind: str, weight: float) -> Latencies | None:
         low=low,
         high=high,
         percentiles={rank: value for rank, value, _ in ranks},
-        lines={"": body.line(found)}
+        lines={"": body.line_number(found)}
         | {
             name: line
             for name, wanted in PERCENTILES.items()
@@ -305,12 +310,12 @@ def _ranks(body: _Text, kind: str) -> Iterator[tuple[float, float, int]]:
     """Rank (%), latency (s), line."""
     for found in body.all(RANKS):
         if found[1] == kind:
-            inner = body.part(found.start(3), found.end(3))
+            inner = body.slice_text(found.start(3), found.end(3))
             for one in inner.all(RANK):
-                yield _float(one[1]), _float(one[2]) / PER_SECOND[found[2]], body.line(one)
+                yield _float(one[1]), _float(one[2]) / PER_SECOND[found[2]], body.line_number(one)
 
 
-def _whole(text: str) -> float:
+def _comma_number(text: str) -> float:
     """With commas between thousands, if any."""
     if "," in text and not THOUSANDS.fullmatch(text):
         raise ParseError(f"commas that do not separate thousands: {text[:80]!r}")

@@ -35,7 +35,7 @@ _TOKEN, _TOKEN_OF_ALL = (
 BINS, MEMBER, STRING, COLON, MARK = range(1, 6)
 
 
-def lines(text: str, skip: frozenset[str] = BINS_ALONE) -> dict[str, int]:
+def lines_by_path(text: str, skip: frozenset[str] = BINS_ALONE) -> dict[str, int]:
     """Line (from 1) by path, of members and array items. Members of objects named in `skip` have none."""
     found: dict[str, int] = {}
     # of a key that is there twice the first one counts
@@ -101,7 +101,7 @@ def along(
         return None
     walk = _Walk(text, start, skip, some)
     try:
-        walk.members(said, "", 0)
+        walk.walk_members(said, "", 0)
     except _Astray:
         return None
     return walk.found
@@ -123,7 +123,7 @@ class _Walk:
         self.text, self.at, self.line = text, start, 1 + text.count("\n", 0, start)
         self.found: dict[str, int] = {}
 
-    def members(self, said: Mapping[str, object], path: str, depth: int) -> None:
+    def walk_members(self, said: Mapping[str, object], path: str, depth: int) -> None:
         if depth > DEEPEST:
             raise _Astray
         text, at, line, note = self.text, self.at + 1, self.line, self.found.setdefault
@@ -140,11 +140,11 @@ class _Walk:
                 at += len(value) + 2
             elif isinstance(value, dict | list):
                 self.at, self.line = at, line
-                self.value(value, within, key, depth + 1)
+                self.walk_value(value, within, key, depth + 1)
                 at, line = self.at, self.line
         self.at, self.line = at, line
 
-    def value(self, said: object, path: str, key: str, depth: int) -> None:
+    def walk_value(self, said: object, path: str, key: str, depth: int) -> None:
         if isinstance(said, list):
             self.items(said, path, depth)
         elif not isinstance(said, dict):
@@ -154,7 +154,7 @@ class _Walk:
         elif key in self.some:
             self.picked(self.some[key](tuple(said)), path)
         else:
-            self.members(said, path, depth)
+            self.walk_members(said, path, depth)
 
     def picked(self, keys: Iterable[str], path: str) -> None:
         for key in keys:
@@ -174,7 +174,7 @@ class _Walk:
                 self.to("{" if isinstance(value, dict) else "[")
                 within = f"{path}[{index}]"
                 self.found.setdefault(within, self.line)
-                self.value(value, within, "", depth + 1)
+                self.walk_value(value, within, "", depth + 1)
 
     def to(self, wanted: str) -> None:
         at = self.text.find(wanted, self.at)

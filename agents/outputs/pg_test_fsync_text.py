@@ -32,7 +32,7 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "unsynced": {"write": "unsynced.write"},
 }
-SAYS = {
+SECTION_TITLES = {
     "one": "one write",
     "two": "two writes",
     "open_sync": "open_sync sizes",
@@ -94,22 +94,22 @@ class Run:
     cut: str = ""
 
     @property
-    def missing(self) -> list[str]:
+    def missing_parts(self) -> list[str]:
         """Parts of a whole run that this one lacks, in words."""
         found = []
         for section, rows in ROWS.items():
             lacking = [words for words in rows if words not in self.sections.get(section, set())]
             if section not in self.sections:
-                found.append(SAYS[section])
+                found.append(SECTION_TITLES[section])
             elif lacking:
-                found.append(f"{', '.join(lacking)} of {SAYS[section]}")
+                found.append(f"{', '.join(lacking)} of {SECTION_TITLES[section]}")
         return found
 
 
-def missing(run: Run) -> list[tuple[str, str]]:
+def missing_tests(run: Run) -> list[tuple[str, str]]:
     """Words and name of each test that has no figure, in the order in which they are run."""
     return [
-        (f"{words} of {SAYS[section]}", name)
+        (f"{words} of {SECTION_TITLES[section]}", name)
         for section, rows in ROWS.items()
         for words, name in rows.items()
         if words not in run.sections.get(section, set())
@@ -118,10 +118,10 @@ def missing(run: Run) -> list[tuple[str, str]]:
 
 def absent(run: Run, name: str, why: str) -> Metric:
     """A test without a figure."""
-    return Metric(f"{name}.ops", None, Unit.OPS_PER_SECOND, _labels(run, name), why)
+    return Metric(f"{name}.ops", None, Unit.OPS_PER_SECOND, _test_labels(run, name), why)
 
 
-def clean(line: str) -> str:
+def clean_line(line: str) -> str:
     """One space between words, plain apostrophes; "" for a line that is too long to be one of the tool's."""
     if len(line) > LONGEST:
         return "" if not line.strip() else "\ufffd"
@@ -133,7 +133,7 @@ def begins(line: str) -> bool:
     return bool(START.fullmatch(line)) or _section(line) is not None
 
 
-def read(lines: Sequence[str], first: int) -> Run:
+def parse_run(lines: Sequence[str], first: int) -> Run:
     """The run that begins at lines[first] (cleaned lines), up to the first line that is not of it.
 
     Raises ParseError, with lines counted from 1, for what looks like a row and cannot be right.
@@ -151,7 +151,7 @@ def read(lines: Sequence[str], first: int) -> Run:
             section = head[0]
             run.sections[section] = set()
             _use_block(run, head[1], index, line)
-        elif not _line(run, section, line, index, lines):
+        elif not _parse_line(run, section, line, index, lines):
             break
         if run.cut:
             break
@@ -186,7 +186,7 @@ def _use_block(run: Run, kilobytes: str, index: int, line: str) -> None:
     run.block = kilobytes
 
 
-def _line(run: Run, section: str, line: str, index: int, lines: Sequence[str]) -> bool:
+def _parse_line(run: Run, section: str, line: str, index: int, lines: Sequence[str]) -> bool:
     """True when a line that is no head is of the run; what it says is put into the run."""
     if started := START.fullmatch(line):
         run.seconds = int(started[1]) if started[2] != "operations" else None
@@ -196,11 +196,11 @@ def _line(run: Run, section: str, line: str, index: int, lines: Sequence[str]) -
     row = ROW.fullmatch(line)
     if not row or not section:
         return False
-    words = _words(row[1], section)
+    words = _test_name(row[1], section)
     if not row[2] and words not in ROWS[section]:
         return False
     if words not in ROWS[section]:
-        raise ParseError(f"no row of the section {SAYS[section]!r}", index + 1, line)
+        raise ParseError(f"no row of the section {SECTION_TITLES[section]!r}", index + 1, line)
     if words in run.sections[section]:
         raise ParseError(f"{words} appears twice", index + 1, line)
     if not _readable(row[2] or "") and not any(lines[at] for at in range(index + 1, len(lines))):
@@ -209,12 +209,12 @@ def _line(run: Run, section: str, line: str, index: int, lines: Sequence[str]) -
     if not row[2]:
         # a word of somebody's text
         return False
-    run.metrics += _figures(ROWS[section][words], row[2], run, index + 1, line)
+    run.metrics += _row_metrics(ROWS[section][words], row[2], run, index + 1, line)
     run.sections[section].add(words)
     return True
 
 
-def _words(words: str, section: str) -> str:
+def _test_name(words: str, section: str) -> str:
     old = OLD_SIZE.fullmatch(words)
     if not old or section != "open_sync":
         return words
@@ -226,14 +226,14 @@ def _readable(said: str) -> bool:
     return said in NOT_THERE or RESULT.fullmatch(said) is not None
 
 
-def _labels(run: Run, name: str) -> dict[str, str]:
+def _test_labels(run: Run, name: str) -> dict[str, str]:
     sized = run.block not in ("", "8") and not name.startswith("open_sync.")
     return {"block": f"{run.block}kB"} if sized else {}
 
 
-def _figures(name: str, said: str, run: Run, number: int, line: str) -> list[Metric]:
+def _row_metrics(name: str, said: str, run: Run, number: int, line: str) -> list[Metric]:
     """The rate, and the time of one operation where it is printed. Raises ParseError when they do not agree."""
-    labels = _labels(run, name)
+    labels = _test_labels(run, name)
     if said in NOT_THERE:
         return [
             Metric(f"{name}.ops", None, Unit.OPS_PER_SECOND, labels, NOT_THERE[said], line=number)

@@ -76,7 +76,7 @@ RATES = {"reads": "read", "writes": "write"}
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class RequestedRun:
     """Options asked for, and the kind of the printed times: "lat" of I/Os, "event" of whatever sysbench counts."""
 
     mode: str
@@ -110,7 +110,7 @@ class Report:
     meanwhile: list[tuple[float, ...]] = field(default_factory=list)
 
 
-def read(lines: Sequence[str], wish: Wish) -> Report:
+def parse_report(lines: Sequence[str], wish: RequestedRun) -> Report:
     """Raises ParseError."""
     rows = [(number, line.strip()) for number, line in enumerate(lines, 1) if line.strip()]
     if not rows:
@@ -119,21 +119,21 @@ def read(lines: Sequence[str], wish: Wish) -> Report:
         if row.startswith(("FATAL:", "ERROR:", "WARNING:", "ALERT:")):
             raise ParseError(f"sysbench says: {row[:200]}", number, row)
     report, left = Report(), iter(rows)
-    _head(left, wish)
+    _check_head(left, wish)
     waiting = list(REPORT)
     for number, row in left:
-        if len(waiting) == len(REPORT) and _before(report, number, row):
+        if len(waiting) == len(REPORT) and _parse_before_report(report, number, row):
             continue
         if not waiting or not (found := re.fullmatch(waiting[0][0], row)):
             raise ParseError("not understood", number, row)
-        _take(report, waiting.pop(0)[1], [*map(float, found.groups())], number)
+        _store_values(report, waiting.pop(0)[1], [*map(float, found.groups())], number)
     if waiting:
         raise ParseError("truncated: the report is missing or incomplete", *rows[-1])
-    _check(report, wish)
+    _check_report(report, wish)
     return report
 
 
-def _head(rows: Iterator[tuple[int, str]], wish: Wish) -> None:
+def _check_head(rows: Iterator[tuple[int, str]], wish: RequestedRun) -> None:
     """Up to where the threads started: what it says it does is what was asked."""
     wanted = {
         f"Number of threads: {wish.threads}",
@@ -153,7 +153,7 @@ def _head(rows: Iterator[tuple[int, str]], wish: Wish) -> None:
     raise ParseError("truncated: its threads did not start", number, row)
 
 
-def _before(report: Report, number: int, row: str) -> bool:
+def _parse_before_report(report: Report, number: int, row: str) -> bool:
     """True when the row may stand before the report; what it says is put into the report."""
     if found := MEANWHILE.fullmatch(row):
         if report.bars:
@@ -166,14 +166,14 @@ def _before(report: Report, number: int, row: str) -> bool:
     return row in HISTOGRAM and not report.bars
 
 
-def _take(report: Report, name: str, values: Sequence[float], number: int) -> None:
+def _store_values(report: Report, name: str, values: Sequence[float], number: int) -> None:
     if name == "percentile":
         report.rank = int(values[0])
     if name:
         report.figures[name], report.lines[name] = values[-1 if name == "percentile" else 0], number
 
 
-def _check(report: Report, wish: Wish) -> None:
+def _check_report(report: Report, wish: RequestedRun) -> None:
     """Figures that tell of the same thing. Raises ParseError naming the line of one of them."""
     told = report.figures
     if not told["events"]:
@@ -182,18 +182,18 @@ def _check(report: Report, wish: Wish) -> None:
         moved = told[rate] * wish.block_size / MIB
         off = abs(told[name] - moved) - HALF * (1 + wish.block_size / MIB)
         if off > 1e-9 * moved + 1e-6:
-            raise _apart(report, name, f"{told[rate]} {rate}/s of {wish.block_size} B")
+            raise _disagreement(report, name, f"{told[rate]} {rate}/s of {wish.block_size} B")
         if told[rate] and name not in wish.directions:
-            raise _apart(report, rate, f"the test mode {wish.mode}")
+            raise _disagreement(report, rate, f"the test mode {wish.mode}")
     if abs(told["sum"] / told["events"] - told["avg"]) > HALF + 1e-6:
-        raise _apart(report, "avg", f"{told['sum']} ms of {told['events']:.0f} events")
+        raise _disagreement(report, "avg", f"{told['sum']} ms of {told['events']:.0f} events")
     if (
         abs(told["fair"] * wish.threads - told["events"])
         > wish.threads * 5e-5 + 1e-6 * told["events"]
     ):
-        raise _apart(report, "fair", f"{told['events']:.0f} events")
+        raise _disagreement(report, "fair", f"{told['events']:.0f} events")
     if not told["min"] <= told["avg"] <= told["max"]:
-        raise _apart(report, "avg", "the least and the largest")
+        raise _disagreement(report, "avg", "the least and the largest")
     if report.bars:
         _check_bars(report)
 
@@ -201,20 +201,20 @@ def _check(report: Report, wish: Wish) -> None:
 def _check_bars(report: Report) -> None:
     counted = sum(count for _, count, _ in report.bars)
     if counted != report.figures["events"]:
-        raise _apart(report, "events", f"the histogram's {counted}")
+        raise _disagreement(report, "events", f"the histogram's {counted}")
     if any(a[0] > b[0] for a, b in zip(report.bars, report.bars[1:], strict=False)):
         raise ParseError("the histogram is not in order", report.bars[0][2])
-    at = _ranked(report, report.rank)[0]
+    at = _percentile(report, report.rank)[0]
     if report.rank and abs(at - report.figures["percentile"]) > HALF + 0.0005 + 1e-6:
-        raise _apart(report, "percentile", f"the histogram's {at} ms")
+        raise _disagreement(report, "percentile", f"the histogram's {at} ms")
 
 
-def _apart(report: Report, name: str, other: str) -> ParseError:
+def _disagreement(report: Report, name: str, other: str) -> ParseError:
     said = f"{report.figures[name]:g}"
     return ParseError(f"{name}: {said} and {other} do not agree", report.lines[name])
 
 
-def _ranked(report: Report, rank: float) -> tuple[float, int]:
+def _percentile(report: Report, rank: float) -> tuple[float, int]:
     """Milliseconds below or at which so many percent of the events are, by sysbench's own rule, and the line."""
     wanted, passed = int(report.figures["events"] * rank / 100 + 0.5), 0
     for at, count, line in report.bars:
@@ -224,12 +224,12 @@ def _ranked(report: Report, rank: float) -> tuple[float, int]:
     return report.bars[-1][0], report.bars[-1][2]
 
 
-def metrics(report: Report, wish: Wish) -> list[Metric]:
+def report_metrics(report: Report, wish: RequestedRun) -> list[Metric]:
     """Rates of each direction and of both, the times, and what was done."""
-    return [*_rates(report, wish), *_times(report, wish.times), *_done(report)]
+    return [*_rate_metrics(report, wish), *_times(report, wish.times), *_count_metrics(report)]
 
 
-def _rates(report: Report, wish: Wish) -> Iterator[Metric]:
+def _rate_metrics(report: Report, wish: RequestedRun) -> Iterator[Metric]:
     told, lines = report.figures, report.lines
     rates = {name: rate for rate, name in RATES.items() if name in wish.directions}
     for name, rate in rates.items():
@@ -256,7 +256,7 @@ def _times(report: Report, kind: str) -> Iterator[Metric]:
             yield _rounded(f"{kind}.p{report.rank}", told["percentile"], lines["percentile"])
         return
     for name, rank in RANKS.items():
-        at, line = _ranked(report, rank)
+        at, line = _percentile(report, rank)
         note = "it prints whole microseconds" if at < COARSE_MS else ""
         yield Metric(f"{kind}.{name}", at / 1e3, Unit.SECONDS, note=note, line=line)
 
@@ -267,13 +267,13 @@ def _rounded(name: str, shown: float, line: int) -> Metric:
     return Metric(name, None, Unit.SECONDS, note="below 5 µs: it prints 0.00 ms", line=line)
 
 
-def _done(report: Report) -> Iterator[Metric]:
+def _count_metrics(report: Report) -> Iterator[Metric]:
     told, lines = report.figures, report.lines
     yield Metric("events", told["events"], Unit.RATIO, line=lines["events"])
     yield Metric("runtime", told["runtime"], Unit.SECONDS, line=lines["runtime"])
 
 
-def series(report: Report, wish: Wish) -> list[Series]:
+def report_series(report: Report, wish: RequestedRun) -> list[Series]:
     """Of what it printed each few seconds, at the ends of those; [] where it was not asked to."""
     rows = report.meanwhile
     if not rows:

@@ -74,7 +74,7 @@ def reports(
     """
     reader = _Reader(flat, verbose)
     for number, line in lines:
-        if done := reader.take(number, line):
+        if done := reader.add_line(number, line):
             yield done
     if reader.report.rows:
         yield reader.report
@@ -90,7 +90,7 @@ class _Reader:
         # (indentation, name) of the vdevs above
         self.above: list[tuple[int, str]] = []
 
-    def take(self, number: int, line: str) -> Report | None:
+    def add_line(self, number: int, line: str) -> Report | None:
         """The report that is whole now that this line came."""
         words = line.split()
         if not words:
@@ -100,19 +100,19 @@ class _Reader:
             return None
         if heads(line):
             self.groups, self.columns, self.pool = words, [], ""
-            return self._begin(number)
+            return self._begin_report(number)
         if self.groups and not self.columns:
-            self.columns = self._columns(words, number, line)
+            self.columns = self._parse_columns(words, number, line)
             return None
         if not self.columns or len(words) != len(self.columns) + 1:
             raise ParseError("not a row of zpool iostat", number, line)
-        return self._row(words, number, line)
+        return self._parse_row(words, number, line)
 
-    def _begin(self, number: int) -> Report | None:
+    def _begin_report(self, number: int) -> Report | None:
         done, self.report = self.report, Report(number)
         return done if done.rows else None
 
-    def _columns(self, words: list[str], number: int, line: str) -> list[str]:
+    def _parse_columns(self, words: list[str], number: int, line: str) -> list[str]:
         expected = [(g, at) for g in self.groups for at in range(1 if g in SINGLE else 2)]
         if words[0] not in ("pool", "vdev") or not set(words[1:]) <= COLUMNS:
             raise ParseError("not the headings of zpool iostat", number, line)
@@ -120,7 +120,7 @@ class _Reader:
             raise ParseError("headings of zpool iostat that do not match", number, line)
         return [GROUPS[g][at] if g in GROUPS else "" for g, at in expected]
 
-    def _row(self, words: list[str], number: int, line: str) -> Report | None:
+    def _parse_row(self, words: list[str], number: int, line: str) -> Report | None:
         name, said = words[0], words[1:]
         indent = 0 if self.flat else len(line) - len(line.lstrip())
         if name in CLASSES and set(said) == {"-"} and self.pool:
@@ -130,14 +130,14 @@ class _Reader:
         top = indent == 0 and not (self.flat and self.verbose)
         if top or not self.pool or name == self.pool:
             if name in self.report.rows:
-                done = self._begin(number)
+                done = self._begin_report(number)
             self.pool, self.above, device = name, [], name
         else:
-            device = self._below(name, indent)
+            device = self._parent_path(name, indent)
         if device in self.report.rows:
             raise ParseError(f"{device} twice in one report", number, line)
         values = {
-            metric: _value(metric, word, number, line)
+            metric: _parse_value(metric, word, number, line)
             for metric, word in zip(self.columns, said, strict=True)
             if metric
         }
@@ -148,7 +148,7 @@ class _Reader:
         self.report.rows[device] = Row(device, number, values)
         return done
 
-    def _below(self, name: str, indent: int) -> str:
+    def _parent_path(self, name: str, indent: int) -> str:
         while self.above and self.above[-1][0] >= indent and self.above[-1][1] not in CLASSES:
             self.above.pop()
         path = "/".join((self.pool, *(one for _, one in self.above), name))
@@ -157,7 +157,7 @@ class _Reader:
         return path
 
 
-def _value(metric: str, word: str, number: int, line: str) -> float | None:
+def _parse_value(metric: str, word: str, number: int, line: str) -> float | None:
     """In base units. Raises ParseError."""
     if word == "-":
         return None

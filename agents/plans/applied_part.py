@@ -21,19 +21,21 @@ def reached(plan: StackPlan, touched: Collection[str]) -> StackPlan:
     def begun(claims: Sequence[Claim]) -> bool:
         return all(claim.identity in touched for claim in claims)
 
-    layers = tuple(takewhile(lambda layer: begun(own(layer)), plan.layers))
+    layers = tuple(takewhile(lambda layer: begun(own_claims(layer)), plan.layers))
     numbers = range(1, len(plan.stages) + 1 if layers == plan.layers else 1)
-    last = len(list(takewhile(lambda number: begun(new(plan, number)), numbers)))
+    last = len(list(takewhile(lambda number: begun(new_claims(plan, number)), numbers)))
     return replace(plan, layers=layers, stages=plan.stages[:last])
 
 
-def own(layer: Placed) -> tuple[Claim, ...]:
+def own_claims(layer: Placed) -> tuple[Claim, ...]:
     """The disks that no layer below it has."""
     devices = {use: claims for use, claims in layer.target.devices.items() if use != BELOW}
     return claims_of(replace(layer.target, devices=devices))
 
 
-def new(plan: StackPlan, stage: int) -> tuple[Claim, ...]:
+def new_claims(plan: StackPlan, stage: int) -> tuple[Claim, ...]:
     """The disks that the layout takes in with `stage`, from 1."""
-    before, after = (claims_of(plan.at(number)[-1].gives) for number in (stage - 1, stage))
+    before, after = (
+        claims_of(plan.layers_after(number)[-1].gives) for number in (stage - 1, stage)
+    )
     return tuple(claim for claim in after if claim not in before)

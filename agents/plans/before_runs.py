@@ -22,7 +22,7 @@ from agents.plans.chain import LayerSpec
 from agents.steps import queues
 
 # Linux's own. The last three went with the single-queue block layer (5.0).
-KNOWN = ("none", "mq-deadline", "kyber", "bfq", "cfq", "noop", "deadline")
+LINUX_SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq", "cfq", "noop", "deadline")
 TUNING = "tuning"
 
 
@@ -42,7 +42,7 @@ class BeforeRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class SchedulerSweep:
     """`each`: one for each scheduler and stage. `kept`: how all disks were before, as in agents.contracts.Plan."""
 
     each: tuple[BeforeRun, ...] = ()
@@ -57,7 +57,7 @@ class Swept:
     def schedulers(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(part.scheduler for part in self.each))
 
-    def at(self, scheduler: str, stage: int) -> BeforeRun:
+    def before_run(self, scheduler: str, stage: int) -> BeforeRun:
         """Raises PlanError where the plan knows of no such run."""
         for part in self.each:
             if (part.scheduler, part.stage) == (scheduler, stage):
@@ -65,12 +65,12 @@ class Swept:
         raise PlanError(f"the plan sets no I/O scheduler {scheduler!r} before a run")
 
 
-def check(schedulers: Sequence[str]) -> None:
+def check_schedulers(schedulers: Sequence[str]) -> None:
     """Raises OptionsError naming the word, and those that are allowed."""
     for name in schedulers:
-        if name not in KNOWN:
+        if name not in LINUX_SCHEDULERS:
             raise OptionsError(
-                f"schedulers: {name!r} is not an I/O scheduler; known are {', '.join(KNOWN)}"
+                f"schedulers: {name!r} is not an I/O scheduler; known are {', '.join(LINUX_SCHEDULERS)}"
             )
         if schedulers.count(name) > 1:
             raise OptionsError(f"schedulers: {name} is listed twice")
@@ -96,7 +96,7 @@ def _tuned(specs: Sequence[LayerSpec]) -> Iterator[tuple[int, str, Any]]:
     for number, spec in enumerate(specs, start=1):
         if spec.kind == TUNING:
             driver = registry.layer(spec.kind)
-            yield number, driver.LABEL, options.build(driver.Options, spec.options)
+            yield number, driver.LABEL, options.build_options(driver.Options, spec.options)
 
 
 def _requests(specs: Sequence[LayerSpec]) -> dict[str, str]:
@@ -105,18 +105,18 @@ def _requests(specs: Sequence[LayerSpec]) -> dict[str, str]:
     return {"nr_requests": values[-1]} if values else {}
 
 
-def plan(
+def plan_scheduler_sweep(
     schedulers: Sequence[str],
     specs: Sequence[LayerSpec],
     gives: Sequence[Target],
     facts: HostFacts,
-) -> Swept:
+) -> SchedulerSweep:
     """`gives`: what the layout gives its runs after each stage, from none. Raises PlanError or OptionsError."""
-    check(schedulers)
+    check_schedulers(schedulers)
     if problem := conflict(schedulers, specs):
         raise PlanError(problem)
     if not schedulers:
-        return Swept()
+        return SchedulerSweep()
     each, previous = [], dict[str, str]()
     for stage, target in enumerate(gives):
         for name in schedulers:
@@ -134,7 +134,7 @@ def plan(
                     _as_before(wishes, disks, previous),
                 )
             )
-    return Swept(tuple(each), previous)
+    return SchedulerSweep(tuple(each), previous)
 
 
 def _as_before(
@@ -143,9 +143,14 @@ def _as_before(
     """nr_requests of disks that had this scheduler before, unless something else is asked of it."""
     if "nr_requests" in wishes:
         return ()
-    same = [disk for disk in disks if previous.get(disk.key("scheduler")) == wishes["scheduler"]]
-    only = {disk.key("nr_requests"): previous.get(disk.key("nr_requests"), "") for disk in same}
-    return queues.restore(same, only, always=True)
+    same = [
+        disk for disk in disks if previous.get(disk.saved_key("scheduler")) == wishes["scheduler"]
+    ]
+    only = {
+        disk.saved_key("nr_requests"): previous.get(disk.saved_key("nr_requests"), "")
+        for disk in same
+    }
+    return queues.restore_queues(same, only, always=True)
 
 
 def lacking(before: BeforeRun, queues: Queues) -> list[str]:
@@ -158,7 +163,7 @@ def lacking(before: BeforeRun, queues: Queues) -> list[str]:
     ]
 
 
-def not_as_before(before: BeforeRun, swept: Swept, target: Target, queues: Queues) -> bool:
+def not_as_before(before: BeforeRun, swept: SchedulerSweep, target: Target, queues: Queues) -> bool:
     """True when a disk that had this scheduler before has another number of requests than before."""
     if not before.as_before:
         return False
@@ -186,11 +191,15 @@ def without(steps: Sequence[Step], lost: Sequence[Claim]) -> list[Step]:
     ]
 
 
-def put_back(swept: Swept, target: Target, facts: HostFacts) -> tuple[Step, ...]:
+def put_back(swept: SchedulerSweep, target: Target, facts: HostFacts) -> tuple[Step, ...]:
     """Steps that bring back what was there before all runs, where it differs now."""
-    return queues.restore(queues.disks(target, facts), swept.kept) if swept.kept else ()
+    return (
+        queues.restore_queues(queues.claimed_disks(target, facts), swept.kept) if swept.kept else ()
+    )
 
 
-def not_put_back(swept: Swept, target: Target, facts: HostFacts) -> list[str]:
+def not_put_back(swept: SchedulerSweep, target: Target, facts: HostFacts) -> list[str]:
     """Settings that are not as they were, after teardown. [] is right."""
-    return queues.not_restored(queues.disks(target, facts), swept.kept) if swept.kept else []
+    return (
+        queues.not_restored(queues.claimed_disks(target, facts), swept.kept) if swept.kept else []
+    )

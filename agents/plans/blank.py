@@ -17,19 +17,19 @@ def not_blank(claims: Sequence[Claim], facts: HostFacts, layout: str) -> list[st
     remains = [f"could not be read: {what}" for what in facts.unknown] if claims else []
     for claim in claims:
         remains += _disk(claim, graph)
-    remains += _named(graph, layout)
+    remains += _names_left(graph, layout)
     return list(dict.fromkeys(remains))
 
 
-def standing(claims: Sequence[Claim], facts: HostFacts, layout: str) -> list[str]:
+def kernel_remains(claims: Sequence[Claim], facts: HostFacts, layout: str) -> list[str]:
     """Devices and names that the kernel holds of it, in words: not what is merely written on a disk."""
     graph = Graph(facts)
-    devices = filter(None, (_device(claim, graph) for claim in claims))
+    devices = filter(None, (_claimed_device(claim, graph) for claim in claims))
     remains = [remain for device in devices for remain in _stacked(device, graph)]
-    return list(dict.fromkeys([*remains, *_named(graph, layout)]))
+    return list(dict.fromkeys([*remains, *_names_left(graph, layout)]))
 
 
-def _device(claim: Claim, graph: Graph) -> BlockDevice | None:
+def _claimed_device(claim: Claim, graph: Graph) -> BlockDevice | None:
     device = graph.find_device(claim.node)
     if device is not None and device.identity == claim.identity:
         return device
@@ -39,7 +39,7 @@ def _device(claim: Claim, graph: Graph) -> BlockDevice | None:
 
 
 def _disk(claim: Claim, graph: Graph) -> Iterator[str]:
-    device = _device(claim, graph)
+    device = _claimed_device(claim, graph)
     if device is None:
         yield f"{claim.node} ({claim.identity}) is not on this host, or not the only one"
         return
@@ -63,7 +63,7 @@ def _stacked(device: BlockDevice, graph: Graph) -> Iterator[str]:
             yield f"{device.path} still has {name} on it"
 
 
-def _named(graph: Graph, layout: str) -> Iterator[str]:
+def _names_left(graph: Graph, layout: str) -> Iterator[str]:
     """Anything that still has the layout's name, wherever it lies."""
     for device in graph.facts.devices:
         if graph.is_ours(device.name, layout):

@@ -29,7 +29,7 @@ TOOLS_TAKE = {*IS_VOLUME, "mount"}
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DiskRequest:
     """`count` disks of a role for one use of a layer."""
 
     use: str
@@ -43,7 +43,7 @@ class LayerSpec:
 
     kind: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    devices: tuple[Wanted, ...] = ()
+    devices: tuple[DiskRequest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,15 @@ class StageSpec:
     # 1-based, bottom up
     layer: int
     options: Mapping[str, Any] = field(default_factory=dict)
-    devices: tuple[Wanted, ...] = ()
+    devices: tuple[DiskRequest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class ChainFault:
     """Reason why layers cannot stand, in words, and the number of the layer from 1 (0: there is none)."""
 
     layer: int
-    says: str
+    message: str
     # nothing is wrong so far: a layer on top of it is missing
     unfinished: bool = False
 
@@ -69,7 +69,7 @@ class Trouble:
 def specs(data: Iterable[Mapping[str, Any]]) -> list[LayerSpec]:
     """A topology's stored stack: {"kind", "options", "devices": [{"use", "role", "count"}]} for each layer."""
     return [
-        LayerSpec(layer["kind"], layer.get("options", {}), _wanted(layer.get("devices", [])))
+        LayerSpec(layer["kind"], layer.get("options", {}), _disk_requests(layer.get("devices", [])))
         for layer in data
     ]
 
@@ -77,16 +77,18 @@ def specs(data: Iterable[Mapping[str, Any]]) -> list[LayerSpec]:
 def stage_specs(data: Iterable[Mapping[str, Any]]) -> list[StageSpec]:
     """A topology's stored stages: {"layer", "options", "devices"} for each; other keys are not for a plan."""
     return [
-        StageSpec(stage["layer"], stage.get("options", {}), _wanted(stage.get("devices", [])))
+        StageSpec(
+            stage["layer"], stage.get("options", {}), _disk_requests(stage.get("devices", []))
+        )
         for stage in data
     ]
 
 
-def _wanted(groups: Iterable[Mapping[str, Any]]) -> tuple[Wanted, ...]:
-    return tuple(Wanted(**group) for group in groups)
+def _disk_requests(groups: Iterable[Mapping[str, Any]]) -> tuple[DiskRequest, ...]:
+    return tuple(DiskRequest(**group) for group in groups)
 
 
-def given(
+def assign_source_disks(
     specs: Iterable[LayerSpec], disks: Mapping[str, Sequence[str]]
 ) -> list[dict[str, tuple[str, ...]]]:
     """{use: its disks} of each layer, of results whose source tells `disks`: role -> kernel names, in order.
@@ -112,13 +114,13 @@ def check_chain(specs: Sequence[LayerSpec]) -> None:
     Raises PlanError naming the layer.
     """
     for trouble in troubles(specs):
-        raise PlanError(trouble.says)
+        raise PlanError(trouble.message)
 
 
-def troubles(specs: Sequence[LayerSpec]) -> Iterator[Trouble]:
+def troubles(specs: Sequence[LayerSpec]) -> Iterator[ChainFault]:
     """All that keeps the layers from standing on each other, from the bottom up; then what is missing on top."""
     if not specs:
-        yield Trouble(0, "a topology needs one layer at least", unfinished=True)
+        yield ChainFault(0, "a topology needs one layer at least", unfinished=True)
         return
     form, giver = "nothing", ""
     for number, spec in enumerate(specs, start=1):
@@ -130,20 +132,20 @@ def troubles(specs: Sequence[LayerSpec]) -> Iterator[Trouble]:
                 if giver
                 else "add a layer below that provides one"
             )
-            yield Trouble(number, f"{where} needs {WORDS[driver.WANTS]}, {below}")
+            yield ChainFault(number, f"{where} needs {WORDS[driver.REQUIRES]}, {below}")
         elif wrong := _wrong_uses(driver, spec.devices, form):
-            yield Trouble(number, f"{where}{wrong}")
-        if driver.GIVES != "same":
-            form, giver = driver.GIVES, where
+            yield ChainFault(number, f"{where}{wrong}")
+        if driver.PROVIDES != "same":
+            form, giver = driver.PROVIDES, where
     if form not in TOOLS_TAKE:
         who = giver or "the topology"
         problem = f"{who} gives {WORDS[form]}; a tool needs a volume or a mounted directory"
-        yield Trouble(len(specs), problem, unfinished=True)
+        yield ChainFault(len(specs), problem, unfinished=True)
 
 
 def gives(kinds: Iterable[str]) -> str:
     """Word of GIVES for a stack of these layers: a layer that only sets something passes on what is below it."""
-    forms = [form for kind in kinds if (form := registry.layer(kind).GIVES) != "same"]
+    forms = [form for kind in kinds if (form := registry.layer(kind).PROVIDES) != "same"]
     return forms[-1] if forms else "nothing"
 
 
@@ -155,10 +157,10 @@ def stands_on(driver: Layer[Any], form: str) -> bool:
         "volume": {"parts", *IS_VOLUME},
         "any": set(WORDS),
     }
-    return form in accepts.get(driver.WANTS, {driver.WANTS})
+    return form in accepts.get(driver.REQUIRES, {driver.REQUIRES})
 
 
-def _wrong_uses(driver: Layer[Any], requests: Sequence[Wanted], below: str) -> str:
+def _wrong_uses(driver: Layer[Any], requests: Sequence[DiskRequest], below: str) -> str:
     """Fault in the layer's own disks, to be said after its name; "" where there is none."""
     counts: dict[str, int] = {}
     for request in requests:
@@ -167,7 +169,7 @@ def _wrong_uses(driver: Layer[Any], requests: Sequence[Wanted], below: str) -> s
             return f": disks for {request.use!r}; its uses are {uses}"
         counts[request.use] = request.count
     main = next(iter(driver.USES), "")
-    if below in IS_VOLUME and driver.WANTS == "devices":
+    if below in IS_VOLUME and driver.REQUIRES == "devices":
         if main in counts:
             return f" has {main} disks of its own, but {WORDS[below]} is below it"
         counts[main] = 1
@@ -178,7 +180,7 @@ def _wrong_uses(driver: Layer[Any], requests: Sequence[Wanted], below: str) -> s
         least = 0 if cut else means.least
         if not (least <= have <= means.most) or (use in counts and have < 1):
             most = f"{max(least, 1)} to {means.most} disks, not {have}"
-            return f" takes {use} ({means.says}): {most}"
+            return f" takes {use} ({means.purpose}): {most}"
     return ""
 
 
@@ -192,11 +194,11 @@ def check_stages(specs: Sequence[LayerSpec], stages: Sequence[StageSpec]) -> Non
         driver = registry.growing(spec.kind)
         if driver is None:
             raise PlanError(f"{where}: {registry.layer(spec.kind).LABEL} cannot grow")
-        options.build(driver.Grow, stage.options)
+        options.build_options(driver.Grow, stage.options)
         for request in stage.devices:
             if request.use not in driver.USES or request.count < 1:
                 raise PlanError(f"{where}: {request.count} disks for {request.use!r}")
         for above in specs[stage.layer :]:
             upper = registry.layer(above.kind)
-            if upper.GIVES != "same" and registry.stretching(above.kind) is None:
+            if upper.PROVIDES != "same" and registry.stretching(above.kind) is None:
                 raise PlanError(f"{where}: {upper.LABEL} above it cannot follow when it grows")

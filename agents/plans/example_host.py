@@ -43,15 +43,15 @@ class Disk:
 
 def example(disks: Sequence[Disk]) -> tuple[HostFacts, list[Spare]]:
     """The host, and its disks as spare ones, which are taken in their order."""
-    devices = tuple(_device(number, disk) for number, disk in enumerate(disks))
+    devices = tuple(_example_device(number, disk) for number, disk in enumerate(disks))
     spares = [
         Spare(device.identity, device.size, device.model, disk.role)
         for device, disk in zip(devices, disks, strict=True)
     ]
-    return _host(devices), spares
+    return _example_facts(devices), spares
 
 
-def _device(number: int, disk: Disk) -> BlockDevice:
+def _example_device(number: int, disk: Disk) -> BlockDevice:
     return BlockDevice(
         name=disk.name,
         path=f"/dev/{disk.name}",
@@ -67,7 +67,7 @@ def _device(number: int, disk: Disk) -> BlockDevice:
     )
 
 
-def _host(devices: Iterable[BlockDevice]) -> HostFacts:
+def _example_facts(devices: Iterable[BlockDevice]) -> HostFacts:
     programs = {need.program for driver in registry.all_layers().values() for need in driver.NEEDS}
     return HostFacts(
         hostname="example",

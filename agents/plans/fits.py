@@ -20,7 +20,7 @@ BLANK = "an SSD serves reads of never-written or discarded blocks without readin
 
 def too_large(specs: Sequence[LayerSpec], kind: str, built: Any, target: Target) -> str:
     """Reason why a tool has no room on a target, with the numbers; "" where it has, or the size is not known."""
-    room = registry.room(kind, built, target)
+    room = registry.required_bytes(kind, built, target)
     if not target.size or room <= target.size or any(map(_packs, specs)):
         return ""
     where = "file system" if target.mount else "volume"
@@ -30,7 +30,7 @@ def too_large(specs: Sequence[LayerSpec], kind: str, built: Any, target: Target)
     )
 
 
-def check(specs: Sequence[LayerSpec], kind: str, built: Any, target: Target) -> None:
+def check_size(specs: Sequence[LayerSpec], kind: str, built: Any, target: Target) -> None:
     """Raises PlanError for what is too large."""
     if problem := too_large(specs, kind, built, target):
         raise PlanError(problem)
@@ -45,7 +45,7 @@ def _packs(spec: LayerSpec) -> bool:
 
 def unwritten(specs: Sequence[LayerSpec], kind: str, built: Any) -> str:
     """In words, where a tool may read blocks that nothing ever wrote: it would measure no disk. "" else."""
-    if gives(spec.kind for spec in specs) == "mount" or not registry.reads(kind, built):
+    if gives(spec.kind for spec in specs) == "mount" or not registry.reads_existing(kind, built):
         return ""
     if any(spec.kind == "zvol" for spec in specs):
         return f"it reads a volume on which nothing was written: {SPARSE}; {SINCE}"

@@ -9,11 +9,11 @@ from agents.contracts import Shell
 from agents.facts.graph import Graph
 from agents.facts.model import BlockDevice, HostFacts
 from agents.facts.sections import decode_text
-from agents.plans import ailing
+from agents.plans import health_faults
 from agents.plans.stack import StackPlan
 
 # uses of a mount; a compiler that runs in it has hundreds
-SHOWN = 8
+MAX_USES = 8
 # sh -c USERS held MOUNT: a line for each use of a mount. One process looks at the links of all programs. Nothing in a
 # path that we gave is a pattern.
 USERS = r"""
@@ -39,19 +39,19 @@ DOES = {
 }
 
 
-def held(plan: StackPlan, facts: HostFacts, shell: Shell) -> list[str]:
+def foreign_uses(plan: StackPlan, facts: HostFacts, shell: Shell) -> list[str]:
     """Every use that is none of the layout's own, in words. Raises AgentError when the host does not answer."""
     mounts = {layer.gives.mount for layer in plan.layers} & {mount.target for mount in facts.mounts}
-    uses = [user for mount in sorted(mounts) for user in users(shell, mount)]
+    uses = [user for mount in sorted(mounts) for user in mount_users(shell, mount)]
     return [*uses, *devices(plan, facts)]
 
 
-def users(shell: Shell, mount: str) -> list[str]:
+def mount_users(shell: Shell, mount: str) -> list[str]:
     """Programs, swap, loop devices and mounts that use what is mounted there."""
     ran = shell.run(("sh", "-c", USERS, "held", mount), root=True)
     lines = [line.strip() for line in decode_text(ran.stdout).splitlines()]
-    more = [f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
-    return [_use(line, mount) for line in lines[:SHOWN]] + more
+    more = [f"and {len(lines) - MAX_USES} more"] if len(lines) > MAX_USES else []
+    return [_use(line, mount) for line in lines[:MAX_USES]] + more
 
 
 def _use(line: str, mount: str) -> str:
@@ -73,7 +73,7 @@ def devices(plan: StackPlan, facts: HostFacts) -> list[str]:
     graph = Graph(facts)
     own = {
         block_device.name
-        for node in ailing.nodes(plan, len(plan.stages))
+        for node in health_faults.layout_nodes(plan, len(plan.stages))
         if (block_device := graph.find_device(node))
     }
     disks = {

@@ -12,13 +12,13 @@ from agents.facts.model import HostFacts
 from agents.plans.stack import Placed, StackPlan
 
 
-def gone(claims: Iterable[Claim], facts: HostFacts) -> tuple[Claim, ...]:
+def missing_claims(claims: Iterable[Claim], facts: HostFacts) -> tuple[Claim, ...]:
     """Those whose identity no device of the host has, under whatever name."""
     identities = {device.identity for device in facts.devices}
     return tuple(claim for claim in claims if claim.identity not in identities)
 
 
-def pulled(claims: Iterable[Claim], facts: HostFacts) -> tuple[Claim, ...]:
+def pulled_claims(claims: Iterable[Claim], facts: HostFacts) -> tuple[Claim, ...]:
     """Those that have another name than when they were claimed, or none, while no other disk has their old one. In one
     boot that is a disk that was pulled out, put back in or not; after another a disk may have any name.
     """
@@ -26,13 +26,13 @@ def pulled(claims: Iterable[Claim], facts: HostFacts) -> tuple[Claim, ...]:
     return tuple(claim for claim in claims if _kernel_name(claim) not in names)
 
 
-def now_at(claim: Claim, facts: HostFacts) -> str:
+def current_path(claim: Claim, facts: HostFacts) -> str:
     """The path that a disk has now; "" where there is none, or more than one."""
     name = _name_now(claim, facts)
     return next((device.path for device in facts.devices if device.name == name), "")
 
 
-def as_now(facts: HostFacts, claims: Iterable[Claim], layout: str = "") -> HostFacts:
+def with_current_names(facts: HostFacts, claims: Iterable[Claim], layout: str = "") -> HostFacts:
     """The facts without the kernel's memory of disks as they were called when they were claimed.
 
     What stood on a disk that was pulled out names it still as what it stands on, and the guard would take that for a
@@ -60,7 +60,7 @@ def as_now(facts: HostFacts, claims: Iterable[Claim], layout: str = "") -> HostF
         return next((part for part in parts if part in names), "")
 
     devices = tuple(
-        replace(device, parents=_named(device.parents, now)) for device in facts.devices
+        replace(device, parents=_current_names(device.parents, now)) for device in facts.devices
     )
     arrays = tuple(
         replace(
@@ -84,7 +84,7 @@ def as_now(facts: HostFacts, claims: Iterable[Claim], layout: str = "") -> HostF
     return replace(facts, devices=devices, md_arrays=arrays, members=owned | members)
 
 
-def _named(names: Iterable[str], now: Callable[[str], str]) -> tuple[str, ...]:
+def _current_names(names: Iterable[str], now: Callable[[str], str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(current for name in names if (current := now(name))))
 
 
@@ -98,7 +98,7 @@ def _name_now(claim: Claim, facts: HostFacts) -> str:
     return names[0] if len(names) == 1 else ""
 
 
-def without(steps: Iterable[Step], lost: Collection[Claim]) -> list[Step]:
+def steps_without(steps: Iterable[Step], lost: Collection[Claim]) -> list[Step]:
     """Steps of a teardown on the disks that are there; one that was for lost disks alone is left out.
 
     The guard refuses a Step that claims a disk which is not there, and rightly: it cannot know what that disk is. A
@@ -119,23 +119,25 @@ def relocated(plan: StackPlan, facts: HostFacts) -> StackPlan:
     For taking down only. A disk that is not here, or not the only one of its identity, keeps its old name: layers and
     guard then see that another disk, or none, is there.
     """
-    names = {claim.node: now_at(claim, facts) or claim.node for claim in plan.claims}
+    names = {claim.node: current_path(claim, facts) or claim.node for claim in plan.claims}
     if all(old == new for old, new in names.items()):
         return plan
     stages = tuple(
-        replace(stage, layers=tuple(_placed(layer, names) for layer in stage.layers))
+        replace(stage, layers=tuple(_rename_layer(layer, names) for layer in stage.layers))
         for stage in plan.stages
     )
     return replace(
-        plan, layers=tuple(_placed(layer, names) for layer in plan.layers), stages=stages
+        plan, layers=tuple(_rename_layer(layer, names) for layer in plan.layers), stages=stages
     )
 
 
-def _placed(layer: Placed, names: Mapping[str, str]) -> Placed:
-    return replace(layer, target=_target(layer.target, names), gives=_target(layer.gives, names))
+def _rename_layer(layer: Placed, names: Mapping[str, str]) -> Placed:
+    return replace(
+        layer, target=_rename_target(layer.target, names), gives=_rename_target(layer.gives, names)
+    )
 
 
-def _target(target: Target, names: Mapping[str, str]) -> Target:
+def _rename_target(target: Target, names: Mapping[str, str]) -> Target:
     devices = {
         use: tuple(replace(claim, node=names.get(claim.node, claim.node)) for claim in claims)
         for use, claims in target.devices.items()

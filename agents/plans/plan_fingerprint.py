@@ -16,7 +16,7 @@ from agents.facts.model import HostFacts
 from agents.plans.blank import not_blank
 
 
-def of(steps: Sequence[Step], claims: Sequence[Claim], facts: HostFacts) -> str:
+def plan_fingerprint(steps: Sequence[Step], claims: Sequence[Claim], facts: HostFacts) -> str:
     """Of every command, and of each disk with all that is on it."""
     graph = Graph(facts)
     disks = []
@@ -24,20 +24,20 @@ def of(steps: Sequence[Step], claims: Sequence[Claim], facts: HostFacts) -> str:
         device = graph.find_device(claim.node)
         on_it = sorted(graph.stack_on(device.name)) if device else []
         # The scheduler and such may change without harm.
-        disks.append([asdict(claim), [_state(graph, name) for name in on_it]])
-    content = json.dumps([_words(steps), disks], sort_keys=True)
+        disks.append([asdict(claim), [_device_state(graph, name) for name in on_it]])
+    content = json.dumps([_step_words(steps), disks], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()
 
 
-def changed(claims: Sequence[Claim], then: HostFacts | None, now: HostFacts) -> list[Claim]:
+def changed_claims(claims: Sequence[Claim], then: HostFacts | None, now: HostFacts) -> list[Claim]:
     """Disks on which there is `now` what was not there `then`. A blank one has lost nothing that anybody needs, and of
     one that is gone, or not the only one of its identity, the guard speaks. None: nobody knows how it was then.
     """
     before, after = Graph(then) if then else None, Graph(now)
     changes = []
     for claim in claims:
-        state = _on(claim, after)
-        if state is None or (before and state == _on(claim, before)):
+        state = _stack_on_claim(claim, after)
+        if state is None or (before and state == _stack_on_claim(claim, before)):
             continue
         # As of no layout: that something else carries its name is no matter here.
         if not_blank((claim,), now, ""):
@@ -45,17 +45,17 @@ def changed(claims: Sequence[Claim], then: HostFacts | None, now: HostFacts) -> 
     return changes
 
 
-def _on(claim: Claim, graph: Graph) -> list[Any] | None:
+def _stack_on_claim(claim: Claim, graph: Graph) -> list[Any] | None:
     """That very disk with all that stands on it, whatever it is called; None unless it is there, and once."""
     kernel_names = [d.name for d in graph.facts.devices if d.identity == claim.identity]
     if len(kernel_names) != 1:
         return None
     names = sorted(graph.stack_on(kernel_names[0]))
     read = [d.signatures_known for name in names if (d := graph.devices.get(name))]
-    return [[_state(graph, name) for name in names], read]
+    return [[_device_state(graph, name) for name in names], read]
 
 
-def _state(graph: Graph, name: str) -> list[Any]:
+def _device_state(graph: Graph, name: str) -> list[Any]:
     device = graph.devices.get(name)
     if device is None:
         return [name]
@@ -74,5 +74,5 @@ def _state(graph: Graph, name: str) -> list[Any]:
     ]
 
 
-def _words(steps: Iterable[Step]) -> list[Any]:
-    return [[[str(w) for w in step.argv], step.stdin, _words(step.undo)] for step in steps]
+def _step_words(steps: Iterable[Step]) -> list[Any]:
+    return [[[str(w) for w in step.argv], step.stdin, _step_words(step.undo)] for step in steps]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from agents.contracts import Frame
 from agents.facts import health
 from agents.facts.health import Health
-from agents.plans import ailing
+from agents.plans import health_faults
 from agents.plans.stack import StackPlan
 
 BCACHE = re.compile(r"/sys/class/block/([^/]+)/(bcache/(?:state|running))")
@@ -28,16 +28,16 @@ SAMPLED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Spell:
+class FaultSpan:
     """A fault, and for how many of the run's seconds it was there."""
 
-    says: str
+    fault: str
     seconds: float
-    of: float
+    run_seconds: float
 
     @property
-    def words(self) -> str:
-        return f"{self.says}, for {self.seconds:.0f} s of {self.of:.0f} s"
+    def sentence(self) -> str:
+        return f"{self.fault}, for {self.seconds:.0f} s of {self.run_seconds:.0f} s"
 
 
 def any_sampled(raw: bytes) -> bool:
@@ -45,33 +45,33 @@ def any_sampled(raw: bytes) -> bool:
     return SAMPLED.search(raw) is not None
 
 
-def spells(
+def fault_spans(
     plan: StackPlan,
     frames: Sequence[Frame],
     after: Health,
     stage: int = 0,
     growing: bool = False,
     expected_faults: Collection[str] = (),
-) -> list[Spell]:
+) -> list[FaultSpan]:
     """Faults that are neither `known` nor in the look `after` the run. A frame counts from the one before it.
 
     `growing`: the run is meant to measure while the kernel works on the layout. Raises AgentError for what no kernel
     prints.
     """
-    expected = {*expected_faults, *ailing.ails(plan, after, stage)}
+    expected = {*expected_faults, *health_faults.stack_faults(plan, after, stage)}
     sampled = {path for frame in frames for path in frame.files}
     seconds = dict[str, float]()
     earlier = frames[0].at if frames else 0.0
-    for frame in _whole(frames):
-        now = replace(_at(frame, after, sampled), at_rest=not growing)
-        for fault in ailing.ails(plan, now, stage):
+    for frame in _complete_frames(frames):
+        now = replace(_health_at(frame, after, sampled), at_rest=not growing)
+        for fault in health_faults.stack_faults(plan, now, stage):
             seconds[fault] = seconds.get(fault, 0.0) + frame.at - earlier
         earlier = frame.at
     total = frames[-1].at - frames[0].at if frames else 0.0
-    return [Spell(fault, s, total) for fault, s in seconds.items() if fault not in expected]
+    return [FaultSpan(fault, s, total) for fault, s in seconds.items() if fault not in expected]
 
 
-def _whole(frames: Sequence[Frame]) -> Iterator[Frame]:
+def _complete_frames(frames: Sequence[Frame]) -> Iterator[Frame]:
     """Without what a command printed in the last frame: it may have been ended in the midst of it, with the job."""
     yield from frames[:-1]
     for frame in frames[-1:]:
@@ -79,7 +79,7 @@ def _whole(frames: Sequence[Frame]) -> Iterator[Frame]:
         yield replace(frame, files=files)
 
 
-def _at(frame: Frame, after: Health, sampled: Collection[str]) -> Health:
+def _health_at(frame: Frame, after: Health, sampled: Collection[str]) -> Health:
     """The host as it was at that moment, as far as it was sampled; else as after the run."""
     now = replace(after, values=_caches(frame.files, after.values, sampled))
     if "/proc/mdstat" in frame.files:

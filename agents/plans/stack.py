@@ -11,8 +11,8 @@ from typing import Any
 from agents import options
 from agents.contracts import (
     NOTHING,
-    Ask,
     Claim,
+    ManualTask,
     Need,
     Plan,
     PlanError,
@@ -26,8 +26,8 @@ from agents.drivers.protocols import Layer
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
 from agents.plans import before_runs, plan_fingerprint
-from agents.plans.before_runs import Swept
-from agents.plans.chain import LayerSpec, StageSpec, Wanted, check_chain, check_stages
+from agents.plans.before_runs import SchedulerSweep
+from agents.plans.chain import DiskRequest, LayerSpec, StageSpec, check_chain, check_stages
 from agents.safety.guard import Spare
 from agents.steps import scripts
 from agents.steps.common import settle
@@ -72,7 +72,7 @@ class StackPlan:
     layers: tuple[Placed, ...]
     fingerprint: str
     stages: tuple[Stage, ...] = ()
-    swept: Swept = field(default_factory=Swept)
+    swept: SchedulerSweep = field(default_factory=SchedulerSweep)
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -92,21 +92,21 @@ class StackPlan:
         # agents.plans.applied_part: nothing of it was begun
         if not self.layers:
             return ()
-        return claims_of(self.at(len(self.stages))[-1].gives)
+        return claims_of(self.layers_after(len(self.stages))[-1].gives)
 
-    def at(self, stage: int) -> tuple[Placed, ...]:
+    def layers_after(self, stage: int) -> tuple[Placed, ...]:
         """The layers after the first `stage` stages."""
         return self.stages[stage - 1].layers if stage else self.layers
 
     def target_at(self, stage: int, growing: bool = False) -> Target:
         """Target of the tools after `stage` stages; `growing`: while the last of them still goes on."""
-        after = self.at(stage)[-1].gives
+        after = self.layers_after(stage)[-1].gives
         if not (growing and stage):
             return after
-        return replace(after, size=self.at(stage - 1)[-1].gives.size)
+        return replace(after, size=self.layers_after(stage - 1)[-1].gives.size)
 
 
-def plan(
+def plan_stack(
     specs: Sequence[LayerSpec],
     name: str,
     facts: HostFacts,
@@ -123,19 +123,23 @@ def plan(
     free = free_disks(facts, pool)
     placed: list[Placed] = []
     for number, spec in enumerate(specs, start=1):
-        with _named(f"layer {number} ({spec.kind})"):
+        with _layer_errors(f"layer {number} ({spec.kind})"):
             placed.append(lay(spec, placed, name, facts, free))
     check_top(placed[-1])
     if facts.os_family != "freebsd":
         placed = _settled(placed)
     grown: list[Stage] = []
     for number, stage in enumerate(stages, start=1):
-        with _named(f"stage {number}"):
-            grown.append(_grow(stage, grown[-1].layers if grown else tuple(placed), free, facts))
+        with _layer_errors(f"stage {number}"):
+            grown.append(
+                _plan_stage(stage, grown[-1].layers if grown else tuple(placed), free, facts)
+            )
     gives = [placed[-1].gives, *(stage.layers[-1].gives for stage in grown)]
-    swept = before_runs.plan(schedulers, specs, gives, facts)
+    swept = before_runs.plan_scheduler_sweep(schedulers, specs, gives, facts)
     made_up = StackPlan(name, tuple(placed), "", tuple(grown), swept)
-    return replace(made_up, fingerprint=plan_fingerprint.of(made_up.steps, made_up.claims, facts))
+    return replace(
+        made_up, fingerprint=plan_fingerprint.plan_fingerprint(made_up.steps, made_up.claims, facts)
+    )
 
 
 def lay(
@@ -146,10 +150,10 @@ def lay(
     free: dict[str, list[Claim]],
 ) -> Placed:
     """One layer on those that are laid already. Takes its disks from `free`. Raises PlanError or OptionsError."""
-    target = _on(below, name, _pick(spec.devices, free))
+    target = _layer_target(below, name, _pick(spec.devices, free))
     driver = registry.layer(spec.kind)
-    plan = driver.plan(options.build(driver.Options, spec.options), target, facts)
-    return _placed(spec, target, plan)
+    plan = driver.plan(options.build_options(driver.Options, spec.options), target, facts)
+    return _place_layer(spec, target, plan)
 
 
 def free_disks(facts: HostFacts, pool: Iterable[Spare]) -> dict[str, list[Claim]]:
@@ -163,7 +167,9 @@ def free_disks(facts: HostFacts, pool: Iterable[Spare]) -> dict[str, list[Claim]
     return free
 
 
-def _pick(devices: Iterable[Wanted], free: dict[str, list[Claim]]) -> dict[str, tuple[Claim, ...]]:
+def _pick(
+    devices: Iterable[DiskRequest], free: dict[str, list[Claim]]
+) -> dict[str, tuple[Claim, ...]]:
     """Takes from `free`, so that no disk is used twice."""
     picked = {}
     for request in devices:
@@ -190,14 +196,16 @@ def check_top(top: Placed) -> None:
 
 
 @contextmanager
-def _named(where: str) -> Iterator[None]:
+def _layer_errors(where: str) -> Iterator[None]:
     try:
         yield
     except PlanError as error:
         raise PlanError(f"{where}: {error}", error.reason) from None
 
 
-def _on(placed: Sequence[Placed], name: str, devices: Mapping[str, tuple[Claim, ...]]) -> Target:
+def _layer_target(
+    placed: Sequence[Placed], name: str, devices: Mapping[str, tuple[Claim, ...]]
+) -> Target:
     """Target given to a layer: what the one below gives, with the layer's own disks."""
     if not placed:
         return Target(name, devices=devices)
@@ -206,7 +214,7 @@ def _on(placed: Sequence[Placed], name: str, devices: Mapping[str, tuple[Claim, 
     return replace(below, devices={**devices, **under}, kept={})
 
 
-def _placed(
+def _place_layer(
     spec: LayerSpec, target: Target, plan: Plan, previous: Mapping[str, str] = NOTHING
 ) -> Placed:
     gives = replace(plan.target, devices=target.devices, kept={})
@@ -228,7 +236,7 @@ def _settled(placed: Sequence[Placed]) -> list[Placed]:
     return settled
 
 
-def _grow(
+def _plan_stage(
     stage: StageSpec, layers: Sequence[Placed], free: dict[str, list[Claim]], facts: HostFacts
 ) -> Stage:
     """The layer takes its new disks; those above it follow."""
@@ -241,9 +249,11 @@ def _grow(
         for use in {**old.target.devices, **more}
     }
     target = replace(old.target, devices=devices)
-    built = options.build(driver.Options, old.spec.options)
-    plan = driver.grow(built, options.build(driver.Grow, stage.options), target, more, facts)
-    after = [*layers[: stage.layer - 1], _placed(old.spec, target, plan, old.target.kept)]
+    built = options.build_options(driver.Options, old.spec.options)
+    plan = driver.plan_growth(
+        built, options.build_options(driver.Grow, stage.options), target, more, facts
+    )
+    after = [*layers[: stage.layer - 1], _place_layer(old.spec, target, plan, old.target.kept)]
     follow: list[Step] = []
     for layer in layers[stage.layer :]:
         after.append(_stretched(layer, after, facts))
@@ -253,39 +263,41 @@ def _grow(
 
 def _stretched(layer: Placed, below: Sequence[Placed], facts: HostFacts) -> Placed:
     own = {use: claims for use, claims in layer.target.devices.items() if use != BELOW}
-    target = replace(_on(below, layer.target.name, own), kept=layer.target.kept)
+    target = replace(_layer_target(below, layer.target.name, own), kept=layer.target.kept)
     driver = registry.stretching(layer.spec.kind)
     # it gives what is below it
     if driver is None:
-        return _placed(layer.spec, target, Plan((), target), layer.target.kept)
-    plan = driver.stretch(options.build(driver.Options, layer.spec.options), target, facts)
-    return _placed(layer.spec, target, plan, layer.target.kept)
+        return _place_layer(layer.spec, target, Plan((), target), layer.target.kept)
+    plan = driver.plan_expansion(
+        options.build_options(driver.Options, layer.spec.options), target, facts
+    )
+    return _place_layer(layer.spec, target, plan, layer.target.kept)
 
 
-def missing(specs: Iterable[LayerSpec], facts: HostFacts) -> list[Need]:
+def missing_programs(specs: Iterable[LayerSpec], facts: HostFacts) -> list[Need]:
     """Programs that the layers need, but the host has not, each once."""
-    needs_by_program = {need.program: need for need in needs(specs)}
+    needs_by_program = {need.program: need for need in required_programs(specs)}
     return [need for need in needs_by_program.values() if need.program not in facts.tools]
 
 
-def needs(specs: Iterable[LayerSpec]) -> list[Need]:
+def required_programs(specs: Iterable[LayerSpec]) -> list[Need]:
     """Programs that the layers use, with their options."""
     drivers = [(registry.layer(spec.kind), spec.options) for spec in specs]
     return [
         need
         for driver, option_values in drivers
-        for need in driver.needs(options.build(driver.Options, option_values))
+        for need in driver.required_programs(options.build_options(driver.Options, option_values))
     ]
 
 
-def teardown(stack: StackPlan, facts: HostFacts) -> list[Step]:
+def teardown_stack(stack: StackPlan, facts: HostFacts) -> list[Step]:
     """Top down; only what is there, with the disks of all stages. The order within a layer is the layer's.
 
     First what was set for runs: also where a layer cannot be taken down, the host has that as it was.
     """
     if not stack.layers:
         return []
-    back = before_runs.put_back(stack.swept, stack.at(len(stack.stages))[-1].gives, facts)
+    back = before_runs.put_back(stack.swept, stack.layers_after(len(stack.stages))[-1].gives, facts)
     steps = [*back, *(step for _, steps in by_layer(stack, facts) for step in steps)]
     return [step if "--rereadpt" in step.argv else _unheld(step) for step in steps]
 
@@ -293,9 +305,9 @@ def teardown(stack: StackPlan, facts: HostFacts) -> list[Step]:
 def by_layer(stack: StackPlan, facts: HostFacts) -> list[tuple[Placed, list[Step]]]:
     """The layers, top down, with what takes each of them down."""
     groups, steps = list[tuple[Placed, list[Step]]](), list[Step]()
-    for layer in reversed(stack.at(len(stack.stages))):
+    for layer in reversed(stack.layers_after(len(stack.stages))):
         driver, built = _driver(layer)
-        groups.append((layer, driver.teardown(built, layer.target, _left(facts, steps))))
+        groups.append((layer, driver.teardown(built, layer.target, _facts_after(facts, steps))))
         steps += groups[-1][1]
     return groups
 
@@ -307,7 +319,7 @@ def _unheld(step: Step) -> Step:
     return replace(step, quiet=False)
 
 
-def _left(facts: HostFacts, steps: Iterable[Step]) -> HostFacts:
+def _facts_after(facts: HostFacts, steps: Iterable[Step]) -> HostFacts:
     """Without what will be gone by then, for the layers above have seen to it: partitions that the kernel has
     forgotten, and mapped volumes.
     """
@@ -330,7 +342,7 @@ def _left(facts: HostFacts, steps: Iterable[Step]) -> HostFacts:
     return replace(facts, devices=tuple(remaining), dm_tables=tuple(tables))
 
 
-def verify(
+def verify_stack(
     stack: StackPlan,
     facts: HostFacts,
     upto: int | None = None,
@@ -346,31 +358,31 @@ def verify(
     differences: list[str] = []
     hidden = False
     grows = stack.stages[stage - 1].spec.layer if growing and stage else 0
-    for number, layer in reversed(list(enumerate(stack.at(stage)[:upto], start=1))):
+    for number, layer in reversed(list(enumerate(stack.layers_after(stage)[:upto], start=1))):
         driver, built = _driver(layer)
         hidden = hidden or number == grows
-        if hidden and driver.GIVES != "same":
+        if hidden and driver.PROVIDES != "same":
             continue
         kind = layer.spec.kind
         differences += [f"{kind}: {wrong}" for wrong in driver.verify(built, layer.target, facts)]
-        hidden = hidden or driver.GIVES != "same"
+        hidden = hidden or driver.PROVIDES != "same"
     return differences
 
 
-def asked(layer: Placed) -> Ask | None:
+def manual_task(layer: Placed) -> ManualTask | None:
     """Task of a person for this layer; None: the engine makes it."""
     driver = registry.asking(layer.spec.kind)
-    return driver.asks(_driver(layer)[1], layer.target) if driver else None
+    return driver.manual_task(_driver(layer)[1], layer.target) if driver else None
 
 
 def not_restored(stack: StackPlan, facts: HostFacts) -> list[str]:
     """After teardown: settings of the host that are not as they were before the plan."""
     differences: list[str] = []
-    for layer in stack.at(len(stack.stages)):
+    for layer in stack.layers_after(len(stack.stages)):
         if driver := registry.restoring(layer.spec.kind):
-            differences += driver.restored(_driver(layer)[1], layer.target, facts)
+            differences += driver.unrestored_settings(_driver(layer)[1], layer.target, facts)
     if stack.layers:
-        top = stack.at(len(stack.stages))[-1]
+        top = stack.layers_after(len(stack.stages))[-1]
         differences += before_runs.not_put_back(stack.swept, top.gives, facts)
     return differences
 
@@ -379,7 +391,7 @@ def not_grown(stack: StackPlan, stage: int, before: HostFacts, after: HostFacts)
     """Volumes that the last of `stage` stages should have made larger, and that are as large as they were."""
     old, new = Graph(before), Graph(after)
     differences = []
-    for was, now in zip(stack.at(stage - 1), stack.at(stage), strict=True):
+    for was, now in zip(stack.layers_after(stage - 1), stack.layers_after(stage), strict=True):
         node = now.gives.volume
         if not node or now.gives.size <= was.gives.size:
             continue
@@ -394,14 +406,14 @@ def not_grown(stack: StackPlan, stage: int, before: HostFacts, after: HostFacts)
 def awaited(stack: StackPlan, facts: HostFacts, stage: int = 0) -> list[Progress]:
     """Work that the kernel still does in the layers after `stage` stages: resync, reshape."""
     steps = []
-    for layer in stack.at(stage):
+    for layer in stack.layers_after(stage):
         driver = registry.awaiting(layer.spec.kind)
         if driver is not None:
-            built = options.build(driver.Options, layer.spec.options)
-            steps.append(driver.awaits(built, layer.target, facts))
+            built = options.build_options(driver.Options, layer.spec.options)
+            steps.append(driver.background_progress(built, layer.target, facts))
     return [progress for progress in steps if progress]
 
 
 def _driver(layer: Placed) -> tuple[Layer[Any], Any]:
     driver = registry.layer(layer.spec.kind)
-    return driver, options.build(driver.Options, layer.spec.options)
+    return driver, options.build_options(driver.Options, layer.spec.options)

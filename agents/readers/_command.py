@@ -87,33 +87,33 @@ BETWEEN = re.compile(
 )
 
 
-def between(line: str) -> bool:
+def may_stand_between(line: str) -> bool:
     """May it stand between a command and its output, being of neither?"""
     return len(line) < 300 and bool(BETWEEN.fullmatch(line.strip()))
 
 
-def find(line: str, program: str) -> Command:
+def find_command(line: str, program: str) -> Command:
     """The last command of that program (`zpool iostat` has two words) in a line; NONE where there is none."""
     if program.partition(" ")[0] not in line or len(line) > LONGEST:
         return NONE
     if watched := WATCH.match(line):
         line = watched[1]
-    for found in reversed(list(_named(program).finditer(line))):
-        start = _start(line, found.start())
+    for found in reversed(list(_program_pattern(program).finditer(line))):
+        start = _command_start(line, found.start())
         if start is not None:
-            return _command(line, start, found)
+            return _parse_command(line, start, found)
     return NONE
 
 
 @cache
-def _named(program: str) -> re.Pattern[str]:
+def _program_pattern(program: str) -> re.Pattern[str]:
     words = r"\s+".join(map(re.escape, program.split()))
     return re.compile(
         rf"(?<![\w.~+/-])(?P<path>(?:[\w.~+-]*/)*)(?P<name>{words})(?![^\s;|&<>)`\"'])"
     )
 
 
-def _start(line: str, at: int) -> int | None:
+def _command_start(line: str, at: int) -> int | None:
     """Start of the command that has its program at `at`; None if what stands before makes it no command."""
     ends = [found.end() for found in BEFORE.finditer(line, 0, at)]
     start = ends[-1] if ends else 0
@@ -157,7 +157,7 @@ def _arguments(words: list[str], at: int, own: int) -> int:
     return at
 
 
-def _command(line: str, start: int, found: re.Match[str]) -> Command:
+def _parse_command(line: str, start: int, found: re.Match[str]) -> Command:
     name = found.start("name")
     ended = ENDS.match(line, name)
     end = ended.end() if ended else len(line)

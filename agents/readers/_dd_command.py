@@ -52,7 +52,7 @@ class Command:
     notes: tuple[str, ...] = ()
 
 
-def read(line: str) -> Command | None:
+def find_dd_command(line: str) -> Command | None:
     """The last dd command in a line; None when there is none."""
     found = list(LINE.finditer(line)) if len(line) <= LONGEST else []
     if not found:
@@ -67,7 +67,7 @@ def read(line: str) -> Command | None:
     return Command("dd " + " ".join(words), sizes, options, (*unclear, *unknown))
 
 
-def size(text: str) -> int | None:
+def parse_size(text: str) -> int | None:
     """Bytes or blocks of "4K", "1M", "2x512"; None when unknown, or when two dds would differ."""
     product = 1
     for part in text.split("x"):
@@ -85,7 +85,7 @@ def _sizes(given: Mapping[str, str]) -> tuple[dict[str, int], list[str]]:
     for key, name in SIZES.items():
         # bs wins
         if key in given and not (key in ("ibs", "obs") and "bs" in given):
-            value = size(given[key])
+            value = parse_size(given[key])
             if value is None:
                 notes.append(f"{key}={given[key]} is not understood")
             else:

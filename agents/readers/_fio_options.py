@@ -10,7 +10,7 @@ import orjson
 
 from agents.outputs import fio_engines, fio_started, fio_text
 from agents.outputs import fio_jobfile as jobfile
-from agents.outputs.fio_json import DIRECTIONS, Heads, shared
+from agents.outputs.fio_json import DIRECTIONS, Heads, global_options
 from agents.outputs.fio_load import TWICE
 from agents.outputs.fio_started import Started
 
@@ -23,7 +23,7 @@ ENGINE = "psync"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReportedOptions:
     title: str = ""
     version: str = ""
     command: str = ""
@@ -34,13 +34,13 @@ class Told:
     run: str = ""
 
 
-def of_text(block: str) -> Told:
+def of_text(block: str) -> ReportedOptions:
     """`name: (g=0): rw=randread, bs=4K-4K/4K-4K, ioengine=libaio, iodepth=64` of each job, `jobs=2` of each result."""
-    started = {one.name: one for one in fio_started.lines(block)}
+    started = {one.name: one for one in fio_started.parse_starting_lines(block)}
     names: dict[str, int] = {}
     groups = set()
     for head in fio_text.HEAD.finditer(block):
-        name = fio_text.name(block, head)
+        name = fio_text.job_name(block, head)
         if name != fio_text.ALL_CLIENTS:
             names[name] = names.get(name, 0) + int(head[2][:9])
             groups.add(head[1])
@@ -55,23 +55,25 @@ def of_text(block: str) -> Told:
     ]
     certain = len(told) == len(names) and len(groups) == 1
     options = shared | ({"numjobs": sum(names.values())} if len(names) == 1 and shared else {})
-    return Told(", ".join(names)[:200], "", "", options, sum(depths) if certain else None)
+    return ReportedOptions(
+        ", ".join(names)[:200], "", "", options, sum(depths) if certain else None
+    )
 
 
-def _grouped(started: Sequence[Started], jobs: int) -> Told:
+def _grouped(started: Sequence[Started], jobs: int) -> ReportedOptions:
     """Sections that fio summed up as so many jobs, in the name of the first."""
     each = [_of_line(one) for one in started]
     depths = [_depth(one.ioengine, one.iodepth) for one in started]
     several = [one.several for one in started]
     title = ", ".join(one.name for one in started)[:200]
     if len(set(depths)) == 1:
-        return Told(title, options=_same(each), outstanding=depths[0] * jobs)
+        return ReportedOptions(title, options=_same(each), outstanding=depths[0] * jobs)
     if several.count(True) == 1 and jobs > len(each):
         more = depths[several.index(True)] * (jobs - len(each))
-        return Told(title, options=_same(each), outstanding=sum(depths) + more)
+        return ReportedOptions(title, options=_same(each), outstanding=sum(depths) + more)
     if not any(several) and jobs == len(each):
-        return Told(title, options=_same(each), outstanding=sum(depths))
-    return Told(title, options=_same(each), note=GROUPED)
+        return ReportedOptions(title, options=_same(each), outstanding=sum(depths))
+    return ReportedOptions(title, options=_same(each), note=GROUPED)
 
 
 def _of_line(started: Started) -> dict[str, object]:
@@ -85,51 +87,52 @@ def _of_line(started: Started) -> dict[str, object]:
 
 def engines_of_text(block: str) -> list[str]:
     """Engine of each job in the starting lines."""
-    return [one.ioengine for one in fio_started.lines(block)]
+    return [one.ioengine for one in fio_started.parse_starting_lines(block)]
 
 
 def engines_of_document(data: Heads) -> list[str]:
     """Engine of each job of which the document names one."""
     each = (
-        _options(shared(data.rest, job)) | _options(job.get("job options")) for job in data.jobs
+        _string_options(global_options(data.rest, job)) | _string_options(job.get("job options"))
+        for job in data.jobs
     )
     return [options["ioengine"] for options in each if "ioengine" in options]
 
 
-def of_broken(raw: bytes) -> Told:
+def of_broken(raw: bytes) -> ReportedOptions:
     """Of JSON whose figures cannot be read, as far as it is JSON."""
     try:
         data = orjson.loads(raw)
     except orjson.JSONDecodeError:
-        return Told()
+        return ReportedOptions()
     jobs = data.get("jobs") or data.get("client_stats")
     heads = Heads(data)
     for job in jobs if isinstance(jobs, list) else []:
-        heads.add(job)
+        heads.add_job(job)
     return of_document(heads)
 
 
-def of_document(data: Heads) -> Told:
+def of_document(data: Heads) -> ReportedOptions:
     """ "global options" and "job options" of JSON."""
     jobs = data.jobs
     jobs = [job for job in jobs if job.get("jobname") != fio_text.ALL_CLIENTS] or jobs
     names = dict.fromkeys(str(job.get("jobname", ""))[:60] for job in jobs)
     version = str(data.rest.get("fio version", "")).removeprefix("fio-")[:40]
-    given = [shared(data.rest, job) for job in jobs]
+    given = [global_options(data.rest, job) for job in jobs]
     each = [
-        _options(one) | _options(job.get("job options"))
+        _string_options(one) | _string_options(job.get("job options"))
         for one, job in zip(given, jobs, strict=True)
     ]
     asked = [[str(job.get(key)) for key in ("jobname", "groupid", "job options")] for job in jobs]
     run = repr((str(data.rest.get("global options")), asked))
-    single = len({_whose(job) for job in jobs}) == len(jobs)
+    single = len({_job_identity(job) for job in jobs}) == len(jobs)
     copies = [_copies(one) if single else 1 for one in each]
     if any(_more_ran(job, count) for job, count in zip(jobs, copies, strict=True)):
         # these are the options of the last of several sections, and the name is that of the first
         title = ", ".join(names)[:200]
-        common = _same([_known(_options(one)) for one in given])
-        return Told(title, version, options=common, note=GROUPED_JSON, run=run)
-    known = [_known(one) for one in each]
+        common = _same([_tool_options(_string_options(one)) for one in given])
+        return ReportedOptions(title, version, options=common, note=GROUPED_JSON, run=run)
+    known = [_tool_options(one) for one in each]
     depths = [
         _depth(one.get("ioengine"), known_one.get("iodepth")) * count
         for one, known_one, count in zip(each, known, copies, strict=True)
@@ -140,16 +143,16 @@ def of_document(data: Heads) -> Told:
     if len(names) == 1 and same:
         same["numjobs"] = sum(copies)
     outstanding = sum(depths) if certain else None
-    return Told(", ".join(names)[:200], version, "", same, outstanding, run=run)
+    return ReportedOptions(", ".join(names)[:200], version, "", same, outstanding, run=run)
 
 
-def _whose(job: Mapping[str, object]) -> tuple[str, str, str]:
+def _job_identity(job: Mapping[str, object]) -> tuple[str, str, str]:
     return str(job.get("jobname", ""))[:60], str(job.get("hostname")), str(job.get("port"))
 
 
 def _depth_told(given: Mapping[str, object], job: Mapping[str, object]) -> bool:
     """True when the options behind its I/Os in flight are said once: clients may have been given different ones."""
-    own = _options(job.get("job options"))
+    own = _string_options(job.get("job options"))
     return all(
         given.get(key) is not TWICE or key in own for key in ("iodepth", "ioengine", "numjobs")
     )
@@ -166,19 +169,19 @@ def _more_ran(job: Mapping[str, object], copies: int) -> bool:
     return isinstance(whole, int) and whole > copies * (1.05 * longest + 20)
 
 
-def _options(data: object) -> dict[str, str]:
+def _string_options(data: object) -> dict[str, str]:
     if not isinstance(data, dict):
         return {}
     return {key: value for key, value in data.items() if isinstance(value, str)}
 
 
-def _known(told: Mapping[str, str]) -> dict[str, object]:
+def _tool_options(told: Mapping[str, str]) -> dict[str, object]:
     known: dict[str, object] = {}
     for key in ("rw", "readwrite"):
         if told.get(key) in jobfile.DIRECTIONS:
             known["rw"] = told[key]
     for key in ("bs", "blocksize"):
-        if key in told and (size := _bytes(told, key)):
+        if key in told and (size := _size_bytes(told, key)):
             known["block_size"] = size
     if "ioengine" in told:
         known["ioengine"] = told["ioengine"][:40]
@@ -211,7 +214,7 @@ def _same(told: list[dict[str, object]]) -> dict[str, object]:
     }
 
 
-def _bytes(told: Mapping[str, str], key: str) -> int | None:
+def _size_bytes(told: Mapping[str, str], key: str) -> int | None:
     """Size as fio reads it: k is 1024 bytes and kib 1000, the other way round behind kb_base=1000."""
     size = fio_started.SIZE.fullmatch(told[key])
     if not size:

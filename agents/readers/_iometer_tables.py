@@ -41,20 +41,20 @@ RULE = re.compile(r"[\s|:+-]+")
 LONGEST = 500
 
 
-def find(text: str) -> list[ParsedResult]:
+def find_tables(text: str) -> list[ParsedResult]:
     """None where the text does not speak of IOmeter: others print such tables, too. A table alone was found before."""
     lines = text.split("\n")
     alone = all("|" in line for line in lines if line.strip())
     if not alone and "iometer" not in text.lower():
         return []
-    return [one for one in map(_found, _tables(lines)) if one is not None]
+    return [one for one in map(_table_block, _split_tables(lines)) if one is not None]
 
 
 # line from 1, cells
 Cells = tuple[int, list[str]]
 
 
-def _tables(lines: Sequence[str]) -> Iterator[list[Cells]]:
+def _split_tables(lines: Sequence[str]) -> Iterator[list[Cells]]:
     rows: list[Cells] = []
     for number, line in enumerate([*lines, ""], start=1):
         if "|" in line and len(line) <= LONGEST:
@@ -66,14 +66,14 @@ def _tables(lines: Sequence[str]) -> Iterator[list[Cells]]:
         rows = []
 
 
-def _found(rows: list[Cells]) -> ParsedResult | None:
+def _table_block(rows: list[Cells]) -> ParsedResult | None:
     (first, head), body = rows[0], rows[1:]
     names = [FIGURES.get(cells[0].lower()) for _, cells in body]
     if "iops" not in names or not set(names) & {"read.iops", "write.iops", "lat.mean"}:
         return None
     title = f"IOmeter: {head[0]} {', '.join(head[1:])}"[:120]
     try:
-        metrics, notes = _read(head, body)
+        metrics, notes = _parse_table(head, body)
     except ParseError as error:
         return ParsedResult("iometer", first, body[-1][0], title, trouble=str(error))
     last = body[-1][0]
@@ -89,7 +89,7 @@ def _found(rows: list[Cells]) -> ParsedResult | None:
     )
 
 
-def _read(head: list[str], body: list[Cells]) -> tuple[list[Metric], list[str]]:
+def _parse_table(head: list[str], body: list[Cells]) -> tuple[list[Metric], list[str]]:
     label = HEADS.get(head[0].lower(), head[0])
     columns = [CACHES.get(cell, cell) for cell in head[1:]]
     if len(set(columns)) != len(columns) or not all(columns):
@@ -98,7 +98,7 @@ def _read(head: list[str], body: list[Cells]) -> tuple[list[Metric], list[str]]:
     notes: list[str] = []
     for place, column in enumerate(columns, start=1):
         own = _column(body, place, {label: column})
-        metrics += _told(own)
+        metrics += _checked_totals(own)
         notes += _little(own, label, column)
     return metrics, notes
 
@@ -117,7 +117,7 @@ def _column(body: list[Cells], place: int, labels: dict[str, str]) -> dict[str, 
     return made
 
 
-def _told(own: dict[str, Metric]) -> Iterator[Metric]:
+def _checked_totals(own: dict[str, Metric]) -> Iterator[Metric]:
     """Reads and writes that do not make up the whole are a slip of the article's: told, and not taken."""
     parts = [own.get(name) for name in ("read.iops", "write.iops", "iops")]
     said = [part.value for part in parts if part is not None and part.value is not None]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from agents.contracts import ParseError, Unit
 from agents.readers._watched import Values
 
-OPS, BPS, S, B, ONE = (
+OPS, BPS, S, B, RATIO = (
     Unit.OPS_PER_SECOND,
     Unit.BYTES_PER_SECOND,
     Unit.SECONDS,
@@ -34,8 +34,8 @@ UNITS = {
     "read.await": S,
     "write.await": S,
     "await": S,
-    "queue": ONE,
-    "util": ONE,
+    "queue": RATIO,
+    "util": RATIO,
     "read.merges": OPS,
     "write.merges": OPS,
     "request.size": B,
@@ -50,11 +50,11 @@ UNITS = {
     "flush.iops": OPS,
     "flush.await": S,
     "other.await": S,
-    "cpu.user": ONE,
-    "cpu.system": ONE,
-    "cpu.iowait": ONE,
-    "cpu.steal": ONE,
-    "cpu.idle": ONE,
+    "cpu.user": RATIO,
+    "cpu.system": RATIO,
+    "cpu.iowait": RATIO,
+    "cpu.steal": RATIO,
+    "cpu.idle": RATIO,
 }
 IGNORED = {
     "%rrqm",
@@ -92,7 +92,7 @@ class Heads:
     # of the names: their figures are left out
     unknown: tuple[str, ...] = ()
 
-    def named(self, words: Sequence[str]) -> list[str]:
+    def named_row(self, words: Sequence[str]) -> list[str]:
         """A row with the device's name first."""
         return [words[-1], *words[:-1]] if self.behind and words else list(words)
 
@@ -101,7 +101,7 @@ class Heads:
         return Heads(self.names + other.names, self.behind, self.unknown + other.unknown)
 
 
-def _columns() -> dict[str, tuple[str, float]]:
+def _column_units() -> dict[str, tuple[str, float]]:
     """Heading -> metric, and what one of it is in base units."""
     known = {
         "tps": ("iops", 1.0),
@@ -144,10 +144,10 @@ def _columns() -> dict[str, tuple[str, float]]:
     return known
 
 
-COLUMNS = _columns()
+COLUMNS = _column_units()
 
 
-def columns(words: Sequence[str]) -> Heads | None:
+def parse_heading(words: Sequence[str]) -> Heads | None:
     """The columns of a line that heads a table of devices; None if it is no such line. Raises ParseError."""
     if not words:
         return None
@@ -159,7 +159,7 @@ def columns(words: Sequence[str]) -> Heads | None:
         names, behind = tuple(words[:-1]), True
     else:
         return None
-    unknown = tuple(one for one in names if not known(one))
+    unknown = tuple(one for one in names if not is_known_heading(one))
     if len(unknown) > max(1, len(names) // 4):
         raise ParseError(f"columns of iostat that are not known: {', '.join(unknown)[:200]}")
     if len(set(names)) < len(names):
@@ -167,7 +167,7 @@ def columns(words: Sequence[str]) -> Heads | None:
     return Heads(names, behind, unknown)
 
 
-def known(name: str) -> bool:
+def is_known_heading(name: str) -> bool:
     return name in COLUMNS or name in IGNORED
 
 
@@ -191,7 +191,7 @@ def looks_like_row(words: Sequence[str], wide: int) -> bool:
     return named and len(words) > max(3, wide // 3) and digits >= 0.7 * (len(words) - 1)
 
 
-def row(words: Sequence[str], heads: Heads, number: int, line: str) -> Values:
+def parse_row(words: Sequence[str], heads: Heads, number: int, line: str) -> Values:
     """The figures of one device, its name first. Raises ParseError."""
     if len(words) != len(heads.names) + 1:
         raise ParseError(
@@ -217,7 +217,7 @@ def row(words: Sequence[str], heads: Heads, number: int, line: str) -> Values:
             figure = one[0].rstrip("sBkMGTP%").replace(",", ".")
             values[metric] = _scaled(float(figure), scale)
             margin[metric] = scale * 0.5 * 10.0 ** -len(one[2] or "")
-    _agree(values, margin, number, line)
+    _check_row(values, margin, number, line)
     for metric, rates in PER_REQUEST.items():
         if metric in values and not any(values.get(rate) for rate in rates):
             values[metric] = None
@@ -244,7 +244,7 @@ def _scaled(value: float, scale: float) -> float:
     return value * scale if scale >= 1 else value / round(1 / scale)
 
 
-def _agree(values: Values, margin: dict[str, float], number: int, line: str) -> None:
+def _check_row(values: Values, margin: dict[str, float], number: int, line: str) -> None:
     """Bytes per request are bytes over requests. Raises ParseError."""
     for prefix in ("read.", "write.", "discard.", ""):
         size = values.get(f"{prefix}request.size")

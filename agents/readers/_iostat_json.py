@@ -22,7 +22,7 @@ from agents.readers._watched import Report, Sample
 BEGINS = re.compile(r'(?:\{\s*)?"sysstat"\s*:\s*(?:\{|$)')
 STATISTICS = re.compile(r'"statistics"\s*:\s*\[')
 COMMA = re.compile(r"(:\s*\d+),(\d+)(?=\s*[,}\n])")
-NAMED = re.compile(r'"disk_device"\s*:\s*"')
+DISK_NAME = re.compile(r'"disk_device"\s*:\s*"')
 CLOSED = re.compile(r"\s*\]\s*\}\s*\]\s*\}(?:\s*\})?")
 SPACE = re.compile(r"[\s,]*")
 SHARES = frozenset({"util", "rrqm", "wrqm", "drqm"})
@@ -47,7 +47,7 @@ def begins(line: str) -> bool:
     return line.startswith(("{", '"')) and bool(BEGINS.match(line))
 
 
-def read(lines: Sequence[str], number: int) -> Document:
+def parse_document(lines: Sequence[str], number: int) -> Document:
     """The document that begins in that line."""
     first = number - (number > 1 and lines[number - 2].strip() == "{")
     end = next((at for at in range(number, len(lines)) if begins(lines[at].strip())), len(lines))
@@ -56,11 +56,11 @@ def read(lines: Sequence[str], number: int) -> Document:
     notes: dict[str, None] = {}
     try:
         for one in walk.reports():
-            reports += walk.report(one, notes)
+            reports += walk.parse_reports(one, notes)
     except ParseError as error:
-        return Document(first, walk.line(walk.at), trouble=str(error))
+        return Document(first, walk.line_at(walk.at), trouble=str(error))
     closed = CLOSED.match(walk.text, walk.at)
-    last = walk.line(closed.end() - 1 if closed else walk.at)
+    last = walk.line_at(closed.end() - 1 if closed else walk.at)
     where = f"line {last}: the JSON is truncated or invalid"
     if not reports:
         why = "no report of devices: iostat -d -o JSON has them" if closed else where
@@ -70,7 +70,7 @@ def read(lines: Sequence[str], number: int) -> Document:
     return Document(first, last, reports, list(notes))
 
 
-def _value(text: str, at: int) -> tuple[object, int]:
+def _json_value(text: str, at: int) -> tuple[object, int]:
     """Value that begins there and its end; None and the same place where it is broken."""
     try:
         return _decoder.raw_decode(text, at)
@@ -87,7 +87,7 @@ class _Walk:
         self.begin = 0
         self.ends = [at for at, char in enumerate(text) if char == "\n"]
 
-    def line(self, at: int) -> int:
+    def line_at(self, at: int) -> int:
         return self.first + bisect_left(self.ends, at)
 
     def reports(self) -> Iterator[Mapping[str, object]]:
@@ -96,25 +96,25 @@ class _Walk:
         self.at = found.end() if found else 0
         while found:
             begin = _behind_space(self.text, self.at)
-            one, at = _value(self.text, begin)
+            one, at = _json_value(self.text, begin)
             if not isinstance(one, dict):
                 return
             self.begin, self.at = begin, at
             yield one
 
-    def report(self, told: Mapping[str, object], notes: dict[str, None]) -> Iterator[Report]:
+    def parse_reports(self, told: Mapping[str, object], notes: dict[str, None]) -> Iterator[Report]:
         """None where it speaks of no device. Raises ParseError."""
         disks = told.get("disk")
         if not isinstance(disks, list):
             return
-        first, at = self.line(self.begin), self.begin
+        first, at = self.line_at(self.begin), self.begin
         rows: dict[str, Sample] = {}
         for disk in disks:
-            named = NAMED.search(self.text, at, self.at)
+            named = DISK_NAME.search(self.text, at, self.at)
             if not isinstance(disk, dict) or named is None:
-                raise ParseError('an entry of "disk" without its "disk_device"', self.line(at))
+                raise ParseError('an entry of "disk" without its "disk_device"', self.line_at(at))
             at = named.end()
-            name, row = self._row(disk, self.line(named.start()), notes)
+            name, row = self._parse_disk(disk, self.line_at(named.start()), notes)
             if name in rows:
                 raise ParseError(f"{name} twice in one report", row.line)
             rows[name] = row
@@ -124,9 +124,9 @@ class _Walk:
             rows[""] = Sample(first, values)
         clock = told.get("timestamp")
         when = _watched.when(clock)[1] if isinstance(clock, str) and len(clock) < 60 else None
-        yield Report(first, self.line(self.at), rows, when)
+        yield Report(first, self.line_at(self.at), rows, when)
 
-    def _row(
+    def _parse_disk(
         self, disk: Mapping[str, object], line: int, notes: dict[str, None]
     ) -> tuple[str, Sample]:
         figures = {f"%{key}" if key in SHARES else key: value for key, value in disk.items()}
@@ -134,12 +134,14 @@ class _Walk:
         said = [one for one in (name, *figures.values()) if isinstance(one, str)]
         if not isinstance(name, str) or len(said) != 1 + len(figures):
             raise ParseError("a figure of iostat's that is not a number", line, str(disk)[:120])
-        heads = table.columns(["Device", *figures])
+        heads = table.parse_heading(["Device", *figures])
         if heads is None:
-            heads = Heads(tuple(figures), unknown=tuple(k for k in figures if not table.known(k)))
+            heads = Heads(
+                tuple(figures), unknown=tuple(k for k in figures if not table.is_known_heading(k))
+            )
         for unknown in heads.unknown:
             notes[f"the key {unknown} is not known, and left out"] = None
-        return name, Sample(line, table.row(said, heads, line, str(disk)[:120]))
+        return name, Sample(line, table.parse_row(said, heads, line, str(disk)[:120]))
 
 
 def _behind_space(text: str, at: int) -> int:

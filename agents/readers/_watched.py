@@ -112,7 +112,7 @@ def leaves_idle_out(command: Command) -> bool:
     return command.words[:1] == ("iostat",) and command.flag("z")
 
 
-def found(
+def watch_block(
     kind: Kind, reports: Sequence[Report], command: Command, title: str, notes: Sequence[str] = ()
 ) -> ParsedResult:
     """All reports of one run of the command; at least one."""
@@ -139,8 +139,8 @@ def found(
         max(report.last for report in reports),
         title,
         command=command.text,
-        metrics=tuple(m for device in devices for m in _metrics(kind, device, kept)),
-        series=tuple(s for device in devices for s in _series(kind, device, kept, times)),
+        metrics=tuple(m for device in devices for m in _device_metrics(kind, device, kept)),
+        series=tuple(s for device in devices for s in _device_series(kind, device, kept, times)),
         notes=tuple(said),
     )
 
@@ -172,22 +172,22 @@ def _times(
     return tuple((number + 1) * (step or 1.0) for number in range(len(kept)))
 
 
-def _series(
+def _device_series(
     kind: Kind, device: str, reports: Sequence[Report], times: tuple[float, ...]
 ) -> list[Series]:
     rows = [report.rows[device].values if device in report.rows else {} for report in reports]
     return [
-        Series(device, metric, unit, times, tuple(_number(row.get(metric)) for row in rows))
+        Series(device, metric, unit, times, tuple(_number_or_nan(row.get(metric)) for row in rows))
         for metric, unit in kind.units.items()
         if any(metric in row for row in rows)
     ]
 
 
-def _number(value: float | None) -> float:
+def _number_or_nan(value: float | None) -> float:
     return nan if value is None else value
 
 
-def _metrics(kind: Kind, device: str, reports: Sequence[Report]) -> list[Metric]:
+def _device_metrics(kind: Kind, device: str, reports: Sequence[Report]) -> list[Metric]:
     samples = [report.rows[device] for report in reports if device in report.rows]
     labels = {"device": device} if device else {}
     shown = []

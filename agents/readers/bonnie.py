@@ -13,18 +13,18 @@ from agents.texts.parsed_result import ParsedResult
 
 LABEL = "bonnie++"
 # a line of CSV has more
-WORDS = ("-Sequential", re.compile(r",[^,\n]*+,(?:[^,\n]*+,){4}"))
+KEYWORDS = ("-Sequential", re.compile(r",[^,\n]*+,(?:[^,\n]*+,){4}"))
 KIND = "bonnie"
 # lines in which its progress and its command are looked for
 ABOVE = 40
 
 
-def find(text: str, name: str) -> list[ParsedResult]:
+def find_results(text: str, name: str) -> list[ParsedResult]:
     lines = text.split("\n")
-    return [_found(lines, run) for run in runs.find(lines)]
+    return [_run_block(lines, run) for run in runs.find_runs(lines)]
 
 
-def _found(lines: list[str], run: runs.Run) -> ParsedResult:
+def _run_block(lines: list[str], run: runs.Run) -> ParsedResult:
     start, command = _above(lines, run.first)
     if run.error:
         return _trouble(start, run, command, str(run.error))
@@ -43,9 +43,9 @@ def _found(lines: list[str], run: runs.Run) -> ParsedResult:
         tool=KIND,
         version=version,
         command=command,
-        metrics=tuple(model.metrics(best)),
-        options=_options(best),
-        notes=tuple(_notes(run)),
+        metrics=tuple(model.table_metrics(best)),
+        options=_reported_options(best),
+        notes=tuple(_run_notes(run)),
     )
 
 
@@ -55,7 +55,7 @@ def _trouble(start: int, run: runs.Run, command: str, why: str) -> ParsedResult:
     )
 
 
-def _options(table: model.Table) -> dict[str, int]:
+def _reported_options(table: model.Table) -> dict[str, int]:
     """Of the tool, as far as the result tells. 2.00 leaves the size of a chunk out of its CSV line."""
     found: dict[str, int] = {"size": model.size_of(table.size) or 0}
     count = re.match(r"\d{1,9}", table.files)
@@ -65,7 +65,7 @@ def _options(table: model.Table) -> dict[str, int]:
     return found
 
 
-def _notes(run: runs.Run) -> list[str]:
+def _run_notes(run: runs.Run) -> list[str]:
     notes = []
     if run.csv is None:
         notes.append("without the CSV line: figures are rounded as in the text")
@@ -83,10 +83,10 @@ def _above(lines: list[str], first: int) -> tuple[int, str]:
     start = first
     for index in range(first - 1, max(first - ABOVE, -1), -1):
         line = " ".join(lines[index].split()) if len(lines[index]) < runs.LONGEST else "long"
-        if command := _command.find(line, "bonnie++"):
+        if command := _command.find_command(line, "bonnie++"):
             return index, command.text
         if runs.PROGRESS.fullmatch(line) or csv.HEAD.fullmatch(line):
             start = index
-        elif line and not _command.between(line):
+        elif line and not _command.may_stand_between(line):
             break
     return start, ""

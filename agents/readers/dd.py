@@ -13,7 +13,7 @@ from agents.readers import _dd_command
 from agents.texts.parsed_result import ParsedResult
 
 LABEL = "dd"
-WORDS = ("copied,", "bytes/sec", re.compile(r"\+\d"))
+KEYWORDS = ("copied,", "bytes/sec", re.compile(r"\+\d"))
 # lines that may stand between a command and its result: complaints, progress
 REACH = 4
 # characters of a line that is none of dd's
@@ -27,17 +27,17 @@ CUT = (
 NOT_ENGLISH = "dd printed this in another language; run it again with LC_ALL=C"
 
 
-def find(text: str, name: str) -> list[ParsedResult]:
-    lines = [_clean(line) for line in text.split("\n")]
-    return list(_blocks(lines))
+def find_results(text: str, name: str) -> list[ParsedResult]:
+    lines = [_clean_line(line) for line in text.split("\n")]
+    return list(_find_blocks(lines))
 
 
-def _clean(line: str) -> str:
+def _clean_line(line: str) -> str:
     """White space as dd printed it: a web page has non-breaking and doubled spaces."""
     return " ".join(dd_output.last_shown(line).split()) if len(line) < MANY else ""
 
 
-def _blocks(lines: Sequence[str]) -> Iterator[ParsedResult]:
+def _find_blocks(lines: Sequence[str]) -> Iterator[ParsedResult]:
     at = 0
     while at < len(lines):
         line = lines[at]
@@ -45,8 +45,8 @@ def _blocks(lines: Sequence[str]) -> Iterator[ParsedResult]:
             at += 1
             continue
         if _way(line):
-            end = _end(lines, at)
-            yield _found(lines, at, end)
+            end = _block_end(lines, at)
+            yield _run_block(lines, at, end)
         elif _foreign(lines, at):
             end = at + 3
             yield _trouble(lines, at, end, NOT_ENGLISH)
@@ -66,7 +66,7 @@ def _way(line: str) -> str:
     return match[3] if match else ""
 
 
-def _end(lines: Sequence[str], at: int) -> int:
+def _block_end(lines: Sequence[str], at: int) -> int:
     """Behind the last line of the block that begins at `at`: records in, records out, what BSD adds, the summary."""
     end = at + 1
     if _way(lines[at]) == "in":
@@ -97,16 +97,16 @@ def _foreign(lines: Sequence[str], at: int) -> bool:
     )
 
 
-def _found(lines: Sequence[str], start: int, end: int) -> ParsedResult:
-    first = _first(lines, start)
+def _run_block(lines: Sequence[str], start: int, end: int) -> ParsedResult:
+    first = _block_start(lines, start)
     try:
-        metrics = dd_output.metrics(lines[first:end])
+        metrics = dd_output.parse_run(lines[first:end])
     except ParseError as error:
         said = CUT if end - start < 3 else _without_place(error)
         return _trouble(lines, start, end, said)
     shifted = tuple(dataclasses.replace(one, line=one.line + first) for one in metrics)
     figures = {one.name: one.value or 0.0 for one in metrics}
-    at, command = _command(lines, first, figures)
+    at, command = _nearest_command(lines, first, figures)
     plain = f"dd of {figures['bytes']:.0f} bytes"
     if command is None:
         return ParsedResult("dd", first + 1, end, plain, tool="dd", metrics=shifted, outstanding=1)
@@ -133,7 +133,7 @@ def _without_place(error: ParseError) -> str:
     return str(error).partition(" (line ")[0]
 
 
-def _first(lines: Sequence[str], start: int) -> int:
+def _block_start(lines: Sequence[str], start: int) -> int:
     """The block with its progress and complaints, which stand right before it."""
     first = start
     while first and (dd_output.summary(lines[first - 1]) or lines[first - 1].startswith("dd: ")):
@@ -144,7 +144,7 @@ def _first(lines: Sequence[str], start: int) -> int:
     return first
 
 
-def _command(
+def _nearest_command(
     lines: Sequence[str], first: int, figures: dict[str, float]
 ) -> tuple[int, _dd_command.Command | None]:
     """The nearest command line before `first` and its index, if it can have given this result."""
@@ -152,7 +152,7 @@ def _command(
         if dd_output.summary(lines[at]) or _way(lines[at]):
             # that is another run's
             break
-        if found := _dd_command.read(lines[at]):
+        if found := _dd_command.find_dd_command(lines[at]):
             return at, found if _fits(found.sizes, figures) else None
     return first, None
 

@@ -36,7 +36,7 @@ from agents.contracts import Metric, ParseError, Unit
 from agents.texts.parsed_result import ParsedResult
 
 LABEL = "Figures typed in"
-WORDS = ("benchlab figures",)
+KEYWORDS = ("benchlab figures",)
 
 HEAD = re.compile(r"\s*benchlab figures ([0-9]{1,4})\s*")
 FACT = re.compile(r"(title|tool|version|command|outstanding|point|option|note):\s*(\S.*)")
@@ -97,9 +97,9 @@ class Block:
     metrics: dict[str, Metric] = field(default_factory=dict)
 
 
-def find(text: str, name: str) -> list[ParsedResult]:
+def find_results(text: str, name: str) -> list[ParsedResult]:
     lines = text.split("\n")
-    return [_found(lines, first, last) for first, last in _spans(lines)]
+    return [_figures_block(lines, first, last) for first, last in _spans(lines)]
 
 
 def _spans(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -120,14 +120,14 @@ def _spans(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
         yield first, last
 
 
-def _found(lines: Sequence[str], first: int, last: int) -> ParsedResult:
+def _figures_block(lines: Sequence[str], first: int, last: int) -> ParsedResult:
     try:
-        return _read(lines, first, last)
+        return _parse_block(lines, first, last)
     except ParseError as error:
         return ParsedResult("figures", first, last, "Figures typed in", trouble=str(error))
 
 
-def _read(lines: Sequence[str], first: int, last: int) -> ParsedResult:
+def _parse_block(lines: Sequence[str], first: int, last: int) -> ParsedResult:
     head = HEAD.fullmatch(lines[first - 1])
     if head and head[1] != "1":
         raise ParseError(f"version {head[1]} of this format; known is 1", first, lines[first - 1])
@@ -135,8 +135,8 @@ def _read(lines: Sequence[str], first: int, last: int) -> ParsedResult:
         raise ParseError("truncated: a result ends with `end`", last, lines[last - 1])
     block = Block()
     for number in range(first + 1, last):
-        _line(block, number, lines[number - 1])
-    _check(block, last)
+        _parse_line(block, number, lines[number - 1])
+    _check_block(block, last)
     facts, outstanding = block.facts, None
     if "outstanding" in facts:
         outstanding = int(facts["outstanding"])
@@ -157,7 +157,7 @@ def _read(lines: Sequence[str], first: int, last: int) -> ParsedResult:
     )
 
 
-def _line(block: Block, number: int, line: str) -> None:
+def _parse_line(block: Block, number: int, line: str) -> None:
     words = line.strip()
     if len(words) > LONGEST:
         raise ParseError(f"a line of {len(words)} characters", number, words)
@@ -166,7 +166,7 @@ def _line(block: Block, number: int, line: str) -> None:
     if fact := FACT.fullmatch(words):
         _fact(block, fact[1], fact[2], number, words)
     elif figure := FIGURE.fullmatch(words):
-        _figure(block, figure, number, words)
+        _parse_figure(block, figure, number, words)
     else:
         raise ParseError("neither `key: value` nor `name = value unit`", number, words)
 
@@ -195,7 +195,7 @@ def _fact(block: Block, key: str, value: str, number: int, words: str) -> None:
     into[pair[1]] = int(pair[2]) if re.fullmatch("0|[1-9][0-9]{0,14}", pair[2]) else pair[2]
 
 
-def _figure(block: Block, found: re.Match[str], number: int, words: str) -> None:
+def _parse_figure(block: Block, found: re.Match[str], number: int, words: str) -> None:
     name, printed, unit, note = found.groups()
     if name in block.metrics:
         raise ParseError(f"{name} is listed twice", number, words)
@@ -214,7 +214,7 @@ def _figure(block: Block, found: re.Match[str], number: int, words: str) -> None
     block.metrics[name] = Metric(name, value, base, {}, note, number)
 
 
-def _check(block: Block, last: int) -> None:
+def _check_block(block: Block, last: int) -> None:
     """Raises ParseError for what cannot be true."""
     if not block.metrics:
         raise ParseError("no figure", last, "end")

@@ -16,14 +16,14 @@ from itertools import islice
 
 from agents.contracts import Histogram, Metric, ParseError
 from agents.outputs import fio_engines, fio_json, fio_terse, fio_text
-from agents.readers import _command, _fio_again, _fio_options
-from agents.readers._fio_again import Printed
+from agents.readers import _command, _fio_duplicates, _fio_options
+from agents.readers._fio_duplicates import Printed
 from agents.texts.parsed_result import ParsedResult
 from agents.tools import fio as tool
 
 LABEL = "fio"
-WORDS = ("jobname", "groupid", ";")
-OPENS = re.compile(r'\s*\{\s*"fio version"\s*:')
+KEYWORDS = ("jobname", "groupid", ";")
+START_PATTERN = re.compile(r'\s*\{\s*"fio version"\s*:')
 DOCUMENT = re.compile(r'\{\s*"(?:fio version"\s*:|jobs"\s*:\s*\[\s*\{\s*"jobname"\s*:)')
 START = re.compile(
     r"(?<!\S)(?<!> )\S{1,200}: \(g=\d+\): rw=|(?<!> )\bStarting \d+ (?:process|thread)"
@@ -47,20 +47,22 @@ MANY = 1000
 WHITE = str.maketrans({"\u00a0": " ", "\u202f": " ", "\r": " ", "\t": " "})
 
 
-def find(text: str, name: str) -> list[ParsedResult]:
+def find_results(text: str, name: str) -> list[ParsedResult]:
     documents = list(islice(_documents(text), MANY))
     terse, texts = fio_terse.RATES_OF.search(text), "(groupid=" in text
     plain = text.translate(WHITE) if terse or texts else ""
-    lines = list(islice(_lines(plain), MANY)) if terse else []
-    taken = sorted((one.first, one.last) for one in (*(one.found for one in documents), *lines))
-    others = [one for one in islice(_texts(plain), MANY) if _apart(one.found, taken)]
-    found = _fio_again.once(_fio_again.last_totals(documents), _fio_again.last_totals(others))
-    found, single = _fio_again.without_jobs(found, lines)
-    found = _fio_again.once(found, _fio_again.with_doubts(single))
+    lines = list(islice(_terse_blocks(plain), MANY)) if terse else []
+    taken = sorted((one.first, one.last) for one in (*(one.block for one in documents), *lines))
+    others = [one for one in islice(_texts(plain), MANY) if _is_separate(one.block, taken)]
+    found = _fio_duplicates.once(
+        _fio_duplicates.last_totals(documents), _fio_duplicates.last_totals(others)
+    )
+    found, single = _fio_duplicates.without_jobs(found, lines)
+    found = _fio_duplicates.once(found, _fio_duplicates.with_doubts(single))
     return sorted(found, key=lambda one: one.first)
 
 
-def _apart(one: ParsedResult, taken: list[tuple[int, int]]) -> bool:
+def _is_separate(one: ParsedResult, taken: list[tuple[int, int]]) -> bool:
     at = bisect.bisect_right(taken, (one.last, one.last))
     near = taken[max(at - 2, 0) : at + 1]
     return not any(first <= one.last and one.first <= last for first, last in near)
@@ -70,7 +72,7 @@ def _apart(one: ParsedResult, taken: list[tuple[int, int]]) -> bool:
 class _Read:
     """Content of a result's own text, its lines from 1."""
 
-    told: _fio_options.Told
+    options: _fio_options.ReportedOptions
     metrics: Sequence[Metric] = ()
     trouble: str = ""
     histograms: Sequence[Histogram] = ()
@@ -82,7 +84,7 @@ class _Lines:
     def __init__(self, text: str) -> None:
         self.text, self.at, self.count = text, 0, 0
 
-    def before(self, place: int) -> int:
+    def lines_before(self, place: int) -> int:
         self.count += self.text.count("\n", self.at, place)
         self.at = place
         return self.count
@@ -106,8 +108,10 @@ def _documents(text: str) -> Iterator[Printed]:
         said = text[start : min(end, start + 1000)]
         at_ms, at_s = TIME_MS.search(said), TIME.search(said)
         when = int(at_ms[1]) / 1000 if at_ms else float(at_s[1]) if at_s else None
-        run = read.told.run if when else ""
-        yield Printed(_found(text, start, end, read, lines), run, when, 0.0 if at_ms else 1.0)
+        run = read.options.run if when else ""
+        yield Printed(
+            _result_block(text, start, end, read, lines), run, when, 0.0 if at_ms else 1.0
+        )
         at = max(end, begins.end())
         again = following is not None and following.start() < at
         begins = DOCUMENT.search(text, at) if again else following
@@ -120,15 +124,15 @@ def _document(text: str, start: int, limit: int) -> tuple[int, _Read]:
     ends = (text.find("\n}", start, limit) + 2, text.rfind("}", start, limit) + 1)
     failed: dict[int, _Read] = {}
     for end in sorted({end for end in ends if end > start}):
-        read = _figures(_bytes(text, start, end))
+        read = _parse_figures(_text_bytes(text, start, end))
         if not read.trouble:
             return end, read
         failed[end] = read
     end = _closing(text, start, limit)
-    return end, failed.get(end) or _figures(_bytes(text, start, end))
+    return end, failed.get(end) or _parse_figures(_text_bytes(text, start, end))
 
 
-def _bytes(text: str, start: int, end: int) -> bytes:
+def _text_bytes(text: str, start: int, end: int) -> bytes:
     """A part of it, not held twice: it may be nearly all."""
     made = io.BytesIO()
     for at in range(start, end, STEP):
@@ -136,10 +140,10 @@ def _bytes(text: str, start: int, end: int) -> bytes:
     return made.getvalue()
 
 
-def _figures(raw: bytes) -> _Read:
+def _parse_figures(raw: bytes) -> _Read:
     heads = fio_json.Heads()
     try:
-        read = fio_json.jobs(raw, heads)
+        read = fio_json.parse_jobs(raw, heads)
         metrics, histograms = tool.with_histograms(read, tool.Options())
         told = _fio_options.of_document(heads)
         if refusal := fio_engines.without_storage(_fio_options.engines_of_document(heads)):
@@ -160,7 +164,7 @@ def _closing(text: str, start: int, limit: int) -> int:
     return text.rfind("}", start, limit) + 1 or limit
 
 
-def _lines(text: str) -> Iterator[ParsedResult]:
+def _terse_blocks(text: str) -> Iterator[ParsedResult]:
     """Terse: each line by itself, since jobs side by side and runs one after another look the same."""
     lines = _Lines(text)
     for head in fio_terse.HEAD.finditer(text):
@@ -168,35 +172,36 @@ def _lines(text: str) -> Iterator[ParsedResult]:
         end = text.find("\n", start)
         end = len(text) if end < 0 else end
         line = text[start:end]
-        told = _fio_options.Told(
-            title=fio_terse.name(line), version=fio_terse.version(line).removeprefix("fio-")
+        told = _fio_options.ReportedOptions(
+            title=fio_terse.job_name(line),
+            version=fio_terse.terse_fio_version(line).removeprefix("fio-"),
         )
-        yield _found(text, start, end, _parsed(line, told), lines)
+        yield _result_block(text, start, end, _parsed(line, told), lines)
 
 
 def _texts(text: str) -> Iterator[Printed]:
     lines, behind = _Lines(text), 0
-    for start, end in _blocks(text):
+    for start, end in _find_results(text):
         block = text[start:end]
         told = _fio_options.of_text(block)
         version = VERSION.search(block)
-        command = _said(text, max(start - ABOVE, behind), start)
+        command = _command_before(text, max(start - ABOVE, behind), start)
         behind = end
         told = replace(told, version=version[1] if version else "", command=command)
         run = repr(PROCESS.findall(block))
         read = _parsed(block, told)
-        yield Printed(_found(text, start, end, read, lines), run if run != "[]" else "")
+        yield Printed(_result_block(text, start, end, read, lines), run if run != "[]" else "")
 
 
-def _said(text: str, begin: int, end: int) -> str:
+def _command_before(text: str, begin: int, end: int) -> str:
     """The last command between the result before and this one."""
     begin = text.rfind("\n", 0, begin) + 1
     lines = CONTINUED.sub(" ", text[begin:end]).split("\n")
-    said = (found.text for line in reversed(lines) if (found := _command.find(line, "fio")))
+    said = (found.text for line in reversed(lines) if (found := _command.find_command(line, "fio")))
     return next(said, "")
 
 
-def _blocks(text: str) -> Iterator[tuple[int, int]]:
+def _find_results(text: str) -> Iterator[tuple[int, int]]:
     """Start and end of each result: starting lines, jobs, then the summary of all groups."""
     if "(groupid=" not in text:
         # nothing that ends where a result begins: START is slow to find none
@@ -209,7 +214,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
     for what, found in sorted(marks, key=lambda mark: mark[1].start()):
         if what != "end" and ((ended and not several) or (what == "start" and heads)):
             if heads:
-                yield begin, _end(text, last)
+                yield begin, _summary_end(text, last)
             begin, heads, ended = -1, 0, False
         if what == "end":
             ended, last = True, found.end()
@@ -218,7 +223,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
             begin = found.start() if what == "start" else _name_of(text, found.start())
         heads, last = heads + (what == "head"), found.end()
     if heads:
-        yield begin, _end(text, last)
+        yield begin, _summary_end(text, last)
 
 
 def _name_of(text: str, at: int) -> int:
@@ -226,7 +231,7 @@ def _name_of(text: str, at: int) -> int:
     return max(text.rfind("\n", 0, at) + 1, text.rfind(" ", 0, max(at - 1, 0)) + 1)
 
 
-def _end(text: str, at: int) -> int:
+def _summary_end(text: str, at: int) -> int:
     """Behind the lines that still belong to the summary; a job of --client has none."""
     end = text.find("\n", at)
     while 0 <= end < len(text):
@@ -239,7 +244,7 @@ def _end(text: str, at: int) -> int:
     return len(text) if end < 0 else end
 
 
-def _parsed(block: str, told: _fio_options.Told) -> _Read:
+def _parsed(block: str, told: _fio_options.ReportedOptions) -> _Read:
     if refusal := fio_engines.without_storage(_fio_options.engines_of_text(block)):
         return _Read(told, trouble=refusal)
     try:
@@ -248,15 +253,15 @@ def _parsed(block: str, told: _fio_options.Told) -> _Read:
         return _Read(told, trouble=str(error))
 
 
-def _placed(one: Metric, line: int) -> Metric:
+def _shift_line(one: Metric, line: int) -> Metric:
     return Metric(one.name, one.value, one.unit, one.labels, one.note, line, "stdout")
 
 
-def _found(text: str, start: int, end: int, read: _Read, lines: _Lines) -> ParsedResult:
-    offset = lines.before(start)
-    metrics = tuple(_placed(one, max(one.line, 1) + offset) for one in read.metrics)
+def _result_block(text: str, start: int, end: int, read: _Read, lines: _Lines) -> ParsedResult:
+    offset = lines.lines_before(start)
+    metrics = tuple(_shift_line(one, max(one.line, 1) + offset) for one in read.metrics)
     trouble = LINE.sub(lambda said: f"(line {int(said[1]) + offset}", read.trouble)
-    told = read.told
+    told = read.options
     notes = [told.note, *(one.note for one in metrics)]
     return ParsedResult(
         kind="fio",

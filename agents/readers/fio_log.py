@@ -26,27 +26,27 @@ UNTOLD = "latencies are in microseconds (fio before 3.0) or nanoseconds (since);
 LATE = re.compile(rb'"(?:startdelay|start_delay|stonewall|wait_for_previous|new_group)"')
 
 LABEL = "fio log"
-WORDS = (",",)
+KEYWORDS = (",",)
 
 
-def find(text: str, name: str) -> list[ParsedResult]:
-    if not fio_log.kind(name)[0]:
+def find_results(text: str, name: str) -> list[ParsedResult]:
+    if not fio_log.log_kind(name)[0]:
         return []
     rows = [number for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     if not rows:
         return []
-    seen = fio_log.version(name)
+    seen = fio_log.fio_version(name)
     title = name.replace("\\", "/").rpartition("/")[2][:120]
     version = f"{seen[0]}.{seen[1]}" if seen else ""
     said = needs = ""
     found: list[Series] = []
     try:
         try:
-            found = fio_series.series({title: text}, seen)
+            found = fio_series.logs_to_series({title: text}, seen)
         except fio_log.UnitUnknown:
             needs = NEEDS
             # is all else right?
-            found = fio_series.series({title: text}, (3, 0))
+            found = fio_series.logs_to_series({title: text}, (3, 0))
         if not found:
             said = "mean latencies of several jobs in one log: how many I/Os each stands for is not in it"
     except ParseError as error:
@@ -67,22 +67,22 @@ def find(text: str, name: str) -> list[ParsedResult]:
     ]
 
 
-def joined(texts: Mapping[str, str], result: bytes) -> list[Series]:
+def join_series(texts: Mapping[str, str], result: bytes) -> list[Series]:
     """Of all jobs; nothing where the result says that some began later: each log counts from its own beginning."""
-    if LATE.search(result) and len({fio_log.kind(name)[1] for name in texts}) > 1:
+    if LATE.search(result) and len({fio_log.log_kind(name)[1] for name in texts}) > 1:
         return []
-    versions = sorted({seen for name in texts if (seen := fio_log.version(name))})
+    versions = sorted({seen for name in texts if (seen := fio_log.fio_version(name))})
     if versions and (versions[0] < (3, 0)) != (versions[-1] < (3, 0)):
         raise ParseError("logs of different versions of fio beside one result")
-    return fio_series.series(texts, versions[0] if versions else None)
+    return fio_series.logs_to_series(texts, versions[0] if versions else None)
 
 
-def told(name: str, unit: str) -> str:
+def name_with_unit(name: str, unit: str) -> str:
     """The name of a file whose latencies are in that unit: `find` reads it by this."""
     return f"fio-{UNITS[unit]}/{name}"
 
 
 def unit(version: str) -> str:
     """Unit in which an fio of that version counts latencies; "" for none."""
-    seen = fio_log.version(f"fio-{version.removeprefix('fio-')}")
+    seen = fio_log.fio_version(f"fio-{version.removeprefix('fio-')}")
     return "" if seen is None else "ns" if seen >= (3, 0) else "us"

@@ -17,7 +17,7 @@ from agents.texts.parsed_result import ParsedResult
 from agents.tools import dynamo
 
 LABEL = "IOmeter configuration (.icf): workloads"
-WORDS = ("'",)
+KEYWORDS = ("'",)
 SECTION = re.compile(
     r"\s*'(END )?(TEST SETUP|ACCESS SPECIFICATIONS|MANAGER LIST|RESULTS DISPLAY)\b", re.IGNORECASE
 )
@@ -25,15 +25,15 @@ SECTION = re.compile(
 WIDEST = 200
 
 
-def find(text: str, name: str) -> list[ParsedResult]:
+def find_results(text: str, name: str) -> list[ParsedResult]:
     lines = text.lstrip("\ufeff").split("\n")
-    return [one for first, last in _files(lines) for one in _workloads(lines, first, last)]
+    return [one for first, last in _find_files(lines) for one in _workloads(lines, first, last)]
 
 
-def _files(lines: list[str]) -> Iterator[tuple[int, int]]:
+def _find_files(lines: list[str]) -> Iterator[tuple[int, int]]:
     """(first, last) line of each file, from 1: from a version with a section right below it, or where the text
     begins with one, up to the last section's end and the version that stands there once more."""
-    marks = [(at, _mark(line)) for at, line in enumerate(lines) if line.strip()]
+    marks = [(at, _section_mark(line)) for at, line in enumerate(lines) if line.strip()]
     begin = last = 0
     for (at, mark), (_, after) in pairwise([*marks, (0, "")]):
         if (mark == "version" and after == "section") or (mark == "section" and at == marks[0][0]):
@@ -44,14 +44,15 @@ def _files(lines: list[str]) -> Iterator[tuple[int, int]]:
             # until it ends: else it is cut off, and the error names it
             last = 0
         elif begin and (
-            mark == "end" or (mark == "version" and last and _mark(lines[last - 1]) == "end")
+            mark == "end"
+            or (mark == "version" and last and _section_mark(lines[last - 1]) == "end")
         ):
             last = at + 1
     if begin:
         yield begin, last or len(lines)
 
 
-def _mark(line: str) -> str:
+def _section_mark(line: str) -> str:
     if len(line) > WIDEST:
         return ""
     if icf.VERSION.match(line):
@@ -70,14 +71,14 @@ def _workloads(lines: list[str], first: int, last: int) -> list[ParsedResult]:
     used = {one.name for one in made}
     idle = list(dict.fromkeys(spec.name for spec in config.specs if spec.name not in used))
     left = [f"In the file, but assigned to no worker: {', '.join(idle)}"] if idle else []
-    return [_found(one, (first, last), left) for one in made]
+    return [_workload_block(one, (first, last), left) for one in made]
 
 
-def _found(one: icf.Workload, file: tuple[int, int], left: list[str]) -> ParsedResult:
+def _workload_block(one: icf.Workload, file: tuple[int, int], left: list[str]) -> ParsedResult:
     told = {k: list(v) if isinstance(v, tuple) else v for k, v in one.options.items()}
     trouble = one.trouble
     try:
-        options.build(dynamo.Options, told)
+        options.build_options(dynamo.Options, told)
     except AgentError as error:
         trouble = trouble or str(error)
     return ParsedResult(

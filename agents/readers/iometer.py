@@ -13,7 +13,7 @@ from agents.readers import _iometer_tables
 from agents.texts.parsed_result import ParsedResult
 
 LABEL = "IOmeter"
-WORDS = ("Target Type", "|")
+KEYWORDS = ("Target Type", "|")
 KIND = "iometer"
 WAYS = (("", ""), ("read.", "Read "), ("write.", "Write "))
 CPU = (
@@ -27,21 +27,21 @@ ROUNDING = 2e-6
 SAME = 0.002
 
 
-def find(text: str, name: str) -> list[ParsedResult]:
+def find_results(text: str, name: str) -> list[ParsedResult]:
     """Each step of a .csv is a result; a table is one result, its columns told apart by labels."""
     clean = text.replace("\u00a0", " ")
-    found = [_found(block) for block in results_csv.parse_blocks(clean)]
-    return found + _iometer_tables.find(clean)
+    found = [_result_block(block) for block in results_csv.parse_blocks(clean)]
+    return found + _iometer_tables.find_tables(clean)
 
 
-def _found(block: Block) -> ParsedResult:
+def _result_block(block: Block) -> ParsedResult:
     try:
-        return _read(block)
+        return _parse_block(block)
     except ParseError as error:
         return ParsedResult(KIND, block.first, block.last, "IOmeter results", trouble=str(error))
 
 
-def _read(block: Block) -> ParsedResult:
+def _parse_block(block: Block) -> ParsedResult:
     if any("surplus" in row.cells for row in block.rows):
         raise ParseError(
             "a row has more columns than the heading: a name with a comma?",
@@ -54,9 +54,11 @@ def _read(block: Block) -> ParsedResult:
             block.last,
             "",
         )
-    metrics = _figures(whole[0], {}) + _machine(whole[0])
-    metrics += [m for row in block.rows if row.row_kind == "WORKER" for m in _part(row, block)]
-    depth = _outstanding(block)
+    metrics = _row_metrics(whole[0], {}) + _machine_metrics(whole[0])
+    metrics += [
+        m for row in block.rows if row.row_kind == "WORKER" for m in _part_metrics(row, block)
+    ]
+    depth = _total_outstanding(block)
     return ParsedResult(
         KIND,
         block.first,
@@ -65,7 +67,7 @@ def _read(block: Block) -> ParsedResult:
         tool="dynamo",
         version=" ".join(block.facts.get("version", ())),
         metrics=tuple(metrics),
-        options=_options(block),
+        options=_reported_options(block),
         point={"outstanding": depth} if depth else {},
         outstanding=depth,
         notes=tuple(
@@ -74,7 +76,7 @@ def _read(block: Block) -> ParsedResult:
     )
 
 
-def _figures(row: Row, labels: dict[str, str]) -> list[Metric]:
+def _row_metrics(row: Row, labels: dict[str, str]) -> list[Metric]:
     """All that a row says. Raises ParseError where it contradicts itself."""
     made: list[Metric] = []
     for prefix, word in WAYS:
@@ -102,8 +104,8 @@ def _figures(row: Row, labels: dict[str, str]) -> list[Metric]:
         errors = results_csv.cell_number(row, f"{word}Errors")
         if errors is not None:
             made.append(Metric(f"{prefix}errors", errors, Unit.RATIO, labels, line=row.line))
-    _check(row, {metric.name: metric.value or 0.0 for metric in made})
-    return made + _bins(row, labels)
+    _check_row(row, {metric.name: metric.value or 0.0 for metric in made})
+    return made + _bin_metrics(row, labels)
 
 
 def _need(row: Row, name: str) -> float:
@@ -133,7 +135,7 @@ def _bandwidth(row: Row, word: str) -> float:
     return values[0]
 
 
-def _check(row: Row, said: dict[str, float]) -> None:
+def _check_row(row: Row, said: dict[str, float]) -> None:
     for name in ("iops", "bandwidth", "ios", "errors"):
         there = [f"{prefix}{name}" in said for prefix, _ in WAYS]
         if any(there) and not all(there):
@@ -150,7 +152,7 @@ def _check(row: Row, said: dict[str, float]) -> None:
             raise ParseError(f"{column}, I/Os and rates do not agree", row.line, str(moved))
 
 
-def _bins(row: Row, labels: dict[str, str]) -> list[Metric]:
+def _bin_metrics(row: Row, labels: dict[str, str]) -> list[Metric]:
     made = []
     for place, column in enumerate(BINS):
         hits = results_csv.cell_number(row, column)
@@ -162,7 +164,7 @@ def _bins(row: Row, labels: dict[str, str]) -> list[Metric]:
     return made
 
 
-def _machine(row: Row) -> list[Metric]:
+def _machine_metrics(row: Row) -> list[Metric]:
     found = [(name, results_csv.cell_number(row, column)) for name, column in CPU]
     return [
         Metric(name, value / 100, Unit.RATIO, line=row.line)
@@ -171,15 +173,17 @@ def _machine(row: Row) -> list[Metric]:
     ]
 
 
-def _part(row: Row, block: Block) -> list[Metric]:
+def _part_metrics(row: Row, block: Block) -> list[Metric]:
     if sum(1 for other in block.rows if other.row_kind == "WORKER") < 2:
         return []
     return [
-        m for m in _figures(row, {"worker": _worker(row, block)}) if m.name != "lat.bin" or m.value
+        m
+        for m in _row_metrics(row, {"worker": _worker_name(row, block)})
+        if m.name != "lat.bin" or m.value
     ]
 
 
-def _worker(row: Row, block: Block) -> str:
+def _worker_name(row: Row, block: Block) -> str:
     """Its name, with its place where several are called the same (those of several managers are)."""
     name = row.cells.get("Target Name", "")
     same = [
@@ -190,7 +194,7 @@ def _worker(row: Row, block: Block) -> str:
     return name if len(same) == 1 else f"{name} ({same.index(row.line) + 1})"
 
 
-def _outstanding(block: Block) -> int | None:
+def _total_outstanding(block: Block) -> int | None:
     """The sum over all disks of all workers; None where the file does not say."""
     depths = [
         results_csv.cell_number(row, "Queue Depth") for row in block.rows if row.row_kind == "DISK"
@@ -200,7 +204,7 @@ def _outstanding(block: Block) -> int | None:
     return int(sum(depth for depth in depths if depth))
 
 
-def _options(block: Block) -> dict[str, object]:
+def _reported_options(block: Block) -> dict[str, object]:
     key = next((k for k in block.facts if k.startswith("size,")), "")
     lines = [line.strip().rstrip(",").replace(" ", "") for line in block.facts.get(key, ())]
     good = [line for line in lines if re.fullmatch(r"\d+(?:,\d+){7}", line)]

@@ -22,7 +22,7 @@ from agents.readers._watched import Report, Sample
 from agents.texts.parsed_result import ParsedResult
 
 LABEL = "iostat"
-WORDS = ("evice",)
+KEYWORDS = ("evice",)
 LEFT_OUT = " (with -z, idle devices are left out: their zeros are missing in it)"
 KIND = _watched.Kind("iostat", table.UNITS, table.PER_REQUEST, LEFT_OUT)
 
@@ -66,8 +66,8 @@ class _Ahead:
     cpu: Sample | None = None
 
 
-def find(text: str, name: str) -> list[ParsedResult]:
-    return list(_Reader(text.replace("\xa0", " ").split("\n")).read())
+def find_results(text: str, name: str) -> list[ParsedResult]:
+    return list(_Reader(text.replace("\xa0", " ").split("\n")).read_runs())
 
 
 class _Reader:
@@ -82,28 +82,28 @@ class _Reader:
         # index of the line to be read
         self.at = 0
 
-    def read(self) -> Iterator[ParsedResult]:
+    def read_runs(self) -> Iterator[ParsedResult]:
         while self.at < len(self.lines):
-            yield from self._line(self.lines[self.at].split())
-        yield from self._end()
+            yield from self._read_line(self.lines[self.at].split())
+        yield from self._end_run()
 
-    def _line(self, words: list[str]) -> Iterator[ParsedResult]:
+    def _read_line(self, words: list[str]) -> Iterator[ParsedResult]:
         """Reads on from self.at, by one line or a table."""
         number, line = self.at + 1, " ".join(words)
         self.at += 1
         dated, second = _watched.when(line) if words and len(line) < 60 else (False, None)
         if not words:
             return
-        if command := _said(line):
-            yield from self._end()
+        if command := _command_in_line(line):
+            yield from self._end_run()
             self.run = _Run(command, number)
         elif _iostat_json.begins(line):
             yield from self._document(number)
-        elif self.run.command and not self.run.reports and _command.between(line):
+        elif self.run.command and not self.run.reports and _command.may_stand_between(line):
             return
         elif BANNER.fullmatch(line[:300]):
             if self.run.reports:
-                yield from self._end()
+                yield from self._end_run()
             self.run.first = self.run.first or number
         elif words == CPU:
             yield from self._cpu(number)
@@ -111,7 +111,7 @@ class _Reader:
             clock = second if dated else self.ahead.when
             self.ahead = _Ahead(self.ahead.first or number, clock, self.ahead.cpu)
         else:
-            yield from self._table(words, number)
+            yield from self._read_table(words, number)
 
     def _cpu(self, number: int) -> Iterator[ParsedResult]:
         words = self.lines[self.at].split() if self.at < len(self.lines) else []
@@ -129,9 +129,9 @@ class _Reader:
         run, self.run = self.run, _Run()
         if run.reports:
             self.run = run
-            yield from self._end()
+            yield from self._end_run()
             run = _Run()
-        read = _iostat_json.read(self.lines, number)
+        read = _iostat_json.parse_document(self.lines, number)
         self.at = max(read.last, self.at)
         if read.trouble:
             yield ParsedResult(KIND.name, read.first, read.last, "iostat", trouble=read.trouble)
@@ -139,31 +139,31 @@ class _Reader:
         self.run = _Run(run.command, min(run.first or read.first, read.first))
         self.run.reports, self.run.notes = list(read.reports), list(read.notes)
         self.run.last = read.last
-        yield from self._end()
+        yield from self._end_run()
 
-    def _table(self, words: list[str], number: int) -> Iterator[ParsedResult]:
+    def _read_table(self, words: list[str], number: int) -> Iterator[ParsedResult]:
         try:
             heads, broken = self._headings(number - 1)
         except ParseError as error:
-            yield from self._end()
+            yield from self._end_run()
             yield from self._trouble(number, str(error))
             return
         if heads is None:
-            yield from self._end()
+            yield from self._end_run()
             yield from self._headless(number)
             return
         more = self._goes_on(heads)
         if not more and self.run.reports and heads != self.run.heads:
-            yield from self._end()
+            yield from self._end_run()
         self.at = number - 1 + broken
         self.known, self.known_at = (heads, number) if broken == 1 else (NO_HEADS, 0)
         first = self.ahead.first or number
         try:
-            rows = self._rows(heads, broken)
+            rows = self._read_rows(heads, broken)
             if more:
                 self._merge(rows)
         except ParseError as error:
-            yield from self._end()
+            yield from self._end_run()
             yield from self._trouble(number, str(error))
             return
         self.run.tables = [*self.run.tables * more, heads]
@@ -171,7 +171,7 @@ class _Reader:
         for name in heads.unknown:
             self.run.notes.append(f"line {number}: the column {name} is not known, and left out")
         if not more:
-            self._keep(Report(first, number, rows, self.ahead.when), heads)
+            self._add_report(Report(first, number, rows, self.ahead.when), heads)
         self.ahead = _Ahead()
 
     def _headings(self, at: int) -> tuple[Heads | None, int]:
@@ -179,15 +179,15 @@ class _Reader:
         words, lines = self.lines[at].split(), 1
         while words[0] in table.DEVICE and at + lines < len(self.lines) and lines < MOST_BROKEN:
             below = self.lines[at + lines].split()
-            if not below or not all(table.known(one) for one in below[1:-1]):
+            if not below or not all(table.is_known_heading(one) for one in below[1:-1]):
                 break
-            if not table.known(below[0]):
-                if len(words) < 2 or not table.known(words[-1] + below[0]):
+            if not table.is_known_heading(below[0]):
+                if len(words) < 2 or not table.is_known_heading(words[-1] + below[0]):
                     break
                 # broken within a word
                 words[-1] += below.pop(0)
             words, lines = words + below, lines + 1
-        return table.columns(words), lines
+        return table.parse_heading(words), lines
 
     def _goes_on(self, heads: Heads) -> bool:
         """Is it a further table of the last report: other columns of the same devices?"""
@@ -206,7 +206,7 @@ class _Reader:
             report.rows[name] = Sample(had.line, {**had.values, **row.values})
         report.last = self.at
 
-    def _keep(self, report: Report, heads: Heads) -> None:
+    def _add_report(self, report: Report, heads: Heads) -> None:
         self.run.heads = heads
         if report.rows or self._all_idle():
             if self.ahead.cpu:
@@ -222,13 +222,13 @@ class _Reader:
         below = self.lines[self.at].split()
         return not below or below in (TITLE, CPU) or below[0].lower() in ("device", "device:")
 
-    def _rows(self, heads: Heads, broken: int) -> dict[str, Sample]:
+    def _read_rows(self, heads: Heads, broken: int) -> dict[str, Sample]:
         """The rows from here on. Raises ParseError."""
         rows: dict[str, Sample] = {}
         wide = len(heads.names)
         while self.at < len(self.lines):
             line = self.lines[self.at]
-            words, lines = self._row(heads, broken)
+            words, lines = self._read_row(heads, broken)
             heading = bool(words) and (words[0] in table.DEVICE or words[-1] in table.DEVICE)
             if heading or not table.looks_like_row(words, wide):
                 break
@@ -238,14 +238,14 @@ class _Reader:
                 break
             if words[0] in rows:
                 raise ParseError(f"{words[0]} twice in one report", self.at + 1, line)
-            rows[words[0]] = Sample(self.at + 1, table.row(words, heads, self.at + 1, line))
+            rows[words[0]] = Sample(self.at + 1, table.parse_row(words, heads, self.at + 1, line))
             self.at += lines
         return rows
 
-    def _row(self, heads: Heads, broken: int) -> tuple[list[str], int]:
+    def _read_row(self, heads: Heads, broken: int) -> tuple[list[str], int]:
         """The words of the row that begins here, the device's name first, and how many lines it takes."""
         wide = len(heads.names) + 1
-        words = heads.named(self.lines[self.at].split())
+        words = heads.named_row(self.lines[self.at].split())
         # the name, as iostat -h printed it before sysstat 12
         alone = len(words) == 1
         if len(words) in (0, wide) or (broken == 1 and not alone):
@@ -274,7 +274,9 @@ class _Reader:
             rows = {}
             for at in range(number, end + 1):
                 words = self.lines[at - 1].split()
-                rows[words[0]] = Sample(at, table.row(words, self.known, at, self.lines[at - 1]))
+                rows[words[0]] = Sample(
+                    at, table.parse_row(words, self.known, at, self.lines[at - 1])
+                )
         except ParseError:
             # some other table
             self.at = end
@@ -282,7 +284,7 @@ class _Reader:
         self.at = end
         self.run = _Run(heads=self.known, reports=[Report(number, end, rows)], head=self.known_at)
         self.run.notes.append("without headings: read by those of the table before it")
-        yield from self._end()
+        yield from self._end_run()
 
     def _trouble(self, first: int, says: str) -> Iterator[ParsedResult]:
         """With all that follows it without a gap."""
@@ -290,7 +292,7 @@ class _Reader:
             self.at += 1
         yield ParsedResult(KIND.name, first, max(first, self.at), "iostat", trouble=says)
 
-    def _end(self) -> Iterator[ParsedResult]:
+    def _end_run(self) -> Iterator[ParsedResult]:
         run, self.run, self.ahead = self.run, _Run(), _Ahead()
         if len(run.reports) > 1 and len(run.tables) < run.many:
             cut = run.reports.pop()
@@ -303,14 +305,14 @@ class _Reader:
         many = f"{len(run.reports)} reports" if len(run.reports) > 1 else "1 report"
         title = f"iostat, {len(devices)} device{'s' * (len(devices) > 1)}, {many}"
         notes = list(dict.fromkeys(run.notes))
-        one = _watched.found(KIND, run.reports, run.command, title, notes)
+        one = _watched.watch_block(KIND, run.reports, run.command, title, notes)
         first, last = min(run.first or one.first, one.first), max(run.last, one.last)
         yield replace(one, first=first, last=last, head=run.head)
 
 
-def _said(line: str) -> Command:
+def _command_in_line(line: str) -> Command:
     """The command, unless the line is prose that begins with its name."""
-    found = _command.find(line, "iostat")
+    found = _command.find_command(line, "iostat")
     plain = all(ARGUMENT.fullmatch(word) for word in found.words)
     return found if plain else _command.NONE
 

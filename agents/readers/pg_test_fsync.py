@@ -11,32 +11,32 @@ from agents.readers import _command
 from agents.texts.parsed_result import ParsedResult
 
 LABEL = "pg_test_fsync"
-WORDS = (" per test", "Compare ", "Test ", "Non-")
+KEYWORDS = (" per test", "Compare ", "Test ", "Non-")
 KIND = "pg_test_fsync"
 PATH_VERSION = re.compile(r"(?:postgresql|pgsql|postgres|pg)[-/]?(\d{1,2}(?:\.\d{1,2}){0,2})/")
 
 
-def find(whole: str, name: str) -> list[ParsedResult]:
-    lines = [text.clean(line) for line in whole.split("\n")]
+def find_results(whole: str, name: str) -> list[ParsedResult]:
+    lines = [text.clean_line(line) for line in whole.split("\n")]
     found, index = [], 0
     while index < len(lines):
         if not text.begins(lines[index]):
             index += 1
             continue
-        one, index = _one(lines, index)
+        one, index = _read_run(lines, index)
         if one is not None:
             found.append(one)
     return found
 
 
-def _one(lines: list[str], first: int) -> tuple[ParsedResult | None, int]:
+def _read_run(lines: list[str], first: int) -> tuple[ParsedResult | None, int]:
     """The run that begins there, and where to look on."""
     before = _said_at(lines, first)
     start = first if before is None else before
-    command = "" if before is None else _command.find(lines[before], KIND).text
+    command = "" if before is None else _command.find_command(lines[before], KIND).text
     title = f"pg_test_fsync {command.partition('pg_test_fsync')[2].strip()}".strip()
     try:
-        run = text.read(lines, first)
+        run = text.parse_run(lines, first)
     except ParseError as error:
         last = max(error.line, first + 1)
         return ParsedResult(
@@ -61,12 +61,12 @@ def _one(lines: list[str], first: int) -> tuple[ParsedResult | None, int]:
         metrics=tuple(run.metrics),
         options={"seconds": run.seconds} if run.seconds else {},
         outstanding=1,
-        notes=tuple(_notes(run, command)),
+        notes=tuple(_run_notes(run, command)),
     ), run.last + 1
 
 
-def _notes(run: text.Run, command: str) -> list[str]:
-    notes = [f"missing: {'; '.join(run.missing)}"] if run.missing else []
+def _run_notes(run: text.Run, command: str) -> list[str]:
+    notes = [f"missing: {'; '.join(run.missing_parts)}"] if run.missing_parts else []
     if run.cut:
         notes.append(f"truncated within the line of {run.cut}")
     if version := PATH_VERSION.search(command):
@@ -79,4 +79,4 @@ def _said_at(lines: list[str], first: int) -> int | None:
     above = next(
         (index for index in range(first - 1, max(first - 3, -1), -1) if lines[index]), None
     )
-    return above if above is not None and _command.find(lines[above], KIND) else None
+    return above if above is not None and _command.find_command(lines[above], KIND) else None

@@ -16,7 +16,7 @@ from agents.texts.parsed_result import ParsedResult
 
 LABEL = "sysbench fileio"
 KIND = "sysbench"
-WORDS = ("Running the test with following options",)
+KEYWORDS = ("Running the test with following options",)
 # characters of a line that is none of sysbench's
 LONGEST = 2000
 # lines in which its command is looked for
@@ -51,12 +51,14 @@ ALL_SYNCED = "Calling fsync() after each write operation."
 AT_END = "Calling fsync() at the end of test, Enabled."
 
 
-def find(whole: str, name: str) -> list[ParsedResult]:
+def find_results(whole: str, name: str) -> list[ParsedResult]:
     lines = [line.rstrip("\r") if len(line) < LONGEST else "" for line in whole.split("\n")]
-    return [found for first, last in _blocks(lines) if (found := _found(lines, first, last))]
+    return [
+        found for first, last in _find_blocks(lines) if (found := _run_block(lines, first, last))
+    ]
 
 
-def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+def _find_blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
     """(first, last) index of each: to the report's last line, or as far as it is there."""
     starts = [at for at, line in enumerate(lines) if _begins(lines, at)]
     for start, following in pairwise([*starts, len(lines)]):
@@ -76,10 +78,10 @@ def _begins(lines: Sequence[str], at: int) -> bool:
     return lines[at].strip() == OPTIONS and not BEGINS.fullmatch(before.strip())
 
 
-def _found(lines: Sequence[str], first: int, last: int) -> ParsedResult | None:
+def _run_block(lines: Sequence[str], first: int, last: int) -> ParsedResult | None:
     """None of another test of sysbench's: cpu, oltp."""
     block = lines[first : last + 1]
-    options = _options(block)
+    options = _reported_options(block)
     if not {"block_size", "mode"} & options.keys():
         return None
     start, command = _above(lines, first)
@@ -95,13 +97,13 @@ def _found(lines: Sequence[str], first: int, last: int) -> ParsedResult | None:
     )
     if missing := [name for name in NEEDED if name not in options]:
         return dataclasses.replace(found, trouble=f"it does not say its {', '.join(missing)}")
-    return _read(found, block, first, options)
+    return _parse_block(found, block, first, options)
 
 
-def _read(
+def _parse_block(
     found: ParsedResult, block: Sequence[str], first: int, options: Mapping[str, Any]
 ) -> ParsedResult:
-    wish = text.Wish(
+    wish = text.RequestedRun(
         options["mode"],
         options["io_mode"],
         options["threads"],
@@ -113,8 +115,8 @@ def _read(
         ),
     )
     try:
-        report = text.read(block, wish)
-        told, over_time = text.metrics(report, wish), text.series(report, wish)
+        report = text.parse_report(block, wish)
+        told, over_time = text.report_metrics(report, wish), text.report_series(report, wish)
     except ParseError as error:
         # its line counts from the block's beginning, and would mislead
         return dataclasses.replace(found, trouble=str(error).partition(" (line ")[0])
@@ -130,7 +132,7 @@ def _read(
     )
 
 
-def _options(block: Sequence[str]) -> dict[str, Any]:
+def _reported_options(block: Sequence[str]) -> dict[str, Any]:
     """Of the tool, as far as the result tells: what its head does not name is off."""
     found: dict[str, Any] = {"fsync_freq": 0, "fsync_all": False, "fsync_end": False}
     for line in map(str.strip, block):
@@ -140,7 +142,7 @@ def _options(block: Sequence[str]) -> dict[str, Any]:
             if said := pattern.fullmatch(line):
                 found[name] = int(said[1])
         for name, pattern in SIZES.items():
-            if (said := pattern.fullmatch(line)) and (size := _bytes(said[1], said[2])):
+            if (said := pattern.fullmatch(line)) and (size := _rounded_bytes(said[1], said[2])):
                 found[name] = size
         for name, words in WORDED.items():
             if line in words:
@@ -152,7 +154,7 @@ def _options(block: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def _bytes(number: str, unit: str) -> int:
+def _rounded_bytes(number: str, unit: str) -> int:
     """0 of what was rounded to no whole number of bytes, or is no number."""
     try:
         size = float(number) * UNITS[unit]
@@ -164,8 +166,8 @@ def _bytes(number: str, unit: str) -> int:
 def _above(lines: Sequence[str], first: int) -> tuple[int, str]:
     """Line and text of its command right above it; else the first line of the result, and ""."""
     for at in range(first - 1, max(first - 1 - ABOVE, -1), -1):
-        if command := _command.find(lines[at], KIND):
+        if command := _command.find_command(lines[at], KIND):
             return at, command.text
-        if lines[at].strip() and not _command.between(lines[at]):
+        if lines[at].strip() and not _command.may_stand_between(lines[at]):
             break
     return first, ""

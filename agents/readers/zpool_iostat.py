@@ -15,7 +15,7 @@ from agents.readers._watched import Report, Sample
 from agents.texts.parsed_result import ParsedResult
 
 LABEL = "zpool iostat"
-WORDS = ("capacity", "zpool")
+KEYWORDS = ("capacity", "zpool")
 WEIGHTS = {
     f"zpool.{way}.{wait}": (f"zpool.{way}.iops",)
     for way in ("read", "write")
@@ -27,13 +27,13 @@ EXACT = re.compile(r"\S+( \d+){6}")
 HEADINGS = ("capacity operations bandwidth", "pool alloc free read write read write")
 
 
-def find(text: str, name: str) -> list[ParsedResult]:
+def find_results(text: str, name: str) -> list[ParsedResult]:
     lines = text.replace("\xa0", " ").split("\n")
     found: list[ParsedResult] = []
     at, command, said_at = 0, _command.NONE, 0
     while at < len(lines):
         words = lines[at].split()
-        if said := _command.find(lines[at], "zpool iostat"):
+        if said := _command.find_command(lines[at], "zpool iostat"):
             command, said_at = said, at + 1
         elif command.flag("H") and EXACT.fullmatch(" ".join(words)):
             one, at = _block(lines, at, command, said_at, headings=HEADINGS)
@@ -46,7 +46,8 @@ def find(text: str, name: str) -> list[ParsedResult]:
             command, said_at = _command.NONE, 0
             continue
         elif words and not (
-            (len(lines[at]) < 60 and _watched.when(lines[at])[0]) or _command.between(lines[at])
+            (len(lines[at]) < 60 and _watched.when(lines[at])[0])
+            or _command.may_stand_between(lines[at])
         ):
             # of something else
             command, said_at = _command.NONE, 0
@@ -81,8 +82,8 @@ def _block(
     pools = dict.fromkeys(name for one in reports for name in one.rows if "/" not in name)
     title = f"zpool iostat of {', '.join(pools)}"
     clocks = (list(dates), list(dates.values()))
-    made = [_report(one, *clocks) for one in reports]
-    one = _watched.found(KIND, made, command, title, _notes(reports, flat and verbose))
+    made = [_dated_report(one, *clocks) for one in reports]
+    one = _watched.watch_block(KIND, made, command, title, _run_notes(reports, flat and verbose))
     last = max(one.last, max(number for number, _ in kept))
     return ParsedResult(
         KIND.name,
@@ -112,7 +113,7 @@ def _extent(
         if dated:
             dates[end + 1] = second
         elif words and not (
-            head or below or zpool.DASHES.fullmatch(lines[end]) or _row(words, wide)
+            head or below or zpool.DASHES.fullmatch(lines[end]) or _looks_like_row(words, wide)
         ):
             break
         elif words:
@@ -130,7 +131,7 @@ def _extent(
     return end, kept, dates
 
 
-def _row(words: Sequence[str], wide: int) -> bool:
+def _looks_like_row(words: Sequence[str], wide: int) -> bool:
     """As many words as headings, or figures enough to be a row that went wrong."""
     figures = sum(word == "-" or word[0].isdigit() for word in words[1:])
     if len(words) == wide:
@@ -138,7 +139,9 @@ def _row(words: Sequence[str], wide: int) -> bool:
     return 3 < len(words) < wide and figures == len(words) - 1
 
 
-def _report(report: zpool.Report, dated: Sequence[int], clocks: Sequence[float | None]) -> Report:
+def _dated_report(
+    report: zpool.Report, dated: Sequence[int], clocks: Sequence[float | None]
+) -> Report:
     """With the clock of the last dated line above it."""
     numbers = [row.number for row in report.rows.values()]
     above = bisect_left(dated, report.at)
@@ -150,7 +153,7 @@ def _report(report: zpool.Report, dated: Sequence[int], clocks: Sequence[float |
     )
 
 
-def _notes(reports: Sequence[zpool.Report], flat: bool) -> list[str]:
+def _run_notes(reports: Sequence[zpool.Report], flat: bool) -> list[str]:
     notes = []
     if any(report.rounded for report in reports):
         notes.append("rounded to three digits by zpool iostat: -p would print exact figures")

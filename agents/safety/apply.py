@@ -28,7 +28,7 @@ from agents.ssh.lasting_shell import LastingShell
 # looked at when the layer stands.
 SETTLE = ("udevadm", "settle")
 # bytes of each output that a record keeps, from its end
-KEEP = 64 * 1024
+MAX_OUTPUT_BYTES = 64 * 1024
 UNDOING = {Reason.COMMAND_FAILED, Reason.GUARD_REFUSED, Reason.BAD_FACTS}
 # so old may a reading be when a Step is the first to touch a disk
 FRESH_S = 3.0
@@ -125,7 +125,7 @@ def apply(
     applied: list[Step] = []
     for step in steps:
         try:
-            run.step(step)
+            run.run_step(step)
         except AgentError as error:
             if undo and error.reason in UNDOING:
                 # Not the failed Step's own undo: mkdir fails on a directory that is somebody's.
@@ -154,7 +154,7 @@ class _Run:
         self.touched = touched
         self.index = 0
 
-    def step(self, step: Step, undo: bool = False) -> None:
+    def run_step(self, step: Step, undo: bool = False) -> None:
         """One Step, guarded and logged. Raises AgentError."""
         argv = tuple(str(word) for word in step.argv)
         destroys = tuple(claim.identity for claim in step.destroys)
@@ -178,7 +178,7 @@ class _Run:
             seconds = time.monotonic() - started
             self.log(replace(record, error=_masked(str(error), step.argv), seconds=seconds))
             raise
-        record = _ended(record, ran, step.argv)
+        record = _finished_record(record, ran, step.argv)
         self.log(record)
         if ran.exit_code != 0 and step.argv[:2] != SETTLE:
             raise AgentError(_failure(record), Reason.COMMAND_FAILED)
@@ -196,7 +196,7 @@ class _Run:
         most = SAME_S if disks <= self.taken else FRESH_S
         if self.look is None or (disks and now - self.look.began >= most):
             self.look = Look(self.read_facts(), now)
-        guard.check(step, self.look.facts, self.spares, self.layout)
+        guard.check_step(step, self.look.facts, self.spares, self.layout)
         if self.touched is None:
             return
         ours = self.taken | self.touched
@@ -219,7 +219,7 @@ class _Run:
         for step in reversed(applied):
             for undoing in step.undo:
                 try:
-                    self.step(undoing, undo=True)
+                    self.run_step(undoing, undo=True)
                 except AgentError as error:
                     cause.add_note(f"and the rollback failed: {error}")
 
@@ -259,22 +259,22 @@ def _reason(node: str, lines: Sequence[str]) -> str:
     )
 
 
-def _ended(record: StepRecord, ran: Ran, argv: Sequence[Argument]) -> StepRecord:
+def _finished_record(record: StepRecord, ran: Ran, argv: Sequence[Argument]) -> StepRecord:
     return replace(
         record,
         exit_code=ran.exit_code,
-        stdout=_text(ran.stdout, argv),
-        stderr=_text(ran.stderr, argv),
+        stdout=_masked_text(ran.stdout, argv),
+        stderr=_masked_text(ran.stderr, argv),
         seconds=ran.seconds,
     )
 
 
-def _text(raw: bytes, argv: Sequence[Argument]) -> str:
+def _masked_text(raw: bytes, argv: Sequence[Argument]) -> str:
     whole = raw.decode("utf-8", "backslashreplace")
     # before the cut, which might leave half a secret
     masked = _masked(whole, argv)
-    text = visible(masked[-KEEP:], KEEP)
-    return text if len(masked) <= KEEP else "…" + text
+    text = visible(masked[-MAX_OUTPUT_BYTES:], MAX_OUTPUT_BYTES)
+    return text if len(masked) <= MAX_OUTPUT_BYTES else "…" + text
 
 
 def _masked(text: str, argv: Sequence[Argument]) -> str:

@@ -44,10 +44,10 @@ class Spare:
     boot: str = ""
 
 
-def check(step: Step, facts: HostFacts, spares: Mapping[str, Spare], layout: str) -> None:
+def check_step(step: Step, facts: HostFacts, spares: Mapping[str, Spare], layout: str) -> None:
     """Raises GuardError with every reason; returns if the Step may run."""
     if reasons := refusals(step, facts, spares, layout):
-        raise GuardError(f"refused: {shown(step.argv)}: " + "; ".join(reasons))
+        raise GuardError(f"refused: {format_command(step.argv)}: " + "; ".join(reasons))
 
 
 def refusals(step: Step, facts: HostFacts, spares: Mapping[str, Spare], layout: str) -> list[str]:
@@ -55,7 +55,7 @@ def refusals(step: Step, facts: HostFacts, spares: Mapping[str, Spare], layout: 
     graph = Graph(facts)
     reasons = _claims(step.destroys, graph, spares, layout)
     if not only_looks(step.argv):
-        words = [*map(_plain, step.argv)]
+        words = [*map(_plain_word, step.argv)]
         texts = [*zip([*words, step.stdin], name_places.names_in(words, step.stdin), strict=True)]
         reasons += _net(texts, step.destroys, graph, layout)
     return list(dict.fromkeys(reasons))
@@ -73,7 +73,7 @@ def job_refusals(
     graph = Graph(facts)
     claims = () if target.mount else claims_of(target)
     reasons = _claims(claims, graph, spares, layout)
-    texts = [*argv, *(_content(name, content, target) for name, content in files.items())]
+    texts = [*argv, *(_script_content(name, content, target) for name, content in files.items())]
     # What lies under a mounted file system is not for a tool to touch, ours or not.
     mentions_by_text = zip(texts, job_name_places.names_in(argv, files), strict=True)
     reasons += _net(mentions_by_text, claims, graph, "" if target.mount else layout, groups=False)
@@ -81,31 +81,31 @@ def job_refusals(
     return list(dict.fromkeys(reasons))
 
 
-def _content(name: str, content: bytes, target: Target) -> str:
+def _script_content(name: str, content: bytes, target: Target) -> str:
     """A file of a job as it will be understood: in a script, the layout's place stands for its variable."""
     text = content.decode("utf-8", "backslashreplace")
     if not name.endswith(".sh") or re.search(r"BENCHLAB_(?:MOUNT|VOLUME)=", text):
         return text
-    return LAYOUT_VARIABLE.sub(lambda match: _place(match[1] or match[2], target), text)
+    return LAYOUT_VARIABLE.sub(lambda match: _variable_value(match[1] or match[2], target), text)
 
 
-def _place(variable: str, target: Target) -> str:
+def _variable_value(variable: str, target: Target) -> str:
     """Empty where the layout has no such place: then the path that the script makes of it shows."""
     return target.mount if variable == "MOUNT" else "" if target.mount else target.volume
 
 
-def shown(argv: Sequence[Argument]) -> str:
+def format_command(argv: Sequence[Argument]) -> str:
     """A command as pages and logs show it: secrets as ***."""
     return " ".join(map(str, argv))
 
 
-def _plain(word: Argument) -> str:
+def _plain_word(word: Argument) -> str:
     return word.value if isinstance(word, Secret) else word
 
 
 def only_looks(argv: Sequence[Argument]) -> bool:
     """True when this very command can change nothing (agents/look_only.py)."""
-    return look_only.only_looks([_plain(word) for word in argv])
+    return look_only.only_looks([_plain_word(word) for word in argv])
 
 
 def _claims(
@@ -131,10 +131,10 @@ def _claim(claim: Claim, graph: Graph, spares: Mapping[str, Spare], layout: str)
         yield f"{_several(claim.node, several)}: {AGAIN}"
         return
     if device is None:
-        yield f"{claim.node} is not on this host any more{_moved(claim, graph)}: {AGAIN}"
+        yield f"{claim.node} is not on this host any more{_move_reason(claim, graph)}: {AGAIN}"
         return
     yield from _identity(claim, device, graph, spares)
-    yield from _kind(device, graph)
+    yield from _kind_reasons(device, graph)
     for name in graph.stack_on(device.name):
         yield from reasons_in_use(device, name, graph, layout)
 
@@ -143,7 +143,7 @@ def _several(path: str, names: Sequence[str]) -> str:
     return f"{path} is a name of {' and of '.join(names)}; it is ambiguous"
 
 
-def _moved(claim: Claim, graph: Graph) -> str:
+def _move_reason(claim: Claim, graph: Graph) -> str:
     now = [d.path for d in graph.facts.devices if d.identity == claim.identity]
     return f" ({claim.identity} is {', '.join(now)} now)" if now else ""
 
@@ -155,7 +155,7 @@ def _identity(
     if device.identity != claim.identity:
         yield (
             f"{node} is {device.identity}, but planned was {claim.identity}"
-            f"{_moved(claim, graph)}: {AGAIN}"
+            f"{_move_reason(claim, graph)}: {AGAIN}"
         )
     spare = spares.get(claim.identity)
     if spare is None or spare.identity != claim.identity:
@@ -197,7 +197,7 @@ def _twins(device: BlockDevice, claim: Claim, graph: Graph) -> Iterator[str]:
             )
 
 
-def _kind(device: BlockDevice, graph: Graph) -> Iterator[str]:
+def _kind_reasons(device: BlockDevice, graph: Graph) -> Iterator[str]:
     if device.type not in ("disk", "loop") or graph.below.get(device.name):
         yield f"{device.path} is a {device.type} on top of another device, not a whole disk"
     if device.read_only:
@@ -220,7 +220,7 @@ def _net(
     mentions = Mentions(graph, groups)
     claimed = {device.name for claim in claims if (device := graph.find_device(claim.node))}
     for text, names in texts:
-        mentioned, foreign = mentions.find(text, names)
+        mentioned, foreign = mentions.find_devices(text, names)
         for word in foreign:
             # a name of ours, perhaps, and of a stranger too
             if several := graph.owners.get(word):

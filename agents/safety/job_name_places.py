@@ -40,10 +40,13 @@ SECTION = re.compile(r"\[[A-Za-z0-9_][A-Za-z0-9_. -]*\]")
 
 def names_in(argv: Sequence[str], files: Mapping[str, bytes]) -> list[str | None]:
     """Of each word, then of each file, the part that can be a name; None: all of it."""
-    return [*_words(argv, files), *(_content(name, content) for name, content in files.items())]
+    return [
+        *_job_words(argv, files),
+        *(_decode_content(name, content) for name, content in files.items()),
+    ]
 
 
-def _words(argv: Sequence[str], files: Mapping[str, bytes]) -> list[str | None]:
+def _job_words(argv: Sequence[str], files: Mapping[str, bytes]) -> list[str | None]:
     if tuple(argv) in PLAIN:
         return [""] * len(argv)
     script = files.get(argv[1], b"") if len(argv) > 1 and argv[0] == "sh" else b""
@@ -56,7 +59,7 @@ def _words(argv: Sequence[str], files: Mapping[str, bytes]) -> list[str | None]:
     return ["", "", *("" if is_plain else None for is_plain in plain)]
 
 
-def _content(name: str, content: bytes) -> str | None:
+def _decode_content(name: str, content: bytes) -> str | None:
     if content in registry.tool_scripts() or (
         name == bundle.NAME and content == bundle.build_bundle()
     ):
@@ -79,7 +82,7 @@ def _setting(line: str) -> str:
         return ""
     key, equals, value = line.partition("=")
     try:
-        jobfile.check(key, value if equals else None, "")
+        jobfile.check_setting(key, value if equals else None, "")
     except OptionsError:
         return value if key in ("directory", "filename") else line
     return ""

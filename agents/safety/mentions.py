@@ -36,7 +36,7 @@ class Mentions:
         owned_paths = sorted(graph.owners, key=len, reverse=True)
         self._path = re.compile(f"(?:{'|'.join(map(re.escape, owned_paths)) or '(?!)'}){_ENDS}")
 
-    def find(self, text: str, names: str | None = None) -> tuple[set[str], list[str]]:
+    def find_devices(self, text: str, names: str | None = None) -> tuple[set[str], list[str]]:
         """Kernel names that the text names, and /dev words that lead to no device known here, or to one of several.
 
         `names`: the part of the text in which a name that a person gave can stand (name_places.py); None: all of it.
@@ -53,15 +53,15 @@ class Mentions:
                 foreign.append(owned_match[0])
             elif not _harmless(path, start):
                 foreign.append(re.split(_ENDS, path, maxsplit=1)[0])
-        for part in _parts(text):
+        for part in _split_words(text):
             mentioned |= self.bare.get(part, set())
-        for part in _parts(text if names is None else names):
+        for part in _split_words(text if names is None else names):
             mentioned |= self.given.get(part, set())
         foreign += re.findall(r"\b(?:PART)?(?:UUID|LABEL)=\S*", text)
         return mentioned, foreign
 
 
-def _parts(text: str) -> Iterator[str]:
+def _split_words(text: str) -> Iterator[str]:
     for word in _SEPARATORS.split(text):
         yield from {word, word.partition("/")[0], *word.split(":")}
 

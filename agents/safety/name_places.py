@@ -177,7 +177,7 @@ def names_in(words: Sequence[str], stdin: str) -> list[str]:
     if program.name == "sh":
         script = _script(words[1:])
     else:
-        program_forms = FORMS.get(program.name) or registry.commands(program.name)
+        program_forms = FORMS.get(program.name) or registry.layer_commands(program.name)
         forms = (form.names_in(words[1:]) for form in program_forms)
         script = next((names for names in forms if names is not None), None)
     return [*words, stdin] if script is None else ["", *script, input_text]

@@ -52,6 +52,6 @@ def resolved(shell: Shell, program: str) -> str:
 
 def trusted(shell: Shell, kind: str, built: Any) -> Any:
     """A tool's options with the program that a person named in them as `resolved` gives it. Raises AgentError."""
-    for program in registry.programs(kind, built):
+    for program in registry.named_programs(kind, built):
         built = registry.with_program(kind, built, resolved(shell, program))
     return built

@@ -12,7 +12,7 @@ from agents.samplers._intervals import Interval, intervals
 Counts = Mapping[str, int]
 
 
-def rate(before: Counts | None, after: Counts | None, name: str, seconds: float) -> float:
+def counter_rate(before: Counts | None, after: Counts | None, name: str, seconds: float) -> float:
     """Per second; NaN where one of the two does not tell, or the counter began anew."""
     if not before or not after or name not in before or name not in after:
         return nan
@@ -20,7 +20,7 @@ def rate(before: Counts | None, after: Counts | None, name: str, seconds: float)
     return grown / seconds if grown >= 0 else nan
 
 
-def ratio(hits: float, misses: float) -> float:
+def hit_ratio(hits: float, misses: float) -> float:
     """Share of hits; NaN where nothing happened, or it is not known what."""
     return hits / (hits + misses) if hits + misses > 0 else nan
 
@@ -37,7 +37,7 @@ def rows_to_series(
     ]
 
 
-def between(frames: Sequence[Frame], has: Iterable[str]) -> list[Interval]:
+def file_intervals(frames: Sequence[Frame], has: Iterable[str]) -> list[Interval]:
     """Intervals of the frames that hold any of these files. Their ends count from the run's very first frame."""
     names = set(has)
     kept = [frame for frame in frames if not names.isdisjoint(frame.files)]

@@ -19,11 +19,11 @@ class Line:
     number: int
 
 
-def lines(frames: Sequence[Frame], watch: Watch) -> list[Line]:
+def stamped_lines(frames: Sequence[Frame], watch: Watch) -> list[Line]:
     """All that a lasting Watch printed during the run, in order. Raises ParseError."""
     found: list[Line] = []
     for frame in frames:
-        for text in frame.files.get(watch.key, "").splitlines():
+        for text in frame.files.get(watch.file_key, "").splitlines():
             nanoseconds, _, rest = text.partition(" ")
             if not is_count(nanoseconds):
                 raise ParseError("no time before the line", len(found) + 1, text)

@@ -26,18 +26,18 @@ FILES = ("/proc/loadavg",)
 WATCHES: tuple[Watch, ...] = ()
 
 
-def series(frames: Sequence[Frame]) -> list[Series]:
+def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
     """Pure: no clock, no file. Times are seconds since the first frame; for counters see _intervals.
 
     Raises ParseError, with line and text, on content that makes no sense.
     """
     seen = [frame for frame in in_time(frames) if FILES[0] in frame.files]
     times = tuple(frame.at - frames[0].at for frame in seen)
-    values = tuple(_load(frame.files[FILES[0]]) for frame in seen)
+    values = tuple(_load_average(frame.files[FILES[0]]) for frame in seen)
     return [Series("", "load.1min", Unit.RATIO, times, values)]
 
 
-def _load(text: str) -> float:
+def _load_average(text: str) -> float:
     said = re.match(r"(\d{1,9}\.\d\d) ", text)
     # also what is empty or cut
     if not said:

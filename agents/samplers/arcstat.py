@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
-from agents.samplers._counters import between, rate, ratio, rows_to_series
+from agents.samplers._counters import counter_rate, file_intervals, hit_ratio, rows_to_series
 from agents.samplers._intervals import is_count
 
 LABEL = "ZFS's ARC (arcstats)"
@@ -18,7 +18,7 @@ FILES = ("/proc/spl/kstat/zfs/arcstats",)
 PREFIX = "kstat.zfs.misc.arcstats."
 WATCHES = (Watch(("sysctl", PREFIX.rstrip(".")), families=("freebsd",), where=("/dev/zfs",)),)
 
-OPS, BYTES, ONE = Unit.OPS_PER_SECOND, Unit.BYTES, Unit.RATIO
+OPS, BYTES, RATIO = Unit.OPS_PER_SECOND, Unit.BYTES, Unit.RATIO
 COUNTERS = {
     "arc.hits": "hits",
     "arc.misses": "misses",
@@ -27,24 +27,26 @@ COUNTERS = {
 }
 GAUGES = {"arc.size": "size", "arc.target": "c", "l2arc.size": "l2_size"}
 UNITS = {
-    "arc.hit_ratio": ONE,
+    "arc.hit_ratio": RATIO,
     "arc.hits": OPS,
     "arc.misses": OPS,
     "arc.size": BYTES,
     "arc.target": BYTES,
-    "l2arc.hit_ratio": ONE,
+    "l2arc.hit_ratio": RATIO,
     "l2arc.hits": OPS,
     "l2arc.misses": OPS,
     "l2arc.size": BYTES,
 }
-WANTED = {*COUNTERS.values(), *GAUGES.values()}
+READ_COUNTERS = {*COUNTERS.values(), *GAUGES.values()}
 
 
-def series(frames: Sequence[Frame]) -> list[Series]:
+def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
     """Of the whole host, device "". Raises ParseError."""
-    spans = between(frames, (FILES[0], WATCHES[0].key))
+    spans = file_intervals(frames, (FILES[0], WATCHES[0].file_key))
     read = {id(f): _stats(f) for i in spans for f in (i.before, i.after)}
-    rows = [(i.end, _row(read[id(i.before)], read[id(i.after)], i.seconds)) for i in spans]
+    rows = [
+        (i.end, _interval_figures(read[id(i.before)], read[id(i.after)], i.seconds)) for i in spans
+    ]
     used = any(stats.get("l2_size", 0) > 0 for stats in read.values())
     units = {n: u for n, u in UNITS.items() if used or not n.startswith("l2arc.")}
     return rows_to_series("", rows, units)
@@ -52,11 +54,11 @@ def series(frames: Sequence[Frame]) -> list[Series]:
 
 def _stats(frame: Frame) -> dict[str, int]:
     text = frame.files.get(FILES[0])
-    lines = (text if text is not None else frame.files.get(WATCHES[0].key, "")).splitlines()
+    lines = (text if text is not None else frame.files.get(WATCHES[0].file_key, "")).splitlines()
     found: dict[str, int] = {}
     for number, line in enumerate(lines, start=1):
         words = line.removeprefix(PREFIX).replace(":", " ").split()
-        if words[:1] and words[0] in WANTED:
+        if words[:1] and words[0] in READ_COUNTERS:
             if not is_count(words[-1]) or len(words) > 3 or len(words) < 2:
                 raise ParseError("not a line of arcstats", number, line)
             found[words[0]] = int(words[-1])
@@ -65,11 +67,13 @@ def _stats(frame: Frame) -> dict[str, int]:
     return found
 
 
-def _row(before: dict[str, int], after: dict[str, int], seconds: float) -> dict[str, float]:
-    rates = {name: rate(before, after, key, seconds) for name, key in COUNTERS.items()}
+def _interval_figures(
+    before: dict[str, int], after: dict[str, int], seconds: float
+) -> dict[str, float]:
+    rates = {name: counter_rate(before, after, key, seconds) for name, key in COUNTERS.items()}
     return {
         **rates,
         **{name: float(after[key]) for name, key in GAUGES.items() if key in after},
-        "arc.hit_ratio": ratio(rates["arc.hits"], rates["arc.misses"]),
-        "l2arc.hit_ratio": ratio(rates["l2arc.hits"], rates["l2arc.misses"]),
+        "arc.hit_ratio": hit_ratio(rates["arc.hits"], rates["arc.misses"]),
+        "l2arc.hit_ratio": hit_ratio(rates["l2arc.hits"], rates["l2arc.misses"]),
     }

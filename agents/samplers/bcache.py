@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
-from agents.samplers._counters import rate, ratio, rows_to_series
+from agents.samplers._counters import counter_rate, hit_ratio, rows_to_series
 from agents.samplers._intervals import in_time, is_count
 
 LABEL = "bcache (/sys/fs/bcache)"
@@ -43,10 +43,10 @@ RATES = {
 }
 
 # one device in one frame: counters, "dirty" in bytes
-Seen = Mapping[str, int]
+Counters = Mapping[str, int]
 
 
-def series(frames: Sequence[Frame]) -> list[Series]:
+def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
     """One series per bcache device and metric. Raises ParseError."""
     seen = [(frame.at - frames[0].at, _devices(frame)) for frame in in_time(frames)]
     found: list[Series] = []
@@ -58,7 +58,7 @@ def series(frames: Sequence[Frame]) -> list[Series]:
     return found
 
 
-def _devices(frame: Frame) -> dict[str, Seen]:
+def _devices(frame: Frame) -> dict[str, Counters]:
     """By kernel name ("bcache0"); a device that went while it was read is left out."""
     texts: dict[str, dict[str, str]] = {}
     for path, text in frame.files.items():
@@ -68,11 +68,11 @@ def _devices(frame: Frame) -> dict[str, Seen]:
     for place in texts.values():
         named = re.search(r"^DEVNAME=(\S+)$", place.get("uevent", ""), re.M)
         if named:
-            found[named[1]] = _one(place)
+            found[named[1]] = _read_counters(place)
     return found
 
 
-def _one(place: Mapping[str, str]) -> Seen:
+def _read_counters(place: Mapping[str, str]) -> Counters:
     found: dict[str, int] = {}
     if (state := place.get("state", "clean").strip()) not in STATES:
         raise ParseError("not a state of bcache", 1, state)
@@ -82,11 +82,11 @@ def _one(place: Mapping[str, str]) -> Seen:
                 raise ParseError(f"{name} of bcache is not a number", 1, said)
             found[name] = int(said)
     if said := place.get("dirty_data", "").strip():
-        found["dirty"] = size(said)
+        found["dirty"] = parse_size(said)
     return found
 
 
-def size(said: str) -> int:
+def parse_size(said: str) -> int:
     """ "1.2G" in bytes, exactly as far as it is printed. Raises ParseError."""
     human = HUMAN.fullmatch(said)
     if not human:
@@ -96,7 +96,7 @@ def size(said: str) -> int:
     return int(whole) * scale + int(tenth or 0) * scale // 10
 
 
-def _moves(rows: Sequence[tuple[float, Seen]]) -> Iterator[tuple[float, dict[str, float]]]:
+def _moves(rows: Sequence[tuple[float, Counters]]) -> Iterator[tuple[float, dict[str, float]]]:
     """A point for each time that the counters moved, but for the first."""
     at, last, moved = 0.0, None, False
     for now, row in rows:
@@ -104,17 +104,17 @@ def _moves(rows: Sequence[tuple[float, Seen]]) -> Iterator[tuple[float, dict[str
         if len(counts) < len(COUNTERS) or counts == last:
             continue
         if last is not None and moved:
-            yield now, _rates(last, counts, now - at)
+            yield now, _counter_rates(last, counts, now - at)
         # A counter that fell began anew: so does the time of what it counts.
         moved = last is not None and all(counts[name] >= last[name] for name in COUNTERS)
         at, last = now, counts
 
 
-def _rates(before: Seen, after: Seen, seconds: float) -> dict[str, float]:
-    each = {name: rate(before, after, name, seconds) for name in COUNTERS}
+def _counter_rates(before: Counters, after: Counters, seconds: float) -> dict[str, float]:
+    each = {name: counter_rate(before, after, name, seconds) for name in COUNTERS}
     return {
         "read.hits": each["cache_hits"],
         "read.misses": each["cache_misses"],
-        "read.hit_ratio": ratio(each["cache_hits"], each["cache_misses"]),
+        "read.hit_ratio": hit_ratio(each["cache_hits"], each["cache_misses"]),
         "bypassed": each["cache_bypass_hits"] + each["cache_bypass_misses"],
     }

@@ -31,9 +31,9 @@ COLUMNS = 8
 Ticks = tuple[int, ...]
 
 
-def series(frames: Sequence[Frame]) -> list[Series]:
+def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
     between = intervals([frame for frame in frames if FILES[0] in frame.files])
-    tables = {id(f): _table(f) for i in between for f in (i.before, i.after)}
+    tables = {id(f): _tick_table(f) for i in between for f in (i.before, i.after)}
     times = tuple(interval.end for interval in between)
     found: list[Series] = []
     for cpu in dict.fromkeys(name for table in tables.values() for name in table):
@@ -48,7 +48,7 @@ def series(frames: Sequence[Frame]) -> list[Series]:
     return found
 
 
-def _table(frame: Frame) -> dict[str, Ticks]:
+def _tick_table(frame: Frame) -> dict[str, Ticks]:
     table: dict[str, Ticks] = {}
     for number, line in enumerate(frame.files[FILES[0]].splitlines(), start=1):
         words = line.split()

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
-from agents.samplers._counters import between, rows_to_series
+from agents.samplers._counters import file_intervals, rows_to_series
 from agents.samplers._intervals import is_count
 
 LABEL = "CPU throttling (cpufreq, thermal_throttle, cgroup)"
@@ -44,11 +44,12 @@ UNITS = {"cpu.speed": Unit.RATIO, "cpu.heat": Unit.RATIO, "cpu.quota": Unit.RATI
 Files = Mapping[str, str]
 
 
-def series(frames: Sequence[Frame]) -> list[Series]:
+def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
     """Raises ParseError."""
     mine = {name for frame in frames for name in frame.files if _is_mine(name)}
     rows = [
-        (one.end, dict(_row(one.before.files, one.after.files))) for one in between(frames, mine)
+        (one.end, dict(_interval_figures(one.before.files, one.after.files)))
+        for one in file_intervals(frames, mine)
     ]
     return rows_to_series("", rows, UNITS)
 
@@ -57,7 +58,7 @@ def _is_mine(name: str) -> bool:
     return name in QUOTA or any(known.fullmatch(name) for known in (CLOCK, HEAT))
 
 
-def _row(before: Files, after: Files) -> Iterator[tuple[str, float]]:
+def _interval_figures(before: Files, after: Files) -> Iterator[tuple[str, float]]:
     """Of one interval what is known."""
     if speeds := list(_speeds(after)):
         yield "cpu.speed", fmean(speeds)
@@ -66,7 +67,7 @@ def _row(before: Files, after: Files) -> Iterator[tuple[str, float]]:
     for name in QUOTA:
         if name in before and name in after:
             old, new = _stat(name, before[name]), _stat(name, after[name])
-            periods, used = (_since(old, new, key) for key in ("nr_periods", "nr_throttled"))
+            periods, used = (_count_since(old, new, key) for key in ("nr_periods", "nr_throttled"))
             if periods > 0 and used >= 0:
                 yield "cpu.quota", used / periods
                 return
@@ -76,7 +77,7 @@ def _speeds(files: Files) -> Iterator[float]:
     for name in files:
         if CLOCK.fullmatch(name) and name.endswith("scaling_cur_freq"):
             highest = name.replace("scaling_cur", "cpuinfo_max")
-            now, most = _count(name, files), _count(highest, files)
+            now, most = _file_count(name, files), _file_count(highest, files)
             if now is not None and most:
                 yield now / most
 
@@ -85,12 +86,12 @@ def _grown(before: Files, after: Files) -> Iterator[bool]:
     """Of each count that both frames tell; one that fell began anew, as a CPU that came back does."""
     for name in after:
         if HEAT.fullmatch(name):
-            old, new = _count(name, before), _count(name, after)
+            old, new = _file_count(name, before), _file_count(name, after)
             if old is not None and new is not None and new >= old:
                 yield new > old
 
 
-def _count(name: str, files: Files) -> int | None:
+def _file_count(name: str, files: Files) -> int | None:
     said = files.get(name, "").strip()
     if said in UNTOLD:
         return None
@@ -109,5 +110,5 @@ def _stat(name: str, text: str) -> Mapping[str, int]:
     return found
 
 
-def _since(old: Mapping[str, int], new: Mapping[str, int], key: str) -> int:
+def _count_since(old: Mapping[str, int], new: Mapping[str, int], key: str) -> int:
     return new[key] - old[key] if key in old and key in new else -1

@@ -43,7 +43,7 @@ SLACK_S = 0.1
 ONLY_IF_USED = re.compile(r"(ram|loop|zram|fd|sr)\d")
 ONLY_IF_CONNECTED = re.compile(r"nbd\d")
 
-OPS, BPS, S, ONE = Unit.OPS_PER_SECOND, Unit.BYTES_PER_SECOND, Unit.SECONDS, Unit.RATIO
+OPS, BPS, S, RATIO = Unit.OPS_PER_SECOND, Unit.BYTES_PER_SECOND, Unit.SECONDS, Unit.RATIO
 UNITS = {
     "read.iops": OPS,
     "write.iops": OPS,
@@ -52,8 +52,8 @@ UNITS = {
     "read.await": S,
     "write.await": S,
     "await": S,
-    "queue": ONE,
-    "util": ONE,
+    "queue": RATIO,
+    "util": RATIO,
     "read.merges": OPS,
     "write.merges": OPS,
     "discard.iops": OPS,
@@ -64,13 +64,13 @@ UNITS = {
 Counters = tuple[int, ...]
 
 
-def series(frames: Sequence[Frame]) -> list[Series]:
+def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
     """One series per device and metric, over all intervals; NaN where the device was absent or reset."""
     between = intervals([frame for frame in frames if FILES[0] in frame.files])
-    tables = {id(f): _table(f) for i in between for f in (i.before, i.after)}
+    tables = {id(f): _counter_table(f) for i in between for f in (i.before, i.after)}
     found: list[Series] = []
     for device in dict.fromkeys(name for table in tables.values() for name, _ in table):
-        rows = list(_rows(device, between, tables))
+        rows = list(_device_rows(device, between, tables))
         if ONLY_IF_USED.match(device) and not any(v > 0 for row in rows for v in row.values()):
             continue
         if ONLY_IF_CONNECTED.match(device) and not _ever_counted(device, tables):
@@ -94,7 +94,7 @@ def _ever_counted(device: str, tables: Mapping[int, Table]) -> bool:
 Table = dict[tuple[str, str], Counters]
 
 
-def _table(frame: Frame) -> Table:
+def _counter_table(frame: Frame) -> Table:
     table: Table = {}
     for number, line in enumerate(frame.files[FILES[0]].splitlines(), start=1):
         words = line.split()
@@ -108,7 +108,7 @@ def _table(frame: Frame) -> Table:
     return table
 
 
-def _rows(
+def _device_rows(
     device: str, between: Sequence[Interval], tables: dict[int, Table]
 ) -> Iterator[dict[str, float]]:
     # when the device was last seen with nothing in flight
@@ -125,7 +125,7 @@ def _rows(
         if before[both[0]][GAUGE] == 0:
             idle_at = interval.before.at
         longest = inf if idle_at is None else interval.after.at - idle_at
-        yield _possible(_metrics(deltas, interval.seconds), deltas, longest)
+        yield _possible(_interval_metrics(deltas, interval.seconds), deltas, longest)
 
 
 def _possible(found: dict[str, float], d: Counters, longest: float) -> dict[str, float]:
@@ -150,22 +150,22 @@ def _deltas(before: Counters, after: Counters) -> Counters | None:
     return tuple(found)
 
 
-def _metrics(d: Counters, seconds: float) -> dict[str, float]:
+def _interval_metrics(d: Counters, seconds: float) -> dict[str, float]:
     found = {
         "read.iops": d[0] / seconds,
         "write.iops": d[4] / seconds,
         "read.bandwidth": d[2] * SECTOR / seconds,
         "write.bandwidth": d[6] * SECTOR / seconds,
-        "read.await": _each(d[3], d[0]),
-        "write.await": _each(d[7], d[4]),
-        "await": _each(d[3] + d[7], d[0] + d[4]),
+        "read.await": _mean_seconds(d[3], d[0]),
+        "write.await": _mean_seconds(d[7], d[4]),
+        "await": _mean_seconds(d[3] + d[7], d[0] + d[4]),
         "queue": d[10] / 1000 / seconds,
         "util": min(1.0, d[9] / 1000 / seconds),
         "read.merges": d[1] / seconds,
         "write.merges": d[5] / seconds,
     }
     if len(d) >= 15:
-        found["await"] = _each(d[3] + d[7] + d[14], d[0] + d[4] + d[11])
+        found["await"] = _mean_seconds(d[3] + d[7] + d[14], d[0] + d[4] + d[11])
         found["discard.iops"] = d[11] / seconds
         found["discard.bandwidth"] = d[13] * SECTOR / seconds
     if len(d) >= 17:
@@ -173,5 +173,5 @@ def _metrics(d: Counters, seconds: float) -> dict[str, float]:
     return found
 
 
-def _each(milliseconds: int, requests: int) -> float:
+def _mean_seconds(milliseconds: int, requests: int) -> float:
     return milliseconds / 1000 / requests if requests else nan

@@ -14,9 +14,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
-from agents.samplers._counters import between, rate, ratio, rows_to_series
+from agents.samplers._counters import counter_rate, file_intervals, hit_ratio, rows_to_series
 from agents.samplers._intervals import Interval, is_count
-from agents.samplers._stamped import lines
+from agents.samplers._stamped import stamped_lines
 
 LABEL = "LVM and device mapper caches (dmsetup status)"
 FILES: tuple[str, ...] = ()
@@ -38,17 +38,17 @@ WATCHES = (STATUS, TABLE)
 # bytes
 SECTOR = 512
 UPTIME = re.compile(r"^uptime (\d{1,12}\.\d{1,3})$", re.M)
-NAMED = re.compile(r"/sys/block/(dm-\d+)/dm/name (\S.*)")
+DEVICE_NAME = re.compile(r"/sys/block/(dm-\d+)/dm/name (\S.*)")
 TARGET = re.compile(r"(\S.*?): (?:\d+) (?:\d+) (cache|writecache) (.*)")
 # As printed, in their order: cache.rst and writecache.rst.
 CACHE = ("read.hits", "read.misses", "write.hits", "write.misses", "demotions", "promotions")
 WRITECACHE = ("reads", "read.hits", "writes", "hits.uncommitted", "hits.committed")
 
-OPS, BYTES, ONE = Unit.OPS_PER_SECOND, Unit.BYTES, Unit.RATIO
+OPS, BYTES, RATIO = Unit.OPS_PER_SECOND, Unit.BYTES, Unit.RATIO
 UNITS = {
-    "read.hit_ratio": ONE,
-    "write.hit_ratio": ONE,
-    "hit_ratio": ONE,
+    "read.hit_ratio": RATIO,
+    "write.hit_ratio": RATIO,
+    "hit_ratio": RATIO,
     "read.hits": OPS,
     "read.misses": OPS,
     "write.hits": OPS,
@@ -62,9 +62,9 @@ UNITS = {
 Status = Mapping[str, int]
 
 
-def series(frames: Sequence[Frame]) -> list[Series]:
+def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
     """One series per cached device and metric. Raises ParseError."""
-    spans = between(frames, (STATUS.key,))
+    spans = file_intervals(frames, (STATUS.file_key,))
     blocks = _block_sizes(frames)
     seen = {id(f): _status(f, blocks) for i in spans for f in (i.before, i.after)}
     found: list[Series] = []
@@ -72,7 +72,11 @@ def series(frames: Sequence[Frame]) -> list[Series]:
         rows = [
             (
                 i.end,
-                _row(seen[id(i.before)].get(device), seen[id(i.after)].get(device), _seconds(i)),
+                _interval_figures(
+                    seen[id(i.before)].get(device),
+                    seen[id(i.after)].get(device),
+                    _interval_seconds(i),
+                ),
             )
             for i in spans
         ]
@@ -80,9 +84,9 @@ def series(frames: Sequence[Frame]) -> list[Series]:
     return found
 
 
-def _seconds(span: Interval) -> float:
+def _interval_seconds(span: Interval) -> float:
     """Between the two looks, by the clock that they read themselves."""
-    looks = [UPTIME.search(frame.files[STATUS.key]) for frame in (span.before, span.after)]
+    looks = [UPTIME.search(frame.files[STATUS.file_key]) for frame in (span.before, span.after)]
     seconds = float(looks[1][1]) - float(looks[0][1]) if looks[0] and looks[1] else 0.0
     return seconds if seconds > 0 else span.seconds
 
@@ -90,7 +94,7 @@ def _seconds(span: Interval) -> float:
 def _block_sizes(frames: Sequence[Frame]) -> dict[str, int]:
     """Bytes of a writecache's block, by its dm name: "NAME: 0 204800 writecache s 254:5 254:4 4096 0"."""
     found = {}
-    for line in lines(frames, TABLE):
+    for line in stamped_lines(frames, TABLE):
         if line.text.strip() in ("", "No devices found"):
             continue
         said = TARGET.fullmatch(line.text.strip())
@@ -106,8 +110,8 @@ def _status(frame: Frame, blocks: Mapping[str, int]) -> dict[str, Status]:
     """Counters and gauges by kernel name. A target that is none of ours is passed over."""
     kernel: dict[str, str] = {}
     found: dict[str, Status] = {}
-    for number, line in enumerate(frame.files.get(STATUS.key, "").splitlines(), start=1):
-        if named := NAMED.fullmatch(line):
+    for number, line in enumerate(frame.files.get(STATUS.file_key, "").splitlines(), start=1):
+        if named := DEVICE_NAME.fullmatch(line):
             kernel[named[2]] = named[1]
         elif target := TARGET.fullmatch(line.strip()):
             name, kind, rest = target.groups()
@@ -154,14 +158,16 @@ def _writecache(rest: str, block: int | None) -> Status | None:
     return found
 
 
-def _row(before: Status | None, after: Status | None, seconds: float) -> dict[str, float]:
+def _interval_figures(
+    before: Status | None, after: Status | None, seconds: float
+) -> dict[str, float]:
     if not after:
         return {}
-    found = {name: rate(before, after, name, seconds) for name in CACHE if name in after}
+    found = {name: counter_rate(before, after, name, seconds) for name in CACHE if name in after}
     if found:
-        found["read.hit_ratio"] = ratio(found["read.hits"], found["read.misses"])
-        found["write.hit_ratio"] = ratio(found["write.hits"], found["write.misses"])
-        found["hit_ratio"] = ratio(
+        found["read.hit_ratio"] = hit_ratio(found["read.hits"], found["read.misses"])
+        found["write.hit_ratio"] = hit_ratio(found["write.hits"], found["write.misses"])
+        found["hit_ratio"] = hit_ratio(
             found["read.hits"] + found["write.hits"], found["read.misses"] + found["write.misses"]
         )
     return found | {n: float(after[n]) for n in ("dirty", "used") if n in after}

@@ -18,7 +18,7 @@ from math import nan
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
 from agents.samplers import gstat
-from agents.samplers._stamped import Line, lines
+from agents.samplers._stamped import Line, stamped_lines
 
 LABEL = "Disks (FreeBSD's iostat -x)"
 FILES: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ WATCHES = (
 
 NEEDED = {"device", "r/s", "w/s", "kr/s", "kw/s", "qlen", "%b"}
 ONLY_IF_USED = re.compile(r"(pass|cd)\d")
-OPS, BPS, S, ONE = Unit.OPS_PER_SECOND, Unit.BYTES_PER_SECOND, Unit.SECONDS, Unit.RATIO
+OPS, BPS, S, RATIO = Unit.OPS_PER_SECOND, Unit.BYTES_PER_SECOND, Unit.SECONDS, Unit.RATIO
 UNITS = {
     "read.iops": OPS,
     "write.iops": OPS,
@@ -42,18 +42,18 @@ UNITS = {
     "read.await": S,
     "write.await": S,
     "await": S,
-    "queue": ONE,
-    "util": ONE,
+    "queue": RATIO,
+    "util": RATIO,
 }
 
 Row = Mapping[str, float]
 
 
-def series(frames: Sequence[Frame]) -> list[Series]:
+def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
     """One series per disk and metric, over all reports; NaN where the disk was absent. Raises ParseError."""
-    reports = _reports(lines(frames, WATCHES[0]))[1:]
+    reports = _reports(stamped_lines(frames, WATCHES[0]))[1:]
     times = tuple(at for at, _ in reports)
-    finer = {one.metric for one in gstat.series(frames)} & {"read.await", "write.await"}
+    finer = {one.metric for one in gstat.frames_to_series(frames)} & {"read.await", "write.await"}
     found: list[Series] = []
     for device in dict.fromkeys(name for _, rows in reports for name in rows):
         kept = [rows.get(device, {}) for _, rows in reports]
@@ -83,16 +83,16 @@ def _reports(said: Sequence[Line]) -> list[tuple[float, dict[str, Row]]]:
         elif not columns or len(words) != len(columns):
             raise ParseError("not a line of iostat -x", line.number, line.text)
         else:
-            found[-1][1][words[0]] = _row(dict(zip(columns, words, strict=True)), line)
-    return found[:-1] if found and len(found) > 1 and _cut(found) else found
+            found[-1][1][words[0]] = _parse_row(dict(zip(columns, words, strict=True)), line)
+    return found[:-1] if found and len(found) > 1 and _last_report_cut(found) else found
 
 
-def _cut(reports: Sequence[tuple[float, dict[str, Row]]]) -> bool:
+def _last_report_cut(reports: Sequence[tuple[float, dict[str, Row]]]) -> bool:
     """The last report may have been cut by the end of the run."""
     return len(reports[-1][1]) < len(reports[-2][1])
 
 
-def _row(said: Mapping[str, str], line: Line) -> Row:
+def _parse_row(said: Mapping[str, str], line: Line) -> Row:
     values = {}
     for column, word in said.items():
         if column != "device":

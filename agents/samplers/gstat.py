@@ -15,7 +15,7 @@ from math import nan
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
 from agents.samplers._counters import rows_to_series
-from agents.samplers._stamped import Line, lines
+from agents.samplers._stamped import Line, stamped_lines
 
 LABEL = "GEOM providers (FreeBSD's gstat)"
 FILES: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ COLUMNS = [
     *("L(q)", "ops/s", "r/s", "kBps", "ms/r", "w/s", "kBps", "ms/w"),
     *("d/s", "kBps", "ms/d", "o/s", "ms/o", "%busy", "Name"),
 ]
-OPS, BPS, S, ONE = Unit.OPS_PER_SECOND, Unit.BYTES_PER_SECOND, Unit.SECONDS, Unit.RATIO
+OPS, BPS, S, RATIO = Unit.OPS_PER_SECOND, Unit.BYTES_PER_SECOND, Unit.SECONDS, Unit.RATIO
 FINER = {
     "read.await": S,
     "write.await": S,
@@ -46,17 +46,17 @@ UNITS = {
     "write.iops": OPS,
     "read.bandwidth": BPS,
     "write.bandwidth": BPS,
-    "queue": ONE,
-    "util": ONE,
+    "queue": RATIO,
+    "util": RATIO,
     **FINER,
 }
 
 Row = dict[str, float]
 
 
-def series(frames: Sequence[Frame]) -> list[Series]:
+def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
     """One series per provider and metric, over all reports. Raises ParseError."""
-    reports = _reports(lines(frames, WATCHES[0]))[1:]
+    reports = _reports(stamped_lines(frames, WATCHES[0]))[1:]
     disks = _disks_of_iostat(frames)
     found: list[Series] = []
     for device in dict.fromkeys(name for _, rows in reports for name in rows):
@@ -93,12 +93,12 @@ def _reports(said: Sequence[Line]) -> list[tuple[float, dict[str, Row]]]:
             raise ParseError("not a line of gstat", line.number, line.text)
         else:
             # A name may hold blanks.
-            found[-1][1][" ".join(words[len(COLUMNS) - 1 :])] = _row(words, line)
+            found[-1][1][" ".join(words[len(COLUMNS) - 1 :])] = _parse_row(words, line)
     cut = len(found) > 1 and len(found[-1][1]) < len(found[-2][1])
     return found[:-1] if cut else found
 
 
-def _row(words: Sequence[str], line: Line) -> Row:
+def _parse_row(words: Sequence[str], line: Line) -> Row:
     said = words[: len(COLUMNS) - 1]
     if not all(re.fullmatch(r"[0-9]{1,20}(\.[0-9]+)?", word) for word in said):
         raise ParseError("not a figure of gstat", line.number, line.text)

@@ -32,10 +32,10 @@ UNITS = {
 }
 
 
-def series(frames: Sequence[Frame]) -> list[Series]:
+def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
     """One series per array and metric, at every frame. Raises ParseError."""
     seen = [
-        (frame.at - frames[0].at, dict(_arrays(frame.files[FILES[0]])))
+        (frame.at - frames[0].at, dict(_array_figures(frame.files[FILES[0]])))
         for frame in in_time(frames)
         if FILES[0] in frame.files
     ]
@@ -46,7 +46,7 @@ def series(frames: Sequence[Frame]) -> list[Series]:
     return found
 
 
-def _arrays(text: str) -> Iterator[tuple[str, dict[str, float]]]:
+def _array_figures(text: str) -> Iterator[tuple[str, dict[str, float]]]:
     """Every array with what its lines say."""
     name, row = "", dict[str, float]()
     for number, line in enumerate(text.splitlines(), start=1):

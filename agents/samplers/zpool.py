@@ -16,7 +16,7 @@ from math import nan
 from agents.contracts import Frame, Series, Watch
 from agents.outputs.zpool_iostat import UNITS, Report, heads, reports
 from agents.samplers._counters import rows_to_series
-from agents.samplers._stamped import lines
+from agents.samplers._stamped import stamped_lines
 
 LABEL = "ZFS pools and vdevs (zpool iostat -v)"
 # DEGRADED, for a while: agents.plans.sampled_faults reads it
@@ -30,10 +30,10 @@ WATCHES = (
 )
 
 
-def series(frames: Sequence[Frame]) -> list[Series]:
+def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
     """One series per pool or vdev and metric, over all reports that are whole. Raises ParseError."""
     # The frames of a live page may begin in the middle of a report.
-    said = list(dropwhile(lambda line: not heads(line.text), lines(frames, WATCHES[0])))
+    said = list(dropwhile(lambda line: not heads(line.text), stamped_lines(frames, WATCHES[0])))
     came = {line.number: line.at for line in said}
     found = list(reports((line.number, line.text) for line in said))
     if len(found) > 1 and len(found[-1].rows) < len(found[-2].rows):
@@ -45,12 +45,12 @@ def series(frames: Sequence[Frame]) -> list[Series]:
         series
         for device in devices
         for series in rows_to_series(
-            device, [(at, _known(one, device)) for at, one in rows_of], UNITS
+            device, [(at, _device_figures(one, device)) for at, one in rows_of], UNITS
         )
     ]
 
 
-def _known(report: Report, device: str) -> dict[str, float]:
+def _device_figures(report: Report, device: str) -> dict[str, float]:
     if device not in report.rows:
         return {}
     values = report.rows[device].values

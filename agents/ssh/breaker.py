@@ -50,11 +50,11 @@ class Breaker:
             now = time.monotonic()
             if now - began < SLOW_S:
                 raise
-            raise self._failed(address, error, now) from None
-        self.forget(address)
+            raise self._count_failure(address, error, now) from None
+        self.forget_failures(address)
         return connection
 
-    def _failed(self, address: Address, error: AgentError, now: float) -> AgentError:
+    def _count_failure(self, address: Address, error: AgentError, now: float) -> AgentError:
         recent = {
             address: failure
             for address, failure in self.failures.items()
@@ -70,6 +70,6 @@ class Breaker:
         self.failures = {**recent, address: Failure(agent_error, pause_s, now + pause_s)}
         return agent_error
 
-    def forget(self, address: Address) -> None:
+    def forget_failures(self, address: Address) -> None:
         """Whoever comes next tries it."""
         self.failures.pop(address, None)

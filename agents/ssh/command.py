@@ -41,7 +41,7 @@ class Command(asyncssh.SSHClientSession[bytes]):
         self.writable.set()
 
     @property
-    def sent(self) -> bool:
+    def was_sent(self) -> bool:
         """True when the host may have got it: asyncssh opens the channel, then sends the line."""
         return hasattr(self, "channel")
 
@@ -92,14 +92,14 @@ class Command(asyncssh.SSHClientSession[bytes]):
         assert self.exit_code is not None
         return Ran(argv, self.exit_code, out, err, seconds)
 
-    def check(self) -> None:
+    def raise_channel_error(self) -> None:
         """Raises what went wrong with the channel: AgentError, or the connection's own error."""
         if isinstance(self.error, AgentError):
             raise self.error
         if self.exit_code is None:
             raise self.error or asyncssh.ConnectionLost("no exit status received")
 
-    def cut(self) -> None:
+    def cut_login_output(self) -> None:
         """Take away what the login shell printed before a line that went out `behind_mark`.
 
         Raises AgentError when the command was never begun: its exit code would be the login shell's.
@@ -118,7 +118,7 @@ class Command(asyncssh.SSHClientSession[bytes]):
         del output[: begins + len(mark)]
 
 
-class Lasting(Command):
+class LastingCommand(Command):
     """The channel of such a shell. Behind what a command printed stands another such line."""
 
     def __init__(self) -> None:
@@ -131,7 +131,7 @@ class Lasting(Command):
         self.code: int | None = None
         self.answered = asyncio.Event()
 
-    def line(self, text: str) -> bytes:
+    def frame_line(self, text: str) -> bytes:
         begin, end = f"echo +{self.mark}", f"printf '\\n=%s %s\\n' {self.mark}"
         return f"{begin}; {begin} >&2\n{text}\n{end} $? >&2; {end} 0\n".encode()
 
@@ -164,10 +164,10 @@ class Lasting(Command):
         for stream, output in self.output.items():
             output.clear()
             self.searched[stream] = 0
-        self.channel.write(self.line(text))
+        self.channel.write(self.frame_line(text))
         await self.answered.wait()
         if self.code is None:
-            self.check()
+            self.raise_channel_error()
         return True
 
     def ran(self, argv: tuple[Argument, ...], seconds: float) -> Ran:

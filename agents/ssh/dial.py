@@ -71,7 +71,7 @@ class HostKey:
 class _Client(asyncssh.SSHClient):
     """Remembers the key that a host shows when it is not the pinned one, and how far the connection is."""
 
-    shown: Any = None
+    offered_key: Any = None
     connection: Any = None
 
     def connection_made(self, conn: Any) -> None:
@@ -82,7 +82,7 @@ class _Client(asyncssh.SSHClient):
         return self.connection is not None and self.connection.get_extra_info(fact) is not None
 
     def validate_host_public_key(self, host: str, addr: str, port: int, key: Any) -> bool:
-        self.shown = key
+        self.offered_key = key
         return False
 
 
@@ -119,9 +119,9 @@ async def dial(address: Address) -> Any:
         )
         return await _let_in(address, client, connecting)
     except asyncssh.HostKeyNotVerifiable:
-        raise _changed(address, pinned, client.shown.get_fingerprint()) from None
+        raise _key_changed_error(address, pinned, client.offered_key.get_fingerprint()) from None
     except (asyncssh.Error, OSError) as error:
-        refusal = _said(error, str(address))
+        refusal = _connection_error(error, str(address))
         if refusal.reason is Reason.CONNECTION_LOST:
             await _check_kind(address, pinned)
         raise refusal from None
@@ -153,17 +153,17 @@ async def _let_in(address: Address, client: _Client, connecting: Awaitable[Any])
 async def _check_kind(address: Address, pinned: Any) -> None:
     """No common kind of host key ends the handshake in several ways; so ask what the host has."""
     try:
-        presented_key = await offered(
+        presented_key = await offered_host_key(
             address.host, address.port, OFFER_S, address.forbidden, address.group
         )
     except AgentError:
         # then it was not the key
         return
     if presented_key.type != pinned.get_algorithm():
-        raise _changed(address, pinned, presented_key.fingerprint)
+        raise _key_changed_error(address, pinned, presented_key.fingerprint)
 
 
-def _changed(address: Address, pinned: Any, presented: str) -> AgentError:
+def _key_changed_error(address: Address, pinned: Any, presented: str) -> AgentError:
     return AgentError(
         f"{address} presents host key {presented}, not the pinned {pinned.get_fingerprint()}. "
         "This may be a man in the middle, or the host was reinstalled: find out which, and only "
@@ -172,7 +172,7 @@ def _changed(address: Address, pinned: Any, presented: str) -> AgentError:
     )
 
 
-async def offered(
+async def offered_host_key(
     host: str,
     port: int,
     timeout_s: float,
@@ -189,7 +189,7 @@ async def offered(
                 server_host_key_algs=HOST_KEY_KINDS,
             )
     except (asyncssh.Error, OSError) as error:
-        raise _said(error, f"{host} port {port}") from None
+        raise _connection_error(error, f"{host} port {port}") from None
     if key is None:
         raise AgentError(f"{host} port {port}: no host key received", Reason.CONNECTION_LOST)
     public = " ".join(key.export_public_key().decode().split()[:2])
@@ -202,7 +202,7 @@ def why(error: Exception) -> str:
     return f" ({text})" if text else ""
 
 
-def _said(error: Exception, where: str) -> AgentError:
+def _connection_error(error: Exception, where: str) -> AgentError:
     """AgentError for a failed connection, with its meaning and a remedy."""
     if isinstance(error, socket.gaierror):
         reason, message = (

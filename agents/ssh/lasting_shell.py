@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from agents.contracts import AgentError, Argument, Ran, Reason, Shell
-from agents.quote import command_line, shown
+from agents.quote import command_line, format_command
 from agents.ssh import loop
-from agents.ssh.command import Lasting
-from agents.ssh.pool import Link, limited, release
+from agents.ssh.command import LastingCommand
+from agents.ssh.pool import Link, limited, release_link
 from agents.ssh.shell import SshShell, check_sudo, roots_prefix
 
 # what every sh can name; more disks than that are not held
@@ -52,7 +52,7 @@ class LastingShell:
 
     def __init__(self, shell: SshShell) -> None:
         self.shell = shell
-        self._held: tuple[Link, Lasting] | None = None
+        self._held: tuple[Link, LastingCommand] | None = None
         # nodes that udev is kept from, in the order of FDS
         self._quiet: tuple[str, ...] = ()
         # what the next command's line begins with
@@ -73,19 +73,17 @@ class LastingShell:
         began = time.monotonic()
         # A subshell, or `exit` and `cd` would be the shell's own; what runs on for ever holds no disk.
         free = f"{FREE}; " if self._quiet else ""
-        text = f"({free}{_line(argv)} </dev/null)"
+        text = f"({free}{_shell_line(argv)} </dev/null)"
         if self._first:
             text = f"{{ {'; '.join(self._first)}; }} </dev/null >/dev/null 2>&1; {text}"
             timeout_s += HOLD_S
-        command = self._complete(text, shown(argv)[:160], timeout_s)
+        command = self._complete(text, format_command(argv)[:160], timeout_s)
         self._first = ()
         ran = command.ran(tuple(argv), time.monotonic() - began)
         if command.code is None:
-            self.close()
+            self.close_shell()
             check_sudo(ran, self.shell.address)
-            description = (
-                f"{self.shell.address}: {shown(argv)[:160]!r}: {ENDED.format(ran.exit_code)}"
-            )
+            description = f"{self.shell.address}: {format_command(argv)[:160]!r}: {ENDED.format(ran.exit_code)}"
             raise AgentError(description, Reason.CONNECTION_LOST)
         return ran
 
@@ -109,55 +107,57 @@ class LastingShell:
         if self._quiet:
             self._first, self._quiet = (FREE,), ()
 
-    def _complete(self, line: str, description: str, timeout_s: float) -> Lasting:
-        self._held = self._held or loop.run(loop.pool.rested(self.shell.address))
+    def _complete(self, line: str, description: str, timeout_s: float) -> LastingCommand:
+        self._held = self._held or loop.run_coroutine(loop.pool.rested(self.shell.address))
         for fresh in (self._held is None, True):
             self._held = self._held or self._open(timeout_s)
             command = self._held[1]
             try:
                 loop.check.get()()
-                completed = loop.run(self._execute(command, line, timeout_s, description, fresh))
+                completed = loop.run_coroutine(
+                    self._execute(command, line, timeout_s, description, fresh)
+                )
             except BaseException:
-                self.close()
+                self.close_shell()
                 raise
             # one that is gone at once has said why: it is sudo that says no
             if completed or fresh:
                 break
             # it was known to be gone, and the command was not sent
-            self.close()
+            self.close_shell()
         return command
 
     async def _execute(
-        self, command: Lasting, line: str, timeout_s: float, description: str, fresh: bool
+        self, command: LastingCommand, line: str, timeout_s: float, description: str, fresh: bool
     ) -> bool:
         async with limited(self.shell.address, command, timeout_s, description):
             completed = await command.execute(line)
             if fresh and not completed:
-                command.check()
+                command.raise_channel_error()
             return completed
 
-    def _open(self, timeout_s: float) -> tuple[Link, Lasting]:
+    def _open(self, timeout_s: float) -> tuple[Link, LastingCommand]:
         address = self.shell.address
         line = command_line((*roots_prefix(address), *ENV, "sh"))
-        command = Lasting()
-        return loop.run(loop.pool.open(address, line, command, timeout_s, "sh")), command
+        command = LastingCommand()
+        return loop.run_coroutine(loop.pool.open(address, line, command, timeout_s, "sh")), command
 
     def rest(self) -> None:
         """The next block's, if it comes soon; one that keeps udev from disks ends, and that with it."""
         if self._held is None or self._quiet or self._first:
-            self.close()
+            self.close_shell()
             return
         held, self._held = self._held, None
-        loop.run(loop.pool.rest(self.shell.address, *held))
+        loop.run_coroutine(loop.pool.rest(self.shell.address, *held))
 
-    def close(self) -> None:
+    def close_shell(self) -> None:
         """End the `sh`. It may be used again, and then gets another."""
         held, self._held, self._quiet, self._first = self._held, None, (), ()
         if held is not None:
-            loop.run(_release(*held))
+            loop.run_coroutine(_release_command(*held))
 
 
-def _line(argv: Sequence[Argument]) -> str:
+def _shell_line(argv: Sequence[Argument]) -> str:
     """The command for a `sh` that is there; a script for `sh -c` is run by that one itself, for starting another takes
     6 ms on a slow host. Not one that asks for its name or process, which would be another's.
     """
@@ -167,5 +167,5 @@ def _line(argv: Sequence[Argument]) -> str:
     return command_line(argv)
 
 
-async def _release(link: Link, command: Lasting) -> None:
-    release(link, command)
+async def _release_command(link: Link, command: LastingCommand) -> None:
+    release_link(link, command)

@@ -33,13 +33,13 @@ _loop: _Loop | None = None
 _starting = threading.Lock()
 
 
-def _forget() -> None:
+def _forget_loop() -> None:
     """After a fork the thread is gone and the sockets are the parent's: begin anew."""
     global _loop, pool, _starting
     _loop, pool, _starting = None, Pool(), threading.Lock()
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_forget_loop)
 
 
 def submit(work: Coroutine[Any, Any, T]) -> Future[T]:
@@ -50,7 +50,7 @@ def submit(work: Coroutine[Any, Any, T]) -> Future[T]:
     return asyncio.run_coroutine_threadsafe(work, _loop.loop)
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
+def run_coroutine(work: Coroutine[Any, Any, T]) -> T:
     future = submit(work)
     try:
         return future.result()

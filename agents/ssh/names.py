@@ -18,15 +18,15 @@ from typing import Any
 from agents.contracts import AgentError, Reason
 
 AT_ONCE, OF_GROUP = 64, 16
-Found = list[tuple[Any, ...]]
+AddressInfos = list[tuple[Any, ...]]
 
 # By name, and how many each group has
-_under_way: dict[str, asyncio.Future[Found]] = {}
+_under_way: dict[str, asyncio.Future[AddressInfos]] = {}
 _of_group: Counter[int | None] = Counter()
 _counting = threading.Lock()
 
 
-def _forget() -> None:
+def _forget_threads() -> None:
     """After a fork the threads are gone."""
     global _counting
     _counting = threading.Lock()
@@ -34,10 +34,10 @@ def _forget() -> None:
     _of_group.clear()
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_forget_threads)
 
 
-async def found(host: str, group: int | None) -> Found:
+async def resolve_host(host: str, group: int | None) -> AddressInfos:
     """Addresses of the host, as of socket.getaddrinfo. Raises OSError, and AgentError when the group has its share."""
     try:
         return socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
@@ -45,12 +45,12 @@ async def found(host: str, group: int | None) -> Found:
         # a name
         pass
     with _counting:
-        answer = _under_way.get(host) or _begun(host, group)
+        answer = _under_way.get(host) or _start_lookup(host, group)
     # Who waits no longer leaves the thread to whoever asks next.
     return await asyncio.shield(answer)
 
 
-def _begun(host: str, group: int | None) -> asyncio.Future[Found]:
+def _start_lookup(host: str, group: int | None) -> asyncio.Future[AddressInfos]:
     if _of_group[group] >= OF_GROUP or _of_group.total() >= AT_ONCE:
         raise AgentError(
             f"{host}: too many names are being looked up, and their server does not answer; check this server's DNS, "
@@ -62,7 +62,7 @@ def _begun(host: str, group: int | None) -> asyncio.Future[Found]:
     _of_group[group] += 1
 
     def look_up() -> None:
-        answer: Found | OSError
+        answer: AddressInfos | OSError
         try:
             answer = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
         except OSError as error:
@@ -74,13 +74,13 @@ def _begun(host: str, group: int | None) -> asyncio.Future[Found]:
             del _under_way[host]
         # the loop was closed
         with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(_tell, future, answer)
+            loop.call_soon_threadsafe(_set_answer, future, answer)
 
     threading.Thread(target=look_up, name=f"look up {host}", daemon=True).start()
     return future
 
 
-def _tell(future: asyncio.Future[Found], answer: Found | OSError) -> None:
+def _set_answer(future: asyncio.Future[AddressInfos], answer: AddressInfos | OSError) -> None:
     if isinstance(answer, OSError):
         future.set_exception(answer)
         # seen, should nobody wait any more

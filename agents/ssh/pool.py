@@ -13,7 +13,7 @@ import asyncssh
 
 from agents.contracts import AgentError, Reason
 from agents.ssh.breaker import Breaker
-from agents.ssh.command import Command, Lasting
+from agents.ssh.command import Command, LastingCommand
 from agents.ssh.dial import Address, dial, why
 
 # an unused connection is closed after this
@@ -35,7 +35,7 @@ class Link:
     def usable(self) -> bool:
         return not self.connection.is_closed() and self.sessions < SESSIONS
 
-    def take(self) -> Link:
+    def take_link(self) -> Link:
         self.sessions += 1
         if self.idle:
             self.idle.cancel()
@@ -52,7 +52,7 @@ class Resting:
     """A channel that waits for its next user, and what ends it when none comes."""
 
     link: Link
-    command: Lasting
+    command: LastingCommand
     end: asyncio.TimerHandle
 
 
@@ -66,13 +66,13 @@ class Pool:
     resting: dict[Address, Resting] = field(default_factory=dict)
     breaker: Breaker = field(default_factory=Breaker)
 
-    async def ready(self, address: Address) -> None:
-        (await self._take(address)).give()
+    async def wait_ready(self, address: Address) -> None:
+        (await self._take_link(address)).give()
 
     async def forgive(self, address: Address) -> None:
-        self.breaker.forget(address)
+        self.breaker.forget_failures(address)
 
-    async def _take(self, address: Address, fresh: bool = False) -> Link:
+    async def _take_link(self, address: Address, fresh: bool = False) -> Link:
         async with self.locks.setdefault(address, asyncio.Lock()):
             links = [
                 link for link in self.links.get(address, []) if not link.connection.is_closed()
@@ -83,9 +83,9 @@ class Pool:
                 free = Link(await self.breaker.tried(address, dial))
                 links.append(free)
             self.links[address] = links
-            return free.take()
+            return free.take_link()
 
-    async def run(
+    async def run_command(
         self, address: Address, line: str, stdin: bytes, timeout_s: float, description: str
     ) -> Command:
         command = Command()
@@ -94,10 +94,10 @@ class Pool:
             async with limited(address, command, timeout_s, description):
                 await command.feed(stdin)
                 await command.over.wait()
-                command.check()
-                command.cut()
+                command.raise_channel_error()
+                command.cut_login_output()
         finally:
-            release(link, command)
+            release_link(link, command)
         return command
 
     async def open(
@@ -105,32 +105,32 @@ class Pool:
     ) -> Link:
         """A channel for `command`, on which `line` runs. Who has it releases it."""
         for last_try in (False, True):
-            link = await self._take(address, fresh=last_try)
+            link = await self._take_link(address, fresh=last_try)
             try:
                 async with limited(address, command, timeout_s, description):
                     await link.connection.create_session(lambda: command, line, encoding=None)
                 return link
             except BaseException as error:
-                release(link, command)
+                release_link(link, command)
                 lost = isinstance(error, AgentError) and error.reason is Reason.CONNECTION_LOST
-                if last_try or command.sent or not lost:
+                if last_try or command.was_sent or not lost:
                     raise
                 link.connection.abort()
         raise AssertionError("unreachable")
 
-    async def rest(self, address: Address, link: Link, command: Lasting) -> None:
+    async def rest(self, address: Address, link: Link, command: LastingCommand) -> None:
         """Keep a lasting shell whose user is through with it; the next one within REST_S need not open another."""
         if address in self.resting:
-            release(link, command)
+            release_link(link, command)
             return
-        end = asyncio.get_running_loop().call_later(REST_S, self._end, address)
+        end = asyncio.get_running_loop().call_later(REST_S, self._end_link, address)
         self.resting[address] = Resting(link, command, end)
 
-    def _end(self, address: Address) -> None:
+    def _end_link(self, address: Address) -> None:
         rested = self.resting.pop(address)
-        release(rested.link, rested.command)
+        release_link(rested.link, rested.command)
 
-    async def rested(self, address: Address) -> tuple[Link, Lasting] | None:
+    async def rested(self, address: Address) -> tuple[Link, LastingCommand] | None:
         """The one that rests; whether it is still there its next user finds out."""
         rested = self.resting.pop(address, None)
         if rested is None:
@@ -139,8 +139,8 @@ class Pool:
         return rested.link, rested.command
 
 
-def release(link: Link, command: Command) -> None:
-    if command.sent:
+def release_link(link: Link, command: Command) -> None:
+    if command.was_sent:
         command.channel.close()
     link.give()
 
@@ -162,7 +162,7 @@ async def limited(
     except AgentError as error:
         raise AgentError(f"{address}: {description!r}: {error}", error.reason) from None
     except (asyncssh.Error, OSError) as error:
-        raise _lost(address, description, command.sent, error) from None
+        raise _lost(address, description, command.was_sent, error) from None
 
 
 def _lost(address: Address, description: str, was_sent: bool, error: Exception) -> AgentError:

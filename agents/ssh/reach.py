@@ -69,7 +69,7 @@ async def connected(
 ) -> socket.socket:
     """A socket to the first address of the host that answers. Raises OSError, and AgentError FORBIDDEN_ADDRESS when
     any address of it is in one of `nets`. `group`: see names.py."""
-    addresses = await names.found(host, group)
+    addresses = await names.resolve_host(host, group)
     for _, _, _, _, where in addresses:
         if net := forbidden(str(where[0]), nets):
             raise AgentError(
@@ -81,13 +81,13 @@ async def connected(
     for family, kind, protocol, _, where in addresses:
         try:
             to = (where[0], port, *where[2:])
-            return await _connect(socket.socket(family, kind, protocol), to)
+            return await _connect_socket(socket.socket(family, kind, protocol), to)
         except OSError as error:
             failed = error
     raise failed
 
 
-async def _connect(connecting: socket.socket, where: tuple[object, ...]) -> socket.socket:
+async def _connect_socket(connecting: socket.socket, where: tuple[object, ...]) -> socket.socket:
     try:
         connecting.setblocking(False)
         await asyncio.get_running_loop().sock_connect(connecting, where)

@@ -13,9 +13,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from agents.contracts import AgentError, Argument, Ran, Reason
-from agents.quote import command_line, shown
+from agents.quote import command_line, format_command
 from agents.ssh import loop
-from agents.ssh.dial import OFFER_S, Address, HostKey, offered
+from agents.ssh.dial import OFFER_S, Address, HostKey
+from agents.ssh.dial import offered_host_key as offered
 from agents.ssh.keys import fingerprint
 from agents.ssh.reach import NEVER
 from agents.ssh.tunnel import Tunnel
@@ -25,7 +26,7 @@ __all__ = [
     "HostKey",
     "SshShell",
     "Tunnel",
-    "connect",
+    "connect_shell",
     "fingerprint",
     "offered_host_key",
 ]
@@ -48,18 +49,18 @@ def offered_host_key(
     group: int | None = None,
 ) -> HostKey:
     """The key a host shows, before anything is trusted. Raises AgentError like `connect`."""
-    return loop.run(offered(host, port, timeout_s, forbidden, group))
+    return loop.run_coroutine(offered(host, port, timeout_s, forbidden, group))
 
 
-def connect(address: Address) -> SshShell:
+def connect_shell(address: Address) -> SshShell:
     """A shell on the host; the connection is made (or found in the pool) now, so errors come now."""
-    loop.run(loop.pool.ready(address))
+    loop.run_coroutine(loop.pool.wait_ready(address))
     return SshShell(address)
 
 
 def try_again(address: Address) -> None:
     """The next connection is tried even if the last one failed a moment ago: a person wants to know now."""
-    loop.run(loop.pool.forgive(address))
+    loop.run_coroutine(loop.pool.forgive(address))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class SshShell:
         timeout_s: float = 60.0,
     ) -> Ran:
         loop.check.get()()
-        return loop.run(self._ran(argv, stdin, root, timeout_s))
+        return loop.run_coroutine(self._ran(argv, stdin, root, timeout_s))
 
     def submit(
         self, argv: Sequence[Argument], *, root: bool = False, timeout_s: float = 60.0
@@ -96,8 +97,8 @@ class SshShell:
         line = command_line((*prefix, "LC_ALL=C", *argv))
         began = time.monotonic()
         # a whole script would hide the message
-        description = shown(argv)[:160]
-        command = await loop.pool.run(self.address, line, stdin, timeout_s, description)
+        description = format_command(argv)[:160]
+        command = await loop.pool.run_command(self.address, line, stdin, timeout_s, description)
         ran = command.ran(tuple(argv), time.monotonic() - began)
         if sudo:
             check_sudo(ran, self.address)

@@ -16,7 +16,7 @@ from agents.ssh import loop
 from agents.ssh.dial import Address, dial, why
 
 # on the host
-HERE = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
 PIECE = 1 << 18
 OPENING_S = 15.0
 
@@ -30,12 +30,12 @@ class Tunnel:
     def __init__(self, address: Address) -> None:
         self._came: queue.SimpleQueue[socket.socket] = queue.SimpleQueue()
         self._pumps: set[asyncio.Task[None]] = set()
-        self._connection = loop.run(loop.pool.breaker.tried(address, dial))
+        self._connection = loop.run_coroutine(loop.pool.breaker.tried(address, dial))
         try:
-            listener = loop.run(self._listen())
+            listener = loop.run_coroutine(self._listen())
         # It is no asyncssh.Error: a server that refuses to listen for us.
         except (asyncssh.ChannelListenError, asyncssh.Error, OSError) as error:
-            self.close()
+            self.close_tunnel()
             raise AgentError(
                 f"{address}: its SSH server refused to forward a port for dynamo{why(error)}: allow"
                 " AllowTcpForwarding in its sshd_config (our own server for this machine forbids it), or install"
@@ -46,30 +46,30 @@ class Tunnel:
 
     async def _listen(self) -> Any:
         def handler(host: str, port: int) -> Any:
-            return self._take
+            return self._accept_stream
 
-        return await self._connection.start_server(handler, HERE, 0, encoding=None)
+        return await self._connection.start_server(handler, LOOPBACK, 0, encoding=None)
 
-    async def _take(self, reader: Any, writer: Any) -> None:
+    async def _accept_stream(self, reader: Any, writer: Any) -> None:
         self._came.put(await self._bridge(reader, writer))
 
-    def accept(self, timeout_s: float) -> socket.socket | None:
+    def accept_stream(self, timeout_s: float) -> socket.socket | None:
         """The next stream that something on the host opened to `port`."""
         try:
             return self._came.get(timeout=timeout_s) if timeout_s else self._came.get_nowait()
         except queue.Empty:
             return None
 
-    def connect(self, port: int) -> socket.socket:
+    def connect_port(self, port: int) -> socket.socket:
         """To a port on the host's loopback. Raises OSError when nothing listens there, or the connection is lost."""
         try:
-            return loop.run(self._open(port))
+            return loop.run_coroutine(self._open(port))
         except (asyncssh.Error, TimeoutError) as error:
             raise ConnectionRefusedError(str(error)) from None
 
     async def _open(self, port: int) -> socket.socket:
         async with asyncio.timeout(OPENING_S):
-            reader, writer = await self._connection.open_connection(HERE, port, encoding=None)
+            reader, writer = await self._connection.open_connection(LOOPBACK, port, encoding=None)
         return await self._bridge(reader, writer)
 
     async def _bridge(self, reader: Any, writer: Any) -> socket.socket:
@@ -87,14 +87,14 @@ class Tunnel:
     def lost(self) -> bool:
         return bool(self._connection.is_closed())
 
-    def close(self) -> None:
+    def close_tunnel(self) -> None:
         """Ends every stream too: what is on the host sees its connection closed."""
         with contextlib.suppress(Exception):
-            loop.run(self._end())
-        while (stray := self.accept(0.0)) is not None:
+            loop.run_coroutine(self._end_loop())
+        while (stray := self.accept_stream(0.0)) is not None:
             stray.close()
 
-    async def _end(self) -> None:
+    async def _end_loop(self) -> None:
         for pump in list(self._pumps):
             pump.cancel()
         self._connection.abort()

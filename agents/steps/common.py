@@ -17,7 +17,7 @@ MIB = 1 << 20
 Place = tuple[str, int]
 
 
-def one(target: Target, use: str) -> Claim:
+def single_disk(target: Target, use: str) -> Claim:
     """The single disk of a use. Raises PlanError."""
     claims = target.devices.get(use, ())
     if len(claims) != 1:
@@ -25,7 +25,7 @@ def one(target: Target, use: str) -> Claim:
     return claims[0]
 
 
-def members(target: Target, use: str, main: bool = False) -> tuple[Part, ...]:
+def member_nodes(target: Target, use: str, main: bool = False) -> tuple[Part, ...]:
     """The nodes for a use: disks of the layer's own, partitions made for it, or for the main use the volume below."""
     disks = tuple(Part(claim.node, claim.size) for claim in target.devices.get(use, ()))
     all_members = disks + target.parts.get(use, ())
@@ -34,7 +34,7 @@ def members(target: Target, use: str, main: bool = False) -> tuple[Part, ...]:
     return all_members
 
 
-def below(target: Target) -> tuple[Claim, ...]:
+def volume_disks(target: Target) -> tuple[Claim, ...]:
     """The disks that a volume lies on. Raises PlanError: a volume on nothing cannot be guarded."""
     if not target.volume:
         raise PlanError("there is no volume below: add a layer below that provides one")
@@ -75,7 +75,7 @@ def erase_all(
     claims = disks if len(disks) == len(nodes) else claims_of(target)
     if not nodes:
         return []
-    zero = zeros([*_ends(nodes), *also], claims, facts)
+    zero = zeros([*_disk_ends(nodes), *also], claims, facts)
     if facts.os_family == "freebsd":
         return [*map(_destroy_table, disks), zero]
     cut, signed = _partitions(disks, facts)
@@ -103,10 +103,10 @@ def _partitions(
 
 def erase_use(target: Target, use: str, facts: HostFacts, main: bool = False) -> list[Step]:
     """All disks and pieces of a use, like `members`."""
-    return erase_all(target, members(target, use, main), facts)
+    return erase_all(target, member_nodes(target, use, main), facts)
 
 
-def _ends(nodes: Iterable[Part]) -> list[Place]:
+def _disk_ends(nodes: Iterable[Part]) -> list[Place]:
     """The first and the last MiB, where partition tables, GPT, md 0.90 and 1.0 and ZFS write.
 
     wipefs alone is not enough: kernels see tables in noise, an xfs superblock without its magic passed for one
@@ -169,7 +169,7 @@ def piece_there(node: str, claims: tuple[Claim, ...], facts: HostFacts) -> Block
     return device if under and under <= ours else None
 
 
-def taken(target: Target, *uses: str) -> Target:
+def without_uses(target: Target, *uses: str) -> Target:
     """Target left for the layers above: the pieces of these uses are used up, and so is the geometry below."""
     remaining = {use: part_claims for use, part_claims in target.parts.items() if use not in uses}
     return replace(target, parts=remaining, volume="", size=0, stripe_unit=0, stripe_count=0)

@@ -90,12 +90,12 @@ def refused_mkfs(kind: str, words: Sequence[str]) -> str:
     """The first word that is not for a layout to set, with what follows it; "" where there is none."""
     rest = iter(words)
     for word in rest:
-        if not _known(MKFS[kind], word, rest):
+        if not _is_known_option(MKFS[kind], word, rest):
             return word or EMPTY
     return ""
 
 
-def _known(flags: Mapping[str, str], word: str, rest: Iterator[str]) -> bool:
+def _is_known_option(flags: Mapping[str, str], word: str, rest: Iterator[str]) -> bool:
     long = word.startswith("--")
     flag = word.partition("=")[0] if long else word[:2]
     if flag not in flags:

@@ -24,24 +24,24 @@ class Disk:
     claim: Claim
     device: BlockDevice
 
-    def path(self, attribute: str) -> str:
+    def attribute_path(self, attribute: str) -> str:
         return attribute_path(self.device.name, attribute)
 
-    def key(self, attribute: str) -> str:
+    def saved_key(self, attribute: str) -> str:
         """Under which the old value is kept: by identity, for names change at a reboot."""
         return f"{self.claim.identity} {attribute}"
 
-    def value(self, attribute: str) -> str:
+    def current_value(self, attribute: str) -> str:
         return selected_value(attribute, self.device.queue.get(attribute, ""))
 
 
-def disks(target: Target, facts: HostFacts) -> list[Disk]:
+def claimed_disks(target: Target, facts: HostFacts) -> list[Disk]:
     """Every disk of the layers below that is still that very disk."""
     pairs = ((claim, is_claimed(claim, facts)) for claim in claims_of(target))
     return [Disk(claim, device) for claim, device in pairs if device is not None]
 
 
-def plan(
+def plan_queue_settings(
     wishes: Mapping[str, str], target: Target, facts: HostFacts
 ) -> tuple[list[Step], dict[str, str]]:
     """Steps that set each wish on every disk, and the old values. Raises PlanError naming disk and attribute."""
@@ -53,7 +53,9 @@ def plan(
         # The old nr_requests may be more than the new scheduler takes: it comes back with the old one.
         with_old = attribute == "nr_requests" and "scheduler" in wishes
         undo = (
-            () if with_old else restore(queue_disks, as_now(queue_disks, [attribute]), always=True)
+            ()
+            if with_old
+            else restore_queues(queue_disks, as_now(queue_disks, [attribute]), always=True)
         )
         steps.append(replace(step, undo=undo))
     return steps, as_now(queue_disks, wishes)
@@ -61,19 +63,21 @@ def plan(
 
 def checked(wishes: Mapping[str, str], target: Target, facts: HostFacts) -> list[Disk]:
     """The disks, each of which can take these. Raises PlanError naming disk and attribute."""
-    queue_disks = disks(target, facts)
+    queue_disks = claimed_disks(target, facts)
     if not queue_disks:
         raise PlanError("there are no disks below to tune: put tuning above them")
     for disk in queue_disks:
         for attribute, wish in wishes.items():
-            _check(disk, attribute, wish, facts)
+            _check_attribute(disk, attribute, wish, facts)
     return queue_disks
 
 
 def bare(wishes: Mapping[str, str], queue_disks: Sequence[Disk]) -> tuple[Step, ...]:
     """A step for each wish, in their order, that sets it on all of them."""
     return tuple(
-        _write(wish, attribute, queue_disks, f"Set {attribute} to {wish} on {_names(queue_disks)}")
+        _write_step(
+            wish, attribute, queue_disks, f"Set {attribute} to {wish} on {_disk_names(queue_disks)}"
+        )
         for attribute, wish in wishes.items()
     )
 
@@ -82,7 +86,12 @@ def as_now(
     queue_disks: Sequence[Disk], wishes: Sequence[str] | Mapping[str, str]
 ) -> dict[str, str]:
     """Present values of all that changes with these wishes, by disk and attribute."""
-    return {d.key(a): d.value(a) for d in queue_disks for a in touched(wishes) if d.value(a)}
+    return {
+        d.saved_key(a): d.current_value(a)
+        for d in queue_disks
+        for a in touched(wishes)
+        if d.current_value(a)
+    }
 
 
 def touched(wishes: Sequence[str] | Mapping[str, str]) -> tuple[str, ...]:
@@ -91,7 +100,7 @@ def touched(wishes: Sequence[str] | Mapping[str, str]) -> tuple[str, ...]:
     return tuple(attribute for attribute in ATTRIBUTES if attribute in changed)
 
 
-def _check(disk: Disk, attribute: str, wish: str, facts: HostFacts) -> None:
+def _check_attribute(disk: Disk, attribute: str, wish: str, facts: HostFacts) -> None:
     offered_text = disk.device.queue.get(attribute, "")
     if not offered_text:
         raise PlanError(f"{disk.device.path} has no {attribute} in its queue: leave it out")
@@ -108,7 +117,7 @@ def _check(disk: Disk, attribute: str, wish: str, facts: HostFacts) -> None:
         )
 
 
-def restore(
+def restore_queues(
     queue_disks: Sequence[Disk], previous: Mapping[str, str], always: bool = False
 ) -> tuple[Step, ...]:
     """Steps that bring back what was kept, where it differs now; in the order of ATTRIBUTES."""
@@ -118,34 +127,34 @@ def restore(
     for attribute in ATTRIBUTES:
         groups: dict[str, list[Disk]] = {}
         for disk in queue_disks:
-            value = previous.get(disk.key(attribute), "")
+            value = previous.get(disk.saved_key(attribute), "")
             stale = attribute == "nr_requests" and disk.device.name in renewed
-            if value and (always or stale or disk.value(attribute) != value):
+            if value and (always or stale or disk.current_value(attribute) != value):
                 groups.setdefault(value, []).append(disk)
         for value, those in groups.items():
-            description = f"Set {attribute} of {_names(those)} back to {value}"
-            steps.append(_write(value, attribute, those, description))
+            description = f"Set {attribute} of {_disk_names(those)} back to {value}"
+            steps.append(_write_step(value, attribute, those, description))
         if attribute == "scheduler":
             renewed = {disk.device.name for those in groups.values() for disk in those}
     return tuple(steps)
 
 
-def differences(wishes: Mapping[str, str], queue_disks: Sequence[Disk]) -> list[str]:
+def queue_differences(wishes: Mapping[str, str], queue_disks: Sequence[Disk]) -> list[str]:
     return [
-        f"{disk.device.path}: {attribute} is {disk.value(attribute) or 'not there'}, not {wish}"
+        f"{disk.device.path}: {attribute} is {disk.current_value(attribute) or 'not there'}, not {wish}"
         for disk in queue_disks
         for attribute, wish in wishes.items()
-        if disk.value(attribute) != wish
+        if disk.current_value(attribute) != wish
     ]
 
 
 def not_restored(queue_disks: Sequence[Disk], previous: Mapping[str, str]) -> list[str]:
     return [
-        f"{disk.device.path}: {attribute} is {disk.value(attribute)}, it was {before}"
+        f"{disk.device.path}: {attribute} is {disk.current_value(attribute)}, it was {before}"
         for disk in queue_disks
         for attribute in ATTRIBUTES
-        if (before := previous.get(disk.key(attribute)))
-        and disk.value(attribute) not in (before, "")
+        if (before := previous.get(disk.saved_key(attribute)))
+        and disk.current_value(attribute) not in (before, "")
     ]
 
 
@@ -165,13 +174,13 @@ def volume_differences(volume: str, wish: str, facts: HostFacts) -> list[str]:
     return [] if now == wish else [f"{volume}: read_ahead_kb is {now or 'not there'}, not {wish}"]
 
 
-def _write(value: str, attribute: str, queue_disks: Sequence[Disk], description: str) -> Step:
-    paths = tuple(disk.path(attribute) for disk in queue_disks)
+def _write_step(value: str, attribute: str, queue_disks: Sequence[Disk], description: str) -> Step:
+    paths = tuple(disk.attribute_path(attribute) for disk in queue_disks)
     claims = tuple(disk.claim for disk in queue_disks)
     return Step(
         ("sh", "-c", scripts.QUEUE_WRITE, "set", value, *paths), description, destroys=claims
     )
 
 
-def _names(queue_disks: Sequence[Disk]) -> str:
+def _disk_names(queue_disks: Sequence[Disk]) -> str:
     return ", ".join(disk.device.name for disk in queue_disks)

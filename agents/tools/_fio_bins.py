@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 
 from agents.contracts import Histogram
 from agents.outputs.fio_hist import GROUP_BITS
-from agents.outputs.fio_model import Latencies, number
+from agents.outputs.fio_model import Latencies, parse_number
 
 MOST = 200
 # tried in this order, until there are few enough
@@ -53,16 +53,16 @@ def _printed(named: Mapping[str, int]) -> Bins:
     found: Bins = {}
     for text, hits in named.items():
         if hits:
-            low, end = _span(text)
+            low, end = _bin_span(text)
             found[low] = end, hits + found.get(low, (end, 0))[1]
     return found
 
 
 # fio has 1,856 bins, and an upload may have thousands of results.
 @lru_cache(maxsize=4096)
-def _span(middle: str) -> tuple[int, int]:
+def _bin_span(middle: str) -> tuple[int, int]:
     """Start and end of the bin of that name."""
-    value = int(number(middle, "bins"))
+    value = int(parse_number(middle, "bins"))
     if value < 2 * _SUBS:
         return value, value + 1
     bits = value.bit_length() - 1 - GROUP_BITS
@@ -75,14 +75,14 @@ def _merged(bins: Bins, many: int) -> Bins:
     ends: dict[int, int] = {}
     counts: defaultdict[int, int] = defaultdict(int)
     for low, (_, hits) in bins.items():
-        begin, end = _cell(low, many)
+        begin, end = _merged_bin(low, many)
         ends[begin] = end
         counts[begin] += hits
     return {low: (ends[low], counts[low]) for low in ends}
 
 
 @lru_cache(maxsize=16384)
-def _cell(low: int, many: int) -> tuple[int, int]:
+def _merged_bin(low: int, many: int) -> tuple[int, int]:
     """Start and end of the merged bin that holds the one from there on."""
     if low < _SUBS:
         # fewer to a power of two than fio has elsewhere

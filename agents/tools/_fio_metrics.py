@@ -15,7 +15,7 @@ from agents.outputs.fio_model import (
     Group,
     Latencies,
     Traffic,
-    ranked,
+    percentiles_of_bins,
 )
 from agents.tools import _fio_bins
 
@@ -25,34 +25,34 @@ NOT_ASKED = 1
 
 
 # latencies whose histograms are kept
-KEPT = ("lat", "clat")
+BINNED_KINDS = ("lat", "clat")
 
 
-def metrics(jobs: Iterable[FioJob], depth: int, note: str = "") -> list[Metric]:
+def job_metrics(jobs: Iterable[FioJob], depth: int, note: str = "") -> list[Metric]:
     """All figures; `depth` is the asked iodepth where the output does not say, `note` what fio printed besides.
 
     Jobs of a group that ran for unequal times count over the longest of them, as in fio's own sums.
     Groups may have run one after another (stonewall), so several groups are labelled, never added up.
     Raises ParseError when there was no I/O at all.
     """
-    return figures(grouped(jobs, note), depth, note)
+    return group_metrics(grouped(jobs, note), depth, note)
 
 
 def grouped(jobs: Iterable[FioJob], note: str = "") -> dict[int, Group]:
     """Jobs by their group, in its order. Raises ParseError when there was no I/O at all."""
     groups: dict[int, Group] = {}
     for job in jobs:
-        groups.setdefault(job.group, Group()).add(job)
+        groups.setdefault(job.group, Group()).add_job(job)
     if not any(job.traffic for group in groups.values() for job in group.jobs):
         # fio exits with 2 then, while its JSON says "error": 0
         raise ParseError("no job moved a byte" + (f"; output: {note[:300]}" if note else ""))
     return dict(sorted(groups.items()))
 
 
-def figures(groups: Mapping[int, Group], depth: int, note: str = "") -> list[Metric]:
+def group_metrics(groups: Mapping[int, Group], depth: int, note: str = "") -> list[Metric]:
     found: list[Metric] = []
     for number, group in groups.items():
-        found += _Writer(_labels(number, groups)).group(group, depth, note)
+        found += _Writer(_group_labels(number, groups)).group_metrics(group, depth, note)
     return found
 
 
@@ -63,16 +63,16 @@ def histograms(groups: Mapping[int, Group]) -> list[Histogram]:
         named = [
             (name if direction == "mixed" else f"{direction}.{name}", direction, name)
             for direction in (*DIRECTIONS, "mixed")
-            for name in KEPT
+            for name in BINNED_KINDS
         ]
         for title, direction, kind in (*named, ("sync.lat", "sync", "lat")):
-            latencies = group.latencies(direction, kind)
+            latencies = group.pooled_latencies(direction, kind)
             if latencies is not None and latencies.bins:
-                found.append(_fio_bins.histogram(title, latencies, _labels(number, groups)))
+                found.append(_fio_bins.histogram(title, latencies, _group_labels(number, groups)))
     return found
 
 
-def _labels(number: int, groups: Mapping[int, Group]) -> dict[str, str]:
+def _group_labels(number: int, groups: Mapping[int, Group]) -> dict[str, str]:
     return {"group": str(number)} if len(groups) > 1 else {}
 
 
@@ -83,57 +83,61 @@ class _Writer:
         # Of one direction the total has the very same bins. They are kept: a number of theirs is not given again.
         self._ranks: dict[int, tuple[Mapping[str, int], dict[str, float]]] = {}
 
-    def add(
+    def add_metric(
         self, name: str, value: float | None, unit: Unit, note: str = "", line: int = 0
     ) -> None:
         self.found.append(Metric(name, value, unit, self.labels, note, line))
 
-    def group(self, group: Group, depth: int, note: str) -> list[Metric]:
+    def group_metrics(self, group: Group, depth: int, note: str) -> list[Metric]:
         jobs = group.jobs
         for name in DIRECTIONS:
             parts = [job.traffic[name] for job in jobs if name in job.traffic]
             if parts:
                 self.direction(name, parts, group)
-        self.total(group)
-        self.latencies("sync.lat", group.latencies("sync", "lat"), len(jobs))
-        self.host(jobs, depth)
+        self.add_totals(group)
+        self.add_latencies("sync.lat", group.pooled_latencies("sync", "lat"), len(jobs))
+        self.add_host(jobs, depth)
         errors = float(sum(job.errors for job in jobs))
-        self.add("errors", errors, Unit.RATIO, note, _line(jobs, "errors"))
-        for one in fio_aims.metrics(jobs, lambda figure: _line(jobs, figure)):
+        self.add_metric("errors", errors, Unit.RATIO, note, _figure_line(jobs, "errors"))
+        for one in fio_aims.aim_metrics(jobs, lambda figure: _figure_line(jobs, figure)):
             self.found.append(replace(one, labels=self.labels))
         return self.found
 
     def direction(self, name: str, parts: Sequence[Traffic], group: Group) -> None:
-        self.rates(f"{name}.", parts)
+        self.add_rates(f"{name}.", parts)
         moved = sum(part.bytes for part in parts)
-        self.add(f"{name}.bytes", moved, Unit.BYTES, line=_line(parts, "bytes"))
+        self.add_metric(f"{name}.bytes", moved, Unit.BYTES, line=_figure_line(parts, "bytes"))
         counts = [part.ios for part in parts if part.ios is not None]
         if len(counts) == len(parts):
-            self.add(f"{name}.ios", sum(counts), Unit.RATIO, line=_line(parts, "ios"))
+            self.add_metric(f"{name}.ios", sum(counts), Unit.RATIO, line=_figure_line(parts, "ios"))
         for kind in ("slat", "lat"):
-            found = group.latencies(name, kind)
-            self.latencies(f"{name}.{kind}", found, NOT_ASKED, {"mean", *PERCENTILES})
-        self.latencies(f"{name}.clat", group.latencies(name, "clat"), len(parts))
+            found = group.pooled_latencies(name, kind)
+            self.add_latencies(f"{name}.{kind}", found, NOT_ASKED, {"mean", *PERCENTILES})
+        self.add_latencies(f"{name}.clat", group.pooled_latencies(name, "clat"), len(parts))
 
-    def total(self, group: Group) -> None:
+    def add_totals(self, group: Group) -> None:
         parts = [part for job in group.jobs for part in job.traffic.values()]
         if not parts:
             return
-        self.rates("", parts)
+        self.add_rates("", parts)
         wanted = {"mean", "p50", "p99", "p99.9"}
-        self.latencies("lat", group.whole("lat"), NOT_ASKED, wanted)
-        self.latencies("clat", group.whole("clat"), len(parts), wanted)
+        self.add_latencies("lat", group.total_latencies("lat"), NOT_ASKED, wanted)
+        self.add_latencies("clat", group.total_latencies("clat"), len(parts), wanted)
         longest = max(parts, key=lambda part: part.runtime)
-        self.add("runtime", longest.runtime, Unit.SECONDS, line=_line([longest], "runtime"))
+        self.add_metric(
+            "runtime", longest.runtime, Unit.SECONDS, line=_figure_line([longest], "runtime")
+        )
 
-    def rates(self, prefix: str, parts: Sequence[Traffic]) -> None:
-        iops = _rate([(part.iops, part.runtime) for part in parts])
-        bandwidth = _rate([(part.bandwidth, part.runtime) for part in parts])
-        self.add(f"{prefix}iops", iops, Unit.OPS_PER_SECOND, line=_line(parts, "iops"))
-        line = _line(parts, "bandwidth")
-        self.add(f"{prefix}bandwidth", bandwidth, Unit.BYTES_PER_SECOND, line=line)
+    def add_rates(self, prefix: str, parts: Sequence[Traffic]) -> None:
+        iops = _total_rate([(part.iops, part.runtime) for part in parts])
+        bandwidth = _total_rate([(part.bandwidth, part.runtime) for part in parts])
+        self.add_metric(
+            f"{prefix}iops", iops, Unit.OPS_PER_SECOND, line=_figure_line(parts, "iops")
+        )
+        line = _figure_line(parts, "bandwidth")
+        self.add_metric(f"{prefix}bandwidth", bandwidth, Unit.BYTES_PER_SECOND, line=line)
 
-    def latencies(
+    def add_latencies(
         self, name: str, found: Latencies | None, parts: int, wanted: set[str] | None = None
     ) -> None:
         if found is None:
@@ -144,7 +148,9 @@ class _Writer:
         for figure, value in figures.items():
             if wanted is None or figure in wanted:
                 said = note if figure == "mean" else ""
-                self.add(f"{name}.{figure}", value, Unit.SECONDS, said, _line([found], figure))
+                self.add_metric(
+                    f"{name}.{figure}", value, Unit.SECONDS, said, _figure_line([found], figure)
+                )
 
     def _percentiles(self, found: Latencies) -> dict[str, float]:
         if not found.bins:
@@ -153,22 +159,24 @@ class _Writer:
             self._ranks[id(found.bins)] = found.bins, _percentiles(found)
         return self._ranks[id(found.bins)][1]
 
-    def host(self, jobs: Sequence[FioJob], depth: int) -> None:
+    def add_host(self, jobs: Sequence[FioJob], depth: int) -> None:
         reached = [_reached(job, depth) for job in jobs if job.levels and job.traffic]
         if reached:
             total = sum(weight for _, weight in reached)
             share = sum(share * weight for share, weight in reached) / total
-            self.add("depth.reached", share, Unit.RATIO, line=_line(jobs, "depth.reached"))
+            self.add_metric(
+                "depth.reached", share, Unit.RATIO, line=_figure_line(jobs, "depth.reached")
+            )
         for name, shares in (
             ("cpu.user", [job.cpu_user for job in jobs if job.cpu_user is not None]),
             ("cpu.system", [job.cpu_system for job in jobs if job.cpu_system is not None]),
         ):
             if shares:
                 mean = sum(shares) / len(shares)
-                self.add(name, mean, Unit.RATIO, line=_line(jobs, name))
+                self.add_metric(name, mean, Unit.RATIO, line=_figure_line(jobs, name))
 
 
-def _rate(parts: Sequence[tuple[float, float]]) -> float:
+def _total_rate(parts: Sequence[tuple[float, float]]) -> float:
     """Of (rate, runtime): all that was done over the longest time, as fio sums up a group (stat.c).
 
     Who ended early did nothing behind that: the sum of rates would be one at which nothing ever ran.
@@ -179,7 +187,7 @@ def _rate(parts: Sequence[tuple[float, float]]) -> float:
     return sum(rate * runtime for rate, runtime in parts) / longest
 
 
-def _line(things: Iterable[Latencies | Traffic | FioJob], figure: str) -> int:
+def _figure_line(things: Iterable[Latencies | Traffic | FioJob], figure: str) -> int:
     """Line where the first of them says this figure; 0 where none does."""
     for thing in things:
         if line := thing.lines.get(figure, 0) or thing.lines.get("", 0):
@@ -189,7 +197,7 @@ def _line(things: Iterable[Latencies | Traffic | FioJob], figure: str) -> int:
 
 def _percentiles(found: Latencies) -> dict[str, float]:
     if found.bins:
-        return dict(zip(PERCENTILES, ranked(found, PERCENTILES.values()), strict=True))
+        return dict(zip(PERCENTILES, percentiles_of_bins(found, PERCENTILES.values()), strict=True))
     return {
         name: found.percentiles[rank]
         for name, rank in PERCENTILES.items()

@@ -182,7 +182,7 @@ class Options:
             raise OptionsError(f"size: {self.size} is smaller than one block")
         if unknown := set(self.override) - set(OVERRIDABLE):
             raise OptionsError(f"override: {', '.join(sorted(unknown))} cannot be overridden")
-        fio_engines.check(self.ioengine, "ioengine")
+        fio_engines.check_engine(self.ioengine, "ioengine")
         # a bad job file or extra is said when the form is checked
         sections(self)
 
@@ -192,7 +192,7 @@ def sections(options: Options) -> jobfile.Sections:
         return {"global": _settings(options), "benchlab": {}}
     ours = _settings(options)
     wins = {OVERRIDABLE[name]: ours.get(OVERRIDABLE[name], "0") for name in options.override}
-    return jobfile.override(jobfile.read(options.job_file), {**wins, **_extra(options)})
+    return jobfile.override(jobfile.parse_job_file(options.job_file), {**wins, **_extra(options)})
 
 
 def _settings(options: Options) -> dict[str, str | None]:
@@ -225,12 +225,12 @@ def _extra(options: Options) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for item in options.extra:
         key, equals, value = (part.strip() for part in item.partition("="))
-        jobfile.check(key, value if equals else None, f"extra {item[:60]!r}")
+        jobfile.check_setting(key, value if equals else None, f"extra {item[:60]!r}")
         found[key] = value if equals else None
     return found
 
 
-def needs_root(sections: jobfile.Sections, target: Target) -> str:
+def sections_root_reason(sections: jobfile.Sections, target: Target) -> str:
     """Reason, or "" where the target is all that fio needs."""
     jobs = jobfile.each_job(sections)
     if found := sorted({name for one in jobs for name in ROOTS_OPTIONS & one.keys()}):
@@ -239,7 +239,7 @@ def needs_root(sections: jobfile.Sections, target: Target) -> str:
         {engine for one in jobs if (engine := one.get("ioengine")) in ROOTS_ENGINES}
     ):
         return f"fio's ioengine {found[0]} may need root"
-    if target.mount and not jobfile.room(sections, files=True):
+    if target.mount and not jobfile.required_bytes(sections, files=True):
         return (
             "how much fio writes is not known, and a file system may keep its last blocks for root"
         )

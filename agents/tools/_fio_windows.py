@@ -31,20 +31,22 @@ class _Job:
     seconds: float
 
 
-def windows(raw: bytes, timing: Timing, ramp: float, together: bool) -> list[Window]:
+def parse_json_windows(raw: bytes, timing: Timing, ramp: float, together: bool) -> list[Window]:
     """`ramp`: s that each job warms up for; `together`: they were asked to begin at the same time."""
     if timing.epoch is None:
         return []
-    document = fio_load.load(raw)
-    jobs = [_job(job) for job, _ in document.jobs if isinstance(job, dict)]
+    document = fio_load.load_document(raw)
+    jobs = [_job_times(job) for job, _ in document.jobs if isinstance(job, dict)]
     groups = list(dict.fromkeys(one.group for one in jobs))
-    stamp = _number(document.rest.get("timestamp_ms")) / 1000
+    stamp = _json_number(document.rest.get("timestamp_ms")) / 1000
     if not all(math.isfinite(one.start) for one in jobs):
         if not together or len(groups) != 1 or not math.isfinite(stamp):
             return []
         start = stamp - max(one.seconds for one in jobs)
         jobs = [_Job(one.name, one.group, start, one.seconds - LAG) for one in jobs]
-    spans = [_span([one for one in jobs if one.group == group], timing.epoch) for group in groups]
+    spans = [
+        _jobs_span([one for one in jobs if one.group == group], timing.epoch) for group in groups
+    ]
     if not all(0 <= start < end <= timing.ended - timing.started + 1 for start, end in spans):
         # by another clock
         return []
@@ -54,18 +56,18 @@ def windows(raw: bytes, timing: Timing, ramp: float, together: bool) -> list[Win
     return [Window(name, *span) for name, span in zip(names, spans, strict=True)]
 
 
-def _span(jobs: Sequence[_Job], epoch: float) -> tuple[float, float]:
+def _jobs_span(jobs: Sequence[_Job], epoch: float) -> tuple[float, float]:
     start = min(one.start for one in jobs)
     return start - epoch, max(one.start + one.seconds for one in jobs) - epoch
 
 
-def _job(job: Mapping[str, object]) -> _Job:
+def _job_times(job: Mapping[str, object]) -> _Job:
     parts = [part for name in DIRECTIONS if isinstance(part := job.get(name), dict)]
-    ran = max((_number(part.get("runtime")) for part in parts), default=math.nan)
-    start = _number(job.get("job_start")) / 1000
+    ran = max((_json_number(part.get("runtime")) for part in parts), default=math.nan)
+    start = _json_number(job.get("job_start")) / 1000
     number, name = job.get("groupid"), str(job.get("jobname", ""))[:100]
     return _Job(name, number if isinstance(number, int) else 0, start, ran / 1000)
 
 
-def _number(value: object) -> float:
+def _json_number(value: object) -> float:
     return float(value) if isinstance(value, int | float) and 0 <= value < 1e15 else math.nan

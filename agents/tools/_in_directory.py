@@ -21,7 +21,7 @@ class Script:
     directory: str
 
 
-def job(
+def directory_job(
     script: Script,
     target: Target,
     arguments: tuple[str, ...],

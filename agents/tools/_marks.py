@@ -69,7 +69,7 @@ class Mark:
     words: str
 
 
-def read(outputs: Mapping[str, bytes], timing: Timing) -> list[Mark]:
+def read_marks(outputs: Mapping[str, bytes], timing: Timing) -> list[Mark]:
     """[] where the script had no clock. Raises ParseError."""
     found: list[Mark] = []
     lines = outputs.get(MARKS, b"").decode("utf-8", "replace").split("\n")[:-1]

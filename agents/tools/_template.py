@@ -6,8 +6,8 @@ Copy to `agents/tools/<kind>.py`; the file name is the kind, nothing is register
 one and one of a failed run. All functions are pure: no clock, no file, no host.
 
 A tool that lays out files, warms up, or does one test after the other should have `windows`, too
-(agents.drivers.protocols.Marking): means of devices are over what was measured. `_marks` has the shell functions for a
-script of its own; dd is short.
+(agents.drivers.protocols.MeasuredWindows): means of devices are over what was measured. `_marks` has the shell
+functions for a script of its own; dd is short.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Options:
             raise OptionsError(f"repeats: {self.repeats} is above 1000")
 
 
-def job(options: Options, target: Target) -> Job:
+def build_job(options: Options, target: Target) -> Job:
     """One argv, quoted elsewhere. What needs a shell comes as a script in `inputs`, its arguments in argv."""
     if not target.mount:
         raise OptionsError(f"target {target.name!r} has no mount point to sync")
@@ -52,12 +52,12 @@ def job(options: Options, target: Target) -> Job:
     )
 
 
-def precheck(options: Options, target: Target) -> Job | None:
+def build_precheck(options: Options, target: Target) -> Job | None:
     """A quick run that touches no data and fails when the options are wrong; None where the tool has no such."""
     return None
 
 
-def outstanding(options: Options) -> int | None:
+def outstanding_ios(options: Options) -> int | None:
     """Outstanding I/Os; None where the tool does not say."""
     return None
 

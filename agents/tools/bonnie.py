@@ -38,7 +38,7 @@ NEEDS = (
     ),
 )
 DIRECTORY = "benchlab.bonnie"
-ACCESS_OF = {
+IO_FIELDS = {
     "reads": (),
     "writes": (),
     "block": ("size", "chunk_size"),
@@ -149,36 +149,36 @@ class Options:
             raise OptionsError(f"user: {self.user!r} is not a user or user:group")
 
 
-def job(options: Options, target: Target) -> Job:
+def build_job(options: Options, target: Target) -> Job:
     arguments = (options.user or "-", *_arguments(options, target))
-    return _in_directory.job(
-        RUNS, target, arguments, expected_s=_expected_s(options), writes=_writes(options)
+    return _in_directory.directory_job(
+        RUNS, target, arguments, expected_s=_expected_s(options), writes=_written_bytes(options)
     )
 
 
-def precheck(options: Options, target: Target) -> Job | None:
+def build_precheck(options: Options, target: Target) -> Job | None:
     """bonnie++ checks nothing without doing it; what can be checked, Options does."""
     return None
 
 
-def needs_root(options: Options, target: Target) -> str:
+def root_reason(options: Options, target: Target) -> str:
     return "the workload names the user to whom bonnie++ changes" if options.user else ""
 
 
-def room(options: Options, target: Target) -> int:
+def required_bytes(options: Options, target: Target) -> int:
     return options.size + options.files * 1024 * options.file_min
 
 
-def reads(options: Options) -> bool:
+def reads_existing(options: Options) -> bool:
     return False
 
 
-def outstanding(options: Options) -> int | None:
+def outstanding_ios(options: Options) -> int | None:
     """None: one for most tests, several processes seek."""
     return None
 
 
-def access(options: Options) -> Access:
+def access_pattern(options: Options) -> Access:
     """In order, then at random. Its blocks are zeros in which a byte or two counts up."""
     return Access(
         reads=True,
@@ -189,7 +189,7 @@ def access(options: Options) -> Access:
         compressible=True,
         size=options.size or None,
         ramp_s=0.0,
-        outstanding=outstanding(options),
+        outstanding=outstanding_ios(options),
     )
 
 
@@ -218,7 +218,7 @@ def _expected_s(options: Options) -> float:
     return passes + characters + 3 * small / EXPECTED_FILES + moved + 10.0
 
 
-def _writes(options: Options) -> int:
+def _written_bytes(options: Options) -> int:
     """At most: what files and directories need beside their content, nobody can tell."""
     whole = options.size * (2 if options.fast else 3)
     seeks = SEEKS * options.chunk_size if options.size else 0
@@ -234,7 +234,7 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
         raise ParseError("not text", raw.count(b"\n", 0, error.start) + 1) from None
     if not any(line.strip() for line in lines):
         raise ParseError("empty: bonnie++ printed no result")
-    found = list(runs.find(lines))
+    found = list(runs.find_runs(lines))
     for run in found:
         if run.error:
             raise run.error
@@ -247,12 +247,12 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     if found[0].csv is None:
         last = found[0].last
         raise ParseError("truncated: the CSV line is missing", last + 1, lines[last])
-    return lines_of("stdout", model.metrics(found[0].csv))
+    return lines_of("stdout", model.table_metrics(found[0].csv))
 
 
-def windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
+def parse_windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
     """Each test that it told of on standard error: the line of one ends when it is done."""
-    marks = _marks.read(outputs, timing)
+    marks = _marks.read_marks(outputs, timing)
     return [
         Window(test, before.at, mark.at)
         for before, mark in pairwise(marks)

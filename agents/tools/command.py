@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from agents.contracts import Access, AgentError, Job, Metric, Need, OptionsError, ParseError, Target
-from agents.jobs.spool import plain
+from agents.jobs.spool import check_file_name
 from agents.texts import extraction, extraction_sandbox
 
 LABEL = "command"
@@ -20,7 +20,7 @@ LABEL = "command"
 OWN_CODE = True
 # nobody can tell; a missing program fails with its own words
 NEEDS: tuple[Need, ...] = ()
-ACCESS_OF = {"outstanding": ("outstanding",)}
+IO_FIELDS = {"outstanding": ("outstanding",)}
 SCRIPT = "command.sh"
 # characters
 WHY_MAX = 200
@@ -98,7 +98,7 @@ class Options:
                 raise OptionsError(f"extract: {one.name} reads {one.file}, which is not in outputs")
 
 
-def job(options: Options, target: Target) -> Job:
+def build_job(options: Options, target: Target) -> Job:
     if not (target.mount or target.volume):
         raise OptionsError(f"target {target.name!r} has neither a volume nor a mount point")
     # A browser ends lines as Windows does, and sh would take the return for a part of the word.
@@ -115,14 +115,14 @@ def job(options: Options, target: Target) -> Job:
     )
 
 
-def needs_root(options: Options, target: Target) -> str:
+def root_reason(options: Options, target: Target) -> str:
     return options.why_root.strip()
 
 
-def precheck(options: Options, target: Target) -> Job | None:
+def build_precheck(options: Options, target: Target) -> Job | None:
     """sh reads the script and runs nothing of it."""
     return replace(
-        job(options, target),
+        build_job(options, target),
         argv=("sh", "-n", SCRIPT),
         outputs=(),
         expected_s=1.0,
@@ -132,13 +132,13 @@ def precheck(options: Options, target: Target) -> Job | None:
     )
 
 
-def outstanding(options: Options) -> int | None:
+def outstanding_ios(options: Options) -> int | None:
     return options.outstanding or None
 
 
-def access(options: Options) -> Access:
+def access_pattern(options: Options) -> Access:
     """Nobody knows what a script does, but for what its writer says."""
-    return Access(outstanding=outstanding(options))
+    return Access(outstanding=outstanding_ios(options))
 
 
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
@@ -149,7 +149,7 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     return found
 
 
-def salvage(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
+def parse_partial(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     """Of a script that failed: the lines of `extract` that do find something."""
     return extraction_sandbox.extract_available_metrics(options.extract, outputs)
 
@@ -168,7 +168,7 @@ def _environment(options: Options, target: Target) -> dict[str, str]:
 
 def _check_name(name: str) -> None:
     try:
-        clash = plain(name) in (SCRIPT, "stdout", "stderr")
+        clash = check_file_name(name) in (SCRIPT, "stdout", "stderr")
     except AgentError as error:
         raise OptionsError(f"outputs: {error}") from None
     if clash:

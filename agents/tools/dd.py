@@ -39,7 +39,7 @@ CONVERSIONS = frozenset({"fdatasync", "fsync", "nocreat", "notrunc", "sparse"})
 SOURCES = {"zero": "/dev/zero", "random": "/dev/urandom"}
 # of oflag: each block before the next
 SYNCED = frozenset({"sync", "dsync", "fsync"})
-ACCESS_OF = {
+IO_FIELDS = {
     "reads": ("direction",),
     "writes": ("direction",),
     "random": (),
@@ -189,7 +189,7 @@ class Options:
                 raise OptionsError(f"{name}: {', '.join(sorted(unknown))}: unknown or not allowed")
 
 
-def job(options: Options, target: Target) -> Job:
+def build_job(options: Options, target: Target) -> Job:
     if not (target.mount or target.volume):
         raise OptionsError(f"target {target.name!r} has neither a volume nor a mount point for dd")
     path = f"{target.mount.rstrip('/')}/{FILE}" if target.mount else target.volume
@@ -205,12 +205,12 @@ def job(options: Options, target: Target) -> Job:
         env={"LC_ALL": "C"},
         expected_s=expected,
         timeout_s=expected * 10 + 600,
-        writes=_writes(options, target, moved),
+        writes=_written_bytes(options, target, moved),
         lays_out=bool(target.mount) and options.direction == "read",
     )
 
 
-def precheck(options: Options, target: Target) -> Job | None:
+def build_precheck(options: Options, target: Target) -> Job | None:
     """Does this host's dd know each flag, and print its time? No data is touched."""
     return Job(
         argv=("sh", "ddflags.sh", *_flags(options)),
@@ -223,26 +223,26 @@ def precheck(options: Options, target: Target) -> Job | None:
     )
 
 
-def needs_root(options: Options, target: Target) -> str:
+def root_reason(options: Options, target: Target) -> str:
     """O_NOATIME is for a file's owner, and /dev/zero is root's."""
     if options.direction == "write" and "noatime" in options.iflag:
         return "only root may open dd's source with noatime"
     return ""
 
 
-def room(options: Options, target: Target) -> int:
+def required_bytes(options: Options, target: Target) -> int:
     return (options.block_size or options.ibs or 512) * options.count
 
 
-def reads(options: Options) -> bool:
+def reads_existing(options: Options) -> bool:
     return options.direction == "read"
 
 
-def outstanding(options: Options) -> int | None:
+def outstanding_ios(options: Options) -> int | None:
     return 1
 
 
-def access(options: Options) -> Access:
+def access_pattern(options: Options) -> Access:
     """One that reads a file has laid it out with random bytes."""
     writes = options.direction == "write"
     flags = options.oflag if writes else options.iflag
@@ -254,7 +254,7 @@ def access(options: Options) -> Access:
         direct="direct" in flags,
         synced=writes and bool(SYNCED & set(flags)),
         compressible=writes and options.source == "zero",
-        size=room(options, Target("")),
+        size=required_bytes(options, Target("")),
         ramp_s=0.0,
         outstanding=1,
     )
@@ -266,7 +266,7 @@ def same_work(told: Mapping[str, object]) -> SameWork:
     return SameWork(("direction", "block_size"), tuple(sets))
 
 
-def steady(options: Options) -> bool:
+def uses_monotonic_clock(options: Options) -> bool:
     """GNU's, BusyBox's and FreeBSD's all time by the monotonic clock."""
     return True
 
@@ -293,7 +293,7 @@ def _expected_s(options: Options, moved: int, laid_out: bool) -> float:
     return layout + moved / EXPECTED_RATE + (blocks * EXPECTED_SYNC_S if synced else 0.0) + 1.0
 
 
-def _writes(options: Options, target: Target, moved: int) -> int:
+def _written_bytes(options: Options, target: Target, moved: int) -> int:
     if options.direction == "write":
         return moved
     return -(-moved // (1 << 20)) << 20 if target.mount else 0
@@ -310,12 +310,12 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
         raise ParseError("not text", raw.count(b"\n", 0, error.start) + 1, "") from None
     if not any(lines):
         raise ParseError("empty: dd printed nothing")
-    return lines_of(name, dd_output.metrics(lines))
+    return lines_of(name, dd_output.parse_run(lines))
 
 
-def windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
+def parse_windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
     """From where dd itself begins to its end: a file is laid out before and removed behind."""
-    at = {mark.words: mark.at for mark in _marks.read(outputs, timing)}
+    at = {mark.words: mark.at for mark in _marks.read_marks(outputs, timing)}
     if not {"dd", "end"} <= at.keys():
         return []
     laid_out = [Window("file layout", 0.0, at["dd"], measured=False)]

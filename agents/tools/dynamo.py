@@ -44,20 +44,20 @@ HEX = re.compile("[0-9a-f]{64}")
 MESSAGES, CONFIG = "messages.bin", "config.json"
 OUTPUTS = (MESSAGES, "result.json", "live.jsonl", "dynamo.log")
 # read by the sampler too: what happens right now
-LIVE = ("work/now.json",)
+LIVE_FILES = ("work/now.json",)
 DEFAULT = "dynamo"
 PROGRAM_OPTION = "binary"
 # what Options.binary begins with where BenchLab sends it along
 STORED = "sha256:"
 # its name in the job's directory then
-SENT = "dynamo"
+UPLOADED_NAME = "dynamo"
 # B/s, a slow disk's: how fast we expect dynamo to lay a file out
 LAYOUT_RATE = 50e6
 # B/s: no disk is slower; who is, hangs
 SLOWEST_LAYOUT = 5e6
 # dynamo looks so often whether its preparation is done
 PREPARING_GRID_S = 3.0
-ACCESS_OF = {
+IO_FIELDS = {
     "reads": ("read_percent",),
     "writes": ("read_percent",),
     "random": ("random_percent",),
@@ -171,7 +171,7 @@ class Options:
             raise OptionsError(
                 f"binary: {self.binary!r} is neither {DEFAULT}, to be found on the PATH, nor an absolute path"
             )
-        if self.binary.startswith(STORED) and not HEX.fullmatch(stored(self)):
+        if self.binary.startswith(STORED) and not HEX.fullmatch(stored_program(self)):
             raise OptionsError(f"binary: {STORED} is followed by 64 letters and digits")
         try:
             specs.check_access(AccessSpec("", access_lines(self)), area=self.size)
@@ -179,30 +179,30 @@ class Options:
             raise OptionsError(str(error)) from None
 
 
-def needs(options: Options) -> tuple[Need, ...]:
+def required_programs(options: Options) -> tuple[Need, ...]:
     """None: where there is no Python, the console is played from afar (agents/dynamo/tunnel.py)."""
     return ()
 
 
-def programs(options: Options) -> tuple[str, ...]:
+def named_programs(options: Options) -> tuple[str, ...]:
     """One that was uploaded is an owner's already."""
-    return () if stored(options) or options.binary == DEFAULT else (options.binary,)
+    return () if stored_program(options) or options.binary == DEFAULT else (options.binary,)
 
 
-def stored(options: Options) -> str:
+def stored_program(options: Options) -> str:
     """The SHA-256 of the program that must be sent along; "" where it is on the host."""
     return options.binary.removeprefix(STORED) if options.binary.startswith(STORED) else ""
 
 
-def job(options: Options, target: Target) -> Job:
-    seconds = _seconds(options, laid_out=bool(target.mount))
+def build_job(options: Options, target: Target) -> Job:
+    seconds = _expected_seconds(options, laid_out=bool(target.mount))
     if NOTE in target.notes:
         # Nothing is sent to a machine that only dynamo reaches: it waits there for its console.
         return Job(
             ("dynamo", target.mount),
             expected_s=seconds,
             timeout_s=_limit(options),
-            writes=_writes(options, target),
+            writes=_written_bytes(options, target),
             root=False,
             drop_caches=False,
         )
@@ -213,14 +213,14 @@ def job(options: Options, target: Target) -> Job:
         env={"LC_ALL": "C", "PYTHONDONTWRITEBYTECODE": "1"},
         expected_s=seconds,
         timeout_s=_limit(options),
-        writes=_writes(options, target),
+        writes=_written_bytes(options, target),
     )
 
 
-def precheck(options: Options, target: Target) -> Job | None:
+def build_precheck(options: Options, target: Target) -> Job | None:
     """The console looks at dynamo, its libraries, the free space and the rest, and starts nothing."""
     return replace(
-        job(options, target),
+        build_job(options, target),
         argv=("python3", bundle.NAME, "check", CONFIG),
         outputs=(),
         expected_s=2.0,
@@ -230,11 +230,11 @@ def precheck(options: Options, target: Target) -> Job | None:
     )
 
 
-def outstanding(options: Options) -> int | None:
+def outstanding_ios(options: Options) -> int | None:
     return options.outstanding_ios * options.workers * options.targets
 
 
-def access(options: Options) -> Access:
+def access_pattern(options: Options) -> Access:
     """dynamo opens everything past the page cache, and syncs nothing."""
     lines = access_lines(options)
     shares = {line.random for line in lines}
@@ -250,7 +250,7 @@ def access(options: Options) -> Access:
         size=options.size or None if one else None,
         ramp_s=float(options.ramp_s),
         runtime_s=float(options.runtime_s),
-        outstanding=outstanding(options),
+        outstanding=outstanding_ios(options),
     )
 
 
@@ -261,12 +261,12 @@ def same_work(told: Mapping[str, object]) -> SameWork | None:
     return SameWork(("block_size", "random_percent", "read_percent"))
 
 
-def steady(options: Options) -> bool:
+def uses_monotonic_clock(options: Options) -> bool:
     """It counts ticks of the CPU, of which the rate is measured by the monotonic clock."""
     return True
 
 
-def renamed(told: Mapping[str, object]) -> dict[str, object]:
+def canonical_names(told: Mapping[str, object]) -> dict[str, object]:
     """Others tell the share of writes."""
     writes = told.get("write_percent")
     if not isinstance(writes, int | float | str):
@@ -288,7 +288,7 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     return [Metric(row.name, row.value, Unit(row.unit), dict(row.labels), row.note) for row in rows]
 
 
-def series(outputs: Mapping[str, bytes], options: Options) -> list[Series]:
+def parse_series(outputs: Mapping[str, bytes], options: Options) -> list[Series]:
     """Figures of dynamo between one update and the next; times are seconds since recording began. Raises ParseError."""
     try:
         return overtime.update_series(_test(outputs))
@@ -296,7 +296,7 @@ def series(outputs: Mapping[str, bytes], options: Options) -> list[Series]:
         raise ParseError(str(error)) from None
 
 
-def windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
+def parse_windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
     """[] where the console was played from afar, by another machine's clock."""
     try:
         test = _test(outputs)
@@ -343,7 +343,7 @@ def _config(options: Options, target: Target) -> bytes:
         raise OptionsError("size: 0 means a whole volume, but the target is a filesystem")
     _check_paths(options, target)
     wish = {
-        "binary": f"./{SENT}" if stored(options) else options.binary,
+        "binary": f"./{UPLOADED_NAME}" if stored_program(options) else options.binary,
         "access": [specs.format_access_line(line) for line in access_lines(options)],
         "mount": target.mount,
         "volume": "" if target.mount else target.volume,
@@ -378,31 +378,35 @@ def poll_s(options: Options) -> float:
     return min(max(POLL_S, options.runtime_s / MOST_UPDATES), options.runtime_s / 3)
 
 
-def room(options: Options, target: Target) -> int:
-    return _files(options) if target.mount else options.size
+def required_bytes(options: Options, target: Target) -> int:
+    return _total_file_bytes(options) if target.mount else options.size
 
 
-def reads(options: Options) -> bool:
+def reads_existing(options: Options) -> bool:
     return any(line.reads > 0 for line in access_lines(options))
 
 
-def _files(options: Options) -> int:
+def _total_file_bytes(options: Options) -> int:
     """Bytes of all files."""
     return options.size * options.targets * (options.workers if options.own_targets else 1)
 
 
-def _seconds(options: Options, laid_out: bool) -> float:
-    laying = _files(options) / LAYOUT_RATE + PREPARING_GRID_S if laid_out else 0.0
+def _expected_seconds(options: Options, laid_out: bool) -> float:
+    laying = _total_file_bytes(options) / LAYOUT_RATE + PREPARING_GRID_S if laid_out else 0.0
     return laying + options.ramp_s + options.runtime_s + 5.0
 
 
 def _limit(options: Options) -> float:
     """Seconds after which something hangs: never less than the slowest preparation and the test take."""
-    return _files(options) / SLOWEST_LAYOUT + 3 * (options.ramp_s + options.runtime_s) + 1800
+    return (
+        _total_file_bytes(options) / SLOWEST_LAYOUT
+        + 3 * (options.ramp_s + options.runtime_s)
+        + 1800
+    )
 
 
-def _writes(options: Options, target: Target) -> int | None:
+def _written_bytes(options: Options, target: Target) -> int | None:
     """At most; None where time decides how much is written."""
     if any(line.reads < 100 for line in access_lines(options)):
         return None
-    return _files(options) if target.mount else 0
+    return _total_file_bytes(options) if target.mount else 0

@@ -56,7 +56,7 @@ done
 """
 SCRIPTS = {CHECK: ("[A-Za-z0-9_-]+",)}
 # What a job file or `extra` says is in neither, and no result of somebody else's has them.
-ACCESS_OF = {
+IO_FIELDS = {
     "reads": ("rw",),
     "writes": ("rw",),
     "random": ("rw",),
@@ -78,22 +78,22 @@ SLOWEST = 1e5
 LONGEST_S = 2 * 86400.0
 
 
-def job(options: Options, target: Target) -> Job:
-    own, laid_out = _target(options, target)
-    if not laid_out and not needs_root(options, target):
+def build_job(options: Options, target: Target) -> Job:
+    own, laid_out = _target_settings(options, target)
+    if not laid_out and not root_reason(options, target):
         # Nothing of it is in the cache, and the job is the same whoever runs it.
         own += [("invalidate", "0")]
     logging, logs = _logs(options)
     own += logging
-    seconds = _seconds(options, target, laid_out)
+    seconds = _expected_seconds(options, target, laid_out)
     return Job(
         argv=("fio", "--output-format=json+", f"--output={RESULT}", "--eta=never", "job.fio"),
         outputs=(RESULT, *logs),
-        inputs={"job.fio": jobfile.write(sections(options), own)},
+        inputs={"job.fio": jobfile.write_job_file(sections(options), own)},
         env={"LC_ALL": "C"},
         expected_s=seconds,
         timeout_s=seconds * 3 + 1800 + _patience(options, target),
-        writes=_writes(options, target, laid_out),
+        writes=_written_bytes(options, target, laid_out),
         must_be_off=_fio_options.must_be_off(sections(options)),
     )
 
@@ -107,9 +107,9 @@ def same_work(told: Mapping[str, object]) -> SameWork | None:
     return SameWork(("rw", "block_size"), (reads, *flushes))
 
 
-def precheck(options: Options, target: Target) -> Job | None:
+def build_precheck(options: Options, target: Target) -> Job | None:
     """fio reads the job file and stops, and says whether it has the engines; the target is not opened."""
-    real = job(options, target)
+    real = build_job(options, target)
     return replace(
         real,
         argv=("sh", "check.sh", *jobfile.engines(sections(options))),
@@ -122,33 +122,33 @@ def precheck(options: Options, target: Target) -> Job | None:
     )
 
 
-def outstanding(options: Options) -> int | None:
-    return jobfile.outstanding(sections(options))
+def outstanding_ios(options: Options) -> int | None:
+    return jobfile.outstanding_ios(sections(options))
 
 
-def needs_root(options: Options, target: Target) -> str:
-    return _fio_options.needs_root(sections(options), target)
+def root_reason(options: Options, target: Target) -> str:
+    return _fio_options.sections_root_reason(sections(options), target)
 
 
-def room(options: Options, target: Target) -> int:
-    return jobfile.room(sections(options), files=bool(target.mount))
+def required_bytes(options: Options, target: Target) -> int:
+    return jobfile.required_bytes(sections(options), files=bool(target.mount))
 
 
-def reads(options: Options) -> bool:
-    return jobfile.reads(sections(options))
+def reads_existing(options: Options) -> bool:
+    return jobfile.reads_existing(sections(options))
 
 
-def access(options: Options) -> Access:
-    return _fio_access.of(sections(options))
+def access_pattern(options: Options) -> Access:
+    return _fio_access.sections_access(sections(options))
 
 
-def steady(options: Options) -> bool:
+def uses_monotonic_clock(options: Options) -> bool:
     """By the monotonic clock or the CPU's, unless it is told to ask for the time of day."""
     chosen = (one.get("clocksource") for one in jobfile.each_job(sections(options)))
     return all(source in (None, "cpu", "clock_gettime") for source in chosen)
 
 
-def version(outputs: Mapping[str, bytes]) -> str:
+def printed_version(outputs: Mapping[str, bytes]) -> str:
     """Of the result's first lines."""
     found = _VERSION.search(outputs.get(RESULT, b"")[:500])
     return found[1].decode("utf-8", "replace") if found else ""
@@ -157,12 +157,12 @@ def version(outputs: Mapping[str, bytes]) -> str:
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     """`fio.json` if the run left one, else stdout: JSON or text, of any version (imports)."""
     name = _result(outputs)
-    return lines_of(name, figures(_jobs(outputs.get(name, b""), outputs), options))
+    return lines_of(name, jobs_to_metrics(_output_jobs(outputs.get(name, b""), outputs), options))
 
 
-def histograms(outputs: Mapping[str, bytes], options: Options) -> list[Histogram]:
+def parse_histograms(outputs: Mapping[str, bytes], options: Options) -> list[Histogram]:
     """Of JSON+: nothing else of fio's has bins."""
-    jobs, notes = _jobs(outputs.get(_result(outputs), b""), outputs)
+    jobs, notes = _output_jobs(outputs.get(_result(outputs), b""), outputs)
     return _fio_metrics.histograms(_fio_metrics.grouped(jobs, notes))
 
 
@@ -170,11 +170,11 @@ def _result(outputs: Mapping[str, bytes]) -> str:
     return RESULT if outputs.get(RESULT) else "stdout"
 
 
-def _jobs(raw: bytes, outputs: Mapping[str, bytes]) -> tuple[Iterable[FioJob], str]:
+def _output_jobs(raw: bytes, outputs: Mapping[str, bytes]) -> tuple[Iterable[FioJob], str]:
     """And what fio said besides."""
     # 100 MB of it are not to be decoded, nor searched for what they are
     if JSON.match(raw):
-        return fio_json.jobs(raw)
+        return fio_json.parse_jobs(raw)
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -183,16 +183,16 @@ def _jobs(raw: bytes, outputs: Mapping[str, bytes]) -> tuple[Iterable[FioJob], s
     if not text.strip():
         raise ParseError("empty: fio wrote no result" + _complaint(outputs))
     if fio_text.HEAD.search(text):
-        return fio_text.jobs(text)
+        return fio_text.parse_jobs(text)
     if fio_terse.HEAD.search(text):
-        return fio_terse.jobs(text)
-    return fio_json.jobs(raw)
+        return fio_terse.parse_jobs(text)
+    return fio_json.parse_jobs(raw)
 
 
-def figures(read: tuple[Iterable[FioJob], str], options: Options) -> list[Metric]:
+def jobs_to_metrics(read: tuple[Iterable[FioJob], str], options: Options) -> list[Metric]:
     """Of jobs, and fio's warnings. Raises ParseError."""
     jobs, notes = read
-    return _told(_fio_metrics.metrics(jobs, options.iodepth, notes), options)
+    return _with_known_depth(_fio_metrics.job_metrics(jobs, options.iodepth, notes), options)
 
 
 def with_histograms(
@@ -201,11 +201,11 @@ def with_histograms(
     """Both for one reading, as `figures`."""
     jobs, notes = read
     groups = _fio_metrics.grouped(jobs, notes)
-    found = _fio_metrics.figures(groups, options.iodepth, notes)
-    return _told(found, options), _fio_metrics.histograms(groups)
+    found = _fio_metrics.group_metrics(groups, options.iodepth, notes)
+    return _with_known_depth(found, options), _fio_metrics.histograms(groups)
 
 
-def _told(found: list[Metric], options: Options) -> list[Metric]:
+def _with_known_depth(found: list[Metric], options: Options) -> list[Metric]:
     return [*found, *_untold_flushes(found, options)]
 
 
@@ -232,24 +232,24 @@ class _Logs(Mapping[str, str]):
         return sum(1 for _ in self)
 
 
-def series(outputs: Mapping[str, bytes], options: Options) -> list[Series]:
+def parse_series(outputs: Mapping[str, bytes], options: Options) -> list[Series]:
     """Of the logs that the run was asked for; our own runs are of fio 3.0 at least.
 
     None of several jobs that begin one after another: each log counts from its own job's beginning.
     """
     given = sections(options)
-    if jobfile.jobs(given) != 1 and not jobfile.together(given):
+    if jobfile.job_count(given) != 1 and not jobfile.together(given):
         return []
     told = outputs.get(RESULT, b"")[:500].decode("utf-8", "replace")
-    asked = fio_series.Asked(options.log_avg_msec / 1000, options.log_hist_msec / 1000)
-    return fio_series.series(_Logs(outputs), fio_log.version(told) or (3, 0), asked)
+    asked = fio_series.LogIntervals(options.log_avg_msec / 1000, options.log_hist_msec / 1000)
+    return fio_series.logs_to_series(_Logs(outputs), fio_log.fio_version(told) or (3, 0), asked)
 
 
-def windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
+def parse_windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
     raw = outputs.get(RESULT, b"")
     told = sections(options)
     ramp, together = jobfile.ramp(told), jobfile.together(told)
-    return _fio_windows.windows(raw, timing, ramp, together) if JSON.match(raw) else []
+    return _fio_windows.parse_json_windows(raw, timing, ramp, together) if JSON.match(raw) else []
 
 
 def _logs(options: Options) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
@@ -265,7 +265,7 @@ def _logs(options: Options) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
         own += [("write_hist_log", "fio"), ("log_hist_msec", str(options.log_hist_msec))]
     if not kinds:
         return [], ()
-    jobs = jobfile.jobs(sections(options))
+    jobs = jobfile.job_count(sections(options))
     if jobs is None or not 1 < jobs <= MOST_LOGGED:
         return [*own, ("per_job_logs", "0")], tuple(f"fio_{kind}.log" for kind in kinds)
     names = (f"fio_{kind}.{number}.log" for kind in kinds for number in range(1, jobs + 1))
@@ -277,15 +277,15 @@ def _complaint(outputs: Mapping[str, bytes]) -> str:
     return f"; output: {said[-1][:300]}" if said else ""
 
 
-def _target(options: Options, target: Target) -> tuple[list[tuple[str, str]], bool]:
+def _target_settings(options: Options, target: Target) -> tuple[list[tuple[str, str]], bool]:
     """fio's settings that point at the target, and whether fio makes a file there."""
     if target.mount:
         if not options.size and not options.job_file:
             raise OptionsError("size: 0 means a whole volume, but the target is a filesystem")
-        return [("directory", jobfile.path(target.mount, "mount")), ("unlink", "1")], True
+        return [("directory", jobfile.escape_path(target.mount, "mount")), ("unlink", "1")], True
     if target.volume:
         # a node that went away must not become a file that fills /dev
-        name = jobfile.path(target.volume, "volume")
+        name = jobfile.escape_path(target.volume, "volume")
         return [("filename", name), ("allow_file_create", "0")], False
     raise OptionsError(f"target {target.name!r} has neither a volume nor a mount point for fio")
 
@@ -295,11 +295,11 @@ def _volume(options: Options, target: Target) -> int:
     return (options.size or target.size) * options.numjobs
 
 
-def _seconds(options: Options, target: Target, laid_out: bool) -> float:
+def _expected_seconds(options: Options, target: Target, laid_out: bool) -> float:
     """As the sections say it: an `extra` may say another time than the form."""
     told = sections(options)
     work = jobfile.work(told, target.size)
-    measured = jobfile.seconds(told) + (3600.0 if work is None else work / LAYOUT_RATE)
+    measured = jobfile.expected_seconds(told) + (3600.0 if work is None else work / LAYOUT_RATE)
     if options.job_file:
         return measured
     laying = _volume(options, target) / LAYOUT_RATE if laid_out else 0.0
@@ -312,7 +312,7 @@ def _patience(options: Options, target: Target) -> float:
     return LONGEST_S if work is None else min(LONGEST_S, work / SLOWEST)
 
 
-def _writes(options: Options, target: Target, laid_out: bool) -> int | None:
+def _written_bytes(options: Options, target: Target, laid_out: bool) -> int | None:
     """At most; None where time decides how often the same blocks are written, or a job file or extra option may."""
     if options.job_file or options.extra:
         return None

@@ -53,7 +53,7 @@ NEEDS = (
         places=PLACES,
     ),
 )
-ACCESS_OF = dict.fromkeys(
+IO_FIELDS = dict.fromkeys(
     ("reads", "writes", "block", "synced", "compressible", "ramp_s", "outstanding"), ()
 )
 FILE = "benchlab.pg_test_fsync"
@@ -157,16 +157,16 @@ class Options:
             raise OptionsError(f"program: {path!r} is not the absolute path of a {PROGRAM}")
 
 
-def needs(options: Options) -> tuple[Need, ...]:
+def required_programs(options: Options) -> tuple[Need, ...]:
     """One given by its path is asked when it runs."""
     return () if options.program else NEEDS
 
 
-def programs(options: Options) -> tuple[str, ...]:
+def named_programs(options: Options) -> tuple[str, ...]:
     return (options.program,) if options.program else ()
 
 
-def job(options: Options, target: Target) -> Job:
+def build_job(options: Options, target: Target) -> Job:
     if not target.mount:
         raise OptionsError(
             f"target {target.name!r} has no mount point: pg_test_fsync removes what it has written to, "
@@ -187,20 +187,20 @@ def job(options: Options, target: Target) -> Job:
     )
 
 
-def precheck(options: Options, target: Target) -> Job | None:
+def build_precheck(options: Options, target: Target) -> Job | None:
     """There is nothing that Options does not check."""
     return None
 
 
-def needs_root(options: Options, target: Target) -> str:
+def root_reason(options: Options, target: Target) -> str:
     return ""
 
 
-def outstanding(options: Options) -> int | None:
+def outstanding_ios(options: Options) -> int | None:
     return 1
 
 
-def access(options: Options) -> Access:
+def access_pattern(options: Options) -> Access:
     """Past the page cache by some ways to sync and not by others; the smallest write is that of 16 x 1 kB."""
     return Access(
         reads=False,
@@ -225,30 +225,30 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
         raise ParseError("empty: pg_test_fsync printed nothing")
     if not text.START.fullmatch(lines[first]):
         raise ParseError("not the output of pg_test_fsync", first + 1, lines[first])
-    run = text.read(lines, first)
+    run = text.parse_run(lines, first)
     end = run.last + 1
     beyond = next((index for index in range(end, len(lines)) if lines[index]), None)
     if beyond is not None and not run.cut:
         raise ParseError("not understood", beyond + 1, lines[beyond])
     if broken := BROKE_OFF.search(outputs.get("stderr", b"").decode("utf-8", "replace")):
         return lines_of("stdout", [*run.metrics, *_not_measured(run, broken[1])])
-    if run.missing:
-        raise ParseError(f"truncated: without {'; '.join(run.missing)}", end, lines[run.last])
+    if run.missing_parts:
+        raise ParseError(f"truncated: without {'; '.join(run.missing_parts)}", end, lines[run.last])
     return lines_of("stdout", run.metrics)
 
 
-def salvage(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
+def parse_partial(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     """The tests before the one at which it ended: the disk was full, or failed."""
     lines = decoded(outputs.get("stdout", b""))
     first = next((index for index, line in enumerate(lines) if text.START.fullmatch(line)), None)
-    return [] if first is None else lines_of("stdout", text.read(lines, first).metrics)
+    return [] if first is None else lines_of("stdout", text.parse_run(lines, first).metrics)
 
 
 def _not_measured(run: text.Run, said: str) -> list[Metric]:
     """The test at which it broke off, and those behind it. Raises ParseError where nothing was measured before."""
     if not run.metrics:
         raise ParseError(f"it aborted at its first test: {said}", run.last + 1)
-    (first, name), *others = text.missing(run)
+    (first, name), *others = text.missing_tests(run)
     refused = f"failed: {said}; the disk does not accept direct writes of that size"
     return [
         text.absent(run, name, refused),
@@ -256,19 +256,19 @@ def _not_measured(run: text.Run, said: str) -> list[Metric]:
     ]
 
 
-def windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
+def parse_windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
     """Each test that ran, from the end of the one before. It prints a test's name when that begins, and ends the line
     when the next one does.
 
     On a busy host a line is seen late. Each later test takes its whole time, so the end of a line that is seen too near
     the next one is known from there; where it would be off by more than LATE, both tests beside it are left out.
     """
-    marks = _marks.read(outputs, timing)
+    marks = _marks.read_marks(outputs, timing)
     lines = decoded(outputs.get("stdout", b""))
     first = next((index for index, line in enumerate(lines) if line), None)
     if first is None or not marks:
         return []
-    run = text.read(lines, first)
+    run = text.parse_run(lines, first)
     rows = [
         row
         for row in run.metrics
@@ -278,7 +278,7 @@ def windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> l
         return []
     seconds = float(run.seconds or 0)
     seen = [marks[rows[0].line - 2].at, *(marks[row.line - 1].at for row in rows)]
-    bounds = _ends(seen, seconds)
+    bounds = _latest_ends(seen, seconds)
     sound = [at - bound <= LATE * seconds for at, bound in zip(seen, bounds, strict=True)]
     return [
         Window(row.name.removesuffix(".ops"), bounds[index], bounds[index + 1])
@@ -287,7 +287,7 @@ def windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> l
     ]
 
 
-def _ends(seen: Sequence[float], seconds: float) -> list[float]:
+def _latest_ends(seen: Sequence[float], seconds: float) -> list[float]:
     """Latest moment (s) at which each test can have ended: when its line was seen, or a whole test before the next."""
     ends = list(seen)
     for index in range(len(ends) - 2, -1, -1):
@@ -301,4 +301,4 @@ def decoded(raw: bytes) -> list[str]:
         found = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ParseError("not text", raw.count(b"\n", 0, error.start) + 1) from None
-    return [text.clean(line) for line in found.replace("\r\n", "\n").split("\n")]
+    return [text.clean_line(line) for line in found.replace("\r\n", "\n").split("\n")]

@@ -42,7 +42,7 @@ DIRECTORY = "benchlab.sysbench"
 # a slow disk's: B/s to lay out, seconds for one request
 EXPECTED_RATE, EXPECTED_S = 100e6, 0.01
 READS = ("seqrd", "rndrd")
-ACCESS_OF = {
+IO_FIELDS = {
     "reads": ("mode", "rw_ratio"),
     "writes": ("mode",),
     "random": ("mode",),
@@ -186,38 +186,38 @@ class Options:
             raise OptionsError("io_mode: mmap goes through the page cache, which direct bypasses")
 
 
-def job(options: Options, target: Target) -> Job:
+def build_job(options: Options, target: Target) -> Job:
     first = "new" if options.mode == "seqwr" else "prepare"
     arguments = (first, *_arguments(options))
-    work = _in_directory.job(
-        RUNS, target, arguments, expected_s=_expected_s(options), writes=_writes(options)
+    work = _in_directory.directory_job(
+        RUNS, target, arguments, expected_s=_expected_s(options), writes=_written_bytes(options)
     )
     return replace(work, lays_out=first == "prepare")
 
 
-def precheck(options: Options, target: Target) -> Job | None:
+def build_precheck(options: Options, target: Target) -> Job | None:
     """sysbench checks nothing without doing it; what can be checked, Options does."""
     return None
 
 
-def needs_root(options: Options, target: Target) -> str:
+def root_reason(options: Options, target: Target) -> str:
     return ""
 
 
-def room(options: Options, target: Target) -> int:
+def required_bytes(options: Options, target: Target) -> int:
     return options.size
 
 
-def reads(options: Options) -> bool:
+def reads_existing(options: Options) -> bool:
     """Never what it has not written: it lays out its files."""
     return False
 
 
-def outstanding(options: Options) -> int | None:
+def outstanding_ios(options: Options) -> int | None:
     return options.threads * (options.async_backlog if options.io_mode == "async" else 1)
 
 
-def access(options: Options) -> Access:
+def access_pattern(options: Options) -> Access:
     mixed, writing = options.mode == "rndrw", options.mode not in READS
     flags = options.extra_flags
     return Access(
@@ -231,7 +231,7 @@ def access(options: Options) -> Access:
         size=options.size,
         ramp_s=0.0,
         runtime_s=float(options.time_s) if options.time_s and not options.events else None,
-        outstanding=outstanding(options),
+        outstanding=outstanding_ios(options),
     )
 
 
@@ -267,7 +267,7 @@ def _expected_s(options: Options) -> float:
     return laid_out + min(limits) + 10.0
 
 
-def _writes(options: Options) -> int | None:
+def _written_bytes(options: Options) -> int | None:
     """The files, and as many blocks as there are events; without their number nobody can tell."""
     if options.mode in READS:
         return options.size
@@ -276,32 +276,36 @@ def _writes(options: Options) -> int | None:
 
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     """Raises ParseError."""
-    return lines_of("stdout", text.metrics(_report(outputs, options), _wish(options)))
+    return lines_of(
+        "stdout", text.report_metrics(_parse_outputs(outputs, options), _requested_run(options))
+    )
 
 
-def series(outputs: Mapping[str, bytes], options: Options) -> list[Series]:
+def parse_series(outputs: Mapping[str, bytes], options: Options) -> list[Series]:
     """The lines that it printed meanwhile."""
-    return text.series(_report(outputs, options), _wish(options))
+    return text.report_series(_parse_outputs(outputs, options), _requested_run(options))
 
 
-def _wish(options: Options) -> text.Wish:
+def _requested_run(options: Options) -> text.RequestedRun:
     synced = options.fsync_all or options.fsync_freq > 0
     times = text.times_are(options.mode, options.io_mode, synced=synced)
-    return text.Wish(options.mode, options.io_mode, options.threads, options.block_size, times)
+    return text.RequestedRun(
+        options.mode, options.io_mode, options.threads, options.block_size, times
+    )
 
 
-def _report(outputs: Mapping[str, bytes], options: Options) -> text.Report:
+def _parse_outputs(outputs: Mapping[str, bytes], options: Options) -> text.Report:
     raw = outputs.get("stdout", b"")
     try:
         lines = raw.decode("utf-8").replace("\r\n", "\n").split("\n")
     except UnicodeDecodeError as error:
         raise ParseError("not text", raw.count(b"\n", 0, error.start) + 1) from None
-    return text.read(lines, _wish(options))
+    return text.parse_report(lines, _requested_run(options))
 
 
-def windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
+def parse_windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
     """From where the threads began to the first line of the report; laid out before, removed behind."""
-    at = {mark.words: mark.at for mark in _marks.read(outputs, timing)}
+    at = {mark.words: mark.at for mark in _marks.read_marks(outputs, timing)}
     if not {"began", "ended"} <= at.keys():
         return []
     before = [Window("file layout", 0.0, at["began"], measured=False)]

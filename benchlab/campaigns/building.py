@@ -69,7 +69,7 @@ def _building(topology: Topology, took: Sequence[tuple[float, float]]) -> Buildi
 
 def resyncs(topology: Topology) -> bool:
     """True when the kernel works on after it was built, as far as is known."""
-    return any(registry.resyncs(layer["kind"], layer["options"]) for layer in topology.stack)
+    return any(registry.starts_resync(layer["kind"], layer["options"]) for layer in topology.stack)
 
 
 def reshapes(topology: Topology) -> bool:

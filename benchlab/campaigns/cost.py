@@ -45,7 +45,7 @@ def check_sweep(
         raise ValidationError(f"Workload {name}: {error}") from None
     for point in matrix.points(sweep):
         try:
-            yield point, driver_options.build(driver.Options, {**options, **point})
+            yield point, driver_options.build_options(driver.Options, {**options, **point})
         except AgentError as error:
             raise ValidationError(f"Workload {name}{_at(point)}: {error}") from None
 
@@ -57,7 +57,7 @@ def of_workload(
     found = {}
     for point, built in check_sweep(workload.name, workload.tool, workload.options, workload.sweep):
         try:
-            fits.check(stack, workload.tool, built, target)
+            fits.check_size(stack, workload.tool, built, target)
             found[matrix.key(point)] = _of_point(workload.tool, built, target)
         except AgentError as error:
             raise ValidationError(f"Workload {workload.name}{_at(point)}: {error}") from None
@@ -66,8 +66,8 @@ def of_workload(
 
 def _of_point(tool: str, built: Any, target: Target) -> Cost:
     driver = registry.tool(tool)
-    job = driver.job(built, target)
-    dumped, outstanding = driver_options.dump(built), driver.outstanding(built)
+    job = driver.build_job(built, target)
+    dumped, outstanding = driver_options.dump(built), driver.outstanding_ios(built)
     # A product of several options
     if outstanding and outstanding > driver_options.MOST_OUTSTANDING:
         raise OptionsError(

@@ -191,7 +191,7 @@ def _missing_devices(host: Host, topology: Topology, spares: Sequence[Device]) -
 
 def _missing_tools(hosts: Sequence[Host], workloads: Sequence[Workload]) -> Iterator[str]:
     """Of tools only: which programs a layer needs depends on its options, and its plan says so."""
-    asked = [registry.tool_needs(workload.tool, workload.options) for workload in workloads]
+    asked = [registry.tool_programs(workload.tool, workload.options) for workload in workloads]
     needs = {need.program: need for some in asked for need in some}
     for host, facts in _latest_facts(hosts):
         there = facts.get("tools", {})

@@ -64,7 +64,7 @@ class CampaignForm(forms.Form):
     schedulers = forms.MultipleChoiceField(
         label="I/O schedulers",
         required=False,
-        choices=[(name, name) for name in before_runs.KNOWN],
+        choices=[(name, name) for name in before_runs.LINUX_SCHEDULERS],
         widget=forms.CheckboxSelectMultiple,
         help_text="Each point is measured with each of them, in the same blocks of one build: set on the layout's "
         "disks before each run, and put back afterwards. None chosen: they stay as the host has them. "

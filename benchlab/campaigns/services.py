@@ -45,8 +45,8 @@ def create_workload(
             f"Workload {name}: {str(error).removeprefix('workload 1: ')}"
         ) from None
     built = [point for _, point in cost.check_sweep(name, tool, options, sweep)]
-    named = [program for point in built for program in registry.programs(tool, point)]
-    if user is not None and (named or registry.own_code(tool)):
+    named = [program for point in built for program in registry.named_programs(tool, point)]
+    if user is not None and (named or registry.runs_user_code(tool)):
         _check_owner(team, user, name, named[0] if named else "code of your own")
     made = Workload(
         team=team,
@@ -166,7 +166,7 @@ def check_schedulers(
     if not schedulers:
         return
     try:
-        before_runs.check(schedulers)
+        before_runs.check_schedulers(schedulers)
     except OptionsError as error:
         raise ValidationError(str(error)) from None
     for host in hosts:

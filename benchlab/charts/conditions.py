@@ -301,7 +301,7 @@ def _run_conditions(attempt: Attempt, rest: str) -> dict[str, str]:
 def _option_conditions(attempt: Attempt) -> dict[str, str]:
     """The sweep's own options are the x axis or the line, not a condition."""
     run = attempt.run
-    known = registry.told(
+    known = registry.canonical_options(
         run.tool, run.options, ours=run.campaign.source == Campaign.Source.MEASURED
     )
     return {

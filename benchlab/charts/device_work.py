@@ -123,7 +123,7 @@ def imported_layers(specs: Sequence[LayerSpec], disks: Mapping[str, Sequence[str
     left out; where none asks for any, the roles stand for themselves."""
     found: list[Layer] = []
     holding: tuple[str, ...] = ()
-    for spec, given in zip(specs, chain.given(specs, disks), strict=True):
+    for spec, given in zip(specs, chain.assign_source_disks(specs, disks), strict=True):
         below = {BELOW: holding} if holding else {}
         found.append(Layer(spec.kind, uses={**given, **below}))
         holding += tuple(

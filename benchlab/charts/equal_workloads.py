@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Equal workloads, whatever their names: workloads of several teams that did the same share a chart. Pure.
 
-Which of a tool's options make two results of it comparable at all, its driver says (protocols.Comparing). Others are
-listed where they differ: what others published rarely says them.
+Which of a tool's options make two results of it comparable at all, its driver says (protocols.ComparableWork). Others
+are listed where they differ: what others published rarely says them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _work_key(lines: Sequence[Group]) -> WorkKey:
     """Tool, options that matter, swept axes. Where nobody can tell what was done, a workload is like no other."""
     first = lines[0]
     swept = any(group.swept for group in lines)
-    told = registry.told(first.tool, first.options, ours=first.measured_here)
+    told = registry.canonical_options(first.tool, first.options, ours=first.measured_here)
     work = registry.same_work(first.tool, told)
     fixed = [name for name in work.options if name not in first.varied_options] if work else []
     if work is None or any(told.get(name) is None for name in fixed):

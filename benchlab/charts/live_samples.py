@@ -37,7 +37,7 @@ def live_tracks(attempt: Attempt, since: float = 0.0, most: int | None = None) -
     found = [
         Track(one.device, one.metric, one.unit, [at + shift for at in one.times], one.values)
         for sampler in registry.all_samplers().values()
-        for one in sampler.series(frames)
+        for one in sampler.frames_to_series(frames)
     ]
     return [_track_after(track, since) for track in found]
 

@@ -164,7 +164,7 @@ def attempt_context(run: Run, attempt: Attempt, window: int = 0) -> dict[str, An
         raise Http404(f"This attempt has no window {window}.") from None
     return {
         "live": live,
-        "refresh_s": 1 if live and registry.live(run.tool) else 3,
+        "refresh_s": 1 if live and registry.live_files(run.tool) else 3,
         "can_retry": attempt.phase == AttemptPhase.DONE and not run.campaign.source,
         "numbers": _key_numbers(measured),
         "measurements": measured,

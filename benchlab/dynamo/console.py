@@ -56,7 +56,7 @@ class Dynamo(Console):
                 f"No dynamo with SHA-256 {digest} was uploaded by this team: upload it again (page IOmeter's dynamo)",
                 Reason.TOOL_MISSING,
             )
-        return replace(work, inputs={**work.inputs, dynamo.SENT: bytes(row.content)})
+        return replace(work, inputs={**work.inputs, dynamo.UPLOADED_NAME: bytes(row.content)})
 
     def refusal(self, shell: Shell, trial: Job, facts: HostFacts) -> str:
         if self.is_played(facts):
@@ -75,7 +75,9 @@ class Dynamo(Console):
         if not self.is_played(facts):
             return super().begin(attempt, work, facts, shell, spool, sampled)
         try:
-            return self._play(attempt, work, shell, spool, registry.sampled(facts.os_family))
+            return self._play(
+                attempt, work, shell, spool, registry.sampled_sources(facts.os_family)
+            )
         except DynamoError as error:
             raise AgentError(f"dynamo: {error}", Reason.TOOL_FAILED) from None
 
@@ -91,11 +93,11 @@ class Dynamo(Console):
         player = dynamo_player.Player(attempt, shell, work, spool)
         try:
             filled = self.filled(attempt, player.job)
-            if job.start(shell, spool, filled, sampled, INTERVAL_S).already:
+            if job.start_job(shell, spool, filled, sampled, INTERVAL_S).already:
                 # a worker died right after it had started dynamo, which looks for a port that nobody has
-                job.stop(shell, spool)
-                job.remove(shell, spool)
-                job.start(shell, spool, filled, sampled, INTERVAL_S)
+                job.stop_job(shell, spool)
+                job.remove_spool(shell, spool)
+                job.start_job(shell, spool, filled, sampled, INTERVAL_S)
         except BaseException:
             player.drop()
             raise

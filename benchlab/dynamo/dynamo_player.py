@@ -68,7 +68,7 @@ class Player:
             self._session = tunnel.Session(sh, self._tunnel, work, work.inputs[CONFIG])
             self.job = self._session.remote_job
         except BaseException:
-            self._tunnel.close()
+            self._tunnel.close_tunnel()
             raise
         self._held, self._go, self._play = threading.Event(), threading.Event(), False
         self._thread = threading.Thread(
@@ -97,7 +97,7 @@ class Player:
         except Exception:
             log.exception("playing attempt %s", self._attempt.pk)
         finally:
-            self._tunnel.close()
+            self._tunnel.close_tunnel()
             connection.close()
 
     def _play_test(self) -> None:
@@ -112,7 +112,7 @@ class Player:
 
     def _is_job_over(self) -> bool:
         try:
-            return job.poll(self._shell, self._spool).state.over
+            return job.poll(self._shell, self._spool).state.is_over
         except AgentError:
             # the tunnel tells whether the connection is lost
             return False

@@ -11,7 +11,7 @@ from typing import Any
 
 from agents.contracts import ParseError
 from agents.jobs import job
-from agents.tools.dynamo import LIVE
+from agents.tools.dynamo import LIVE_FILES
 from benchlab.charts import figure
 from benchlab.charts.figure import Figure
 from benchlab.charts.palette import COLOURS
@@ -172,4 +172,4 @@ def _sampled_lines(attempt: Attempt) -> list[str]:
         frames = job.frames(raw[start:])
     except ParseError:
         return []
-    return [frame.files.get(LIVE[0], "") for frame in frames]
+    return [frame.files.get(LIVE_FILES[0], "") for frame in frames]

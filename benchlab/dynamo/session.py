@@ -245,7 +245,7 @@ class DynamoSession:
     def _trial(self) -> Trial:
         """Checked against what was reported a moment ago. Raises DynamoError."""
         assert self._attempt is not None and self._host is not None
-        built = driver_options.build(dynamo.Options, self._attempt.run.options)
+        built = driver_options.build_options(dynamo.Options, self._attempt.run.options)
         name = self._target_name
         row = Reported.objects.filter(host=self._host, name=name).first()
         target = next((disk for disk in self._seen if disk.is_disk and disk.name == name), None)

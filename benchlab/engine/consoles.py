@@ -66,7 +66,7 @@ class Console:
         sampled: Sequence[str | Watch],
     ) -> Playing | None:
         """Start the job; what is returned waits to play it. Raises AgentError."""
-        job.start(shell, spool, self.filled(attempt, work), sampled, INTERVAL_S)
+        job.start_job(shell, spool, self.filled(attempt, work), sampled, INTERVAL_S)
         return None
 
     def notes(self, playing: Playing | None) -> dict[str, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agents.contracts import AgentError
 from agents.drivers import packages
-from agents.drivers.packages import Missings
+from agents.drivers.packages import MissingPrograms
 from agents.plans import stack
 from agents.plans.chain import specs
 from benchlab.engine.checks import planning
@@ -17,7 +17,7 @@ from benchlab.runs.models import Layout
 from benchlab.topologies.models import Topology
 from benchlab.topologies.planned import Planned, read
 
-NOTHING = Missings((), ())
+NOTHING = MissingPrograms((), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class DryRun:
     plan: Planned | None = None
     fingerprint: str = ""
     error: str = ""
-    missing: Missings = NOTHING
+    missing: MissingPrograms = NOTHING
 
 
 def of(topology: Topology, host: Host, snapshot: FactSnapshot) -> DryRun:
@@ -38,7 +38,7 @@ def of(topology: Topology, host: Host, snapshot: FactSnapshot) -> DryRun:
     layout = Layout(pk=0, host=host, stack=topology.stack, stages=topology.stages)
     missing, facts = NOTHING, hosts.facts_of(snapshot)
     try:
-        missing = packages.missing(stack.needs(specs(layout.stack)), facts)
+        missing = packages.missing_programs(stack.required_programs(specs(layout.stack)), facts)
         made = planning.make(layout, facts)
         plan = read(made, facts)
     except AgentError as error:

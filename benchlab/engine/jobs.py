@@ -30,11 +30,11 @@ def of(attempt: Attempt, layout: Layout, trusted: Trusted | None = None) -> Job:
     """
     kind = attempt.run.tool
     tool, root = registry.tool(kind), _by_root(layout)
-    chosen = options.build(tool.Options, attempt.run.options)
+    chosen = options.build_options(tool.Options, attempt.run.options)
     if root and trusted is not None:
         chosen = trusted(kind, chosen)
     target = planning.target_of(layout, attempt.run)
-    work = fit(tool.job(chosen, target), root)
+    work = fit(tool.build_job(chosen, target), root)
     if not root or layout.facts_ready_id is None:
         return work
     return as_user(work, kind, chosen, target, layout, planning.at_ready(layout))
@@ -45,20 +45,20 @@ def as_user(
 ) -> Job:
     """The job as a user of its own is to run it where that may be; else with the reason why root does."""
     why = why_root(kind, built, target, layout, facts)
-    named = registry.programs(kind, built)
+    named = registry.named_programs(kind, built)
     return replace(
         work,
         unprivileged=not why,
         why_root=why,
         place=target.mount or target.volume,
         program=named[0] if named else "",
-        room=registry.room(kind, built, target) if target.mount else 0,
+        room=registry.required_bytes(kind, built, target) if target.mount else 0,
     )
 
 
 def why_root(kind: str, built: Any, target: Target, layout: Layout, facts: HostFacts) -> str:
     """Reason why root runs the tool; "" where a user of its own does, who may open the target alone."""
-    if said := registry.needs_root(kind, built, target):
+    if said := registry.root_reason(kind, built, target):
         return said
     kinds = {spec.kind for spec in specs(layout.stack)}
     if (

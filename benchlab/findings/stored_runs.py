@@ -277,10 +277,10 @@ def _asked(row: Attempt, target: Target | None, layout: Layout, ours: bool) -> t
         kind, given = run.tool, run.options
         known = {one.name for one in dataclasses.fields(registry.tool(kind).Options)}
         told = given if ours else {name: v for name, v in given.items() if name in known}
-        built = options.build(registry.tool(kind).Options, told)
-        found = registry.access(kind, built, None if ours else told.keys())
+        built = options.build_options(registry.tool(kind).Options, told)
+        found = registry.access_pattern(kind, built, None if ours else told.keys())
         unwritten = fits.unwritten(chain.specs(layout.stack), kind, built) if ours else ""
-        size = registry.room(kind, built, target) if ours and target is not None else 0
+        size = registry.required_bytes(kind, built, target) if ours and target is not None else 0
     except AgentError:
         # a tool or an option that is no more, or that was never ours
         return Access(outstanding=run.outstanding), ""
@@ -299,7 +299,7 @@ def _built(layout: Layout, plan: StackPlan | None, code: str, meta: Mapping[str,
     that its source tells."""
     if plan is None:
         specs, disks = chain.specs(layout.stack), meta.get(DISKS, {})
-        layers = zip(specs, chain.given(specs, disks), strict=True)
+        layers = zip(specs, chain.assign_source_disks(specs, disks), strict=True)
         return _Built(
             tuple(Layer(spec.kind, spec.options, uses) for spec, uses in layers),
             None,
@@ -311,7 +311,7 @@ def _built(layout: Layout, plan: StackPlan | None, code: str, meta: Mapping[str,
         )
     moment = moments.parse(code)
     stage = min(moment.stage, len(plan.stages))
-    placed = plan.at(stage)
+    placed = plan.layers_after(stage)
     claims = (claim for one in placed for each in one.target.devices.values() for claim in each)
     return _Built(
         tuple(_layer(one) for one in placed),
@@ -333,7 +333,7 @@ def _complete(spec: chain.LayerSpec) -> Mapping[str, Any]:
     """With the defaults of its driver, as it was built."""
     try:
         kind = registry.layer(spec.kind).Options
-        found: Mapping[str, Any] = options.dump(options.build(kind, spec.options))
+        found: Mapping[str, Any] = options.dump(options.build_options(kind, spec.options))
         return found
     except OptionsError:
         # a driver that has changed since

@@ -62,7 +62,9 @@ def _upto(tool: str, told: Mapping[str, Any], moved: float) -> float:
     if any(told.get(name) for name in ELSEWHERE):
         return 0.0
     try:
-        found = registry.access(tool, options.build(registry.tool(tool).Options, told))
+        found = registry.access_pattern(
+            tool, options.build_options(registry.tool(tool).Options, told)
+        )
     except AgentError:
         # a tool or an option that is no more
         return 0.0

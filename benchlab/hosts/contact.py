@@ -19,7 +19,7 @@ from benchlab.vault import VaultError
 
 def connect(host: Host) -> Shell:
     """A shell on the host. Raises AgentError; a key that nobody confirmed, or that changed, is refused."""
-    return shell.connect(_address(host))
+    return shell.connect_shell(_address(host))
 
 
 def unconnected(host: Host) -> Shell:

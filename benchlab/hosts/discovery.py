@@ -97,7 +97,9 @@ def look(shell: Shell) -> HostFacts:
 
 def missing_tool(kind: str, options: Mapping[str, Any], facts: HostFacts) -> str:
     """Program of a tool that the host lacks, and how to get it; "" when all are there. Raises OptionsError."""
-    return packages.missing(registry.tool_needs(kind, options), facts).words(facts.hostname)
+    return packages.missing_programs(registry.tool_programs(kind, options), facts).sentence(
+        facts.hostname
+    )
 
 
 def facts_of(snapshot: FactSnapshot) -> HostFacts:

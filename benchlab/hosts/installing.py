@@ -41,19 +41,19 @@ AGAIN = timedelta(seconds=10)
 LOOK_S, LOOK_MOST_S = 2.0, 60.0
 
 
-def missing(host: Host, needs: Iterable[Need] | None = None) -> packages.Missings:
+def missing(host: Host, needs: Iterable[Need] | None = None) -> packages.MissingPrograms:
     """Programs that the host lacked when it was last read: of `needs`, or of all that any layer or tool uses."""
     facts = discovery.last_facts(host)
     if facts is None:
-        return packages.Missings((), ())
-    return packages.missing(discovery.needs() if needs is None else needs, facts)
+        return packages.MissingPrograms((), ())
+    return packages.missing_programs(discovery.needs() if needs is None else needs, facts)
 
 
-def offered(host: Host) -> packages.Missings:
+def offered(host: Host) -> packages.MissingPrograms:
     """Programs that the host's page offers: of all that any layer or tool uses, what a known package brings."""
     lacking = missing(host)
     known = tuple(one for one in lacking.programs if one.package)
-    return packages.Missings(known, lacking.command)
+    return packages.MissingPrograms(known, lacking.command)
 
 
 def command(host: Host, chosen: Iterable[str]) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ def command(host: Host, chosen: Iterable[str]) -> tuple[str, ...]:
         )
     if not names:
         raise HostsError("No package was chosen.")
-    return packages.command(names, facts)
+    return packages.install_command(names, facts)
 
 
 def start(
@@ -136,7 +136,7 @@ def _begin(row: PackageInstall) -> None:
         return
     PackageInstall.objects.filter(pk=row.pk).update(begun_at=timezone.now())
     try:
-        job.start(shell, _spool(row), _job(row))
+        job.start_job(shell, _spool(row), _job(row))
     except AgentError as error:
         if error.reason in RETRYABLE:
             raise
@@ -206,7 +206,7 @@ def _over(row: PackageInstall, polled: job.Polled, shell: Shell) -> None:
         verb = "is" if len(still) == 1 else "are"
         trouble = f"The installer succeeded, but {', '.join(still)} {verb} still missing."
     _end(row, exit_code=polled.exit_code, output=output, trouble=trouble)
-    job.remove(shell, _spool(row))
+    job.remove_spool(shell, _spool(row))
 
 
 def _end(row: PackageInstall, **fields: object) -> None:

@@ -253,7 +253,7 @@ def reader_file_name(
 ) -> str:
     """Name of the file for its reader, so that nothing is open; "" for that of the file."""
     found = _log_unit(shown, chosen, offered) if shown.parsed.needs else ""
-    return fio_log.told(shown.file.name, found) if found else ""
+    return fio_log.name_with_unit(shown.file.name, found) if found else ""
 
 
 def _validate_origin(given: Mapping[str, str], wrong: ErrorCollector) -> dict[str, str]:

@@ -18,7 +18,7 @@ from django.db import transaction
 from django.db.models import Count, Exists, F, OuterRef, Q, Sum
 from django.utils import timezone
 
-from agents.drivers import reading
+from agents.drivers import text_reading
 from benchlab.charts import numbered_lines
 from benchlab.imports import blobs, reading_json, texts
 from benchlab.imports.models import Draft, DraftFile, DraftPage
@@ -245,7 +245,7 @@ def _read_text(row: DraftFile) -> str:
     row.notes = list(found.notes)
     row.lines = found.text.count("\n") + 1
     try:
-        row.reading = reading_json.to_json(reading.read(found.text, row.name))
+        row.reading = reading_json.to_json(text_reading.read_text(found.text, row.name))
     except Exception:
         # whatever a reader does, the other files and the page must go on
         log.exception("reading %s (file %s)", row.name, row.pk)

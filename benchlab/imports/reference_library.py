@@ -15,7 +15,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet
 
-from agents.drivers import reading
+from agents.drivers import text_reading
 from agents.texts.parsed_result import LineIndex, ParsedResult
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.hosts.models import Host
@@ -76,7 +76,7 @@ class _ArticleLoader:
     def __init__(self, library: Team, article: Article) -> None:
         self.library, self.article, self.toml = library, article, article.parse_toml()
         self.found: Callable[[str], Sequence[ParsedResult]] = cache(
-            lambda name: reading.read(article.read_text(name), name).results
+            lambda name: text_reading.read_text(article.read_text(name), name).results
         )
 
     def load_article(self) -> None:

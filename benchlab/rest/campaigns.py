@@ -160,13 +160,14 @@ class NewCampaignSerializer(serializers.Serializer[Campaign]):
     )
     schedulers = serializers.ListField(
         child=serializers.ChoiceField(
-            choices=before_runs.KNOWN,
+            choices=before_runs.LINUX_SCHEDULERS,
             error_messages={
-                "invalid_choice": f"{{input}} is not an I/O scheduler; known are {', '.join(before_runs.KNOWN)}."
+                "invalid_choice": "{input} is not an I/O scheduler; "
+                f"known are {', '.join(before_runs.LINUX_SCHEDULERS)}."
             },
         ),
         required=False,
-        max_length=len(before_runs.KNOWN),
+        max_length=len(before_runs.LINUX_SCHEDULERS),
         help_text="I/O schedulers of the disks below each layout: each point is measured with each of them, in the "
         "same blocks of one build. Set before each run, put back afterwards. Without any they stay as they are",
     )

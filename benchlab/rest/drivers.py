@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents import options
-from agents.contracts import Need
+from agents.contracts import Need, Use
 from agents.drivers import registry
 from benchlab.campaigns import campaign_presets
 from benchlab.campaigns import presets as workload_presets
@@ -169,14 +169,18 @@ class Presets(Described):
 
 
 def _layer(kind: str, driver: Any) -> Told:
-    uses = {use: dataclasses.asdict(one) for use, one in driver.USES.items()}
+    uses = {name: _use(use) for name, use in driver.USES.items()}
     growing = registry.growing(kind)
     return _tool(kind, driver) | {
         "uses": uses,
-        "wants": driver.WANTS,
-        "gives": driver.GIVES,
+        "wants": driver.REQUIRES,
+        "gives": driver.PROVIDES,
         "grow": options.schema(growing.Grow) if growing else None,
     }
+
+
+def _use(use: Use) -> Mapping[str, Any]:
+    return {"says": use.purpose, "least": use.least, "most": use.most}
 
 
 def _driver(kind: str, driver: Any) -> Told:

@@ -84,13 +84,13 @@ def _told(attempt: Attempt, files: Outputs, began: float | None) -> Figures:
     windows: list[Window] = []
     doubts: dict[str, str] = {}
     try:
-        built = options.build(tool.Options, attempt.run.options)
+        built = options.build_options(tool.Options, attempt.run.options)
         metrics = storable.metrics(tool.parse(files, built))
         if binning is not None:
-            histograms = storable.histograms(binning.histograms(files, built))
+            histograms = storable.histograms(binning.parse_histograms(files, built))
         windows, doubts = _windows(attempt, files, built, began)
         if recording is not None and not (large := _too_large(files, kind)):
-            series = storable.series((kind, one) for one in recording.series(files, built))
+            series = storable.series((kind, one) for one in recording.parse_series(files, built))
         elif recording is not None:
             doubts = doubts | large
     except (OptionsError, ParseError) as error:
@@ -103,9 +103,9 @@ def _partly(attempt: Attempt, files: Outputs) -> Figures:
     """Of a tool that gave up: no window of it is whole, and a parser that stumbles over half an output is no news."""
     kind = attempt.run.tool
     tool, salvaging = registry.tool(kind), registry.salvaging(kind)
-    parse = tool.parse if salvaging is None else salvaging.salvage
+    parse = tool.parse if salvaging is None else salvaging.parse_partial
     try:
-        built = options.build(tool.Options, attempt.run.options)
+        built = options.build_options(tool.Options, attempt.run.options)
         return Figures(storable.metrics(parse(files, built)), [], [])
     except ParseError:
         return Figures([], [], [])
@@ -123,7 +123,7 @@ def _windows(
     if marking is None or timing is None:
         return [], {}
     try:
-        found = marking.windows(files, built, timing)
+        found = marking.parse_windows(files, built, timing)
     except ParseError as error:
         return [], {WHEN: str(error)}
     late = timing.started - (timing.started if began is None else began)
@@ -178,7 +178,7 @@ def _sampled(files: Outputs) -> _Sampled:
         return _Sampled([], {SAMPLES: str(error)}, None)
     for kind, sampler in registry.all_samplers().items():
         try:
-            found += storable.series((kind, one) for one in sampler.series(frames))
+            found += storable.series((kind, one) for one in sampler.frames_to_series(frames))
         except ParseError as error:
             doubts[kind] = str(error)
     return _Sampled(found, doubts, frames[0].at if frames else None)
@@ -196,7 +196,7 @@ def elsewhere(files: Mapping[str, bytes], readers: Sequence[Sequence[Any]]) -> F
     for number, (artifact, kind, name, *only) in enumerate(readers):
         if registry.joining(kind) is not None:
             continue
-        found = registry.all_readers()[kind].find(files[artifact].decode(), name)
+        found = registry.all_readers()[kind].find_results(files[artifact].decode(), name)
         if len(found) != 1 or found[0].trouble:
             said = found[0].trouble if len(found) == 1 else f"{len(found)} results, not one"
             errors.append(f"{artifact}: {said}")
@@ -232,7 +232,7 @@ def _joined(
         texts = {name: files[artifact].decode() for name, artifact in artifacts.items()}
         beside = b"" if result in artifacts.values() else files[result]
         try:
-            series += storable.series((kind, one) for one in reader.joined(texts, beside))
+            series += storable.series((kind, one) for one in reader.join_series(texts, beside))
         except ParseError as error:
             errors.append(f"{', '.join(list(artifacts.values())[:3])}: {error}")
     return series, errors

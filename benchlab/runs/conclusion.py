@@ -90,7 +90,11 @@ def _note_clock(attempt: Attempt, files: Outputs) -> None:
 def _by_a_set_clock(attempt: Attempt, verdict: Verdict) -> Verdict:
     """No figure counts of a tool that timed by a clock that was set meanwhile, or may have."""
     step, run = clock_step(attempt.meta), attempt.run
-    if not step or verdict.outcome != Outcome.SUCCEEDED or registry.steady(run.tool, run.options):
+    if (
+        not step
+        or verdict.outcome != Outcome.SUCCEEDED
+        or registry.uses_monotonic_clock(run.tool, run.options)
+    ):
         return verdict
     text = (
         f"The host's clock was set {'forward' if step > 0 else 'back'} by {rate(abs(step), 's')} during the run, and "

@@ -38,8 +38,8 @@ def store(
         artifact_writer.store(attempt, found)
         return
     for one in found.waiting:
-        for number in range(_brought(attempt, one), one.pieces):
-            packed = zlib.compress(large_files.read(shell, spool, one, number), 1)
+        for number in range(_brought(attempt, one), one.piece_count):
+            packed = zlib.compress(large_files.read_piece(shell, spool, one, number), 1)
             ArtifactPiece.objects.create(
                 attempt=attempt, name=one.name, number=number, packed=packed
             )

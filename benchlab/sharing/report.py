@@ -287,7 +287,7 @@ def _said(layouts: Iterable[Layout]) -> dict[int, list[tuple[str, str]]]:
     for layout, says, argv in (
         rows.exclude(says="").order_by("pk").values_list("layout", "says", "argv")
     ):
-        found.setdefault(layout, []).append((says, quote.shown(argv)))
+        found.setdefault(layout, []).append((says, quote.format_command(argv)))
     return found
 
 
@@ -310,7 +310,7 @@ def _commands(runs: QuerySet[Run]) -> dict[int, str]:
     rows = Attempt.objects.filter(run__in=runs, outcome=Outcome.SUCCEEDED).exclude(argv=[])
     first = rows.order_by("run__workload", "pk").distinct("run__workload")
     return {
-        load: quote.shown(map(str, argv))
+        load: quote.format_command(map(str, argv))
         for load, argv in first.values_list("run__workload", "argv")
     }
 

@@ -103,7 +103,7 @@ def done(act: Act, stack: Sequence[Entry], shelf: Shelf) -> list[dict[str, Any]]
 
 def given(stack: Sequence[Entry]) -> str:
     """Word of GIVES for these layers, as the one on top of them finds it."""
-    found = [driver.GIVES for entry in stack if (driver := _driver(entry)).GIVES != "same"]
+    found = [driver.PROVIDES for entry in stack if (driver := _driver(entry)).PROVIDES != "same"]
     return found[-1] if found else "nothing"
 
 
@@ -122,7 +122,7 @@ def _driver(entry: Entry) -> Layer[Any]:
 
 def main_use(driver: Layer[Any]) -> str:
     """The use whose disks a volume may stand for; "" of a layer that takes none of its own."""
-    return next(iter(driver.USES), "") if driver.WANTS in ("devices", "own") else ""
+    return next(iter(driver.USES), "") if driver.REQUIRES in ("devices", "own") else ""
 
 
 def _fresh(kind: str, below: str, shelf: Shelf) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def _fresh(kind: str, below: str, shelf: Shelf) -> dict[str, Any]:
         for use, means in driver.USES.items()
         if use != main and means.least
     ]
-    if main and driver.WANTS == "own" and below != "nothing":
+    if main and driver.REQUIRES == "own" and below != "nothing":
         groups.insert(0, {"use": main, "role": shelf.fast, "count": 1})
     return {"kind": kind, "options": {}, "devices": groups}
 
@@ -206,7 +206,7 @@ def _settled(
         after = [entry if n == at else _without_old(before, entry) for n, entry in enumerate(after)]
     for number, entry in enumerate(after):
         driver = _driver(entry)
-        if driver.WANTS == "devices" and given(after[:number]) in IS_VOLUME:
+        if driver.REQUIRES == "devices" and given(after[:number]) in IS_VOLUME:
             after[number] = _with_group(entry, {"use": main_use(driver), "count": 0})
     return after
 

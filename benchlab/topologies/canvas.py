@@ -120,7 +120,7 @@ def _level(stack: Stack, at: int, looked: Looked, offers: Offers, below: Level |
         says=" · ".join(told(driver, entry.get("options", {}))),
         size=_size(looked, at + 1),
         css=_css(driver),
-        wrong=wrong.says if wrong else "",
+        wrong=wrong.message if wrong else "",
         gap=Gap(at, _between(stack, at), offers),
         disks=tuple(one for one in groups if one not in beside),
         risers=beside,
@@ -130,9 +130,9 @@ def _level(stack: Stack, at: int, looked: Looked, offers: Offers, below: Level |
 
 def _css(driver: Layer[Any]) -> str:
     """The colour of its edge: a file system, a cache, a setting, or any other volume."""
-    if driver.GIVES == "mount":
+    if driver.PROVIDES == "mount":
         return "k-fs"
-    if driver.GIVES == "same":
+    if driver.PROVIDES == "same":
         return "k-set"
     return "k-cache" if driver.USES.get("cache") and driver.USES["cache"].least else "k-vol"
 
@@ -181,14 +181,14 @@ def _groups(stack: Stack, at: int, driver: Layer[Any], looked: Looked) -> Iterat
     for use, means in driver.USES.items():
         group = here.get(use, {})
         number = count(group)
-        stands = use == main and driver.WANTS == "devices" and below in (*IS_VOLUME, "parts")
+        stands = use == main and driver.REQUIRES == "devices" and below in (*IS_VOLUME, "parts")
         if not number and (stands or not means.least):
             continue
         claims = looked.reckoned.disks(at + 1, use)
         role = str(group.get("role", ""))
         yield Disks(
             use=use,
-            says=means.says,
+            says=means.purpose,
             role=role,
             count=number,
             slots=tuple(_slots(role, number, claims)),

@@ -137,7 +137,7 @@ def facts(looked: Looked, number: int) -> list[tuple[str, str]]:
         return []
     layer = placed[number - 1]
     driver, gives = registry.layer(layer.spec.kind), layer.gives
-    found = [("Gives", f"{WORDS[driver.GIVES]}{f', {size(gives.size)}' if gives.size else ''}")]
+    found = [("Gives", f"{WORDS[driver.PROVIDES]}{f', {size(gives.size)}' if gives.size else ''}")]
     if stripe := full_stripe(gives):
         found.append(("Full stripe", stripe))
     if (on := aligned(layer)).words:

@@ -151,7 +151,7 @@ def _groups(plan: StackPlan) -> list[Group]:
     ]
     for number, stage in enumerate(plan.stages, start=1):
         layer = stage.spec.layer
-        before = plan.at(number - 1)[layer - 1].target.devices
+        before = plan.layers_after(number - 1)[layer - 1].target.devices
         after = stage.layers[layer - 1].target.devices
         for wanted in stage.spec.devices:
             had = before.get(wanted.use, ())

@@ -63,11 +63,11 @@ class LayerForms:
 
     @property
     def stands_on(self) -> str:
-        return WORDS[self.driver.WANTS]
+        return WORDS[self.driver.REQUIRES]
 
     @property
     def gives(self) -> str:
-        return WORDS[self.driver.GIVES]
+        return WORDS[self.driver.PROVIDES]
 
     @property
     def shown_disks(self) -> list[DisksForm]:
@@ -84,7 +84,7 @@ class LayerForms:
         ]
 
     def _needed(self, form: DisksForm) -> bool:
-        return form.what.least > 0 and not (self.driver.WANTS == "devices" and self.number)
+        return form.what.least > 0 and not (self.driver.REQUIRES == "devices" and self.number)
 
     def is_valid(self) -> bool:
         return all([self.options.is_valid(), *[form.is_valid() for form in self.disks]])

@@ -9,7 +9,7 @@ from typing import Any
 
 from agents.drivers import registry
 from agents.plans import chain
-from agents.plans.chain import LayerSpec, Trouble
+from agents.plans.chain import ChainFault, LayerSpec
 from benchlab.topologies.acts import Act, count, done
 from benchlab.topologies.reckoned import Reckoned, Shelf, blank, reckon
 
@@ -23,8 +23,8 @@ class Looked:
     `missing`: nothing is wrong so far, and a layer on top is missing.
     """
 
-    wrong: tuple[Trouble, ...]
-    missing: Trouble | None
+    wrong: tuple[ChainFault, ...]
+    missing: ChainFault | None
     reckoned: Reckoned
     unmade: bool = False
 
@@ -37,7 +37,7 @@ class Looked:
         """The less, the better; 0: it can be built. Who stands on what counts most, what is missing on top least."""
         return (2 if self.unmade else 4 * len(self.wrong)) + bool(self.missing)
 
-    def at(self, layer: int) -> Trouble | None:
+    def at(self, layer: int) -> ChainFault | None:
         """Trouble of one layer, from 1."""
         return next((one for one in self.wrong if one.layer == layer), None)
 
@@ -55,9 +55,9 @@ def look(stack: Stack, shelf: Shelf) -> Looked:
     return Looked(tuple(wrong), None if wrong else missing, reckoned, unmade)
 
 
-def _said(specs: Sequence[LayerSpec], reckoned: Reckoned) -> Trouble:
+def _said(specs: Sequence[LayerSpec], reckoned: Reckoned) -> ChainFault:
     label = registry.layer(specs[reckoned.layer - 1].kind).LABEL
-    return Trouble(reckoned.layer, f"layer {reckoned.layer} ({label}): {reckoned.error}")
+    return ChainFault(reckoned.layer, f"layer {reckoned.layer} ({label}): {reckoned.error}")
 
 
 def specs_of(stack: Stack) -> list[LayerSpec]:

@@ -63,7 +63,7 @@ def _of(stack: Stack, at: int, now: Looked, shelf: Shelf) -> Offers:
 def _place(offer: Offer) -> tuple[bool, bool, tuple[int, int, str]]:
     """Key to sort offers by: what can be measured at once first, what only sets something last."""
     driver = registry.layer(offer.kind)
-    return bool(offer.then), driver.GIVES == "same", plainness(driver)
+    return bool(offer.then), driver.PROVIDES == "same", plainness(driver)
 
 
 def _why_not(
@@ -78,14 +78,12 @@ def _why_not(
             return ""
         return f"cannot be made of it: {then.reckoned.error}"
     if own:
-        return f"must have {WORDS[driver.WANTS]} below"
+        return f"must have {WORDS[driver.REQUIRES]} below"
     worse = then.wrong[-1]
     above = registry.layer(stack[max(worse.layer - 2, 0)]["kind"])
     if then.unmade:
         return f"would not suit {above.LABEL} above it: {then.reckoned.error}"
-    return (
-        f"would give {WORDS[driver.GIVES]}, but {above.LABEL} above it needs {WORDS[above.WANTS]}"
-    )
+    return f"would give {WORDS[driver.PROVIDES]}, but {above.LABEL} above it needs {WORDS[above.REQUIRES]}"
 
 
 def _needs(kind: str, then: Looked) -> str:

@@ -44,7 +44,7 @@ def _box(entry: Mapping[str, Any]) -> Box:
     if driver is None:
         return Box(f"{entry['kind']} (unknown layer)", (), "", disks)
     said = option_words(driver.Options, entry.get("options", {}))
-    return Box(driver.LABEL, said, WORDS[driver.GIVES], disks)
+    return Box(driver.LABEL, said, WORDS[driver.PROVIDES], disks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from agents.facts.model import HostFacts
 from agents.plans import stack
 from agents.plans.destroyed import Destroyed, what_is_destroyed
 from agents.plans.stack import Placed, StackPlan
-from agents.quote import shown
+from agents.quote import format_command
 from benchlab.topologies import drawing
 from benchlab.topologies.script import script
 
@@ -138,7 +138,7 @@ def _down(plan: StackPlan, lost: Sequence[Destroyed]) -> Iterator[Command]:
         where = " ".join(claim.node for claim in plan.claims)
         yield Command("~", where, "Restore the previous I/O scheduler")
     nodes = {disk.node for disk in lost}
-    for layer in reversed(plan.at(len(plan.stages))):
+    for layer in reversed(plan.layers_after(len(plan.stages))):
         gives, goes = layer.gives.mount or layer.gives.volume, _goes(layer)
         # a raw disk is what it was
         if gives not in nodes or not goes.startswith(TAKE_DOWN):
@@ -151,7 +151,7 @@ def _down(plan: StackPlan, lost: Sequence[Destroyed]) -> Iterator[Command]:
 
 def _goes(layer: Placed) -> str:
     label = registry.layer(layer.spec.kind).LABEL
-    if stack.asked(layer):
+    if stack.manual_task(layer):
         return f"{label}: a person undoes it"
     if registry.restoring(layer.spec.kind):
         return f"{label}: restore the previous settings"
@@ -197,7 +197,9 @@ def commands(steps: Iterable[Step]) -> list[Command]:
     for step in steps:
         claimed = {claim.identity for claim in step.destroys}
         mark = "-" if claimed - lost else "+" if step.undo else "~"
-        found.append(Command(mark, shown(step.argv), step.says, tuple(map(str, step.argv))))
+        found.append(
+            Command(mark, format_command(step.argv), step.says, tuple(map(str, step.argv)))
+        )
         lost |= claimed
     return found
 

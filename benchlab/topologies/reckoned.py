@@ -18,7 +18,7 @@ from agents.contracts import AgentError, Claim
 from agents.drivers import registry
 from agents.drivers.protocols import Layer
 from agents.plans import stack
-from agents.plans.chain import LayerSpec, Wanted, troubles
+from agents.plans.chain import DiskRequest, LayerSpec, troubles
 from agents.plans.example_host import Disk, example
 from agents.plans.stack import Placed
 from benchlab.topologies.sized import FAST, roles
@@ -98,7 +98,7 @@ def reckon(specs: Sequence[LayerSpec], shelf: Shelf) -> Reckoned:
     except AgentError as error:
         return Reckoned(tuple(placed), str(error), len(placed) + 1)
     try:
-        if placed and registry.layer(specs[-1].kind).GIVES != "parts":
+        if placed and registry.layer(specs[-1].kind).PROVIDES != "parts":
             stack.check_top(placed[-1])
     except AgentError as error:
         return Reckoned(tuple(placed), str(error), len(placed))
@@ -133,7 +133,7 @@ def _good_count(kind: str, of: tuple[type[Any], ...]) -> int:
 
 def _alone(driver: Layer[Any], kind: str, main: str, count: int) -> LayerSpec:
     devices = tuple(
-        Wanted(use, "ssd", count if use == main else means.least)
+        DiskRequest(use, "ssd", count if use == main else means.least)
         for use, means in driver.USES.items()
         if use == main or means.least
     )
@@ -157,8 +157,8 @@ def _needs_words(kind: str, of: tuple[type[Any], ...]) -> bool:
 def _first(kind: str) -> LayerSpec:
     driver = registry.layer(kind)
     main = next(iter(driver.USES), "")
-    if not main or driver.WANTS == "lv":
-        devices = tuple(Wanted(use, "ssd", means.least) for use, means in driver.USES.items())
+    if not main or driver.REQUIRES == "lv":
+        devices = tuple(DiskRequest(use, "ssd", means.least) for use, means in driver.USES.items())
         return LayerSpec(kind, blank(driver), devices)
     return _alone(driver, kind, main, good_count(kind))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from agents.drivers import registry
 from agents.drivers.protocols import Layer
-from agents.plans.chain import IS_VOLUME, WORDS, Trouble, stands_on
+from agents.plans.chain import IS_VOLUME, WORDS, ChainFault, stands_on
 from benchlab.topologies.acts import Act, count, given, main_use
 from benchlab.topologies.looked_at import Looked, Stack, after, look
 from benchlab.topologies.reckoned import Shelf, is_fast, plainness
@@ -46,7 +46,8 @@ def wrong(stack: Stack, shelf: Shelf, looked: Looked | None = None) -> list[Wron
     now = looked or look(stack, shelf)
     troubles = now.wrong or ((now.missing,) if now.missing and stack else ())
     return [
-        Wrong(one.layer, _sentence(one.says), _remedies(stack, one, now, shelf)) for one in troubles
+        Wrong(one.layer, _sentence(one.message), _remedies(stack, one, now, shelf))
+        for one in troubles
     ]
 
 
@@ -54,7 +55,7 @@ def _sentence(said: str) -> str:
     return f"{said[:1].upper()}{said[1:].rstrip('.')}."
 
 
-def _remedies(stack: Stack, trouble: Trouble, now: Looked, shelf: Shelf) -> tuple[Remedy, ...]:
+def _remedies(stack: Stack, trouble: ChainFault, now: Looked, shelf: Shelf) -> tuple[Remedy, ...]:
     """Those that help most first; of equal ones in the order in which a person would try them."""
     tried: list[tuple[int, int, Remedy]] = []
     # By word, of those after which nothing is wrong: more of them need not be tried
@@ -73,7 +74,7 @@ def _remedies(stack: Stack, trouble: Trouble, now: Looked, shelf: Shelf) -> tupl
     return tuple(found[:MOST])
 
 
-def _candidates(stack: Stack, trouble: Trouble) -> Iterator[Remedy]:
+def _candidates(stack: Stack, trouble: ChainFault) -> Iterator[Remedy]:
     at = trouble.layer - 1
     if trouble.unfinished:
         yield from _adding(at + 1, "Put {} on top")

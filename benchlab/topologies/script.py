@@ -9,7 +9,7 @@ from agents.contracts import Secret, Step
 from agents.drivers import registry
 from agents.plans import stack
 from agents.plans.stack import Placed, StackPlan
-from agents.quote import command_line, shown
+from agents.quote import command_line, format_command
 
 WARNING = "# Careful: this erases {disks}. BenchLab looks at the disks right before each command; a script does not."
 BEGIN = """# For root, on that host. Nothing is done before you say: build
@@ -28,7 +28,9 @@ def script(plan: StackPlan, erased: Iterable[str]) -> str:
     lines = [line for layer in plan.layers for line in _built(layer)]
     for number, stage in enumerate(plan.stages, start=1):
         lines += [f"\n# Stage {number}: it grows", *_steps(stage.steps)]
-    down = [line for layer in reversed(plan.at(len(plan.stages))) for line in _undone(layer)]
+    down = [
+        line for layer in reversed(plan.layers_after(len(plan.stages))) for line in _undone(layer)
+    ]
     return "\n".join([warning, BEGIN, *lines, ")", *_before_runs(plan), DOWN, *down]) + "\n"
 
 
@@ -38,8 +40,8 @@ def _label(layer: Placed) -> str:
 
 def _built(layer: Placed) -> Iterator[str]:
     yield f"\n# {_label(layer)}"
-    if ask := stack.asked(layer):
-        yield _comment(f"A manual step is needed here: {ask.says}")
+    if ask := stack.manual_task(layer):
+        yield _comment(f"A manual step is needed here: {ask.instruction}")
     yield from _steps(layer.steps)
 
 
@@ -59,7 +61,7 @@ def _steps(steps: Iterable[Step]) -> Iterator[str]:
 
 def _line(step: Step) -> str:
     if any(isinstance(word, Secret) for word in step.argv):
-        return _comment(f"(left out, for it holds a secret) {shown(step.argv)}")
+        return _comment(f"(left out, for it holds a secret) {format_command(step.argv)}")
     line = command_line(step.argv)
     return f"printf %s {command_line([step.stdin])} | {line}" if step.stdin else line
 

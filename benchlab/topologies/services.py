@@ -114,7 +114,7 @@ def _checked_stage(number: int, layers: Stack, entry: Mapping[str, Any]) -> dict
     groups = entry.get("devices", [])
     _check_devices(where, driver, groups)
     try:
-        built = driver_options.build(driver.Grow, entry.get("options", {}))
+        built = driver_options.build_options(driver.Grow, entry.get("options", {}))
     except AgentError as error:
         raise ValidationError(f"{where}: {error}") from None
     options = driver_options.dump(built)
@@ -152,7 +152,7 @@ def _checked_layer(number: int, driver: Layer[Any], entry: Mapping[str, Any]) ->
             f"{where} has no {', '.join(sorted(map(repr, unknown)))}: a layer is {', '.join(sorted(LAYER_KEYS))}."
         )
     try:
-        built = driver_options.build(driver.Options, entry.get("options", {}))
+        built = driver_options.build_options(driver.Options, entry.get("options", {}))
     except AgentError as error:
         raise ValidationError(f"{where}: {error}") from None
     groups = entry.get("devices", [])
@@ -168,7 +168,7 @@ def _check_devices(where: str, driver: Layer[Any], groups: Sequence[Mapping[str,
         raise ValidationError(f"{where}: devices is a list of groups with use, role and count.")
     uses = [group["use"] for group in groups]
     if not set(map(str, uses)) <= set(driver.USES):
-        wanted = ", ".join(f"{u} ({what.says})" for u, what in driver.USES.items()) or "no disks"
+        wanted = ", ".join(f"{u} ({what.purpose})" for u, what in driver.USES.items()) or "no disks"
         raise ValidationError(f"{where} takes {wanted}; it got {uses}.")
     for group in groups:
         role, count = group["role"], group["count"]

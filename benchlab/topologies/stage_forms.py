@@ -12,7 +12,7 @@ from django.http import QueryDict
 
 from agents.contracts import Use
 from agents.drivers import registry
-from agents.drivers.protocols import Growing
+from agents.drivers.protocols import Growable
 from benchlab.topologies import services
 from benchlab.topologies.wanted import MOST_DEVICES
 from benchlab.web.driver_forms import DriverForm
@@ -41,7 +41,7 @@ class DisksForm(forms.Form):
         self.fields["role"].widget.attrs["list"] = "roles"
         self.fields["role"].label = f"{use}: role of the disks"
         self.fields["count"].label = f"{use}: how many"
-        self.fields["role"].help_text = what.says
+        self.fields["role"].help_text = what.purpose
 
 
 class DuringForm(forms.Form):
@@ -63,7 +63,7 @@ class StageForms:
         self,
         number: int,
         layer: int,
-        driver: Growing[Any, Any],
+        driver: Growable[Any, Any],
         kind: str,
         data: Mapping[str, Any] | None = None,
         entry: Mapping[str, Any] | None = None,
@@ -132,7 +132,7 @@ def from_post(post: QueryDict, layers: Sequence[OfKind]) -> list[StageForms]:
     ]
 
 
-def _driver(layer: int, layers: Sequence[OfKind]) -> Growing[Any, Any] | None:
+def _driver(layer: int, layers: Sequence[OfKind]) -> Growable[Any, Any] | None:
     return registry.growing(layers[layer - 1].kind) if 1 <= layer <= len(layers) else None
 
 

@@ -226,7 +226,9 @@ def own_keys(state: State) -> dict[str, str]:
 def read(place: Path) -> Manifest:
     """Manifest of the backup there; its dump is not looked at. Raises Trouble for what is no backup of ours."""
     try:
-        found: Manifest = options.build(Manifest, json.loads((place / MANIFEST).read_text()))
+        found: Manifest = options.build_options(
+            Manifest, json.loads((place / MANIFEST).read_text())
+        )
         datetime.fromisoformat(found.made)
     except (OSError, ValueError, TypeError, OptionsError) as error:
         raise Trouble(

@@ -120,7 +120,7 @@ class DriverForm(forms.Form):
         cleaned = super().clean() or self.cleaned_data
         if not self.errors and not self.sweep:
             try:
-                driver_options.build(self.options_class, self.chosen()[0])
+                driver_options.build_options(self.options_class, self.chosen()[0])
             except OptionsError as error:
                 self.refuse(str(error))
         return cleaned

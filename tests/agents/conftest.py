@@ -59,7 +59,7 @@ def here(base, shell):
     """The spool of one job; whatever a test left running is stopped."""
     made = job.Spool("attempt-1", root=os.geteuid() == 0, base=str(base))
     yield made
-    job.stop(shell, made)
+    job.stop_job(shell, made)
 
 
 def work(*argv: str, **more) -> Job:

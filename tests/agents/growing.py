@@ -31,7 +31,7 @@ def _volume(target: Target, devices: int) -> Target:
     return replace(target, volume=f"/dev/md/{target.name}", size=size)
 
 
-def needs(options: Options) -> tuple[Need, ...]:
+def required_programs(options: Options) -> tuple[Need, ...]:
     return ()
 
 
@@ -41,7 +41,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     return Plan((step,), _volume(target, len(nodes)), kept={"made": "yes"})
 
 
-def grow(
+def plan_growth(
     options: Options,
     grow: Grow,
     target: Target,
@@ -54,7 +54,7 @@ def grow(
     return Plan((step,), _volume(target, len(target.devices["data"])), kept={"grown": "yes"})
 
 
-def awaits(options: Options, target: Target, facts: HostFacts) -> Progress | None:
+def background_progress(options: Options, target: Target, facts: HostFacts) -> Progress | None:
     for owner in facts.members.values():
         if owner.startswith(WORK):
             return Progress(f"reshape of {target.name}", float(owner.removeprefix(WORK)), 120.0)
@@ -79,8 +79,8 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         LABEL="Toy array",
         NEEDS=(),
         USES={"data": Use("members", least=2)},
-        GIVES="volume",
-        WANTS="own",
+        PROVIDES="volume",
+        REQUIRES="own",
     )
     monkeypatch.setitem(registry.all_layers(), KIND, driver)
     return driver

@@ -42,7 +42,7 @@ def as_now(kind: str, case: dict[str, Any]) -> dict[str, Any]:
 def _told(driver: Any, case: dict[str, Any]) -> dict[str, Any]:
     facts = made_up.facts(case.get("facts", {}))
     target = target_of(case.get("target", {}), facts)
-    chosen = options.build(driver.Options, case.get("options", {}))
+    chosen = options.build_options(driver.Options, case.get("options", {}))
     later = case.keys() & {"grow", "stretch"}
     told = {key: value for key, value in case.items() if key != "error"}
     if not later and not told.keys() & set(ANSWERS):
@@ -52,14 +52,14 @@ def _told(driver: Any, case: dict[str, Any]) -> dict[str, Any]:
         told |= _planned(driver.plan(chosen, target, facts), told, sizes)
     if "grow" in case:
         more = _devices(case["grow"].get("more", {}), facts)
-        grow = options.build(driver.Grow, case["grow"].get("options", {}))
-        made = driver.grow(chosen, grow, target, more, facts)
+        grow = options.build_options(driver.Grow, case["grow"].get("options", {}))
+        made = driver.plan_growth(chosen, grow, target, more, facts)
         told["grow"] = {**case["grow"], **_planned(made, case["grow"], sizes)}
     if "stretch" in case:
-        made = driver.stretch(chosen, target, facts)
+        made = driver.plan_expansion(chosen, target, facts)
         told["stretch"] = {**case["stretch"], **_planned(made, case["stretch"], sizes)}
     if "awaits" in told:
-        found = driver.awaits(chosen, target, facts)
+        found = driver.background_progress(chosen, target, facts)
         told["awaits"] = asdict(found) if found else None
     if "teardown" in told:
         told["teardown"] = _words(driver.teardown(chosen, target, facts), sizes)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agents.contracts import AgentError, Argument, Ran, Reason
-from agents.quote import plain
+from agents.quote import plain_text
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class LocalShell:
         began = time.monotonic()
         try:
             done = subprocess.run(
-                [plain(argument) for argument in argv],
+                [plain_text(argument) for argument in argv],
                 input=stdin,
                 capture_output=True,
                 timeout=timeout_s,

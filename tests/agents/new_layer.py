@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from agents.contracts import Need, OptionsError, Plan, Step, Target, Use
 from agents.facts.model import HostFacts
 from agents.layers import _lvm
-from agents.steps.common import erase_all, members, settle, still_there, taken
+from agents.steps.common import erase_all, member_nodes, settle, still_there, without_uses
 from agents.command_forms import Form
 
 LABEL = "VDO"
@@ -32,8 +32,8 @@ TUNE = 'vdostats "$1" >/dev/null && echo "$2" >"$3"'
 SCRIPTS = {TUNE: (("name", "number", "setting"), ())}
 NEEDS = (_lvm.NEED_LVM, _lvm.NEED_DMSETUP)
 USES = {"data": Use("disks of the pool")}
-WANTS = "devices"
-GIVES = "volume"
+REQUIRES = "devices"
+PROVIDES = "volume"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,33 +48,33 @@ class Options:
             raise OptionsError("virtual_size: must be a multiple of 4 MiB")
 
 
-def needs(options: Options) -> tuple[Need, ...]:
+def required_programs(options: Options) -> tuple[Need, ...]:
     return NEEDS
 
 
 def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
-    pieces, name = members(target, "data", main=True), target.name
+    pieces, name = member_nodes(target, "data", main=True), target.name
     nodes = [piece.node for piece in pieces]
     words = ("--type", "vdo", "--vdopool", "vpool", "--compression", "y" if options.compression else "n",
              "--extents", "100%FREE", "--virtualsize", f"{options.virtual_size}b", "--name", "vdo", name, *nodes)
     steps = (
         *erase_all(target, pieces, facts, settled=False),
         *_lvm.make_pvs(target, "data", pieces, nodes, facts),
-        _lvm.run("vgcreate", (name, *nodes), f"Make the volume group {name}", target, nodes, facts),
-        _lvm.run("lvcreate", words, f"Make {name}/vdo", target, nodes, facts),
+        _lvm.lvm_step("vgcreate", (name, *nodes), f"Make the volume group {name}", target, nodes, facts),
+        _lvm.lvm_step("lvcreate", words, f"Make {name}/vdo", target, nodes, facts),
         settle(),
     )
-    gives = replace(taken(target, "data"), volume=f"/dev/{name}/vdo", size=options.virtual_size)
+    gives = replace(without_uses(target, "data"), volume=f"/dev/{name}/vdo", size=options.virtual_size)
     return Plan(steps, gives)
 
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
-    there = still_there(target, members(target, "data", main=True), facts)
+    there = still_there(target, member_nodes(target, "data", main=True), facts)
     return [*_lvm.remove_nodes(target, facts, "vdo", "vpool"), *erase_all(target, there, facts)]
 
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
-    return [] if _lvm.table(f"{target.name}-vdo", facts) else [f"/dev/{target.name}/vdo is not active"]
+    return [] if _lvm.device_table(f"{target.name}-vdo", facts) else [f"/dev/{target.name}/vdo is not active"]
 '''
 CASE = """{
   "options": {"compression": false},
@@ -95,8 +95,8 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     (cases / "two_disks.json").write_text(CASE)
     monkeypatch.setattr(layers, "__path__", [*layers.__path__, str(drivers)])
     monkeypatch.setattr(layer_cases, "CASES", cases.parent)
-    registry.load.cache_clear()
+    registry.load_drivers.cache_clear()
     yield KIND
     sys.modules.pop(f"{layers.__name__}.{KIND}", None)
     vars(layers).pop(KIND, None)
-    registry.load.cache_clear()
+    registry.load_drivers.cache_clear()

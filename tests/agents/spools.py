@@ -28,7 +28,7 @@ def rewrite(here: job.Spool, name: str, old: str, new: str) -> None:
 
 def running(shell, here, tool) -> dict[str, int]:
     """Starts the tool, waits until it runs; the PIDs of leader and tool."""
-    job.start(shell, here, tool)
+    job.start_job(shell, here, tool)
     eventually(lambda: job.poll(shell, here).state is State.RUNNING)
     noted = notes(here)
     return {name: int(noted[name].split()[0]) for name in ("leader", "tool")}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from agents.contracts import AgentError
 from agents.drivers import registry
 from agents.plans import chain
-from agents.plans.chain import LayerSpec, Wanted
+from agents.plans.chain import DiskRequest, LayerSpec
 from tests.agents import layer_cases
 
 BELOW = {"nothing": "", "parts": "partition", "volume": "raw", "lv": "lvm", "pool": "zpool", "any": "raw"}  # fmt: skip
@@ -18,7 +18,7 @@ ABOVE = {"parts": "raw", "pool": "zfs"}
 def takes_disks(kind: str) -> bool:
     """True when a stack of it has disks: all but those that stand on nothing and use none."""
     driver = registry.layer(kind)
-    return bool(driver.USES) or driver.WANTS != "nothing"
+    return bool(driver.USES) or driver.REQUIRES != "nothing"
 
 
 def of(kind: str) -> Iterator[tuple[LayerSpec, ...]]:
@@ -39,15 +39,15 @@ def of(kind: str) -> Iterator[tuple[LayerSpec, ...]]:
 def _stack(kind: str, case: dict) -> tuple[LayerSpec, ...]:
     driver, target = registry.layer(kind), case.get("target", {})
     disks = {use: len(names) for use, names in target.get("devices", {}).items() if use in driver.USES}  # fmt: skip
-    wanted = tuple(Wanted(use, "ssd", count) for use, count in disks.items() if count)
-    below = BELOW.get(driver.WANTS, "")
-    if driver.WANTS == "devices" and next(iter(driver.USES)) not in disks:
+    wanted = tuple(DiskRequest(use, "ssd", count) for use, count in disks.items() if count)
+    below = BELOW.get(driver.REQUIRES, "")
+    if driver.REQUIRES == "devices" and next(iter(driver.USES)) not in disks:
         below = "partition" if target.get("parts") else "raw"
     stack: tuple[LayerSpec, ...] = (LayerSpec(kind, case.get("options", {}), wanted),)
     if below:
-        use = "data" if driver.WANTS != "devices" else next(iter(driver.USES))
+        use = "data" if driver.REQUIRES != "devices" else next(iter(driver.USES))
         options = {"use": use} if below == "partition" else {}
-        stack = (LayerSpec(below, options, (Wanted("data", "ssd"),)), *stack)
-    if above := ABOVE.get(driver.GIVES):
+        stack = (LayerSpec(below, options, (DiskRequest("data", "ssd"),)), *stack)
+    if above := ABOVE.get(driver.PROVIDES):
         stack = (*stack, LayerSpec(above))
     return stack

@@ -17,7 +17,9 @@ MIXED = "[global]\nbs=64k\nsize=1g\n[read]\nrw=randread\nbs=4k\n[log]\nrw=write\
 
 
 def access(kind: str, told: set[str] | None = None, **given) -> Access:
-    return registry.access(kind, options.build(registry.tool(kind).Options, given), told)
+    return registry.access_pattern(
+        kind, options.build_options(registry.tool(kind).Options, given), told
+    )
 
 
 def fio(job: str) -> Access:
@@ -37,11 +39,11 @@ def test_a_tool_says_what_each_field_hangs_on(kind):
     driver: Any = registry.tool(kind)
     told = access(kind)
     fields = {one.name for one in dataclasses.fields(Access)}
-    assert set(driver.ACCESS_OF) <= fields
-    named = {name for of in driver.ACCESS_OF.values() for name in of}
+    assert set(driver.IO_FIELDS) <= fields
+    named = {name for of in driver.IO_FIELDS.values() for name in of}
     assert named <= {one.name for one in dataclasses.fields(driver.Options)}
     if kind != "fio":  # whose buffers hang on what only a job file says
-        assert {name for name in fields if getattr(told, name) is not None} <= set(driver.ACCESS_OF)
+        assert {name for name in fields if getattr(told, name) is not None} <= set(driver.IO_FIELDS)
 
 
 def test_fio_by_its_form():

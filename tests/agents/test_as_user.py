@@ -43,7 +43,7 @@ def here(base, shell):
     """Numbers are users here, and other processes run these tests meanwhile."""
     made = job.Spool(f"attempt-{os.getpid()}", root=True, base=str(base))
     yield made
-    job.stop(shell, made)
+    job.stop_job(shell, made)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def mount(base):
 
 
 def ran(shell, here, work, outputs=()):
-    job.start(shell, here, work)
+    job.start_job(shell, here, work)
     polled = job.poll(shell, here, 20, outputs=tuple(outputs))
     assert polled.state is State.EXITED, polled
     fetched = polled.fetched
@@ -92,7 +92,7 @@ def test_it_has_its_place_and_its_outputs(shell, here, mount):
     # What it made there is gone, and the directory is root's again.
     assert list(mount.iterdir()) == [] and mount.stat().st_uid == 0
     assert f"{here.base}/benchlab-0" not in Path("/proc/self/mountinfo").read_text()
-    job.remove(shell, here)
+    job.remove_spool(shell, here)
     assert job.poll(shell, here).state is State.ABSENT
 
 
@@ -149,7 +149,7 @@ def test_a_killed_leader_leaves_nothing_behind(shell, here, mount):
     """Neither processes nor a directory that is open: `stop` ends it, or the next job there."""
     script = 'setsid sh -c "echo \\$\\$ >$0/pid; sleep 300" & sleep 300'
     work = confined(script, mount)
-    job.start(shell, here, replace(work, argv=(*work.argv, str(mount))))
+    job.start_job(shell, here, replace(work, argv=(*work.argv, str(mount))))
     eventually(lambda: (mount / "pid").exists() and (mount / "pid").read_text().strip())
     pid = int((mount / "pid").read_text())
     leader = next(
@@ -160,7 +160,7 @@ def test_a_killed_leader_leaves_nothing_behind(shell, here, mount):
     os.kill(int(leader), 9)
     eventually(lambda: job.poll(shell, here).state is State.VANISHED)
     assert lives(pid) and mount.stat().st_uid != 0
-    job.stop(shell, here)
+    job.stop_job(shell, here)
     assert not lives(pid) and mount.stat().st_uid == 0 and list(mount.iterdir()) == []
 
 
@@ -176,9 +176,9 @@ def test_the_next_job_takes_an_open_directory_back(shell, here, mount):
 
 
 def test_cancelled_it_ends_at_once(shell, here, mount):
-    job.start(shell, here, confined("trap '' TERM; sleep 300 & wait; sleep 300", mount))
+    job.start_job(shell, here, confined("trap '' TERM; sleep 300 & wait; sleep 300", mount))
     eventually(lambda: job.poll(shell, here).state is State.RUNNING)
-    stopped = job.stop(shell, here)
+    stopped = job.stop_job(shell, here)
     assert stopped.state is State.KILLED and mount.stat().st_uid == 0
 
 
@@ -279,9 +279,9 @@ def test_the_page_cache_is_dropped_between_layout_and_measurement(
     (base / "bin" / "sync").write_text(f"#!/bin/sh\nid -u >>{log}\n")
     (base / "bin" / "sync").chmod(0o755)
     driver = registry.tool(kind)
-    built, target = options.build(driver.Options, told), Target("bl1", mount=str(mount))
-    assert registry.needs_root(kind, built, target) == ""
-    work = replace(driver.job(built, target), drop_caches=False, unprivileged=True)
+    built, target = options.build_options(driver.Options, told), Target("bl1", mount=str(mount))
+    assert registry.root_reason(kind, built, target) == ""
+    work = replace(driver.build_job(built, target), drop_caches=False, unprivileged=True)
     found = ran(shell, here, replace(work, place=str(mount)), work.outputs)
     assert found.meta.exit_code == 0, found.files
     assert found.meta.user != "0" and found.meta.why_root == "" and driver.parse(found.files, built)
@@ -292,7 +292,7 @@ def test_the_page_cache_is_dropped_between_layout_and_measurement(
 def test_a_layout_whose_cache_nobody_drops_fails(shell, here, mount, base):
     """Its figures would be those of the page cache."""
     script = _marks.FORGET.decode() + "echo $$ >pid; sleep 1; forget; echo measured"
-    job.start(shell, here, replace(confined(script, mount), lays_out=True))
+    job.start_job(shell, here, replace(confined(script, mount), lays_out=True))
     spool = base / "benchlab-0" / here.name
     eventually(lambda: (spool / "work" / "pid").exists())
     noted = next(line for line in (spool / "running").read_text().split("\n") if "helpers=" in line)
@@ -310,8 +310,8 @@ def test_what_a_command_leaves_is_there_for_the_next(shell, here, mount, base):
     then = 'id -u; cd "$BENCHLAB_MOUNT/data"; ls -A; cat file; echo two >>file; cat file; rm file; mkdir new'
     users = set()
     for spool, script, after in ((here, first, ["file"]), (again, then, ["new"])):
-        built = options.build(registry.tool("command").Options, {"command": script})
-        work = registry.tool("command").job(built, Target("bl1", mount=str(mount)))
+        built = options.build_options(registry.tool("command").Options, {"command": script})
+        work = registry.tool("command").build_job(built, Target("bl1", mount=str(mount)))
         work = replace(work, drop_caches=False, unprivileged=True, place=str(mount))
         found = ran(shell, spool, work)
         assert found.files["stderr"] == b"" and found.meta.user != "0"
@@ -332,8 +332,8 @@ def test_attempts_of_two_installations_never_have_one_user(shell, mount, base):
     second.mkdir()
     long, short = (job.Spool(f"{one}-{number}", root=True, base=str(base)) for one in "ab")
     try:
-        job.start(shell, long, confined("id -u; sleep 2; echo whole", second))
-        job.start(shell, short, confined("id -u", mount))
+        job.start_job(shell, long, confined("id -u; sleep 2; echo whole", second))
+        job.start_job(shell, short, confined("id -u", mount))
         users = set()
         for here in (short, long):
             polled = job.poll(shell, here, 20, outputs=())
@@ -342,7 +342,7 @@ def test_attempts_of_two_installations_never_have_one_user(shell, mount, base):
         assert polled.fetched.files["stdout"].endswith(b"whole\n")
     finally:
         for here in (long, short):
-            job.stop(shell, here)
+            job.stop_job(shell, here)
     assert len(users) == 2 and "0" not in users
     assert list((base / "benchlab-0").glob("user-*")) == []
 
@@ -352,7 +352,7 @@ def test_a_directory_is_taken_back_without_ending_who_has_its_user_now(shell, he
     other = job.Spool(f"other-{os.getpid()}", root=True, base=str(base))
     place = base / "place"
     place.mkdir()
-    job.start(shell, other, confined("echo $$ >pid; sleep 60", place, outputs=("pid",)))
+    job.start_job(shell, other, confined("echo $$ >pid; sleep 60", place, outputs=("pid",)))
     pid = base / "benchlab-0" / other.name / "work" / "pid"
     try:
         eventually(lambda: pid.exists() and pid.read_text().strip())
@@ -365,7 +365,7 @@ def test_a_directory_is_taken_back_without_ending_who_has_its_user_now(shell, he
         assert list(mount.iterdir()) == []
         assert job.poll(shell, other).state is State.RUNNING and lives(int(pid.read_text()))
     finally:
-        job.stop(shell, other)
+        job.stop_job(shell, other)
 
 
 DEVICE = Target("bl1", volume="/dev/sdb", size=1 << 40)
@@ -402,18 +402,18 @@ MOUNTED = Target("bl1", mount="/mnt/bl1", size=1 << 40)
     ],
 )
 def test_which_tools_need_root(kind, told, target, why):
-    built = options.build(registry.tool(kind).Options, told)
-    said = registry.needs_root(kind, built, target)
+    built = options.build_options(registry.tool(kind).Options, told)
+    said = registry.root_reason(kind, built, target)
     assert why in said and bool(why) == bool(said)
 
 
 def test_fio_asks_for_no_flush_that_it_may_not_do():
     told = {"direct": True}, {"direct": False}
     jobs = [
-        fio.job(options.build(fio.Options, one), target).inputs["job.fio"]
+        fio.build_job(options.build_options(fio.Options, one), target).inputs["job.fio"]
         for one in told
         for target in (DEVICE, MOUNTED)
     ]
     assert [b"invalidate=0" in one for one in jobs] == [True, False, False, False]
-    asked = fio.job(options.build(fio.Options, {"ioengine": "io_uring"}), DEVICE)
+    asked = fio.build_job(options.build_options(fio.Options, {"ioengine": "io_uring"}), DEVICE)
     assert asked.must_be_off == ("kernel/io_uring_disabled",)

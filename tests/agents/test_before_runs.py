@@ -12,12 +12,12 @@ from agents.facts.model import HostFacts
 from agents.layers import _host_settings
 from agents.plans import as_json, before_runs, stack
 from agents.plans.applied_part import reached
-from agents.plans.chain import LayerSpec, StageSpec, Wanted
+from agents.plans.chain import DiskRequest, LayerSpec, StageSpec
 from agents.safety.guard import refusals
 from agents.steps import scripts
 from tests.agents.made_up import disk, host, spare
 
-LVM = LayerSpec("lvm", {}, (Wanted("data", "ssd", 1),))
+LVM = LayerSpec("lvm", {}, (DiskRequest("data", "ssd", 1),))
 XFS = LayerSpec("filesystem", {"type": "xfs"})
 HOSTILE = ("../x", "none\n", "none; rm -rf /", "", "NONE", "none mq-deadline", "/sys/x", "$(x)", "[none]")  # fmt: skip
 
@@ -34,7 +34,7 @@ SDB, SDC = with_queue("sdb", 1, "mq-deadline", "96"), with_queue("sdc", 2, "none
 def plan(schedulers, *specs, facts=None, stages=(), **more) -> stack.StackPlan:
     facts = facts or host(SDB, SDC)
     pool = spare(SDB, SDC, role="ssd").values()
-    return stack.plan(specs or (LVM,), "bl17", facts, pool, stages, schedulers)
+    return stack.plan_stack(specs or (LVM,), "bl17", facts, pool, stages, schedulers)
 
 
 def argvs(steps) -> list[tuple[str, ...]]:
@@ -63,13 +63,15 @@ def test_each_scheduler_is_set_on_the_disks_below_and_on_no_others():
 
 
 def test_the_disk_of_a_later_stage_is_left_alone_until_then():
-    made = plan(["none"], LVM, stages=[StageSpec(1, {}, (Wanted("data", "ssd", 1),))])
-    assert argvs(made.swept.at("none", 0).steps) == [("none", "/sys/block/sdb/queue/scheduler")]
-    assert argvs(made.swept.at("none", 1).steps) == [
+    made = plan(["none"], LVM, stages=[StageSpec(1, {}, (DiskRequest("data", "ssd", 1),))])
+    assert argvs(made.swept.before_run("none", 0).steps) == [
+        ("none", "/sys/block/sdb/queue/scheduler")
+    ]
+    assert argvs(made.swept.before_run("none", 1).steps) == [
         ("none", "/sys/block/sdb/queue/scheduler", "/sys/block/sdc/queue/scheduler")
     ]
     with pytest.raises(PlanError, match="no I/O scheduler 'bfq'"):
-        made.swept.at("bfq", 0)
+        made.swept.before_run("bfq", 0)
 
 
 def test_the_fingerprint_is_of_them_and_a_plan_without_has_the_one_it_had():
@@ -115,7 +117,7 @@ def test_a_layer_that_sets_one_itself_conflicts_and_both_are_named():
 def test_requests_that_a_layer_asks_for_are_set_again():
     """A new scheduler brings its own number."""
     made = plan(["none", "mq-deadline"], LVM, LayerSpec("tuning", {"nr_requests": 64}))
-    assert argvs(made.swept.at("none", 0).steps) == [
+    assert argvs(made.swept.before_run("none", 0).steps) == [
         ("none", "/sys/block/sdb/queue/scheduler"),
         ("64", "/sys/block/sdb/queue/nr_requests"),
     ]
@@ -124,7 +126,7 @@ def test_requests_that_a_layer_asks_for_are_set_again():
 
 def test_requests_are_what_they_were_with_the_scheduler_that_was_there():
     made = plan(["none", "mq-deadline"])
-    same, other = made.swept.at("mq-deadline", 0), made.swept.at("none", 0)
+    same, other = made.swept.before_run("mq-deadline", 0), made.swept.before_run("none", 0)
     assert argvs(same.as_before) == [("96", "/sys/block/sdb/queue/nr_requests")]
     assert other.as_before == ()
     target = made.target
@@ -141,12 +143,12 @@ def during(scheduler: str, requests: str) -> HostFacts:
 
 def test_the_way_down_brings_them_back_first():
     made = plan(["none", "kyber"], LVM)
-    steps = stack.teardown(made, during("kyber", "256"))
+    steps = stack.teardown_stack(made, during("kyber", "256"))
     assert argvs(steps[:2]) == [
         ("mq-deadline", "/sys/block/sdb/queue/scheduler"),
         ("96", "/sys/block/sdb/queue/nr_requests"),
     ]
-    quiet = stack.teardown(made, during("mq-deadline", "96"))
+    quiet = stack.teardown_stack(made, during("mq-deadline", "96"))
     assert not [step for step in quiet if scripts.QUEUE_WRITE in step.argv], "nothing to do"
     assert stack.not_restored(made, during("kyber", "256")) == [
         "/dev/sdb: scheduler is kyber, it was mq-deadline",
@@ -158,14 +160,17 @@ def test_the_way_down_brings_them_back_first():
 def test_a_layout_of_which_nothing_was_begun_brings_nothing_back():
     made = reached(plan(["kyber"], LVM), touched=())
     assert made.layers == () and made.swept.kept
-    assert stack.teardown(made, during("kyber", "256")) == []
+    assert stack.teardown_stack(made, during("kyber", "256")) == []
     assert stack.not_restored(made, during("kyber", "256")) == []
 
 
 def test_the_guard_looks_at_each_of_them():
     made, facts = plan(["none", "kyber"]), host(SDB, SDC)
     spares = spare(SDB, SDC, role="ssd")
-    assert [refusals(step, facts, spares, "bl17") for step in made.swept.steps] == [[], []]
+    assert [refusals(step, facts, spares, "bl17") for step in made.swept.steps] == [
+        [],
+        [],
+    ]
     (step, _) = made.swept.steps
     assert "not marked spare" in " ".join(refusals(step, facts, {}, "bl17"))
     mounted = host(replace(SDB, mounts=("/srv",)), SDC)
@@ -192,7 +197,7 @@ def test_what_is_in_force_is_read_of_each_disk():
         "sdb": {"scheduler": "none", "nr_requests": "256"},
         "cciss!c0d0": {"scheduler": "none", "nr_requests": "64"},
     }
-    wanted = plan(["kyber"]).swept.at("kyber", 0)
+    wanted = plan(["kyber"]).swept.before_run("kyber", 0)
     assert before_runs.lacking(wanted, {"sdb": found["sdb"]}) == [
         "scheduler of sdb is none, not kyber"
     ]

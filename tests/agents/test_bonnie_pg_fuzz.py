@@ -139,7 +139,7 @@ def test_pg_test_fsync(seed: int) -> None:
         else:
             check_pg(found, text)
             assert len({m.name for m in found if m.name.endswith(".ops")}) == 18
-        for one in pg_reader.find(text, ""):
+        for one in pg_reader.find_results(text, ""):
             check_pg(one.metrics, text)
 
 
@@ -183,7 +183,7 @@ def test_bonnie(seed: int) -> None:
                 right = bonnie.parse({"stdout": whole.encode()}, bonnie.Options())
                 same = {m.name: m for m in right}
                 assert all(close(m, same[m.name]) for m in found), text
-        for one in bonnie_reader.find(text, ""):
+        for one in bonnie_reader.find_results(text, ""):
             check_bonnie(one.metrics, text)
 
 
@@ -191,16 +191,16 @@ def test_bonnie(seed: int) -> None:
 def test_white_space_and_foreign_lines_around_change_nothing(reader: pg_reader) -> None:  # type: ignore[valid-type]
     dice = random.Random(7)
     for text in PG_TEXTS if reader is pg_reader else BONNIE_TEXTS:
-        (whole,) = reader.find(text, "")  # type: ignore[attr-defined]
+        (whole,) = reader.find_results(text, "")  # type: ignore[attr-defined]
         around = [dice.choice(FOREIGN[2:]) for _ in range(4)]
         indented = "\n".join(f"   {line}  " for line in text.split("\n"))
-        (found,) = reader.find("\n".join([*around, indented, "", *around]), "")  # type: ignore[attr-defined]
+        (found,) = reader.find_results("\n".join([*around, indented, "", *around]), "")  # type: ignore[attr-defined]
         assert [(m.name, m.value, m.line - 4) for m in found.metrics] == [
             (m.name, m.value, m.line) for m in whole.metrics
         ]
 
 
-@pytest.mark.parametrize("find", [pg_reader.find, bonnie_reader.find])
+@pytest.mark.parametrize("find", [pg_reader.find_results, bonnie_reader.find_results])
 @pytest.mark.parametrize(
     "text",
     [

@@ -85,7 +85,7 @@ def test_the_job_says_which_program_it_took(mount: Target, roots: Path) -> None:
         os.chown(stranger, pwd.getpwnam("nobody").pw_uid, 0)
     else:
         stranger.unlink()
-    job = pg_test_fsync.job(pg_test_fsync.Options(seconds=3), mount)
+    job = pg_test_fsync.build_job(pg_test_fsync.Options(seconds=3), mount)
     (roots / "run.sh").write_bytes(job.inputs["pg_test_fsync.sh"])
     done = subprocess.run(
         ["sh", str(roots / "run.sh"), f"{mount.mount}/file", "3", "pg_test_fsync", f"{roots}/*/bin"],
@@ -122,7 +122,7 @@ def breaking_off(place: Path, says: str, lines: int) -> str:
 def test_a_disk_of_4_kib_sectors_keeps_what_was_measured(says, mount: Target, tmp_path: Path):
     """It refuses the direct write of 2 kB, and the program gives up: the tests before stand."""
     options = pg_test_fsync.Options(program=breaking_off(tmp_path / "bin", says, 25))
-    code, outputs = start(pg_test_fsync.job(options, mount), tmp_path / "spool")
+    code, outputs = start(pg_test_fsync.build_job(options, mount), tmp_path / "spool")
     assert code == 0 and says.encode() in outputs["stderr"]
     found = {metric.name: metric for metric in pg_test_fsync.parse(outputs, options)}
     assert found["one.fdatasync.ops"].value == 8833.117
@@ -143,7 +143,7 @@ def test_a_disk_of_4_kib_sectors_keeps_what_was_measured(says, mount: Target, tm
 )
 def test_what_else_ends_it_is_still_a_failure(says, lines, mount: Target, tmp_path: Path):
     options = pg_test_fsync.Options(program=breaking_off(tmp_path / "bin", says, lines))
-    code, outputs = start(pg_test_fsync.job(options, mount), tmp_path / "spool")
+    code, outputs = start(pg_test_fsync.build_job(options, mount), tmp_path / "spool")
     with pytest.raises(pg_test_fsync.ParseError):
         pg_test_fsync.parse(outputs, options)
     assert code == (1 if "space" in says else 0)
@@ -151,7 +151,7 @@ def test_what_else_ends_it_is_still_a_failure(says, lines, mount: Target, tmp_pa
 
 def test_without_the_program_the_job_says_so(mount: Target, tmp_path: Path) -> None:
     options = pg_test_fsync.Options(program="/nowhere/pg_test_fsync")
-    code, outputs = start(pg_test_fsync.job(options, mount), tmp_path / "spool")
+    code, outputs = start(pg_test_fsync.build_job(options, mount), tmp_path / "spool")
     assert code == 126 and b"/nowhere/pg_test_fsync does not run here" in outputs["stderr"]
     with pytest.raises(pg_test_fsync.ParseError, match="printed nothing"):
         pg_test_fsync.parse(outputs, options)
@@ -184,8 +184,8 @@ def test_facts_find_programs_that_are_not_in_path(roots: Path) -> None:
 def test_the_guard_lets_both_jobs_run() -> None:
     target = Target("bl1", mount="/mnt/bl1")
     for job in (
-        pg_test_fsync.job(pg_test_fsync.Options(), target),
-        bonnie.job(bonnie.Options(), target),
+        pg_test_fsync.build_job(pg_test_fsync.Options(), target),
+        bonnie.build_job(bonnie.Options(), target),
     ):
         assert job_refusals(job.argv, job.inputs, target, host(disk("sda")), {}, "bl1") == []
 
@@ -221,9 +221,9 @@ def test_bonnie_removes_what_a_killed_run_left(mount: Target, tmp_path: Path) ->
 
 
 def run_leftover(options: bonnie.Options, mount: Target, spool: Path) -> set[str]:
-    code, outputs = start(bonnie.job(options, mount), spool)
+    code, outputs = start(bonnie.build_job(options, mount), spool)
     assert code == 0, outputs
-    (read,) = bonnie_reader.find(outputs["stdout"].decode(), "")
+    (read,) = bonnie_reader.find_results(outputs["stdout"].decode(), "")
     metrics = bonnie.parse(outputs, options)
     assert list(read.metrics) == metrics, "pasted and measured are the same"
     return {metric.name for metric in metrics}
@@ -232,14 +232,15 @@ def run_leftover(options: bonnie.Options, mount: Target, spool: Path) -> set[str
 @needs_bonnie
 def test_bonnie_below_twice_the_ram_has_no_figures(mount: Target, tmp_path: Path) -> None:
     options = bonnie.Options(size=MIB, files=0, user=pwd.getpwuid(os.geteuid()).pw_name)
-    code, outputs = start(bonnie.job(options, mount), tmp_path / "spool")
+    code, outputs = start(bonnie.build_job(options, mount), tmp_path / "spool")
     assert code != 0 and b"double RAM" in outputs["stderr"]
     with pytest.raises(bonnie.ParseError, match="printed no result"):
         bonnie.parse(outputs, options)
 
 
 @pytest.mark.parametrize(
-    ("kind", "find"), [("pg_test_fsync", pg_reader.find), ("bonnie", bonnie_reader.find)]
+    ("kind", "find"),
+    [("pg_test_fsync", pg_reader.find_results), ("bonnie", bonnie_reader.find_results)],
 )
 def test_what_a_text_tells_of_the_options_are_options(
     kind: str, find: Callable[[str, str], list[ParsedResult]]
@@ -249,7 +250,7 @@ def test_what_a_text_tells_of_the_options_are_options(
     found = [one for path in cases for one in find(path.read_text(), "") if not one.trouble]
     assert len(found) > 5
     for one in found:
-        driver_options.build(tool.Options, dict(one.options))
+        driver_options.build_options(tool.Options, dict(one.options))
 
 
 def test_readers_find_nothing_in_their_own_source() -> None:
@@ -258,4 +259,7 @@ def test_readers_find_nothing_in_their_own_source() -> None:
         *Path(bonnie.__file__).parent.glob("*.py"),
     ):
         text = path.read_text()
-        assert pg_reader.find(text, path.name) == [] and bonnie_reader.find(text, path.name) == []
+        assert (
+            pg_reader.find_results(text, path.name) == []
+            and bonnie_reader.find_results(text, path.name) == []
+        )

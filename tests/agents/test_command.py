@@ -35,7 +35,9 @@ def start(job: Job, spool: Path) -> subprocess.CompletedProcess[str]:
 def test_the_example_runs_and_is_read(tmp_path: Path) -> None:
     (tmp_path / "mnt").mkdir()
     options = command.Options()
-    done = start(command.job(options, Target("bl1", mount=str(tmp_path / "mnt"))), tmp_path / "s")
+    done = start(
+        command.build_job(options, Target("bl1", mount=str(tmp_path / "mnt"))), tmp_path / "s"
+    )
     assert done.returncode == 0, done.stderr
     (metric,) = command.parse({"stdout": done.stdout.encode()}, options)
     assert metric.name == "runtime" and metric.value and metric.line == 3
@@ -43,7 +45,7 @@ def test_the_example_runs_and_is_read(tmp_path: Path) -> None:
 
 
 def test_the_example_touches_nothing_without_a_file_system(tmp_path: Path) -> None:
-    done = start(command.job(command.Options(), RAW), tmp_path / "spool")
+    done = start(command.build_job(command.Options(), RAW), tmp_path / "spool")
     assert done.returncode and "this needs a file system" in done.stderr
 
 
@@ -51,7 +53,7 @@ def test_the_layout_comes_as_the_environment(tmp_path: Path) -> None:
     options = command.Options(
         command="env | grep ^BENCHLAB_ | sort", outstanding=8, parameter="a b"
     )
-    assert start(command.job(options, RAW), tmp_path / "spool").stdout.splitlines() == [
+    assert start(command.build_job(options, RAW), tmp_path / "spool").stdout.splitlines() == [
         "BENCHLAB_OUTSTANDING=8",
         "BENCHLAB_PARAMETER=a b",
         "BENCHLAB_SIZE=1073741824",
@@ -61,14 +63,14 @@ def test_the_layout_comes_as_the_environment(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("script", "code"), [("echo hi", 0), ("if true; then", 2)])
 def test_the_precheck_reads_and_runs_nothing(script: str, code: int, tmp_path: Path) -> None:
-    check = command.precheck(command.Options(command=f"touch ran\n{script}"), RAW)
+    check = command.build_precheck(command.Options(command=f"touch ran\n{script}"), RAW)
     assert check is not None
     assert start(check, tmp_path / "spool").returncode == code
     assert not (tmp_path / "spool" / "ran").exists()
 
 
 def refused(script: str, target: Target) -> list[str]:
-    job = command.job(command.Options(command=script), target)
+    job = command.build_job(command.Options(command=script), target)
     return job_refusals(job.argv, job.inputs, target, host(disk("sdb")), spare(disk("sdb")), "bl1")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.drivers import reading
+from agents.drivers import text_reading
 from agents.readers import _command
 
 OWN = "iostat -dxy 5 2"
@@ -35,7 +35,7 @@ SHOWN = [
 
 @pytest.mark.parametrize(("line", "text"), SHOWN)
 def test_a_command_is_seen(line: str, text: str) -> None:
-    found = _command.find(line, "iostat")
+    found = _command.find_command(line, "iostat")
     assert (found.text, " ".join(found.words)) == (text, OWN)
     assert found.flag("y") and not found.flag("z")
 
@@ -54,7 +54,7 @@ def test_a_command_is_seen(line: str, text: str) -> None:
     ],
 )
 def test_what_speaks_of_a_program_is_no_command(line: str) -> None:
-    assert not _command.find(line, "iostat")
+    assert not _command.find_command(line, "iostat")
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_what_speaks_of_a_program_is_no_command(line: str) -> None:
     ],
 )
 def test_of_fio(line: str, words: list[str]) -> None:
-    assert list(_command.find(line, "fio").words) == words
+    assert list(_command.find_command(line, "fio").words) == words
 
 
 TABLE = """
@@ -92,7 +92,7 @@ tank        61.7M   418M    {}      0  1.20M      0
     ],
 )
 def test_the_first_interval_of_iostat_y_is_one_of_them(prompt: str, mean: float) -> None:
-    (one,) = reading.read(prompt + TABLE.format(100) + TABLE.format(300)).results
+    (one,) = text_reading.read_text(prompt + TABLE.format(100) + TABLE.format(300)).results
     assert one.metrics[0].value == mean
     assert one.series[0].times[0] == 5
 
@@ -101,6 +101,6 @@ def test_the_first_interval_of_iostat_y_is_one_of_them(prompt: str, mean: float)
     ("prompt", "mean"), [("sudo zpool iostat -y 5 2", 200.0), ("sudo zpool iostat 5 2", 300.0)]
 )
 def test_likewise_of_zpool_iostat(prompt: str, mean: float) -> None:
-    (one,) = reading.read(prompt + POOL.format(100) + POOL.format(300)).results
+    (one,) = text_reading.read_text(prompt + POOL.format(100) + POOL.format(300)).results
     assert one.metrics[0].value == mean
     assert one.command == prompt

@@ -28,7 +28,7 @@ def address_of(silent: Silent, number: int = 0) -> shell.Address:
 
 def failure(address: shell.Address) -> str:
     with pytest.raises(AgentError, check=lambda error: error.reason is Reason.TIMED_OUT) as raised:
-        shell.connect(address)
+        shell.connect_shell(address)
     return str(raised.value)
 
 
@@ -82,7 +82,7 @@ def test_what_fails_at_once_is_tried_at_once(tmp_path, monkeypatch):
         stranger = replace(good, private_key=Secret(private))
         for _ in range(2):
             with pytest.raises(AgentError) as raised:
-                shell.connect(stranger)
+                shell.connect_shell(stranger)
             assert raised.value.reason is Reason.AUTHENTICATION_FAILED
             assert "not tried again" not in str(raised.value)
 
@@ -92,7 +92,7 @@ def test_pauses_grow_to_a_minute_and_end_with_success():
     address = shell.Address("lab", 22, "root", Secret("key"), "key")
     pauses, now = [], 0.0
     for _ in range(6):
-        known._failed(address, error, now)
+        known._count_failure(address, error, now)
         pauses.append(known.failures[address].pause_s)
         now = known.failures[address].until + 1.0
     assert pauses == [5, 10, 20, 40, 60, 60]
@@ -104,7 +104,7 @@ def test_pauses_grow_to_a_minute_and_end_with_success():
     assert not known.failures
     # A failure of long ago does not count.
     for then in (0.0, 1000.0):
-        known._failed(address, error, then)
+        known._count_failure(address, error, then)
         assert known.failures[address].pause_s == 5
 
 
@@ -154,7 +154,7 @@ def test_a_name_that_is_not_found_gives_its_thread_back():
     async def look_up() -> None:
         for _ in range(names.OF_GROUP + 1):
             with pytest.raises(socket.gaierror):
-                await names.found("no-such-host.invalid", OURS)
+                await names.resolve_host("no-such-host.invalid", OURS)
 
     asyncio.run(look_up())
     assert not names._under_way and not names._of_group.total()

@@ -17,7 +17,7 @@ MOUNT = Target("bl1", mount="/mnt/bl1")
 
 
 def ask(options: dd.Options, spool: Path, path: str) -> tuple[int, str]:
-    job = dd.precheck(options, MOUNT)
+    job = dd.build_precheck(options, MOUNT)
     assert job is not None
     spool.mkdir()
     for name, content in job.inputs.items():
@@ -97,4 +97,4 @@ def test_each_figure_names_its_line() -> None:
 )
 def test_what_does_not_add_up_is_refused(line: str) -> None:
     with pytest.raises(ParseError):
-        dd_output.metrics(["128000+0 records in", "128000+0 records out", line])
+        dd_output.parse_run(["128000+0 records in", "128000+0 records out", line])

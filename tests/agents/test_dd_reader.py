@@ -42,12 +42,12 @@ def text(name: str) -> str:
 @functools.cache
 def borders(name: str) -> frozenset[int]:
     """Lines before which another may stand: those that begin a result, unless they follow one at once."""
-    found = reader.find(text(name), "")
+    found = reader.find_results(text(name), "")
     return frozenset({one.first for one in found} - {one.last + 1 for one in found})
 
 
 def figures(of: str) -> list[Figures]:
-    return [tuple((m.name, m.value) for m in one.metrics) for one in reader.find(of, "")]
+    return [tuple((m.name, m.value) for m in one.metrics) for one in reader.find_results(of, "")]
 
 
 @settings(max_examples=examples(3000), deadline=None)
@@ -71,7 +71,7 @@ def test_a_line_that_changed_harms_no_other_result(data: st.DataObject) -> None:
     """One line altered, dropped or doubled: results without it are as before, its own is right or gone."""
     name = data.draw(st.sampled_from(NAMES))
     lines = text(name).split("\n")
-    before = reader.find(text(name), "")
+    before = reader.find_results(text(name), "")
     at = data.draw(st.integers(0, len(lines) - 1))
     how = data.draw(st.sampled_from(["drop", "cut", "digit", "twice"]))
     line = lines[at]
@@ -114,8 +114,8 @@ def test_a_cut_text_holds_no_new_figures(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_options_are_those_of_the_tool(name: str) -> None:
-    for one in reader.find(text(name), ""):
-        built = driver_options.build(dd.Options, dict(one.options))
+    for one in reader.find_results(text(name), ""):
+        built = driver_options.build_options(dd.Options, dict(one.options))
         assert isinstance(built, dd.Options)
 
 
@@ -129,7 +129,7 @@ def test_the_options_are_those_of_the_tool(name: str) -> None:
     ],
 )
 def test_sizes_as_people_write_them(line: str, options: dict[str, int]) -> None:
-    found = _dd_command.read(line)
+    found = _dd_command.find_dd_command(line)
     assert found is not None
     assert options.items() <= found.options.items()
 
@@ -138,7 +138,7 @@ def test_sizes_as_people_write_them(line: str, options: dict[str, int]) -> None:
     "line", ["add if=1", "dd", "dd count=3", "class dd: if=3", "oflag=sync", "dd --version"]
 )
 def test_what_is_no_command(line: str) -> None:
-    assert _dd_command.read(line) is None
+    assert _dd_command.find_dd_command(line) is None
 
 
 @pytest.mark.one_in(2)
@@ -150,7 +150,7 @@ def test_what_is_no_command(line: str) -> None:
 def test_long_texts_are_read_in_linear_time(unit: str) -> None:
     long = unit * (2_000_000 // len(unit))
     begun = time.thread_time()
-    assert all(one.trouble for one in reader.find(long, ""))
+    assert all(one.trouble for one in reader.find_results(long, ""))
     assert time.thread_time() - begun < 10
 
 
@@ -178,4 +178,4 @@ def test_long_texts_are_read_in_linear_time(unit: str) -> None:
     ],
 )
 def test_sizes_as_dd_reads_them(text, size):
-    assert _dd_command.size(text) == size
+    assert _dd_command.parse_size(text) == size

@@ -112,6 +112,8 @@ def test_a_mapping_that_went_ails():
     target = target_of({"devices": {"data": ["sdb"]}}, host(disk("sdb")))
     assert target.devices["data"] == (claim(disk("sdb")),)
     options = dm_crypt.Options()
-    assert dm_crypt.ails(options, target, Health()) == ["/dev/mapper/bl17-crypt is not there"]
+    assert dm_crypt.health_faults(options, target, Health()) == [
+        "/dev/mapper/bl17-crypt is not there"
+    ]
     there = Health(mapped={"bl17-crypt": ("0", "2064384", "crypt")})
-    assert dm_crypt.ails(options, target, there) == []
+    assert dm_crypt.health_faults(options, target, there) == []

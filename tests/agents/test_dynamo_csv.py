@@ -37,7 +37,7 @@ def test_the_figures_come_back(name: str) -> None:
     raw = (CASES / "tools" / "dynamo" / f"{name}.bin").read_bytes()
     parsed = dynamo.parse({"messages.bin": raw}, dynamo.Options())
     wanted = {m.name: m.value for m in parsed if not m.labels}
-    (found,) = iometer.find(written(name).replace("\r\n", "\n"), "results.csv")
+    (found,) = iometer.find_results(written(name).replace("\r\n", "\n"), "results.csv")
     assert not found.trouble
     got = {m.name: m.value for m in found.metrics if not m.labels}
     assert len(got) == 21
@@ -83,7 +83,7 @@ def test_the_columns_are_iometers() -> None:
 def test_several_steps_in_one_file() -> None:
     both = [results_csv.TimedTest(measured(name), BEGAN, ENDED) for name in ("full", "two_targets")]
     text = results_csv.write_csv(both, test_type="CYCLE_OUTSTANDING_IOS").replace("\r\n", "\n")
-    found = iometer.find(text, "")
+    found = iometer.find_results(text, "")
     assert [one.outstanding for one in found] == [16, 6]
     assert found[0].last + 1 == found[1].first
 
@@ -91,12 +91,17 @@ def test_several_steps_in_one_file() -> None:
 @pytest.mark.parametrize("separator", ["\t", ";"])
 def test_a_spreadsheets_separators(separator: str) -> None:
     text = written("full").replace("\r\n", "\n").replace("; ", " ").replace(",", separator)
-    (found,) = iometer.find(text, "")
+    (found,) = iometer.find_results(text, "")
     assert not found.trouble
     assert found.metrics[0].value == 84807.794298
 
 
-RIGHT = {(m.name, m.line): m.value for one in iometer.find(TEXT, "") for m in one.metrics if not m.labels}  # fmt: skip
+RIGHT = {
+    (m.name, m.line): m.value
+    for one in iometer.find_results(TEXT, "")
+    for m in one.metrics
+    if not m.labels
+}
 AROUND = ["", "prose, with commas", "ALLOW,me", "'comment", "$ cat results.csv", "1,2,3"]
 
 
@@ -104,7 +109,7 @@ AROUND = ["", "prose, with commas", "ALLOW,me", "'comment", "$ cat results.csv",
 @given(st.lists(st.sampled_from(AROUND), max_size=5), st.lists(st.sampled_from(AROUND), max_size=5))
 def test_other_text_around_changes_nothing(before: list[str], after: list[str]) -> None:
     text = "\n".join([*before, *TEXT.rstrip("\n").split("\n"), *after])
-    found = iometer.find(text, "")
+    found = iometer.find_results(text, "")
     got = {(m.name, m.line - len(before)): m.value for one in found for m in one.metrics if not m.labels}  # fmt: skip
     assert got == RIGHT
 
@@ -135,7 +140,7 @@ def test_a_changed_file_is_read_right_or_told(data: st.DataObject) -> None:
         else:
             lines = [*lines[: at + 1]]
     right = {value for (name, _), value in RIGHT.items() if name == "iops"}
-    for one in iometer.find("\n".join(lines), ""):
+    for one in iometer.find_results("\n".join(lines), ""):
         assert 1 <= one.first <= one.last <= len(lines)
         assert one.trouble == "" or not one.metrics
         for metric in one.metrics:
@@ -147,9 +152,9 @@ def test_a_changed_file_is_read_right_or_told(data: st.DataObject) -> None:
 def test_each_result_is_found_again_in_its_own_lines(name: str) -> None:
     """An import keeps these only, and reads its figures from them."""
     text = (CASES / "readers" / "iometer" / name).read_text()
-    for one in iometer.find(text, name):
+    for one in iometer.find_results(text, name):
         piece = "\n".join(text.split("\n")[one.first - 1 : one.last])
-        (again,) = iometer.find(piece, name)
+        (again,) = iometer.find_results(piece, name)
         assert not again.trouble
         assert again.metrics == one.metrics  # but for their lines
         assert (again.title, again.outstanding) == (one.title, one.outstanding)
@@ -165,7 +170,7 @@ def test_each_result_is_found_again_in_its_own_lines(name: str) -> None:
     ],
 )
 def test_other_tables_are_not_taken(text: str) -> None:
-    assert iometer.find(text, "") == []
+    assert iometer.find_results(text, "") == []
 
 
 @pytest.mark.parametrize(
@@ -178,5 +183,5 @@ def test_other_tables_are_not_taken(text: str) -> None:
 )
 def test_tables_that_cannot_be_read_are_told(old: str, new: str, said: str) -> None:
     text = (CASES / "readers" / "iometer" / "article.txt").read_text()
-    troubles = [one.trouble for one in iometer.find(text.replace(old, new), "")]
+    troubles = [one.trouble for one in iometer.find_results(text.replace(old, new), "")]
     assert troubles[0] == "" and said in troubles[1]

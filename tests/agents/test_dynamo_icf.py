@@ -36,7 +36,7 @@ def test_article_002_with_the_size_that_its_author_meant() -> None:
 
 @pytest.mark.parametrize("one", icf.read_workloads(FILE), ids=lambda one: one.name)
 def test_the_options_are_those_of_the_tool(one: icf.Workload) -> None:
-    assert driver_options.build(dynamo.Options, one.options)
+    assert driver_options.build_options(dynamo.Options, one.options)
 
 
 def test_where_nothing_is_assigned_all_specifications_count() -> None:
@@ -99,7 +99,7 @@ def test_a_fixed_seed_is_taken_over_and_written_again() -> None:
         FILE.replace("1,DISABLED,1,DISABLED,0", f"1,DISABLED,1,ENABLED,{greatest}")
     )
     assert one.options["seed"] == greatest
-    assert driver_options.build(dynamo.Options, one.options)
+    assert driver_options.build_options(dynamo.Options, one.options)
     written = icf.write_icf(icf.build_config([one]))
     assert f"\t1,DISABLED,1,ENABLED,{greatest}\r\n" in written
     assert icf.read_workloads(written)[0].options["seed"] == greatest

@@ -48,34 +48,36 @@ def harmless(work: Job) -> Job:
 def test_it_runs_detached_and_its_messages_are_fetched_and_read(base: Path) -> None:
     shell, spool = LocalShell(), Spool("attempt-1", root=os.geteuid() == 0, base=str(base))
     given = options(base)
-    work = harmless(dynamo.job(given, Target("bl1", mount=str(base / "mnt"))))
-    precheck = dynamo.precheck(given, Target("bl1", mount=str(base / "mnt")))
+    work = harmless(dynamo.build_job(given, Target("bl1", mount=str(base / "mnt"))))
+    precheck = dynamo.build_precheck(given, Target("bl1", mount=str(base / "mnt")))
     assert precheck is not None
     ran = job.run_short(shell, precheck)
     assert ran.exit_code == 0, ran.stderr
     assert json.loads(ran.stdout)["binary"] == given.binary
-    job.start(shell, spool, work)
+    job.start_job(shell, spool, work)
     polled = job.poll(shell, spool, 30, outputs=work.outputs)
     assert (polled.state, polled.exit_code) == (State.EXITED, 0)
     assert polled.fetched is not None
     assert set(work.outputs) <= set(polled.fetched.files)
     found = {m.name: m.value for m in dynamo.parse(polled.fetched.files, given) if not m.labels}
     assert found["iops"] == pytest.approx(1000, rel=0.05)
-    (rate,) = (s for s in dynamo.series(polled.fetched.files, given) if s.metric == "iops")
+    (rate,) = (s for s in dynamo.parse_series(polled.fetched.files, given) if s.metric == "iops")
     assert 1 <= len(rate.values) <= 4  # what is late or takes long is left out
     assert list((base / "mnt").iterdir()) == [base / "mnt" / "iometer1"]
 
 
 def test_a_stopped_job_leaves_nobody(base: Path) -> None:
     shell, spool = LocalShell(), Spool("attempt-1", root=os.geteuid() == 0, base=str(base))
-    work = harmless(dynamo.job(options(base, runtime_s=60), Target("bl1", mount=str(base / "mnt"))))
-    job.start(shell, spool, work)
+    work = harmless(
+        dynamo.build_job(options(base, runtime_s=60), Target("bl1", mount=str(base / "mnt")))
+    )
+    job.start_job(shell, spool, work)
     here = next(base.glob("benchlab-*/attempt-1/work"))
     for _ in range(400):
         if (here / "live.jsonl").exists() and '"record"' in (here / "live.jsonl").read_text():
             break
         time.sleep(0.05)
-    stopped = job.stop(shell, spool)
+    stopped = job.stop_job(shell, spool)
     assert (stopped.did, stopped.state) == (Did.TERMINATED, State.KILLED)
     names = [line.split()[0] for line in (here / "sim.log").read_text().splitlines()]
     assert names[-3:] == ["RECORD_OFF", "STOP", "EXIT"]

@@ -49,19 +49,21 @@ def values(raw: bytes) -> dict[str, float]:
 
 def test_the_guard_lets_the_job_run() -> None:
     facts = host(disk("sda"), disk("nvme0n1"), disk("vda"), disk("dm-0"))
-    job = dynamo.job(dynamo.Options(), MOUNTED)
+    job = dynamo.build_job(dynamo.Options(), MOUNTED)
     assert job_refusals(job.argv, job.inputs, MOUNTED, facts, {}, "bl1") == []
 
 
 def test_the_guard_sees_a_raw_volume_that_is_not_the_layouts() -> None:
     """Only what the layout claimed; the settings name it, so that the guard reads it."""
-    job = dynamo.job(dynamo.Options(), Target("bl1", volume="/dev/sda"))
+    job = dynamo.build_job(dynamo.Options(), Target("bl1", volume="/dev/sda"))
     assert job_refusals(job.argv, job.inputs, RAW, host(disk("sda")), {}, "bl1") != []
 
 
 def test_settings_reach_the_host_as_they_are() -> None:
     options = dynamo.Options(access=("4096,100,30,70",), workers=3, outstanding_ios=7, ramp_s=2)
-    wish = areas.parse_settings(json.loads(dynamo.job(options, MOUNTED).inputs["config.json"]))
+    wish = areas.parse_settings(
+        json.loads(dynamo.build_job(options, MOUNTED).inputs["config.json"])
+    )
     assert wish.access == ("4096,100,30,70,0,1,4096,0",)
     assert (wish.workers, wish.outstanding, wish.ramp, wish.duration) == (3, 7, 2.0, 60.0)
     assert (wish.mount, wish.volume) == ("/mnt/bl1", "")
@@ -74,7 +76,7 @@ def test_without_settings_half_of_the_ios_are_reads_and_half_are_random() -> Non
 
 
 def test_the_program_is_sent_whole() -> None:
-    job = dynamo.job(dynamo.Options(), MOUNTED)
+    job = dynamo.build_job(dynamo.Options(), MOUNTED)
     with zipfile.ZipFile(io.BytesIO(job.inputs[job.argv[1]])) as whole:
         assert whole.testzip() is None
         assert set(whole.namelist()) == set(bundle.sources())
@@ -84,19 +86,19 @@ def test_the_program_is_sent_whole() -> None:
     ("runtime", "poll"), [(1, 1 / 3), (6, 2.0), (9, 3.0), (60, 3.0), (36000, 10.0)]
 )
 def test_updates_are_seldom_for_they_cost_the_host_ios(runtime: int, poll: float) -> None:
-    job = dynamo.job(dynamo.Options(runtime_s=runtime), MOUNTED)
+    job = dynamo.build_job(dynamo.Options(runtime_s=runtime), MOUNTED)
     assert json.loads(job.inputs["config.json"])["poll"] == poll
 
 
 def test_a_sweep_keeps_its_files() -> None:
     """Every point finds the file of the one before: the same names, the same size."""
-    made = [dynamo.job(dynamo.Options(outstanding_ios=n), MOUNTED) for n in (1, 2, 4, 8, 16)]
+    made = [dynamo.build_job(dynamo.Options(outstanding_ios=n), MOUNTED) for n in (1, 2, 4, 8, 16)]
     wishes = [areas.parse_settings(json.loads(job.inputs["config.json"])) for job in made]
     assert {(wish.size, wish.mount, wish.keep) for wish in wishes} == {(1 << 30, "/mnt/bl1", True)}
 
 
 def test_series_are_the_updates() -> None:
-    found = {s.metric: s for s in dynamo.series({"messages.bin": FULL}, dynamo.Options())}
+    found = {s.metric: s for s in dynamo.parse_series({"messages.bin": FULL}, dynamo.Options())}
     assert found["iops"].values == pytest.approx((86108.7, 83570.65), rel=1e-6)
     assert found["iops"].times == pytest.approx((5.5315 - 4.0287, 7.0344 - 4.0287), abs=1e-6)
     assert all(len(s.times) == len(s.values) == 2 for s in found.values())
@@ -105,7 +107,7 @@ def test_series_are_the_updates() -> None:
 def test_it_tells_its_ramp_and_what_it_recorded() -> None:
     """The console began 0.5 s after the job, and recorded 4.0287 s later."""
     raw = {"messages.bin": written("full", {transcript.STARTED: 1000.0})}
-    found = dynamo.windows(raw, dynamo.Options(ramp_s=2), Timing(999.5, 1020.0, None))
+    found = dynamo.parse_windows(raw, dynamo.Options(ramp_s=2), Timing(999.5, 1020.0, None))
     assert [(one.name, one.measured) for one in found] == [
         ("file layout", False),
         ("ramp", False),
@@ -117,12 +119,12 @@ def test_it_tells_its_ramp_and_what_it_recorded() -> None:
 
 def test_played_from_afar_it_tells_no_times() -> None:
     raw = {"messages.bin": written("full", {"far": True})}
-    assert dynamo.windows(raw, dynamo.Options(), Timing(999.5, 1020.0, None)) == []
+    assert dynamo.parse_windows(raw, dynamo.Options(), Timing(999.5, 1020.0, None)) == []
 
 
 def test_pattern_two_is_refused_with_its_reason() -> None:
     with pytest.raises(OptionsError, match="its writes fail"):
-        driver_options.build(dynamo.Options, {"data_pattern": 2})
+        driver_options.build_options(dynamo.Options, {"data_pattern": 2})
 
 
 def test_what_asking_cost_stands_beside_the_figure() -> None:
@@ -350,19 +352,19 @@ def test_seeds_differ_for_every_worker_and_target() -> None:
 
 def test_no_limit_is_shorter_than_the_slowest_preparation() -> None:
     chosen = dynamo.Options(size=1 << 40, workers=2, own_targets=True, runtime_s=60)
-    made = dynamo.job(chosen, MOUNTED)
+    made = dynamo.build_job(chosen, MOUNTED)
     assert made.timeout_s > (2 << 40) / 5e6 + chosen.ramp_s + chosen.runtime_s
 
 
 @pytest.mark.parametrize("writes", [30, 30.0, "30"])
 def test_a_share_of_writes_is_read_as_a_share_of_reads(writes) -> None:
-    renamed = dynamo.renamed({"write_percent": writes, "workers": 2})
+    renamed = dynamo.canonical_names({"write_percent": writes, "workers": 2})
     assert renamed == {"read_percent": 70, "workers": 2}
 
 
 @pytest.mark.parametrize("told", [{"read_percent": 40}, {"write_percent": None}])
 def test_other_options_keep_their_names(told) -> None:
-    assert dynamo.renamed(told) == told
+    assert dynamo.canonical_names(told) == told
 
 
 HASH = "sha256:" + "0a" * 32

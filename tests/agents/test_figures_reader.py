@@ -15,7 +15,7 @@ from benchlab.testing.profiles import examples
 from tests.agents.test_readers import CASES
 
 TEXT = (CASES / "figures" / "paper.txt").read_text()
-WHOLE = figures.find(TEXT, "")
+WHOLE = figures.find_results(TEXT, "")
 NOISE = ["", "$ cat a", "iops = 5 op/s", "end", "tool: fio", "<td>5095</td>", "\x00\xff", "9" * 400]
 FOREIGN = [*NOISE, "benchlab figures 2"]
 JUNK = [
@@ -52,7 +52,9 @@ def test_white_space_and_what_stands_around_change_nothing(dice: random.Random) 
     lines = [dice.choice(BLANKS) * dice.randint(0, 2) + line for line in TEXT.split("\n")]
     lines = [line.replace(" = ", f"{dice.choice(BLANKS)}={dice.choice(BLANKS)}") for line in lines]
     text = "\n".join([*dice.choices(NOISE, k=3), *lines, *dice.choices(NOISE, k=3)])
-    assert [at_home(one) for one in figures.find(text, "")] == [at_home(one) for one in WHOLE]
+    assert [at_home(one) for one in figures.find_results(text, "")] == [
+        at_home(one) for one in WHOLE
+    ]
 
 
 @settings(max_examples=examples(3500), deadline=None)
@@ -73,7 +75,7 @@ def test_a_line_lost_or_doubled_leaves_the_others_right(dice: random.Random) -> 
             lines.insert(at, lines[at])
         elif lines:
             lines[at], lines[at - 1] = lines[at - 1], lines[at]
-    for one in figures.find("\n".join(lines), ""):
+    for one in figures.find_results("\n".join(lines), ""):
         assert bool(one.trouble) != bool(one.metrics)
         assert {(m.name, m.value, m.note) for m in one.metrics} <= known
 
@@ -86,7 +88,7 @@ def test_mutated_texts(dice: random.Random) -> None:
         start = dice.randint(0, len(text))
         end = dice.randint(start, min(len(text), start + 40))
         text = text[:start] + dice.choice(JUNK) + text[end:]
-    for one in figures.find(text, ""):
+    for one in figures.find_results(text, ""):
         assert 1 <= one.first <= one.last <= text.count("\n") + 1
         assert bool(one.trouble) != bool(one.metrics)
         for metric in one.metrics:
@@ -98,5 +100,5 @@ def test_long_texts_take_linear_time() -> None:
     began = time.process_time()
     for text in ("benchlab figures 1\n" * 50_000, "iops = 1 op/s\n" * 50_000, "a" * 3_000_000,
                  "benchlab figures 1\n" + "x = " * 500_000, " " * 3_000_000):  # fmt: skip
-        figures.find(text, "")
+        figures.find_results(text, "")
     assert time.process_time() - began < 3

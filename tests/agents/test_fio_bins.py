@@ -25,7 +25,7 @@ Bins = dict[float, int]
 
 
 def kept(path: Path) -> list[Histogram]:
-    return fio.histograms({fio.RESULT: path.read_bytes()}, fio.Options())
+    return fio.parse_histograms({fio.RESULT: path.read_bytes()}, fio.Options())
 
 
 def printed(path: Path, direction: str, kind: str = "clat_ns") -> dict[str, Any]:
@@ -87,7 +87,7 @@ def test_histograms_of_every_case(path: Path) -> None:
 
 @pytest.mark.parametrize("path", REAL)
 def test_a_reader_finds_the_same(path: Path) -> None:
-    (found,) = reader.find(path.read_text(errors="replace"), path.name)
+    (found,) = reader.find_results(path.read_text(errors="replace"), path.name)
     assert [*found.histograms] == kept(path)
 
 
@@ -106,7 +106,7 @@ def test_json_without_plus_has_none() -> None:
     for direction in BY_HAND:
         del data["jobs"][0][direction]["clat_ns"]["bins"]
     raw = {"stdout": json.dumps(data).encode()}
-    assert fio.histograms(raw, fio.Options()) == []
+    assert fio.parse_histograms(raw, fio.Options()) == []
     assert {m.name for m in fio.parse(raw, fio.Options())} >= {"read.clat.p99", "write.clat.p50"}
 
 

@@ -97,7 +97,7 @@ def refused(key: str, value: str | None) -> bool:
     for given in ({"extra": (line,)}, {"job_file": f"[a]\nrw=read\n{line}\n"},
                   {"job_file": f"[global]\n{line}\n[a]\nrw=read\n"}):  # fmt: skip
         try:
-            fio.job(options.build(Options, {"size": 1 << 20, **given}), MOUNT)
+            fio.build_job(options.build_options(Options, {"size": 1 << 20, **given}), MOUNT)
             answers.append(False)
         except OptionsError:
             answers.append(True)
@@ -184,7 +184,7 @@ def test_an_engine_that_does_no_io_to_the_target_is_refused_everywhere(engine):
         if engine == "null " and where not in ("the form", "override"):
             continue
         with pytest.raises(OptionsError, match="Use one of libaio, io_uring, psync, ") as caught:
-            fio.job(options.build(Options, {"size": 1 << 20, **given}), MOUNT)
+            fio.build_job(options.build_options(Options, {"size": 1 << 20, **given}), MOUNT)
         assert fio_engines.REFUSED.get(engine, "it is not known to ") in str(caught.value), where
 
 
@@ -208,7 +208,7 @@ def opens_no_file(place: Path, key: str, value: str) -> None:
             rw="write", size=65536, ioengine="psync", runtime_s=0, time_based=False, direct=False,
             extra=(f"{key}={given}",),
         )  # fmt: skip
-        made = fio.job(chosen, target)
+        made = fio.build_job(chosen, target)
     except OptionsError:
         return
     for name, content in made.inputs.items():

@@ -77,7 +77,7 @@ def check_fields(path: Any) -> None:
     old = {"slat", "clat", "lat"}
     for raw in document(path)["jobs"]:
         job = Watched(raw, set())
-        fio_json._job(job, {}, "fio-3.33", "jobs[0]", fio_json._Spot({}, 0))
+        fio_json._parse_job(job, {}, "fio-3.33", "jobs[0]", fio_json._Spot({}, 0))
         for one, table in places({"jobs": [job]}):
             asked = one.asked if isinstance(one, Watched) else set()
             known = {name.partition(".")[0] for name in table} | (
@@ -99,7 +99,7 @@ def test_every_field_named_is_read() -> None:
                 for one, table in places({"jobs": [job]}):
                     for name in () if late else table:
                         one.pop(name, None) if name in fields.INSTEAD else None
-                fio_json._job(job, {}, "fio-3.42", "jobs[0]", fio_json._Spot({}, 0))
+                fio_json._parse_job(job, {}, "fio-3.42", "jobs[0]", fio_json._Spot({}, 0))
                 for one, _ in places({"jobs": [job]}):
                     asked |= one.asked if isinstance(one, Watched) else set()
                 asked |= {f"data.{name}" for name in job["steadystate"]["data"].asked}

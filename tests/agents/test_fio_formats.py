@@ -89,7 +89,7 @@ def compare(
 def test_blocks_are_as_large_as_fio_made_them(options):
     run = ["fio", "--name=one", "--rw=read", "--ioengine=null", "--size=100m", *options]
     for form in ("normal", "json"):
-        (found,) = fio.find(printed([*run, f"--output-format={form}"]), "")
+        (found,) = fio.find_results(printed([*run, f"--output-format={form}"]), "")
         told = {metric.name: metric.value for metric in found.metrics}
         made = (told["read.bytes"] or 0) / (told["read.ios"] or 1)
         assert found.options["block_size"] == pytest.approx(made, rel=0.003)
@@ -102,6 +102,6 @@ def printed(argv: Sequence[str]) -> str:
 
 
 def figures(text: str) -> dict[str, float | None]:
-    (found,) = fio.find(text, "")
+    (found,) = fio.find_results(text, "")
     assert not found.trouble
     return {metric.name: metric.value for metric in found.metrics}

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.contracts import Metric, ParseError
-from agents.drivers import reading
+from agents.drivers import text_reading
 from agents.outputs import fio_hist, fio_json, fio_log, fio_terse, fio_text
 from agents.outputs.fio_model import DIRECTIONS, FioJob
 from agents.readers import fio as reader
@@ -92,8 +92,8 @@ def jobs_of(text: str) -> list[FioJob]:
     raw = text.encode(errors="replace")
     for reader_of, head in ((fio_text, fio_text.HEAD), (fio_terse, fio_terse.HEAD)):
         if not fio.JSON.match(raw) and head.search(text):
-            return reader_of.jobs(text)[0]
-    return list(fio_json.jobs(raw)[0])
+            return reader_of.parse_jobs(text)[0]
+    return list(fio_json.parse_jobs(raw)[0])
 
 
 def sums_are_right(text: str, of_ios: float, of_bytes: float) -> None:
@@ -201,9 +201,9 @@ NOISE = st.lists(st.sampled_from(FOREIGN), max_size=4)
 def test_a_reader_finds_the_same_among_other_lines(
     name: str, before: list[str], after: list[str]
 ) -> None:
-    alone = [one for one in reader.find(seed(name), "") if not one.trouble]
+    alone = [one for one in reader.find_results(seed(name), "") if not one.trouble]
     text = "\n".join([*before, seed(name).rstrip("\n"), "", *after])
-    found = reader.find(text, "")
+    found = reader.find_results(text, "")
     assert [one.metrics for one in found] == [one.metrics for one in alone]
     for one, other in zip(found, alone, strict=True):
         shifted = [metric.line - len(before) for metric in one.metrics]
@@ -213,7 +213,7 @@ def test_a_reader_finds_the_same_among_other_lines(
 @many(max_examples=examples(100))
 @given(damaged(TEXTS + TERSE + DOCUMENTS))
 def test_a_reader_never_raises(case: tuple[str, str, int, str]) -> None:
-    for one in reading.read(case[1], "x_bw.log").results:
+    for one in text_reading.read_text(case[1], "x_bw.log").results:
         assert 1 <= one.first <= one.last <= case[1].count("\n") + 1
 
 
@@ -230,7 +230,7 @@ def test_log(data: st.DataObject) -> None:
         if n != at
     }
     try:
-        runs = fio_log.runs("\n".join(lines), "iops", (3, 33))
+        runs = fio_log.parse_runs("\n".join(lines), "iops", (3, 33))
     except ParseError:
         return
     got = {
@@ -254,15 +254,15 @@ HIST = "\n".join(
 def test_histogram(data: st.DataObject) -> None:
     lines, at, _ = damage(data.draw, HIST.split("\n"))
     try:
-        runs = fio_hist.runs("\n".join(lines))
+        runs = fio_hist.parse_runs("\n".join(lines))
     except ParseError:
         return
     found = {
         round(time * 1000): bins
         for run in runs
-        for time, bins in zip(run.times, run.bins, strict=True)
+        for time, bins in zip(run.times, run.sample_bins, strict=True)
     }
-    whole = fio_hist.latencies(29)[20]
+    whole = fio_hist.bin_latencies(29)[20]
     changed = [n for n in range(1, 6) if found.get(n * 500) != {whole: n}]
     assert len(set(changed) - {at}) <= 1  # whose time the damaged line may have taken
 
@@ -277,4 +277,4 @@ def test_long_lines_and_many_beginnings_take_linear_time() -> None:
         "9" * 50,
     )
     for text in (part * 1000 for part in begun):
-        assert all(one.trouble for one in reader.find(text, ""))
+        assert all(one.trouble for one in reader.find_results(text, ""))

@@ -72,8 +72,8 @@ def test_whatever_passes_names_our_target_only(lines: list[str], end: str) -> No
         options = fio.Options(job_file="[global]\n" + end.join(lines))
     except OptionsError:
         return
-    written = fio.job(options, VOLUME).inputs["job.fio"].decode()
-    fio.outstanding(options)
+    written = fio.build_job(options, VOLUME).inputs["job.fio"].decode()
+    fio.outstanding_ios(options)
     for line in written.splitlines():
         key = re.split(r"\s*=", line)[0]
         ours = line in ("filename=/dev/bl1/data", "allow_file_create=0")
@@ -85,7 +85,7 @@ def test_whatever_passes_names_our_target_only(lines: list[str], end: str) -> No
 @given(st.text(max_size=40))
 def test_paths(text: str) -> None:
     try:
-        written = jobfile.path("/mnt/" + text, "mount")
+        written = jobfile.escape_path("/mnt/" + text, "mount")
     except OptionsError:
         return
     assert written.isascii() and written.isprintable()
@@ -104,7 +104,7 @@ def test_paths(text: str) -> None:
     ],
 )
 def test_outstanding(text: str, told: int | None) -> None:
-    assert fio.outstanding(fio.Options(job_file=text)) == told
+    assert fio.outstanding_ios(fio.Options(job_file=text)) == told
 
 
 # Of fio 3.42, by its documentation.

@@ -28,7 +28,7 @@ REAL = [
 
 def measured(path: Path) -> list[model.Latencies]:
     """Every latency with bins of every job."""
-    jobs, _ = fio_json.jobs(path.read_bytes())
+    jobs, _ = fio_json.parse_jobs(path.read_bytes())
     parts = [
         part
         for job in jobs
@@ -47,7 +47,7 @@ def test_percentiles_from_bins_are_those_fio_prints(path: Path) -> None:
     """Within one bin; from 3.0 on the very same."""
     for part in measured(path):
         assert part.percentiles
-        bins = model.seconds(part)
+        bins = model.bins_by_seconds(part)
         for rank, printed in part.percentiles.items():
             ours = model.percentile(bins, rank)
             assert ours == printed or abs(sorted(bins).index(ours) - nearest(bins, printed)) <= 1
@@ -62,7 +62,9 @@ def test_mean_and_deviation_agree_with_the_bins(path: Path) -> None:
     """A bin is at most 1/64 of its value wide, so the histogram must tell the same story as the mean."""
     clat = model.merge(measured(path))
     assert clat is not None and clat.bins
-    samples = [latency for latency, hits in model.seconds(clat).items() for _ in range(hits)]
+    samples = [
+        latency for latency, hits in model.bins_by_seconds(clat).items() for _ in range(hits)
+    ]
     assert statistics.fmean(samples) == pytest.approx(clat.mean, rel=0.01)
     assert statistics.stdev(samples) == pytest.approx(clat.stddev, rel=0.02, abs=clat.mean / 64)
 
@@ -98,8 +100,8 @@ def test_fast_and_slow_jobs_are_weighted() -> None:
     slow = model.Latencies(100, 10.0, 0.0, 10.0, 10.0, {"10.0": 100})
     merged = model.merge([fast, slow, None])
     assert merged is not None and merged.mean == pytest.approx(1.9)
-    assert model.percentile(model.seconds(merged), 90) == 1.0
-    assert model.percentile(model.seconds(merged), 90.1) == 10.0
+    assert model.percentile(model.bins_by_seconds(merged), 90) == 1.0
+    assert model.percentile(model.bins_by_seconds(merged), 90.1) == 10.0
 
 
 def test_clients_of_unequal_length_make_what_fio_makes_of_them() -> None:
@@ -107,7 +109,10 @@ def test_clients_of_unequal_length_make_what_fio_makes_of_them() -> None:
     path = CASES / "fio" / "3.33-two-clients.json"
     of_all = json.loads(path.read_text().partition("<vm> \n\n")[2])["client_stats"][2]
     assert of_all["jobname"] == model.ALL_CLIENTS
-    found = {m.name: m.value for m in _fio_metrics.metrics(fio_json.jobs(path.read_bytes())[0], 1)}
+    found = {
+        m.name: m.value
+        for m in _fio_metrics.job_metrics(fio_json.parse_jobs(path.read_bytes())[0], 1)
+    }
     for name in ("read", "write"):
         assert found[f"{name}.iops"] == pytest.approx(of_all[name]["iops"], rel=1e-6)
         assert found[f"{name}.bandwidth"] == pytest.approx(of_all[name]["bw_bytes"], rel=1e-6)
@@ -121,8 +126,8 @@ def test_half_a_histogram_is_none() -> None:
 
 
 def test_depth_is_the_one_fio_was_given() -> None:
-    ((job,), _) = fio_json.jobs((CASES / "fio" / "3.41-randread.json").read_bytes())
-    reached = {m.name: m.value for m in _fio_metrics.metrics([job], depth=64)}["depth.reached"]
+    ((job,), _) = fio_json.parse_jobs((CASES / "fio" / "3.41-randread.json").read_bytes())
+    reached = {m.name: m.value for m in _fio_metrics.job_metrics([job], depth=64)}["depth.reached"]
     assert job.depth == 4 and reached == pytest.approx(1.0, abs=1e-3)
 
 
@@ -137,18 +142,18 @@ def test_keys_that_differ_when_repeated_are_refused() -> None:
 
 
 def parsed(text: str) -> list[model.FioJob]:
-    return list(fio_json.jobs(text.encode())[0])
+    return list(fio_json.parse_jobs(text.encode())[0])
 
 
 def test_a_long_document_is_read_in_pieces_to_the_same_end() -> None:
     """Over and over the same jobs: above a MiB the document is cut, below it is loaded whole."""
     data = json.loads((CASES / "fio" / "3.33-randrw.json").read_bytes())
-    once = _fio_metrics.metrics(fio_json.jobs(json.dumps(data).encode())[0], 1)
+    once = _fio_metrics.job_metrics(fio_json.parse_jobs(json.dumps(data).encode())[0], 1)
     data["jobs"] *= 64
     for indent in (None, 2):
         raw = json.dumps(data, indent=indent).encode()
         assert len(raw) > fio_load.WHOLE
-        many = _fio_metrics.metrics(fio_json.jobs(raw)[0], 1)
+        many = _fio_metrics.job_metrics(fio_json.parse_jobs(raw)[0], 1)
         for one, sum_of in zip(once, many, strict=True):
             assert one.name == sum_of.name and one.value is not None
             added = one.name.endswith((".ios", ".bytes", "iops", "bandwidth"))
@@ -158,7 +163,7 @@ def test_a_long_document_is_read_in_pieces_to_the_same_end() -> None:
         found = raw.find(b'"jobname"', len(raw) // 2)
         for broken in (raw[:found] + b"?" + raw[found:], raw[:found], raw[: len(raw) // 3] + b"}"):
             with pytest.raises(ParseError):
-                list(fio_json.jobs(broken)[0])
+                list(fio_json.parse_jobs(broken)[0])
 
 
 def test_the_line_of_a_job_in_a_long_document() -> None:
@@ -196,6 +201,6 @@ def test_latencies_of_a_job_too_slow_for_a_rate_count_as_one() -> None:
     text = (CASES.parent / "readers" / "fio" / "decimal-comma-1.59.txt").read_text()
     kept = [line for line in text.splitlines() if "issued" not in line]
     slow = [line.replace("iops=3896", "iops=0") for line in kept]
-    ((job,), _) = fio_text.jobs("\n".join(slow))
+    ((job,), _) = fio_text.parse_jobs("\n".join(slow))
     assert (job.traffic["read"].iops, job.traffic["read"].clat.count) == (0, 1)
     assert job.traffic["write"].clat.count == pytest.approx(3782 * 2.005)

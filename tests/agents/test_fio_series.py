@@ -8,7 +8,7 @@ import pytest
 
 from agents.contracts import ParseError, Series, Target
 from agents.outputs import fio_log, fio_series
-from agents.outputs.fio_series import Asked
+from agents.outputs.fio_series import LogIntervals
 from agents.tools import fio
 
 RUN = [0.5 * at for at in range(1, 9)]
@@ -25,7 +25,7 @@ def told(metric: str, **files: str) -> Series:
 
 def told_by(seen: tuple[int, int], metric: str, **files: str) -> Series:
     named = {f"fio_{name}.log".replace("__", "."): text for name, text in files.items()}
-    [found] = [one for one in fio_series.series(named, seen) if one.metric == metric]
+    [found] = [one for one in fio_series.logs_to_series(named, seen) if one.metric == metric]
     return found
 
 
@@ -54,7 +54,9 @@ def test_an_interval_of_which_there_is_no_sample_moved_nothing():
     assert found.times[:7] == (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5)
     assert found.values[:7] == (6006, 0, 0, 0, 0, 0, 6000)
     assert moved(found) == pytest.approx(12_003, rel=0.01)  # I/Os, as fio counts them
-    alone = fio_series.series({"fio_iops.log": log((3.0, 10, 0), (6.0, 10, 0))}, (3, 33), Asked(1))
+    alone = fio_series.logs_to_series(
+        {"fio_iops.log": log((3.0, 10, 0), (6.0, 10, 0))}, (3, 33), LogIntervals(1)
+    )
     assert alone[0].values == (0, 0, 10, 0, 0, 10)
 
 
@@ -91,7 +93,7 @@ def test_a_latency_of_unknown_weight_is_unknown():
     rows, rates = (log(*((at, value, 0) for at in RUN)) for value in (1000, 5))
     logs = {"lat__1": rows, "lat__2": rows, "iops__1": rates}
     named = {f"fio_{name.replace('__', '.')}.log": text for name, text in logs.items()}
-    assert [one.metric for one in fio_series.series(named, (3, 33))] == ["read.iops"]
+    assert [one.metric for one in fio_series.logs_to_series(named, (3, 33))] == ["read.iops"]
     half = log(*((at, 5, 0) for at in RUN[:4]))
     found = told("read.lat.mean", **logs | {"iops__2": half})
     assert found.values == pytest.approx([1e-6] * 4 + [nan] * 4, nan_ok=True)
@@ -125,10 +127,10 @@ def test_jobs_that_begin_one_after_another_are_not_added_up(late, series):
     text = f"[a]\nrw=randread\nruntime=2\n[b]\n{late}rw=randread\nruntime=2\n"
     options = fio.Options(job_file=text, log_avg_msec=500)
     target = Target("t", volume="/dev/sdb", size=1 << 30)
-    logs = [name for name in fio.job(options, target).outputs if "iops" in name]
+    logs = [name for name in fio.build_job(options, target).outputs if "iops" in name]
     assert logs == ["fio_iops.1.log", "fio_iops.2.log"]
     outputs = {name: log(*((at, 5, 0) for at in RUN)).encode() for name in logs}
-    assert len(fio.series(outputs, options)) == series
+    assert len(fio.parse_series(outputs, options)) == series
 
 
 def hist(*rows: tuple[float, int, int]) -> str:
@@ -156,7 +158,7 @@ def test_what_a_job_counted_after_another_was_over_is_not_put_into_its_last_inte
     [([3.2, 4.2], [1.0, 2.0, 3.0, 4.2]), ([3.6, 4.6], [1.0, 2.0, 3.0, 3.6, 4.6])],
 )
 def test_a_job_that_goes_on_longer_adds_intervals_beyond_the_half_of_one(longest, ends):
-    assert fio_series._ends([[1.0, 2.0, 3.0], longest], 1.0) == ends
+    assert fio_series._interval_ends([[1.0, 2.0, 3.0], longest], 1.0) == ends
 
 
 @pytest.mark.parametrize(

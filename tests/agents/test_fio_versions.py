@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from agents.drivers import reading
+from agents.drivers import text_reading
 from agents.outputs import fio_aims, fio_json
-from agents.outputs.fio_model import Steady
+from agents.outputs.fio_model import SteadyState
 from agents.tools import fio
 from tests.agents.test_tools import CASES, SUFFIX, expectation
 from tests.each_case import check_each
@@ -168,7 +168,7 @@ def test_a_job_may_have_any_name() -> None:
     """ "All clients" is fio's sum among clients only."""
     data = document(CASES / "fio" / "3.33-plain-json.json")
     data["jobs"][1]["jobname"] = "All clients"
-    jobs = list(fio_json.jobs(json.dumps(data).encode())[0])
+    jobs = list(fio_json.parse_jobs(json.dumps(data).encode())[0])
     assert len(jobs) == len(data["jobs"])
 
 
@@ -181,10 +181,10 @@ def test_a_depth_that_clients_do_not_share_is_not_told() -> None:
         ("3.1-clients-alike", [4, 4], 8),
     ):
         path = CASES / "fio" / f"{name}.json"
-        jobs = list(fio_json.jobs(path.read_bytes())[0])
+        jobs = list(fio_json.parse_jobs(path.read_bytes())[0])
         assert [job.depth for job in jobs] == (depths or [None, None]), name
         assert all(bool(job.levels) == bool(depths) for job in jobs)
-        (found,) = reading.read(path.read_text()).results
+        (found,) = text_reading.read_text(path.read_text()).results
         assert found.outstanding == outstanding and not found.trouble, name
 
 
@@ -193,7 +193,7 @@ def test_samples_without_a_count_are_the_bins_or_the_ios() -> None:
     for name in ("3.16-randrw", "3.16-stonewall", "3.16-no-latencies"):
         assert '"N"' not in (CASES / "fio" / f"{name}.json").read_text()
     raw = (CASES / "fio" / "3.16-stonewall.json").read_bytes()
-    jobs = list(fio_json.jobs(raw)[0])
+    jobs = list(fio_json.parse_jobs(raw)[0])
     assert [job.sync and job.sync.count for job in jobs] == [291, None]
 
 
@@ -212,11 +212,13 @@ def test_rates_of_a_steady_state_are_those_of_one_job(attained, several, figures
     jobs: list[Any] = [
         SimpleNamespace(
             goal=None,
-            steady=None if one is None else Steady(one, "iops:5%", 5.0, 100.0, 4e5, None, None),
+            steady=None
+            if one is None
+            else SteadyState(one, "iops:5%", 5.0, 100.0, 4e5, None, None),
         )
         for one in attained
     ]
-    found = list(fio_aims.metrics(jobs, lambda name: 7))
+    found = list(fio_aims.aim_metrics(jobs, lambda name: 7))
     assert {one.name: one.value for one in found} == figures
     assert {one.line for one in found} == {7}
     note = f"asked for: iops:5%{'; ' + fio_aims.MOMENTS if several else ''}"

@@ -8,19 +8,19 @@ from agents import options
 from agents.contracts import PlanError, Target
 from agents.drivers import registry
 from agents.plans import fits
-from agents.plans.chain import LayerSpec, Wanted
+from agents.plans.chain import DiskRequest, LayerSpec
 
 GIB = 1 << 30
 VOLUME = Target("bl1", volume="/dev/sdb", size=2 * GIB)
 MOUNT = Target("bl1", mount="/mnt/benchlab/bl1", size=2 * GIB)
-DISK = (Wanted("data", "ssd"),)
+DISK = (DiskRequest("data", "ssd"),)
 RAW = (LayerSpec("raw", {}, DISK),)
 XFS = (*RAW, LayerSpec("filesystem", {"type": "xfs"}))
 JOBS = "[global]\nsize=1g\nrw=write\n[a]\n[b]\noffset=1500m\n"
 
 
 def built(kind: str, **given):
-    return options.build(registry.tool(kind).Options, given)
+    return options.build_options(registry.tool(kind).Options, given)
 
 
 @pytest.mark.parametrize(
@@ -43,19 +43,19 @@ def built(kind: str, **given):
 def test_what_a_tool_needs(kind, given, target, room):
     stack = RAW if target is VOLUME else XFS
     made = built(kind, **given)
-    assert registry.room(kind, made, target) // GIB == room // GIB
+    assert registry.required_bytes(kind, made, target) // GIB == room // GIB
     if room > target.size:
         with pytest.raises(PlanError, match=r"GiB\) of a (volume|file system) of 2,147,483,648 B"):
-            fits.check(stack, kind, made, target)
+            fits.check_size(stack, kind, made, target)
     else:
-        fits.check(stack, kind, made, target)
+        fits.check_size(stack, kind, made, target)
 
 
 def test_a_size_that_nobody_knows_and_a_layer_that_packs_refuse_nothing():
     large = built("fio", size=1024 * GIB)
-    fits.check(RAW, "fio", large, Target("bl1", volume="/dev/x"))
+    fits.check_size(RAW, "fio", large, Target("bl1", volume="/dev/x"))
     for told in ({"compression": "lz4"}, {"sparse": True}, {"mount_options": ["compress=zstd"]}):
-        fits.check((LayerSpec("any", told),), "fio", large, VOLUME)
+        fits.check_size((LayerSpec("any", told),), "fio", large, VOLUME)
 
 
 @pytest.mark.parametrize(

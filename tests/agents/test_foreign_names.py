@@ -82,7 +82,7 @@ THEIRS = [f"{DATA}:old", f"{LAYOUT}--old-data", f"x:{DATA}"]
 @pytest.mark.parametrize("name", THEIRS)
 def test_the_table_of_another_is_not_ours(name):
     facts = replace(host(SDB), dm_tables=(f"{name}: 0 8 linear 8:16 0",))
-    assert _lvm.table(DATA, facts) == []
+    assert _lvm.device_table(DATA, facts) == []
     assert not_blank((), facts, LAYOUT) == []
 
 
@@ -121,7 +121,7 @@ def test_a_teardown_takes_nothing_of_another_out_of_the_kernel(name):
     facts = host(replace(SDB, holders=("dm-9",)), SDC, theirs, tools=TOOLS,
                  dm_tables=[f"{name}: 0 8 linear {SDB.majmin} 0"])  # fmt: skip
     assert not Graph(facts).is_ours("dm-9", LAYOUT)
-    steps = stack.teardown(made, facts)
+    steps = stack.teardown_stack(made, facts)
     assert not any(step.argv[2:3] == (scripts.DM_REMOVE,) for step in steps)
     wiping = [step for step in steps if step.destroys]
     assert all(
@@ -136,7 +136,7 @@ def test_a_volume_made_by_hand_in_our_group_stays_in_the_kernel(volume):
     """wipefs then finds its disk in use: it was taken out, and what was on it wiped."""
     facts = host(replace(SDB, holders=("dm-0", "dm-9")), SDC, tools=TOOLS, dm_tables=[
         f"{DATA}: 0 8 linear {SDB.majmin} 0", f"{LAYOUT}-{volume}: 0 8 linear {SDB.majmin} 8"])  # fmt: skip
-    steps = stack.teardown(plan("lvm"), facts)
+    steps = stack.teardown_stack(plan("lvm"), facts)
     taken = [step.argv[4:] for step in steps if step.argv[2:3] == (scripts.DM_REMOVE,)]
     assert taken == [(DATA,)]
 

@@ -12,8 +12,8 @@ from agents.drivers import registry
 from agents.facts.model import BlockDevice, HostFacts, Signature
 from agents.plans import stack
 from agents.plans.blank import not_blank
-from agents.plans.chain import LayerSpec, Wanted
-from agents.plans.lost_disks import as_now, gone, relocated, without
+from agents.plans.chain import DiskRequest, LayerSpec
+from agents.plans.lost_disks import missing_claims, relocated, steps_without, with_current_names
 from agents.safety.guard import refusals
 from agents.steps import scripts
 from agents.uuids import lvm_uuid_of, uuid_of
@@ -41,8 +41,8 @@ ARRAY = disk("md127", 8, type="raid1", path="/dev/md127", links=[f"/dev/md/{LAYO
 
 
 def plan(kind: str, **options: Any) -> stack.StackPlan:
-    spec = LayerSpec(kind, options, (Wanted("data", "ssd", 2),))
-    return stack.plan((spec,), LAYOUT, host(SDB, SDC, tools=TOOLS), POOL.values())
+    spec = LayerSpec(kind, options, (DiskRequest("data", "ssd", 2),))
+    return stack.plan_stack((spec,), LAYOUT, host(SDB, SDC, tools=TOOLS), POOL.values())
 
 
 def left(signature: Signature, on_it: BlockDevice, **facts: Any) -> HostFacts:
@@ -79,10 +79,10 @@ def replugged(signature: Signature, on_it: BlockDevice, **facts: Any) -> HostFac
     ids=["lvm", "md"],
 )
 def test_what_is_left_is_taken_down_without_the_dead_disk(made, facts):
-    lost = gone(made.claims, facts)
-    facts = as_now(facts, made.claims)
+    lost = missing_claims(made.claims, facts)
+    facts = with_current_names(facts, made.claims)
     assert [claim.node for claim in lost] == ["/dev/sdc"]
-    steps = without(stack.teardown(made, facts), lost)
+    steps = steps_without(stack.teardown_stack(made, facts), lost)
     assert [said for step in steps for said in refusals(step, facts, POOL, LAYOUT)] == []
     assert any("/dev/sdb" in step.argv for step in steps)
     assert not any("/dev/sdc" in str(word) for step in steps for word in step.argv)
@@ -93,14 +93,14 @@ def test_what_is_left_is_taken_down_without_the_dead_disk(made, facts):
 def test_steps_of_a_dead_disk_alone_are_left_out_and_those_of_none_stay():
     both, dead = claim(SDB), claim(SDC)
     steps = [Step(("a",), "", destroys=(both, dead)), Step(("b",), "", destroys=(dead,)), Step(("c",), "")]  # fmt: skip
-    assert [(step.argv, step.destroys) for step in without(steps, [dead])] == [
+    assert [(step.argv, step.destroys) for step in steps_without(steps, [dead])] == [
         (("a",), (both,)), (("c",), ()),
     ]  # fmt: skip
 
 
 def test_a_disk_with_another_name_is_not_gone():
     renamed = replace(SDC, name="sdz", path="/dev/sdz")
-    assert gone([claim(SDC)], host(SDB, renamed)) == ()
+    assert missing_claims([claim(SDC)], host(SDB, renamed)) == ()
 
 
 def under(facts: HostFacts, name: str = "dm-0") -> tuple[str, ...]:
@@ -110,35 +110,35 @@ def under(facts: HostFacts, name: str = "dm-0") -> tuple[str, ...]:
 def test_only_names_that_nobody_has_are_forgotten():
     """Another disk may have come, and have the name now: what stands on it stands on it."""
     facts = host(SDB, replace(SDC, serial="another"), DM, tools=TOOLS)
-    assert as_now(facts, [claim(SDC)]) == facts
-    assert as_now(facts, []) == facts
-    assert under(as_now(host(SDB, DM), [claim(SDC)])) == ("sdb",)
+    assert with_current_names(facts, [claim(SDC)]) == facts
+    assert with_current_names(facts, []) == facts
+    assert under(with_current_names(host(SDB, DM), [claim(SDC)])) == ("sdb",)
     stranger = replace(DM, parents=("sdb", "sdx"))
-    assert under(as_now(host(SDB, stranger), [claim(SDC)])) == ("sdb", "sdx")
+    assert under(with_current_names(host(SDB, stranger), [claim(SDC)])) == ("sdb", "sdx")
 
 
 SDZ = replace(SDC, name="sdz", path="/dev/sdz", majmin="65:144")  # the disk that was sdc
 
 
 def test_what_stood_on_a_disk_stands_on_it_under_the_name_that_it_has_now():
-    assert under(as_now(host(SDB, SDZ, DM), [claim(SDC)])) == ("sdb", "sdz")
+    assert under(with_current_names(host(SDB, SDZ, DM), [claim(SDC)])) == ("sdb", "sdz")
     twin = replace(SDZ, name="sdy", path="/dev/sdy")
-    assert under(as_now(host(SDB, SDZ, twin, DM), [claim(SDC)])) == ("sdb",)
+    assert under(with_current_names(host(SDB, SDZ, twin, DM), [claim(SDC)])) == ("sdb",)
 
 
 def test_so_do_partitions_and_members_of_arrays():
     parts = replace(DM, parents=("sdb1", "sdc2", "sdc3"))
     now = disk("sdz2", 40, type="part", serial="", parents=["sdz"])
-    assert under(as_now(host(SDB, SDZ, now, parts), [claim(SDC)])) == ("sdb1", "sdz2")
+    assert under(with_current_names(host(SDB, SDZ, now, parts), [claim(SDC)])) == ("sdb1", "sdz2")
     told = {"sdb": "md bl17", "sdc": "md bl17"}
-    facts = as_now(host(SDB, SDZ, members=told, **MD_ONLY), [claim(SDC)])
+    facts = with_current_names(host(SDB, SDZ, members=told, **MD_ONLY), [claim(SDC)])
     assert [member.device for member in facts.md_arrays[0].members] == ["sdb", "sdz"]
     assert facts.members["sdz"] == facts.members["sdb"]  # whose array it is in, its members say
 
 
 def test_what_a_disk_under_its_new_name_belongs_to_is_not_what_its_old_name_did():
     owned = {"sdc": "md bl17", "sdz": "md other"}
-    facts = as_now(host(SDB, SDZ, DM, members=owned), [claim(SDC)])
+    facts = with_current_names(host(SDB, SDZ, DM, members=owned), [claim(SDC)])
     assert facts.members["sdz"] == "md other"
 
 
@@ -155,9 +155,9 @@ def test_a_disk_that_was_pulled_and_plugged_in_again_comes_down_with_the_rest(ma
     """The volume held sdc, which is gone; the same disk is sdz now. It was not taken out of the kernel, so the other
     disk was busy, three times.
     """
-    assert gone(made.claims, facts) == ()
-    facts = as_now(facts, made.claims)
-    steps = stack.teardown(relocated(made, facts), facts)
+    assert missing_claims(made.claims, facts) == ()
+    facts = with_current_names(facts, made.claims)
+    steps = stack.teardown_stack(relocated(made, facts), facts)
     assert [said for step in steps for said in refusals(step, facts, POOL, LAYOUT)] == []
     first = steps[0].argv
     assert f"{LAYOUT}-data" in first or first[-1] == "/dev/md127"
@@ -174,9 +174,9 @@ def downs(
 ) -> tuple[list[Step], HostFacts, tuple[Claim, ...]]:
     """Steps where no disk of the layout is left, the facts, and the lost disks."""
     made, now = plan("md", level=0), host(on_it, *here, tools=TOOLS, **facts)
-    lost = gone(made.claims, now)
-    now = as_now(now, made.claims, LAYOUT)
-    return without(stack.teardown(relocated(made, now), now), lost), now, lost
+    lost = missing_claims(made.claims, now)
+    now = with_current_names(now, made.claims, LAYOUT)
+    return steps_without(stack.teardown_stack(relocated(made, now), now), lost), now, lost
 
 
 UNSAID = {"members": dict.fromkeys(("sdb", "sdc"), "md md127"), **MD_ONLY}
@@ -195,11 +195,13 @@ def test_an_array_none_of_whose_disks_came_back_is_stopped(on_it, said):
 
 def bcache(*links: str) -> tuple[list[Step], HostFacts]:
     """Steps where both disks of a bcache were pulled out, and its volume stands; and the facts."""
-    specs = (LayerSpec("bcache", {}, (Wanted("backing", "ssd", 1), Wanted("cache", "ssd", 1))),)
-    made = stack.plan(specs, LAYOUT, host(SDB, SDC, tools=TOOLS), POOL.values())
+    specs = (
+        LayerSpec("bcache", {}, (DiskRequest("backing", "ssd", 1), DiskRequest("cache", "ssd", 1))),
+    )
+    made = stack.plan_stack(specs, LAYOUT, host(SDB, SDC, tools=TOOLS), POOL.values())
     volume = disk("bcache0", 7, path="/dev/bcache0", links=links, serial="", parents=["sdb"])
-    now = as_now(host(volume, tools=TOOLS), made.claims, LAYOUT)
-    return without(stack.teardown(made, now), made.claims), now
+    now = with_current_names(host(volume, tools=TOOLS), made.claims, LAYOUT)
+    return steps_without(stack.teardown_stack(made, now), made.claims), now
 
 
 def test_a_bcache_none_of_whose_disks_came_back_is_stopped_by_its_set_and_label():
@@ -267,7 +269,7 @@ def mirror(leg: BlockDevice, **facts: Any) -> HostFacts:
 
 def test_a_mirror_whose_leg_answers_nothing_but_errors_is_taken_out_of_the_kernel():
     made, facts = plan("lvm", type="mirror"), mirror(LEG)
-    steps = stack.teardown(made, facts)
+    steps = stack.teardown_stack(made, facts)
     assert [said for step in steps for said in refusals(step, facts, POOL, LAYOUT)] == []
     removed = [f"{LAYOUT}-{name}" for name in ("data", "data_rimage_0", "data_rimage_1")]
     assert steps[0].argv[4:] == tuple(removed)
@@ -280,7 +282,7 @@ def test_a_leg_that_lsblk_leaves_out_is_taken_out_of_the_kernel_too():
         ALIVE, name=LEG.name, path=LEG.path, majmin=LEG.majmin, type="unknown", parents=("sdc",)
     )
     tables = [*DEAD_LEG["dm_tables"][:2], f"{LAYOUT}-data_rimage_1: 0 8 linear 8:99 0"]
-    steps = stack.teardown(plan("lvm", type="mirror"), mirror(leg, dm_tables=tables))
+    steps = stack.teardown_stack(plan("lvm", type="mirror"), mirror(leg, dm_tables=tables))
     assert f"{LAYOUT}-data_rimage_1" in steps[0].argv
 
 
@@ -303,5 +305,5 @@ def test_nothing_but_our_own_that_is_wholly_errors_passes_for_standing_on_nothin
 
 def test_a_command_that_names_the_dead_disk_is_refused_still():
     both = Step(("wipefs", "/dev/sdb", "/dev/sdc"), "", destroys=(claim(SDB), claim(SDC)))
-    [step] = without([both], [claim(SDC)])
+    [step] = steps_without([both], [claim(SDC)])
     assert any("names /dev/sdc" in said for said in refusals(step, host(SDB), POOL, LAYOUT))

@@ -10,7 +10,7 @@ import pytest
 
 from agents.contracts import Claim, GuardError, Step
 from agents.facts.model import BlockDevice
-from agents.safety.guard import check, refusals
+from agents.safety.guard import check_step, refusals
 from tests.agents.made_up import GIB, LAYOUT, claim, disk, host, part, spare, wiping
 
 
@@ -26,7 +26,7 @@ def test_a_blank_spare_disk_may_be_wiped():
 
 def test_check_raises_with_the_command_and_the_cause():
     with pytest.raises(GuardError, match=r"wipefs --all /dev/sdb.*not marked spare"):
-        check(wiping(disk("sdb")), host(disk("sdb")), {}, LAYOUT)
+        check_step(wiping(disk("sdb")), host(disk("sdb")), {}, LAYOUT)
 
 
 @pytest.mark.parametrize(

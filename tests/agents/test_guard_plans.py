@@ -23,7 +23,7 @@ from agents.contracts import AgentError, Step
 from agents.drivers import registry
 from agents.facts.model import BlockDevice
 from agents.plans import stack
-from agents.plans.chain import LayerSpec, Wanted
+from agents.plans.chain import DiskRequest, LayerSpec
 from agents.safety.guard import Spare, refusals
 from benchlab.testing.profiles import examples
 from tests.agents import situations, stacks_of_layers
@@ -37,7 +37,7 @@ LOOKS = ("udevadm", "lvs", "vgs", "pvs", "lsblk", "findmnt", "cat", "test")
 
 
 def layer(kind: str, options: dict[str, object] | None = None, **devices: int) -> LayerSpec:
-    wanted = tuple(Wanted(use, "ssd", count) for use, count in devices.items())
+    wanted = tuple(DiskRequest(use, "ssd", count) for use, count in devices.items())
     return LayerSpec(kind, options or {}, wanted)
 
 
@@ -92,7 +92,7 @@ class Case:
         self.spares = spare(*marked, role="ssd")
         before = [situations.draw(random, d, 12) for d in disks]
         facts = situations.host_with(before, **ABLE)
-        self.plan = stack.plan(specs, LAYOUT, facts, self.spares.values())
+        self.plan = stack.plan_stack(specs, LAYOUT, facts, self.spares.values())
         moved = self._moved(disks)
         self.booted = moved is not disks or random.randrange(8) == 0
         self.after = [situations.draw(random, d, 3) for d in moved]
@@ -126,7 +126,7 @@ class Case:
     def steps(self) -> list[Step]:
         """All on the way up and down, those that are the same to the guard once."""
         built = [s for step in self.plan.steps for s in (step, *step.undo)]
-        every = built + stack.teardown(self.plan, self.facts)
+        every = built + stack.teardown_stack(self.plan, self.facts)
         return list({(s.argv, s.stdin, s.destroys): s for s in every}.values())
 
     def may_go(self, seen: Seen) -> bool:
@@ -258,7 +258,7 @@ def test_a_plan_on_disks_that_are_nobodys_is_allowed(name):
     disks = [able_disk(n, i) for i, n in enumerate(DISKS, 1)]
     spares = spare(*disks, role="ssd")
     facts = situations.host_with([situations.see(d, situations.blank) for d in disks], **ABLE)
-    plan = stack.plan(STACKS[name], LAYOUT, facts, spares.values())
+    plan = stack.plan_stack(STACKS[name], LAYOUT, facts, spares.values())
     assert [refusals(step, facts, spares, LAYOUT) for step in plan.steps if step.destroys] == [
         [] for step in plan.steps if step.destroys
     ]

@@ -58,7 +58,7 @@ def test_programs_in_a_mount_are_named(tmp_path: Path):
             subprocess.Popen(["sleep", "62"], cwd=beside),
         ]
     try:
-        said = held.users(LocalShell(), str(tmp_path))
+        said = held.mount_users(LocalShell(), str(tmp_path))
     finally:
         for process in there:
             process.kill()
@@ -74,8 +74,8 @@ def test_of_many_programs_some_are_named():
         def run(self, argv, **_):
             return apply.Ran(argv, 0, b"".join(b"cwd %d sh\n" % n for n in range(500)), b"", 0.1)
 
-    said = held.users(Crowded(), "/mnt/benchlab/bl17")
-    assert (len(said), said[-1]) == (held.SHOWN + 1, f"and {500 - held.SHOWN} more")
+    said = held.mount_users(Crowded(), "/mnt/benchlab/bl17")
+    assert (len(said), said[-1]) == (held.MAX_USES + 1, f"and {500 - held.MAX_USES} more")
 
 
 def test_a_group_of_our_name_on_another_disk_is_named():

@@ -33,29 +33,29 @@ def test_stop_ends_the_group_and_nothing_else(shell, here, base):
     pids = running(shell, here, sh("sleep 61 & sleep 62 & wait"))
     eventually(lambda: len(in_group(pids["tool"])) == 3)
     eventually(lambda: len(in_group(pids["tool"])) == 3)
-    assert job.stop(shell, here) == job.Stopped(Did.TERMINATED, State.KILLED)
+    assert job.stop_job(shell, here) == job.Stopped(Did.TERMINATED, State.KILLED)
     assert in_group(pids["tool"]) == [] and not lives(pids["leader"])
     assert lives(stranger["tool"])
-    assert job.stop(shell, here) == job.Stopped(Did.NOTHING, State.KILLED)
+    assert job.stop_job(shell, here) == job.Stopped(Did.NOTHING, State.KILLED)
     assert job.poll(shell, here).exit_code == 143
     assert job.fetch(shell, here).meta.state is State.KILLED
-    job.stop(shell, other)
+    job.stop_job(shell, other)
 
 
 def test_stop_kills_what_does_not_listen(shell, here):
     running(shell, here, sh("trap '' TERM; : >deaf; while :; do sleep 0.1; done"))
     eventually(Path(here.base, f"benchlab-{os.geteuid()}", here.name, "work", "deaf").exists)
-    assert job.stop(shell, here) == job.Stopped(Did.KILLED, State.KILLED)
+    assert job.stop_job(shell, here) == job.Stopped(Did.KILLED, State.KILLED)
     assert job.poll(shell, here).exit_code == 137
 
 
 def test_stop_of_what_never_started(shell, here):
-    assert job.stop(shell, here) == job.Stopped(Did.NOTHING, State.ABSENT)
+    assert job.stop_job(shell, here) == job.Stopped(Did.NOTHING, State.ABSENT)
 
 
 def test_stop_right_after_start(shell, here):
-    job.start(shell, here, work("sleep", "60"))
-    assert job.stop(shell, here).state is State.KILLED
+    job.start_job(shell, here, work("sleep", "60"))
+    assert job.stop_job(shell, here).state is State.KILLED
     eventually(lambda: not [p for p in Path("/proc").glob("[0-9]*") if works_in(p, here)])
 
 
@@ -65,7 +65,7 @@ def test_a_killed_leader_is_vanished_and_its_tool_is_stopped(shell, here):
     os.kill(pids["leader"], signal.SIGKILL)
     eventually(lambda: job.poll(shell, here).state is State.VANISHED)
     assert len(in_group(pids["tool"])) == 3
-    assert job.stop(shell, here).did is Did.TERMINATED
+    assert job.stop_job(shell, here).did is Did.TERMINATED
     assert in_group(pids["tool"]) == []
     assert job.fetch(shell, here).meta.exit_code is None
 
@@ -79,10 +79,10 @@ def test_orphans_of_a_killed_tool_are_stopped(shell, here):
     eventually(lambda: job.poll(shell, here).state is State.VANISHED)
     eventually(lambda: not lives(pids["tool"]))
     with pytest.raises(AgentError, match="stop it before"):
-        job.remove(shell, here)
-    assert job.stop(shell, here).did is Did.TERMINATED
+        job.remove_spool(shell, here)
+    assert job.stop_job(shell, here).did is Did.TERMINATED
     assert in_group(pids["tool"]) == []
-    job.remove(shell, here)
+    job.remove_spool(shell, here)
 
 
 def test_what_a_tool_leaves_behind_ends_with_it(shell, here):
@@ -96,7 +96,7 @@ def test_a_reboot_is_seen(shell, here):
     boot = notes(here)["boot"]
     rewrite(here, "begun", boot, "00000000-0000-0000-0000-000000000000")
     assert job.poll(shell, here, 5).state is State.REBOOTED
-    assert job.stop(shell, here) == job.Stopped(Did.NOTHING, State.REBOOTED)
+    assert job.stop_job(shell, here) == job.Stopped(Did.NOTHING, State.REBOOTED)
     assert lives(pids["tool"])  # the number belongs to somebody of the new boot
     assert job.fetch(shell, here).meta.clock_step is None
     rewrite(here, "begun", "00000000-0000-0000-0000-000000000000", boot)
@@ -109,7 +109,7 @@ def test_a_reused_number_is_left_alone(shell, here):
     rewrite(here, "tool", f"{pids['tool']} {born}", f"{pids['tool']} 1")
     rewrite(here, "tool", f"home={pids['tool']}", "home=1234567")
     eventually(lambda: not lives(pids["leader"]))
-    assert job.stop(shell, here).did is Did.NOTHING
+    assert job.stop_job(shell, here).did is Did.NOTHING
     assert lives(pids["tool"])
     os.kill(pids["tool"], signal.SIGTERM)
 
@@ -120,12 +120,12 @@ def test_helpers_go_with_a_vanished_leader(shell, here):
     assert all(lives(pid) for pid in helpers)
     os.kill(pids["leader"], signal.SIGKILL)
     eventually(lambda: not lives(pids["leader"]))
-    job.stop(shell, here)
+    job.stop_job(shell, here)
     eventually(lambda: not any(lives(pid) for pid in helpers), 3)
 
 
 def test_a_sampler_that_somebody_stopped_does_not_hold_the_end(shell, here):
-    job.start(shell, here, sh("sleep 1"), ("/proc/stat",))
+    job.start_job(shell, here, sh("sleep 1"), ("/proc/stat",))
     eventually(lambda: job.poll(shell, here).state is State.RUNNING)
     for pid in notes(here)["helpers"].split()[::2]:
         os.kill(int(pid), signal.SIGSTOP)
@@ -136,7 +136,7 @@ def test_a_sampler_that_somebody_stopped_does_not_hold_the_end(shell, here):
     not Path("/proc/self/stat").exists(), reason="this system has no /proc/PID/stat"
 )
 def test_a_tool_that_somebody_stopped_and_continued_is_told(shell, here):
-    job.start(shell, here, sh("sleep 2"), ("/proc/stat",), interval_s=0.1)
+    job.start_job(shell, here, sh("sleep 2"), ("/proc/stat",), interval_s=0.1)
     eventually(lambda: job.poll(shell, here).state is State.RUNNING)
     tool = int(notes(here)["tool"].split()[0])
     os.kill(tool, signal.SIGSTOP)

@@ -30,16 +30,16 @@ def test_a_torn_start_starts_nothing_and_leaves_nothing(shell, here):
         ran = shell.run(spool.script(here, "start"), stdin=archive(tool)[:size])
         assert ran.exit_code == 3 and b"arrived incomplete" in ran.stderr
         assert job.poll(shell, here).state is State.ABSENT
-    assert not job.start(shell, here, tool).already
+    assert not job.start_job(shell, here, tool).already
 
 
 def test_a_directory_without_our_marker_is_not_ours(shell, here, base):
-    job.start(shell, here, work("true"))
+    job.start_job(shell, here, work("true"))
     job.poll(shell, here, 10)
     folder = base / f"benchlab-{os.geteuid()}" / here.name
     (folder / "benchlab").unlink()
     with pytest.raises(AgentError, match="not a BenchLab job"):
-        job.remove(shell, here)
+        job.remove_spool(shell, here)
     assert folder.exists()
     (folder / "benchlab").touch()
 
@@ -48,7 +48,7 @@ def test_a_link_in_our_place_is_refused(shell, here, base, tmp_path):
     (tmp_path / "trap").mkdir(mode=0o700)
     (base / f"benchlab-{os.geteuid()}").symlink_to(tmp_path / "trap")
     with pytest.raises(AgentError, match="another user created it"):
-        job.start(shell, here, work("true"))
+        job.start_job(shell, here, work("true"))
     assert list((tmp_path / "trap").iterdir()) == []
 
 
@@ -57,7 +57,7 @@ def test_a_directory_open_to_others_is_refused(shell, here, base):
     spools.mkdir()
     spools.chmod(0o777)
     with pytest.raises(AgentError, match="accessible to other users"):
-        job.start(shell, here, work("true"))
+        job.start_job(shell, here, work("true"))
 
 
 @needs_root
@@ -66,7 +66,7 @@ def test_a_directory_of_somebody_else_is_refused(shell, here, base):
     spools.mkdir(mode=0o700)
     os.chown(spools, 65534, 65534)
     with pytest.raises(AgentError, match="another user created it"):
-        job.start(shell, here, work("true"))
+        job.start_job(shell, here, work("true"))
 
 
 @needs_root
@@ -74,7 +74,7 @@ def test_a_user_without_root(base):
     plain_user = shell_as("dash", base / "bin", uid=65534)
     here = job.Spool("attempt-1", root=False, base=str(base))
     tool = job.Job(("id", "-u"), root=False)
-    job.start(plain_user, here, tool, ("/proc/diskstats",))
+    job.start_job(plain_user, here, tool, ("/proc/diskstats",))
     assert job.poll(plain_user, here, 10).exit_code == 0
     fetched = job.fetch(plain_user, here)
     assert fetched.files["stdout"] == b"65534\n"
@@ -93,18 +93,18 @@ def test_without_flock_and_setsid(base, tmp_path):
     few = LocalShell({"PATH": str(folder)})
     # The runner looks into the sbins too, where neither program lives.
     here = job.Spool("attempt-1", root=ROOT, base=str(base))
-    job.start(few, here, sh("sleep 0.6; exit 4"), ("/proc/stat",), 0.2)
+    job.start_job(few, here, sh("sleep 0.6; exit 4"), ("/proc/stat",), 0.2)
     assert job.poll(few, here, 10).exit_code == 4
     assert len(job.frames(job.fetch(few, here).samples)) >= 3
-    job.remove(few, here)
+    job.remove_spool(few, here)
     running(few, here, sh("sleep 61 & sleep 62 & wait"))
-    assert job.stop(few, here).state is State.KILLED
+    assert job.stop_job(few, here).state is State.KILLED
     assert not [p for p in Path("/proc").glob("[0-9]*") if works_in(p, here)]
 
 
 def test_an_output_that_is_a_link_is_refused(shell, here):
     tool = sh("ln -s /etc/passwd out.txt", outputs=("out.txt",))
-    job.start(shell, here, tool)
+    job.start_job(shell, here, tool)
     job.poll(shell, here, 10)
     with pytest.raises(AgentError, match="not a plain file"):
         job.fetch(shell, here, tool.outputs)
@@ -138,7 +138,7 @@ def test_an_answer_without_sense_is_an_agent_error(answer, here):
         def run(self, argv, **_):
             return job.Ran(tuple(argv), 0, answer, b"")
 
-    for ask in (job.poll, job.stop, job.remove, job.fetch):
+    for ask in (job.poll, job.stop_job, job.remove_spool, job.fetch):
         with pytest.raises(AgentError):
             ask(Fool(), here)
 
@@ -149,7 +149,7 @@ def test_a_full_disk_is_said(here):
             return job.Ran(tuple(argv), 3, b"", b"tar: No space left on device\nnot whole")
 
     with pytest.raises(AgentError) as caught:
-        job.start(Full(), here, work("true"))
+        job.start_job(Full(), here, work("true"))
     assert caught.value.reason is Reason.NO_SPACE
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents import options as driver_options
-from agents.drivers import reading
+from agents.drivers import text_reading
 from agents.readers import icf
 from agents.tools import dynamo
 from benchlab.testing.profiles import examples
@@ -35,20 +35,20 @@ def broken(text: str, dice: random.Random) -> str:
 def test_broken_files_are_errors_or_workloads(dice: random.Random) -> None:
     for _ in range(EACH):
         text = broken(dice.choice(TEXTS), dice)
-        for one in icf.find(text, ""):
+        for one in icf.find_results(text, ""):
             assert 1 <= one.first <= one.last <= text.count("\n") + 1
             assert one.trouble or one.described
             if not one.trouble:
                 shown = text.split("\n")[one.first - 1 : one.last]
                 assert any(one.title in line for line in shown), (one, shown)
-                driver_options.build(dynamo.Options, one.options)
-        reading.read(text)
+                driver_options.build_options(dynamo.Options, one.options)
+        text_reading.read_text(text)
 
 
 def test_words_around_it_change_nothing() -> None:
     text = (CASES / "article002.icf").read_text()
-    (plain,) = icf.find(text, "")
-    (quoted,) = icf.find(
+    (plain,) = icf.find_results(text, "")
+    (quoted,) = icf.find_results(
         f"He sent me this:\n\n{text}\nand then left.\n'TEST SETUP is what it says\n", ""
     )
     assert (quoted.options, quoted.sweep) == (plain.options, plain.sweep)

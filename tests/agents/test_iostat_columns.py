@@ -60,8 +60,8 @@ def test_each_heading_is_a_figure_in_base_units():
     ["%rrqm", "%wrqm", "%drqm", "Blk_read", "kB_wrtn", "MB_dscd"],
 )
 def test_totals_and_shares_are_known_and_left_out(heading):
-    assert table.known(heading) and heading not in table.COLUMNS
-    assert not table.known(f"{heading}x")
+    assert table.is_known_heading(heading) and heading not in table.COLUMNS
+    assert not table.is_known_heading(f"{heading}x")
 
 
 def test_means_of_requests_are_weighted_by_the_requests_they_are_of():

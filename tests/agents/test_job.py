@@ -20,14 +20,14 @@ FILES = ("/proc/diskstats", "/proc/stat", "/proc/no-such-file")
 
 def finish(shell, spool, wait_s=10):
     polled = job.poll(shell, spool, wait_s)
-    assert polled.state.over, polled
+    assert polled.state.is_over, polled
     return polled
 
 
 def test_a_job_runs_and_is_fetched(shell, here):
     tool = sh("echo hello; echo oops >&2; cat given > out.txt; exit 3", outputs=("out.txt", "none"),
               inputs={"given": b"\x00\xffbytes"})  # fmt: skip
-    assert job.start(shell, here, tool, FILES) == job.Started(already=False)
+    assert job.start_job(shell, here, tool, FILES) == job.Started(already=False)
     polled = finish(shell, here)
     assert (polled.state, polled.exit_code) == (State.EXITED, 3)
     fetched = job.fetch(shell, here, tool.outputs)
@@ -41,9 +41,9 @@ def test_a_job_runs_and_is_fetched(shell, here):
         fetched.meta.ended_mono - fetched.meta.started_mono, abs=1e-6
     )
     assert abs(fetched.meta.clock_step) < 0.5
-    job.remove(shell, here)
+    job.remove_spool(shell, here)
     assert job.poll(shell, here).state is State.ABSENT
-    job.remove(shell, here)
+    job.remove_spool(shell, here)
 
 
 @pytest.fixture
@@ -60,18 +60,18 @@ def small_disk(base):
 def test_the_end_is_noted_on_a_disk_that_the_tool_filled(shell, small_disk, here):
     """Without it a run that ended in order was called lost, and its output stayed on the host."""
     tool = sh("head -c 5000000 /dev/zero; echo over >&2; exit 7")
-    job.start(shell, here, tool, FILES, interval_s=0.1)
+    job.start_job(shell, here, tool, FILES, interval_s=0.1)
     polled = job.poll(shell, here, 10, outputs=())
     assert (polled.state, polled.exit_code) == (State.EXITED, 7)
     fetched = polled.fetched or job.fetch(shell, here)
     assert fetched.meta.disk_full and fetched.meta.exit_code == 7
     assert 500_000 < len(fetched.files["stdout"]) < 1_000_000
-    job.remove(shell, here)
+    job.remove_spool(shell, here)
     assert list(small_disk.glob("benchlab-*/attempt*")) == []
 
 
 def test_a_disk_that_others_fill_is_named(shell, small_disk, here):
-    job.start(shell, here, sh("true"))
+    job.start_job(shell, here, sh("true"))
     finish(shell, here)
     for path in small_disk.rglob("reserve"):
         path.unlink()
@@ -86,11 +86,11 @@ def test_a_disk_that_others_fill_is_named(shell, small_disk, here):
 
 
 def test_a_disk_that_became_read_only_is_called_that(shell, small_disk, here):
-    job.start(shell, here, sh("true"))
+    job.start_job(shell, here, sh("true"))
     finish(shell, here)
     remount(small_disk, "ro")
     other = dataclasses.replace(here, name="attempt-2")
-    for call in (lambda: job.fetch(shell, here), lambda: job.start(shell, other, sh("true"))):
+    for call in (lambda: job.fetch(shell, here), lambda: job.start_job(shell, other, sh("true"))):
         with pytest.raises(AgentError, match="Read-only file system") as raised:
             call()
         assert raised.value.reason is Reason.READ_ONLY
@@ -99,7 +99,7 @@ def test_a_disk_that_became_read_only_is_called_that(shell, small_disk, here):
 
 
 def test_a_disk_without_inodes_is_called_full(shell, small_disk, here):
-    job.start(shell, here, sh("true"))
+    job.start_job(shell, here, sh("true"))
     finish(shell, here)
     now = os.statvfs(small_disk)
     remount(small_disk, f"nr_inodes={now.f_files - now.f_ffree}")
@@ -113,7 +113,7 @@ def remount(place, option):
 
 
 def test_frames_surround_the_tool(shell, here):
-    job.start(shell, here, work("sleep", "0.7"), FILES, interval_s=0.2)
+    job.start_job(shell, here, work("sleep", "0.7"), FILES, interval_s=0.2)
     finish(shell, here)
     fetched = job.fetch(shell, here)
     frames, meta = job.frames(fetched.samples), fetched.meta
@@ -126,9 +126,9 @@ def test_frames_surround_the_tool(shell, here):
 
 
 def test_polls_read_on_from_their_offset(shell, here):
-    job.start(shell, here, work("sleep", "0.6"), FILES, interval_s=0.1)
+    job.start_job(shell, here, work("sleep", "0.6"), FILES, interval_s=0.1)
     collected, offset, polled = b"", 0, None
-    while polled is None or not polled.state.over:
+    while polled is None or not polled.state.is_over:
         polled = job.poll(shell, here, 0, offset)
         assert not polled.more
         collected, offset = collected + polled.new_samples, polled.offset
@@ -139,7 +139,7 @@ def test_polls_read_on_from_their_offset(shell, here):
 
 
 def test_the_end_is_seen_at_once(shell, here):
-    job.start(shell, here, work("sleep", "0.5"))
+    job.start_job(shell, here, work("sleep", "0.5"))
     polled = finish(shell, here, 30)
     ended = job.fetch(shell, here).meta.ended_mono
     assert polled.state is State.EXITED
@@ -147,14 +147,14 @@ def test_the_end_is_seen_at_once(shell, here):
 
 
 def test_poll_comes_back_when_its_time_is_over(shell, here):
-    job.start(shell, here, work("sleep", "30"))
+    job.start_job(shell, here, work("sleep", "30"))
     began = time.monotonic()
     assert job.poll(shell, here, 1).state in (State.RUNNING, State.STARTING)
     assert 0.7 < time.monotonic() - began < 5
 
 
 def test_a_poll_waits_a_part_of_a_second(shell, here):
-    job.start(shell, here, work("sleep", "30"))
+    job.start_job(shell, here, work("sleep", "30"))
     began = time.monotonic()
     assert job.poll(shell, here, 0.85).state in (State.RUNNING, State.STARTING)
     assert 0.6 < time.monotonic() - began < 5
@@ -162,45 +162,45 @@ def test_a_poll_waits_a_part_of_a_second(shell, here):
 
 def test_a_second_start_starts_nothing(shell, here):
     tool = sh("echo once >> ../work/count", outputs=("count",))
-    assert not job.start(shell, here, tool).already
-    assert job.start(shell, here, tool).already
+    assert not job.start_job(shell, here, tool).already
+    assert job.start_job(shell, here, tool).already
     finish(shell, here)
-    assert job.start(shell, here, tool).already
+    assert job.start_job(shell, here, tool).already
     assert job.fetch(shell, here, tool.outputs).files["count"] == b"once\n"
 
 
 def test_signals_are_128_and_more(shell, here):
-    job.start(shell, here, sh("kill -9 $$"))
+    job.start_job(shell, here, sh("kill -9 $$"))
     assert finish(shell, here).exit_code == 137
 
 
 def test_a_missing_tool_is_127_and_says_so(shell, here):
-    job.start(shell, here, work("no-such-tool"))
+    job.start_job(shell, here, work("no-such-tool"))
     assert finish(shell, here).exit_code == 127
     assert b"no-such-tool" in job.fetch(shell, here).files["stderr"]
 
 
 def test_words_reach_the_tool_as_they_are(shell, here):
     words = ("a b", "it's", "$HOME `id` \\", "two\nlines", "", "*", "é")
-    job.start(shell, here, work("printf", "%s|", *words, env={"ODD": "x'y $z"}))
+    job.start_job(shell, here, work("printf", "%s|", *words, env={"ODD": "x'y $z"}))
     finish(shell, here)
     assert job.fetch(shell, here).files["stdout"].decode() == "".join(f"{w}|" for w in words)
 
 
 def test_the_environment_reaches_the_tool(shell, here):
-    job.start(shell, here, sh('printf %s "$ODD"', env={"ODD": "x'y $z\n"}))
+    job.start_job(shell, here, sh('printf %s "$ODD"', env={"ODD": "x'y $z\n"}))
     finish(shell, here)
     assert job.fetch(shell, here).files["stdout"] == b"x'y $z\n"
 
 
 def test_its_time_is_over(shell, here):
-    job.start(shell, here, sh("sleep 60 & wait", timeout_s=0.5))
+    job.start_job(shell, here, sh("sleep 60 & wait", timeout_s=0.5))
     polled = finish(shell, here)
     assert (polled.state, polled.exit_code) == (State.TIMEOUT, 143)
 
 
 def test_its_time_is_over_and_it_does_not_listen(shell, here):
-    job.start(shell, here, sh("trap '' TERM; while :; do sleep 0.1; done", timeout_s=2.0))
+    job.start_job(shell, here, sh("trap '' TERM; while :; do sleep 0.1; done", timeout_s=2.0))
     polled = finish(shell, here)
     assert (polled.state, polled.exit_code) == (State.TIMEOUT, 137)
 
@@ -215,11 +215,11 @@ def test_a_short_run_leaves_nothing(shell, base, here):
 
 
 def test_a_running_job_is_not_removed(shell, here):
-    job.start(shell, here, work("sleep", "30"))
+    job.start_job(shell, here, work("sleep", "30"))
     with pytest.raises(AgentError, match="stop it before"):
-        job.remove(shell, here)
-    assert job.stop(shell, here).did is Did.TERMINATED
-    job.remove(shell, here)
+        job.remove_spool(shell, here)
+    assert job.stop_job(shell, here).did is Did.TERMINATED
+    job.remove_spool(shell, here)
 
 
 def test_fetching_what_is_not_there_is_said(shell, here):
@@ -235,7 +235,7 @@ def test_only_plain_names(name):
 
 
 def test_a_poll_may_bring_what_a_finished_job_left(shell, here):
-    job.start(shell, here, work("sh", "-c", "echo out; echo more >file", outputs=("file",)))
+    job.start_job(shell, here, work("sh", "-c", "echo out; echo more >file", outputs=("file",)))
     polled = job.poll(shell, here, 10, 0, ("file",))
     assert polled.state is State.EXITED
     assert polled.fetched == dataclasses.replace(

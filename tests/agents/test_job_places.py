@@ -37,7 +37,7 @@ def jobs() -> list[tuple[str, Job, Target]]:
             for options in ({}, MORE.get(kind, {})):
                 try:
                     built = driver.Options(**options)
-                    made = [driver.job(built, target), driver.precheck(built, target)]
+                    made = [driver.build_job(built, target), driver.build_precheck(built, target)]
                 except AgentError:
                     continue
                 found += [(kind, job, target) for job in made if job]
@@ -96,7 +96,7 @@ def test_every_script_of_the_drivers_is_known_word_for_word():
                 or content in registry.tool_scripts()
                 or kind == "dynamo"
             )
-            assert job_name_places._content(name, content) is not None, name
+            assert job_name_places._decode_content(name, content) is not None, name
         assert set(job_name_places.names_in(job.argv, {**job.inputs})[: len(job.argv)]) == {""}, (
             job.argv
         )
@@ -172,5 +172,5 @@ def test_a_script_that_is_not_word_for_word_ours_is_read_wholly(data, extra):
     for name, content in job.inputs.items():
         at = data.draw(st.integers(0, len(content)))
         changed = content[:at] + extra.encode("utf-8", "surrogatepass") + content[at:]
-        said = job_name_places._content(name, changed)
+        said = job_name_places._decode_content(name, changed)
         assert said is None or name == "config.json"

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from agents.contracts import AgentError
-from agents.drivers import reading
+from agents.drivers import text_reading
 from agents.outputs import fio_json, fio_load, json_lines
 from benchlab.testing.profiles import examples
 from tests.each_case import check_each
@@ -22,7 +22,7 @@ RANDRW = CASES / "tools" / "fio" / "3.33-randrw.json"
 
 def whole(raw: bytes) -> dict[str, Any] | None:
     try:
-        return fio_load.load(raw).whole
+        return fio_load.load_document(raw).whole
     except AgentError:
         return None
 
@@ -59,10 +59,10 @@ def check_lines(raw):
     text, said = raw.decode(), whole(raw)
     assert said is not None
     known = json_lines.along(text, said)
-    assert known in (None, json_lines.lines(text))
+    assert known in (None, json_lines.lines_by_path(text))
     assert (known is None) == (b'" : ' not in raw)  # written anew by another program
     few = json_lines.along(text, said, fio_json.UNASKED, fio_json.SOME)
-    assert few is None or few == asked(json_lines.lines(text, fio_json.UNASKED))
+    assert few is None or few == asked(json_lines.lines_by_path(text, fio_json.UNASKED))
 
 
 FUZZ = settings(max_examples=examples(300), deadline=None, suppress_health_check=list(HealthCheck))
@@ -81,7 +81,7 @@ def test_of_any_object_laid_out_as_fio_does_they_are_the_same_or_none(said, narr
         said, indent=None if narrow else 2, separators=(",", " : "), ensure_ascii=False
     )
     known = json_lines.along(text, said, frozenset())
-    assert known is None or known == json_lines.lines(text, frozenset())
+    assert known is None or known == json_lines.lines_by_path(text, frozenset())
 
 
 @FUZZ
@@ -101,7 +101,7 @@ def test_an_object_too_deep_is_left_to_the_other():
 def test_a_result_that_is_all_of_a_text_is_found_as_beside_others(around):
     """A reader that knows a text by its beginning is asked alone; what is found is the same."""
     text = RANDRW.read_text()
-    alone = reading.read(around.replace("{}", text), "a.json")
-    beside = reading.read("x\n" + text, "a.json")
+    alone = text_reading.read_text(around.replace("{}", text), "a.json")
+    beside = text_reading.read_text("x\n" + text, "a.json")
     assert len(alone.results) == len(beside.results) == 1 and alone.unread == ()
     assert alone.results[0].metrics == beside.results[0].metrics

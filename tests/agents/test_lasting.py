@@ -47,7 +47,7 @@ def wait_until(true):
 
 @pytest.fixture
 def remote(address):
-    with lasting(shell.connect(address)) as made:
+    with lasting(shell.connect_shell(address)) as made:
         yield made
 
 
@@ -178,17 +178,17 @@ def sessions(address):
 
 
 def test_the_channel_is_given_back(address):
-    with lasting(shell.connect(address)) as remote:
+    with lasting(shell.connect_shell(address)) as remote:
         run(remote, "true")
         assert sessions(address) == 1
     wait_until(lambda: sessions(address) == 0)
     assert isinstance(remote, LastingShell)
-    remote.close()
+    remote.close_shell()
 
 
 def test_the_next_block_finds_the_shell_of_the_last_one(address, monkeypatch):
     monkeypatch.setattr(pool, "REST_S", 5.0)
-    remote = shell.connect(address)
+    remote = shell.connect_shell(address)
     with lasting(remote) as first:
         parent = run(first, *PARENT).stdout
     with lasting(remote) as second, lasting(remote) as beside:
@@ -202,12 +202,12 @@ def test_the_next_block_finds_the_shell_of_the_last_one(address, monkeypatch):
 
 def test_a_shell_that_died_while_it_rested_is_replaced(address, monkeypatch):
     monkeypatch.setattr(pool, "REST_S", 5.0)
-    with lasting(shell.connect(address)) as remote:
+    with lasting(shell.connect_shell(address)) as remote:
         os.kill(int(run(remote, *PARENT).stdout), signal.SIGKILL)
         time.sleep(0.2)
         assert isinstance(remote, LastingShell) and remote._held is not None  # nobody has noticed
     monkeypatch.setattr(pool, "REST_S", 0.1)
-    with lasting(shell.connect(address)) as remote:
+    with lasting(shell.connect_shell(address)) as remote:
         assert run(remote, "echo", "on").stdout == b"on\n"
 
 
@@ -231,7 +231,7 @@ SCRIPTS = [
 @pytest.mark.one_in(2)
 def test_a_script_is_run_as_by_a_shell_of_its_own(address):
     """Whatever the one before it did to its own."""
-    plain = shell.connect(address)
+    plain = shell.connect_shell(address)
     with lasting(plain) as remote:
         for script in SCRIPTS:
             for words in ((), ("a b", "it's", "", "*", "two\nlines", "-e", "--")):
@@ -243,9 +243,11 @@ def test_a_script_is_run_as_by_a_shell_of_its_own(address):
 
 def test_a_script_starts_no_shell_but_where_it_asks_who_it_is(remote):
     starting = ("echo $$", "echo ${$}", "echo $0", 'echo "${0##*/}"')
-    shells = [lasting_module._line(("sh", "-c", script, "own")) for script in starting]
+    shells = [lasting_module._shell_line(("sh", "-c", script, "own")) for script in starting]
     assert all(line.startswith("sh -c") for line in shells)
-    assert lasting_module._line(("sh", "-c", "echo ${1#0} $?", "own", "x")).startswith("{ set --")
+    assert lasting_module._shell_line(("sh", "-c", "echo ${1#0} $?", "own", "x")).startswith(
+        "{ set --"
+    )
 
 
 def test_another_shell_stays_as_it_is(tmp_path):
@@ -300,7 +302,7 @@ def test_disks_are_free_before_a_command_on_a_channel_of_its_own(remote, node):
 
 
 def test_a_shell_that_ends_holds_no_disk(address, node):
-    with lasting(shell.connect(address)) as remote:
+    with lasting(shell.connect_shell(address)) as remote:
         assert isinstance(remote, LastingShell)
         remote.hold({node})
         run(remote, "true")

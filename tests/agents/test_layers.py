@@ -44,7 +44,7 @@ def test_every_command_that_names_a_disk_claims_it(kind):
             continue
         facts = made_up.facts(case.get("facts", {}))
         target = target_of(case.get("target", {}), facts)
-        chosen = options.build(ALL[kind].Options, case.get("options", {}))
+        chosen = options.build_options(ALL[kind].Options, case.get("options", {}))
         for step in ALL[kind].plan(chosen, target, facts).steps:
             words = [str(word).replace("/proc/sys/dev/", "") for word in step.argv]
             if any("/dev/" in word for word in words):

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from agents.look_only import FORMS, known, only_looks
+from agents.look_only import FORMS, known_programs, only_looks
 
 LOOKS = """
 cat /proc/mdstat
@@ -219,7 +219,7 @@ def test_what_could_do_more_is_not():
 
 
 def test_every_program_has_a_command_that_looks():
-    assert {words[0].rpartition("/")[2] for words in commands(LOOKS)} == set(known())
+    assert {words[0].rpartition("/")[2] for words in commands(LOOKS)} == set(known_programs())
 
 
 def test_bash_runs_what_stands_in_a_subscript(tmp_path):

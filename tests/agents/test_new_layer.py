@@ -27,7 +27,7 @@ def test_it_is_found_and_describes_itself(added):
     with pytest.raises(
         OptionsError, match="no option 'compress'; known: compression, virtual_size"
     ):
-        options.build(driver.Options, {"compress": True})
+        options.build_options(driver.Options, {"compress": True})
 
 
 def test_its_case_is_checked_and_told(added):
@@ -44,7 +44,7 @@ def test_it_stands_in_stacks(added):
     [specs] = stacks_of_layers.of(added)
     chain.check_chain([*specs, chain.LayerSpec("filesystem")])
     assert dict(of_the_others()) == {added: specs}
-    assert [need.program for need in stack.needs(specs)] == ["lvm", "dmsetup"]
+    assert [need.program for need in stack.required_programs(specs)] == ["lvm", "dmsetup"]
 
 
 def test_the_guard_is_asked_about_it(added):

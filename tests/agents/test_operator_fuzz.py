@@ -26,7 +26,7 @@ from agents.layers import directory
 from agents.outputs import fio_engines
 from agents.outputs import fio_jobfile as jobfile
 from agents.plans import stack
-from agents.plans.chain import LayerSpec, Wanted
+from agents.plans.chain import DiskRequest, LayerSpec
 from agents.steps import fs_words
 from agents.tools import pg_test_fsync
 from benchlab.testing.profiles import examples
@@ -123,7 +123,7 @@ def texts(sent: Mapping[str, Any]) -> list[str]:
 def built(driver: Any, sent: Mapping[str, Any]) -> Any:
     """None where it is refused, and nothing but a refusal may be raised."""
     try:
-        return options.build(driver.Options, sent)
+        return options.build_options(driver.Options, sent)
     except AgentError:
         return None
 
@@ -157,7 +157,7 @@ def check_words(argv: tuple[Any, ...], typed: list[str], allowed: tuple[str, ...
 def steps_of(found: stack.StackPlan, facts: Any) -> Iterator[Step]:
     for step in found.steps:
         yield from (step, *step.undo)
-    yield from stack.teardown(found, facts)
+    yield from stack.teardown_stack(found, facts)
 
 
 SPECS = {
@@ -185,7 +185,7 @@ def test_a_layer_runs_its_own_commands_on_its_own_places(kind, data):
     disks = [able_disk(name, number) for number, name in enumerate(DISKS, 1)]
     facts = host(*disks, **ABLE)
     try:
-        found = stack.plan(specs, LAYOUT, facts, spare(*disks, role="ssd").values())
+        found = stack.plan_stack(specs, LAYOUT, facts, spare(*disks, role="ssd").values())
         every = list(steps_of(found, facts))
     except AgentError:
         return
@@ -200,7 +200,7 @@ def test_a_layer_runs_its_own_commands_on_its_own_places(kind, data):
         for step in every:
             _check_mkfs(step, str(whole["type"]))
     for layer in found.layers:
-        ask = stack.asked(layer)
+        ask = stack.manual_task(layer)
         if ask and ask.check:
             assert not ask.check.root and not any(MARK in str(word) for word in ask.check.argv[:1])
 
@@ -229,9 +229,9 @@ def test_a_growth_runs_its_own_commands(kind, devices, data):
     number = next(n for n, spec in enumerate(specs, 1) if spec.kind == kind)
     disks = [able_disk(name, n) for n, name in enumerate(DISKS, 1)]
     facts = host(*disks, **ABLE)
-    stage = stack.StageSpec(number, sent, (Wanted("data", "ssd", devices),))
+    stage = stack.StageSpec(number, sent, (DiskRequest("data", "ssd", devices),))
     try:
-        found = stack.plan(specs, LAYOUT, facts, spare(*disks, role="ssd").values(), [stage])
+        found = stack.plan_stack(specs, LAYOUT, facts, spare(*disks, role="ssd").values(), [stage])
     except AgentError:
         return
     for step in found.steps:
@@ -253,7 +253,7 @@ def test_a_tool_runs_its_own_program_on_its_own_target(kind, data):
     driver = registry.tool(kind)
     sent = data.draw(filled(driver.Options))
     chosen = built(driver, sent)
-    if chosen is None or registry.programs(kind, chosen):  # an owner's to say
+    if chosen is None or registry.named_programs(kind, chosen):  # an owner's to say
         return
     whole, typed = options.dump(chosen), texts(sent)
     place = data.draw(words("path"))
@@ -262,8 +262,8 @@ def test_a_tool_runs_its_own_program_on_its_own_target(kind, data):
     )
     for target in (MOUNT, VOLUME, *mounts):
         try:
-            jobs = [driver.job(options.build(driver.Options, whole), target)]
-            jobs += [job for job in [driver.precheck(chosen, target)] if job]
+            jobs = [driver.build_job(options.build_options(driver.Options, whole), target)]
+            jobs += [job for job in [driver.build_precheck(chosen, target)] if job]
         except AgentError:
             continue
         for job in jobs:

@@ -25,7 +25,7 @@ EVERY = [
 @pytest.mark.parametrize(("name", "kind"), EVERY, ids=[name for name, _ in EVERY])
 def test_an_unknown_option_is_told_the_known_ones(name, kind):
     with pytest.raises(OptionsError) as raised:
-        options.build(kind, {"strypes": 1, "zork": 2})
+        options.build_options(kind, {"strypes": 1, "zork": 2})
     known = ", ".join(field.name for field in dataclasses.fields(kind)) or "none"
     assert str(raised.value) == f"there is no option 'strypes' and no 'zork'; known: {known}"
 
@@ -33,7 +33,7 @@ def test_an_unknown_option_is_told_the_known_ones(name, kind):
 @pytest.mark.parametrize("given", [None, 7, ["level"], [["level", 5]], "level", {7: 1}])
 def test_what_is_no_object_is_refused_too(given):
     with pytest.raises(OptionsError):
-        options.build(registry.layer("raw").Options, given)
+        options.build_options(registry.layer("raw").Options, given)
 
 
 def described(kind: Any) -> str:
@@ -67,6 +67,6 @@ class Whole:
 
 
 def test_an_unknown_option_within_another_is_refused():
-    assert options.build(Whole, {"part": {"size": 7}}) == Whole(Part(7))
+    assert options.build_options(Whole, {"part": {"size": 7}}) == Whole(Part(7))
     with pytest.raises(OptionsError, match="zise"):
-        options.build(Whole, {"part": {"zise": 7}})
+        options.build_options(Whole, {"part": {"zise": 7}})

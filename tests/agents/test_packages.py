@@ -27,20 +27,20 @@ OWN = Need("flashcache", version_argv=("modinfo", "flashcache"))
     ],
 )  # fmt: skip
 def test_the_command_of_each_system(family, name, said):
-    found = packages.missing([FIO, XFS], host(os_family=family, os_name=name))
-    assert found.shown == said
+    found = packages.missing_programs([FIO, XFS], host(os_family=family, os_name=name))
+    assert found.command_line == said
 
 
 def test_what_is_there_is_not_missing():
-    found = packages.missing([FIO, XFS, FIO], host(tools={"fio": "fio-3.33"}))
+    found = packages.missing_programs([FIO, XFS, FIO], host(tools={"fio": "fio-3.33"}))
     assert [one.program for one in found.programs] == ["mkfs.xfs"]
-    assert packages.missing([FIO], host(tools={"fio": ""})).words("lab1") == ""
+    assert packages.missing_programs([FIO], host(tools={"fio": ""})).sentence("lab1") == ""
 
 
 def test_what_nobody_packages_is_named_and_not_commanded():
-    found = packages.missing([OWN, XFS], host())
+    found = packages.missing_programs([OWN, XFS], host())
     assert found.packages == ("xfsprogs",) and found.unknown == ("flashcache",)
-    assert found.words("lab1") == (
+    assert found.sentence("lab1") == (
         "lab1 has no flashcache, mkfs.xfs (package xfsprogs); install with:"
         " apt-get install -y --no-install-recommends xfsprogs;"
         " no package is known for flashcache there: install it by hand"
@@ -48,13 +48,13 @@ def test_what_nobody_packages_is_named_and_not_commanded():
 
 
 def test_a_system_that_nobody_knows_gets_no_command():
-    found = packages.missing([XFS], host(os_family="plan9"))
+    found = packages.missing_programs([XFS], host(os_family="plan9"))
     assert found.command == () and found.unknown == ("mkfs.xfs",)
 
 
 @pytest.mark.parametrize("name", ["--force", "-y", "a b", "a;reboot", "$(id)", ""])
 def test_what_is_no_package_name_is_never_commanded(name):
-    assert packages.command([name], host()) == ()
+    assert packages.install_command([name], host()) == ()
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_the_debian_command_is_taken_by_apt_itself():
     shell = LocalShell()
     if shell.run(("sh", "-c", "command -v apt-get")).exit_code:
         pytest.skip("no apt here")
-    argv = packages.command(["no-such-package-of-benchlab"], host())
+    argv = packages.install_command(["no-such-package-of-benchlab"], host())
     ran = shell.run((*argv[:2], "--simulate", *argv[2:]))
     assert ran.exit_code == 100
     assert "package lists" in packages.why(ran.stderr.decode())

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents.drivers import reading, registry
+from agents.drivers import registry, text_reading
 from agents.texts import pasting
 from agents.texts.parsed_result import LineIndex
 from benchlab.imports import texts
@@ -93,10 +93,12 @@ PASTES: dict[str, Callable[[str, list[str]], str]] = {
 
 def found(text: str) -> list[Any]:
     shown = texts.decode_upload("pasted.txt", text.encode()).text
-    results = reading.read(shown, "pasted.txt").results
+    results = text_reading.read_text(shown, "pasted.txt").results
     for one in results:
         if not (one.trouble or one.described):
-            again = registry.all_readers()[one.kind].find(one.own_text(LineIndex(shown)), "")
+            again = registry.all_readers()[one.kind].find_results(
+                one.own_text(LineIndex(shown)), ""
+            )
             assert [len(again), *(other.trouble for other in again)] == [1, ""]
     return [
         (one.kind, one.trouble, one.described, one.options, one.outstanding, one.series,

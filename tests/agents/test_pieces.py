@@ -19,7 +19,7 @@ LARGE = (16 << 20) + 5
 
 def big(shell, here, script: str, *outputs: str) -> job.Fetched:
     tool = sh(script, outputs=outputs)
-    job.start(shell, here, tool)
+    job.start_job(shell, here, tool)
     polled = job.poll(shell, here, 30, 0, outputs)
     assert polled.fetched
     return polled.fetched
@@ -30,8 +30,8 @@ def test_a_large_file_is_read_in_pieces(shell, here):
     assert fetched.files == {"stderr": b"", "a": b"few\n"}
     (one,) = fetched.waiting
     assert one == spool.Waiting("stdout", "stdout", LARGE + 4)
-    assert one.pieces == 2
-    found = [large_files.read(shell, here, one, number) for number in range(one.pieces)]
+    assert one.piece_count == 2
+    found = [large_files.read_piece(shell, here, one, number) for number in range(one.piece_count)]
     assert b"".join(found) == bytes(LARGE) + b"end\n"
 
 
@@ -42,7 +42,7 @@ def test_many_files_come_in_one_answer_as_far_as_they_fit(shell, here):
     )
     assert [one.path for one in fetched.waiting] == ["work/log.4", "work/log.5"]
     assert {len(fetched.files[name]) for name in names[:4]} == {16000000}
-    assert len(large_files.read(shell, here, fetched.waiting[0], 0)) == 16000000
+    assert len(large_files.read_piece(shell, here, fetched.waiting[0], 0)) == 16000000
 
 
 def test_a_host_without_gzip_sends_them_as_they_are(base, tmp_path):
@@ -53,7 +53,7 @@ def test_a_host_without_gzip_sends_them_as_they_are(base, tmp_path):
     few = LocalShell({"PATH": str(folder)})
     here = job.Spool("attempt-1", root=os.geteuid() == 0, base=str(base))
     (one,) = big(few, here, f"head -c {LARGE} /dev/zero").waiting
-    assert large_files.read(few, here, one, 1) == bytes(5)
+    assert large_files.read_piece(few, here, one, 1) == bytes(5)
 
 
 def test_a_large_link_is_no_plain_file(shell, here):
@@ -63,14 +63,14 @@ def test_a_large_link_is_no_plain_file(shell, here):
     large.rename(large.with_name("b"))
     large.symlink_to("b")
     with pytest.raises(AgentError, match="not a plain file"):
-        large_files.read(shell, here, one, 0)
+        large_files.read_piece(shell, here, one, 0)
 
 
 @pytest.mark.parametrize("size", [LARGE - 1, LARGE + 1])
 def test_a_piece_of_another_length_is_refused(shell, here, size):
     (one,) = big(shell, here, f"head -c {LARGE} /dev/zero").waiting
     with pytest.raises(AgentError, match="arrived incomplete"):
-        large_files.read(shell, here, dataclasses.replace(one, size=size), 1)
+        large_files.read_piece(shell, here, dataclasses.replace(one, size=size), 1)
 
 
 @pytest.mark.parametrize(

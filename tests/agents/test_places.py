@@ -95,9 +95,9 @@ def test_strangers_with_common_names_refuse_no_plan(kind, of):
             theirs.members[theirs.disk.name] = f"{kind} {name}"
         seen.append(theirs)
     facts = situations.host_with(seen, **ABLE)
-    plan = stack.plan(STACKS[of], LAYOUT, facts, spares.values())
+    plan = stack.plan_stack(STACKS[of], LAYOUT, facts, spares.values())
     steps = [one for step in plan.steps for one in (step, *step.undo)]
-    steps += stack.teardown(plan, facts)
+    steps += stack.teardown_stack(plan, facts)
     assert [said for step in steps for said in refusals(step, facts, spares, LAYOUT)] == []
 
 
@@ -152,7 +152,7 @@ def test_a_strangers_name_where_a_name_can_stand_is_found(argv):
     for name in ("0", "data", "cache"):
         mentions = Mentions(Graph(strange(name)))
         for text, names in zip(argv, names_in(argv, ""), strict=False):
-            found |= mentions.find(text, names)[0]
+            found |= mentions.find_devices(text, names)[0]
     assert {"sdx", "sdy", "sdz", "dm-7"} <= found, argv
 
 

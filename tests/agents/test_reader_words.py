@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents.drivers import reading, registry
+from agents.drivers import registry, text_reading
 from agents.texts.parsed_result import ParsedResult
 from tests.agents.test_readers import cases, name_of, text_of
 from tests.each_case import check_each
@@ -21,8 +21,8 @@ def test_a_text_with_a_result_has_one_of_its_readers_words(kind: str) -> None:
 def check_words(path: Path) -> None:
     text, name = text_of(path)
     for kind, reader in registry.all_readers().items():
-        if reader.find(text, name):
-            assert reading.may_hold(text.replace("\xa0", " "), reader), kind
+        if reader.find_results(text, name):
+            assert text_reading.may_hold(text.replace("\xa0", " "), reader), kind
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,6 @@ def test_readers_of_others_do_not_look_at_fios_json(kind: str, monkeypatch) -> N
         return find
 
     for name, reader in registry.all_readers().items():
-        monkeypatch.setattr(reader, "find", watched(name))
-    reading.read(text, "a.json")
+        monkeypatch.setattr(reader, "find_results", watched(name))
+    text_reading.read_text(text, "a.json")
     assert kind not in looked and "fio" in looked

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agents.drivers import reading, registry
+from agents.drivers import registry, text_reading
 from agents.texts import pasting
 from agents.texts.parsed_result import LineIndex, ParsedResult
 from tests.each_case import check_each
@@ -70,10 +70,10 @@ def test_a_result_is_found_again_in_its_own_lines(kind: str) -> None:
 def check_own_lines(path: Path) -> None:
     text, name = text_of(path)
     places = LineIndex(text)
-    for one in reading.read(text, json.loads(path.read_text()).get("name", name)).results:
+    for one in text_reading.read_text(text, json.loads(path.read_text()).get("name", name)).results:
         if one.trouble or one.described:
             continue
-        again = registry.all_readers()[one.kind].find(one.own_text(places), name)
+        again = registry.all_readers()[one.kind].find_results(one.own_text(places), name)
         assert [len(again), *(other.trouble for other in again)] == [1, ""], (one.first, one.title)
         assert figures(again[0]) == figures(one)
         assert again[0].series == one.series
@@ -92,7 +92,7 @@ def check_text(path: Path) -> None:
     expected = json.loads(path.read_text())
     text, name = text_of(path)
     kind = path.parent.name
-    told = reading.read(text, expected.get("name", name))
+    told = text_reading.read_text(text, expected.get("name", name))
     found = [one for one in told.results if one.kind == kind]
     assert len(found) == len(expected["found"]), [one.title for one in found]
     for one, wanted in zip(found, expected["found"], strict=True):
@@ -114,7 +114,7 @@ def test_every_figure_stands_in_its_line_or_follows_from_the_block(kind: str) ->
 
 def check_places(path: Path) -> None:
     text, name = text_of(path)
-    for one in reading.read(text, name).results:
+    for one in text_reading.read_text(text, name).results:
         assert 1 <= one.first <= one.last <= text.count("\n") + 1
         assert all(one.first <= metric.line <= one.last for metric in one.metrics)
 
@@ -128,4 +128,4 @@ def test_every_reader_has_its_cases(kind: str) -> None:
 def test_foreign_texts_hold_nothing(kind: str) -> None:
     here = Path(__file__).read_text()
     for text in ("", "\n", "{}", "[]", "null", here, "\x00\x7f" * 50, "1 2 3\n" * 40):
-        assert registry.all_readers()[kind].find(text, "") == []
+        assert registry.all_readers()[kind].find_results(text, "") == []

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agents.drivers import reading
+from agents.drivers import text_reading
 from agents.readers import fio
 from agents.texts.parsed_result import LineIndex, ParsedResult, UnreadLines
 
@@ -27,7 +27,9 @@ def naive(text: str, found: list[ParsedResult]) -> list[UnreadLines]:
         elif line.strip():
             runs[-1].append(number)
     return [
-        UnreadLines(run[0], run[-1], lines[run[0] - 1].strip()[: reading.SHOWN])
+        UnreadLines(
+            run[0], run[-1], lines[run[0] - 1].strip()[: text_reading.MAX_UNREAD_LINE_CHARACTERS]
+        )
         for run in runs
         if run
     ]
@@ -53,7 +55,7 @@ def test_unread_lines_are_those_of_a_list_of_all(
     ]
     kept, LineIndex.STEP = LineIndex.STEP, step
     try:
-        assert list(reading._unread(text, found)) == naive(text, found)
+        assert list(text_reading._unread(text, found)) == naive(text, found)
         lines, places = text.split("\n"), LineIndex(text)
         for one in found:
             assert one.own_text(places) == "\n".join(lines[one.first - 1 : one.last])
@@ -77,10 +79,10 @@ DATA = json.loads(CASE.read_text())
 )
 def test_a_document_ends_with_its_own_brace(shown: str) -> None:
     """However it is laid out, and whatever braces follow it."""
-    alone = reading.read(CASE.read_text()).results[0]
+    alone = text_reading.read_text(CASE.read_text()).results[0]
     later = shown.replace("fio-3.33", "fio-3.34").replace(str(DATA["timestamp"])[:4], "1801")
     text = f"$ fio a.fio\n{shown}\n$ cat b.json\n{{}}\n}} {{\n{later}\n}}\n"
-    one, other = reading.read(text).results
+    one, other = text_reading.read_text(text).results
     for read, version in ((one, "3.33"), (other, "3.34")):
         assert [(m.name, m.value) for m in read.metrics] == [
             (m.name, m.value) for m in alone.metrics
@@ -92,7 +94,7 @@ def test_a_document_ends_with_its_own_brace(shown: str) -> None:
 
 def test_a_long_document_says_its_options_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its end is not looked for brace by brace."""
-    (alone,) = reading.read(CASE.read_text()).results
+    (alone,) = text_reading.read_text(CASE.read_text()).results
     assert alone.title and alone.version and alone.options and alone.outstanding
     monkeypatch.setattr(fio, "BIG", 1000)
-    assert reading.read(CASE.read_text()).results == (alone,)
+    assert text_reading.read_text(CASE.read_text()).results == (alone,)

@@ -35,7 +35,9 @@ def host(tmp_path: Path) -> Iterator[SimpleNamespace]:
     # And no HOME whose .bashrc runs programs of its own.
     path = f"SetEnv HOME={tmp_path} PATH={theirs}::/usr/bin:/bin:/usr/sbin:/sbin\n"
     with sshd(tmp_path, path) as address:
-        yield SimpleNamespace(shell=shell.connect(address), mark=mark, theirs=theirs, base=tmp_path)
+        yield SimpleNamespace(
+            shell=shell.connect_shell(address), mark=mark, theirs=theirs, base=tmp_path
+        )
 
 
 def ran_as_root(host: SimpleNamespace) -> str:
@@ -61,10 +63,10 @@ def test_a_job_of_roots_is_not_theirs(host, monkeypatch):
     monkeypatch.setattr(spool, "GRACE_S", 1)
     made = spool.Spool("attempt-1", root=True, base=str(host.base))
     tool = work("sh", "-c", "ls / >/dev/null; echo $PATH")
-    job.start(host.shell, made, tool, ("/proc/diskstats",), interval_s=0.1)
+    job.start_job(host.shell, made, tool, ("/proc/diskstats",), interval_s=0.1)
     assert job.poll(host.shell, made, 10).exit_code == 0
     said = job.fetch(host.shell, made).files["stdout"].decode()
-    job.remove(host.shell, made)
+    job.remove_spool(host.shell, made)
     assert str(host.theirs) not in said and ran_as_root(host) == ""
 
 

@@ -32,7 +32,7 @@ CHECKED = FINE.replace(
 
 def spells(made: Any, path: str, texts: list[str], after: Health, **more: Any) -> list[str]:
     frames = [Frame(100.0 + at, {path: text} if text else {}) for at, text in enumerate(texts)]
-    return [one.words for one in sampled_faults.spells(made, frames, after, **more)]
+    return [one.sentence for one in sampled_faults.fault_spans(made, frames, after, **more)]
 
 
 def of_array(texts: list[str], **more: Any) -> list[str]:
@@ -73,7 +73,7 @@ def test_a_leg_of_lvm_that_came_back_is_told():
     named = "/sys/block/dm-0/dm/name bl17-data\nuptime 12.34\n"
     status = "bl17-data: 0 1048576 raid raid1 2 %s 1048576/1048576 idle 0 0 -\n"
     texts = [named + status % state for state in ("AA", "AD", "Aa", "AA", "AA")]
-    assert spells(plan(LVM, EXT4), dm_cache.STATUS.key, texts, seen("lvm_fine")) == [
+    assert spells(plan(LVM, EXT4), dm_cache.STATUS.file_key, texts, seen("lvm_fine")) == [
         "lvm: leg 2 of 2 of bl17-data has failed, for 1 s of 4 s",
         "lvm: leg 2 of 2 of bl17-data is not in sync, for 1 s of 4 s",
     ]
@@ -86,10 +86,11 @@ def test_what_a_command_printed_last_may_be_cut_and_proves_nothing():
         "bl17-data: 0 1 raid\n",
         "bl17\n",
     ]
-    assert spells(plan(LVM, EXT4), dm_cache.STATUS.key, texts, after) == []
+    assert spells(plan(LVM, EXT4), dm_cache.STATUS.file_key, texts, after) == []
     cached = replace(after, mapped={"bl17-data": ("0", "1", "writecache", "0", "1", "1", "0")})
     assert (
-        spells(plan(*CACHED), dm_cache.STATUS.key, ["", "uptime 1\n", "bl17-data: 0"], cached) == []
+        spells(plan(*CACHED), dm_cache.STATUS.file_key, ["", "uptime 1\n", "bl17-data: 0"], cached)
+        == []
     )
 
 
@@ -117,14 +118,14 @@ def test_a_cache_that_was_detached_for_a_while_is_told():
     for away, said in (("no cache\n", "'no cache'"), (None, "''")):
         files = [{state: text, running: "1\n"} if text else {} for text in ("clean\n", away, "clean\n")]  # fmt: skip
         frames = [Frame(float(at), one) for at, one in enumerate(files)]
-        (spell,) = sampled_faults.spells(made, frames, after)
-        assert spell.words == (
+        (spell,) = sampled_faults.fault_spans(made, frames, after)
+        assert spell.sentence == (
             f"bcache: {backing} does not run with its cache (state {said}), for 1 s of 2 s"
         )
 
 
 def test_samples_of_a_host_without_any_of_it_are_not_read_again():
     assert not sampled_faults.any_sampled(b"@ 1\n# /proc/stat\n cpu 1\n.\n")
-    files = [*mdstat.FILES, *bcache.FILES[-2:], *zpool.FILES, dm_cache.STATUS.key]
+    files = [*mdstat.FILES, *bcache.FILES[-2:], *zpool.FILES, dm_cache.STATUS.file_key]
     for name in (one.replace("*", "sdb") for one in files):
         assert sampled_faults.any_sampled(f"@ 1\n# {name}\n x\n.\n".encode()), name

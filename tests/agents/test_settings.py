@@ -19,7 +19,7 @@ from agents.facts.sections import Section
 from agents.facts.settings import Change, Scope
 from agents.plans import settings as plan_settings
 from agents.plans import stack
-from agents.plans.chain import LayerSpec, Wanted
+from agents.plans.chain import DiskRequest, LayerSpec
 from agents.steps import queues
 from tests.agents import layer_cases, made_up
 from tests.agents.made_up import disk, host, spare
@@ -184,9 +184,9 @@ def test_statistics_of_a_pool_are_no_settings():
 
 def test_a_plan_tells_its_disks_volumes_and_mounts():
     disks = [disk("ubdc", 1), disk("ubdd", 2)]
-    both = (Wanted("data", "ssd", 2),)
+    both = (DiskRequest("data", "ssd", 2),)
     specs = [LayerSpec("md", {"level": 1}, both), LayerSpec("filesystem", {"type": "ext4"})]
-    made = stack.plan(specs, "bl17", host(*disks), spare(*disks, role="ssd").values())
+    made = stack.plan_stack(specs, "bl17", host(*disks), spare(*disks, role="ssd").values())
     assert plan_settings.scope(made) == Scope(
         "bl17", ("/dev/ubdc", "/dev/ubdd"), ("/dev/md/bl17",), frozenset({"/mnt/benchlab/bl17"})
     )
@@ -195,9 +195,14 @@ def test_a_plan_tells_its_disks_volumes_and_mounts():
 def test_layers_that_only_set_something_can_set_it_again():
     queue = {"scheduler": "[none]", "read_ahead_kb": "128"}
     ubdc = replace(disk("ubdc", 1), queue=queue)
-    specs = [LayerSpec("raw", {}, (Wanted("data", "ssd"),)), LayerSpec("tuning", {"read_ahead_kb": 512})]  # fmt: skip
-    made = stack.plan(specs, "bl17", host(ubdc), spare(ubdc, role="ssd").values())
-    assert [step.says for step in plan_settings.steps(made)] == ["Set read_ahead_kb to 512 on ubdc"]
+    specs = [
+        LayerSpec("raw", {}, (DiskRequest("data", "ssd"),)),
+        LayerSpec("tuning", {"read_ahead_kb": 512}),
+    ]
+    made = stack.plan_stack(specs, "bl17", host(ubdc), spare(ubdc, role="ssd").values())
+    assert [step.says for step in plan_settings.setting_steps(made)] == [
+        "Set read_ahead_kb to 512 on ubdc"
+    ]
 
 
 # Of bcache: what the health check sees to, and what only a new superblock changes.
@@ -271,7 +276,7 @@ def test_whatever_a_layer_verifies_is_compared_between_runs():
         facts = made_up.facts(case.get("facts", {}))
         target = layer_cases.target_of(case.get("target", {}), facts)
         driver = registry.layer(path.parent.name)
-        chosen = options.build(driver.Options, case.get("options", {}))
+        chosen = options.build_options(driver.Options, case.get("options", {}))
         spec = LayerSpec(path.parent.name, case.get("options", {}))
         gives = replace(
             target, mount=f"/mnt/benchlab/{target.name}", volume=volume_of(case, target)

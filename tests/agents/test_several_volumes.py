@@ -6,18 +6,18 @@ import pytest
 
 from agents.contracts import PlanError
 from agents.plans import stack
-from agents.plans.chain import LayerSpec, Wanted
+from agents.plans.chain import DiskRequest, LayerSpec
 from tests.agents import made_up
 
 DISKS = [made_up.disk(name, number) for number, name in enumerate(("sdb", "sdc", "sdd"), start=1)]
 
 
 def bcache(backings: int) -> LayerSpec:
-    return LayerSpec("bcache", {}, (Wanted("backing", "", backings), Wanted("cache", "")))
+    return LayerSpec("bcache", {}, (DiskRequest("backing", "", backings), DiskRequest("cache", "")))
 
 
 def plan(*specs: LayerSpec) -> stack.StackPlan:
-    return stack.plan(specs, "bl17", made_up.host(*DISKS), made_up.spare(*DISKS).values())
+    return stack.plan_stack(specs, "bl17", made_up.host(*DISKS), made_up.spare(*DISKS).values())
 
 
 def test_md_joins_them():

@@ -30,7 +30,7 @@ def address(tmp_path_factory):
 
 @pytest.fixture
 def remote(address):
-    return shell.connect(address)
+    return shell.connect_shell(address)
 
 
 def refused(reason: Reason, *says: str):
@@ -105,7 +105,7 @@ def test_a_dead_pooled_connection_is_replaced(remote, address):
 
 def test_a_server_that_went_away(tmp_path):
     with sshd(tmp_path) as made:
-        gone = shell.connect(made)
+        gone = shell.connect_shell(made)
         gone.run(("true",))
     for link in loop.pool.links[made]:
         link.connection.abort()
@@ -124,7 +124,7 @@ def test_connections_are_shared_and_sessions_counted(remote, address):
 def test_an_idle_connection_is_closed(tmp_path, monkeypatch):
     monkeypatch.setattr(pool, "IDLE_S", 0.1)
     with sshd(tmp_path) as made:
-        shell.connect(made)
+        shell.connect_shell(made)
         (link,) = loop.pool.links[made]
         limit = time.monotonic() + 5
         while not link.connection.is_closed():
@@ -161,7 +161,7 @@ def test_a_changed_key_shows_both_fingerprints(address):
     with refused(
         Reason.HOST_KEY_CHANGED, shell.fingerprint(new), shell.fingerprint(address.host_key)
     ):
-        shell.connect(other(address, host_key=new))
+        shell.connect_shell(other(address, host_key=new))
 
 
 def test_a_changed_kind_of_key_too(address, tmp_path):
@@ -172,18 +172,18 @@ def test_a_changed_kind_of_key_too(address, tmp_path):
     with refused(
         Reason.HOST_KEY_CHANGED, shell.fingerprint(pinned), shell.fingerprint(address.host_key)
     ):
-        shell.connect(other(address, host_key=pinned))
+        shell.connect_shell(other(address, host_key=pinned))
 
 
 def test_the_ways_to_be_refused(address):
     with refused(Reason.HOST_KEY_UNKNOWN, "confirm"):
-        shell.connect(other(address, host_key=""))
+        shell.connect_shell(other(address, host_key=""))
     with refused(Reason.CONNECTION_REFUSED, "nothing listens", "check the port"):
-        shell.connect(other(address, port=free_port()))
+        shell.connect_shell(other(address, port=free_port()))
     with refused(Reason.NAME_NOT_FOUND, "spelling"):
-        shell.connect(other(address, host="no-such-host.invalid"))
+        shell.connect_shell(other(address, host="no-such-host.invalid"))
     with refused(Reason.AUTHENTICATION_FAILED, "authorized_keys"):
-        shell.connect(other(address, private_key=Secret(keys.generate_key_pair("x")[0])))
+        shell.connect_shell(other(address, private_key=Secret(keys.generate_key_pair("x")[0])))
     with refused(Reason.CONNECTION_REFUSED):
         shell.offered_host_key("127.0.0.1", free_port())
 
@@ -193,7 +193,7 @@ def test_a_silent_host_is_timed_out(address, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         with refused(Reason.TIMED_OUT, "sent no SSH banner"):
-            shell.connect(other(address, port=port))
+            shell.connect_shell(other(address, port=port))
         with refused(Reason.TIMED_OUT):
             shell.offered_host_key("127.0.0.1", port, 0.3)
 
@@ -210,7 +210,7 @@ def test_a_server_of_another_kind_is_said(address):
         thread = threading.Thread(target=answer)
         thread.start()
         with refused(Reason.CONNECTION_LOST, "SSH server"):
-            shell.connect(other(address, port=web.getsockname()[1]))
+            shell.connect_shell(other(address, port=web.getsockname()[1]))
         thread.join()
 
 
@@ -249,7 +249,7 @@ def test_no_sudo_is_said_with_the_cure(address, code, said):
 def test_a_job_outlives_its_connection(remote, address, base):
     spool = job.Spool("attempt-1", root=False, base=str(base))
     tool = dataclasses.replace(sh("sleep 1; echo done", inputs={"big": bytes(5 << 20)}), root=False)
-    job.start(remote, spool, tool, ("/proc/diskstats",), 0.2)
+    job.start_job(remote, spool, tool, ("/proc/diskstats",), 0.2)
     for link in loop.pool.links[address]:
         link.connection.abort()
     polled = job.poll(remote, spool, 10)
@@ -257,7 +257,7 @@ def test_a_job_outlives_its_connection(remote, address, base):
     fetched = job.fetch(remote, spool)
     assert fetched.files["stdout"] == b"done\n"
     assert len(job.frames(fetched.samples)) >= 4
-    job.remove(remote, spool)
+    job.remove_spool(remote, spool)
 
 
 def test_a_start_cut_off_in_the_middle_can_be_repeated(remote, base):
@@ -279,7 +279,7 @@ NOISY = "echo; echo Welcome; echo start=already; printf 'state=exited exit=0'; e
 def test_what_the_login_shell_prints_is_no_part_of_an_answer(tmp_path, base):
     """A .bashrc may print whatever it likes, even what one of our scripts could."""
     with sshd(tmp_path, bashrc=NOISY) as made:
-        noisy = shell.connect(made)
+        noisy = shell.connect_shell(made)
         script = 'printf "%s|" "$@"; echo oops >&2; exit 7'
         for run in (noisy.run, LastingShell(noisy).run):
             for _ in range(2):
@@ -287,18 +287,18 @@ def test_what_the_login_shell_prints_is_no_part_of_an_answer(tmp_path, base):
                 assert (ran.exit_code, ran.stdout) == (7, b"a b|$HOME|")
                 assert ran.stderr.endswith(b"oops\n")
         spool = job.Spool("attempt-1", root=False, base=str(base))
-        started = job.start(noisy, spool, dataclasses.replace(sh("echo done"), root=False))
+        started = job.start_job(noisy, spool, dataclasses.replace(sh("echo done"), root=False))
         assert not started.already
         assert job.poll(noisy, spool, 10).state is State.EXITED
         assert job.fetch(noisy, spool).files["stdout"] == b"done\n"
-        job.remove(noisy, spool)
+        job.remove_spool(noisy, spool)
 
 
 @pytest.mark.parametrize("code", [0, 3])
 def test_a_login_shell_that_ends_before_the_command_is_said(tmp_path, code):
     """With exit code 0 the command would seem to have succeeded."""
     with sshd(tmp_path, bashrc=f"echo Closed for repair; exit {code}\n") as made:
-        shut = shell.connect(made)
+        shut = shell.connect_shell(made)
         for _ in range(2):
             with refused(Reason.COMMAND_FAILED, "login shell", f"exit code {code}", "Closed for"):
                 shut.run(("wipefs", "--version"))

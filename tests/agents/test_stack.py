@@ -9,13 +9,13 @@ import pytest
 
 from agents.contracts import OptionsError, PlanError
 from agents.plans import as_json, stack
-from agents.plans.chain import LayerSpec, Wanted, given
+from agents.plans.chain import DiskRequest, LayerSpec, assign_source_disks
 from agents.plans.destroyed import what_is_destroyed
 from agents.plans.lost_disks import relocated
 from agents.safety.guard import refusals
 from tests.agents.made_up import disk, host, mounted, spare
 
-RAW = LayerSpec("raw", {}, (Wanted("data", "ssd"),))
+RAW = LayerSpec("raw", {}, (DiskRequest("data", "ssd"),))
 XFS = LayerSpec("filesystem", {"type": "xfs"})
 SDB, SDC = disk("sdb", 1), disk("sdc", 2)
 
@@ -23,7 +23,7 @@ SDB, SDC = disk("sdb", 1), disk("sdc", 2)
 def plan(specs, *devices, role="ssd", pool=None, **facts):
     devices = devices or (SDB, SDC)
     pool = spare(*devices, role=role).values() if pool is None else pool
-    return stack.plan(specs, "bl17", host(*devices, **facts), pool)
+    return stack.plan_stack(specs, "bl17", host(*devices, **facts), pool)
 
 
 def test_raw_and_xfs_make_one_plan():
@@ -45,8 +45,8 @@ def test_udev_is_waited_for_once_where_two_layers_keep_it_from_their_disks():
     """LVM makes its volumes' nodes with udev itself; a cache takes the group, and another disk; mkfs takes the volume,
     and then udev is waited for anyway.
     """
-    lvm = LayerSpec("lvm", {}, (Wanted("data", "ssd"),))
-    cache = LayerSpec("lvm_cache", {}, (Wanted("cache", "ssd"),))
+    lvm = LayerSpec("lvm", {}, (DiskRequest("data", "ssd"),))
+    cache = LayerSpec("lvm_cache", {}, (DiskRequest("cache", "ssd"),))
     disks = (disk("sdb", 1, size=1 << 30), disk("sdc", 2, size=1 << 30))
     words = [
         [step.argv[0] for step in layer.steps] for layer in plan([lvm, cache, XFS], *disks).layers
@@ -73,7 +73,7 @@ def test_disks_are_picked_by_identity_not_by_name():
 
 def test_a_short_role_is_named():
     with pytest.raises(PlanError, match=r"layer 1 \(raw\): data needs 1 hdd.*has 0 spare"):
-        plan([replace(RAW, devices=(Wanted("data", "hdd"),))])
+        plan([replace(RAW, devices=(DiskRequest("data", "hdd"),))])
 
 
 @pytest.mark.parametrize("change", [{"size": 5}, {"model": "Y"}])
@@ -96,8 +96,11 @@ def test_twins_are_no_candidates():
         ([XFS], r"layer 1 .* needs a volume, add a layer"),
         ([RAW, RAW], "has data disks of its own, but a volume is below"),
         ([RAW, XFS, XFS], "needs a volume, but layer 2"),
-        ([replace(RAW, devices=(Wanted("log", "ssd"),))], "disks for 'log'; its uses are data"),
-        ([replace(XFS, devices=(Wanted("data", "ssd"),))], "needs a volume"),
+        (
+            [replace(RAW, devices=(DiskRequest("log", "ssd"),))],
+            "disks for 'log'; its uses are data",
+        ),
+        ([replace(XFS, devices=(DiskRequest("data", "ssd"),))], "needs a volume"),
         ([replace(RAW, devices=())], r"takes data \(the disk\): 1 to 1 disks, not 0"),
     ],
 )
@@ -148,7 +151,7 @@ def test_teardown_goes_top_down():
     there = host(
         up, mounts=[{"source": "/dev/sdb", "target": "/mnt/benchlab/bl17", "fstype": "xfs"}]
     )
-    assert [s.argv[0] for s in stack.teardown(made, there)] == [
+    assert [s.argv[0] for s in stack.teardown_stack(made, there)] == [
         "umount",
         "sh",
         "wipefs",
@@ -157,20 +160,20 @@ def test_teardown_goes_top_down():
         "sh",
         "udevadm",
     ]
-    again = [s.argv[0] for s in stack.teardown(made, host(SDB))]
+    again = [s.argv[0] for s in stack.teardown_stack(made, host(SDB))]
     assert again == ["sh", "wipefs", "sh", "udevadm"]
 
 
 def test_verify_looks_at_the_highest_layer_so_far():
     made = plan([RAW, XFS])
-    assert stack.verify(made, host(SDB), upto=1) == []
-    assert stack.verify(made, host(SDB)) == [
+    assert stack.verify_stack(made, host(SDB), upto=1) == []
+    assert stack.verify_stack(made, host(SDB)) == [
         "filesystem: /mnt/benchlab/bl17 is mounted 0 times, not once"
     ]
     mount = mounted("/dev/sdb", "/mnt/benchlab/bl17")
     labelled = disk("sdb", signatures=[{"type": "xfs", "label": "bl17"}])
     there = host(labelled)
-    assert stack.verify(made, replace(there, mounts=(*there.mounts, mount))) == []
+    assert stack.verify_stack(made, replace(there, mounts=(*there.mounts, mount))) == []
 
 
 def test_a_plan_survives_json():
@@ -205,7 +208,7 @@ def test_a_directory_needs_no_disk():
     assert made.claims == () and made.target.mount == "/var/tmp/benchlab/bl17"
 
 
-LVM = LayerSpec("lvm", {"type": "linear"}, (Wanted("data", "ssd", 2),))
+LVM = LayerSpec("lvm", {"type": "linear"}, (DiskRequest("data", "ssd", 2),))
 
 
 def swapped(*devices):
@@ -223,7 +226,7 @@ def test_a_layout_is_taken_down_on_its_own_disks_whatever_their_names_are_now(sp
     other = {"/dev/sdb": "/dev/sdc", "/dev/sdc": "/dev/sdb"}
     assert where == {claim.identity: other[claim.node] for claim in made.claims}
     spares = spare(SDB, SDC)
-    steps = stack.teardown(there, now)
+    steps = stack.teardown_stack(there, now)
     assert steps and not [text for step in steps for text in refusals(step, now, spares, "bl17")]
     assert {c.node for step in steps for c in step.destroys} == set(where.values())
     assert relocated(made, host(SDB, SDC)) is made
@@ -237,16 +240,16 @@ def test_a_disk_that_is_gone_or_doubled_keeps_its_old_name():
 
 def test_a_source_that_tells_its_disks_gives_each_layer_its_own():
     stripe = [
-        LayerSpec("lvm", {}, (Wanted("data", "hdd", 2),)),
-        LayerSpec("lvm_cache", {}, (Wanted("cache", "ssd"),)),
+        LayerSpec("lvm", {}, (DiskRequest("data", "hdd", 2),)),
+        LayerSpec("lvm_cache", {}, (DiskRequest("cache", "ssd"),)),
     ]
     told = {"hdd": ["sdb", "sdc", "sdd"], "ssd": ["dfa"]}
-    assert given(stripe, told) == [{"data": ("sdb", "sdc")}, {"cache": ("dfa",)}]
-    assert given([*stripe, stripe[0]], told) == [
+    assert assign_source_disks(stripe, told) == [{"data": ("sdb", "sdc")}, {"cache": ("dfa",)}]
+    assert assign_source_disks([*stripe, stripe[0]], told) == [
         {"data": ("sdb", "sdc")},
         {"cache": ("dfa",)},
         {},
     ], "one is left"
-    assert given(stripe, {}) == [{}, {}]
-    mirror = LayerSpec("zpool", {}, (Wanted("data", "hdd"), Wanted("data", "ssd")))
-    assert given([mirror], told) == [{"data": ("sdb", "dfa")}]
+    assert assign_source_disks(stripe, {}) == [{}, {}]
+    mirror = LayerSpec("zpool", {}, (DiskRequest("data", "hdd"), DiskRequest("data", "ssd")))
+    assert assign_source_disks([mirror], told) == [{"data": ("sdb", "dfa")}]

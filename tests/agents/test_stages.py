@@ -9,7 +9,7 @@ import pytest
 
 from agents.contracts import OptionsError, PlanError, Progress
 from agents.plans import as_json, stack
-from agents.plans.chain import LayerSpec, StageSpec, Wanted, stage_specs
+from agents.plans.chain import DiskRequest, LayerSpec, StageSpec, stage_specs
 from tests.agents.growing import toy
 from tests.agents.made_up import disk, host, spare
 
@@ -18,19 +18,19 @@ __all__ = ["toy"]
 pytestmark = pytest.mark.usefixtures("toy")
 DISKS = tuple(disk(f"sd{letter}", n) for n, letter in enumerate("bcdef", start=1))
 GIB = 1 << 30
-TOY = LayerSpec("toy", {}, (Wanted("data", "ssd", 2),))
+TOY = LayerSpec("toy", {}, (DiskRequest("data", "ssd", 2),))
 XFS = LayerSpec("filesystem", {"type": "xfs"})
-ONE_MORE = StageSpec(1, {}, (Wanted("data", "ssd", 1),))
+ONE_MORE = StageSpec(1, {}, (DiskRequest("data", "ssd", 1),))
 
 
 def plan(*specs, stages=(ONE_MORE,), devices=DISKS):
-    return stack.plan(
+    return stack.plan_stack(
         specs, "bl17", host(*devices), spare(*devices, role="ssd").values(), tuple(stages)
     )
 
 
 def nodes(made, stage):
-    return [claim.node for claim in made.at(stage)[0].target.devices["data"]]
+    return [claim.node for claim in made.layers_after(stage)[0].target.devices["data"]]
 
 
 def test_every_stage_takes_disks_that_nobody_else_has():
@@ -60,7 +60,7 @@ def test_layers_above_follow_after_the_growing_ones_own_commands():
         "/dev/sdc",
         "/dev/sdd",
     }
-    assert made.at(1)[1].target.size == 3 * GIB
+    assert made.layers_after(1)[1].target.size == 3 * GIB
 
 
 def test_what_tools_work_on_has_its_old_size_until_the_growth_is_over():
@@ -72,14 +72,14 @@ def test_what_tools_work_on_has_its_old_size_until_the_growth_is_over():
 
 def test_what_a_layer_kept_stays_and_its_growth_adds_to_it():
     made = plan(TOY)
-    assert dict(made.at(1)[0].target.kept) == {"made": "yes", "grown": "yes"}
-    assert stack.verify(made, host(*DISKS)) == ["toy: looked for 2 disks, kept ['made']"]
-    [said] = stack.verify(made, host(*DISKS), stage=1)
+    assert dict(made.layers_after(1)[0].target.kept) == {"made": "yes", "grown": "yes"}
+    assert stack.verify_stack(made, host(*DISKS)) == ["toy: looked for 2 disks, kept ['made']"]
+    [said] = stack.verify_stack(made, host(*DISKS), stage=1)
     assert said == "toy: looked for 3 disks, kept ['grown', 'made']"
 
 
 def test_teardown_knows_the_disks_of_every_stage():
-    [step] = stack.teardown(plan(TOY), host(*DISKS))
+    [step] = stack.teardown_stack(plan(TOY), host(*DISKS))
     assert step.argv == ("toy", "destroy", "/dev/sdb", "/dev/sdc", "/dev/sdd")
 
 
@@ -129,8 +129,8 @@ def test_a_volume_that_did_not_grow_is_said():
     [
         ([TOY], StageSpec(2), "stage 1: there is no layer 2"),
         ([TOY, XFS], StageSpec(2), "stage 1: File system cannot grow"),
-        ([TOY], StageSpec(1, {}, (Wanted("log", "ssd"),)), "stage 1: 1 disks for 'log'"),
-        ([TOY], StageSpec(1, {}, (Wanted("data", "ssd", 0),)), "stage 1: 0 disks for 'data'"),
+        ([TOY], StageSpec(1, {}, (DiskRequest("log", "ssd"),)), "stage 1: 1 disks for 'log'"),
+        ([TOY], StageSpec(1, {}, (DiskRequest("data", "ssd", 0),)), "stage 1: 0 disks for 'data'"),
         ([TOY, LayerSpec("raw"), XFS], ONE_MORE, "stage 1: Raw disk above it cannot follow"),
     ],
 )

@@ -37,7 +37,7 @@ PLAIN = (
 
 def case(path: Path) -> tuple[str, sysbench.Options]:
     asked = json.loads(path.with_suffix(".expected.json").read_text())["options"]
-    return path.read_text(), driver_options.build(sysbench.Options, asked)
+    return path.read_text(), driver_options.build_options(sysbench.Options, asked)
 
 
 def figures(text: str, options: sysbench.Options) -> dict[str, Metric]:
@@ -80,19 +80,19 @@ def test_rate_times_mean_is_the_threads_at_work(path):
     ],
 )
 def test_a_time_is_called_a_latency_only_where_it_is_one(asked, name):
-    wish = sysbench._wish(driver_options.build(sysbench.Options, asked))
+    wish = sysbench._requested_run(driver_options.build_options(sysbench.Options, asked))
     assert f"{wish.times}.mean" == name
 
 
 def test_what_it_printed_meanwhile_is_a_series():
     text, options = case(CASES / "1.0.20-debian11-rndrw.txt")
-    found = {one.metric: one for one in sysbench.series({"stdout": text.encode()}, options)}
+    found = {one.metric: one for one in sysbench.parse_series({"stdout": text.encode()}, options)}
     assert set(found) == {"read.bandwidth", "write.bandwidth", "fsync.ops", "event.p99"}
     lines = re.findall(r"^\[ (\d+)s \] reads: ([\d.]+) MiB/s", text, re.M)
     assert found["read.bandwidth"].times == tuple(float(at) for at, _ in lines)
     assert found["read.bandwidth"].values == tuple(float(said) * MIB for _, said in lines)
     silent, quiet = case(CASES / "1.0.20-debian12-seqrewr-dsync.txt")
-    assert sysbench.series({"stdout": silent.encode()}, quiet) == []
+    assert sysbench.parse_series({"stdout": silent.encode()}, quiet) == []
 
 
 def broken(random: Random, text: str) -> str:
@@ -143,17 +143,17 @@ def test_a_real_run(shell, asked, base, tmp_path):
     """Laid out, run, told when, and nothing left of it; also of what a killed one left."""
     place = tmp_path / "mnt"
     (place / sysbench.DIRECTORY / "old").mkdir(parents=True)
-    options = driver_options.build(sysbench.Options, {**SMALL, **asked})
-    job = sysbench.job(options, Target("bl1", mount=str(place)))
+    options = driver_options.build_options(sysbench.Options, {**SMALL, **asked})
+    job = sysbench.build_job(options, Target("bl1", mount=str(place)))
     job = replace(job, drop_caches=False, root=os.geteuid() == 0)
     there = shell_as(shell, tmp_path / "bin")
     here = spool.Spool("attempt-1", root=job.root, base=str(base))
     try:
-        jobs.start(there, here, job, ("/proc/diskstats",), interval_s=0.5)
-        assert jobs.poll(there, here, 60).state.over
+        jobs.start_job(there, here, job, ("/proc/diskstats",), interval_s=0.5)
+        assert jobs.poll(there, here, 60).state.is_over
         done = jobs.fetch(there, here, job.outputs)
     finally:
-        jobs.stop(there, here)
+        jobs.stop_job(there, here)
     assert done.meta.exit_code == 0, done.files
     found = figures(done.files["stdout"].decode(), options)
     assert not list(place.iterdir())
@@ -166,7 +166,7 @@ def test_a_real_run(shell, asked, base, tmp_path):
 
 def told_windows(done: jobs.Fetched, options: sysbench.Options):
     began, ended = done.meta.started_mono, done.meta.ended_mono
-    return sysbench.windows(done.files, options, Timing(began, ended, done.meta.started_at))
+    return sysbench.parse_windows(done.files, options, Timing(began, ended, done.meta.started_at))
 
 
 @pytest.mark.skipif(shutil.which("sysbench") is None, reason="sysbench is not installed")
@@ -174,18 +174,18 @@ def test_a_mount_that_is_full_fails_and_says_why(base, tmp_path):
     """Files cannot be laid out, here because a file is in the place of the directory."""
     place = tmp_path / "mnt"
     place.write_text("no directory")
-    job = sysbench.job(
-        driver_options.build(sysbench.Options, SMALL), Target("bl1", mount=str(place))
+    job = sysbench.build_job(
+        driver_options.build_options(sysbench.Options, SMALL), Target("bl1", mount=str(place))
     )
     job = replace(job, drop_caches=False, root=os.geteuid() == 0)
     there = shell_as("dash", tmp_path / "bin")
     here = spool.Spool("attempt-1", root=job.root, base=str(base))
     try:
-        jobs.start(there, here, job, ("/proc/diskstats",), interval_s=0.5)
-        assert jobs.poll(there, here, 60).state.over
+        jobs.start_job(there, here, job, ("/proc/diskstats",), interval_s=0.5)
+        assert jobs.poll(there, here, 60).state.is_over
         done = jobs.fetch(there, here, job.outputs)
     finally:
-        jobs.stop(there, here)
+        jobs.stop_job(there, here)
     assert done.meta.exit_code and b"mkdir" in done.files["stderr"]
     with pytest.raises(ParseError, match="printed nothing"):
         sysbench.parse(done.files, sysbench.Options())
@@ -198,9 +198,11 @@ def outputs(marks: str) -> Mapping[str, bytes]:
 def test_no_window_is_guessed():
     timing = Timing(10.0, 20.0, None)
     options = sysbench.Options()
-    assert sysbench.windows(outputs(""), options, timing) == []
-    assert sysbench.windows(outputs("12000000000 began\n"), options, timing) == []
-    told = sysbench.windows(outputs("12000000000 began\n15000000000 ended\n"), options, timing)
+    assert sysbench.parse_windows(outputs(""), options, timing) == []
+    assert sysbench.parse_windows(outputs("12000000000 began\n"), options, timing) == []
+    told = sysbench.parse_windows(
+        outputs("12000000000 began\n15000000000 ended\n"), options, timing
+    )
     assert [(one.name, one.start, one.end, one.measured) for one in told] == [
         ("file layout", 0.0, 2.0, False),
         ("measured", 2.0, 5.0, True),

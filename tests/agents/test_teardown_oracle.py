@@ -55,12 +55,14 @@ BLANK = {"wipefs", "zero"}
 
 
 def planned(specs: Sequence[LayerSpec], stages: Sequence[StageSpec] = ()) -> stack.StackPlan:
-    return stack.plan(specs, LAYOUT, Machine(LAYOUT, DISKS).facts(**HOST), SPARES.values(), stages)
+    return stack.plan_stack(
+        specs, LAYOUT, Machine(LAYOUT, DISKS).facts(**HOST), SPARES.values(), stages
+    )
 
 
 def take_down(host: Machine, plan: stack.StackPlan) -> None:
     """As the engine does: the steps by one reading, the guard's word by what is there when each begins."""
-    for step in stack.teardown(plan, host.facts(**HOST)):
+    for step in stack.teardown_stack(plan, host.facts(**HOST)):
         assert refusals(step, host.facts(**HOST), SPARES, LAYOUT) == [], step.argv
         host.run(step, down=True)
 
@@ -153,7 +155,7 @@ def removes_nothing_twice(plan):
     host = built(plan, len(plan.steps))
     take_down(host, plan)
     before = deepcopy(vars(host))
-    again = stack.teardown(plan, host.facts(**HOST))
+    again = stack.teardown_stack(plan, host.facts(**HOST))
     assert [step.argv for step in again if removes(step, plan)] == []
     take_down(host, plan)
     assert vars(host) == before
@@ -166,7 +168,7 @@ def test_each_volume_is_removed_once_and_udev_is_kept_from_no_disk(source):
 
 
 def removes_each_volume_once(plan):
-    steps = stack.teardown(plan, built(plan, len(plan.steps)).facts(**HOST))
+    steps = stack.teardown_stack(plan, built(plan, len(plan.steps)).facts(**HOST))
     removed = [n for step in steps if scripts.DM_REMOVE in step.argv for n in step.argv[4:]]
     assert len(removed) == len(set(removed))
     assert all("--rereadpt" in step.argv for step in steps if step.quiet)
@@ -179,7 +181,7 @@ def test_what_is_removed_the_first_time_is_seen(kind):
     """Else the test above could pass by calling nothing a removal."""
     for plan in plans_of(kind):
         host = built(plan, len(plan.steps))
-        assert any(removes(step, plan) for step in stack.teardown(plan, host.facts(**HOST)))
+        assert any(removes(step, plan) for step in stack.teardown_stack(plan, host.facts(**HOST)))
 
 
 @pytest.mark.one_in(1)

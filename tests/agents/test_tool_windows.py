@@ -36,23 +36,25 @@ def ran(request, base, tmp_path):
     def run(kind: str, options: Any) -> tuple[list[Window], list[Frame], jobs.Fetched]:
         marking = registry.marking(kind)
         assert marking is not None
-        job = registry.tool(kind).job(options, Target("bl1", mount=str(tmp_path / "mnt")))
+        job = registry.tool(kind).build_job(options, Target("bl1", mount=str(tmp_path / "mnt")))
         job = replace(job, drop_caches=False, root=os.geteuid() == 0)
         here = spool.Spool("attempt-1", root=job.root, base=str(base))
         made.append(here)
-        jobs.start(shell, here, job, ("/proc/diskstats",), interval_s=TICK)
-        assert jobs.poll(shell, here, 60).state.over
+        jobs.start_job(shell, here, job, ("/proc/diskstats",), interval_s=TICK)
+        assert jobs.poll(shell, here, 60).state.is_over
         done = jobs.fetch(shell, here, job.outputs)
         assert done.meta.exit_code == 0, done.files
         began, ended = done.meta.started_mono, done.meta.ended_mono
         assert began is not None and ended is not None
-        found = marking.windows(done.files, options, Timing(began, ended, done.meta.started_at))
+        found = marking.parse_windows(
+            done.files, options, Timing(began, ended, done.meta.started_at)
+        )
         assert all(-0.01 <= one.start <= one.end <= ended - began + 0.01 for one in found), found
         return found, jobs.frames(done.samples), done
 
     yield run
     for here in made:
-        jobs.stop(shell, here)
+        jobs.stop_job(shell, here)
     assert not list((tmp_path / "mnt").iterdir())
 
 
@@ -102,13 +104,13 @@ def test_fio_tells_its_ramp_and_what_it_measured(ran):
     measured = found[-1]
     runtime = json.loads(done.files["fio.json"])["jobs"][0]["write"]["runtime"] / 1000
     assert measured.start > 1.0 and runtime - 0.31 < measured.end - measured.start < runtime + 0.01
-    lasts = max(one.times[-1] for one in fio.series(done.files, options))
+    lasts = max(one.times[-1] for one in fio.parse_series(done.files, options))
     assert lasts <= runtime + 0.2, "the log counts from where the window begins"
 
 
 def windows_of(case: str, timing: Timing, options: fio.Options = fio.Options()) -> list[Window]:  # noqa: B008
     raw = (CASES / "fio" / case).read_bytes()
-    return fio.windows({"fio.json": raw}, options, timing)
+    return fio.parse_windows({"fio.json": raw}, options, timing)
 
 
 def test_fio_that_tells_when_a_job_began():
@@ -154,7 +156,9 @@ def test_a_program_that_keeps_its_lines_back_tells_no_times():
     lines = (CASES / "pg_test_fsync" / "15.18.txt").read_text()
     marks = "".join(f"9000000000 {line}\n" for line in lines.split("\n"))
     outputs = {"stdout": lines.encode(), "marks": marks.encode()}
-    assert pg_test_fsync.windows(outputs, pg_test_fsync.Options(), Timing(1.0, 99.0, None)) == []
+    assert (
+        pg_test_fsync.parse_windows(outputs, pg_test_fsync.Options(), Timing(1.0, 99.0, None)) == []
+    )
 
 
 def fsync_windows(late: dict[str, float]) -> dict[str, tuple[float, float]]:
@@ -171,7 +175,7 @@ def fsync_windows(late: dict[str, float]) -> dict[str, tuple[float, float]]:
         seen = at + late.get(rows.get(number, ""), 0.0)
         marks.append(f"{int(seen * 1e9)} {line}\n")
     outputs = {"stdout": stdout, "marks": "".join(marks).encode()}
-    found = pg_test_fsync.windows(
+    found = pg_test_fsync.parse_windows(
         outputs, pg_test_fsync.Options(seconds=1), Timing(0.0, 99.0, None)
     )
     return {one.name: (round(one.start, 2), round(one.end, 2)) for one in found}
@@ -205,10 +209,10 @@ def test_a_test_whose_line_came_far_too_late_costs_its_neighbours_no_window():
 
 def test_without_a_clock_of_the_runner_there_are_no_marks():
     timing = Timing(1.0, 9.0, None)
-    assert dd.windows({"marks": b"0 dd\n0 end\n"}, dd.Options(), timing) == []
-    assert dd.windows({}, dd.Options(), timing) == []
+    assert dd.parse_windows({"marks": b"0 dd\n0 end\n"}, dd.Options(), timing) == []
+    assert dd.parse_windows({}, dd.Options(), timing) == []
     with pytest.raises(ParseError, match="line 2"):
-        dd.windows({"marks": b"5 dd\nend\n"}, dd.Options(), timing)
+        dd.parse_windows({"marks": b"5 dd\nend\n"}, dd.Options(), timing)
 
 
 @pytest.mark.parametrize(

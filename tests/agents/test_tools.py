@@ -54,7 +54,7 @@ def raw(path: Path) -> bytes:
 def measured(path: Path) -> list[Metric]:
     expected = expectation(path)
     tool: Tool[Any] = registry.tool(path.parent.name)
-    built = driver_options.build(tool.Options, expected.get("options", {}))
+    built = driver_options.build_options(tool.Options, expected.get("options", {}))
     return tool.parse({expected.get("as", "stdout"): raw(path)}, built)
 
 
@@ -106,7 +106,7 @@ def check_lines(path: Path) -> None:
     if "error" in expected:
         return
     tool: Tool[Any] = registry.tool(path.parent.name)
-    built = driver_options.build(tool.Options, expected.get("options", {}))
+    built = driver_options.build_options(tool.Options, expected.get("options", {}))
     name = expected.get("as", "stdout")
     outputs = {"stdout": b"", "stderr": b"", name: raw(path)}
     if path.parent.name == "dd":
@@ -131,17 +131,19 @@ def check_job(path: Path, accepted: Accepted) -> None:
         accepted(path, layer_cases.written(case | planned(tool, case)))
     if "error" in case:
         with pytest.raises(OptionsError) as caught:
-            tool.job(driver_options.build(tool.Options, case["options"]), target(case))
+            tool.build_job(
+                driver_options.build_options(tool.Options, case["options"]), target(case)
+            )
         assert case["error"] in str(caught.value)
         return
-    built = driver_options.build(tool.Options, case["options"])
-    job = tool.job(built, target(case))
+    built = driver_options.build_options(tool.Options, case["options"])
+    job = tool.build_job(built, target(case))
     found = {
         **facts_of(job),
         "inputs": {
             name: text.decode("utf-8", "replace").splitlines() for name, text in job.inputs.items()
         },
-        "outstanding": tool.outstanding(built),
+        "outstanding": tool.outstanding_ios(built),
     }
     wanted = case["job"]
     assert {key: found[key] for key in wanted} == wanted
@@ -155,11 +157,11 @@ def facts_of(job: Job) -> dict[str, Any]:
 def planned(tool: Tool[Any], case: dict[str, Any]) -> dict[str, Any]:
     """Present answer of the driver to a case that only asks: the job without its inputs, or the error."""
     try:
-        built = driver_options.build(tool.Options, case["options"])
-        job = tool.job(built, target(case))
+        built = driver_options.build_options(tool.Options, case["options"])
+        job = tool.build_job(built, target(case))
     except OptionsError as error:
         return {"error": str(error)}
-    return {"job": {**facts_of(job), "outstanding": tool.outstanding(built)}}
+    return {"job": {**facts_of(job), "outstanding": tool.outstanding_ios(built)}}
 
 
 def target(case: dict[str, Any]) -> Target:
@@ -184,9 +186,9 @@ def test_options_make_a_form(kind: str) -> None:
     tool = registry.tool(kind)
     schema = driver_options.schema(tool.Options)
     assert all(field.get("description") for field in schema["properties"].values())
-    built = driver_options.build(tool.Options, {})
+    built = driver_options.build_options(tool.Options, {})
     data = json.loads(json.dumps(driver_options.dump(built)))
-    assert driver_options.build(tool.Options, data) == built
+    assert driver_options.build_options(tool.Options, data) == built
 
 
 @pytest.mark.parametrize("kind", registry.all_tools())

@@ -53,7 +53,7 @@ def mutated(draw: st.DrawFn, kind: str) -> bytes:
 def check(kind: str, data: bytes, channel: str) -> None:
     tool = registry.tool(kind)
     try:
-        found = tool.parse({channel: data}, driver_options.build(tool.Options, {}))
+        found = tool.parse({channel: data}, driver_options.build_options(tool.Options, {}))
     except ParseError:
         return
     for metric in found:
@@ -80,4 +80,6 @@ def test_foreign_files(kind: str) -> None:
     here = Path(__file__).read_bytes()
     for data in (b"", b"\n", b"{}", b"[]", b"null", b'{"jobs": 1}', here, b"\x7fELF\x02" * 50):
         with pytest.raises(ParseError):
-            tool.parse({"stdout": data, "stderr": b""}, driver_options.build(tool.Options, {}))
+            tool.parse(
+                {"stdout": data, "stderr": b""}, driver_options.build_options(tool.Options, {})
+            )

@@ -40,11 +40,11 @@ def start(job: Job, spool: Path) -> tuple[int, dict[str, bytes]]:
 
 def run(kind: str, options: Any, target: Target, spool: Path) -> dict[str, Metric]:
     tool = registry.tool(kind)
-    if (check := tool.precheck(options, target)) is not None:
+    if (check := tool.build_precheck(options, target)) is not None:
         code, said = start(check, spool.with_name(spool.name + "-precheck"))
         assert code == 0, said
         assert not list(Path(target.mount).iterdir()), "the precheck touched the target"
-    code, outputs = start(tool.job(options, target), spool)
+    code, outputs = start(tool.build_job(options, target), spool)
     assert code == 0, outputs
     return {metric.name: metric for metric in tool.parse(outputs, options)}
 
@@ -75,7 +75,7 @@ def test_fio_on_a_node_with_a_colon(tmp_path: Path) -> None:
     node.write_bytes(bytes(MIB))
     target = Target("bl1", volume=str(node), size=MIB)
     options = fio.Options(rw="read", size=MIB, ioengine="psync", direct=False, runtime_s=0)
-    code, outputs = start(fio.job(options, target), tmp_path / "spool")
+    code, outputs = start(fio.build_job(options, target), tmp_path / "spool")
     assert code == 0, outputs
     assert {m.name: m.value for m in fio.parse(outputs, options)}["read.bytes"] == MIB
 
@@ -84,7 +84,9 @@ def test_fio_on_a_node_with_a_colon(tmp_path: Path) -> None:
 def test_fio_makes_no_file_of_a_missing_node(tmp_path: Path) -> None:
     node = tmp_path / "gone"
     options = fio.Options(rw="write", size=MIB, ioengine="psync", direct=False, runtime_s=0)
-    code, outputs = start(fio.job(options, Target("bl1", volume=str(node))), tmp_path / "spool")
+    code, outputs = start(
+        fio.build_job(options, Target("bl1", volume=str(node))), tmp_path / "spool"
+    )
     assert code != 0 and not node.exists()
     with pytest.raises(fio.ParseError, match="no job moved a byte"):
         fio.parse(outputs, options)
@@ -93,7 +95,7 @@ def test_fio_makes_no_file_of_a_missing_node(tmp_path: Path) -> None:
 @needs_fio
 def test_fio_precheck_finds_a_wrong_value(mount: Target, tmp_path: Path) -> None:
     options = fio.Options(extra=("random_distribution=nope",))
-    check = fio.precheck(options, mount)
+    check = fio.build_precheck(options, mount)
     assert check is not None
     code, outputs = start(check, tmp_path / "spool")
     assert code != 0 and b"random_distribution" in outputs["stderr"] + outputs["stdout"]
@@ -116,7 +118,9 @@ def test_dd_as_in_article_000(mount: Target, tmp_path: Path) -> None:
 
 def test_dd_reads_a_device(tmp_path: Path) -> None:
     options = dd.Options(direction="read", count=3)
-    code, outputs = start(dd.job(options, Target("bl1", volume="/dev/zero")), tmp_path / "spool")
+    code, outputs = start(
+        dd.build_job(options, Target("bl1", volume="/dev/zero")), tmp_path / "spool"
+    )
     assert code == 0
     assert {m.name: m.value for m in dd.parse(outputs, options)}["bytes"] == 3 * MIB
 
@@ -124,7 +128,7 @@ def test_dd_reads_a_device(tmp_path: Path) -> None:
 def test_dd_makes_no_file_of_a_missing_node(tmp_path: Path) -> None:
     node = tmp_path / "gone"
     code, outputs = start(
-        dd.job(dd.Options(count=1), Target("bl1", volume=str(node))), tmp_path / "spool"
+        dd.build_job(dd.Options(count=1), Target("bl1", volume=str(node))), tmp_path / "spool"
     )
     assert code != 0 and not node.exists() and b"is no device" in outputs["stderr"]
 
@@ -132,15 +136,19 @@ def test_dd_makes_no_file_of_a_missing_node(tmp_path: Path) -> None:
 def test_dd_whose_layout_failed_has_no_figures(mount: Target, tmp_path: Path) -> None:
     shutil.rmtree(mount.mount)
     options = dd.Options(direction="read", count=1)
-    code, outputs = start(dd.job(options, mount), tmp_path / "spool")
+    code, outputs = start(dd.build_job(options, mount), tmp_path / "spool")
     assert code != 0 and outputs["stderr"].startswith(b"layout: ")
     with pytest.raises(dd.ParseError):
         dd.parse(outputs, options)
 
 
 def test_the_template_is_a_tool(mount: Target, tmp_path: Path) -> None:
-    assert all(hasattr(_template, name) for name in registry.members(registry.CONTRACT[tools]))
-    code, outputs = start(_template.job(_template.Options(repeats=2), mount), tmp_path / "spool")
+    assert all(
+        hasattr(_template, name) for name in registry.protocol_members(registry.CONTRACT[tools])
+    )
+    code, outputs = start(
+        _template.build_job(_template.Options(repeats=2), mount), tmp_path / "spool"
+    )
     assert code == 0, outputs
     (metric,) = _template.parse(outputs, _template.Options())
     assert metric.name == "cpu.seconds" and metric.value is not None
@@ -150,4 +158,4 @@ def test_the_template_is_a_tool(mount: Target, tmp_path: Path) -> None:
 
 def test_the_template_needs_a_file_system() -> None:
     with pytest.raises(_template.OptionsError, match="no mount point"):
-        _template.job(_template.Options(), Target("bl1", volume="/dev/sdb"))
+        _template.build_job(_template.Options(), Target("bl1", volume="/dev/sdb"))

@@ -23,7 +23,9 @@ BROKEN = {
         "def teardown(options: Options, target: Target, facts: HostFacts, quickly: bool)",
     ),
     "another's options": (
-        "def needs(options: Options)", "def needs(options: bcache.Options)", "def needs(options: Options)"
+        "def required_programs(options: Options)",
+        "def required_programs(options: bcache.Options)",
+        "def required_programs(options: Options)",
     ),
 }  # fmt: skip
 

@@ -48,7 +48,7 @@ def texts(kind: str) -> list[str]:
 
 
 def find(kind: str, text: str) -> list[ParsedResult]:
-    return registry.all_readers()[kind].find(text, "")
+    return registry.all_readers()[kind].find_results(text, "")
 
 
 @functools.cache
@@ -162,7 +162,7 @@ def frames_of(kind: str) -> list[bytes]:
 def test_broken_frames(kind: str, dice: random.Random) -> None:
     for _ in range(EACH):
         try:
-            found = registry.all_samplers()[kind].series(
+            found = registry.all_samplers()[kind].frames_to_series(
                 job.frames(broken(dice.choice(frames_of(kind)), dice))
             )
         except ParseError:
@@ -176,17 +176,17 @@ def test_an_array_of_more_disks_than_places_is_no_number():
     """Found by a drawn example: it was told to lack fewer disks than none."""
     said = "md1 : active raid1 sdc[1] sdb[0]\n      511936 blocks super 1.2 [1/20] [UU]\n"
     with pytest.raises(ParseError, match="more disks than the array has places"):
-        registry.all_samplers()["mdstat"].series([Frame(1.0, {"/proc/mdstat": said})])
+        registry.all_samplers()["mdstat"].frames_to_series([Frame(1.0, {"/proc/mdstat": said})])
 
 
 @pytest.mark.parametrize("kind", registry.all_samplers())
 def test_a_blank_line_is_no_crash(kind: str) -> None:
     sampler = registry.all_samplers()[kind]
-    names = [*sampler.FILES, *(watch.key for watch in sampler.WATCHES)]
+    names = [*sampler.FILES, *(watch.file_key for watch in sampler.WATCHES)]
     for said in ("", "\n", " \n\n", ":\n", "0\n"):
         frames = [Frame(at, dict.fromkeys(names, said)) for at in (1.0, 2.0)]
         with suppress(ParseError):
-            found = sampler.series(frames)
+            found = sampler.frames_to_series(frames)
             assert all(math.isnan(value) for one in found for value in one.values), found
 
 

@@ -28,7 +28,7 @@ ABSENT = Watch(("no-such-program", "-x"), lasting=True)
 
 
 def watched(shell, here) -> list[Frame]:
-    job.start(shell, here, sh("sleep 1.3"), ("/proc/uptime", EACH, LASTING, ABSENT), 0.3)
+    job.start_job(shell, here, sh("sleep 1.3"), ("/proc/uptime", EACH, LASTING, ABSENT), 0.3)
     assert job.poll(shell, here, 20).state is State.EXITED
     fetched = job.fetch(shell, here)
     assert b"not found" not in fetched.log
@@ -37,10 +37,10 @@ def watched(shell, here) -> list[Frame]:
 
 def test_what_commands_print_is_in_the_frames(shell, here):
     frames = watched(shell, here)
-    assert all(f.files[EACH.key] == "one\ntwo lines, no end\n" or
-               f.files[EACH.key] == "one\n" for f in frames)  # fmt: skip
-    assert {f.files[ABSENT.key] for f in frames} == {""}
-    said = _stamped.lines(frames, LASTING)
+    assert all(f.files[EACH.file_key] == "one\ntwo lines, no end\n" or
+               f.files[EACH.file_key] == "one\n" for f in frames)  # fmt: skip
+    assert {f.files[ABSENT.file_key] for f in frames} == {""}
+    said = _stamped.stamped_lines(frames, LASTING)
     texts = [line.text for line in said]
     reports = [f"report {n}" for n in range(1, len(said) // 2 + 1)]
     assert (
@@ -55,10 +55,10 @@ def test_what_commands_print_is_in_the_frames(shell, here):
 def test_a_run_that_ends_in_the_middle_of_a_frame_loses_no_line(shell, here):
     """That frame is never written, for a slow command may take longer than one waits: the last has its lines."""
     slow = Watch(("sh", "-c", "echo >>ticks; [ $(wc -l <ticks) != 3 ] || sleep 5"))
-    job.start(shell, here, sh("sleep 1.6"), (LASTING, slow), 0.3)
+    job.start_job(shell, here, sh("sleep 1.6"), (LASTING, slow), 0.3)
     assert job.poll(shell, here, 20).state is State.EXITED
     frames = job.frames(job.fetch(shell, here).samples)
-    texts = [line.text for line in _stamped.lines(frames, LASTING)]
+    texts = [line.text for line in _stamped.stamped_lines(frames, LASTING)]
     assert len(texts) >= 8
     assert texts[::2] == [f"report {n}" for n in range(1, len(texts[::2]) + 1)]
 
@@ -76,22 +76,22 @@ def test_a_command_whose_stack_is_not_here_is_never_run(shell, here, tmp_path):
         touching("c", f"{tmp_path}/pools", lasting=True),
         touching("d", f"{tmp_path}/nowhere", lasting=True),
     )
-    job.start(shell, here, sh("sleep 1"), watches, 0.3)
+    job.start_job(shell, here, sh("sleep 1"), watches, 0.3)
     assert job.poll(shell, here, 20).state is State.EXITED
     assert sorted(path.name for path in tmp_path.glob("ran-*")) == ["ran-a", "ran-c"]
     frames = job.frames(job.fetch(shell, here).samples)
-    assert set(frames[-1].files) == {watches[0].key, watches[2].key}
+    assert set(frames[-1].files) == {watches[0].file_key, watches[2].file_key}
 
 
 def test_a_stamp_that_is_none_is_an_error():
     with pytest.raises(ParseError, match="no time"):
-        _stamped.lines([Frame(1.0, {LASTING.key: "row\n"})], LASTING)
+        _stamped.stamped_lines([Frame(1.0, {LASTING.file_key: "row\n"})], LASTING)
 
 
 def test_no_command_outlives_its_job(shell, here):
-    job.start(shell, here, sh("sleep 60"), (LASTING,), 0.3)
+    job.start_job(shell, here, sh("sleep 60"), (LASTING,), 0.3)
     eventually(lambda: job.poll(shell, here).state is State.RUNNING)
-    job.stop(shell, here)
+    job.stop_job(shell, here)
     spools = str(Path(here.base, f"benchlab-{os.geteuid()}", here.name))
     eventually(lambda: not [p for p in Path("/proc").glob("[0-9]*") if cwd(p) == spools])
 
@@ -177,11 +177,11 @@ def freebsd(tmp_path):
 def there(base, freebsd):
     made = job.Spool("attempt-1", root=os.geteuid() == 0, base=str(base))
     yield made
-    job.stop(freebsd, made)
+    job.stop_job(freebsd, made)
 
 
 def test_a_job_in_the_words_of_freebsd(freebsd, there):
-    job.start(freebsd, there, sh("echo hello; sleep 2; exit 3"), (LASTING,), 0.5)
+    job.start_job(freebsd, there, sh("echo hello; sleep 2; exit 3"), (LASTING,), 0.5)
     polled = job.poll(freebsd, there, 20)
     assert (polled.state, polled.exit_code) == (State.EXITED, 3)
     fetched = job.fetch(freebsd, there)
@@ -192,13 +192,13 @@ def test_a_job_in_the_words_of_freebsd(freebsd, there):
         0.5 < meta.ended_mono - meta.started_mono < 30 and abs(meta.started_at - time.time()) < 30
     )
     frames = job.frames(fetched.samples)
-    assert len(frames) >= 3 and len(_stamped.lines(frames, LASTING)) > 4
-    job.remove(freebsd, there)
+    assert len(frames) >= 3 and len(_stamped.stamped_lines(frames, LASTING)) > 4
+    job.remove_spool(freebsd, there)
 
 
 def test_stop_and_a_second_start_in_the_words_of_freebsd(freebsd, there):
     pids = running(freebsd, there, sh("sleep 61 & sleep 62 & wait"))
-    assert job.start(freebsd, there, sh("true")).already
-    assert job.stop(freebsd, there) == job.Stopped(Did.TERMINATED, State.KILLED)
+    assert job.start_job(freebsd, there, sh("true")).already
+    assert job.stop_job(freebsd, there) == job.Stopped(Did.TERMINATED, State.KILLED)
     assert not any(map(lives, pids.values()))
-    assert job.stop(freebsd, there).did is Did.NOTHING
+    assert job.stop_job(freebsd, there).did is Did.NOTHING

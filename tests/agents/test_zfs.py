@@ -12,7 +12,7 @@ from agents.facts.graph import Graph
 from agents.facts.model import Dataset, Vdev, Zpool
 from agents.facts.sections import Section
 from agents.layers import zpool
-from agents.layers._zfs_space import Shape, group, largest, partition, reservation, usable
+from agents.layers._zfs_space import Shape, group_bytes, largest, partition, reservation, usable
 from agents.safety.guard import refusals
 from tests.agents.made_up import LAYOUT, claim, disk, host, spare, wiping
 
@@ -117,7 +117,7 @@ def test_a_zvol_stands_on_its_pool_and_is_no_disk():
 )
 def test_a_pool_holds_what_the_kernel_said_less_a_mib(sizes, shape, said):
     assert partition(512 * MIB) == 502 * MIB
-    spaces = [group([partition(size) for size in one], shape) for one in sizes]
+    spaces = [group_bytes([partition(size) for size in one], shape) for one in sizes]
     assert usable(spaces, shape) == said - MIB
 
 
@@ -142,7 +142,7 @@ def test_a_pool_that_lost_a_disk_says_what_to_do(state):
     facts = host(vdb, zpools=[{"name": "bl17", "state": state}])
     target = Target("bl17", {"data": (claim(vdb),)})
     with pytest.raises(AgentError, match="reboot the host, then retry"):
-        zpool.teardown(options.build(zpool.Options, {}), target, facts)
+        zpool.teardown(options.build_options(zpool.Options, {}), target, facts)
 
 
 def test_a_pool_whose_disk_was_pulled_is_not_written_to():
@@ -153,10 +153,10 @@ def test_a_pool_whose_disk_was_pulled_is_not_written_to():
     target = Target("bl17", {"data": (claim(vdb),)})
     zpool = registry.layer("zpool")
     of_another = host(vdb, zpools=pools, unknown=[zfs.missing_device_message("tank", path)])
-    assert zpool.teardown(options.build(zpool.Options, {}), target, of_another)
+    assert zpool.teardown(options.build_options(zpool.Options, {}), target, of_another)
     facts = host(vdb, zpools=pools, unknown=[zfs.missing_device_message("bl17", path)])
     with pytest.raises(AgentError, match=r"pulled: zpool reopen bl17\): fix that") as caught:
-        zpool.teardown(options.build(zpool.Options, {}), target, facts)
+        zpool.teardown(options.build_options(zpool.Options, {}), target, facts)
     assert caught.value.reason is Reason.DISK_GONE
 
 

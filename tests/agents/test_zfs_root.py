@@ -68,5 +68,5 @@ def test_devices_without_numbers_are_not_one_another():
     assert unknown_system_reasons(graph) == []
     elsewhere = host(whole("mfid1"), mounts=[mounts[0] | {"source": "/dev/ada9p2"}])
     assert "/ is on /dev/ada9p2" in unknown_system_reasons(Graph(elsewhere))[0]
-    named, foreign = Mentions(graph).find("newfs  -U /dev/mfid1 ")
+    named, foreign = Mentions(graph).find_devices("newfs  -U /dev/mfid1 ")
     assert (named, foreign) == ({"mfid1"}, [])

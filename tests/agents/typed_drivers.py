@@ -26,7 +26,7 @@ Written from the scan: `pytest tests/agents/test_typed_drivers.py --accept` writ
 def text() -> str:
     imports, lines = ["from agents.drivers import protocols"], []
     for what, package in PACKAGES.items():
-        found: dict[str, Any] = registry.load(package)
+        found: dict[str, Any] = registry.load_drivers(package)
         for kind in (*_template(package), *found):
             name = f"{what}_{kind.removeprefix('_')}"
             imports.append(f"from {package.__name__} import {kind} as {name}")
@@ -51,7 +51,8 @@ def _lines(name: str, driver: ModuleType, package: ModuleType) -> list[str]:
     for label, protocol in _protocols().items():
         ability = contract in protocol.__mro__[1:]
         if protocol is contract or (
-            ability and any(hasattr(driver, member) for member in registry.members(protocol))
+            ability
+            and any(hasattr(driver, member) for member in registry.protocol_members(protocol))
         ):
             own = ", ".join(f"{name}.{OWN[p.__name__]}" for p in protocol.__parameters__)
             kind = f"protocols.{label}[{own}]" if own else f"protocols.{label}"

@@ -54,7 +54,7 @@ def unwritten(truth, size):
     if not truth.reads or truth.tool not in READING:
         return ""
     specs = [LayerSpec(one.kind, one.options) for one in truth.stack.layers]
-    built = options.build(registry.tool(truth.tool).Options, READING[truth.tool])
+    built = options.build_options(registry.tool(truth.tool).Options, READING[truth.tool])
     said = fits.unwritten(specs, truth.tool, built)
     began, before = _before(truth.dice, size, truth.filled)
     return "" if written_before.all_of(Attempt(started_at=began), size, before) else said

@@ -40,7 +40,9 @@ def test_the_defaults_that_are_told_are_taken(api):
         given = {n: one["default"] for n, one in told["properties"].items() if "default" in one}
         if not told["required"]:
             built = registry.all_tools()[row["kind"]].Options
-            assert options.dump(options.build(built, given)) == options.dump(built()), row["kind"]
+            assert options.dump(options.build_options(built, given)) == options.dump(built()), row[
+                "kind"
+            ]
 
 
 def test_a_layer_that_grows_says_how(api):

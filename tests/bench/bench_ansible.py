@@ -107,7 +107,7 @@ def benchlab(rig: UmlHost) -> Callable[[], None]:
     """The same by our layers, with guard, verification and proof."""
     from agents.plans import stack
     from agents.plans.blank import not_blank
-    from agents.plans.chain import LayerSpec, Wanted
+    from agents.plans.chain import DiskRequest, LayerSpec
     from agents.safety.apply import Look
     from tests.rig.bench import Bench
     from tests.rig.every_stack import mark
@@ -115,8 +115,10 @@ def benchlab(rig: UmlHost) -> Callable[[], None]:
     bench = Bench(rig)
     mark(bench, {"hdd": len(SLOW), "ssd": 1})
     specs = (
-        LayerSpec("lvm", {"type": "striped", "stripe_size": 4096}, (Wanted("data", "hdd", 4),)),
-        LayerSpec("lvm_cache", {"mode": "writeback"}, (Wanted("cache", "ssd"),)),
+        LayerSpec(
+            "lvm", {"type": "striped", "stripe_size": 4096}, (DiskRequest("data", "hdd", 4),)
+        ),
+        LayerSpec("lvm_cache", {"mode": "writeback"}, (DiskRequest("cache", "ssd"),)),
         LayerSpec("filesystem", {"type": "xfs"}),
     )
 
@@ -124,7 +126,7 @@ def benchlab(rig: UmlHost) -> Callable[[], None]:
         with bench.quicker():  # the looks before and after share the channel, as the engine's do
             began = time.monotonic()
             look = Look(bench.facts(), began)
-            made = stack.plan(specs, "bl17", look.facts, bench.spares.values())
+            made = stack.plan_stack(specs, "bl17", look.facts, bench.spares.values())
             bench.build(made, look)
         with bench.quicker():
             bench.take_down(made)

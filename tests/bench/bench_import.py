@@ -101,11 +101,11 @@ def parsed_alone(texts: dict[str, str]) -> tuple[float, int]:
 
 def read_alone(texts: dict[str, str]) -> tuple[float, int]:
     """Seconds of CPU, and the figures found."""
-    from agents.drivers import reading
+    from agents.drivers import text_reading
 
     figures, busy = 0, time.process_time()
     for name, text in texts.items():
-        (one,) = reading.read(text, name).results
+        (one,) = text_reading.read_text(text, name).results
         assert not one.trouble, one
         figures += len(one.metrics)
     return time.process_time() - busy, figures

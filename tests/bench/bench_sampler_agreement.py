@@ -67,21 +67,21 @@ def main() -> int:
 def reach(host: UmlHost) -> Shell:
     key = shell.offered_host_key("127.0.0.1", host.port).public_key
     private = Secret(host.key_path.read_text())
-    return shell.connect(shell.Address("127.0.0.1", host.port, "root", private, key))
+    return shell.connect_shell(shell.Address("127.0.0.1", host.port, "root", private, key))
 
 
 def measure(remote: Shell) -> float:
     """Largest relative difference over the long windows and all columns."""
     spool = job.Spool("agreement")
-    job.start(remote, spool, FIO, diskstats.FILES)
+    job.start_job(remote, spool, FIO, diskstats.FILES)
     remote.run(("sleep", str(LEAD_S)))
     long = watch(remote, *LONG)
     # One by one, for iostat does not tell when its windows ended, and here they are a bit longer than they should be.
     short = [window for _ in range(SHORT[1]) for window in watch(remote, SHORT[0], 1)]
     job.poll(remote, spool, 60)
     frames = job.frames(job.fetch(remote, spool).samples)
-    job.remove(remote, spool)
-    found = {one.metric: one for one in diskstats.series(frames) if one.device == DEVICE}
+    job.remove_spool(remote, spool)
+    found = {one.metric: one for one in diskstats.frames_to_series(frames) if one.device == DEVICE}
     for metric, differences in compared(short, found, frames[0].at).items():
         middle = statistics.median(differences)
         print(f"{metric:16} over {SHORT[0]} s: median {middle:.2%}, worst {max(differences):.2%}")

@@ -75,10 +75,10 @@ def cost(shell: Shell, tool: Job, base: str) -> float:
 
 def iops(shell: Shell, tool: Job, base: str, sampled: Sequence[str | Watch]) -> float:
     spool = job.Spool("cost", base=base)
-    job.start(shell, spool, tool, sampled)
+    job.start_job(shell, spool, tool, sampled)
     job.poll(shell, spool, 60)
     output = job.fetch(shell, spool).files["stdout"]
-    job.remove(shell, spool)
+    job.remove_spool(shell, spool)
     return float(json.loads(output)["jobs"][0]["read"]["iops"])
 
 

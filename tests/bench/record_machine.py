@@ -16,7 +16,7 @@ from agents.drivers import registry
 from agents.facts import health, linux, state_hash
 from agents.jobs import job
 from agents.jobs.spool import Spool
-from agents.ssh.shell import Address, connect
+from agents.ssh.shell import Address, connect_shell
 from agents.tools import fio
 from benchlab.practice import DiskSpec, UmlHost
 from tests.bench.machine import BOOT_ID, DISKS, NAME, RECORDED, RECORDED_MS, SERIAL
@@ -40,7 +40,7 @@ def shell_of(host: UmlHost) -> Shell:
 
     key = offered_host_key("127.0.0.1", host.port).public_key
     private = Secret(host.key_path.read_text())
-    return connect(Address("127.0.0.1", host.port, "root", private, key))
+    return connect_shell(Address("127.0.0.1", host.port, "root", private, key))
 
 
 def record(shell: Shell) -> None:
@@ -65,12 +65,12 @@ def record(shell: Shell) -> None:
 def measured(shell: Shell) -> dict[str, bytes]:
     from agents.drivers import registry
 
-    work = fio.job(OPTIONS, Target(name="bl1", volume=NODE, size=512 << 20))
+    work = fio.build_job(OPTIONS, Target(name="bl1", volume=NODE, size=512 << 20))
     spool = Spool("recorded")
-    job.start(shell, spool, replace(work, timeout_s=120.0), registry.sampled("debian"))
-    while not (polled := job.poll(shell, spool, 2.0, 0, work.outputs)).state.over:
+    job.start_job(shell, spool, replace(work, timeout_s=120.0), registry.sampled_sources("debian"))
+    while not (polled := job.poll(shell, spool, 2.0, 0, work.outputs)).state.is_over:
         time.sleep(0.2)
-    job.remove(shell, spool)
+    job.remove_spool(shell, spool)
     assert polled.fetched and polled.exit_code == 0, polled
     samples = re.sub(rb"^# \|.*?(?=^[#.])", b"", polled.fetched.samples, flags=re.M | re.S)
     return {**polled.fetched.files, "samples": samples}

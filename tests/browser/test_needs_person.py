@@ -72,7 +72,7 @@ def test_a_step_by_hand(person, team, user, lab):
 
 def test_missing_packages(person, team, user, lab):
     facts = discovery.facts_of(lab.snapshots.first())
-    error = packages.missing(registry.layer("md").NEEDS, facts).words("lab1")
+    error = packages.missing_programs(registry.layer("md").NEEDS, facts).sentence("lab1")
     row = layout(team, user, lab, "Mirror", MD, planned_at=timezone.now(), plan_error=error)
     person.page.goto(f"/campaigns/{row.campaign_id}/")
     person.look("missing-packages-plan")

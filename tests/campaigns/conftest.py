@@ -49,9 +49,9 @@ TOY_TOOL = SimpleNamespace(
     LABEL="Toy",
     NEEDS=(Need("toy", {"debian": "toy-utils"}),),
     Options=ToyOptions,
-    job=toy_job,
-    precheck=lambda options, target: None,
-    outstanding=lambda options: options.depth,
+    build_job=toy_job,
+    build_precheck=lambda options, target: None,
+    outstanding_ios=lambda options: options.depth,
     parse=lambda outputs, options: [],
 )
 
@@ -59,12 +59,12 @@ TOY_TOOL = SimpleNamespace(
 def toy_layer(label: str, wants: str, gives: str, options: type, uses: dict[str, Use]):
     return SimpleNamespace(
         LABEL=label,
-        WANTS=wants,
-        GIVES=gives,
+        REQUIRES=wants,
+        PROVIDES=gives,
         Options=options,
         USES=uses,
         NEEDS=(),
-        needs=lambda options: (),
+        required_programs=lambda options: (),
     )
 
 

@@ -19,8 +19,8 @@ GIB = 1 << 30
 def real_drivers(monkeypatch, toys):
     from agents import layers, tools
 
-    monkeypatch.setattr(registry, "all_tools", lambda: registry.load(tools))
-    monkeypatch.setattr(registry, "all_layers", lambda: registry.load(layers))
+    monkeypatch.setattr(registry, "all_tools", lambda: registry.load_drivers(tools))
+    monkeypatch.setattr(registry, "all_layers", lambda: registry.load_drivers(layers))
 
 
 def fio(team, **options):

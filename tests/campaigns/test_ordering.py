@@ -128,7 +128,7 @@ def test_a_persons_part_is_not_asked_for_twice(team, host, pair, long, monkeypat
 
 def test_a_resync_of_unknown_length_is_not_waited_for_twice(team, host, pair, long, monkeypatch):
     monkeypatch.setattr(registry, "awaiting", lambda kind: kind == "raw" or None)
-    monkeypatch.setattr(registry, "resyncs", lambda kind, options: kind == "raw")
+    monkeypatch.setattr(registry, "starts_resync", lambda kind, options: kind == "raw")
     assert "the duration of the initial resync" in advise([host], pair, [long], 4).says
     for topology in pair:
         built_before(team, host, topology, 20.0, waited=30.0)
@@ -243,4 +243,4 @@ def test_visits_that_do_not_go_are_refused_and_nothing_is_stored(
 )
 def test_layers_tell_whether_a_resync_follows(monkeypatch, kind, options, says):
     monkeypatch.undo()  # the real drivers
-    assert registry.resyncs(kind, options) is says
+    assert registry.starts_resync(kind, options) is says

@@ -21,7 +21,7 @@ VOLUME = Target("bl1", volume="/dev/mapper/bl1-d", size=100 * GIB)
 def real_tools(monkeypatch, toys):
     from agents import tools
 
-    monkeypatch.setattr(registry, "all_tools", lambda: registry.load(tools))
+    monkeypatch.setattr(registry, "all_tools", lambda: registry.load_drivers(tools))
 
 
 @pytest.mark.parametrize("preset", ALL, ids=PRESETS)
@@ -29,8 +29,8 @@ def test_every_point_builds_and_has_a_job(preset: Preset) -> None:
     tool = registry.tool(preset.tool)
     whole_disk = preset.options.get("size") == 0
     for point in matrix.points(preset.sweep):
-        built = options.build(tool.Options, {**preset.options, **point})
-        job = tool.job(built, VOLUME if whole_disk else MOUNT)
+        built = options.build_options(tool.Options, {**preset.options, **point})
+        job = tool.build_job(built, VOLUME if whole_disk else MOUNT)
         assert 0 < job.expected_s <= job.timeout_s
 
 
@@ -52,7 +52,7 @@ def test_the_sweeps_are_the_curves(slug: str, points: int, outstanding: list[int
     preset = PRESETS[slug]
     tool = registry.tool(preset.tool)
     found = [
-        tool.outstanding(options.build(tool.Options, {**preset.options, **point}))
+        tool.outstanding_ios(options.build_options(tool.Options, {**preset.options, **point}))
         for point in matrix.points(preset.sweep)
     ]
     assert (len(found), found) == (points, outstanding)
@@ -60,8 +60,8 @@ def test_the_sweeps_are_the_curves(slug: str, points: int, outstanding: list[int
 
 def test_the_dd_of_article_000_is_its_command_line() -> None:
     tool = registry.tool("dd")
-    built = options.build(tool.Options, PRESETS["article-000-dd"].options)
-    words = tool.job(built, MOUNT).argv[5:]
+    built = options.build_options(tool.Options, PRESETS["article-000-dd"].options)
+    words = tool.build_job(built, MOUNT).argv[5:]
     assert "obs=4096" in words and "count=1024000" in words
     assert "oflag=sync,nonblock,noatime,nocache" in words
     assert not any(word.startswith(("bs=", "ibs=")) for word in words)
@@ -69,8 +69,8 @@ def test_the_dd_of_article_000_is_its_command_line() -> None:
 
 def test_a_wal_write_is_synced_each_time() -> None:
     tool = registry.tool("fio")
-    built = options.build(tool.Options, PRESETS["postgresql-wal"].options)
-    job = tool.job(built, MOUNT).inputs["job.fio"].decode()
+    built = options.build_options(tool.Options, PRESETS["postgresql-wal"].options)
+    job = tool.build_job(built, MOUNT).inputs["job.fio"].decode()
     assert {"fdatasync=1", "bs=8192", "rw=write", "direct=0"} <= set(job.splitlines())
 
 

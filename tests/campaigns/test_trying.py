@@ -19,7 +19,7 @@ TYPED = {"name": "Mine", "option-command": "mytool", "option-extract": EXTRACT, 
 
 @pytest.fixture(autouse=True)
 def real_tools(monkeypatch, toys):
-    monkeypatch.setattr(registry, "all_tools", lambda: registry.load(tools))
+    monkeypatch.setattr(registry, "all_tools", lambda: registry.load_drivers(tools))
 
 
 def tried(web, **changes):

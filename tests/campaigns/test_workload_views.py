@@ -87,7 +87,7 @@ def test_without_a_tool_the_list_offers_them(web):
 def real_tools(monkeypatch, toys):
     from agents import tools
 
-    monkeypatch.setattr(registry, "all_tools", lambda: registry.load(tools))
+    monkeypatch.setattr(registry, "all_tools", lambda: registry.load_drivers(tools))
 
 
 @pytest.mark.parametrize("preset", presets.PRESETS.values(), ids=presets.PRESETS)
@@ -113,7 +113,7 @@ def test_a_preset_filled_in_and_saved_is_the_preset(web, real_tools, preset):
     kind = registry.tool(preset.tool).Options
     assert made.sweep == preset.sweep
     first = {name: values[0] for name, values in preset.sweep.items()}
-    assert options.build(kind, {**made.options, **first}) == options.build(
+    assert options.build_options(kind, {**made.options, **first}) == options.build_options(
         kind, {**preset.options, **first}
     )
 

@@ -163,7 +163,7 @@ def test_a_drivers_default_is_no_word_of_the_source():
     from agents.drivers import registry
 
     full = options.dump(
-        options.build(registry.layer("lvm").Options, {"stripes": 4, "stripe_size": 4096})
+        options.build_options(registry.layer("lvm").Options, {"stripes": 4, "stripe_size": 4096})
     )
     assert stack_text([{"kind": "lvm", "options": full}, {"kind": "raw"}]) == (
         "lvm (stripes 4, stripe size 4 KiB) > raw"

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from agents.contracts import Claim, Frame, Target, Window
 from agents.plans import as_json
-from agents.plans.chain import LayerSpec, Wanted
+from agents.plans.chain import DiskRequest, LayerSpec
 from agents.plans.stack import Placed, StackPlan
 from agents.samplers import diskstats
 from benchlab.analysis.devices.balance import Spread
@@ -185,7 +185,10 @@ def frames() -> list[Frame]:
 
 
 def test_of_article_000_each_test_has_a_balance_of_its_own():
-    tracks = [Track(s.device, s.metric, s.unit, s.times, s.values) for s in diskstats.series(frames())]  # fmt: skip
+    tracks = [
+        Track(s.device, s.metric, s.unit, s.times, s.values)
+        for s in diskstats.frames_to_series(frames())
+    ]
     told = {row.window: row.written for row in worked([lvm(*NAMES)], tracks, TESTS)}
     assert told["one"].spread == Spread.FEW and told["one"].doers == (0, 1)
     assert told["open_sync"].spread == Spread.EVEN
@@ -246,8 +249,8 @@ def test_a_tool_that_only_reads_or_only_writes_tells_it_by_its_whole_rate():
 
 def test_of_a_result_from_elsewhere_layers_stand_on_the_disks_that_its_source_tells():
     specs = [
-        LayerSpec("lvm", devices=(Wanted("data", "hdd", 2),)),
-        LayerSpec("lvm_cache", devices=(Wanted("cache", "ssd", 1),)),
+        LayerSpec("lvm", devices=(DiskRequest("data", "hdd", 2),)),
+        LayerSpec("lvm_cache", devices=(DiskRequest("cache", "ssd", 1),)),
     ]
     found = device_work.imported_layers(specs, {"hdd": ["sdb", "sdc"], "ssd": ["dfa"]})
     assert [(one.layer, one.use, one.members) for one in device_work.disk_uses(found)] == [

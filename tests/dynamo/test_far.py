@@ -40,7 +40,7 @@ def folder() -> Iterator[Path]:
 def host(folder: Path) -> Iterator[shell.SshShell]:
     (folder / "sshd").mkdir()
     with sshd(folder / "sshd") as address:
-        yield shell.connect(address)
+        yield shell.connect_shell(address)
 
 
 def wished(folder: Path, sim: str = "", **options: Any) -> tuple[Any, bytes]:
@@ -51,7 +51,7 @@ def wished(folder: Path, sim: str = "", **options: Any) -> tuple[Any, bytes]:
     chosen = tool.Options(
         binary=str(program), **{"size": 1 << 20, "runtime_s": 1, "ramp_s": 0, **options}
     )
-    work = tool.job(chosen, Target("bl1", mount=str(folder / "mnt")))
+    work = tool.build_job(chosen, Target("bl1", mount=str(folder / "mnt")))
     work = replace(work, root=os.geteuid() == 0, drop_caches=False)
     return work, work.inputs[tool.CONFIG]
 
@@ -65,19 +65,19 @@ def played(
     halt = tunnel.Halt()
     try:
         session = tunnel.Session(host, door, work, config)
-        job.start(host, spool, session.remote_job)
+        job.start_job(host, spool, session.remote_job)
 
         def tell(line: Any) -> None:
             told.append(line)
             if halt_in and line["phase"] == halt_in:
                 halt.request_stop()
 
-        ended = lambda: job.poll(host, spool).state.over  # noqa: E731
+        ended = lambda: job.poll(host, spool).state.is_over  # noqa: E731
         return session.play(halt, ended, tell), told
     finally:
-        door.close()
-        job.stop(host, spool)
-        job.remove(host, spool)
+        door.close_tunnel()
+        job.stop_job(host, spool)
+        job.remove_spool(host, spool)
         halt.close()
 
 
@@ -193,17 +193,17 @@ def test_a_lost_connection_ends_the_test(host: shell.SshShell, folder: Path) -> 
     spool = Spool("attempt-2", work.root, str(folder))
     door = shell.Tunnel(host.address)
     session = tunnel.Session(host, door, work, config)
-    job.start(host, spool, session.remote_job)
+    job.start_job(host, spool, session.remote_job)
     halt = tunnel.Halt()
 
     def tell(line: Any) -> None:
         if line["phase"] == "record" and "iops" not in line:
-            threading.Thread(target=door.close).start()
+            threading.Thread(target=door.close_tunnel).start()
 
     raw = session.play(halt, lambda: False, tell)
     halt.close()
     assert transcript.parse_transcript(raw).end["outcome"] in ("host", "closed")
-    assert job.poll(host, spool, 10.0).state.over  # dynamo saw its stream end
+    assert job.poll(host, spool, 10.0).state.is_over  # dynamo saw its stream end
 
 
 def test_what_cannot_work_is_said_before(host: shell.SshShell, folder: Path) -> None:
@@ -222,8 +222,8 @@ def test_what_cannot_work_is_said_before(host: shell.SshShell, folder: Path) -> 
 def test_a_refused_port_is_refused(host: shell.SshShell) -> None:
     door = shell.Tunnel(host.address)
     with pytest.raises(OSError):
-        door.connect(1)
-    door.close()
+        door.connect_port(1)
+    door.close_tunnel()
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ def test_a_campaign_on_what_dynamo_reports_shows_its_plan(web, owner, team):
 
 def test_the_plan_shows_no_zip_as_text():
     chosen = Target("scratch", mount="/srv/scratch")
-    files = dict(planview._files(tool.job(tool.Options(), chosen).inputs.items()))
+    files = dict(planview._files(tool.build_job(tool.Options(), chosen).inputs.items()))
     raw = bundle.build_bundle()
     said = f"binary, {len(raw)} bytes, SHA-256 {hashlib.sha256(raw).hexdigest()}"
     assert files[bundle.NAME] == said

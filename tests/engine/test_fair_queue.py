@@ -79,7 +79,7 @@ def test_a_team_begins_while_another_teams_hosts_are_silent(queue, how, monkeypa
             port = silent.ports[pk - OTHERS]
             address = shell.Address("127.0.0.1", port, "root", Secret(private), silent.host_key)
             with pytest.raises(AgentError):
-                shell.connect(address)
+                shell.connect_shell(address)
             ended.append(pk)
 
         queue.begin()

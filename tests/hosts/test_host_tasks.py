@@ -117,8 +117,8 @@ def test_a_silent_host_ends_as_an_error_in_words(web, silent, monkeypatch, hosts
 
 def test_a_timeout_has_no_empty_brackets():
     for error in (TimeoutError(), OSError(), ConnectionResetError(""), TimeoutError()):
-        assert "()" not in str(dial._said(error, "lab"))
-    assert "(no route)" in str(dial._said(TimeoutError("no route"), "lab"))
+        assert "()" not in str(dial._connection_error(error, "lab"))
+    assert "(no route)" in str(dial._connection_error(TimeoutError("no route"), "lab"))
 
 
 def test_how_it_ended_is_seen_by_whoever_followed(

@@ -22,7 +22,7 @@ def no_network(monkeypatch, hosts_at_once):
         raise AgentError("192.0.2.1 port 22: refused", Reason.CONNECTION_REFUSED)
 
     monkeypatch.setattr("agents.ssh.shell.offered_host_key", refused)
-    monkeypatch.setattr("agents.ssh.shell.connect", refused)
+    monkeypatch.setattr("agents.ssh.shell.connect_shell", refused)
 
 
 def url(name: str, host: Host, *more: int) -> str:
@@ -203,7 +203,7 @@ def test_each_failure_says_what_to_do(web, read_host, monkeypatch, reason, cure)
     def fail(*args):
         raise AgentError(f"root@192.0.2.1: {reason} <i>", reason)
 
-    monkeypatch.setattr("agents.ssh.shell.connect", fail)
+    monkeypatch.setattr("agents.ssh.shell.connect_shell", fail)
     answer = web.post(url("host-read", read_host), follow=True)
     assert cure in answer.text
     assert f"root@192.0.2.1: {reason} &lt;i&gt;" in answer.text

@@ -14,10 +14,10 @@ class Rates:
     """ "RATE 12 at depth 4"; "RATE 12" says nothing of its depth."""
 
     LABEL = "Rates"
-    WORDS = ("RATE",)
+    KEYWORDS = ("RATE",)
 
     @staticmethod
-    def find(text: str, name: str) -> list[ParsedResult]:
+    def find_results(text: str, name: str) -> list[ParsedResult]:
         return [
             _rate(number, line)
             for number, line in enumerate(text.split("\n"), start=1)
@@ -41,10 +41,10 @@ class Watch:
     """ "WATCH 1 2 3": a series."""
 
     LABEL = "Watch"
-    WORDS = ("WATCH",)
+    KEYWORDS = ("WATCH",)
 
     @staticmethod
-    def find(text: str, name: str) -> list[ParsedResult]:
+    def find_results(text: str, name: str) -> list[ParsedResult]:
         found = []
         for number, line in enumerate(text.split("\n"), start=1):
             if line.startswith("WATCH "):

@@ -73,10 +73,10 @@ def test_two_workers_do_not_read_the_same(large, nudges):
 def test_a_fault_in_a_reader_is_told_of_that_file_only(team, monkeypatch, caplog):
     class Broken:
         LABEL = "Broken"
-        WORDS = ("BREAK",)
+        KEYWORDS = ("BREAK",)
 
         @staticmethod
-        def find(text, name):
+        def find_results(text, name):
             if "BREAK" in text:
                 raise RuntimeError("no")
             return []

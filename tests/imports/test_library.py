@@ -248,7 +248,7 @@ def test_a_team_may_have_the_librarys_name(db):
 def test_disks_that_an_article_tells_are_kept_with_its_results(shelved, db):
     """As iostat names them beside the run, so that findings know whose work each was."""
     run = Attempt.objects.get(run__topology__name=CACHE, run__workload__name=PG)
-    layers = chain.given(chain.specs(run.layout.stack), run.meta[attempt_meta.DISKS])
+    layers = chain.assign_source_disks(chain.specs(run.layout.stack), run.meta[attempt_meta.DISKS])
     assert [set(uses) for uses in layers] == [{"data"}, {"cache"}, set()]
     assert layers[1]["cache"] == ("dfa",) and len(layers[0]["data"]) == 12
     seen = set(Series.objects.filter(attempt=run).values_list("device", flat=True))

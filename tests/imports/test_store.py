@@ -8,7 +8,7 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from agents.contracts import Metric, Unit
-from agents.drivers import reading, registry
+from agents.drivers import registry, text_reading
 from agents.readers import zpool_iostat
 from agents.texts.parsed_result import ParsedResult
 from benchlab.campaigns.models import Campaign
@@ -27,10 +27,10 @@ class Rates:
     """A reader as plain as can be."""
 
     LABEL = "Rates"
-    WORDS = ("RATE",)
+    KEYWORDS = ("RATE",)
 
     @staticmethod
-    def find(text: str, name: str) -> list[ParsedResult]:
+    def find_results(text: str, name: str) -> list[ParsedResult]:
         return [
             ParsedResult("rates", n, n, line, point={"iodepth": int(line.split()[4])},
                   outstanding=int(line.split()[4]),
@@ -52,7 +52,7 @@ def results(team):
     lines = TEXT.split("\n")
     return [
         Result(TextExcerpt(one, "a.txt", lines[one.first - 1]), host, topology, "rates", one.point, one.outstanding)
-        for one in reading.read(TEXT).results
+        for one in text_reading.read_text(TEXT).results
     ]  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def beside(monkeypatch, results):
 
     def made(disk: str) -> Result:
         text = ZPOOL.format(gap=" " * 30, disk=disk)
-        (found,) = zpool_iostat.find(text, "")
+        (found,) = zpool_iostat.find_results(text, "")
         return replace(results[0], beside=(TextExcerpt(found, "z.txt", text),))
 
     return made

@@ -12,20 +12,20 @@ from agents.contracts import Secret, Shell, Step
 from agents.facts import health, linux, settings
 from agents.facts.health import Health
 from agents.facts.model import HostFacts
-from agents.plans import ailing, stack
+from agents.plans import health_faults, stack
 from agents.plans import settings as plan_settings
 from agents.plans.blank import not_blank
-from agents.plans.chain import LayerSpec, StageSpec, Wanted
+from agents.plans.chain import DiskRequest, LayerSpec, StageSpec
 from agents.safety import apply
 from agents.safety.apply import Look
 from agents.safety.guard import Spare
 from agents.ssh.lasting_shell import lasting
-from agents.ssh.shell import Address, connect, offered_host_key
+from agents.ssh.shell import Address, connect_shell, offered_host_key
 from benchlab.practice import PracticeHost
 from tests.rig.blank import assert_blank
 
 LAYOUT = "bl17"
-RAW = LayerSpec("raw", {}, (Wanted("data", "ssd"),))
+RAW = LayerSpec("raw", {}, (DiskRequest("data", "ssd"),))
 
 
 def filesystem(kind: str, **options: object) -> LayerSpec:
@@ -35,7 +35,7 @@ def filesystem(kind: str, **options: object) -> LayerSpec:
 def shell_on(host: PracticeHost, user: str = "root") -> Shell:
     shown = offered_host_key("127.0.0.1", host.port).public_key
     key = Secret(host.key_path.read_text())
-    return connect(Address("127.0.0.1", host.port, user, key, shown))
+    return connect_shell(Address("127.0.0.1", host.port, user, key, shown))
 
 
 class Bench:
@@ -63,7 +63,7 @@ class Bench:
         return self.seen
 
     def plan(self, *specs: LayerSpec, stages: Sequence[StageSpec] = ()) -> stack.StackPlan:
-        return stack.plan(specs, LAYOUT, self.facts(), self.spares.values(), stages)
+        return stack.plan_stack(specs, LAYOUT, self.facts(), self.spares.values(), stages)
 
     def apply(self, steps: Sequence[Step], undo: bool = True, look: Look | None = None) -> None:
         """Whoever changes the host by other means than this and `run` forgets `seen`."""
@@ -97,16 +97,18 @@ class Bench:
             self.apply(layer.steps, look=look)
             began = time.monotonic()
             look = Look(self.facts(), began)
-            assert stack.verify(made, look.facts, upto=number) == []
+            assert stack.verify_stack(made, look.facts, upto=number) == []
         assert self.ails(made) == []
 
     def ails(self, made: stack.StackPlan, stage: int = 0) -> list[str]:
-        return ailing.ails(made, self.health(made, stage), stage)
+        return health_faults.stack_faults(made, self.health(made, stage), stage)
 
     def health(self, made: stack.StackPlan, stage: int = 0) -> Health:
-        gives = [layer.gives for layer in made.at(stage)]
+        gives = [layer.gives for layer in made.layers_after(stage)]
         pool = next((target.pool for target in gives if target.pool), "")
-        return health.read_health(self.shell, ailing.nodes(made, stage), gives[-1].mount, pool)
+        return health.read_health(
+            self.shell, health_faults.layout_nodes(made, stage), gives[-1].mount, pool
+        )
 
     def changes(self, made: stack.StackPlan, before: HostFacts, stage: int = 0) -> list[str]:
         """Settings that differ now from those of the facts `before`, in words."""
@@ -118,7 +120,7 @@ class Bench:
 
     def grow(self, made: stack.StackPlan, stage: int = 1) -> None:
         self.apply(made.stages[stage - 1].steps)
-        assert stack.verify(made, self.facts(), stage=stage) == []
+        assert stack.verify_stack(made, self.facts(), stage=stage) == []
         assert self.ails(made, stage) == []
 
     def wait(self, made: stack.StackPlan, stage: int = 0, seconds: float = 300) -> int:
@@ -134,7 +136,7 @@ class Bench:
         with self.quicker():
             began = time.monotonic()
             look = Look(self.facts(), began)
-            self.apply(stack.teardown(made, look.facts), undo=False, look=look)
+            self.apply(stack.teardown_stack(made, look.facts), undo=False, look=look)
 
     def assert_taken_down(self, made: stack.StackPlan) -> None:
         """Take it down, see blank disks by two pairs of eyes, and take it down again: no harm."""

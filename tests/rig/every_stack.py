@@ -60,7 +60,7 @@ def live(bench: Bench, layers: Sequence[LayerSpec], stages: Sequence[StageSpec])
     for number in range(1, len(stages) + 1):
         bench.grow(made, number)
         before = bench.facts()
-        fio(bench, made.at(number)[-1].gives)
+        fio(bench, made.layers_after(number)[-1].gives)
         assert bench.changes(made, before, number) == []
     bench.take_down(made)
     nothing_left(bench)
@@ -81,7 +81,7 @@ def fio(bench: Bench, target: Target) -> None:
     tool = registry.tool("fio")
     asked = {"rw": "randwrite", "size": 16 << 20, "runtime_s": 1, "iodepth": 4, "ramp_s": 0}
     known = {k: v for k, v in asked.items() if k in tool.Options.__dataclass_fields__}
-    job = tool.job(options.build(tool.Options, known), target)
+    job = tool.build_job(options.build_options(tool.Options, known), target)
     [(name, content)] = job.inputs.items()
     script = 'cd /tmp && cat >"$1" && shift && exec "$@" </dev/null'
     argv = ("sh", "-c", script, "fio", name, *job.argv)

@@ -39,7 +39,7 @@ class Lane:
         Raises GuardError, or AssertionError with what the command that failed has said.
         """
         for step in steps:
-            guard.check(step, facts, self.spares, self.name)
+            guard.check_step(step, facts, self.spares, self.name)
             assert not step.stdin, "no layer's step reads its stdin"
             self.touched.update(claim.identity for claim in step.destroys)
         script = "\n".join(f"{_line(step)} </dev/null || exit" for step in steps)
@@ -52,7 +52,7 @@ class Lane:
         plan = reached(self.plan, self.touched)
         if not not_blank(plan.claims, facts, self.name):
             return False
-        self.run(shell, stack.teardown(plan, facts), facts)
+        self.run(shell, stack.teardown_stack(plan, facts), facts)
         return True
 
 
@@ -88,7 +88,7 @@ class Lanes:
         left = list(disks)
         for number, grows in enumerate(stacks, start=1):
             spares = _take((*grows.layers, *grows.stages), self.blank, left)
-            plan = stack.plan(
+            plan = stack.plan_stack(
                 grows.layers, f"bl{number}", self.blank, spares.values(), grows.stages
             )
             self.lanes.append(Lane(f"bl{number}", spares, plan))
@@ -105,7 +105,7 @@ class Lanes:
         facts = linux.read_linux_facts(shell)
         for lane, done in zip(lanes, built, strict=True):
             if count > done:
-                down = stack.teardown(lane.plan, facts)
+                down = stack.teardown_stack(lane.plan, facts)
                 lane.run(shell, self._first(down, count - done), facts)
                 if count - done >= self._counted(down):
                     self.lengths[lane.name] = done + self._counted(down)
@@ -137,7 +137,7 @@ class Lanes:
         before = 0
         for down in (False, True):
             facts = linux.read_linux_facts(shell) if down else self.blank
-            steps = stack.teardown(lane.plan, facts) if down else lane.plan.steps
+            steps = stack.teardown_stack(lane.plan, facts) if down else lane.plan.steps
             kinds = down_kinds(lane.plan, facts) if down else up_kinds(lane.plan)
             for step, proven in zip(steps, kinds, strict=True):
                 if self._counts(step):

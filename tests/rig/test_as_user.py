@@ -13,7 +13,7 @@ from agents.contracts import Job, Target
 from agents.drivers import registry
 from agents.jobs import job
 from agents.jobs.job import Fetched, State
-from agents.plans.chain import LayerSpec, Wanted
+from agents.plans.chain import DiskRequest, LayerSpec
 from tests.rig.bench import RAW, Bench, filesystem
 
 pytestmark = pytest.mark.rig
@@ -39,14 +39,14 @@ setsid sh -c 'sleep 1000' &
 [ -d "$0" ] || head -c 4096 "$0" | wc -c
 """
 STACKS = {
-    "LVM stripe": (LayerSpec("lvm", {"type": "striped"}, (Wanted("data", "ssd", 2),)),),
+    "LVM stripe": (LayerSpec("lvm", {"type": "striped"}, (DiskRequest("data", "ssd", 2),)),),
     "LVM cache": (
-        LayerSpec("lvm", {"type": "linear"}, (Wanted("data", "ssd"),)),
-        LayerSpec("lvm_cache", {}, (Wanted("cache", "ssd"),)),
+        LayerSpec("lvm", {"type": "linear"}, (DiskRequest("data", "ssd"),)),
+        LayerSpec("lvm_cache", {}, (DiskRequest("cache", "ssd"),)),
     ),
-    "md": (LayerSpec("md", {"level": 1}, (Wanted("data", "ssd", 2),)),),
+    "md": (LayerSpec("md", {"level": 1}, (DiskRequest("data", "ssd", 2),)),),
 }
-POOL = LayerSpec("zpool", {"layout": "mirror"}, (Wanted("data", "ssd", 2),))
+POOL = LayerSpec("zpool", {"layout": "mirror"}, (DiskRequest("data", "ssd", 2),))
 ZFS_STACKS = {"zvol": (POOL, LayerSpec("zvol", {})), "zfs": (POOL, LayerSpec("zfs", {}))}
 DD = {"block_size": 65536, "count": 64}
 ON_ANY: list[tuple[str, dict[str, object]]] = [("fio", FIO), ("dd", {**DD, "oflag": ("direct",)})]
@@ -75,23 +75,23 @@ def ran(bench: Bench, work: Job, number: int) -> Fetched:
     spool = job.Spool(f"attempt-{number}")
     with bench.quicker():
         try:
-            job.start(bench.shell, spool, work)
+            job.start_job(bench.shell, spool, work)
             polled = job.poll(bench.shell, spool, 60, outputs=work.outputs)
             assert polled.state is State.EXITED, polled
             assert polled.fetched.log == b"", polled.fetched.log
         finally:
-            job.stop(bench.shell, spool)
-            job.remove(bench.shell, spool)
+            job.stop_job(bench.shell, spool)
+            job.remove_spool(bench.shell, spool)
     return polled.fetched
 
 
 def work_of(kind: str, told: dict[str, object], target: Target) -> Job:
     driver = registry.tool(kind)
-    built = options.build(driver.Options, told)
-    assert registry.needs_root(kind, built, target) == ""
+    built = options.build_options(driver.Options, told)
+    assert registry.root_reason(kind, built, target) == ""
     place = target.mount or target.volume
-    room = registry.room(kind, built, target)
-    return replace(driver.job(built, target), place=place, unprivileged=True, room=room)
+    room = registry.required_bytes(kind, built, target)
+    return replace(driver.build_job(built, target), place=place, unprivileged=True, room=room)
 
 
 def fio(fetched: Fetched) -> dict[str, object]:
@@ -170,7 +170,7 @@ def give_numbers(bench: Bench, specs: tuple[LayerSpec, ...]) -> None:
             assert fetched.meta.exit_code == 0, (kind, fetched.files)
             assert int(fetched.meta.user) > 0 and fetched.meta.why_root == "", kind
             driver = registry.tool(kind)
-            assert driver.parse(fetched.files, options.build(driver.Options, told)), kind
+            assert driver.parse(fetched.files, options.build_options(driver.Options, told)), kind
         work = Job(("sh", "-c", ATTACK, place), place=place, unprivileged=True)
         told = ran(bench, work, 19).files["stdout"].decode().split("\n")
         assert int(told[0]) > 0 and told[1:] == ([""] if target.mount else ["4096", ""])

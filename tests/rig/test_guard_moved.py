@@ -12,7 +12,7 @@ from agents.contracts import AgentError, GuardError, PlanError
 from agents.facts import linux
 from agents.plans import stack
 from agents.plans.blank import not_blank
-from agents.plans.chain import LayerSpec, Wanted
+from agents.plans.chain import DiskRequest, LayerSpec
 from agents.plans.lost_disks import relocated
 from agents.safety.guard import Spare, refusals
 from benchlab.practice import DiskSpec
@@ -72,8 +72,8 @@ def sums(bench: Bench, *names: str) -> str:
     return bench.run("sync;" + "".join(f"head -c 1M /dev/{n} | sha256sum;" for n in names))
 
 
-def disks(count: int = 1, use: str = "data") -> tuple[Wanted, ...]:
-    return (Wanted(use, "ssd", count),)
+def disks(count: int = 1, use: str = "data") -> tuple[DiskRequest, ...]:
+    return (DiskRequest(use, "ssd", count),)
 
 
 STACKS = {
@@ -98,14 +98,14 @@ def test_disks_that_swapped_names(bench, name):
     assert facts.device(other).serial == "MOVED-1"
     with pytest.raises(GuardError, match=rf"{there} is serial:MOVED-2.*serial:MOVED-1 is {other} now"):  # fmt: skip
         bench.apply(made.steps)
-    for step in stack.teardown(made, facts):  # by the old names nothing can be harmed
+    for step in stack.teardown_stack(made, facts):  # by the old names nothing can be harmed
         if step.destroys:
             assert refusals(step, facts, bench.spares, LAYOUT)
     assert sums(bench, "ubdd", "ubde") == before
 
     moved = relocated(made, facts)
     assert [claim.node for claim in moved.claims] == [other]
-    bench.apply(stack.teardown(moved, facts), undo=False)
+    bench.apply(stack.teardown_stack(moved, facts), undo=False)
     assert not_blank(made.claims, bench.facts(), LAYOUT) == []
     assert_blank(bench.host, other.removeprefix("/dev/"))
     assert bench.run(f"mount -r {there} /mnt; cat /mnt/f; umount /mnt") == "precious\n"

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from agents.contracts import GuardError
-from agents.plans.chain import LayerSpec, Wanted
+from agents.plans.chain import DiskRequest, LayerSpec
 from agents.safety.guard import refusals
 from tests.rig.bench import LAYOUT, Bench
 from tests.rig.test_layers import wipe
 
 DISKS = ("ubdc", "ubdd", "ubde")  # those with serials
-LVM = LayerSpec("lvm", {}, (Wanted("data", "ssd", 3),))
+LVM = LayerSpec("lvm", {}, (DiskRequest("data", "ssd", 3),))
 PARTITION = "sgdisk -n 1:0:0 /dev/ubdd; udevadm settle;"
 # A node that udev did not make, in a chroot's /dev.
 CHROOT = (

@@ -11,7 +11,7 @@ import pytest
 
 from agents.contracts import AgentError, GuardError
 from agents.plans import stack
-from agents.plans.chain import LayerSpec, Wanted
+from agents.plans.chain import DiskRequest, LayerSpec
 from agents.safety.guard import Spare, refusals
 from tests.rig.bench import LAYOUT, Bench, filesystem
 from tests.rig.leftovers import MAY_GO, MAY_NOT, Left
@@ -38,7 +38,7 @@ def clean(bench) -> Iterator[None]:
 
 
 def lvm(count: int, **options: object) -> LayerSpec:
-    return LayerSpec("lvm", options, (Wanted("data", "ssd", count),))
+    return LayerSpec("lvm", options, (DiskRequest("data", "ssd", count),))
 
 
 def ends(bench: Bench, *names: str) -> str:

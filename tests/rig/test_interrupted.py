@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from agents.contracts import RETRYABLE, AgentError, Shell
-from agents.plans.chain import LayerSpec, StageSpec, Wanted
+from agents.plans.chain import DiskRequest, LayerSpec, StageSpec
 from benchlab.practice import DiskSpec, PracticeHost, UmlHost
 from benchlab.testing import profiles
 from tests.rig.bench import filesystem, shell_on
@@ -28,13 +28,13 @@ from tests.rig.moments import Moments
 
 def layer(kind: str, options: dict[str, object] | None = None, **devices: int) -> LayerSpec:
     return LayerSpec(
-        kind, options or {}, tuple(Wanted(use, use, count) for use, count in devices.items())
+        kind, options or {}, tuple(DiskRequest(use, use, count) for use, count in devices.items())
     )
 
 
 def more(layer: int) -> StageSpec:
     """It grows by a disk."""
-    return StageSpec(layer, {}, (Wanted("data", "data", 1),))
+    return StageSpec(layer, {}, (DiskRequest("data", "data", 1),))
 
 
 Proof = tuple[str, str]  # kind of a layer, phase of its life

@@ -11,7 +11,7 @@ from agents.facts import linux
 from agents.facts.model import HostFacts
 from agents.plans import stack
 from agents.plans.blank import not_blank
-from agents.plans.chain import LayerSpec, Wanted
+from agents.plans.chain import DiskRequest, LayerSpec
 from agents.safety.guard import Spare, refusals
 from tests.agents.made_up import claim
 from tests.rig.bench import LAYOUT, RAW, Bench, filesystem, shell_on
@@ -38,7 +38,7 @@ def clean(request, bench) -> Iterator[None]:
 
 STACKS = {
     "raw": (RAW,),
-    "raw_discard": (LayerSpec("raw", {"discard": True}, (Wanted("data", "ssd"),)),),
+    "raw_discard": (LayerSpec("raw", {"discard": True}, (DiskRequest("data", "ssd"),)),),
     "xfs": (RAW, filesystem("xfs", mount_options=["noatime", "logbsize=256k"])),
     "ext4": (RAW, filesystem("ext4", mkfs_options=["-m", "0"])),
     "btrfs": (RAW, filesystem("btrfs", mount_options=["noatime", "nodatacow"])),
@@ -70,7 +70,7 @@ def test_old_partitions_go_with_their_file_systems(bench):
     )
     only = {d.identity: d for d in [bench.facts().device("ubdc")]}
     pool = [spare for identity, spare in bench.spares.items() if identity in only]
-    made = stack.plan((RAW,), "bl17", bench.facts(), pool)
+    made = stack.plan_stack((RAW,), "bl17", bench.facts(), pool)
     bench.build(made)
     assert_blank(bench.host, "ubdc")
     bench.run("sgdisk -n 1:0:+200M -n 2:0:0 /dev/ubdc; udevadm settle")

@@ -38,7 +38,7 @@ def lose(layout: Layout, done: int) -> None:
     shell = hosts.connect(layout.host)
     facts = hosts.facts_of(hosts.read_facts(layout.host, shell))
     plan = planning.stored(layout)
-    down = stack.teardown(plan, facts)
+    down = stack.teardown_stack(plan, facts)
     step_log.run(layout, down[:done], shell, StepLog.Kind.TEARDOWN)
     Layout.objects.filter(pk=layout.pk).update(phase=LayoutPhase.DONE, ended_at=timezone.now())
     layout.attempts.update(phase="done", outcome="cancelled")

@@ -99,19 +99,19 @@ def run(shell: Shell, script: str) -> Ran:
     """The script as a job beside all samplers; its output, and their series."""
     spool = job.Spool("samplers")
     wanted = Job(("sh", "-c", script), drop_caches=False, timeout_s=200)
-    job.start(shell, spool, wanted, registry.sampled("debian"))
+    job.start_job(shell, spool, wanted, registry.sampled_sources("debian"))
     polled = job.poll(shell, spool, 180)
     assert polled.state is job.State.EXITED, polled
     fetched = job.fetch(shell, spool)
-    job.remove(shell, spool)
+    job.remove_spool(shell, spool)
     frames = job.frames(fetched.samples)
     found = {
         (one.device, one.metric): one
         for sampler in registry.all_samplers().values()
-        for one in sampler.series(frames)
+        for one in sampler.frames_to_series(frames)
     }
     assert fetched.log == b""
-    asked = [(frame.at - frames[0].at, dm_cache.UPTIME.search(frame.files.get(dm_cache.STATUS.key, "")))
+    asked = [(frame.at - frames[0].at, dm_cache.UPTIME.search(frame.files.get(dm_cache.STATUS.file_key, "")))
              for frame in frames]  # fmt: skip
     looks = {at: float(said[1]) for at, said in asked if said}
     said = fetched.files["stdout"].decode()

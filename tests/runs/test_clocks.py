@@ -44,7 +44,7 @@ BY_THE_TIME_OF_DAY = {"job_file": "[a]\nrw=randread\nclocksource=gettimeofday\n"
      ("bonnie", {}, False), ("pg_test_fsync", {}, False), ("sysbench", {}, False), ("command", {}, False)],
 )  # fmt: skip
 def test_a_tool_times_by_a_clock_that_nobody_can_set_or_its_run_fails(tool, given, stands):
-    assert registry.steady(tool, given) == stands
+    assert registry.uses_monotonic_clock(tool, given) == stands
 
 
 @pytest.mark.parametrize("told", ["by both ends", "by the samples"])

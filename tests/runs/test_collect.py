@@ -30,7 +30,7 @@ from benchlab.runs.verdict import Verdict, judge
 from tests.charts import made
 
 DD = (Path(__file__).parents[1] / "cases" / "tools" / "dd" / "9.1-direct.txt").read_bytes()
-ZPOOL = zpool.WATCHES[0].key
+ZPOOL = zpool.WATCHES[0].file_key
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_reparse_keeps_the_series_that_it_cannot_read_any_more(attempt, monkeypa
         raise ParseError("not as before")
 
     with monkeypatch.context() as later:
-        later.setattr(zpool, "series", refuse)
+        later.setattr(zpool, "frames_to_series", refuse)
         assert conclusion.reparse(attempt) == ""
         assert attempt.series.count() == before
         assert attempt.meta[attempt_meta.NOT_SAMPLED] == {"zpool": "not as before"}

@@ -107,8 +107,8 @@ def test_what_the_samples_of_a_run_show_marks_it_and_stops_the_layout(ready, pap
     attempt = attempt_of(ready)
     Attempt.objects.filter(pk=attempt.pk).update(fingerprint="f" * 64)
     attempt.refresh_from_db()
-    spell = sampled_faults.Spell("md: md127 runs with 1 of 2 members", 17.0, 60.0)
-    monkeypatch.setattr(sampled_faults, "spells", lambda *given: [spell])
+    spell = sampled_faults.FaultSpan("md: md127 runs with 1 of 2 members", 17.0, 60.0)
+    monkeypatch.setattr(sampled_faults, "fault_spans", lambda *given: [spell])
     samples = b"@ 1\n# /proc/mdstat\n x\n.\n"
     for found in (Condition(), Condition(rebooted=True, health=Health())):
         condition.sampled(ready, attempt, found, samples)

@@ -62,7 +62,7 @@ def test_a_tunnel_that_is_forbidden_costs_its_own_run_alone(make_campaign, monke
 
     def tunnelled(self, attempt, work, facts, shell, *more):
         if attempt.run.repeat == 1:
-            Tunnel(shell.address).close()
+            Tunnel(shell.address).close_tunnel()
         return begin(self, attempt, work, facts, shell, *more)
 
     monkeypatch.setattr(consoles.Console, "begin", tunnelled)

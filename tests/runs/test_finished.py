@@ -77,10 +77,10 @@ def test_a_spool_that_cannot_be_removed_costs_no_run(through, monkeypatch):
     def busy(*args):
         raise AgentError("Device or resource busy", Reason.COMMAND_FAILED)
 
-    remove = job.remove
-    monkeypatch.setattr(job, "remove", busy)
+    remove = job.remove_spool
+    monkeypatch.setattr(job, "remove_spool", busy)
     drive.until(campaign, lambda: Attempt.objects.filter(pk=attempt.pk, phase="done").exists(), 60)
-    monkeypatch.setattr(job, "remove", remove)
+    monkeypatch.setattr(job, "remove_spool", remove)
     drive.to_the_end(campaign, 60)
     assert set(Attempt.objects.values_list("outcome", flat=True)) == {"succeeded"}
     assert not list(Path("/var/tmp", f"benchlab-{os.geteuid()}").glob(attempt.spool))

@@ -181,7 +181,7 @@ def test_a_growth_that_fails_is_taken_down_and_what_was_measured_stays(
 ):
     broken = Step(("false",), "Grow", root=False)
     driver = registry.all_layers()["toy"]
-    monkeypatch.setattr(driver, "grow", lambda o, g, target, m, f: Plan(
+    monkeypatch.setattr(driver, "plan_growth", lambda o, g, target, m, f: Plan(
         (broken,), directory.plan(o, target, f).target))  # fmt: skip
     campaign = make_campaign(during=False)
     layout = finish(campaign)

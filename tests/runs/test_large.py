@@ -75,7 +75,7 @@ def test_large_output_is_kept_whole_and_its_spool_removed(make_campaign, web):
 def test_a_fetch_that_was_cut_off_goes_on(make_campaign, monkeypatch):
     campaign = make_campaign()
     drive.plan_and_start(campaign)
-    read, asked = large_files.read, []
+    read, asked = large_files.read_piece, []
 
     def broken(shell, where, one, number):
         asked.append(number)
@@ -83,7 +83,7 @@ def test_a_fetch_that_was_cut_off_goes_on(make_campaign, monkeypatch):
             raise AgentError("the connection was lost", Reason.CONNECTION_LOST)
         return read(shell, where, one, number)
 
-    monkeypatch.setattr(large_files, "read", broken)
+    monkeypatch.setattr(large_files, "read_piece", broken)
     drive.to_the_end(campaign, 60)
     assert asked == [0, 1, 1, 2]
     assert Attempt.objects.get().outcome == "succeeded"

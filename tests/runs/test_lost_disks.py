@@ -241,7 +241,7 @@ def test_a_spool_that_power_loss_brought_back_is_removed_again(paper, make_layou
     monkeypatch.setattr(preflight, "precheck", lambda *given: None)
     provision.build(layout)
     gone = list[str]()
-    monkeypatch.setattr(job, "remove", lambda shell, spool: gone.append(spool.name))
+    monkeypatch.setattr(job, "remove_spool", lambda shell, spool: gone.append(spool.name))
     boots = {
         "kept": ("old", {"on_host": "x"}),
         "back": ("old", {}),

@@ -60,7 +60,7 @@ def ended(make_layout) -> Layout:
     layout = make_layout(phase="done", outcome="succeeded", runs=0)
     found = blank()
     pool = [Spare(f"serial:S-{name}", 2**30, "WDC WD40", "hdd") for name in ("sdb", "sdc")]
-    layout.plan = as_json.to_json(stack.plan(specs(STRIPE), layout.name, found, pool))
+    layout.plan = as_json.to_json(stack.plan_stack(specs(STRIPE), layout.name, found, pool))
     layout.save()
     began(layout, "sdb", "sdc")
     return layout
@@ -163,7 +163,7 @@ def test_a_stage_that_never_began_is_not_told(ended):
     more = {"layer": 1, "options": {}, "devices": [{"use": "data", "role": "hdd", "count": 1}]}
     three = replace(blank(), devices=(*blank().devices, disk("sdd")))
     pool = [Spare(f"serial:S-sd{x}", 2**30, "WDC WD40", "hdd") for x in "bcd"]
-    made = stack.plan(specs(STRIPE), ended.name, three, pool, stage_specs([more]))
+    made = stack.plan_stack(specs(STRIPE), ended.name, three, pool, stage_specs([more]))
     Layout.objects.filter(pk=ended.pk).update(plan=as_json.to_json(made))
     ended.refresh_from_db()
     found = left_by(ended.name)

@@ -22,7 +22,7 @@ RAW = {"kind": "raw", "options": {}, "devices": [{"use": "data", "role": "hdd", 
     ("size", "said"), [(1 << 44, "Workload w: fio needs 17,592,186,044,416 B"), (1 << 20, "")]
 )
 def test_a_workload_larger_than_its_volume(make_layout, paper, monkeypatch, size, said):
-    known = {**registry.load(layers), "toy": registry.all_layers()["toy"]}
+    known = {**registry.load_drivers(layers), "toy": registry.all_layers()["toy"]}
     monkeypatch.setattr(registry, "all_layers", lambda: known)
     layout = make_layout(phase="draft", runs=1)
     Layout.objects.update(stack=[RAW])

@@ -102,4 +102,4 @@ def test_disks_of_a_running_campaign_are_in_use_by_it_and_no_obstacle(drafts, pa
 
 @pytest.mark.parametrize("error", [TimeoutError(), OSError(), ConnectionResetError()])
 def test_no_brackets_are_empty(error):
-    assert "()" not in str(dial._said(error, "lab1"))
+    assert "()" not in str(dial._connection_error(error, "lab1"))

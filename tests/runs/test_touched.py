@@ -93,7 +93,7 @@ def test_a_stage_that_began_is_taken_down(ready, paper):
 
 def test_a_disk_above_a_person_is_compared_with_what_was_confirmed(paper, make_layout, monkeypatch):
     upper = ModuleType("upper")
-    vars(upper).update(vars(registry.all_layers()["toy"]), WANTS="any", LABEL="Upper")
+    vars(upper).update(vars(registry.all_layers()["toy"]), REQUIRES="any", LABEL="Upper")
 
     def plan(options: Any, target: Any, found: Any) -> Plan:
         own = target.devices["data"]

@@ -46,15 +46,17 @@ def bottom(kernel: Kernel) -> ModuleType:
     driver = ModuleType("toy")
     vars(driver).update(vars(directory), LABEL="Toy", Grow=Grow)
 
-    def grow(options: Any, grow: Grow, target: Target, more: Mapping[str, Any], facts: Any) -> Plan:
+    def plan_growth(
+        options: Any, grow: Grow, target: Target, more: Mapping[str, Any], facts: Any
+    ) -> Plan:
         own = directory.plan(options, target, facts).target
         stages = int(target.kept.get("stages", "0")) + grow.by
         return Plan((_touch(own, f"grown-{stages}"),), own, {"stages": str(stages)})
 
-    def awaits(options: Any, target: Target, facts: Any) -> Progress | None:
+    def background_progress(options: Any, target: Target, facts: Any) -> Progress | None:
         return kernel.awaits(int(target.kept.get("stages", "0")))
 
-    vars(driver).update(grow=grow, awaits=awaits)
+    vars(driver).update(plan_growth=plan_growth, background_progress=background_progress)
     return driver
 
 
@@ -62,12 +64,12 @@ def top() -> ModuleType:
     """A layer that follows by a file."""
     driver = ModuleType("toy_top")
 
-    def stretch(options: Any, target: Target, facts: Any) -> Plan:
+    def plan_expansion(options: Any, target: Target, facts: Any) -> Plan:
         return Plan((_touch(target, "followed"),), target)
 
     vars(driver).update(
-        LABEL="Toy top", NEEDS=(), USES={}, WANTS="mount", GIVES="mount", Options=NoOptions,
-        needs=lambda options: (), stretch=stretch, verify=lambda options, target, facts: [],
+        LABEL="Toy top", NEEDS=(), USES={}, REQUIRES="mount", PROVIDES="mount", Options=NoOptions,
+        required_programs=lambda options: (), plan_expansion=plan_expansion, verify=lambda options, target, facts: [],
         plan=lambda options, target, facts: Plan((), replace(target)),
         teardown=lambda options, target, facts: [],
     )  # fmt: skip

@@ -36,7 +36,7 @@ def test_where_hosts_are(address):
 def test_however_it_is_written_nothing_is_sent_there(written, monkeypatch):
     """The resolver knows more ways to write an address than any form; nothing is connected to before the check."""
     tried = []
-    monkeypatch.setattr(reach, "_connect", lambda made, where: tried.append(where))
+    monkeypatch.setattr(reach, "_connect_socket", lambda made, where: tried.append(where))
     with pytest.raises((AgentError, OSError)) as raised:
         asyncio.run(reach.connected(written, 80, reach.NEVER))
     assert tried == []

@@ -50,7 +50,7 @@ def lying(monkeypatch, attempt):
         asked.append("stop")
         return job.Stopped(job.Did.NOTHING, job.State.ABSENT)
 
-    monkeypatch.setattr(job, "stop", stop)
+    monkeypatch.setattr(job, "stop_job", stop)
     return asked
 
 
@@ -91,7 +91,7 @@ def test_one_that_ended_while_nobody_looked_keeps_its_result(attempt, lying):
 
 def test_what_the_runner_noted_is_kept_whatever_it_is(attempt):
     notes = "".join(f"{name}={ALL}\0\n" for name in ("boot", "dropped")).replace("\n\n", "\n")
-    meta = job._meta(job._pairs(f"state=exited\nexit=0\n{notes}"), 0)
+    meta = job._meta(job._parse_pairs(f"state=exited\nexit=0\n{notes}"), 0)
     files = {"stdout": (ALL + "\0").encode(), "stderr": b"\xff\xfe" + TERMINAL.encode()}
     artifact_writer.store(attempt, job.Fetched(files, b"\0" * 100, b"", meta))
     attempt.refresh_from_db()

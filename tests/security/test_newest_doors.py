@@ -51,7 +51,7 @@ def test_no_option_of_the_newest_drivers_takes_a_word_of_ones_own(driver, name):
     plain = getattr(driver.Options(), name)
     for value in HOSTILE:
         try:
-            built = driver_options.build(driver.Options, {name: value})
+            built = driver_options.build_options(driver.Options, {name: value})
         except OptionsError as error:
             assert len(str(error)) < 9000, len(str(error))
             continue
@@ -76,7 +76,7 @@ def test_more_outstanding_than_can_be_stored_is_told(tool, given):
     """Each option alone would pass; the sum was the database's to refuse, with an internal error."""
     target = Target("bl17", mount="/mnt/benchlab/bl17", size=1 << 40)
     try:
-        built = driver_options.build(registry.tool(tool).Options, given)
+        built = driver_options.build_options(registry.tool(tool).Options, given)
         found = cost._of_point(tool, built, target)
     except AgentError as error:
         assert "outstanding" in str(error) or any(name in str(error) for name in given)

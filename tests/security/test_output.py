@@ -274,7 +274,7 @@ def test_a_name_with_a_nul_is_refused():
 )
 def test_no_file_of_a_job_is_called_so(name):
     with pytest.raises(AgentError):
-        spool.plain(name)
+        spool.check_file_name(name)
 
 
 def test_plain_text_is_left_as_it_is():

@@ -51,14 +51,14 @@ def says(out: bytes, err: bytes = b"", code: int = 0):
 def test_endless_output_is_cut_off(monkeypatch):
     monkeypatch.setattr(command, "OUTPUT_CAP", 4 << 20)
     with hostile(floods) as address, pytest.raises(AgentError, match="more than 4 MiB") as raised:
-        shell.connect(address).run(("cat", "/dev/zero"))
+        shell.connect_shell(address).run(("cat", "/dev/zero"))
     assert raised.value.reason is Reason.COMMAND_FAILED
 
 
 def test_a_host_that_answers_slowly_for_ever_is_not_waited_for():
     began = time.monotonic()
     with hostile(dawdles) as address, pytest.raises(AgentError, match="did not end") as raised:
-        shell.connect(address).run(("true",), timeout_s=0.5)
+        shell.connect_shell(address).run(("true",), timeout_s=0.5)
     assert raised.value.reason is Reason.TIMED_OUT and time.monotonic() - began < 10
 
 
@@ -90,14 +90,14 @@ def test_what_is_no_ssh_server_is_told_of_plainly(line):
 
 def test_banners_and_versions_reach_nobody():
     with hostile(says(b"ok\n"), version="x-pwned", banner=TERMINAL + MARKUP) as address:
-        ran = shell.connect(address).run(("true",))
+        ran = shell.connect_shell(address).run(("true",))
     assert (ran.stdout, ran.stderr) == (b"ok\n", b"")
 
 
 def test_complaints_are_made_plain():
     answer = says(b"", f"sudo: {TERMINAL}\0{MARKUP}".encode(), 1)
     with hostile(answer) as address, pytest.raises(AgentError) as raised:
-        shell.connect(replace(address, user="bench")).run(("true",), root=True)
+        shell.connect_shell(replace(address, user="bench")).run(("true",), root=True)
     assert raised.value.reason is Reason.NO_SUDO and plain(str(raised.value))
 
 
@@ -116,7 +116,7 @@ READINGS = [
 def test_a_reading_that_makes_no_sense_is_refused_at_once(said):
     began = time.monotonic()
     with hostile(says(said)) as address, pytest.raises(AgentError) as raised:
-        reading.read_facts(shell.connect(address))
+        reading.read_facts(shell.connect_shell(address))
     assert raised.value.reason is Reason.BAD_FACTS and plain(str(raised.value))
     assert time.monotonic() - began < 20
 

@@ -121,5 +121,7 @@ def test_a_run_s_output_is_read_within_the_same_limits(small_limits_of_runs, lin
     before = own_cpu()
     with pytest.raises(ParseError, match=says):
         command.parse(outputs, options)
-    assert [(one.name, one.value) for one in command.salvage(outputs, options)] == [("y", 1.0)]
+    assert [(one.name, one.value) for one in command.parse_partial(outputs, options)] == [
+        ("y", 1.0)
+    ]
     assert own_cpu() - before < 0.5

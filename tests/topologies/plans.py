@@ -65,4 +65,4 @@ def made(
     schedulers: Sequence[str] = (),
 ) -> stack.StackPlan:
     spares = spares_of(found)
-    return stack.plan(specs(layers), "blabc7", found, spares, stage_specs(stages), schedulers)
+    return stack.plan_stack(specs(layers), "blabc7", found, spares, stage_specs(stages), schedulers)

@@ -139,7 +139,7 @@ def test_what_a_host_says_cannot_break_the_page():
     host = facts(disk("sdb", majmin="8:16", model=evil, serial=evil))
 
     spare = Spare(f"serial:{evil}", 2**30, evil, "ssd")
-    plan = stack.plan(specs([layer("raw", data=("ssd", 1))]), "blabc7", host, [spare])
+    plan = stack.plan_stack(specs([layer("raw", data=("ssd", 1))]), "blabc7", host, [spare])
     text = render_to_string(
         "topologies/_drawing.html", {"drawing": drawing.draw(plan, host), "key": 1}
     )

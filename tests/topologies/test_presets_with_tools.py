@@ -58,7 +58,7 @@ SYSCTLS = {"vm.dirty_ratio": "20", "vm.dirty_background_ratio": "10", "vm.swappi
 
 def planned(preset: Preset) -> tuple[Target, HostFacts, dict[str, Spare]]:
     facts, spares = seen(preset)
-    plan = stack.plan(
+    plan = stack.plan_stack(
         specs(preset.stack), LAYOUT, facts, spares.values(), stage_specs(preset.stages)
     )
     assert [said for step in plan.steps for said in refusals(step, facts, spares, LAYOUT)] == []
@@ -119,8 +119,8 @@ def both_take_it(pair):
         wizard = str(error)
     try:
         for point in matrix.points(workload.sweep):
-            built = options.build(driver.Options, {**workload.options, **point})
-            job = driver.job(built, target)
+            built = options.build_options(driver.Options, {**workload.options, **point})
+            job = driver.build_job(built, target)
             if not target.mount:
                 assert job_refusals(job.argv, job.inputs, target, facts, spares, LAYOUT) == []
     except OptionsError as error:

@@ -89,7 +89,7 @@ def lower_first(words: str) -> str:
 
 def line_options(group: Group) -> OptionValues:
     """The options of a line's runs under one name each, its tool's defaults among them where we ran it."""
-    return registry.told(group.tool, group.options, ours=group.measured_here)
+    return registry.canonical_options(group.tool, group.options, ours=group.measured_here)
 
 
 def factor_level(name: str, group: Group, sample: Sample, options: OptionValues) -> Level:

@@ -96,7 +96,7 @@ def check_overdue(rows: Rows, decided: CheckOverdue) -> float:
 def hurry_up(rows: Rows, decided: HurryUp) -> float:
     layout, attempt = _both(rows)
     work = ending.work_of(layout, attempt)
-    job.stop(hosts.connect(layout.host), jobs.spool(attempt, work))
+    job.stop_job(hosts.connect(layout.host), jobs.spool(attempt, work))
     return poll(rows, Poll())
 
 

@@ -20,7 +20,7 @@ from agents.contracts import AgentError, Reason, Shell, claims_of
 from agents.facts import health
 from agents.facts.health import Health
 from agents.jobs import job
-from agents.plans import ailing, sampled_faults, settings
+from agents.plans import health_faults, sampled_faults, settings
 from benchlab.engine.checks import fingerprint, planning
 from benchlab.runs import moves
 from benchlab.runs.models import Attempt, Layout
@@ -75,15 +75,15 @@ def look(layout: Layout, shell: Shell) -> Condition:
     """Raises AgentError when the host does not answer, or in words that nobody understands."""
     plan = planning.stored(layout)
     # A directory: nothing in it is ours to lose, and nothing was set
-    if not plan.claims and not settings.steps(plan, layout.stage):
+    if not plan.claims and not settings.setting_steps(plan, layout.stage):
         return Condition()
-    gives = [layer.gives for layer in plan.at(layout.stage)]
+    gives = [layer.gives for layer in plan.layers_after(layout.stage)]
     pool = next((target.pool for target in gives if target.pool), "")
-    nodes = ailing.nodes(plan, layout.stage)
+    nodes = health_faults.layout_nodes(plan, layout.stage)
     seen = health.read_health(shell, nodes, gives[-1].mount, pool)
     if seen.boot_id and seen.boot_id != planning.at_ready(layout).boot_id:
         return Condition(rebooted=True)
-    ails = ailing.ails(plan, seen, layout.stage)
+    ails = health_faults.stack_faults(plan, seen, layout.stage)
     # what is older than the first look is no part of a run
     if layout.log_end is not None:
         ails += _told(seen.kernel_errors(nodes, layout.log_end))
@@ -155,7 +155,7 @@ def sampled(layout: Layout, attempt: Attempt, found: Condition, samples: bytes) 
     moment = moments.parse(attempt.run.stage)
     known = [mark["says"] for mark in attempt.degraded]
     try:
-        spells = sampled_faults.spells(
+        spells = sampled_faults.fault_spans(
             planning.stored(layout),
             job.frames(samples),
             found.health,
@@ -166,7 +166,7 @@ def sampled(layout: Layout, attempt: Attempt, found: Condition, samples: bytes) 
     except AgentError as error:
         _mark(attempt, [f"the layout's faults could not be read from the samples: {error}"], DURING)
         return
-    _mark(attempt, [spell.words for spell in spells], DURING)
+    _mark(attempt, [spell.sentence for spell in spells], DURING)
 
 
 def looked_s(attempt: Attempt) -> float:

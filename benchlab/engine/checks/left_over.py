@@ -18,7 +18,7 @@ def error(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> AgentError
     """None: every disk is proven blank."""
     if told := stands(layout, plan, facts):
         return AgentError(told, Reason.NEEDS_REBOOT)
-    lost = lost_disks.gone(plan.claims, facts)
+    lost = lost_disks.missing_claims(plan.claims, facts)
     left = blank.not_blank([c for c in plan.claims if c not in lost], facts, layout.name)
     said = ["Not blank: " + "; ".join(left)] if left else []
     if lost:
@@ -30,12 +30,12 @@ def error(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> AgentError
 
 def stands(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> str:
     """Of a layout that still stands in the kernel after a disk of it was pulled out, in this boot. "": it does not."""
-    pulled = lost_disks.pulled(plan.claims, facts)
-    left = blank.standing(plan.claims, facts, layout.name)
+    pulled = lost_disks.pulled_claims(plan.claims, facts)
+    left = blank.kernel_remains(plan.claims, facts, layout.name)
     if not (pulled and left and _same_boot(layout, facts)):
         return ""
     disks = ", ".join(_pulled(layout, pulled, facts))
-    lost = lost_disks.gone(pulled, facts)
+    lost = lost_disks.missing_claims(pulled, facts)
     put_back = f"put {_them(lost)} back in, " if lost else ""
     return (
         f"Pulled out of {layout.host} while {layout.name} used it: {disks}. The kernel still holds what was built"
@@ -59,7 +59,7 @@ def _gone(layout: Layout, lost: Sequence[Claim]) -> str:
 
 def _pulled(layout: Layout, disks: Sequence[Claim], facts: HostFacts) -> Iterator[str]:
     for claim, words in zip(disks, _words(layout, disks), strict=True):
-        now = lost_disks.now_at(claim, facts)
+        now = lost_disks.current_path(claim, facts)
         yield words + (f", which is {now} now" if now else ", which is not back")
 
 

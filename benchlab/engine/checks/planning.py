@@ -38,9 +38,11 @@ def make(layout: Layout, facts: HostFacts) -> stack.StackPlan:
 
 def fitted(layout: Layout, facts: HostFacts, spares: Mapping[str, Spare]) -> stack.StackPlan:
     """The same of its layers alone, whatever runs on them."""
-    if lacking := packages.missing(stack.needs(specs(layout.stack)), facts).words(str(layout.host)):
+    if lacking := packages.missing_programs(
+        stack.required_programs(specs(layout.stack)), facts
+    ).sentence(str(layout.host)):
         raise AgentError(lacking, Reason.TOOL_MISSING)
-    plan = stack.plan(
+    plan = stack.plan_stack(
         specs(layout.stack),
         layout.name,
         facts,
@@ -59,7 +61,7 @@ def _check_room(layout: Layout, plan: stack.StackPlan) -> None:
     runs = Run.objects.filter(attempts__layout=layout).distinct().select_related("workload")
     for run in runs.order_by("position"):
         moment = moments.parse(run.stage)
-        built = options.build(registry.tool(run.tool).Options, run.options)
+        built = options.build_options(registry.tool(run.tool).Options, run.options)
         target = plan.target_at(moment.stage, moment.growing)
         if said := fits.too_large(specs(layout.stack), run.tool, built, target):
             raise PlanError(f"Workload {run.workload.name}: {said}")
@@ -107,7 +109,7 @@ def as_confirmed(layout: Layout, claims: Sequence[Claim], facts: HostFacts) -> N
 
     Raises AgentError. The guard does not see to it: it lets a plain file system be wiped, because a person agreed.
     """
-    if found := plan_fingerprint.changed(claims, at_planned(layout), facts):
+    if found := plan_fingerprint.changed_claims(claims, at_planned(layout), facts):
         nodes = ", ".join(claim.node for claim in found)
         raise AgentError(
             f"{nodes} of {layout.host} changed after the plan was confirmed, so nothing was written there. "
@@ -127,7 +129,8 @@ def plan_of(layout: Layout, facts: HostFacts | None) -> stack.StackPlan:
         # Nobody knows whether the command ran: what is on the disk now decides.
         unsure = [claim for claim in plan.claims if claim.identity in perhaps - sure]
         perhaps -= {
-            claim.identity for claim in plan_fingerprint.changed(unsure, at_planned(layout), facts)
+            claim.identity
+            for claim in plan_fingerprint.changed_claims(unsure, at_planned(layout), facts)
         }
     return reached(plan, sure | perhaps)
 

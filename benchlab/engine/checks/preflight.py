@@ -109,7 +109,7 @@ def whole(
     Raises AgentError.
     """
     facts = look(layout, shell)
-    found = stack.verify(planning.stored(layout), facts, stage=layout.stage, growing=growing)
+    found = stack.verify_stack(planning.stored(layout), facts, stage=layout.stage, growing=growing)
     if differences := [one for one in found if one not in known]:
         raise AgentError(
             "The layout is not what was built: " + "; ".join(differences), Reason.VERIFY_FAILED
@@ -135,10 +135,10 @@ def _cannot(
         return Reason.TOOL_MISSING, missing
     tool = registry.tool(attempt.run.tool)
     try:
-        built = options.build(tool.Options, attempt.run.options)
+        built = options.build_options(tool.Options, attempt.run.options)
         if facts.sudo and not jobs.is_plain(attempt.layout):
             built = root_only.trusted(shell, attempt.run.tool, built)
-        trial = tool.precheck(built, target)
+        trial = tool.build_precheck(built, target)
     except AgentError as error:
         if error.reason in RETRYABLE:
             raise

@@ -128,8 +128,8 @@ def _running(scene: Scene, current: Current) -> Decision:
     if scene.polled is None:
         return again
     if current.player is Player.PLAYING:
-        return Wait(STORING_S) if scene.polled.over else again
-    if scene.polled.over:
+        return Wait(STORING_S) if scene.polled.is_over else again
+    if scene.polled.is_over:
         return Collect()
     if scene.polled is State.ABSENT:
         said = "The job's directory is gone from the host."

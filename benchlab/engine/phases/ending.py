@@ -55,7 +55,7 @@ def stop(layout: Layout, attempt: Attempt, shell: Shell) -> None:
         # options that make no job started none
         return
     spool = jobs.spool(attempt, work)
-    stopped = job.stop(shell, spool)
+    stopped = job.stop_job(shell, spool)
     if stopped.did == job.Did.SURVIVED:
         raise AgentError(
             f"Processes of {spool.name} survive KILL: the kernel holds them in I/O.",
@@ -110,7 +110,7 @@ def on_host(attempt: Attempt, verdict: Verdict) -> Verdict:
 def forget(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     """Remove a spool directory whose output is stored; one that holds more than could be stays."""
     if attempt_meta.ON_HOST not in attempt.meta:
-        job.remove(shell, jobs.spool(attempt, jobs.of(attempt, layout)))
+        job.remove_spool(shell, jobs.spool(attempt, jobs.of(attempt, layout)))
         attempt.meta[attempt_meta.REMOVED] = True
 
 

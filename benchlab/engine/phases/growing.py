@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from agents.contracts import AgentError, Progress, Reason, Shell, Step
 from agents.plans import stack
-from agents.plans.applied_part import new
+from agents.plans.applied_part import new_claims
 from benchlab.engine.checks import condition, planning, preflight
 from benchlab.engine.checks.cut_off import cut_off
 from benchlab.engine.phases import step_log
@@ -32,7 +32,9 @@ def begin(layout: Layout) -> float:
     plan, shell = planning.stored(layout), hosts.connect(layout.host)
     # What is not in order would be spread to more disks
     known = condition.before(layout, shell).ails
-    planning.as_confirmed(layout, new(plan, number), preflight.whole(layout, shell, known=known))
+    planning.as_confirmed(
+        layout, new_claims(plan, number), preflight.whole(layout, shell, known=known)
+    )
     if list(known) != layout.degraded:
         moves.note(layout, degraded=list(known))
     _apply(layout, plan.stages[number - 1].grow, shell, f"grow {number}")
@@ -78,7 +80,9 @@ def _follow(layout: Layout, plan: stack.StackPlan, shell: Shell) -> None:
     _apply(layout, plan.stages[number - 1].follow, shell, f"follow {number}")
     snapshot = hosts.read_facts(layout.host, shell)
     before, after = planning.at_ready(layout), hosts.facts_of(snapshot)
-    found = stack.verify(plan, after, stage=number) + stack.not_grown(plan, number, before, after)
+    found = stack.verify_stack(plan, after, stage=number) + stack.not_grown(
+        plan, number, before, after
+    )
     wrong = [one for one in found if one not in _known(layout)]
     if wrong:
         said = "; ".join(wrong)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.contracts import AgentError, Ask, Reason, Shell
+from agents.contracts import AgentError, ManualTask, Reason, Shell
 from agents.facts.model import HostFacts
 from agents.plans import stack
 from benchlab.engine.checks import planning
@@ -38,7 +38,7 @@ def _need(layout: Layout, says: str, trouble: str = "", **fields: Any) -> None:
 def accepted(layout: Layout, shell: Shell) -> bool:
     """True when the check agrees with the person. If not, it is said why, and the layout waits on."""
     placed = planning.stored(layout).layers[layout.asked - 1]
-    wish = stack.asked(placed)
+    wish = stack.manual_task(placed)
     if wish and (why := _differs(layout, wish, shell)):
         _need(layout, layout.needs_person, why)
         return False
@@ -46,7 +46,7 @@ def accepted(layout: Layout, shell: Shell) -> bool:
     return True
 
 
-def _differs(layout: Layout, wish: Ask, shell: Shell) -> str:
+def _differs(layout: Layout, wish: ManualTask, shell: Shell) -> str:
     """Reason why the check says no; "" when it says yes. Raises AgentError when the host does not answer."""
     if wish.check is None:
         return ""
@@ -71,7 +71,7 @@ def check_unchanged(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> 
             f"{layout.host} was rebooted while a layout was built on it: put the manual step below all other layers.",
             Reason.HOST_REBOOTED,
         )
-    if differences := stack.verify(plan, facts, upto=layout.built):
+    if differences := stack.verify_stack(plan, facts, upto=layout.built):
         said = "; ".join(differences)
         raise AgentError(f"The host changed during the manual step: {said}", Reason.VERIFY_FAILED)
 
@@ -81,7 +81,7 @@ def takes_back(layout: Layout) -> bool:
     if not layout.asked or layout.person_said_at:
         return False
     placed = planning.stored(layout).layers[: layout.asked]
-    wishes = [wish for layer in reversed(placed) if (wish := stack.asked(layer))]
+    wishes = [wish for layer in reversed(placed) if (wish := stack.manual_task(layer))]
     texts = [wish.back for wish in wishes if wish.back]
     if texts:
         _need(layout, "\n\n".join(texts))

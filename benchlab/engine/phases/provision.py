@@ -11,7 +11,7 @@ from django.db import transaction
 from agents.contracts import AgentError, Reason, Shell
 from agents.facts.model import HostFacts
 from agents.plans import as_json, stack
-from agents.plans.applied_part import own
+from agents.plans.applied_part import own_claims
 from agents.plans.blank import not_blank
 from agents.safety import apply
 from agents.ssh.lasting_shell import lasting
@@ -111,11 +111,11 @@ def _layers(layout: Layout, shell: Shell) -> bool:
     if not layout.applied:
         apply.prove_unused(shell, plan.claims, facts.os_family)
     for number, layer in list(enumerate(plan.layers, start=1))[layout.built :]:
-        if wish := stack.asked(layer):
-            manual_steps.ask(layout, number, wish.says)
+        if wish := stack.manual_task(layer):
+            manual_steps.ask(layout, number, wish.instruction)
             return False
         # The layers below took their time, and a person perhaps days.
-        planning.as_confirmed(layout, own(layer), facts)
+        planning.as_confirmed(layout, own_claims(layer), facts)
         step_log.run(layout, layer.steps, shell, StepLog.Kind.APPLY, apply.Look(facts, began))
         began = time.monotonic()
         # what is looked at on the way is not kept
@@ -125,7 +125,7 @@ def _layers(layout: Layout, shell: Shell) -> bool:
             after = hosts.read_facts(layout.host, shell)
             facts = hosts.facts_of(after)
         # An exit code alone is never believed.
-        if differences := stack.verify(plan, facts, upto=number):
+        if differences := stack.verify_stack(plan, facts, upto=number):
             said = "; ".join(differences)
             raise AgentError(
                 f"All commands succeeded, but verification found: {said}", Reason.VERIFY_FAILED

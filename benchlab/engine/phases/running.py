@@ -4,7 +4,7 @@
 Settings are as they were when the layout was verified, before each run and after it. An I/O scheduler that a run asks
 for is set before it by the commands of the plan that a person agreed to, each guarded, looked at again, and still there
 when the run is over. What was there before is kept with the plan, and every way down brings it back first
-(agents.plans.stack.teardown).
+(agents.plans.stack.teardown_stack).
 """
 
 from __future__ import annotations
@@ -60,7 +60,10 @@ def start(layout: Layout, attempt: Attempt) -> None:
             found = as_verified(layout, attempt, quick)
             facts, awaited = preflight.check(layout, attempt, work, quick, found)
             queues = put_in_force(layout, attempt, quick, found.gone)
-        sampled = (*registry.sampled(facts.os_family), *registry.live(attempt.run.tool))
+        sampled = (
+            *registry.sampled_sources(facts.os_family),
+            *registry.live_files(attempt.run.tool),
+        )
         spool = jobs.spool(attempt, work)
         playing = console.begin(attempt, work, facts, shell, spool, sampled)
     except AgentError as error:
@@ -111,7 +114,7 @@ def as_verified(layout: Layout, attempt: Attempt, shell: Shell) -> Condition:
     found = condition.before(layout, shell)
     changed = in_force.changes(layout, attempt, found)
     plan, stage = planning.stored(layout), moments.parse(attempt.run.stage).stage
-    if changed and (steps := plan_settings.steps(plan, stage)):
+    if changed and (steps := plan_settings.setting_steps(plan, stage)):
         lost = [claim for claim in plan.claims if claim.node in found.gone]
         _set(layout, steps, lost, shell)
         found = condition.before(layout, shell)
@@ -137,7 +140,10 @@ def put_in_force(
     if not attempt.run.scheduler:
         return {}
     plan, stage = planning.stored(layout), moments.parse(attempt.run.stage).stage
-    wanted, target = plan.swept.at(attempt.run.scheduler, stage), plan.at(stage)[-1].gives
+    wanted, target = (
+        plan.swept.before_run(attempt.run.scheduler, stage),
+        plan.layers_after(stage)[-1].gives,
+    )
     claims = claims_of(target)
     lost = [claim for claim in claims if claim.node in gone]
     nodes = [claim.node for claim in claims if claim not in lost]
@@ -171,7 +177,7 @@ def _set(layout: Layout, steps: Sequence[Step], lost: Sequence[Claim], shell: Sh
 def poll_s(attempt: Attempt) -> float:
     """Seconds that one poll of it waits on the host for its end."""
     wait_s: float = settings.BENCHLAB_POLL_S
-    return min(LIVE_S, wait_s) if registry.live(attempt.run.tool) else wait_s
+    return min(LIVE_S, wait_s) if registry.live_files(attempt.run.tool) else wait_s
 
 
 def sampled(attempt: Attempt) -> int:
@@ -183,7 +189,7 @@ def sampled(attempt: Attempt) -> int:
 def keep(layout: Layout, attempt: Attempt, offset: int, polled: job.Polled) -> int:
     """Store what a poll brought of a job that goes on. Returns the offset at which the next one is to go on."""
     moves.seen(layout)
-    if not polled.state.over and attempt.seen_at != layout.seen_at:
+    if not polled.state.is_over and attempt.seen_at != layout.seen_at:
         Attempt.objects.filter(pk=attempt.pk).update(seen_at=layout.seen_at)
     attempt.seen_at = layout.seen_at
     if not polled.new_samples or offset >= LIVE_MAX:
@@ -242,7 +248,7 @@ def _conclude(layout: Layout, attempt: Attempt, shell: Shell, found: Condition |
     console.ended(attempt)
     if verdict.reason == Reason.JOB_VANISHED:
         # its leader is gone, its tool may still be there
-        job.stop(shell, spool)
+        job.stop_job(shell, spool)
     elif attempt.meta["state"] == job.State.EXITED:
         # then it goes at teardown
         with contextlib.suppress(AgentError):

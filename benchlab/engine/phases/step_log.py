@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from agents.contracts import Claim, Shell, Step
 from agents.facts.model import HostFacts
-from agents.plans.lost_disks import as_now
+from agents.plans.lost_disks import with_current_names
 from agents.safety import apply
 from benchlab.audit import chain
 from benchlab.engine.checks import planning
@@ -37,7 +37,7 @@ def run(
     """
 
     def read_facts() -> HostFacts:
-        return as_now(hosts.look(shell), claims, layout.name)
+        return with_current_names(hosts.look(shell), claims, layout.name)
 
     apply.apply(
         tuple(steps),

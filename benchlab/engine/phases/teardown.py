@@ -10,8 +10,8 @@ from typing import Any
 from agents.contracts import RETRYABLE, AgentError, Reason, Shell
 from agents.facts.model import HostFacts
 from agents.plans import stack
-from agents.plans.held import held
-from agents.plans.lost_disks import as_now, gone, relocated, without
+from agents.plans.held import foreign_uses
+from agents.plans.lost_disks import missing_claims, relocated, steps_without, with_current_names
 from agents.safety import apply
 from agents.ssh.lasting_shell import lasting
 from benchlab.engine.checks import left_over, planning
@@ -67,9 +67,9 @@ def _take_down(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnaps
     moves.seen(layout)
     plan = planning.plan_of(layout, facts)
     # What is there goes, also when a disk of it is dead; that one is told at the end.
-    lost = gone(plan.claims, facts)
-    facts = as_now(facts, plan.claims, layout.name)
-    down = without(stack.teardown(relocated(plan, facts), facts), lost)
+    lost = missing_claims(plan.claims, facts)
+    facts = with_current_names(facts, plan.claims, layout.name)
+    down = steps_without(stack.teardown_stack(relocated(plan, facts), facts), lost)
     look = apply.Look(facts, began)
     try:
         step_log.run(layout, down, shell, StepLog.Kind.TEARDOWN, look, claims=plan.claims)
@@ -87,7 +87,7 @@ def _with_cause(
     now = hosts.look(shell)
     if told := left_over.stands(layout, plan, now):
         return AgentError(f"{told} The last command that failed: {error}", Reason.NEEDS_REBOOT)
-    if told := "; ".join(held(plan, now, shell)):
+    if told := "; ".join(foreign_uses(plan, now, shell)):
         end = f"End that if it is no longer needed, then {left_over.AGAIN}."
         return AgentError(f"{error}. In use: {told}. {end}", error.reason)
     return error

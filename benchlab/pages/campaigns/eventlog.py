@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from agents.quote import shown
+from agents.quote import format_command
 from benchlab.campaigns.models import Campaign
 from benchlab.pages.search.marks import marked
 from benchlab.runs.models import StepLog, Transition
@@ -146,7 +146,7 @@ def _step(row: Any) -> Line:
     else:
         said = f"exit {row.exit_code}" + (f": {row.stderr.strip()[-300:]}" if bad else "")
     text = f"{row.says} ({said})"
-    return Line(f"c{row.pk}", row.started_at, _where(row), text, shown(row.argv), bad)
+    return Line(f"c{row.pk}", row.started_at, _where(row), text, format_command(row.argv), bad)
 
 
 def _where(row: Any) -> str:

@@ -16,7 +16,7 @@ from django.db.models import Case, Count, F, Func, JSONField, OuterRef, Q, Query
 from django.db.models.functions import JSONObject
 from django.utils import timezone
 
-from agents.quote import shown
+from agents.quote import format_command
 from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.topologies import picture
@@ -95,7 +95,7 @@ class Work:
         first = max(0, self.done - BEFORE)
         some = self.steps[first : self.done + 1 + AFTER]
         return [
-            Step(says, shown(argv), self._css(at))
+            Step(says, format_command(argv), self._css(at))
             for at, (says, argv) in enumerate(some, start=first)
         ]
 

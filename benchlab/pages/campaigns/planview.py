@@ -13,12 +13,12 @@ from django.db.models import Count, Q, Sum
 from agents import options as driver_options
 from agents.contracts import AgentError, Target
 from agents.drivers import registry
-from agents.drivers.packages import Missings
+from agents.drivers.packages import MissingPrograms
 from agents.facts.model import HostFacts
 from agents.plaintext import of_file
 from agents.plans import as_json, fits, stack
 from agents.plans.chain import specs
-from agents.quote import shown
+from agents.quote import format_command
 from benchlab.campaigns import points
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.engine import jobs
@@ -46,7 +46,7 @@ class Planned:
     runs_as: str = ""
 
 
-NOTHING_MISSING = Missings((), ())
+NOTHING_MISSING = MissingPrograms((), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class View:
     error: str = ""
     # what a person must do, in order
     asks: list[str] = field(default_factory=list)
-    missing: Missings = NOTHING_MISSING
+    missing: MissingPrograms = NOTHING_MISSING
     # an earlier visit with the same commands, but for the names
     like: Layout | None = None
 
@@ -267,17 +267,17 @@ def _view(layout: Layout) -> View:
         runs=count,
         error=layout.plan_error,
         missing=_missing(layout),
-        asks=[wish.says for placed in plan.layers if (wish := stack.asked(placed))],
+        asks=[wish.instruction for placed in plan.layers if (wish := stack.manual_task(placed))],
     )
 
 
-def _missing(layout: Layout) -> Missings:
+def _missing(layout: Layout) -> MissingPrograms:
     """Programs of its layers and its runs' tools that the host lacked when it was last read."""
     if layout.planned_at is None:
         return NOTHING_MISSING
     loads = Run.objects.filter(attempts__layout=layout).order_by().distinct("workload")
-    needs = [need for run in loads for need in registry.tool_needs(run.tool, run.options)]
-    return hosts.missing(layout.host, [*stack.needs(specs(layout.stack)), *needs])
+    needs = [need for run in loads for need in registry.tool_programs(run.tool, run.options)]
+    return hosts.missing(layout.host, [*stack.required_programs(specs(layout.stack)), *needs])
 
 
 def _points(layout: Layout) -> tuple[list[Run], int, int]:
@@ -305,14 +305,16 @@ def _planned(run: Run, target: Target, layout: Layout, facts: HostFacts | None) 
     point = points.words(run.point)
     try:
         tool = registry.tool(run.tool)
-        built = driver_options.build(tool.Options, run.options)
-        job = tool.job(built, target)
+        built = driver_options.build_options(tool.Options, run.options)
+        job = tool.build_job(built, target)
         doubt = fits.unwritten(specs(layout.stack), run.tool, built)
         runs_as = _runs_as(run.tool, built, target, layout, facts)
     except AgentError as error:
         return Planned(run.workload.name, point, "", (), str(error))
     files = _files(job.inputs.items())
-    return Planned(run.workload.name, point, shown(job.argv), files, doubt=doubt, runs_as=runs_as)
+    return Planned(
+        run.workload.name, point, format_command(job.argv), files, doubt=doubt, runs_as=runs_as
+    )
 
 
 def _runs_as(

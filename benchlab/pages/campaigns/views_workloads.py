@@ -246,6 +246,6 @@ def _points(row: Workload) -> list[tuple[str, int | None]]:
     try:
         tool = registry.tool(row.tool)
         checked = cost.check_sweep(row.name, row.tool, row.options, row.sweep)
-        return [(points.words(point), tool.outstanding(built)) for point, built in checked]
+        return [(points.words(point), tool.outstanding_ios(built)) for point, built in checked]
     except (ValidationError, AgentError):
         return []

@@ -128,7 +128,7 @@ def _spare(wanted: int, there: int) -> str:
 def _refused(host: Host, layers: Stack, facts: HostFacts) -> str:
     """Reason why it cannot be planned there by the host's facts (kernel, settings, sizes of disks); "" if it can."""
     try:
-        stack.plan(specs_of(layers), NAME, facts, hosts.spares(host).values())
+        stack.plan_stack(specs_of(layers), NAME, facts, hosts.spares(host).values())
     except AgentError as error:
         return str(error)
     return ""

@@ -40,12 +40,12 @@ def check_series(path):
     frames = job.frames(path.read_bytes())
     if error := expected.pop("error", None):
         with pytest.raises(ParseError) as caught:
-            sampler.series(frames)
+            sampler.frames_to_series(frames)
         assert error in str(caught.value)
         return
     times = expected.pop("times")
     found: dict[str, dict[str, list[float | None]]] = {}
-    for one in sampler.series(frames):
+    for one in sampler.frames_to_series(frames):
         wanted = expected.get(one.device, {}).get(f"{one.metric} {one.unit}")
         own = isinstance(wanted, dict)  # {"times", "values"}: not at every frame
         assert one.times == pytest.approx(wanted["times"] if own else times)
@@ -66,7 +66,7 @@ def test_nothing_is_ever_negative():
         if "error" in path.with_suffix(".expected.json").read_text():
             continue
         sampler = registry.all_samplers()[path.parent.name]
-        series = sampler.series(job.frames(path.read_bytes()))
+        series = sampler.frames_to_series(job.frames(path.read_bytes()))
         assert not [v for one in series for v in one.values if v < 0]
 
 
@@ -84,7 +84,7 @@ def check_torn(path):
         *(replace(frame, at=frames[0].at - 99) for frame in frames[:1]),
         *frames[1:],
     ]
-    for one in registry.all_samplers()[path.parent.name].series(torn):
+    for one in registry.all_samplers()[path.parent.name].frames_to_series(torn):
         assert all(a < b for a, b in pairwise(one.times)), one
         assert not [v for v in one.values if v < 0], one
 
@@ -93,14 +93,14 @@ def test_a_line_has_the_time_before_it_and_its_number():
     """To the nanosecond, from the run's first frame on."""
     watch = Watch(("x",), lasting=True)
     texts = ("5250000000 a b\n6000000001 c", "7500000000 d")
-    frames = [Frame(float(at), {watch.key: text}) for at, text in enumerate(texts)]
-    assert _stamped.lines(frames, watch) == [
+    frames = [Frame(float(at), {watch.file_key: text}) for at, text in enumerate(texts)]
+    assert _stamped.stamped_lines(frames, watch) == [
         _stamped.Line(5.25, "a b", 1),
         _stamped.Line(6.000000001, "c", 2),
         _stamped.Line(7.5, "d", 3),
     ]
     with pytest.raises(ParseError, match="line 2"):
-        _stamped.lines([Frame(0.0, {watch.key: "5 a\nb c"})], watch)
+        _stamped.stamped_lines([Frame(0.0, {watch.file_key: "5 a\nb c"})], watch)
 
 
 @pytest.mark.parametrize(
@@ -115,5 +115,5 @@ def test_a_foreign_line_of_arcstats_is_named_by_its_number(text, error):
     path = arcstat.FILES[0]
     good = Frame(0.0, {path: "hits 4 1\nmisses 4 1\nsize 4 1"})
     with pytest.raises(ParseError) as caught:
-        arcstat.series([good, Frame(1.0, {path: text})])
+        arcstat.frames_to_series([good, Frame(1.0, {path: text})])
     assert error in str(caught.value)

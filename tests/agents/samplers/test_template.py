@@ -13,11 +13,11 @@ def test_the_template_reads_its_file():
         Frame(5.0, {"/proc/loadavg": "0.50 0.40 0.30 1/99 77\n"}),
         Frame(6.0, {"/proc/loadavg": "1.50 0.40 0.30 1/99 78\n"}),
     ]
-    (load,) = _template.series(frames)
+    (load,) = _template.frames_to_series(frames)
     assert (load.times, load.values) == ((0.0, 1.0), (0.5, 1.5))
 
 
 @pytest.mark.parametrize("said", ["", "\n", "who knows\n"])
 def test_the_template_refuses_what_makes_no_sense(said):
     with pytest.raises(ParseError, match="loadavg"):
-        _template.series([Frame(5.0, {"/proc/loadavg": said})])
+        _template.frames_to_series([Frame(5.0, {"/proc/loadavg": said})])

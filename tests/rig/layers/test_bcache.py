@@ -6,7 +6,7 @@ import pytest
 
 from agents.contracts import GuardError
 from agents.plans import stack
-from agents.plans.chain import LayerSpec, Wanted
+from agents.plans.chain import DiskRequest, LayerSpec
 from agents.uuids import uuid_of
 from tests.rig.bench import LAYOUT, Bench, filesystem
 
@@ -19,8 +19,8 @@ def bench(rig_host) -> Bench:
 
 
 def bcache(backings: int, **chosen: object) -> LayerSpec:
-    own = (Wanted("backing", "ssd", backings),) if backings else ()
-    return LayerSpec("bcache", {**SMALL, **chosen}, (*own, Wanted("cache", "ssd")))
+    own = (DiskRequest("backing", "ssd", backings),) if backings else ()
+    return LayerSpec("bcache", {**SMALL, **chosen}, (*own, DiskRequest("cache", "ssd")))
 
 
 def assert_no_bcache(bench: Bench) -> None:
@@ -52,7 +52,7 @@ def test_two_disks_behind_one_cache_are_striped_by_md(bench):
 
 def test_on_an_array_data_begins_at_a_full_stripe(bench):
     array = LayerSpec(
-        "md", {"level": 5, "chunk": 65536, "assume_clean": True}, (Wanted("data", "ssd", 3),)
+        "md", {"level": 5, "chunk": 65536, "assume_clean": True}, (DiskRequest("data", "ssd", 3),)
     )
     made = bench.plan(array, bcache(0), filesystem("ext4"))
     bench.build(made)
@@ -89,7 +89,7 @@ def test_a_backing_disk_without_its_cache_is_taken_down(bench):
     found = {bench.facts().device(name).path: what for name, what in bench.facts().bcache.items()}
     assert found[backing].registered and found[backing].values["running"] == "0"
     assert not found[cache].registered
-    assert stack.verify(made, bench.facts())
+    assert stack.verify_stack(made, bench.facts())
     bench.assert_taken_down(made)
     assert_no_bcache(bench)
 

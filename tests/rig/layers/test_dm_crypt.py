@@ -6,7 +6,7 @@ import pytest
 
 from agents.contracts import GuardError
 from agents.plans import stack
-from agents.plans.chain import LayerSpec, Wanted
+from agents.plans.chain import DiskRequest, LayerSpec
 from agents.uuids import uuid_of
 from tests.rig.bench import LAYOUT, Bench, filesystem
 
@@ -20,7 +20,7 @@ def bench(rig_host) -> Bench:
 
 
 def crypt(**chosen: object) -> LayerSpec:
-    return LayerSpec("dm_crypt", chosen, (Wanted("data", "ssd"),))
+    return LayerSpec("dm_crypt", chosen, (DiskRequest("data", "ssd"),))
 
 
 def zeros(bench: Bench, disk: str, length: int) -> bool:
@@ -40,7 +40,7 @@ def test_luks_under_a_file_system(bench):
     said = bench.run(f"cryptsetup luksDump {disk}")
     assert uuid_of(LAYOUT, "crypt") in said and "sector: 4096 [bytes]" in said
     bench.run(f"dd if=/dev/zero of={made.target.mount}/f bs=1M count=8 conv=fsync 2>&1")
-    assert stack.verify(made, bench.facts()) == []
+    assert stack.verify_stack(made, bench.facts()) == []
     assert bench.run(f"od -An -tx8 -N4096 -j{HEADER + (8 << 20)} {disk} | sort -u | wc -l") != "1\n"
     bench.assert_taken_down(made)
     assert zeros(bench, disk, HEADER), "something of the header, or of its key slots, is left"
@@ -56,7 +56,7 @@ def test_a_plain_mapping_shows_no_key(bench):
         f"{LAYOUT}-crypt: 0 {made.target.size // 512} crypt aes-xts-plain64 {'0' * 64} 0"
         f" {facts.device(made.claims[0].node).majmin} 0",
     )
-    assert stack.verify(made, facts) == []
+    assert stack.verify_stack(made, facts) == []
     assert zeros(bench, MAPPED, 1 << 20)
     bench.assert_taken_down(made)
     bench.build(made)
@@ -74,14 +74,14 @@ def test_every_setting_is_read_back(bench):
     ):
         made = bench.plan(crypt(**chosen))
         bench.build(made)
-        assert stack.verify(made, bench.facts()) == [], chosen
+        assert stack.verify_stack(made, bench.facts()) == [], chosen
         bench.assert_taken_down(made)
 
 
 def test_on_a_stripe_and_under_a_group(bench):
     """LVM above and below: each takes down its own."""
     stripe = LayerSpec(
-        "lvm", {"type": "striped", "stripe_size": 65536}, (Wanted("data", "ssd", 2),)
+        "lvm", {"type": "striped", "stripe_size": 65536}, (DiskRequest("data", "ssd", 2),)
     )
     made = bench.plan(stripe, LayerSpec("dm_crypt"), filesystem("xfs"))
     bench.build(made)

@@ -8,7 +8,7 @@ import pytest
 
 from agents.plans import stack
 from agents.plans.blank import not_blank
-from agents.plans.chain import LayerSpec, StageSpec, Wanted
+from agents.plans.chain import DiskRequest, LayerSpec, StageSpec
 from benchlab.testing import profiles
 from tests.rig import stacks
 from tests.rig.bench import LAYOUT, Bench, filesystem
@@ -39,8 +39,8 @@ def clean(bench) -> Iterator[None]:
     )
 
 
-def disks(count: int, use: str = "data") -> tuple[Wanted, ...]:
-    return (Wanted(use, "ssd", count),)
+def disks(count: int, use: str = "data") -> tuple[DiskRequest, ...]:
+    return (DiskRequest(use, "ssd", count),)
 
 
 def lvm(count: int, **options: object) -> LayerSpec:
@@ -158,5 +158,5 @@ def test_power_is_lost_after_a_volume_without_a_group(bench):
     bench.power_loss()
     assert "lvm" in bench.facts().members.values()
     bench.assert_taken_down(made)
-    bench.build(stack.plan([STRIPE], LAYOUT, bench.facts(), bench.spares.values()))
+    bench.build(stack.plan_stack([STRIPE], LAYOUT, bench.facts(), bench.spares.values()))
     bench.assert_taken_down(made)

@@ -6,7 +6,7 @@ import pytest
 
 from agents.contracts import GuardError
 from agents.plans import stack
-from agents.plans.chain import LayerSpec, StageSpec, Wanted
+from agents.plans.chain import DiskRequest, LayerSpec, StageSpec
 from tests.rig.bench import Bench
 
 
@@ -16,7 +16,10 @@ def bench(rig_host) -> Bench:
 
 
 def md(count: int, spares: int = 0, **options: object) -> LayerSpec:
-    wanted = (Wanted("data", "ssd", count), *((Wanted("spare", "ssd", spares),) if spares else ()))
+    wanted = (
+        DiskRequest("data", "ssd", count),
+        *((DiskRequest("spare", "ssd", spares),) if spares else ()),
+    )
     return LayerSpec("md", options, wanted)
 
 
@@ -47,7 +50,7 @@ def test_an_array_is_made_used_and_taken_down_to_blank_disks(bench, name):
         optimal = int(bench.run(f"blockdev --getioopt {made.target.volume}"))
         assert optimal == made.target.stripe_unit * made.target.stripe_count
     bench.wait(made)
-    assert stack.verify(made, bench.facts()) == []
+    assert stack.verify_stack(made, bench.facts()) == []
     bench.run(f"mkfs.ext4 -qF {made.target.volume}; udevadm settle")
     bench.assert_taken_down(made)
     assert_no_array(bench)
@@ -55,15 +58,15 @@ def test_an_array_is_made_used_and_taken_down_to_blank_disks(bench, name):
 
 @pytest.mark.parametrize(("level", "count"), [(0, 2), (5, 3), (10, 3)])
 def test_an_array_grows(bench, level, count):
-    stage = StageSpec(1, devices=(Wanted("data", "ssd", 1),))
+    stage = StageSpec(1, devices=(DiskRequest("data", "ssd", 1),))
     made = bench.plan(md(count, level=level, assume_clean=True), stages=[stage])
     bench.build(made)
     bench.run(f"printf benchlab | dd of={made.target.volume} conv=notrunc 2>&1")
     bench.grow(made)
     bench.wait(made, stage=1)
-    assert stack.verify(made, bench.facts(), stage=1) == []
+    assert stack.verify_stack(made, bench.facts(), stage=1) == []
     size = int(bench.run(f"blockdev --getsize64 {made.target.volume}"))
-    assert size == made.at(1)[-1].gives.size
+    assert size == made.layers_after(1)[-1].gives.size
     assert bench.run(f"head -c 8 {made.target.volume}") == "benchlab"
     bench.assert_taken_down(made)
     assert_no_array(bench)
@@ -71,7 +74,7 @@ def test_an_array_grows(bench, level, count):
 
 def slow_reshape(bench: Bench) -> stack.StackPlan:
     """RAID 5 of 3 on its way to 4, for minutes."""
-    stage = StageSpec(1, devices=(Wanted("data", "ssd", 1),))
+    stage = StageSpec(1, devices=(DiskRequest("data", "ssd", 1),))
     made = bench.plan(md(3, level=5, chunk=65536, assume_clean=True), stages=[stage])
     bench.build(made)
     bench.run("echo 1000 > /sys/block/md127/md/sync_speed_max")

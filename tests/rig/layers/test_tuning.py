@@ -6,7 +6,7 @@ import pytest
 
 from agents.contracts import PlanError
 from agents.plans import stack
-from agents.plans.chain import LayerSpec, Wanted
+from agents.plans.chain import DiskRequest, LayerSpec
 from tests.rig.bench import LAYOUT, RAW, Bench, filesystem
 
 
@@ -43,8 +43,12 @@ def test_every_scheduler_is_set_read_back_and_restored(bench):
         made = bench.plan(RAW, tuning(scheduler=scheduler))
         bench.apply(made.layers[1].steps)
         assert settings(bench, the_disk(made))[0] == scheduler
-        assert stack.verify(made, bench.facts()) == []
-        bench.apply(stack.teardown(made, bench.facts())[: -len(stack.teardown(plain, bench.facts()))])  # fmt: skip
+        assert stack.verify_stack(made, bench.facts()) == []
+        bench.apply(
+            stack.teardown_stack(made, bench.facts())[
+                : -len(stack.teardown_stack(plain, bench.facts()))
+            ]
+        )
         assert settings(bench, the_disk(made)) == before
         assert stack.not_restored(made, bench.facts()) == []
     bench.assert_taken_down(plain)
@@ -71,7 +75,7 @@ def test_everything_is_set_under_a_file_system_and_restored(bench):
     bench.build(made)
     assert settings(bench, disk) == SET
     bench.run(f"echo 8 >/sys/block/{disk}/queue/read_ahead_kb")
-    assert stack.verify(made, bench.facts()) == [
+    assert stack.verify_stack(made, bench.facts()) == [
         f"tuning: /dev/{disk}: read_ahead_kb is 8, not 4096",
         f"tuning: /dev/{disk}: read_ahead_kb is 8, not 4096",
     ]
@@ -83,7 +87,9 @@ def test_everything_is_set_under_a_file_system_and_restored(bench):
 def test_what_the_kernel_clamps_is_said(bench):
     made = bench.plan(RAW, tuning(nr_requests=1))
     bench.apply([step for layer in made.layers for step in layer.steps])
-    assert stack.verify(made, bench.facts()) == [f"tuning: {made.claims[0].node}: nr_requests is 4, not 1"]  # fmt: skip
+    assert stack.verify_stack(made, bench.facts()) == [
+        f"tuning: {made.claims[0].node}: nr_requests is 4, not 1"
+    ]
     bench.assert_taken_down(made)
     assert stack.not_restored(made, bench.facts()) == []
 
@@ -135,13 +141,13 @@ def test_after_a_power_loss_at_any_step_it_is_taken_down_and_built_anew(bench):
     made = bench.plan(*specs)
     bench.build(made)
     for _ in range(4):  # the way down cut off after every step, no reboot
-        bench.apply(stack.teardown(made, bench.facts())[:1], undo=False)
+        bench.apply(stack.teardown_stack(made, bench.facts())[:1], undo=False)
     bench.assert_taken_down(made)
     assert settings(bench, the_disk(made)) == before
 
 
 def test_the_read_ahead_of_a_stacked_volume(bench):
-    spec = LayerSpec("lvm", {}, (Wanted("data", "ssd", 2),))
+    spec = LayerSpec("lvm", {}, (DiskRequest("data", "ssd", 2),))
     made = bench.plan(spec, tuning(read_ahead_kb=512, volume_read_ahead_kb=2048))
     bench.build(made)
     node = made.target.volume

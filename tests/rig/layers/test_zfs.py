@@ -9,7 +9,7 @@ import pytest
 
 from agents.contracts import AgentError, GuardError
 from agents.plans import stack
-from agents.plans.chain import LayerSpec, Wanted
+from agents.plans.chain import DiskRequest, LayerSpec
 from tests.rig.bench import RAW, Bench, filesystem
 
 EMPTY = "no pools available"
@@ -20,8 +20,8 @@ def bench(zfs_host) -> Bench:
     return Bench(zfs_host)
 
 
-def disks(use: str = "data", count: int = 1) -> Wanted:
-    return Wanted(use, "ssd", count)
+def disks(use: str = "data", count: int = 1) -> DiskRequest:
+    return DiskRequest(use, "ssd", count)
 
 
 STACKS = {

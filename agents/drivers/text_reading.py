@@ -13,26 +13,26 @@ from agents.drivers.protocols import Reader
 from agents.texts.parsed_result import LineIndex, ParsedResult, Reading, UnreadLines
 
 # characters of an unread line
-SHOWN = 120
+MAX_UNREAD_LINE_CHARACTERS = 120
 
 
-def read(text: str, name: str = "") -> Reading:
+def read_text(text: str, name: str = "") -> Reading:
     """`name`: the file's, which tells fio's logs apart. Line numbers are those of `text`, from 1."""
-    if reading := _alone(text, name):
+    if reading := _whole_text_result(text, name):
         return Reading((reading,), ())
     # as web pages have it; readers know it themselves
     plain = text.replace("\xa0", " ")
     readers = [reader for reader in registry.all_readers().values() if may_hold(plain, reader)]
-    readings = [reading for reader in readers for reading in reader.find(text, name)]
-    separate_readings = sorted(_apart(readings), key=lambda reading: reading.first)
+    readings = [reading for reader in readers for reading in reader.find_results(text, name)]
+    separate_readings = sorted(_without_overlaps(readings), key=lambda reading: reading.first)
     return Reading(tuple(separate_readings), tuple(_unread(text, separate_readings)))
 
 
-def _alone(text: str, name: str) -> ParsedResult | None:
+def _whole_text_result(text: str, name: str) -> ParsedResult | None:
     """The result that is all of the text, of a reader that such texts belong to: nobody else need look at it."""
     for reader in registry.opening_readers():
-        if reader.OPENS.match(text):
-            readings = reader.find(text, name)
+        if reader.START_PATTERN.match(text):
+            readings = reader.find_results(text, name)
             if len(readings) == 1 and not readings[0].trouble and not any(_unread(text, readings)):
                 return readings[0]
     return None
@@ -41,11 +41,11 @@ def _alone(text: str, name: str) -> ParsedResult | None:
 def may_hold(text: str, reader: Reader) -> bool:
     """True when any of its words is there: most readers have nothing to do with a text, and need not split it up."""
     return any(
-        word in text if isinstance(word, str) else word.search(text) for word in reader.WORDS
+        word in text if isinstance(word, str) else word.search(text) for word in reader.KEYWORDS
     )
 
 
-def _apart(readings: Iterable[ParsedResult]) -> list[ParsedResult]:
+def _without_overlaps(readings: Iterable[ParsedResult]) -> list[ParsedResult]:
     """Without overlaps: a readable one wins over one in trouble, then the longer one."""
     separate: list[ParsedResult] = []
     for reading in sorted(
@@ -66,12 +66,14 @@ def _unread(text: str, readings: list[ParsedResult]) -> Iterable[UnreadLines]:
     places, behind = LineIndex(text), 0
     for first, last in sorted(parts):
         if first > behind + 1:
-            yield from _told(text, places, behind + 1, first)
+            yield from _unread_lines(text, places, behind + 1, first)
         behind = max(behind, last)
-    yield from _told(text, places, behind + 1, None)
+    yield from _unread_lines(text, places, behind + 1, None)
 
 
-def _told(text: str, places: LineIndex, begin: int, end: int | None) -> Iterable[UnreadLines]:
+def _unread_lines(
+    text: str, places: LineIndex, begin: int, end: int | None
+) -> Iterable[UnreadLines]:
     """The lines before `end` without the empty ones at both ends, unless there are no others."""
     start = places.line_start(begin)
     passage = text[start : None if end is None else places.line_start(end)]
@@ -80,5 +82,7 @@ def _told(text: str, places: LineIndex, begin: int, end: int | None) -> Iterable
     above = begin + passage.count("\n", 0, len(passage) - len(passage.lstrip()))
     passage = passage.strip()
     yield UnreadLines(
-        above, above + passage.count("\n"), passage.partition("\n")[0].strip()[:SHOWN]
+        above,
+        above + passage.count("\n"),
+        passage.partition("\n")[0].strip()[:MAX_UNREAD_LINE_CHARACTERS],
     )

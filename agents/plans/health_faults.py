@@ -10,16 +10,18 @@ from agents.facts.health import Health
 from agents.plans.stack import StackPlan
 
 
-def ails(plan: StackPlan, health: Health, stage: int = 0) -> list[str]:
+def stack_faults(plan: StackPlan, health: Health, stage: int = 0) -> list[str]:
     """Faults in any layer, hidden or not, after `stage` stages; and disks that are gone. [] is right."""
-    layers = plan.at(stage)
-    faults = [fault for claim in claims_of(layers[-1].gives) for fault in _disk(claim.node, health)]
+    layers = plan.layers_after(stage)
+    found = [said for claim in claims_of(layers[-1].gives) for said in _disk(claim.node, health)]
     for layer in layers:
         kind = layer.spec.kind
         if driver := registry.ailing(kind):
-            built = options.build(driver.Options, layer.spec.options)
-            faults += [f"{kind}: {fault}" for fault in driver.ails(built, layer.target, health)]
-    return list(dict.fromkeys(faults))
+            built = options.build_options(driver.Options, layer.spec.options)
+            found += [
+                f"{kind}: {said}" for said in driver.health_faults(built, layer.target, health)
+            ]
+    return list(dict.fromkeys(found))
 
 
 def _disk(node: str, health: Health) -> list[str]:
@@ -34,12 +36,12 @@ def _disk(node: str, health: Health) -> list[str]:
     return wrong
 
 
-def nodes(plan: StackPlan, stage: int = 0) -> list[str]:
+def layout_nodes(plan: StackPlan, stage: int = 0) -> list[str]:
     """Every node that a layer after `stage` stages stands on or gives: disks, pieces of them, volumes."""
-    names: dict[str, None] = {}
-    for layer in plan.at(stage):
+    found: dict[str, None] = {}
+    for layer in plan.layers_after(stage):
         for target in (layer.target, layer.gives):
-            names |= dict.fromkeys(claim.node for claim in claims_of(target))
-            names |= dict.fromkeys(part.node for parts in target.parts.values() for part in parts)
-            names |= dict.fromkeys([target.volume] if target.volume else [])
-    return list(names)
+            found |= dict.fromkeys(claim.node for claim in claims_of(target))
+            found |= dict.fromkeys(part.node for parts in target.parts.values() for part in parts)
+            found |= dict.fromkeys([target.volume] if target.volume else [])
+    return list(found)

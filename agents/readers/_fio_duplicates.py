@@ -19,7 +19,7 @@ MAYBE = "the next line has higher totals: this may be an interim total of the sa
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    found: ParsedResult
+    block: ParsedResult
     # Differs between runs: a text's process ids, a document's options; "" is not known
     run: str = ""
     # the second when it was printed; a text need not tell
@@ -33,9 +33,9 @@ def last_totals(every: Iterable[Printed]) -> list[ParsedResult]:
     kept: list[Printed] = []
     for one in every:
         if kept and _goes_on(kept[-1], one):
-            one = replace(one, found=_instead(one.found, kept.pop().found))
+            one = replace(one, block=_instead(one.block, kept.pop().block))
         kept.append(one)
-    return [_counted(one.found) for one in kept]
+    return [_with_repeat_count(one.block) for one in kept]
 
 
 def once(found: Iterable[ParsedResult], again: Iterable[ParsedResult]) -> list[ParsedResult]:
@@ -43,9 +43,9 @@ def once(found: Iterable[ParsedResult], again: Iterable[ParsedResult]) -> list[P
     kept = list(found)
     places: dict[tuple[str, float], list[int]] = defaultdict(list)
     for at, one in enumerate(kept):
-        places[_key(one)].append(at)
+        places[_result_key(one)].append(at)
     for one in again:
-        same = next((at for at in places[_key(one)] if _same(kept[at], one)), None)
+        same = next((at for at in places[_result_key(one)] if _same(kept[at], one)), None)
         if same is None:
             kept.append(one)
         else:
@@ -74,16 +74,16 @@ def without_jobs(
 
 def _jobs_of(one: ParsedResult, lines: Sequence[ParsedResult]) -> slice | None:
     """Two or more lines, each right below the other, that have moved as many bytes together in the same time."""
-    wanted = _bytes(one)
+    wanted = _moved_bytes(one)
     if not any(wanted):
         return None
     low, sums = 0, [0.0, 0.0, 0.0]
     for high, line in enumerate(lines):
         if high and line.first != lines[high - 1].last + 1:
             low, sums = high, [0.0, 0.0, 0.0]
-        sums = [was + more for was, more in zip(sums, _bytes(line), strict=True)]
+        sums = [was + more for was, more in zip(sums, _moved_bytes(line), strict=True)]
         while any(has > want for has, want in zip(sums, wanted, strict=True)) and low <= high:
-            sums = [has - less for has, less in zip(sums, _bytes(lines[low]), strict=True)]
+            sums = [has - less for has, less in zip(sums, _moved_bytes(lines[low]), strict=True)]
             low += 1
         its = lines[low : high + 1]
         # each tells whole KiB
@@ -97,7 +97,7 @@ def _jobs_of(one: ParsedResult, lines: Sequence[ParsedResult]) -> slice | None:
     return None
 
 
-def _bytes(one: ParsedResult) -> list[float]:
+def _moved_bytes(one: ParsedResult) -> list[float]:
     """Read, written, trimmed; by all groups."""
     every = [m for m in one.metrics if m.value is not None and m.name.endswith(".bytes")]
     totals = [m for m in every if "group" not in m.labels] or every
@@ -117,11 +117,11 @@ def with_doubts(lines: Sequence[ParsedResult]) -> list[ParsedResult]:
 
 def _goes_on(before: Printed, after: Printed) -> bool:
     """True when the later is a later total of the same run: it began before the other was printed, and all is more."""
-    if not before.run or before.run != after.run or not _grown(before.found, after.found):
+    if not before.run or before.run != after.run or not _grown(before.block, after.block):
         return False
     if before.at is None or after.at is None:
         return before.at is after.at
-    return after.at - before.at + after.step < _runtime(after.found)
+    return after.at - before.at + after.step < _runtime(after.block)
 
 
 def _grown(before: ParsedResult, after: ParsedResult) -> bool:
@@ -160,14 +160,14 @@ def _instead(later: ParsedResult, earlier: ParsedResult) -> ParsedResult:
     )
 
 
-def _counted(one: ParsedResult) -> ParsedResult:
+def _with_repeat_count(one: ParsedResult) -> ParsedResult:
     if not one.also:
         return one
     many = f"{len(one.also)} earlier total{'s' * (len(one.also) > 1)}"
     return replace(one, notes=(*one.notes, f"{many} of this run (--status-interval) left out"))
 
 
-def _key(one: ParsedResult) -> tuple[str, float]:
+def _result_key(one: ParsedResult) -> tuple[str, float]:
     return one.title.partition(", ")[0], round(_runtime(one), 3)
 
 
@@ -189,11 +189,11 @@ def _same(one: ParsedResult, other: ParsedResult) -> bool:
     return (
         rates != set()
         and rates == {key for key in others if key[0].endswith("iops")}
-        and all(_agree(key[0], mine[key], others[key]) for key in shared)
+        and all(_figures_agree(key[0], mine[key], others[key]) for key in shared)
     )
 
 
-def _agree(name: str, one: float, other: float) -> bool:
+def _figures_agree(name: str, one: float, other: float) -> bool:
     if name.endswith(".ios"):
         return one == other
     if name.endswith("iops"):
