@@ -17,7 +17,7 @@ from django.urls import get_resolver, resolve
 
 from benchlab import garbage
 from benchlab.celery import app
-from benchlab.web import places
+from benchlab.web import request_slots
 from benchlab.workers.process_counters import counters
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchlab.settings")
@@ -73,7 +73,7 @@ class Application(ASGIHandler):
                 has_it.clear()
                 self._turns.release()
 
-        places.taken(partial(loop.call_soon_threadsafe, give_back))
+        request_slots.hold_slot(partial(loop.call_soon_threadsafe, give_back))
         try:
             yield
         finally:

@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.log import log_response
 from django.views.decorators.cache import never_cache
 
-from benchlab.web.errors import RETRY_S
+from benchlab.web.errors import RETRY_SECONDS
 from benchlab.workers import beats
 
 # a worker sweeps every second
@@ -44,7 +44,7 @@ def ready(request: HttpRequest) -> JsonResponse:
     missed = {name: trouble for name, trouble in said.items() if trouble != "ok"}
     answer = JsonResponse(said, status=503 if missed else 200)
     if missed:
-        answer["Retry-After"] = str(RETRY_S)
+        answer["Retry-After"] = str(RETRY_SECONDS)
         _log(request, answer, missed)
     return answer
 

@@ -25,7 +25,7 @@ BENCHLAB_KEYS = env.fernet_keys(
 )
 ALLOWED_HOSTS = env.host_names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.origins("CSRF_TRUSTED_ORIGINS")
-CSRF_FAILURE_VIEW = "benchlab.web.errors.form_refused"
+CSRF_FAILURE_VIEW = "benchlab.web.errors.csrf_failure"
 
 INSTALLED_APPS = [
     "django.contrib.auth",
@@ -65,15 +65,15 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "benchlab.web.observing.observed",
-    "benchlab.web.proxies.Checked",
+    "benchlab.web.observing.observe_requests",
+    "benchlab.web.proxies.ProxyHeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "benchlab.web.static_files.served",
-    "benchlab.web.compression.Compressed",
+    "benchlab.web.static_files.serve_static_files",
+    "benchlab.web.compression.CompressionMiddleware",
     "csp.middleware.CSPMiddleware",
-    "benchlab.web.attachments.Sandboxed",
-    "benchlab.web.caching.Private",
-    "benchlab.web.throttling.RateLimits",
+    "benchlab.web.attachments.AttachmentSandboxMiddleware",
+    "benchlab.web.caching.PrivateCacheMiddleware",
+    "benchlab.web.throttling.RateLimitMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -86,7 +86,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "benchlab.lifecycle.middleware.GoneSays",
-    "benchlab.web.conflicts.Clashes",
+    "benchlab.web.conflicts.ConflictMiddleware",
 ]
 
 ROOT_URLCONF = "benchlab.urls"
@@ -198,7 +198,9 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}", "OPTIONS": options}
     for name, options in _VALIDATORS.items()
 ]
-AUTH_PASSWORD_VALIDATORS.append({"NAME": "benchlab.pages.team.passwords.TokensEnd", "OPTIONS": {}})
+AUTH_PASSWORD_VALIDATORS.append(
+    {"NAME": "benchlab.pages.team.passwords.TokenEndingValidator", "OPTIONS": {}}
+)
 PASSWORD_RESET_TIMEOUT = 24 * 3600
 # Accounts: allauth's pages in our look (templates/account, mfa, usersessions), by invitation only (benchlab/team).
 AUTHENTICATION_BACKENDS = ["benchlab.team.backend.Backend"]
@@ -308,16 +310,23 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["benchlab.team.enforcing.AsTheTableSays"],
     "DEFAULT_THROTTLE_CLASSES": [
-        f"benchlab.web.throttling.{name}" for name in ("PerToken", "PerUser", "Exports")
+        f"benchlab.web.throttling.{name}"
+        for name in ("TokenThrottle", "UserThrottle", "ExportThrottle")
     ],
-    "DEFAULT_RENDERER_CLASSES": ["benchlab.web.rendering.Json"],
-    "DEFAULT_PAGINATION_CLASS": "benchlab.web.paging.Pages",
+    "DEFAULT_RENDERER_CLASSES": ["benchlab.web.rendering.OrjsonRenderer"],
+    "DEFAULT_PAGINATION_CLASS": "benchlab.web.paging.ApiPagination",
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "DEFAULT_FILTER_BACKENDS": [
-        f"benchlab.web.filters.{name}" for name in ("Filters", "Library", "Archived", "Ordering")
+        f"benchlab.web.filters.{name}"
+        for name in (
+            "StrictFilterBackend",
+            "LibraryFilterBackend",
+            "ArchivedFilterBackend",
+            "StableOrderingFilter",
+        )
     ],
-    "DEFAULT_SCHEMA_CLASS": "benchlab.web.schema.Schema",
-    "EXCEPTION_HANDLER": "benchlab.web.api.problem",
+    "DEFAULT_SCHEMA_CLASS": "benchlab.web.schema.ProblemSchema",
+    "EXCEPTION_HANDLER": "benchlab.web.api.problem_response",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
 # Requests in a minute; 0: no limit.
@@ -333,9 +342,9 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "benchlab.web.schema.some_fields",
-        "benchlab.web.schema.rate_limits",
-        "benchlab.rest.body_examples.with_examples",
+        "benchlab.web.schema.add_partial_rows",
+        "benchlab.web.schema.add_rate_limits",
+        "benchlab.rest.body_examples.add_body_examples",
     ],
     "SERVE_PERMISSIONS": ["benchlab.team.enforcing.AsTheTableSays"],
     # Fields called phase, and fields called kind.

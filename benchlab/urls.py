@@ -7,8 +7,8 @@ from django.urls import include, path
 
 from benchlab.readiness import healthy, ready
 
-handler400 = "benchlab.web.errors.not_understood"
-handler500 = "benchlab.web.errors.failed"
+handler400 = "benchlab.web.errors.bad_request"
+handler500 = "benchlab.web.errors.server_error"
 
 
 urlpatterns = [

@@ -37,7 +37,7 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @pytest.fixture
 def hashed_files(collected: dict[str, Any]) -> Iterator[Path]:
     """Where they lie."""
-    views.of.cache_clear()
+    views.load_document.cache_clear()
     with override_settings(**collected):
         yield collected["STATIC_ROOT"]
-    views.of.cache_clear()
+    views.load_document.cache_clear()

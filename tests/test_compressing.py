@@ -11,7 +11,7 @@ from django.test import Client, RequestFactory
 from benchlab.team import tokens
 from benchlab.team.roles import Role
 from benchlab.web import static_files
-from benchlab.web.compression import Compressed
+from benchlab.web.compression import CompressionMiddleware
 
 GZIP = {"Accept-Encoding": "gzip"}
 LONG = b"0123456789" * 100
@@ -19,7 +19,7 @@ LONG = b"0123456789" * 100
 
 def answered(response):
     request = RequestFactory().get("/", headers=GZIP)
-    return Compressed(lambda _: response)(request)
+    return CompressionMiddleware(lambda _: response)(request)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_static_files_are_collected_once_for_what_they_are(settings, tmp_path):
         **settings.STORAGES,
         "staticfiles": {"BACKEND": "servestatic.storage.CompressedManifestStaticFilesStorage"},
     }
-    assert static_files.collect() is True
+    assert static_files.collect_static_files() is True
     names = {path.name for path in tmp_path.iterdir()}
     assert any(name.startswith("benchlab.") and name.endswith(".css.gz") for name in names)
-    assert static_files.collect() is False
+    assert static_files.collect_static_files() is False

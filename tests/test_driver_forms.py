@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from agents import options
 from agents.contracts import OptionsError
 from agents.drivers import registry
-from benchlab.web.driver_forms import DriverForm, parse, show
+from benchlab.web.driver_forms import DriverForm, option_text, parse_option
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,12 @@ class Options:
     ],
 )
 def test_sizes_are_read_as_people_write_them(text, value):
-    assert parse(text, int, "B") == value
+    assert parse_option(text, int, "B") == value
 
 
 @pytest.mark.parametrize("value", [0, 1, 512, 4096, 5000, 1 << 20, 3 << 29, 10 << 30])
 def test_a_size_that_is_shown_reads_back(value):
-    assert parse(show(value, "B"), int, "B") == value
+    assert parse_option(option_text(value, "B"), int, "B") == value
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_size_that_is_shown_reads_back(value):
 )
 def test_what_is_no_value_is_named(text, kind, unit, says):
     with pytest.raises(ValidationError, match=says):
-        parse(text, kind, unit)
+        parse_option(text, kind, unit)
 
 
 def form(data: dict[str, str], **kwargs) -> DriverForm:
@@ -75,7 +75,7 @@ def test_one_value_each():
         "needed": "3", "size": "8k", "mode": "b", "words": " x \n\ny=1\n", "text": "a\nb",
     })  # fmt: skip
     assert made.is_valid(), made.errors
-    assert made.chosen() == (
+    assert made.options_and_sweep() == (
         {
             "needed": 3, "size": 8192, "mode": "b", "name": "", "fast": False,
             "words": ["x", "y=1"], "text": "a\nb",
@@ -87,7 +87,7 @@ def test_one_value_each():
 def test_several_values_are_a_sweep():
     made = form({"needed": "1, 2 4", "size": "4k 1MiB", "mode": "a b", "factor": "1"}, sweep=True)
     assert made.is_valid(), made.errors
-    chosen, sweep = made.chosen()
+    chosen, sweep = made.options_and_sweep()
     assert sweep == {"needed": [1, 2, 4], "size": [4096, 1 << 20], "mode": ["a", "b"]}
     assert chosen == {"factor": 1.0, "fast": False, "words": [], "text": ""}
 
@@ -139,7 +139,9 @@ def test_every_driver_with_its_defaults_goes_through_its_form(name):
         driver.Options, {k: v for k, v in data.items() if v not in (None, False)}, prefix="o"
     )
     assert made.is_valid(), made.errors
-    assert options.build_options(driver.Options, made.chosen()[0]) == driver.Options(**said)
+    assert options.build_options(driver.Options, made.options_and_sweep()[0]) == driver.Options(
+        **said
+    )
 
 
 @pytest.mark.parametrize("name", SAID)

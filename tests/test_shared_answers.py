@@ -16,7 +16,7 @@ from benchlab.runs.hearing import SAME_S, Ear
 from benchlab.team.models import Membership, Team
 from benchlab.team.roles import Role
 from benchlab.web import shared_answers
-from benchlab.web.shared_answers import ANY, Answers, may_be_shared, rights
+from benchlab.web.shared_answers import ANY_TIME, SharedAnswers, access_rights, may_be_shared
 
 
 def counted(made: list[int], takes: float = 0.0):
@@ -29,11 +29,11 @@ def counted(made: list[int], takes: float = 0.0):
 
 
 def test_all_who_ask_at_once_are_told_the_same():
-    kept, made, asked = Answers[str](), list[int](), threading.Barrier(8)
+    kept, made, asked = SharedAnswers[str](), list[int](), threading.Barrier(8)
 
     def ask(_: int) -> str:
         asked.wait()
-        return kept.of("page", time.monotonic() - 1, counted(made, 0.1))
+        return kept.get_or_make("page", time.monotonic() - 1, counted(made, 0.1))
 
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(ask, range(8))) == {"answer 0"}
@@ -41,15 +41,15 @@ def test_all_who_ask_at_once_are_told_the_same():
 
 
 def test_none_is_told_what_is_older_than_they_may_be_told():
-    kept, made = Answers[str](), list[int]()
-    assert kept.of("page", ANY, counted(made)) == "answer 0"
-    assert kept.of("page", ANY, counted(made)) == "answer 0"
-    assert kept.of("page", time.monotonic(), counted(made)) == "answer 1"
+    kept, made = SharedAnswers[str](), list[int]()
+    assert kept.get_or_make("page", ANY_TIME, counted(made)) == "answer 0"
+    assert kept.get_or_make("page", ANY_TIME, counted(made)) == "answer 0"
+    assert kept.get_or_make("page", time.monotonic(), counted(made)) == "answer 1"
 
 
 def test_what_was_begun_before_is_too_old_though_it_ended_after():
     """It may have been read before the change."""
-    kept, made, begun = Answers[str](), list[int](), threading.Event()
+    kept, made, begun = SharedAnswers[str](), list[int](), threading.Event()
 
     def slow() -> str:
         begun.set()
@@ -57,60 +57,62 @@ def test_what_was_begun_before_is_too_old_though_it_ended_after():
         return "old"
 
     with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(kept.of, "page", ANY, slow)
+        first = pool.submit(kept.get_or_make, "page", ANY_TIME, slow)
         begun.wait()
-        second = pool.submit(kept.of, "page", time.monotonic(), counted(made))
+        second = pool.submit(kept.get_or_make, "page", time.monotonic(), counted(made))
         assert (first.result(), second.result()) == ("old", "answer 0")
 
 
 def test_another_key_is_another_answer_and_waits_for_none():
-    kept, made = Answers[str](), list[int]()
+    kept, made = SharedAnswers[str](), list[int]()
 
     def asks_for_another() -> str:
         with ThreadPoolExecutor(1) as pool:
-            return "beside " + pool.submit(kept.of, "b", ANY, counted(made)).result(10)
+            return "beside " + pool.submit(kept.get_or_make, "b", ANY_TIME, counted(made)).result(
+                10
+            )
 
-    assert kept.of("a", ANY, asks_for_another) == "beside answer 0"
+    assert kept.get_or_make("a", ANY_TIME, asks_for_another) == "beside answer 0"
 
 
 def test_a_failure_is_nobody_elses():
-    kept, made = Answers[str](), list[int]()
+    kept, made = SharedAnswers[str](), list[int]()
 
     def fails() -> str:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        kept.of("page", ANY, fails)
-    assert kept.of("page", ANY, counted(made)) == "answer 0"
+        kept.get_or_make("page", ANY_TIME, fails)
+    assert kept.get_or_make("page", ANY_TIME, counted(made)) == "answer 0"
 
 
 def test_so_much_is_kept_and_what_was_asked_for_last():
-    kept = Answers[bytes](100)
+    kept = SharedAnswers[bytes](100)
     for name in ("a", "b", "a", "c"):
-        assert len(kept.of(name, ANY, lambda: b"x" * 40)) == 40
+        assert len(kept.get_or_make(name, ANY_TIME, lambda: b"x" * 40)) == 40
     assert list(kept._kept) == ["a", "c"]
-    assert len(kept.of("larger than all", ANY, lambda: b"x" * 1000)) == 1000
+    assert len(kept.get_or_make("larger than all", ANY_TIME, lambda: b"x" * 1000)) == 1000
     assert not kept._kept
 
 
 def test_keys_are_not_kept_without_end():
-    kept = Answers[str]()
-    for number in range(2 * shared_answers.MANY):
-        kept.of(number, ANY, lambda: "")
-    assert len(kept._kept) == shared_answers.MANY
+    kept = SharedAnswers[str]()
+    for number in range(2 * shared_answers.MAX_ANSWERS):
+        kept.get_or_make(number, ANY_TIME, lambda: "")
+    assert len(kept._kept) == shared_answers.MAX_ANSWERS
 
 
 def test_keys_of_what_fails_are_not_kept_without_end():
     """Nobody but who asks for what is refused may be there: no answer of another's would make room."""
-    kept = Answers[str]()
-    for number in range(2 * shared_answers.MANY):
+    kept = SharedAnswers[str]()
+    for number in range(2 * shared_answers.MAX_ANSWERS):
         with pytest.raises(ZeroDivisionError):
-            kept.of(number, ANY, lambda: f"{1 / 0}")
-    assert len(kept._kept) <= shared_answers.MANY
+            kept.get_or_make(number, ANY_TIME, lambda: f"{1 / 0}")
+    assert len(kept._kept) <= shared_answers.MAX_ANSWERS
 
 
 def test_a_long_address_is_not_kept_nor_a_strangers():
-    request = RequestFactory().get("/", {"q": "x" * shared_answers.LONGEST})
+    request = RequestFactory().get("/", {"q": "x" * shared_answers.MAX_QUERY_LENGTH})
     request.user = User(username="alice")
     assert not may_be_shared(request)
     request = RequestFactory().get("/")
@@ -136,9 +138,9 @@ def test_equal_rights_are_the_same_roles_in_the_same_teams():
         person("four", (a, Role.VIEWER), (b, Role.OWNER)), person("five", (b, Role.VIEWER)), person("six"),
         person("seven", (a, Role.OWNER), admin=True),
     ]  # fmt: skip
-    assert len({rights(one) for one in people}) == len(people)
+    assert len({access_rights(one) for one in people}) == len(people)
     again = person("eight", (b, Role.OWNER), (a, Role.VIEWER))  # in another order
-    assert rights(again) == rights(people[3])
+    assert access_rights(again) == access_rights(people[3])
 
 
 # What was heard

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
-from benchlab.web.driver_forms import parse, show
+from benchlab.web.driver_forms import option_text, parse_option
 
 # Options of the tools, ours and those that others' outputs name, whose numbers are bytes.
 SIZES = frozenset(
@@ -46,7 +46,7 @@ def value(name: str, given: Any) -> str:
     size = _bytes(name, given)
     if size is None:
         return str(given)
-    text = show(size, "B")
+    text = option_text(size, "B")
     return f"{text} B" if text.isdigit() else PREFIX.sub(" ", text)
 
 
@@ -83,6 +83,6 @@ def _bytes(name: str, given: Any) -> int | None:
     if isinstance(given, int):
         return given
     try:
-        return int(parse(given, int, "B")) if isinstance(given, str) else None
+        return int(parse_option(given, int, "B")) if isinstance(given, str) else None
     except ValidationError:
         return None

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from agents.texts import extraction_sandbox
 from agents.texts.extraction import ExtractionOutcome
 from agents.texts.trial_process import Request
-from benchlab.web import places
+from benchlab.web import request_slots
 
 AT_ONCE = 2
 WAIT_SECONDS = 5.0
@@ -50,7 +50,7 @@ def try_lines(team: int, sample: str, lines: Sequence[str], file: str) -> list[E
 
 @contextmanager
 def _turn(team: int) -> Iterator[None]:
-    places.leave()
+    request_slots.release_slot()
     same_team = _of_team[team]
     if not same_team.acquire(timeout=WAIT_SECONDS):
         raise Busy

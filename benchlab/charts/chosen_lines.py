@@ -27,15 +27,15 @@ def line_choices(
     With ?pick= those whose names have its words, and those that are ticked. Raises BadRequest: too long.
     """
     seen = Campaign.objects.visible_to(request.user)
-    if text := lists.found_text(request, CAMPAIGN_SEARCH):
-        seen = seen.filter(lists.matching(("name",), text) | Q(pk__in=wanted.campaigns))
+    if text := lists.search_text(request, CAMPAIGN_SEARCH):
+        seen = seen.filter(lists.match_words(("name",), text) | Q(pk__in=wanted.campaigns))
     # What the address names, too
     seen = seen.filter(Q(archived_at=None) | Q(pk__in=wanted.campaigns))
     campaigns = list(seen.only("name", "created_at", "source"))
     library = [row for row in campaigns if row.source == Campaign.Source.LIBRARY]
     return {
         "pick": text,
-        "picks": bool(text) or len(campaigns) > lists.FEW,
+        "picks": bool(text) or len(campaigns) > lists.MAX_UNSEARCHED_CHOICES,
         "campaigns": [row for row in campaigns if row.source != Campaign.Source.LIBRARY],
         "library": library,
         "topologies": _sorted_choices((group.topology, group.topology_name) for group in every),

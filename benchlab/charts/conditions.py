@@ -24,7 +24,7 @@ from benchlab.hosts.models import FactSnapshot
 from benchlab.runs import in_force
 from benchlab.runs.models import Attempt, Layout
 from benchlab.topologies import moments
-from benchlab.web.units import size
+from benchlab.web.units import format_size
 
 NOT_STATED = "not told"
 LAYOUT, POINT = "Layout", "Point"
@@ -328,7 +328,7 @@ def _layout_conditions(facts: Mapping[str, Any], layout: Layout) -> tuple[dict[s
         LAYOUT: stack_text(layout.stack),
         "Kernel": str(facts.get("kernel", "")),
         "CPU": cpu,
-        "Memory": size(facts["memory"]) if facts.get("memory") else "",
+        "Memory": format_size(facts["memory"]) if facts.get("memory") else "",
         DEVICES: ", ".join(sorted(devices)),
         **{name: _text_per_device(devices, part) for name, part in DEVICE_CONDITIONS.items()},
     }
@@ -392,7 +392,7 @@ def describe_device(facts: Mapping[str, Any], claim: Mapping[str, Any]) -> dict[
         "name": node.removeprefix("/dev/"),
         "model": str(known.get("model") or claim.get("model") or ""),
         "firmware": str(known.get("firmware") or ""),
-        "size": size(taken) if taken else "",
+        "size": format_size(taken) if taken else "",
         "scheduler": str(known.get("scheduler") or ""),
         "sectors": "/".join(map(str, sectors)) + " B" if all(sectors) else "",
     }

@@ -14,7 +14,7 @@ from benchlab.charts.sampled import read_rows
 from benchlab.charts.spans import Span
 from benchlab.runs.models import Attempt
 from benchlab.web import lists
-from benchlab.web.units import short
+from benchlab.web.units import short_si
 
 # of the part, which is swapped alone
 PART_ID = "instant"
@@ -40,7 +40,7 @@ def instant_context(request: HttpRequest, attempt: Attempt) -> dict[str, Any]:
     told = cursor_values.values_at(found, devices.active_devices(found) | own, facts, at)
     if told is None:
         return {"at": at}
-    listed = lists.listed_here(
+    listed = lists.filter_in_memory(
         request,
         told.lines,
         _value_columns(told),
@@ -65,17 +65,17 @@ def _address_at(request: HttpRequest, at: float | None) -> str:
         return ""
     query = request.GET.copy()
     query["at"] = str(at)
-    return f"{lists.address(query)}#{PART_ID}"
+    return f"{lists.query_address(query)}#{PART_ID}"
 
 
-def _value_columns(told: cursor_values.Instant) -> dict[str, lists.By]:
-    columns = {"device": lists.by_key("Device", lambda line: line.device.name)}
+def _value_columns(told: cursor_values.Instant) -> dict[str, lists.SortColumn]:
+    columns = {"device": lists.key_column("Device", lambda line: line.device.name)}
     if len(told.sample_spans) > 1:
-        columns["sample"] = lists.by_key("Sample until", lambda line: line.end, "num")
+        columns["sample"] = lists.key_column("Sample until", lambda line: line.end, "num")
     for metric in told.metrics:
         title, unit = devices.DEVICE_PANELS[metric]
         head = f"{title} ({unit})" if unit in RATE_UNITS else title
-        columns[metric] = lists.by_key(head, partial(_metric_value, metric), "num")
+        columns[metric] = lists.key_column(head, partial(_metric_value, metric), "num")
     return columns
 
 
@@ -85,4 +85,4 @@ def _metric_value(metric: str, line: cursor_values.DeviceSample) -> float | None
 
 def _value_text(metric: str, value: float | None) -> str:
     unit = devices.DEVICE_PANELS[metric][1]
-    return "–" if value is None else short(value, RATE_UNITS.get(unit, unit))
+    return "–" if value is None else short_si(value, RATE_UNITS.get(unit, unit))

@@ -43,9 +43,9 @@ from benchlab.charts.spans import rows_from_tracks
 from benchlab.charts.tracks import Track
 from benchlab.runs.hearing import ear
 from benchlab.runs.models import Attempt
-from benchlab.web.shared_answers import Answers, may_be_shared, rights
+from benchlab.web.shared_answers import SharedAnswers, access_rights, may_be_shared
 
-RENDERED: Answers[bytes] = Answers()
+RENDERED: SharedAnswers[bytes] = SharedAnswers()
 
 
 @require_GET
@@ -203,8 +203,8 @@ def attempt_strips(request: HttpRequest, pk: int) -> HttpResponse:
 
     if not may_be_shared(request):
         return HttpResponse(render_strips())
-    key = request.path, request.META.get("QUERY_STRING", ""), rights(request.user)
-    return HttpResponse(RENDERED.of(key, ear.since(found.run.campaign_id), render_strips))
+    key = request.path, request.META.get("QUERY_STRING", ""), access_rights(request.user)
+    return HttpResponse(RENDERED.get_or_make(key, ear.since(found.run.campaign_id), render_strips))
 
 
 def _live_figure(request: HttpRequest, pk: int) -> Figure:
@@ -262,8 +262,8 @@ def _cached_response(
     """
     if not may_be_shared(request):
         return figure_response(make())
-    key = request.path, request.META.get("QUERY_STRING", ""), rights(request.user)
-    figure = RENDERED.of(key, ear.since(campaign), lambda: figure_json(make()))
+    key = request.path, request.META.get("QUERY_STRING", ""), access_rights(request.user)
+    figure = RENDERED.get_or_make(key, ear.since(campaign), lambda: figure_json(make()))
     tag = quote_etag(sha256(figure).hexdigest()[:20])
     answer = _json_response(figure)
     answer["ETag"] = tag

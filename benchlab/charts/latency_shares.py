@@ -18,7 +18,7 @@ from benchlab.charts.figure import Axis, Figure
 from benchlab.charts.latency_curves import KIND_WORDS, MARKED_PERCENTILES, LatencyCurve
 from benchlab.charts.palette import Style
 from benchlab.charts.panels import UNIFIED_HOVER, axis_name, panel_heading
-from benchlab.web.units import part, si
+from benchlab.web.units import format_share, si
 
 # curves in one panel; a table has all
 MAX_CURVES = 8
@@ -173,7 +173,7 @@ def _histogram_trace(one: DrawnCurve, bins: Bins) -> dict[str, Any]:
 
 def _bar_hover(curve: LatencyCurve, cell: int, hits: int, total: int) -> str:
     span = f"{si(edge(cell), 's')} to {si(edge(cell + 1), 's')}"
-    return f"{curve.name}: <b>{part(hits / total)}</b>, {hits:,} from {span}"
+    return f"{curve.name}: <b>{format_share(hits / total)}</b>, {hits:,} from {span}"
 
 
 def cdf_traces(drawn: Sequence[DrawnCurve], scale: str, panel: int) -> list[dict[str, Any]]:
@@ -242,4 +242,4 @@ def _share_height(rest: float, scale: str) -> float:
 
 def _cdf_hover(curve: LatencyCurve, at: float, rest: float) -> str:
     word = "took less than" if curve.bins is not None else "took at most"
-    return f"{curve.name}: <b>{part(1 - rest)}</b> {word} {si(at, 's')}"
+    return f"{curve.name}: <b>{format_share(1 - rest)}</b> {word} {si(at, 's')}"

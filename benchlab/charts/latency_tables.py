@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from benchlab.analysis.latency_bins import cells, edge
 from benchlab.charts.latency_curves import LatencyCurve, StoredHistogram
-from benchlab.web.spreadsheets import lines
-from benchlab.web.units import part, si
+from benchlab.web.spreadsheets import csv_lines
+from benchlab.web.units import format_share, si
 
 CSV_HEAD = ("latency", "labels", "from (s)", "below (s)", "I/Os")
 PERCENTILE_WORDS = {50.0: "half", 99.0: "99 %", 99.9: "99.9 %"}
@@ -34,7 +34,7 @@ class BinCell:
 
     @property
     def cumulative_share(self) -> str:
-        return part(self.below / self.total)
+        return format_share(self.below / self.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def bin_rows(found: Sequence[LatencyCurve]) -> list[BinRow]:
 
 def histogram_csv(found: Iterable[StoredHistogram]) -> Iterator[str]:
     """Every bin as it is kept."""
-    return lines(CSV_HEAD, _histogram_rows(found))
+    return csv_lines(CSV_HEAD, _histogram_rows(found))
 
 
 def _histogram_rows(found: Iterable[StoredHistogram]) -> Iterator[tuple[object, ...]]:

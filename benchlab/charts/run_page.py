@@ -43,7 +43,7 @@ from benchlab.findings import stored_runs
 from benchlab.runs import in_force, reason_texts
 from benchlab.runs.models import Artifact, Attempt, Measurement
 from benchlab.runs.states import AttemptPhase
-from benchlab.web.units import size
+from benchlab.web.units import format_size
 
 # Total latency as on the charts; what the tool told of its percentiles is most often completion latency.
 LATENCIES = ("lat.mean", "lat.p50", "lat.p99", "lat.p99.9", "clat.p50", "clat.p99", "clat.p99.9")
@@ -69,9 +69,9 @@ META_ROWS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "why_root": ("Why root", str),
     "queues": ("I/O schedulers in force", in_force.words),
     "caches": ("Page cache dropped", str),
-    "cached_before": ("Page cache before", size),
-    "cached_after": ("Page cache after", size),
-    "sample_bytes": ("Samples", size),
+    "cached_before": ("Page cache before", format_size),
+    "cached_after": ("Page cache after", format_size),
+    "sample_bytes": ("Samples", format_size),
     "boot_id": ("Boot", str),
 }
 

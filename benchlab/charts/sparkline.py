@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.charts import naming
 from benchlab.charts.palette import COLOURS, Style
-from benchlab.web.units import short, si
+from benchlab.web.units import short_si, si
 
 WIDTH, HEIGHT = 280, 150
 PLOT_LEFT, PLOT_RIGHT, PLOT_TOP, PLOT_BOTTOM = 58, 268, 22, 118
@@ -132,7 +132,7 @@ def _line_chart(sets: Sequence[SetUp], depths: Sequence[int], name: str, unit: s
             Tick(_coordinate(x(depth)), str(depth)) for depth in _spaced_depths(depths, x)
         ),
         y_ticks=tuple(
-            Tick(_coordinate(y(value)), short(value, shown_unit(name, unit))) for value in ys
+            Tick(_coordinate(y(value)), short_si(value, shown_unit(name, unit))) for value in ys
         ),
     )
 

@@ -23,7 +23,7 @@ from benchlab.charts.queries import BASE_METRICS, Group, Sample, are_unlike, lin
 from benchlab.charts.repeat_spread import judged_rate, ratios_by_depth, ratios_by_line
 from benchlab.charts.stack import order_devices
 from benchlab.charts.tracks import Track
-from benchlab.web.spreadsheets import lines
+from benchlab.web.spreadsheets import csv_lines
 
 PANEL_TITLES = {
     **DEVICE_PANELS,
@@ -252,7 +252,7 @@ def campaign_csv_lines(groups: Sequence[Group]) -> Iterator[str]:
     units |= {name: unit for group in groups for name, unit in group.units.items()}
     shown = list(units)
     head = [*RUN_HEAD, *(f"{name} ({unit})" for name, unit in units.items())]
-    return lines(head, (_run_row(g, s, shown) for g in groups for s in g.samples))
+    return csv_lines(head, (_run_row(g, s, shown) for g in groups for s in g.samples))
 
 
 def _run_row(group: Group, sample: Sample, names: Sequence[str]) -> list[object]:
@@ -275,4 +275,4 @@ def series_csv_lines(tracks: Iterable[Track]) -> Iterator[str]:
         for track in tracks
         for at, value in zip(*map(_as_floats, (track.times, track.values)), strict=True)
     )
-    return lines(("device", "metric", "unit", "seconds", "value"), rows)
+    return csv_lines(("device", "metric", "unit", "seconds", "value"), rows)

@@ -38,13 +38,13 @@ from benchlab.web import lists
 
 # By the word that the list's address has for each column.
 PROGRAMS = {
-    "name": lists.by_name(),
-    "version": lists.by_name("Version", "version"),
-    "size": lists.by("Size", "size", "num"),
-    "binary": lists.by("Option binary", "sha256"),
-    "by": lists.by_name("By", "uploaded_by__username"),
-    "made": lists.by("Made", "created_at"),
-    "actions": lists.By("Actions"),
+    "name": lists.name_column(),
+    "version": lists.name_column("Version", "version"),
+    "size": lists.sort_column("Size", "size", "num"),
+    "binary": lists.sort_column("Option binary", "sha256"),
+    "by": lists.name_column("By", "uploaded_by__username"),
+    "made": lists.sort_column("Made", "created_at"),
+    "actions": lists.SortColumn("Actions"),
 }
 
 
@@ -104,7 +104,7 @@ def dynamo_check(request: HttpRequest) -> HttpResponse:
 def _render_page(request: HttpRequest, upload: ProgramForm, check: CheckForm) -> HttpResponse:
     rows = Binary.objects.for_user(request.user).defer("content").select_related("uploaded_by")
     finds = ("name", "version", "sha256", "uploaded_by__username")
-    listed = lists.listed(request, rows, PROGRAMS, finds, "#uploaded", filters=("task",))
+    listed = lists.filter_rows(request, rows, PROGRAMS, finds, "#uploaded", filters=("task",))
     task = host_tasks.named(request.user, request.GET.get("task"), "check_dynamo")
     result = task.row.result if task else None
     context = {

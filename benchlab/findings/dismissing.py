@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from benchlab.findings.models import MOST_NOTE, Dismissible
 from benchlab.runs import events
-from benchlab.web.written_text import clean
+from benchlab.web.written_text import clean_text
 
 
 class Already(ValidationError):
@@ -21,7 +21,7 @@ class Already(ValidationError):
 
 def dismiss(row: Dismissible, by: AbstractBaseUser, note: str) -> None:
     """Raises ValidationError without a note, Already where somebody else dismissed the same. One's last note counts."""
-    said = clean(note, MOST_NOTE)
+    said = clean_text(note, MOST_NOTE)
     with transaction.atomic():
         there = _as_it_is(row)
         if there and there.dismissed_at and there.dismissed_by_id != by.pk and there.same(row):
@@ -32,7 +32,7 @@ def dismiss(row: Dismissible, by: AbstractBaseUser, note: str) -> None:
 
 def take_back(row: Dismissible, note: str) -> None:
     """It counts again. Raises ValidationError without a note, Already where it was taken back with another one."""
-    said = clean(note, MOST_NOTE)
+    said = clean_text(note, MOST_NOTE)
     with transaction.atomic():
         there = _as_it_is(row)
         if there and there.dismissed_at is None and there.note not in ("", said):

@@ -11,7 +11,7 @@ from enum import StrEnum
 from agents.facts.graph import Graph, has_layout_name
 from agents.facts.model import BlockDevice, HostFacts
 from agents.uuids import is_uuid_of
-from benchlab.web.natural import natural
+from benchlab.web.natural import natural_key
 
 # Everything that a BenchLab makes begins with bl, its installation's tag (older ones: none) and the layout's number.
 NAME = re.compile(r"bl(?:[a-z]{3})?\d+(?![0-9A-Za-z])")
@@ -89,7 +89,7 @@ def forest(facts: HostFacts, names: Names = NOBODYS) -> list[Block]:
 
     def on(name: str) -> list[BlockDevice]:
         above = [graph.devices[n] for n in graph.above[name] if n in graph.devices]
-        return sorted(above, key=lambda d: natural(d.name))
+        return sorted(above, key=lambda d: natural_key(d.name))
 
     def grow(device: BlockDevice) -> Block:
         layout = _layout_of(device, graph, names)
@@ -107,7 +107,9 @@ def forest(facts: HostFacts, names: Names = NOBODYS) -> list[Block]:
     roots = [
         d for d in facts.devices if not graph.below[d.name] & set(graph.devices) and not _idle(d)
     ]
-    return [grow(root) for root in sorted(roots, key=lambda d: (not is_whole(d), natural(d.name)))]
+    return [
+        grow(root) for root in sorted(roots, key=lambda d: (not is_whole(d), natural_key(d.name)))
+    ]
 
 
 def walk(blocks: tuple[Block, ...] | list[Block]) -> Iterator[Block]:

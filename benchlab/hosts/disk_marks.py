@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchlab.hosts.models import Device
-from benchlab.web.natural import natural
-from benchlab.web.units import size
+from benchlab.web.natural import natural_key
+from benchlab.web.units import format_size
 
 FAST = ("ssd", "nvme")
 SPARE, USE, GONE, SYSTEM, UNMARKED = "spare", "use", "fail", "sys", ""
@@ -42,13 +42,13 @@ def marks(disks: Iterable[Device], held: Collection[str] = ()) -> list[Mark]:
 def mark(disk: Device, held: Collection[str]) -> Mark:
     its = state(disk, held)
     css = " ".join(filter(None, (its, "ssd" * is_fast(disk))))
-    what = filter(None, (disk.name, size(disk.size), disk.role, WORDS[its]))
+    what = filter(None, (disk.name, format_size(disk.size), disk.role, WORDS[its]))
     return Mark(css, ", ".join(what))
 
 
 def place(disk: Device, held: Collection[str]) -> tuple[Any, ...]:
     """The system's last; of the others disks that turn first, as they are most."""
-    return state(disk, held) == SYSTEM, is_fast(disk), natural(disk.name)
+    return state(disk, held) == SYSTEM, is_fast(disk), natural_key(disk.name)
 
 
 def is_fast(disk: Device) -> bool:

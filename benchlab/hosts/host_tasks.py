@@ -27,8 +27,8 @@ from benchlab import log_context
 from benchlab.hosts import services
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Host, HostTask
-from benchlab.web import places
-from benchlab.web.row_ids import row_id
+from benchlab.web import request_slots
+from benchlab.web.row_ids import parse_row_id
 from benchlab.workers import beats, messages
 from benchlab.workers.lease import Lock, lease
 
@@ -213,7 +213,7 @@ def read_facts(host: Host, by: object) -> Result:
 def wait(row: HostTask, *, keep_connection: bool = False) -> HostTask:
     """The row as it is when it is over, at the latest after WAIT_S. Meanwhile others have our connection."""
     until = time.monotonic() + WAIT_S
-    places.leave()
+    request_slots.release_slot()
     while True:
         row.refresh_from_db()
         if row.ended_at is not None or time.monotonic() >= until:
@@ -251,7 +251,7 @@ def shown(host: Host, asked: str | None, *kinds: str) -> Shown | None:
     """On a page of the host: the task that its address names (?task=), else the newest of these kinds that goes on."""
     rows = host.tasks.filter(kind__in=kinds).select_related("host", "by")
     row = None
-    if (wanted := row_id(asked)) is not None:
+    if (wanted := parse_row_id(asked)) is not None:
         row = rows.filter(pk=wanted).first()
         if row and row.ended_at and timezone.now() - row.ended_at > SHOWN_FOR:
             row = None
@@ -261,7 +261,7 @@ def shown(host: Host, asked: str | None, *kinds: str) -> Shown | None:
 
 def named(user: AbstractBaseUser | AnonymousUser, asked: str | None, kind: str) -> Shown | None:
     """On a page of something else: the task of any host of the user's that its address names (?task=)."""
-    if (wanted := row_id(asked)) is None:
+    if (wanted := parse_row_id(asked)) is None:
         return None
     rows = HostTask.objects.for_user(user).select_related("host", "by")
     row = rows.filter(pk=wanted, kind=kind).first()

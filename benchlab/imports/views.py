@@ -42,10 +42,10 @@ from benchlab.web import lists
 PAGE = "imports/draft.html"
 # By the word that the list's address has for each column.
 COLUMNS = {
-    "name": lists.by_name("Upload"),
-    "by": lists.by_name("By", "created_by__username"),
-    "made": lists.by("Uploaded (UTC)", "created_at"),
-    "state": lists.By("State", Storing.state_order()),
+    "name": lists.name_column("Upload"),
+    "by": lists.name_column("By", "created_by__username"),
+    "made": lists.sort_column("Uploaded (UTC)", "created_at"),
+    "state": lists.SortColumn("State", Storing.state_order()),
 }
 # numbers on one page; more are one click away
 MAX_INLINE_NUMBERS = 3000
@@ -108,7 +108,7 @@ def _render_new(request: HttpRequest, error: str = "", status: int = 200) -> Htt
     context = {
         "error": error,
         "kinds": sorted(reader.LABEL for reader in registry.all_readers().values()),
-        "listed": lists.listed(request, mine, COLUMNS, ("name", "created_by__username")),
+        "listed": lists.filter_rows(request, mine, COLUMNS, ("name", "created_by__username")),
         "text": request.POST.get("text", "") if status == 200 else "",
     }
     return render(request, "imports/new.html", context, status=status)

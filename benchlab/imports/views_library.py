@@ -20,9 +20,9 @@ from benchlab.web import lists
 
 # By the word that the list's address has for each column; of every article the same.
 COLUMNS = {
-    "campaign": lists.by_name("Campaign"),
-    "results": lists.by("Results", "results", "num"),
-    "actions": lists.By("Actions"),
+    "campaign": lists.name_column("Campaign"),
+    "results": lists.sort_column("Results", "results", "num"),
+    "actions": lists.SortColumn("Actions"),
 }
 FINDS = ("name", "question", "origin__title", "origin__author")
 
@@ -48,7 +48,7 @@ def library(request: HttpRequest) -> HttpResponse:
         .annotate(results=Count("runs"))
         .order_by("pk")
     )
-    listed = lists.listed(request, rows, COLUMNS, FINDS)
+    listed = lists.filter_rows(request, rows, COLUMNS, FINDS)
     articles: dict[str, Publication] = {}
     for row in listed.rows:
         origin = Origin.of(row)

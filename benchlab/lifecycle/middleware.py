@@ -14,7 +14,7 @@ from django.utils.deprecation import MiddlewareMixin
 from benchlab.audit.subjects import MODELS
 from benchlab.lifecycle.kinds import noun_of
 from benchlab.runs.outputs import RawRemoved
-from benchlab.web import deleted_pages
+from benchlab.web import deleted_rows
 
 
 class GoneSays(MiddlewareMixin):
@@ -28,13 +28,13 @@ class GoneSays(MiddlewareMixin):
         found = _asked_for(request)
         if found is None:
             return None
-        context = {"gone": found, "kind": noun_of(found.row).kind}
+        context = {"deleted": found, "kind": noun_of(found.row).kind}
         return render(request, "410.html", context, status=410)
 
 
-def _asked_for(request: HttpRequest) -> deleted_pages.Gone | None:
+def _asked_for(request: HttpRequest) -> deleted_rows.DeletedRow | None:
     match = request.resolver_match
     label = MODELS.get((match.url_name or "").partition("-")[0]) if match else None
     if match is None or label is None or "pk" not in match.kwargs:
         return None
-    return deleted_pages.of(request.user, apps.get_model(label), match.kwargs["pk"])
+    return deleted_rows.find_deleted_row(request.user, apps.get_model(label), match.kwargs["pk"])

@@ -24,7 +24,7 @@ from benchlab.lifecycle import archiving, deleting
 from benchlab.lifecycle.kinds import NOUNS, noun_of
 from benchlab.runs.models import Artifact, Attempt, Layout
 from benchlab.sharing.models import SavedView, Share
-from benchlab.web import deleted_pages
+from benchlab.web import deleted_rows
 
 # of a batch
 ATTEMPTS, RUNS, LAYOUTS, SOURCES = 10, 100, 10, 1
@@ -61,7 +61,7 @@ def _batch(model: Any, kept: set[int]) -> bool:
 
 def due(model: Any) -> QuerySet[Any]:
     """Oldest first. Topologies and workloads stay while a run refers to them, be its campaign deleted or not."""
-    rows = model.even_deleted.filter(deleted_at__lte=timezone.now() - deleted_pages.grace())
+    rows = model.even_deleted.filter(deleted_at__lte=timezone.now() - deleted_rows.grace_period())
     if model is not Campaign:
         kind = NOUNS["topology"].kind if model is NOUNS["topology"].model else "workload"
         rows = rows.filter(~Exists(Run.objects.filter(**{kind: OuterRef("pk")})))

@@ -18,22 +18,22 @@ from benchlab.lifecycle import archiving, deleting, losses, renaming
 from benchlab.lifecycle.kinds import NOUNS, Noun, Refused, noun_of
 from benchlab.topologies import planned
 from benchlab.web import lists
-from benchlab.web.deleted_pages import Gone
+from benchlab.web.deleted_rows import DeletedRow
 
 # what a field showed when the page was made
 WAS = "was-"
 # of each noun on the page of what is deleted
 MOST = 100
-Lost = tuple[Noun, Gone]
+Lost = tuple[Noun, DeletedRow]
 # By the word that the list's address has for each column.
 COLUMNS = {
-    "name": lists.by_key("Name", lambda one: str(one[1].row)),
-    "type": lists.by_key("Type", lambda one: one[1].noun),
-    "team": lists.by_key("Team", lambda one: str(one[1].row.team)),
-    "by": lists.by_key("Deleted by", lambda one: one[1].row.deleted_by),
-    "on": lists.by_key("On (UTC)", lambda one: one[1].row.deleted_at),
-    "until": lists.by_key("Until (UTC)", lambda one: one[1].until),
-    "actions": lists.By("Actions"),
+    "name": lists.key_column("Name", lambda one: str(one[1].row)),
+    "type": lists.key_column("Type", lambda one: one[1].noun),
+    "team": lists.key_column("Team", lambda one: str(one[1].row.team)),
+    "by": lists.key_column("Deleted by", lambda one: one[1].row.deleted_by),
+    "on": lists.key_column("On (UTC)", lambda one: one[1].row.deleted_at),
+    "until": lists.key_column("Until (UTC)", lambda one: one[1].until),
+    "actions": lists.SortColumn("Actions"),
 }
 
 
@@ -193,7 +193,7 @@ def bring_back(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
 def deleted_list(request: HttpRequest) -> HttpResponse:
     """Page of what was deleted: that it was there, who deleted it, and until when it can come back."""
     rows: list[Lost] = [
-        (noun, Gone(row))
+        (noun, DeletedRow(row))
         for noun in NOUNS.values()
         for row in noun.model.even_deleted.for_user(request.user)
         .exclude(deleted_at=None)
@@ -201,7 +201,7 @@ def deleted_list(request: HttpRequest) -> HttpResponse:
         .order_by("-deleted_at")[:MOST]
     ]
     rows.sort(key=lambda one: one[1].row.deleted_at, reverse=True)
-    listed = lists.listed_here(request, rows, COLUMNS, _texts)
+    listed = lists.filter_in_memory(request, rows, COLUMNS, _texts)
     context = {"rows": listed.rows, "listed": listed, "days": settings.BENCHLAB_GRACE_DAYS}
     return render(request, "lifecycle/deleted.html", context)
 

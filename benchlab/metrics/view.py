@@ -37,7 +37,7 @@ from benchlab.team.enforcing import admit
 from benchlab.team.levels import SITE_ADMIN
 from benchlab.team.tokens import TokenAuthentication
 from benchlab.up.state import state_from_environment
-from benchlab.web.errors import RETRY_S
+from benchlab.web.errors import RETRY_SECONDS
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     except AWAY as error:
         log.warning("metrics: an API token cannot be looked up: %s", error)
         answer = HttpResponse(NO_DATABASE, status=503, content_type="text/plain")
-        answer["Retry-After"] = str(RETRY_S)
+        answer["Retry-After"] = str(RETRY_SECONDS)
         return answer
     encode, content_type = choose_encoder(request.headers.get("Accept", ""))
     registry = CollectorRegistry(auto_describe=False)

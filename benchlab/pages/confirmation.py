@@ -13,34 +13,36 @@ from django.http import HttpRequest
 from benchlab.audit import view_notes
 from benchlab.topologies import planned
 
-KEY = "agreeing"
+SESSION_KEY = "agreeing"
 # characters that are kept
-MOST = 200
+MAX_TYPED_LENGTH = 200
 
 
-class Agreeing(TypedDict):
+class MistypedPhrase(TypedDict):
     """`wrong`: what is to be put right, in words."""
 
     phrase: str
     typed: str
-    wrong: str
+    error: str
 
 
-def agreed(request: HttpRequest, wanted: str) -> bool:
+def is_confirmed(request: HttpRequest, wanted: str) -> bool:
     """True when the form's `typed` is the phrase, or none is wanted. If not, the page that is shown next says why."""
     typed = request.POST.get("typed", "")
     if not wanted or planned.agreed(typed, wanted):
         return True
     wrong = planned.not_agreed(typed, wanted)
     view_notes.refused(request)
-    request.session[KEY] = Agreeing(phrase=wanted, typed=typed[:MOST], wrong=wrong)
+    request.session[SESSION_KEY] = MistypedPhrase(
+        phrase=wanted, typed=typed[:MAX_TYPED_LENGTH], error=wrong
+    )
     return False
 
 
-def told(request: HttpRequest, wanted: str) -> Agreeing | None:
+def pop_mistyped(request: HttpRequest, wanted: str) -> MistypedPhrase | None:
     """Fault in what was typed, once: of that phrase, and no other."""
-    kept: Agreeing | None = request.session.get(KEY)
+    kept: MistypedPhrase | None = request.session.get(SESSION_KEY)
     if kept is None or kept["phrase"] != wanted:
         return None
-    del request.session[KEY]
+    del request.session[SESSION_KEY]
     return kept

@@ -10,10 +10,10 @@ from rest_framework import serializers
 
 from benchlab.audit import chain
 from benchlab.audit.models import Entry
-from benchlab.pages.audit.views import Filter
+from benchlab.pages.audit.views import AuditFilter
 from benchlab.team.roles import Role, most_of, only_team
-from benchlab.web.api import ReadOnly
-from benchlab.web.filters import Strict
+from benchlab.web.api import ReadOnlyViewSet
+from benchlab.web.filters import StrictFilterSet
 
 
 class EntrySerializer(serializers.ModelSerializer[Entry]):
@@ -26,12 +26,12 @@ class EntrySerializer(serializers.ModelSerializer[Entry]):
         fields = list(chain.WHOLE)
 
 
-class Log(ReadOnly[Entry]):
+class AuditEntries(ReadOnlyViewSet[Entry]):
     """Log of who did what to what, newest first. Nothing changes or deletes an entry."""
 
     queryset = Entry.objects.all()
     serializer_class = EntrySerializer
-    filterset_class = type("Filter", (Filter, Strict), {})
+    filterset_class = type("Filter", (AuditFilter, StrictFilterSet), {})
     ordering_fields = ["id"]
 
     def get_queryset(self) -> QuerySet[Entry]:

@@ -22,24 +22,33 @@ from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.engine import added_repeats, wishes
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts.models import Host
-from benchlab.rest.dynamo_files import OfCampaigns, OfWorkloads
-from benchlab.rest.lifecycle import Keeps, NewCampaignNameSerializer, NewNameSerializer
-from benchlab.rest.run_filters import CampaignState, Moment, RunOutcome
+from benchlab.rest.dynamo_files import CampaignFiles, WorkloadFiles
+from benchlab.rest.lifecycle import ArchivableViewSet, NewCampaignNameSerializer, NewNameSerializer
+from benchlab.rest.run_filters import CampaignStateFilter, RunOutcomeFilter, StageFilter
 from benchlab.runs import moves
 from benchlab.runs import progress as standing
 from benchlab.topologies.models import Topology
-from benchlab.web.api import Conflict, OwnRow, Problem, ReadOnly, Whose, messages, storable, taken
-from benchlab.web.filters import Spoken, Strict
+from benchlab.web.api import (
+    Conflict,
+    OwnRowField,
+    Problem,
+    ReadOnlyViewSet,
+    TeamField,
+    errors_by_field,
+    pop_team,
+    validate_storable,
+)
+from benchlab.web.filters import KnownWordFilter, StrictFilterSet
 
 
 class WorkloadSerializer(serializers.ModelSerializer[Workload]):
     options = serializers.DictField(
-        default=dict, validators=[storable], help_text="Options of the tool"
+        default=dict, validators=[validate_storable], help_text="Options of the tool"
     )
     sweep = serializers.DictField(
         child=serializers.ListField(),
         default=dict,
-        validators=[storable],
+        validators=[validate_storable],
         help_text="option -> list of values, one run per combination",
     )
 
@@ -47,10 +56,10 @@ class WorkloadSerializer(serializers.ModelSerializer[Workload]):
         default="",
         allow_blank=True,
         max_length=10_000,
-        validators=[storable],
+        validators=[validate_storable],
         help_text="What it is for; of an .icf file its Test Description",
     )
-    team = Whose()
+    team = TeamField()
 
     class Meta:
         model = Workload
@@ -139,12 +148,14 @@ class CampaignSerializer(serializers.ModelSerializer[Campaign]):
 class NewCampaignSerializer(serializers.Serializer[Campaign]):
     """The matrix: hosts x topologies x workloads (with their sweeps) x repeats."""
 
-    team = Whose()
+    team = TeamField()
     name = serializers.CharField(max_length=200)
     question = serializers.CharField(default="", allow_blank=True)
-    hosts = OwnRow[Host](many=True, allow_empty=False, queryset=Host.objects.all())
-    topologies = OwnRow[Topology](many=True, allow_empty=False, queryset=Topology.objects.all())
-    workloads = OwnRow[Workload](many=True, allow_empty=False, queryset=Workload.objects.all())
+    hosts = OwnRowField[Host](many=True, allow_empty=False, queryset=Host.objects.all())
+    topologies = OwnRowField[Topology](
+        many=True, allow_empty=False, queryset=Topology.objects.all()
+    )
+    workloads = OwnRowField[Workload](many=True, allow_empty=False, queryset=Workload.objects.all())
     repeats = serializers.IntegerField(min_value=1, max_value=100, default=3)
     order = serializers.ChoiceField(
         choices=Campaign.Order.choices,
@@ -228,15 +239,17 @@ class RunSerializer(serializers.ModelSerializer[Run]):
         ]
 
 
-class WorkloadFilter(Strict):
-    tool = Spoken(registry.all_tools)
+class WorkloadFilter(StrictFilterSet):
+    tool = KnownWordFilter(registry.all_tools)
 
     class Meta:
         model = Workload
         fields: ClassVar = ["name", "tool"]
 
 
-class Workloads(OfWorkloads, Keeps, mixins.CreateModelMixin, ReadOnly[Workload]):
+class Workloads(
+    WorkloadFiles, ArchivableViewSet, mixins.CreateModelMixin, ReadOnlyViewSet[Workload]
+):
     """A tool with options, and which of them are swept."""
 
     library = True
@@ -247,29 +260,29 @@ class Workloads(OfWorkloads, Keeps, mixins.CreateModelMixin, ReadOnly[Workload])
 
     def perform_create(self, serializer: Any) -> None:
         sent = serializer.validated_data
-        team = taken(self.request.user, sent)
+        team = pop_team(self.request.user, sent)
         try:
             serializer.instance = services.create_workload(
                 team=team, user=self.request.user, **sent
             )
         except ValidationError as error:
-            raise serializers.ValidationError(messages(error, "options")) from None
+            raise serializers.ValidationError(errors_by_field(error, "options")) from None
 
     @extend_schema(request=NewNameSerializer, responses={200: WorkloadSerializer, 400: Problem})
     def partial_update(self, request: Request, pk: str | None = None) -> Response:
         """Another name. What it does stays: runs refer to it."""
-        return self._renamed(request, NewNameSerializer)
+        return self._rename(request, NewNameSerializer)
 
 
-class CampaignFilter(Strict):
-    state = CampaignState()
+class CampaignFilter(StrictFilterSet):
+    state = CampaignStateFilter()
 
     class Meta:
         model = Campaign
         fields: ClassVar = ["name"]
 
 
-class Campaigns(OfCampaigns, Keeps, ReadOnly[Campaign]):
+class Campaigns(CampaignFiles, ArchivableViewSet, ReadOnlyViewSet[Campaign]):
     """Campaigns: make one, look at its layouts' plans, apply them with the fingerprints you saw."""
 
     library = True
@@ -282,11 +295,11 @@ class Campaigns(OfCampaigns, Keeps, ReadOnly[Campaign]):
     def create(self, request: Request) -> Response:
         sent = NewCampaignSerializer(data=request.data, context=self.get_serializer_context())
         sent.is_valid(raise_exception=True)
-        team = taken(request.user, sent.validated_data)
+        team = pop_team(request.user, sent.validated_data)
         try:
             made = create_campaign(team=team, user=request.user, **sent.validated_data)
         except ValidationError as error:
-            raise serializers.ValidationError(messages(error)) from None
+            raise serializers.ValidationError(errors_by_field(error)) from None
         return Response(self.get_serializer(made).data, status=201)
 
     @extend_schema(
@@ -294,13 +307,13 @@ class Campaigns(OfCampaigns, Keeps, ReadOnly[Campaign]):
     )
     def partial_update(self, request: Request, pk: str | None = None) -> Response:
         """Another name or question. Its runs, and every address, stay."""
-        return self._renamed(request, NewCampaignNameSerializer)
+        return self._rename(request, NewCampaignNameSerializer)
 
     @extend_schema(request=None, responses={200: CampaignSerializer, 409: Problem})
     @action(detail=True, methods=["post"])
     def plan(self, request: Request, pk: str | None = None) -> Response:
         """Plan every layout that is not started yet anew; see /api/layouts/?campaign=."""
-        return self._do(wishes.plan)
+        return self._run_command(wishes.plan)
 
     @extend_schema(
         request=StartSerializer, responses={200: CampaignSerializer, 400: Problem, 409: Problem}
@@ -312,31 +325,31 @@ class Campaigns(OfCampaigns, Keeps, ReadOnly[Campaign]):
         Refused as stale unless every one is the current plan's: it covers all commands, and every disk with all that
         is on it. The plans are made anew right before they are carried out, and refused when a disk has changed.
         """
-        return self._apply(request)
+        return self._start_confirmed(request)
 
     @extend_schema(exclude=True, request=StartSerializer)
     @action(detail=True, methods=["post"])
     def start(self, request: Request, pk: str | None = None) -> Response:
         """Start the campaign: an older name of `apply`, which scripts still use."""
-        return self._apply(request)
+        return self._start_confirmed(request)
 
     @extend_schema(request=None, responses={200: CampaignSerializer, 409: Problem})
     @action(detail=True, methods=["post"])
     def pause(self, request: Request, pk: str | None = None) -> Response:
         """Start no further run; the running one goes on."""
-        return self._do(wishes.pause)
+        return self._run_command(wishes.pause)
 
     @extend_schema(request=None, responses={200: CampaignSerializer, 409: Problem})
     @action(detail=True, methods=["post"])
     def resume(self, request: Request, pk: str | None = None) -> Response:
         """Go on after a pause."""
-        return self._do(wishes.resume)
+        return self._run_command(wishes.resume)
 
     @extend_schema(request=None, responses={200: CampaignSerializer, 409: Problem})
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, pk: str | None = None) -> Response:
         """Stop what runs and take down what stands. Safe to send twice."""
-        return self._do(wishes.cancel)
+        return self._run_command(wishes.cancel)
 
     @extend_schema(
         request=RepeatsSerializer,
@@ -351,17 +364,19 @@ class Campaigns(OfCampaigns, Keeps, ReadOnly[Campaign]):
         """
         sent = RepeatsSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        return self._do(lambda campaign: added_repeats.add(campaign, **_asked(sent)))
+        return self._run_command(
+            lambda campaign: added_repeats.add(campaign, **_repeat_arguments(sent))
+        )
 
-    def _apply(self, request: Request) -> Response:
+    def _start_confirmed(self, request: Request) -> Response:
         sent = StartSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         seen = sent.validated_data["confirmed"]
-        return self._do(
+        return self._run_command(
             lambda campaign: wishes.start(campaign, seen, by=request.user.get_username())
         )
 
-    def _do(self, act: Callable[[Campaign], object]) -> Response:
+    def _run_command(self, act: Callable[[Campaign], object]) -> Response:
         campaign = self.get_object()
         try:
             act(campaign)
@@ -373,15 +388,15 @@ class Campaigns(OfCampaigns, Keeps, ReadOnly[Campaign]):
         return Response(self.get_serializer(campaign).data)
 
 
-def _asked(sent: RepeatsSerializer) -> Any:
+def _repeat_arguments(sent: RepeatsSerializer) -> Any:
     found = dict(sent.validated_data)
     return {"like": found.pop("runs"), **found}
 
 
-class RunFilter(Strict):
-    tool = Spoken(registry.all_tools)
-    stage = Moment()
-    outcome = RunOutcome()
+class RunFilter(StrictFilterSet):
+    tool = KnownWordFilter(registry.all_tools)
+    stage = StageFilter()
+    outcome = RunOutcomeFilter()
 
     class Meta:
         model = Run
@@ -399,7 +414,7 @@ class RunFilter(Strict):
         ]
 
 
-class Runs(ReadOnly[Run]):
+class Runs(ReadOnlyViewSet[Run]):
     """One cell of the matrix and one repeat."""
 
     library = True

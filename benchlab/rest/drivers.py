@@ -19,12 +19,12 @@ from benchlab.campaigns import campaign_presets
 from benchlab.campaigns import presets as workload_presets
 from benchlab.hosts.models import Host
 from benchlab.topologies import presets
-from benchlab.web.api import OneAnswer
+from benchlab.web.api import SingleAnswerViewSet
 
-Told = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
-class NeedSerializer(serializers.Serializer[Told]):
+class NeedSerializer(serializers.Serializer[JsonObject]):
     program = serializers.CharField()
     minimum = serializers.CharField(help_text="Minimum version; empty: any")
     packages = serializers.DictField(
@@ -32,7 +32,7 @@ class NeedSerializer(serializers.Serializer[Told]):
     )
 
 
-class DriverSerializer(serializers.Serializer[Told]):
+class DriverSerializer(serializers.Serializer[JsonObject]):
     kind = serializers.CharField()
     label = serializers.CharField(help_text="As pages call it")  # type: ignore[assignment]  # an attribute's name
     says = serializers.CharField(help_text="What it is, in a sentence or two")
@@ -45,7 +45,7 @@ class ToolSerializer(DriverSerializer):
     )
 
 
-class UseSerializer(serializers.Serializer[Told]):
+class UseSerializer(serializers.Serializer[JsonObject]):
     says = serializers.CharField()
     least = serializers.IntegerField(help_text="0: may be left out")
     most = serializers.IntegerField()
@@ -62,19 +62,19 @@ class LayerSerializer(ToolSerializer):
     )
 
 
-class LayersSerializer(serializers.Serializer[Told]):
+class LayersSerializer(serializers.Serializer[JsonObject]):
     results = LayerSerializer(many=True)
 
 
-class ToolsSerializer(serializers.Serializer[Told]):
+class ToolsSerializer(serializers.Serializer[JsonObject]):
     results = ToolSerializer(many=True)
 
 
-class SamplersSerializer(serializers.Serializer[Told]):
+class SamplersSerializer(serializers.Serializer[JsonObject]):
     results = DriverSerializer(many=True)
 
 
-class TopologyPresetSerializer(serializers.Serializer[Told]):
+class TopologyPresetSerializer(serializers.Serializer[JsonObject]):
     slug = serializers.CharField()
     group = serializers.CharField()
     name = serializers.CharField()
@@ -84,7 +84,7 @@ class TopologyPresetSerializer(serializers.Serializer[Told]):
     wants = serializers.DictField(child=serializers.IntegerField(), help_text="Role -> spare disks")
 
 
-class WorkloadPresetSerializer(serializers.Serializer[Told]):
+class WorkloadPresetSerializer(serializers.Serializer[JsonObject]):
     slug = serializers.CharField()
     group = serializers.CharField()
     name = serializers.CharField()
@@ -94,7 +94,7 @@ class WorkloadPresetSerializer(serializers.Serializer[Told]):
     sweep = serializers.JSONField()
 
 
-class CampaignPresetSerializer(serializers.Serializer[Told]):
+class CampaignPresetSerializer(serializers.Serializer[JsonObject]):
     slug = serializers.CharField()
     name = serializers.CharField()
     question = serializers.CharField()
@@ -105,52 +105,56 @@ class CampaignPresetSerializer(serializers.Serializer[Told]):
     order = serializers.CharField()
 
 
-class PresetsSerializer(serializers.Serializer[Told]):
+class PresetsSerializer(serializers.Serializer[JsonObject]):
     topologies = TopologyPresetSerializer(many=True)
     workloads = WorkloadPresetSerializer(many=True)
     campaigns = CampaignPresetSerializer(many=True)
 
 
-class Described(OneAnswer[Any]):
+class DriverDescriptions(SingleAnswerViewSet[Any]):
     """Descriptions that every installation has, whoever asks: no team's rows."""
 
     queryset = Host.objects.none()
 
 
-class Layers(Described):
+class Layers(DriverDescriptions):
     noun = "layer"
     serializer_class = LayersSerializer
 
     @extend_schema(responses=LayersSerializer)
     def list(self, request: Request) -> Response:
         """Every layer that a topology can have."""
-        found = [_layer(kind, driver) for kind, driver in sorted(registry.all_layers().items())]
+        found = [
+            _layer_json(kind, driver) for kind, driver in sorted(registry.all_layers().items())
+        ]
         return Response({"results": found})
 
 
-class Tools(Described):
+class Tools(DriverDescriptions):
     noun = "tool"
     serializer_class = ToolsSerializer
 
     @extend_schema(responses=ToolsSerializer)
     def list(self, request: Request) -> Response:
         """Every tool that a workload can name."""
-        found = [_tool(kind, driver) for kind, driver in sorted(registry.all_tools().items())]
+        found = [_tool_json(kind, driver) for kind, driver in sorted(registry.all_tools().items())]
         return Response({"results": found})
 
 
-class Samplers(Described):
+class Samplers(DriverDescriptions):
     noun = "sampler"
     serializer_class = SamplersSerializer
 
     @extend_schema(responses=SamplersSerializer)
     def list(self, request: Request) -> Response:
         """List the samplers that are watched beside every run, where a host has them."""
-        found = [_driver(kind, driver) for kind, driver in sorted(registry.all_samplers().items())]
+        found = [
+            _driver_json(kind, driver) for kind, driver in sorted(registry.all_samplers().items())
+        ]
         return Response({"results": found})
 
 
-class Presets(Described):
+class Presets(DriverDescriptions):
     noun = "preset"
     serializer_class = PresetsSerializer
 
@@ -168,10 +172,10 @@ class Presets(Described):
         )
 
 
-def _layer(kind: str, driver: Any) -> Told:
-    uses = {name: _use(use) for name, use in driver.USES.items()}
+def _layer_json(kind: str, driver: Any) -> JsonObject:
+    uses = {name: _use_json(use) for name, use in driver.USES.items()}
     growing = registry.growing(kind)
-    return _tool(kind, driver) | {
+    return _tool_json(kind, driver) | {
         "uses": uses,
         "wants": driver.REQUIRES,
         "gives": driver.PROVIDES,
@@ -179,19 +183,19 @@ def _layer(kind: str, driver: Any) -> Told:
     }
 
 
-def _use(use: Use) -> Mapping[str, Any]:
+def _use_json(use: Use) -> Mapping[str, Any]:
     return {"says": use.purpose, "least": use.least, "most": use.most}
 
 
-def _driver(kind: str, driver: Any) -> Told:
+def _driver_json(kind: str, driver: Any) -> JsonObject:
     first = (driver.__doc__ or "").split("\n\n")[0]
     return {"kind": kind, "label": driver.LABEL, "says": " ".join(first.split())}
 
 
-def _tool(kind: str, driver: Any) -> Told:
-    needs = [_need(one) for one in driver.NEEDS]
-    return _driver(kind, driver) | {"needs": needs, "options": options.schema(driver.Options)}
+def _tool_json(kind: str, driver: Any) -> JsonObject:
+    needs = [_need_json(one) for one in driver.NEEDS]
+    return _driver_json(kind, driver) | {"needs": needs, "options": options.schema(driver.Options)}
 
 
-def _need(need: Need) -> Mapping[str, Any]:
+def _need_json(need: Need) -> Mapping[str, Any]:
     return {"program": need.program, "minimum": need.minimum, "packages": dict(need.packages)}

@@ -17,18 +17,18 @@ from benchlab.dynamo import program_check, programs, targets
 from benchlab.dynamo.models import Binary, Reported
 from benchlab.hosts import host_tasks
 from benchlab.hosts.models import Host, HostTask
-from benchlab.rest.host_tasks import GOES_ON, answered
+from benchlab.rest.host_tasks import STILL_RUNNING, task_response
 from benchlab.rest.topologies import TopologySerializer
 from benchlab.web.api import (
     Conflict,
-    OneAnswer,
-    Owned,
-    OwnRow,
+    OwnRowField,
     Problem,
-    ReadOnly,
-    Whose,
-    storable,
-    taken,
+    ReadOnlyViewSet,
+    SingleAnswerViewSet,
+    TeamField,
+    TeamViewSet,
+    pop_team,
+    validate_storable,
 )
 
 
@@ -54,13 +54,13 @@ class BinarySerializer(serializers.ModelSerializer[Binary]):
 
 
 class UploadSerializer(serializers.Serializer[dict[str, Any]]):
-    team = Whose()
+    team = TeamField()
     program = serializers.FileField(
         help_text=f"The Linux build of dynamo 1.1.0 itself, at most {programs.MAX_PROGRAM_BYTES >> 20} MiB"
     )
 
 
-class Programs(mixins.DestroyModelMixin, ReadOnly[Binary]):
+class Programs(mixins.DestroyModelMixin, ReadOnlyViewSet[Binary]):
     """Uploaded dynamos. They run as root on the team's hosts, so only owners upload or delete one."""
 
     queryset = Binary.objects.defer("content").select_related("uploaded_by")
@@ -77,7 +77,7 @@ class Programs(mixins.DestroyModelMixin, ReadOnly[Binary]):
         """Upload one: 201; 200 where the team has it already."""
         sent = UploadSerializer(data=request.data, context=self.get_serializer_context())
         sent.is_valid(raise_exception=True)
-        team = taken(request.user, sent.validated_data)
+        team = pop_team(request.user, sent.validated_data)
         try:
             row, new = programs.store_upload(team, request.user, sent.validated_data["program"])
         except program_check.Refused as error:
@@ -95,11 +95,11 @@ class Programs(mixins.DestroyModelMixin, ReadOnly[Binary]):
 
 
 class CheckSerializer(serializers.Serializer[dict[str, Any]]):
-    host = OwnRow[Host](queryset=Host.objects.filter(access=Host.Access.SSH))
+    host = OwnRowField[Host](queryset=Host.objects.filter(access=Host.Access.SSH))
     path = serializers.CharField(
         max_length=400,
         default="dynamo",
-        validators=[storable],
+        validators=[validate_storable],
         help_text="Its path there, or its name if it is on the PATH",
     )
 
@@ -114,7 +114,7 @@ class LookedSerializer(serializers.Serializer[program_check.ProgramReport]):
     )
 
 
-class Checks(Owned[Any]):
+class Checks(TeamViewSet[Any]):
     """A dynamo on a host, looked at; nothing of it is run."""
 
     noun = "dynamocheck"
@@ -124,7 +124,7 @@ class Checks(Owned[Any]):
     ordering_fields = ()
 
     @extend_schema(
-        request=CheckSerializer, responses={200: LookedSerializer, 202: GOES_ON, 409: Problem}
+        request=CheckSerializer, responses={200: LookedSerializer, 202: STILL_RUNNING, 409: Problem}
     )
     def create(self, request: Request) -> Response:
         """Version, SHA-256 and missing libraries of the program; 409 where the host is not reached."""
@@ -132,10 +132,10 @@ class Checks(Owned[Any]):
         sent.is_valid(raise_exception=True)
         host, path = sent.validated_data["host"], sent.validated_data["path"]
         row = host_tasks.ask(host, "check_dynamo", request.user, path=path)
-        return answered(self, row, _looked)
+        return task_response(self, row, _check_response)
 
 
-def _looked(row: HostTask) -> Response:
+def _check_response(row: HostTask) -> Response:
     return Response(LookedSerializer(program_check.report_from_json(row.result or {})).data)
 
 
@@ -143,7 +143,7 @@ class ListenerSerializer(serializers.Serializer[dict[str, str]]):
     listening = serializers.CharField(help_text="address:port; empty: it is off")
 
 
-class Listener(OneAnswer[Any]):
+class Listener(SingleAnswerViewSet[Any]):
     """Listener at which dynamos may log in by themselves, as they would to IOmeter."""
 
     noun = "listener"
@@ -184,7 +184,7 @@ class TypedSerializer(serializers.Serializer[dict[str, str]]):
     typed = serializers.CharField(max_length=200, help_text="The disk's exact name")
 
 
-class ReportedTargets(ReadOnly[Reported]):
+class ReportedTargets(ReadOnlyViewSet[Reported]):
     """File systems and disks that a dynamo reports of a machine which only it reaches."""
 
     queryset = Reported.objects.select_related("host__team", "spare_by")

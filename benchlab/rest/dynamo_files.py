@@ -17,76 +17,78 @@ from rest_framework.viewsets import GenericViewSet
 
 from agents.contracts import ParseError
 from benchlab.dynamo import icf_workloads, results_csv, run_details
-from benchlab.web.api import Conflict, Figure, Problem
+from benchlab.web.api import Conflict, FiniteFloatField, Problem
 
 CSV = {(200, "text/csv"): OpenApiTypes.BINARY}
 
 
 class FiguresSerializer(serializers.Serializer[dict[str, Any]]):
-    iops = Figure(allow_null=True, help_text="op/s")
-    bandwidth = Figure(allow_null=True, help_text="B/s")
-    mean = Figure(allow_null=True, help_text="Latency, s")
-    slowest = Figure(allow_null=True, help_text="Latency, s")
+    iops = FiniteFloatField(allow_null=True, help_text="op/s")
+    bandwidth = FiniteFloatField(allow_null=True, help_text="B/s")
+    mean = FiniteFloatField(allow_null=True, help_text="Latency, s")
+    slowest = FiniteFloatField(allow_null=True, help_text="Latency, s")
     errors = serializers.IntegerField(allow_null=True)  # type: ignore[assignment]  # an attribute's name
 
 
 class SecondSerializer(FiguresSerializer):
-    t = Figure(help_text="Seconds since the console began")
+    t = FiniteFloatField(help_text="Seconds since the console began")
 
 
 class NowSerializer(FiguresSerializer):
     phase = serializers.CharField(help_text="prepare, ramp, record, …; empty: unknown")
-    share = Figure(allow_null=True, help_text="% of the files that are laid out")
+    share = FiniteFloatField(allow_null=True, help_text="% of the files that are laid out")
     recent = SecondSerializer(many=True, help_text="The seconds before, newest first")
 
 
-NOTHING: dict[str, Any] = {
+NO_FIGURES: dict[str, Any] = {
     **dict.fromkeys(("iops", "bandwidth", "mean", "slowest", "errors", "share")),
     "phase": "",
     "recent": [],
 }
 
 
-class OfAttempts(GenericViewSet[Any]):
+class AttemptFiles(GenericViewSet[Any]):
     @extend_schema(responses=CSV)
     @action(detail=True, url_path="iometer-csv")
     def iometer_csv(self, request: Request, pk: str | None = None) -> HttpResponse:
         """CSV of what dynamo measured, as IOmeter itself writes it; without results where another tool ran."""
         row = self.get_object()
-        return _file(results_csv.attempts_csv([row], str(row.run)), f"attempt-{row.pk}-iometer.csv")
+        return _text_download(
+            results_csv.attempts_csv([row], str(row.run)), f"attempt-{row.pk}-iometer.csv"
+        )
 
     @extend_schema(responses=NowSerializer)
     @action(detail=True, pagination_class=None, filter_backends=())
     def now(self, request: Request, pk: str | None = None) -> Response:
         """Figures of a running dynamo in the last seconds. Not the result."""
         return Response(
-            NowSerializer({**NOTHING, **run_details.live_figures(self.get_object())}).data
+            NowSerializer({**NO_FIGURES, **run_details.live_figures(self.get_object())}).data
         )
 
 
-class OfCampaigns(GenericViewSet[Any]):
+class CampaignFiles(GenericViewSet[Any]):
     @extend_schema(responses=CSV)
     @action(detail=True, url_path="iometer-csv")
     def iometer_csv(self, request: Request, pk: str | None = None) -> HttpResponse:
         """All that dynamo measured in it, as IOmeter itself writes it."""
         row = self.get_object()
         text = results_csv.attempts_csv(results_csv.campaign_attempts(row), row.name)
-        return _file(text, f"campaign-{row.pk}-iometer.csv")
+        return _text_download(text, f"campaign-{row.pk}-iometer.csv")
 
 
-class OfWorkloads(GenericViewSet[Any]):
+class WorkloadFiles(GenericViewSet[Any]):
     @extend_schema(responses={(200, "text/plain"): OpenApiTypes.BINARY, 409: Problem})
     @action(detail=True)
     def icf(self, request: Request, pk: str | None = None) -> HttpResponse:
         """IOmeter's configuration of it; 409 where IOmeter could not do the same."""
         row = self.get_object()
         try:
-            return _file(icf_workloads.icf_text(row), f"{row.name}.icf", "text/plain")
+            return _text_download(icf_workloads.icf_text(row), f"{row.name}.icf", "text/plain")
         except ParseError as error:
             raise Conflict(str(error)) from None
 
 
-def _file(text: str, name: str, kind: str = "text/csv") -> HttpResponse:
+def _text_download(text: str, name: str, kind: str = "text/csv") -> HttpResponse:
     answer = HttpResponse(text.encode("utf-8"), content_type=f"{kind}; charset=utf-8")
     answer["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
     return answer

@@ -17,18 +17,23 @@ from benchlab.analysis import finding
 from benchlab.findings import dismissing, display
 from benchlab.findings.models import MOST_NOTE, Finding
 from benchlab.team.services import person
-from benchlab.web.api import Conflict, Figure, Problem, ReadOnly, messages
-from benchlab.web.filters import Spoken, Strict, Truth, Whole
+from benchlab.web.api import Conflict, FiniteFloatField, Problem, ReadOnlyViewSet, errors_by_field
+from benchlab.web.filters import (
+    KnownWordFilter,
+    StrictFilterSet,
+    TrueOrFalseFilter,
+    WholeNumberFilter,
+)
 
 
-def kinds() -> set[str]:
+def finding_kinds() -> set[str]:
     return {*finding.of_runs(), *finding.of_lines(), *finding.OF_HISTORY}
 
 
-class FindingFilter(Strict):
-    run = Whole(field_name="attempt__run")
-    kind = Spoken(kinds)
-    dismissed = Truth(field_name="dismissed_at", lookup_expr="isnull", exclude=True)
+class FindingFilter(StrictFilterSet):
+    run = WholeNumberFilter(field_name="attempt__run")
+    kind = KnownWordFilter(finding_kinds)
+    dismissed = TrueOrFalseFilter(field_name="dismissed_at", lookup_expr="isnull", exclude=True)
 
     class Meta:
         model = Finding
@@ -36,7 +41,7 @@ class FindingFilter(Strict):
 
 
 class NumberSerializer(serializers.Serializer[Any]):
-    value = Figure(allow_null=True, help_text="Base unit")
+    value = FiniteFloatField(allow_null=True, help_text="Base unit")
     unit = serializers.CharField()
     of = serializers.CharField(help_text="What it is, in words")
     run = serializers.IntegerField(help_text="Whose; 0: the finding's own run")
@@ -101,7 +106,7 @@ class NotedSerializer(serializers.Serializer[Any]):
     note = serializers.CharField(max_length=MOST_NOTE, help_text="Why, in plain text")
 
 
-class Findings(ReadOnly[Finding]):
+class Findings(ReadOnlyViewSet[Finding]):
     """Findings: what the numbers of a run, or of set-ups beside each other, may not be, or what they mean."""
 
     library = True
@@ -116,7 +121,7 @@ class Findings(ReadOnly[Finding]):
     @action(detail=True, methods=["post"])
     def dismiss(self, request: Request, pk: str | None = None) -> Response:
         """Say that it does not matter here, and why. Pages fold it away; made anew, it stays dismissed."""
-        return self._noted(
+        return self._record_note(
             request, lambda row, note: dismissing.dismiss(row, person(request), note)
         )
 
@@ -126,9 +131,9 @@ class Findings(ReadOnly[Finding]):
     @action(detail=True, methods=["post"], url_path="take-back")
     def take_back(self, request: Request, pk: str | None = None) -> Response:
         """Say that it matters after all, and why."""
-        return self._noted(request, dismissing.take_back)
+        return self._record_note(request, dismissing.take_back)
 
-    def _noted(self, request: Request, act: Callable[[Finding, str], None]) -> Response:
+    def _record_note(self, request: Request, act: Callable[[Finding, str], None]) -> Response:
         row = self.get_object()
         sent = NotedSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
@@ -137,5 +142,5 @@ class Findings(ReadOnly[Finding]):
         except dismissing.Already as error:
             raise Conflict(error.messages[0]) from None
         except ValidationError as error:
-            raise serializers.ValidationError(messages(error, "note")) from None
+            raise serializers.ValidationError(errors_by_field(error, "note")) from None
         return Response(self.get_serializer(row).data)

@@ -17,12 +17,12 @@ from benchlab.campaigns.models import Run
 from benchlab.charts import naming
 from benchlab.charts.history import History, read_history
 from benchlab.charts.set_ups import FINGERPRINT_PARTS
-from benchlab.web.api import Figure, OneAnswer, Problem
+from benchlab.web.api import FiniteFloatField, Problem, SingleAnswerViewSet
 
-Told = dict[str, Any]
-ASKED = ("run", "metric", "without")
+JsonObject = dict[str, Any]
+PARAMETERS = ("run", "metric", "without")
 # digits
-LONGEST_ID = 18
+MAX_ID_DIGITS = 18
 
 
 class PastSerializer(serializers.Serializer[Any]):
@@ -33,7 +33,7 @@ class PastSerializer(serializers.Serializer[Any]):
     layout = serializers.IntegerField(
         source="build", help_text="Runs of one layout share the effects of its build"
     )
-    value = Figure()
+    value = FiniteFloatField()
     part = serializers.CharField(
         source="ignored_value", help_text="The part that was left out, as this run had it"
     )
@@ -42,9 +42,9 @@ class PastSerializer(serializers.Serializer[Any]):
 class ChangeSerializer(serializers.Serializer[Any]):
     at = serializers.IntegerField(source="change.at", help_text="Index in `runs`: first after it")
     run = serializers.IntegerField(source="first.run")
-    before = Figure(source="change.before", help_text="Median of the stretch before it")
-    after = Figure(source="change.after")
-    ratio = Figure(source="change.ratio")
+    before = FiniteFloatField(source="change.before", help_text="Median of the stretch before it")
+    after = FiniteFloatField(source="change.after")
+    ratio = FiniteFloatField(source="change.ratio")
     confirmed = serializers.BooleanField(
         source="change.confirmed",
         help_text="Six runs or more since, seen by two looks in a row, in runs and in builds; else possible",
@@ -53,7 +53,9 @@ class ChangeSerializer(serializers.Serializer[Any]):
 
 class UnusualSerializer(serializers.Serializer[Any]):
     at = serializers.IntegerField(help_text="Index in `runs`")
-    z = Figure(help_text="Robust: |ln value - median| over 1.4826 MAD of the runs before it")
+    z = FiniteFloatField(
+        help_text="Robust: |ln value - median| over 1.4826 MAD of the runs before it"
+    )
     past = serializers.IntegerField(help_text="Runs that it is compared with")
 
 
@@ -69,11 +71,11 @@ class HistorySerializer(serializers.Serializer[Any]):
     )
 
 
-def _text(name: str, about: str, **more: Any) -> OpenApiParameter:
+def _text_parameter(name: str, about: str, **more: Any) -> OpenApiParameter:
     return OpenApiParameter(name, OpenApiTypes.STR, description=about, **more)
 
 
-class Histories(OneAnswer[Run]):
+class Histories(SingleAnswerViewSet[Run]):
     """One history in one answer."""
 
     noun = "history"
@@ -83,8 +85,8 @@ class Histories(OneAnswer[Run]):
     @extend_schema(
         parameters=[
             OpenApiParameter("run", OpenApiTypes.INT, required=True, description="Whose set-up"),
-            _text("metric", "Default: what pages show first of its tool"),
-            _text(
+            _text_parameter("metric", "Default: what pages show first of its tool"),
+            _text_parameter(
                 "without", "The part of the fingerprint to leave out", enum=list(FINGERPRINT_PARTS)
             ),
         ],
@@ -92,7 +94,7 @@ class Histories(OneAnswer[Run]):
     )
     def list(self, request: Request) -> Response:
         """Every run of a run's fingerprint, oldest first: where its level changed, and which runs stand out."""
-        asked = _asked(request)
+        asked = _valid_parameters(request)
         rows = Run.objects.visible_to(request.user)
         run = get_object_or_404(rows.select_related("campaign"), pk=int(asked["run"]))
         found: History = read_history(
@@ -101,18 +103,18 @@ class Histories(OneAnswer[Run]):
         return Response(self.get_serializer(found).data)
 
 
-def _asked(request: Request) -> dict[str, str]:
+def _valid_parameters(request: Request) -> dict[str, str]:
     """Raises ValidationError, which names what is wrong."""
     sent = {name: request.query_params[name] for name in request.query_params}
     wrong = {
-        name: f"No such parameter; there are {', '.join(ASKED)}."
+        name: f"No such parameter; there are {', '.join(PARAMETERS)}."
         for name in sent
-        if name not in (*ASKED, "fields")
+        if name not in (*PARAMETERS, "fields")
     }
     if many := [name for name in sent if len(request.query_params.getlist(name)) > 1]:
         wrong |= dict.fromkeys(many, "Given twice.")
-    run, metric, without = (sent.get(name, "") for name in ASKED)
-    if not (run.isascii() and run.isdigit() and len(run) <= LONGEST_ID):
+    run, metric, without = (sent.get(name, "") for name in PARAMETERS)
+    if not (run.isascii() and run.isdigit() and len(run) <= MAX_ID_DIGITS):
         wrong["run"] = "The id of the run whose history it is."
     if metric and (not naming.is_metric_name(metric) or "*" in metric):
         wrong["metric"] = f"{metric[:100]!r} is not the name of a metric."

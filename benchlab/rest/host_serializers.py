@@ -14,13 +14,13 @@ from benchlab.engine import orphans
 from benchlab.hosts import host_tasks
 from benchlab.hosts.forms import KEY_FILE_MAX, a_user, an_address
 from benchlab.hosts.models import Credential, Device, FactSnapshot, Host, HostTask, PackageInstall
-from benchlab.web.api import OwnRow, Whose
+from benchlab.web.api import OwnRowField, TeamField
 
 
 class CredentialSerializer(serializers.ModelSerializer[Credential]):
     """The private key never leaves the server."""
 
-    team = Whose()
+    team = TeamField()
     private_key = serializers.CharField(
         write_only=True,
         required=False,
@@ -72,13 +72,13 @@ class AcceptDynamoSerializer(serializers.Serializer[dict[str, Any]]):
 
 
 class HostSerializer(serializers.ModelSerializer[Host]):
-    team = Whose(help_text="Whose it is. Without it: its credential's team")
+    team = TeamField(help_text="Whose it is. Without it: its credential's team")
     address = serializers.CharField(
         max_length=255, validators=[an_address], help_text="Host name or IP address"
     )
     port = serializers.IntegerField(min_value=1, max_value=65535, default=22)
     user = serializers.CharField(max_length=64, validators=[a_user], default="root")
-    credential = OwnRow[Credential](
+    credential = OwnRowField[Credential](
         queryset=Credential.objects.all(),
         allow_null=True,
         help_text="null: it is not reached by SSH; one that is added needs one",

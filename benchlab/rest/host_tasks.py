@@ -13,16 +13,16 @@ from rest_framework.response import Response
 from benchlab.hosts import host_tasks
 from benchlab.hosts.models import HostTask
 from benchlab.rest.host_serializers import HostTaskSerializer
-from benchlab.web.api import Conflict, Owned, ReadOnly
+from benchlab.web.api import Conflict, ReadOnlyViewSet, TeamViewSet
 
-GOES_ON = OpenApiResponse(
+STILL_RUNNING = OpenApiResponse(
     HostTaskSerializer,
     "The host has not answered yet: a worker goes on with it. `Location` says where to look.",
 )
 RETRY_AFTER_S = "2"
 
 
-class HostTasks(ReadOnly[HostTask]):
+class HostTasks(ReadOnlyViewSet[HostTask]):
     """Tasks of a worker with a host for somebody: it reads its facts, asks for its key. Kept with how they ended."""
 
     queryset = HostTask.objects.select_related("by")
@@ -31,8 +31,8 @@ class HostTasks(ReadOnly[HostTask]):
     ordering_fields = ["id", "created_at", "ended_at"]
 
 
-def answered(
-    view: Owned[Any],
+def task_response(
+    view: TeamViewSet[Any],
     row: HostTask,
     done: Callable[[HostTask], Response],
     failed: Callable[[HostTask], Response] | None = None,
@@ -41,7 +41,7 @@ def answered(
     what `failed` makes of it.
     """
     # The key's lock (benchlab/idempotency) lives with the connection, so that is not given away.
-    row = host_tasks.wait(row, keep_connection=view.once is not None)
+    row = host_tasks.wait(row, keep_connection=view.idempotent_request is not None)
     if row.ended_at is None:
         where = {
             "Location": reverse("api:hosttask-detail", args=[row.pk]),

@@ -29,12 +29,12 @@ from benchlab.rest.host_serializers import (
     PackageInstallSerializer,
     SpareSerializer,
 )
-from benchlab.rest.host_tasks import GOES_ON, answered
-from benchlab.web.api import Conflict, Problem, ReadOnly, stays, taken
-from benchlab.web.filters import Spoken, Strict
+from benchlab.rest.host_tasks import STILL_RUNNING, task_response
+from benchlab.web.api import Conflict, Problem, ReadOnlyViewSet, pop_team, without_team
+from benchlab.web.filters import KnownWordFilter, StrictFilterSet
 
 
-def added(make: Any, *args: Any, **fields: Any) -> Any:
+def or_invalid(make: Any, *args: Any, **fields: Any) -> Any:
     """Result of `make`; its refusal (the name is taken) is the request's fault."""
     try:
         return make(*args, **fields)
@@ -50,7 +50,7 @@ def or_conflict(act: Any, *args: Any) -> Any:
         raise Conflict(str(error)) from None
 
 
-class Credentials(mixins.CreateModelMixin, ReadOnly[Credential]):
+class Credentials(mixins.CreateModelMixin, ReadOnlyViewSet[Credential]):
     """SSH key pairs. POST makes a new pair, or keeps a private key of yours."""
 
     queryset = Credential.objects.all()
@@ -60,11 +60,13 @@ class Credentials(mixins.CreateModelMixin, ReadOnly[Credential]):
 
     def perform_create(self, serializer: Any) -> None:
         sent = serializer.validated_data
-        team = taken(self.request.user, sent)
+        team = pop_team(self.request.user, sent)
         if (private := sent.get("private_key")) is None:
-            serializer.instance = added(services.make_credential, team, sent["name"])
+            serializer.instance = or_invalid(services.make_credential, team, sent["name"])
         else:
-            serializer.instance = added(services.upload_credential, team, sent["name"], private)
+            serializer.instance = or_invalid(
+                services.upload_credential, team, sent["name"], private
+            )
 
     @extend_schema(responses={204: None, 409: Problem})
     def destroy(self, request: Request, pk: str | None = None) -> Response:
@@ -73,7 +75,7 @@ class Credentials(mixins.CreateModelMixin, ReadOnly[Credential]):
         return Response(status=204)
 
 
-class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
+class Hosts(mixins.CreateModelMixin, ReadOnlyViewSet[Host]):
     """Machines reached by SSH. A new one is not trusted until its key is confirmed."""
 
     library = True
@@ -85,7 +87,7 @@ class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
     def perform_create(self, serializer: Any) -> None:
         sent = serializer.validated_data
         team = sent.pop("team", None) or sent["credential"].team
-        serializer.instance = added(services.add_host, team, **sent)
+        serializer.instance = or_invalid(services.add_host, team, **sent)
 
     @extend_schema(responses={200: HostSerializer, 400: Problem})
     def partial_update(self, request: Request, pk: str | None = None) -> Response:
@@ -95,7 +97,7 @@ class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
         host = self.get_object()
         sent = self.get_serializer(host, data=request.data, partial=True)
         sent.is_valid(raise_exception=True)
-        added(services.change_host, host, **stays(host, sent.validated_data))
+        or_invalid(services.change_host, host, **without_team(host, sent.validated_data))
         return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(responses={204: None, 409: Problem})
@@ -104,11 +106,11 @@ class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
         or_conflict(services.delete_host, self.get_object())
         return Response(status=204)
 
-    @extend_schema(request=None, responses={200: HostSerializer, 202: GOES_ON, 409: Problem})
+    @extend_schema(request=None, responses={200: HostSerializer, 202: STILL_RUNNING, 409: Problem})
     @action(detail=True, methods=["post"], url_path="offer-key")
     def offer_key(self, request: Request, pk: str | None = None) -> Response:
         """Ask the host for its key; `offered_key` then waits for confirmation."""
-        return self._ask("offer_key")
+        return self._queue_task("offer_key")
 
     @extend_schema(
         request=FingerprintSerializer, responses={200: HostSerializer, 400: Problem, 409: Problem}
@@ -118,13 +120,13 @@ class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
         """Pin the offered key, if this is its fingerprint."""
         sent = FingerprintSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        return self._do(services.confirm_key, sent.validated_data["fingerprint"])
+        return self._change_host(services.confirm_key, sent.validated_data["fingerprint"])
 
     @extend_schema(request=None, responses={200: HostSerializer})
     @action(detail=True, methods=["post"], url_path="keep-key")
     def keep_key(self, request: Request, pk: str | None = None) -> Response:
         """Turn a changed key down: the host must show the pinned one. Safe to send twice."""
-        return self._do(services.keep_key)
+        return self._change_host(services.keep_key)
 
     @extend_schema(
         request=AcceptDynamoSerializer, responses={200: HostSerializer, 400: Problem, 409: Problem}
@@ -145,11 +147,11 @@ class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
             raise Conflict(str(error)) from None
         return Response(self.get_serializer(self.get_object()).data)
 
-    @extend_schema(request=None, responses={200: HostSerializer, 202: GOES_ON, 409: Problem})
+    @extend_schema(request=None, responses={200: HostSerializer, 202: STILL_RUNNING, 409: Problem})
     @action(detail=True, methods=["post"], url_path="read-facts")
     def read_facts(self, request: Request, pk: str | None = None) -> Response:
         """Read the host's facts now and bring its devices up to date."""
-        return self._ask("read_facts")
+        return self._queue_task("read_facts")
 
     @extend_schema(responses={200: MissingSerializer})
     @action(detail=True, methods=["get"])
@@ -183,26 +185,28 @@ class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
         told = {"snapshot": latest.pk if latest else None, "orphans": found}
         return Response(OrphansSerializer(told).data)
 
-    def _ask(self, kind: str) -> Response:
+    def _queue_task(self, kind: str) -> Response:
         row = host_tasks.ask(self.get_object(), kind, self.request.user)
-        return answered(self, row, lambda _: Response(self.get_serializer(self.get_object()).data))
+        return task_response(
+            self, row, lambda _: Response(self.get_serializer(self.get_object()).data)
+        )
 
-    def _do(self, act: Any, *args: Any) -> Response:
+    def _change_host(self, act: Any, *args: Any) -> Response:
         host = self.get_object()
         or_conflict(act, host, *args)
         host.refresh_from_db()
         return Response(self.get_serializer(host).data)
 
 
-class DeviceFilter(Strict):
-    role = Spoken()
+class DeviceFilter(StrictFilterSet):
+    role = KnownWordFilter()
 
     class Meta:
         model = Device
         fields: ClassVar = ["host", "spare", "role", "present", "name", "serial", "wwn"]
 
 
-class Devices(ReadOnly[Device]):
+class Devices(ReadOnlyViewSet[Device]):
     """Whole disks. Spare only by confirmation: `mark-spare` with the typed serial."""
 
     queryset = Device.objects.all()
@@ -229,7 +233,7 @@ class Devices(ReadOnly[Device]):
         """Allow BenchLab to destroy what is on this device."""
         sent = SpareSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        return self._do(
+        return self._change_device(
             services.mark_spare,
             request.user,
             sent.validated_data["typed"],
@@ -240,16 +244,16 @@ class Devices(ReadOnly[Device]):
     @action(detail=True, methods=["post"], url_path="unmark-spare")
     def unmark_spare(self, request: Request, pk: str | None = None) -> Response:
         """Take the permission back."""
-        return self._do(services.unmark_spare)
+        return self._change_device(services.unmark_spare)
 
-    def _do(self, act: Any, *args: Any) -> Response:
+    def _change_device(self, act: Any, *args: Any) -> Response:
         device = self.get_object()
         or_conflict(act, device, *args)
         device.refresh_from_db()
         return Response(self.get_serializer(device).data)
 
 
-class PackageInstalls(ReadOnly[PackageInstall]):
+class PackageInstalls(ReadOnlyViewSet[PackageInstall]):
     """Packages that a person had installed on a host, as far as a worker saw it: it looks every few seconds."""
 
     queryset = PackageInstall.objects.all()
@@ -258,7 +262,7 @@ class PackageInstalls(ReadOnly[PackageInstall]):
     ordering_fields = ["id", "created_at", "ended_at"]
 
 
-class FactSnapshots(ReadOnly[FactSnapshot]):
+class FactSnapshots(ReadOnlyViewSet[FactSnapshot]):
     """Facts of a host at a time: kernel, devices, mounts, tools. `seen_at`: when a reading found the same the last
     time.
     """

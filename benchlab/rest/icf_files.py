@@ -17,15 +17,15 @@ from agents.dynamo import icf
 from benchlab.campaigns.models import Workload
 from benchlab.dynamo import icf_workloads
 from benchlab.rest.campaigns import WorkloadSerializer
-from benchlab.web.api import Owned, Whose, messages, storable, taken
+from benchlab.web.api import TeamField, TeamViewSet, errors_by_field, pop_team, validate_storable
 
 
 class IcfSerializer(serializers.Serializer[dict[str, Any]]):
-    team = Whose()
+    team = TeamField()
     text = serializers.CharField(
         max_length=icf_workloads.MAX_FILE_CHARACTERS,
         trim_whitespace=False,
-        validators=[storable],
+        validators=[validate_storable],
         help_text="The file's",
     )
     take = serializers.ListField(
@@ -50,7 +50,7 @@ class FoundInSerializer(serializers.Serializer[dict[str, Any]]):
     made = WorkloadSerializer(many=True)
 
 
-class IcfFiles(Owned[Any]):
+class IcfFiles(TeamViewSet[Any]):
     """IOmeter's configuration files, read. The other way is /api/workloads/{id}/icf/."""
 
     noun = "icf"
@@ -66,26 +66,28 @@ class IcfFiles(Owned[Any]):
         """Show what becomes of a file: 200. With `take` those workloads are made: 201."""
         sent = self.get_serializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        team, asked = taken(request.user, sent.validated_data), sent.validated_data
+        team, asked = pop_team(request.user, sent.validated_data), sent.validated_data
         try:
             found = icf.read_workloads(asked["text"])
         except ParseError as error:
             raise serializers.ValidationError({"text": [str(error)]}) from None
-        made = self._made(found, asked["take"], team)
-        numbered = [{"number": n, **_told(one)} for n, one in enumerate(found)]
+        made = self._create_workloads(found, asked["take"], team)
+        numbered = [{"number": n, **_workload_json(one)} for n, one in enumerate(found)]
         told = FoundInSerializer(
             {"found": numbered, "made": made}, context=self.get_serializer_context()
         )
         return Response(told.data, status=201 if made else 200)
 
     @transaction.atomic
-    def _made(self, found: list[icf.Workload], take: list[int], team: Any) -> list[Workload]:
+    def _create_workloads(
+        self, found: list[icf.Workload], take: list[int], team: Any
+    ) -> list[Workload]:
         if unknown := sorted({number for number in take if number >= len(found)}):
             says = f"There is no number {unknown[0]}; the file has 0 to {len(found) - 1}."
             raise serializers.ValidationError({"take": [says]})
-        return [self._kept(found[number], team) for number in dict.fromkeys(take)]
+        return [self._create_workload(found[number], team) for number in dict.fromkeys(take)]
 
-    def _kept(self, one: icf.Workload, team: Any) -> Workload:
+    def _create_workload(self, one: icf.Workload, team: Any) -> Workload:
         try:
             return icf_workloads.create_icf_workload(
                 team=team,
@@ -96,9 +98,9 @@ class IcfFiles(Owned[Any]):
                 description=one.description,
             )
         except ValidationError as error:
-            raise serializers.ValidationError(messages(error, "take")) from None
+            raise serializers.ValidationError(errors_by_field(error, "take")) from None
 
 
-def _told(one: icf.Workload) -> dict[str, Any]:
+def _workload_json(one: icf.Workload) -> dict[str, Any]:
     names = ("name", "description", "options", "sweep", "notes", "trouble")
     return {name: getattr(one, name) for name in names}

@@ -13,7 +13,7 @@ from benchlab.imports.checking import MOST_OUTSTANDING, ResultChoice
 from benchlab.imports.draft_results import LOG_UNITS
 from benchlab.imports.models import Draft, DraftFile, Source
 from benchlab.topologies.models import Topology
-from benchlab.web.api import OwnRow, Whose, storable
+from benchlab.web.api import OwnRowField, TeamField, validate_storable
 
 GREATEST = 2**63 - 1
 
@@ -152,15 +152,15 @@ class DraftDetailSerializer(DraftSerializer):
 
 
 class TextSerializer(serializers.Serializer[dict[str, Any]]):
-    text = serializers.CharField(trim_whitespace=False, validators=[storable])
+    text = serializers.CharField(trim_whitespace=False, validators=[validate_storable])
     name = serializers.CharField(
         default="",
         allow_blank=True,
         max_length=150,
-        validators=[storable],
+        validators=[validate_storable],
         help_text="A file's name: it tells fio's logs apart",
     )
-    team = Whose()
+    team = TeamField()
 
 
 class FilesSerializer(serializers.Serializer[dict[str, Any]]):
@@ -169,7 +169,7 @@ class FilesSerializer(serializers.Serializer[dict[str, Any]]):
         allow_empty=False,
         help_text="Also archives: zip, tar, gz, bz2, xz",
     )
-    team = Whose()
+    team = TeamField()
 
 
 class PlaceSerializer(serializers.Serializer[dict[str, int]]):
@@ -182,7 +182,9 @@ class DisksSerializer(serializers.Serializer[dict[str, Any]]):
 
     role = serializers.CharField(max_length=32, help_text="As the topology has it: ssd, hdd")
     names = serializers.ListField(
-        child=serializers.CharField(max_length=source_disks.NAME_MOST, validators=[storable]),
+        child=serializers.CharField(
+            max_length=source_disks.NAME_MOST, validators=[validate_storable]
+        ),
         allow_empty=False,
         max_length=source_disks.MOST_NAMES,
         help_text="As many as the topology's layers stand on, in their order",
@@ -210,9 +212,9 @@ class ChosenSerializer(serializers.Serializer[ResultChoice]):
     file = serializers.IntegerField(min_value=1, max_value=GREATEST, help_text="its id")
     first = serializers.IntegerField(min_value=1, max_value=GREATEST, help_text="found.first")
     take = serializers.BooleanField(default=True)
-    host = OwnRow[Host](queryset=Host.objects.all(), default=None, allow_null=True)
+    host = OwnRowField[Host](queryset=Host.objects.all(), default=None, allow_null=True)
     new_host = serializers.CharField(default="", allow_blank=True, max_length=100)
-    topology = OwnRow[Topology](queryset=Topology.objects.all(), default=None, allow_null=True)
+    topology = OwnRowField[Topology](queryset=Topology.objects.all(), default=None, allow_null=True)
     new_topology = serializers.CharField(default="", allow_blank=True, max_length=100)
     workload = serializers.CharField(
         default="", allow_blank=True, max_length=90, help_text="Empty: named by its options"

@@ -46,7 +46,7 @@ from benchlab.rest.import_serializers import (
     TextSerializer,
 )
 from benchlab.team.models import Team
-from benchlab.web.api import Conflict, Problem, ReadOnly, messages, taken
+from benchlab.web.api import Conflict, Problem, ReadOnlyViewSet, errors_by_field, pop_team
 
 
 class TooLarge(APIException):
@@ -54,7 +54,7 @@ class TooLarge(APIException):
     default_code = "too_large"
 
 
-class Imports(mixins.DestroyModelMixin, ReadOnly[Draft]):
+class Imports(mixins.DestroyModelMixin, ReadOnlyViewSet[Draft]):
     """Results measured elsewhere: an upload is a draft until somebody agrees to it, and forgotten after a day."""
 
     queryset = Draft.objects.annotate(waits=drafts.WAITS)
@@ -88,10 +88,10 @@ class Imports(mixins.DestroyModelMixin, ReadOnly[Draft]):
     def create(self, request: Request) -> Response:
         """Hand in a text as JSON, or files as a form. Nothing is stored as a result yet: see `agree`."""
         try:
-            uploads, team = _sent(request, dict(self.get_serializer_context()))
+            uploads, team = _read_uploads(request, dict(self.get_serializer_context()))
             draft = drafts.create_draft(team=team, user=request.user, uploads=uploads)
         except ValidationError as error:
-            raise serializers.ValidationError(messages(error)) from None
+            raise serializers.ValidationError(errors_by_field(error)) from None
         return Response(self._detail(draft), status=201)
 
     @extend_schema(
@@ -111,16 +111,16 @@ class Imports(mixins.DestroyModelMixin, ReadOnly[Draft]):
         try:
             storing_drafts.agree(draft, _agreement(sent.validated_data), user=request.user)
         except Refused as refused:
-            raise serializers.ValidationError(_named(refused)) from None
+            raise serializers.ValidationError(_field_errors(refused)) from None
         draft.refresh_from_db()
         where = reverse("api:draft-status", args=[draft.pk], request=request)
-        return Response(_standing(draft), status=202, headers={"Location": where})
+        return Response(_progress_json(draft), status=202, headers={"Location": where})
 
     @extend_schema(responses=StandingSerializer)
     @action(detail=True)
     def status(self, request: Request, pk: str | None = None) -> Response:
         """Progress after an agreement: how much is stored, and what could not be."""
-        return Response(_standing(self.get_object()))
+        return Response(_progress_json(self.get_object()))
 
     def perform_destroy(self, instance: Draft) -> None:
         if storing_drafts.draft_state(instance) is State.STORING:
@@ -132,13 +132,13 @@ class Imports(mixins.DestroyModelMixin, ReadOnly[Draft]):
         return DraftDetailSerializer(draft, context=context).data
 
 
-def _sent(request: Request, context: dict[str, Any]) -> tuple[list[drafts.Upload], Team]:
+def _read_uploads(request: Request, context: dict[str, Any]) -> tuple[list[drafts.Upload], Team]:
     """Uploads that were handed in, and their team. Raises ValidationError and PermissionDenied."""
     form = (request.content_type or "").startswith("multipart/")
     sent = (FilesSerializer if form else TextSerializer)(data=request.data, context=context)
     sent.is_valid(raise_exception=True)
     found = sent.validated_data
-    team = taken(request.user, found)
+    team = pop_team(request.user, found)
     if not form:
         return [drafts.pasted_upload(found["text"], found["name"])], team
     return [drafts.Upload(f.name or "unnamed", f.file, f.size or 0) for f in found["files"]], team
@@ -152,18 +152,18 @@ def _only_if_read(draft: Draft) -> None:
         raise Conflict("Somebody agreed to it already; its `status` says what became of it.")
 
 
-def _standing(draft: Draft) -> Any:
+def _progress_json(draft: Draft) -> Any:
     state = storing_drafts.draft_state(draft)
     if state is State.STORED:
         outcome = agreement_json.outcome_from_json(draft.outcome or {})
-        return _told(draft.pk, state, outcome)
+        return _outcome_json(draft.pk, state, outcome)
     done = progress.get_progress(draft.pk) if state is State.STORING else 0
     of = storing_drafts.count_agreed(draft)
     told = agreement_json.Outcome(None, done)
-    return _told(draft.pk, state, told, of, draft.trouble)
+    return _outcome_json(draft.pk, state, told, of, draft.trouble)
 
 
-def _told(
+def _outcome_json(
     pk: int, state: State, outcome: agreement_json.Outcome, of: int | None = None, trouble: str = ""
 ) -> Any:
     wanted = outcome.stored + len(outcome.failed) if of is None else of
@@ -189,7 +189,7 @@ def _agreement(sent: dict[str, Any]) -> Agreement:
     return Agreement(chosen, sent["campaign"], sent["question"], sent["origin"])
 
 
-def _named(refused: Refused) -> dict[str, list[str]]:
+def _field_errors(refused: Refused) -> dict[str, list[str]]:
     """As a Problem names fields: "results.3.host"."""
     whole = api_settings.NON_FIELD_ERRORS_KEY
     return {
@@ -198,7 +198,7 @@ def _named(refused: Refused) -> dict[str, list[str]]:
     }
 
 
-class Sources(ReadOnly[Source]):
+class Sources(ReadOnlyViewSet[Source]):
     """Files that imported results came in."""
 
     library = True

@@ -17,7 +17,7 @@ from rest_framework.response import Response
 from benchlab.audit import view_notes
 from benchlab.lifecycle import archiving, deleting, renaming
 from benchlab.lifecycle.kinds import Refused, noun_of
-from benchlab.web.api import Conflict, Owned, Problem, messages
+from benchlab.web.api import Conflict, Problem, TeamViewSet, errors_by_field
 
 TYPED = OpenApiParameter(
     "typed",
@@ -39,7 +39,7 @@ class NewCampaignNameSerializer(NewNameSerializer):
     question = serializers.CharField(required=False, allow_blank=True)
 
 
-class Keeps(Owned[Any]):
+class ArchivableViewSet(TeamViewSet[Any]):
     """Of viewsets whose rows can be archived and deleted."""
 
     def get_queryset(self) -> QuerySet[Any]:
@@ -89,7 +89,7 @@ class Keeps(Owned[Any]):
         row.refresh_from_db()
         return Response(self.get_serializer(row).data)
 
-    def _renamed(self, request: Request, taken: type[NewNameSerializer]) -> Response:
+    def _rename(self, request: Request, taken: type[NewNameSerializer]) -> Response:
         row = self.get_object()
         sent = taken(data=request.data)
         sent.is_valid(raise_exception=True)
@@ -101,7 +101,7 @@ class Keeps(Owned[Any]):
         try:
             done = renaming.rename(row, before, wanted)
         except ValidationError as error:
-            raise serializers.ValidationError(messages(error)) from None
+            raise serializers.ValidationError(errors_by_field(error)) from None
         except Refused as refused:
             raise Conflict(refused.why) from None
         view_notes.about(request, row.team_id, done)

@@ -34,7 +34,7 @@ from benchlab.results.language import QueryError, TableQuery
 from benchlab.runs.models import Measurement, Series
 
 
-class Table(viewsets.GenericViewSet[Any]):
+class TableViewSet(viewsets.GenericViewSet[Any]):
     """One table in one answer. Filters, columns, order: benchlab/results/language.py."""
 
     shape: ClassVar[columns.TableShape]
@@ -64,12 +64,12 @@ class Table(viewsets.GenericViewSet[Any]):
                 raise
             return Json(), Json.media_type
 
-    def _list(self, request: Request) -> HttpResponseBase:
+    def _table_response(self, request: Request) -> HttpResponseBase:
         asked = language.parse_query(self.shape, dict(request.query_params.lists()))
         seen = reading.queried_campaigns(asked, request.user)
         asked = reading.resolve_query(asked, seen)
         form = cast(TableRenderer, request.accepted_renderer)
-        made = self.made(asked, seen, form)
+        made = self.answer_maker(asked, seen, form)
         if request.method == "HEAD":
             # How long it is, nobody knows before it is made; a length of none would be believed (DuckDB, polars).
             return StreamingHttpResponse((), content_type=form.media_type)
@@ -77,7 +77,7 @@ class Table(viewsets.GenericViewSet[Any]):
             request._request, made, str(form.media_type), f"{self.shape.name}.{form.ending}"
         )
 
-    def made(
+    def answer_maker(
         self, asked: TableQuery, seen: Composable, form: TableRenderer
     ) -> Callable[[], Iterator[bytes]]:
         """Function that makes the answer, anew with each call."""
@@ -108,7 +108,7 @@ class Table(viewsets.GenericViewSet[Any]):
         return lambda: write(fields, tables())
 
 
-class Results(Table):
+class Results(TableViewSet):
     """Every measurement of every attempt, a row each, in one answer; or with wide=true a row per attempt."""
 
     shape = columns.RESULTS
@@ -123,10 +123,10 @@ class Results(Table):
         Operators: __in, __ne, __gt, __gte, __lt, __lte, __contains, __isnull. Formats: csv, parquet, arrow, json (one
         array per column); by `format` or Accept. Names or ids; values in base units.
         """
-        return self._list(request)
+        return self._table_response(request)
 
 
-class SeriesTable(Table):
+class SeriesTable(TableViewSet):
     """Every value of every series, a row each, in one answer."""
 
     shape = columns.SERIES
@@ -136,13 +136,13 @@ class SeriesTable(Table):
     @extend_schema(**documented.table_schema(columns.SERIES))
     def list(self, request: Request) -> HttpResponseBase:
         """List the samples of each device, value by value; filters and formats as /api/results/ has them."""
-        return self._list(request)
+        return self._table_response(request)
 
-    def made(
+    def answer_maker(
         self, asked: TableQuery, seen: Composable, form: TableRenderer
     ) -> Callable[[], Iterator[bytes]]:
         if not _as_arrays(asked):
-            return super().made(asked, seen, form)
+            return super().answer_maker(asked, seen, form)
         fields = [Field(c.name, c.kind) for c in asked.columns]
         if isinstance(form, Csv):
             lines, first = (

@@ -13,10 +13,10 @@ from benchlab.runs.models import Attempt
 from benchlab.runs.progress import State
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.topologies import moments
-from benchlab.web.filters import OneOf
+from benchlab.web.filters import StrictChoiceFilter
 
 
-class Moment(django_filters.CharFilter):  # type: ignore[misc]
+class StageFilter(django_filters.CharFilter):  # type: ignore[misc]
     """Of a run: when in its layout's life it measures."""
 
     def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
@@ -24,7 +24,7 @@ class Moment(django_filters.CharFilter):  # type: ignore[misc]
         return super().filter(qs, moments.parse(value).code if value else value)  # type: ignore[no-any-return]
 
 
-class CampaignState(OneOf):
+class CampaignStateFilter(StrictChoiceFilter):
     """Of a campaign: as its `state` tells it."""
 
     def __init__(self, **kwargs: Any) -> None:
@@ -41,7 +41,7 @@ class CampaignState(OneOf):
 QUEUED, RUNNING = "queued", "running"
 
 
-class RunOutcome(OneOf):
+class RunOutcomeFilter(StrictChoiceFilter):
     """Of a run: how its latest attempt ended, else queued or running, as a campaign's `progress` counts them."""
 
     def __init__(self, **kwargs: Any) -> None:

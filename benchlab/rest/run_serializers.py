@@ -16,7 +16,7 @@ from benchlab.runs.models import (
     StepLog,
     Transition,
 )
-from benchlab.web.api import Figure, Figures
+from benchlab.web.api import FiniteFloatField, FiniteFloatListField
 
 
 class LayoutSerializer(serializers.ModelSerializer[Layout]):
@@ -198,7 +198,7 @@ class ArtifactSerializer(serializers.ModelSerializer[Artifact]):
 class MeasurementSerializer(serializers.ModelSerializer[Measurement]):
     """With what a chart needs beside it, so that one request makes a data frame."""
 
-    value = Figure(allow_null=True)
+    value = FiniteFloatField(allow_null=True)
     labels = serializers.DictField(child=serializers.CharField())
     run = serializers.IntegerField(source="attempt.run_id")
     topology = serializers.CharField(source="attempt.run.topology.name")
@@ -239,8 +239,8 @@ class MeasurementSerializer(serializers.ModelSerializer[Measurement]):
 
 
 class SeriesSerializer(serializers.ModelSerializer[Series]):
-    times = Figures(help_text="Times in seconds since the first sample")
-    values = Figures(help_text="null where it is not known")
+    times = FiniteFloatListField(help_text="Times in seconds since the first sample")
+    values = FiniteFloatListField(help_text="null where it is not known")
 
     class Meta:
         model = Series
@@ -252,8 +252,8 @@ class HistogramSerializer(serializers.ModelSerializer[Histogram]):
 
     labels = serializers.DictField(child=serializers.CharField())
     run = serializers.IntegerField(source="attempt.run_id")
-    lows = Figures(help_text="s, rising")
-    highs = Figures(help_text="s")
+    lows = FiniteFloatListField(help_text="s, rising")
+    highs = FiniteFloatListField(help_text="s")
 
     class Meta:
         model = Histogram

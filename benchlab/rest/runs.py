@@ -18,9 +18,9 @@ from rest_framework.response import Response
 from agents.contracts import Unit
 from agents.drivers import registry
 from benchlab.engine import orphans, release, wishes
-from benchlab.rest.dynamo_files import OfAttempts
-from benchlab.rest.host_tasks import GOES_ON, answered
-from benchlab.rest.run_filters import Moment
+from benchlab.rest.dynamo_files import AttemptFiles
+from benchlab.rest.host_tasks import STILL_RUNNING, task_response
+from benchlab.rest.run_filters import StageFilter
 from benchlab.rest.run_serializers import (
     ArtifactSerializer,
     AttemptSerializer,
@@ -46,63 +46,68 @@ from benchlab.runs.models import (
     Transition,
 )
 from benchlab.runs.states import LayoutPhase
-from benchlab.web.api import Conflict, Deleted, Problem, ReadOnly
-from benchlab.web.filters import OneOf, Spoken, Strict, Whole
-from benchlab.web.paging import FewAtOnce, KeysFirst
+from benchlab.web.api import Conflict, Deleted, Problem, ReadOnlyViewSet
+from benchlab.web.filters import (
+    KnownWordFilter,
+    StrictChoiceFilter,
+    StrictFilterSet,
+    WholeNumberFilter,
+)
+from benchlab.web.paging import KeysFirstPagination, SmallPagination
 
 # attempts whose numbers fit into a statement
-FEW = 5000
+MAX_LISTED_ATTEMPTS = 5000
 
 
-class ArtifactFilter(Strict):
-    campaign = Whole(field_name="attempt__run__campaign")
-    run = Whole(field_name="attempt__run")
+class ArtifactFilter(StrictFilterSet):
+    campaign = WholeNumberFilter(field_name="attempt__run__campaign")
+    run = WholeNumberFilter(field_name="attempt__run")
 
     class Meta:
         model = Artifact
         fields: ClassVar = ["attempt", "name", "sha256"]
 
 
-class MeasurementFilter(Strict):
-    campaign = Whole(field_name="attempt__run__campaign")
-    run = Whole(field_name="attempt__run")
-    name = Spoken(lambda: columns.KNOWN_METRICS)
-    stage = Moment(field_name="attempt__run__stage")
-    unit = OneOf(choices=[(unit.value, unit.value) for unit in Unit])
+class MeasurementFilter(StrictFilterSet):
+    campaign = WholeNumberFilter(field_name="attempt__run__campaign")
+    run = WholeNumberFilter(field_name="attempt__run")
+    name = KnownWordFilter(lambda: columns.KNOWN_METRICS)
+    stage = StageFilter(field_name="attempt__run__stage")
+    unit = StrictChoiceFilter(choices=[(unit.value, unit.value) for unit in Unit])
 
     class Meta:
         model = Measurement
         fields: ClassVar = ["attempt", "name", "unit"]
 
 
-class HistogramFilter(Strict):
-    campaign = Whole(field_name="attempt__run__campaign")
-    run = Whole(field_name="attempt__run")
-    name = Spoken(lambda: columns.LATENCIES)
+class HistogramFilter(StrictFilterSet):
+    campaign = WholeNumberFilter(field_name="attempt__run__campaign")
+    run = WholeNumberFilter(field_name="attempt__run")
+    name = KnownWordFilter(lambda: columns.LATENCIES)
 
     class Meta:
         model = Histogram
         fields: ClassVar = ["attempt", "name"]
 
 
-class SeriesFilter(Strict):
-    sampler = Spoken(registry.all_samplers)
-    metric = Spoken()
+class SeriesFilter(StrictFilterSet):
+    sampler = KnownWordFilter(registry.all_samplers)
+    metric = KnownWordFilter()
 
     class Meta:
         model = Series
         fields: ClassVar = ["attempt", "sampler", "device", "metric"]
 
 
-class AttemptFilter(Strict):
-    campaign = Whole(field_name="run__campaign")
+class AttemptFilter(StrictFilterSet):
+    campaign = WholeNumberFilter(field_name="run__campaign")
 
     class Meta:
         model = Attempt
         fields: ClassVar = ["run", "layout", "phase", "outcome", "fingerprint"]
 
 
-class Layouts(ReadOnly[Layout]):
+class Layouts(ReadOnlyViewSet[Layout]):
     """A topology made real on one host, from plan to proven-blank disks."""
 
     library = True
@@ -131,7 +136,7 @@ class Layouts(ReadOnly[Layout]):
 
     @extend_schema(
         request=ReleaseSerializer,
-        responses={200: LayoutSerializer, 202: GOES_ON, 400: Problem, 409: Problem},
+        responses={200: LayoutSerializer, 202: STILL_RUNNING, 400: Problem, 409: Problem},
     )
     @action(detail=True, methods=["post"])
     def release(self, request: Request, pk: str | None = None) -> Response:
@@ -143,7 +148,9 @@ class Layouts(ReadOnly[Layout]):
             row = release.ask(layout, sent.validated_data["typed"], request.user)
         except wishes.CommandError as error:
             raise Conflict(str(error)) from None
-        return answered(self, row, lambda _: Response(self.get_serializer(self.get_object()).data))
+        return task_response(
+            self, row, lambda _: Response(self.get_serializer(self.get_object()).data)
+        )
 
     @extend_schema(
         request=DoneSerializer, responses={200: LayoutSerializer, 400: Problem, 409: Problem}
@@ -162,7 +169,7 @@ class Layouts(ReadOnly[Layout]):
         return Response(self.get_serializer(layout).data)
 
 
-class Attempts(OfAttempts, ReadOnly[Attempt]):
+class Attempts(AttemptFiles, ReadOnlyViewSet[Attempt]):
     """One try of a run, never overwritten: what was run, on what, and how it ended."""
 
     library = True
@@ -172,7 +179,7 @@ class Attempts(OfAttempts, ReadOnly[Attempt]):
     ordering_fields = ["id", "run", "number", "started_at", "ended_at"]
 
 
-class Steps(ReadOnly[StepLog]):
+class Steps(ReadOnlyViewSet[StepLog]):
     """Every command that was run on a host to build, undo or take down a layout, with what it said."""
 
     queryset = StepLog.objects.all()
@@ -181,7 +188,7 @@ class Steps(ReadOnly[StepLog]):
     ordering_fields = ["id", "started_at"]
 
 
-class Transitions(ReadOnly[Transition]):
+class Transitions(ReadOnlyViewSet[Transition]):
     """Every move of a layout or an attempt from one phase to the next."""
 
     queryset = Transition.objects.all()
@@ -190,7 +197,7 @@ class Transitions(ReadOnly[Transition]):
     ordering_fields = ["id", "at"]
 
 
-class Artifacts(ReadOnly[Artifact]):
+class Artifacts(ReadOnlyViewSet[Artifact]):
     """Raw output of tools and samplers; `download` says where its bytes are."""
 
     library = True
@@ -217,11 +224,11 @@ class Artifacts(ReadOnly[Artifact]):
         return answer
 
 
-class Measurements(ReadOnly[Measurement]):
+class Measurements(ReadOnlyViewSet[Measurement]):
     """Figures in base units (B/s, op/s, s, B, 1)."""
 
     library = True
-    pagination_class = KeysFirst
+    pagination_class = KeysFirstPagination
     queryset = Measurement.objects.select_related(
         "attempt__run__topology", "attempt__run__workload"
     )
@@ -235,26 +242,26 @@ class Measurements(ReadOnly[Measurement]):
         if self.action != "list" or str(rows.query.order_by[0]).lstrip("-") != "attempt_id":
             return rows
         mine = Attempt.objects.teams_first().visible_to(self.request.user).order_by()
-        known = list(mine.values_list("pk", flat=True)[: FEW + 1])
-        return rows if len(known) > FEW else rows.filter(attempt__in=known)
+        known = list(mine.values_list("pk", flat=True)[: MAX_LISTED_ATTEMPTS + 1])
+        return rows if len(known) > MAX_LISTED_ATTEMPTS else rows.filter(attempt__in=known)
 
 
-class AllSeries(ReadOnly[Series]):
+class AllSeries(ReadOnlyViewSet[Series]):
     """Samples of one device over an attempt, at about 1 Hz."""
 
     library = True
-    pagination_class = FewAtOnce
+    pagination_class = SmallPagination
     queryset = Series.objects.all()
     serializer_class = SeriesSerializer
     filterset_class = SeriesFilter
     ordering_fields = ["id", "sampler", "device", "metric"]
 
 
-class Histograms(ReadOnly[Histogram]):
+class Histograms(ReadOnlyViewSet[Histogram]):
     """Histograms of an attempt's I/O times, where its tool counted: at most 200 bins of each latency."""
 
     library = True
-    pagination_class = FewAtOnce
+    pagination_class = SmallPagination
     queryset = Histogram.objects.select_related("attempt")
     serializer_class = HistogramSerializer
     filterset_class = HistogramFilter

@@ -13,11 +13,11 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from benchlab.rest.sharing import audited, or_refuse
+from benchlab.rest.sharing import describe_for_audit, or_invalid
 from benchlab.sharing import activity, links, queries, targets
 from benchlab.sharing.models import MOST_QUERY, Event, SavedView, Share
 from benchlab.team.services import person, team_of
-from benchlab.web.api import Owned, Problem, ReadOnly
+from benchlab.web.api import Problem, ReadOnlyViewSet, TeamViewSet
 
 PER_PAGE, LAST_PAGE = 50, 40
 PAGE = {"type": "integer", "minimum": 1, "maximum": LAST_PAGE}
@@ -36,7 +36,7 @@ class SavedViewSerializer(serializers.ModelSerializer[SavedView]):
         validators: list[Any] = []
 
 
-class SavedViews(ReadOnly[SavedView]):
+class SavedViews(ReadOnlyViewSet[SavedView]):
     """Comparisons under a name: the team's, and your own."""
 
     queryset = SavedView.objects.all()
@@ -52,11 +52,11 @@ class SavedViews(ReadOnly[SavedView]):
         sent = self.get_serializer(data=request.data)
         sent.is_valid(raise_exception=True)
         asked = sent.validated_data
-        query = or_refuse(lambda: queries.canonical(asked["query"]), "query")
-        found = or_refuse(lambda: queries.campaigns_of(request.user, query), "query")
-        team = or_refuse(lambda: queries.team_of(found, team_of(request.user)), "query")
+        query = or_invalid(lambda: queries.canonical(asked["query"]), "query")
+        found = or_invalid(lambda: queries.campaigns_of(request.user, query), "query")
+        team = or_invalid(lambda: queries.team_of(found, team_of(request.user)), "query")
         everybody = asked.get("for_team", True)
-        made = or_refuse(
+        made = or_invalid(
             lambda: queries.save_view(person(request), team, asked["name"], query, everybody),
             "name",
         )
@@ -120,7 +120,7 @@ class MadeShareSerializer(ShareSerializer):
         fields = [*ShareSerializer.Meta.fields, "link"]
 
 
-class Shares(ReadOnly[Share]):
+class Shares(ReadOnlyViewSet[Share]):
     """Links that show one thing, read only, to whoever has them."""
 
     queryset = Share.objects.select_related("by")
@@ -136,13 +136,13 @@ class Shares(ReadOnly[Share]):
         about = (asked["kind"], asked.get("object_id"), asked.get("query", ""))
         field = "query" if asked["kind"] == Share.Kind.COMPARISON else "object_id"
         try:
-            wish = or_refuse(lambda: links.wish(person(request), *about), field)
+            wish = or_invalid(lambda: links.wish(person(request), *about), field)
         except Http404 as error:
             raise serializers.ValidationError({field: [str(error)]}) from None
         made, token = links.make(
             wish, person(request), days=asked["days"], hide_hosts=asked["hide_hosts"]
         )
-        audited(request, made.team, f"link {made.pk}: {made.get_kind_display()}, {made}")
+        describe_for_audit(request, made.team, f"link {made.pk}: {made.get_kind_display()}, {made}")
         link = request.build_absolute_uri(reverse("shared", args=[token]))
         return Response({**self.get_serializer(made).data, "link": link}, status=201)
 
@@ -166,7 +166,7 @@ class EventSerializer(serializers.ModelSerializer[Event]):
         fields = ["at", "source", "who", "says", "url"]
 
 
-class Activity(mixins.ListModelMixin, Owned[Event]):
+class Activity(mixins.ListModelMixin, TeamViewSet[Event]):
     """Events in your teams, newest first."""
 
     queryset = Event.objects.all()

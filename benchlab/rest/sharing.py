@@ -24,8 +24,8 @@ from benchlab.sharing.models import (
 )
 from benchlab.team.models import Team
 from benchlab.team.services import person, team_of
-from benchlab.web.api import Problem, ReadOnly, messages
-from benchlab.web.written_text import MOST_TEXT
+from benchlab.web.api import Problem, ReadOnlyViewSet, errors_by_field
+from benchlab.web.written_text import MAX_TEXT_LENGTH
 
 
 class About(serializers.Serializer[Any]):
@@ -35,32 +35,32 @@ class About(serializers.Serializer[Any]):
     object_id = serializers.IntegerField(min_value=1, max_value=targets.GREATEST)
 
 
-def row_of(request: Request, about: dict[str, Any], *, library: bool = False) -> Any:
+def target_row(request: Request, about: dict[str, Any], *, library: bool = False) -> Any:
     """Raises ValidationError: no such row of theirs."""
     find = targets.seen if library else targets.own
     try:
         row = find(request.user, about["kind"], about["object_id"])
     except Http404 as error:
         raise serializers.ValidationError({"object_id": [str(error)]}) from None
-    audited(request, targets.team_of(row), targets.words(row))
+    describe_for_audit(request, targets.team_of(row), targets.words(row))
     return row
 
 
-def audited(request: Request, team: Team, words: str) -> None:
+def describe_for_audit(request: Request, team: Team, words: str) -> None:
     """Note what the audit log is to say of a row that the address does not name."""
     view_notes.about(request, team.pk, words)
 
 
-def or_refuse(act: Any, field: str) -> Any:
+def or_invalid(act: Any, field: str) -> Any:
     """A rule that says no is told of the field that it is about. Raises ValidationError."""
     try:
         return act()
     except ValidationError as error:
-        raise serializers.ValidationError(messages(error, field)) from None
+        raise serializers.ValidationError(errors_by_field(error, field)) from None
 
 
 class CommentSerializer(About, serializers.ModelSerializer[Comment]):
-    text = serializers.CharField(max_length=MOST_TEXT, help_text="Plain text")
+    text = serializers.CharField(max_length=MAX_TEXT_LENGTH, help_text="Plain text")
     by = serializers.CharField(source="by.username", read_only=True, allow_null=True, default=None)
 
     class Meta:
@@ -69,10 +69,10 @@ class CommentSerializer(About, serializers.ModelSerializer[Comment]):
 
 
 class CommentTextSerializer(serializers.Serializer[Comment]):
-    text = serializers.CharField(max_length=MOST_TEXT, help_text="Plain text")
+    text = serializers.CharField(max_length=MAX_TEXT_LENGTH, help_text="Plain text")
 
 
-class Comments(ReadOnly[Comment]):
+class Comments(ReadOnlyViewSet[Comment]):
     """Comments of people on hosts, topologies, workloads, campaigns and runs."""
 
     queryset = Comment.objects.select_related("by")
@@ -87,9 +87,9 @@ class Comments(ReadOnly[Comment]):
         team_of(request.user)
         sent = self.get_serializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        row = row_of(request, sent.validated_data)
+        row = target_row(request, sent.validated_data)
         text = sent.validated_data["text"]
-        made = or_refuse(lambda: discussion.comment(row, person(request), text), "text")
+        made = or_invalid(lambda: discussion.comment(row, person(request), text), "text")
         return Response(self.get_serializer(made).data, status=201)
 
     @extend_schema(
@@ -105,7 +105,7 @@ class Comments(ReadOnly[Comment]):
         sent = CommentTextSerializer(data={"text": text})
         sent.is_valid(raise_exception=True)
         said = sent.validated_data["text"]
-        or_refuse(lambda: discussion.edit(comment, person(request), said), "text")
+        or_invalid(lambda: discussion.edit(comment, person(request), said), "text")
         return Response(self.get_serializer(comment).data)
 
     @extend_schema(responses={204: None, 403: Problem})
@@ -125,7 +125,7 @@ class TagSerializer(serializers.ModelSerializer[Tag]):
         fields = ["id", "team", "name", "palette"]
 
 
-class Tags(ReadOnly[Tag]):
+class Tags(ReadOnlyViewSet[Tag]):
     """The words that your teams tag with; `taggings` puts them on rows."""
 
     queryset = Tag.objects.all()
@@ -142,7 +142,7 @@ class TaggingSerializer(About, serializers.ModelSerializer[Tagging]):
         fields = ["id", "kind", "object_id", "tag"]
 
 
-class Taggings(ReadOnly[Tagging]):
+class Taggings(ReadOnlyViewSet[Tagging]):
     """Tags of rows."""
 
     queryset = Tagging.objects.select_related("tag")
@@ -155,8 +155,8 @@ class Taggings(ReadOnly[Tagging]):
         """Twice is as once."""
         sent = self.get_serializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        row, name = row_of(request, sent.validated_data), sent.validated_data["tag"]["name"]
-        made = or_refuse(lambda: discussion.tag(row, name), "tag")
+        row, name = target_row(request, sent.validated_data), sent.validated_data["tag"]["name"]
+        made = or_invalid(lambda: discussion.tag(row, name), "tag")
         return Response(self.get_serializer(made).data, status=201)
 
     @extend_schema(responses={204: None})
@@ -168,7 +168,9 @@ class Taggings(ReadOnly[Tagging]):
 
 
 class NoteSerializer(About, serializers.ModelSerializer[Note]):
-    text = serializers.CharField(max_length=MOST_TEXT, allow_blank=True, help_text="Plain text")
+    text = serializers.CharField(
+        max_length=MAX_TEXT_LENGTH, allow_blank=True, help_text="Plain text"
+    )
     by = serializers.CharField(source="by.username", read_only=True, allow_null=True, default=None)
 
     class Meta:
@@ -178,7 +180,7 @@ class NoteSerializer(About, serializers.ModelSerializer[Note]):
         validators: list[Any] = []
 
 
-class Notes(ReadOnly[Note]):
+class Notes(ReadOnlyViewSet[Note]):
     """The one text that a team keeps beside a row."""
 
     queryset = Note.objects.select_related("by")
@@ -191,8 +193,8 @@ class Notes(ReadOnly[Note]):
         """Writes the row's note, over the one that is there."""
         sent = self.get_serializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        row, text = row_of(request, sent.validated_data), sent.validated_data["text"]
-        made = or_refuse(lambda: discussion.note(row, person(request), text), "text")
+        row, text = target_row(request, sent.validated_data), sent.validated_data["text"]
+        made = or_invalid(lambda: discussion.note(row, person(request), text), "text")
         return Response(self.get_serializer(made).data, status=201)
 
 
@@ -207,7 +209,7 @@ class WishedStarSerializer(About):
     starred = serializers.BooleanField(default=True, help_text="false takes it off")
 
 
-class Stars(ReadOnly[Star]):
+class Stars(ReadOnlyViewSet[Star]):
     """Your own: nobody else sees them."""
 
     queryset = Star.objects.all()
@@ -221,6 +223,6 @@ class Stars(ReadOnly[Star]):
         team_of(request.user)
         sent = WishedStarSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        row = row_of(request, sent.validated_data, library=True)
+        row = target_row(request, sent.validated_data, library=True)
         discussion.star(row, person(request), sent.validated_data["starred"])
         return Response(sent.data)

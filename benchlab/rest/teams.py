@@ -21,7 +21,7 @@ from benchlab.team import invitations, members
 from benchlab.team.models import Invitation, Membership, Team
 from benchlab.team.roles import Role, most_of
 from benchlab.team.services import person
-from benchlab.web.api import Conflict, OwnRow, Problem, ReadOnly
+from benchlab.web.api import Conflict, OwnRowField, Problem, ReadOnlyViewSet
 
 
 def or_conflict(act: Callable[[], Any]) -> Any:
@@ -38,7 +38,7 @@ class TeamSerializer(serializers.ModelSerializer[Team]):
         fields = ["id", "name", "require_mfa", "keep_raw_days", "created_at"]
 
 
-class Teams(ReadOnly[Team]):
+class Teams(ReadOnlyViewSet[Team]):
     """The teams that you are in."""
 
     queryset = Team.objects.all()
@@ -86,7 +86,7 @@ class MembershipSerializer(serializers.ModelSerializer[Membership]):
         extra_kwargs = {"role": {"required": True}}
 
 
-class Memberships(ReadOnly[Membership]):
+class Memberships(ReadOnlyViewSet[Membership]):
     """Members of your teams, and their roles."""
 
     queryset = Membership.objects.select_related("user")
@@ -118,7 +118,7 @@ class Memberships(ReadOnly[Membership]):
 
 
 class InvitationSerializer(serializers.ModelSerializer[Invitation]):
-    team: OwnRow[Team] = OwnRow(queryset=Team.objects.all())
+    team: OwnRowField[Team] = OwnRowField(queryset=Team.objects.all())
     state = serializers.CharField(read_only=True, help_text="open, used, revoked or expired")
     invited_by = serializers.CharField(
         source="invited_by.username", read_only=True, allow_null=True, default=None
@@ -141,7 +141,7 @@ class MadeInvitationSerializer(InvitationSerializer):
         fields = [*InvitationSerializer.Meta.fields, "link"]
 
 
-class Invitations(ReadOnly[Invitation]):
+class Invitations(ReadOnlyViewSet[Invitation]):
     """Links that let one person into a team, once, within seven days."""
 
     queryset = Invitation.objects.select_related("invited_by")

@@ -20,27 +20,36 @@ from benchlab.engine import dry_run
 from benchlab.hosts import host_tasks
 from benchlab.hosts.models import FactSnapshot, Host, HostTask
 from benchlab.rest.host_serializers import DestroyedSerializer
-from benchlab.rest.host_tasks import GOES_ON, answered
-from benchlab.rest.lifecycle import Keeps
+from benchlab.rest.host_tasks import STILL_RUNNING, task_response
+from benchlab.rest.lifecycle import ArchivableViewSet
 from benchlab.topologies import planned, services
 from benchlab.topologies.models import OnDegraded, Topology
-from benchlab.web.api import OwnRow, Problem, ReadOnly, Whose, messages, stays, storable, taken
+from benchlab.web.api import (
+    OwnRowField,
+    Problem,
+    ReadOnlyViewSet,
+    TeamField,
+    errors_by_field,
+    pop_team,
+    validate_storable,
+    without_team,
+)
 
-EDITED = ("name", "description", "stack", "stages", "measure_resync", "on_degraded")
+EDITABLE_FIELDS = ("name", "description", "stack", "stages", "measure_resync", "on_degraded")
 
 
 class TopologySerializer(serializers.ModelSerializer[Topology]):
     stack = serializers.ListField(
         child=serializers.DictField(),
         allow_empty=False,
-        validators=[storable],
+        validators=[validate_storable],
         help_text="Layers, bottom up: {kind, options, devices: [{use, role, count}]}",
     )
 
     stages = serializers.ListField(
         child=serializers.DictField(),
         default=list,
-        validators=[storable],
+        validators=[validate_storable],
         help_text="How it grows while it stands: {layer (1 is the lowest), options, devices, during: measure then too}",
     )
     measure_resync = serializers.BooleanField(
@@ -53,21 +62,21 @@ class TopologySerializer(serializers.ModelSerializer[Topology]):
         help_text="When something in it fails and it serves on: stop, or measure on and mark every run",
     )
 
-    team = Whose()
+    team = TeamField()
 
     class Meta:
         model = Topology
-        fields = ["id", "team", *EDITED, "created_at", "archived_at"]
+        fields = ["id", "team", *EDITABLE_FIELDS, "created_at", "archived_at"]
         # of a name that is taken the service tells
         validators: list[Any] = []
 
 
 class OnHostSerializer(serializers.Serializer[Host]):
-    host = OwnRow[Host](queryset=Host.objects.all())
+    host = OwnRowField[Host](queryset=Host.objects.all())
 
 
 class DryRunWishSerializer(OnHostSerializer):
-    snapshot = OwnRow[FactSnapshot](
+    snapshot = OwnRowField[FactSnapshot](
         queryset=FactSnapshot.objects.all(),
         required=False,
         help_text="Facts that were read of it; without it they are read now",
@@ -98,7 +107,7 @@ class DryRunSerializer(serializers.Serializer[dry_run.DryRun]):
     error = serializers.CharField(help_text="Why it cannot be built; empty: it can")
 
 
-class Topologies(Keeps, mixins.CreateModelMixin, ReadOnly[Topology]):
+class Topologies(ArchivableViewSet, mixins.CreateModelMixin, ReadOnlyViewSet[Topology]):
     """Named stacks of layers, bottom up, in terms of roles."""
 
     library = True
@@ -109,7 +118,7 @@ class Topologies(Keeps, mixins.CreateModelMixin, ReadOnly[Topology]):
 
     @extend_schema(
         request=DryRunWishSerializer,
-        responses={200: DryRunSerializer, 202: GOES_ON, 400: Problem, 409: Problem},
+        responses={200: DryRunSerializer, 202: STILL_RUNNING, 400: Problem, 409: Problem},
     )
     @action(detail=True, methods=["post"])
     def plan(self, request: Request, pk: str | None = None) -> Response:
@@ -123,17 +132,20 @@ class Topologies(Keeps, mixins.CreateModelMixin, ReadOnly[Topology]):
         host, snapshot = sent.validated_data["host"], sent.validated_data.get("snapshot")
         if snapshot is None:
             row = host_tasks.ask(host, "read_facts", request.user)
-            return answered(
-                self, row, lambda done: _planned(topology, host, _snapshot(done)), _unread
+            return task_response(
+                self,
+                row,
+                lambda done: _dry_run_response(topology, host, _snapshot_of(done)),
+                _failed_reading,
             )
         if snapshot.host_id != host.pk:
             raise serializers.ValidationError({"snapshot": [f"It is of another host than {host}."]})
-        return _planned(topology, host, snapshot)
+        return _dry_run_response(topology, host, snapshot)
 
     def perform_create(self, serializer: Any) -> None:
         sent = serializer.validated_data
-        team = taken(self.request.user, sent)
-        with _told():
+        team = pop_team(self.request.user, sent)
+        with _name_invalid_field():
             serializer.instance = services.create_topology(
                 team=team, user=self.request.user, **sent
             )
@@ -144,31 +156,31 @@ class Topologies(Keeps, mixins.CreateModelMixin, ReadOnly[Topology]):
         row = self.get_object()
         sent = self.get_serializer(row, data=request.data, partial=True)
         sent.is_valid(raise_exception=True)
-        now = {name: getattr(row, name) for name in EDITED}
-        with _told():
-            changed = services.change_topology(row, **now | stays(row, sent.validated_data))
+        now = {name: getattr(row, name) for name in EDITABLE_FIELDS}
+        with _name_invalid_field():
+            changed = services.change_topology(row, **now | without_team(row, sent.validated_data))
         said = f"{words(changed)}{renamed(str(now['name']), changed.name)}"
         view_notes.about(request, changed.team_id, said)
         return Response(self.get_serializer(changed).data)
 
 
-def _snapshot(row: HostTask) -> FactSnapshot:
+def _snapshot_of(row: HostTask) -> FactSnapshot:
     return FactSnapshot.objects.get(pk=(row.result or {})["snapshot"])
 
 
-def _unread(row: HostTask) -> Response:
+def _failed_reading(row: HostTask) -> Response:
     return Response(DryRunSerializer(dry_run.failed(row.host, row.error)).data)
 
 
-def _planned(topology: Topology, host: Host, snapshot: FactSnapshot) -> Response:
+def _dry_run_response(topology: Topology, host: Host, snapshot: FactSnapshot) -> Response:
     return Response(DryRunSerializer(dry_run.of(topology, host, snapshot)).data)
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _name_invalid_field() -> Iterator[None]:
     """A service's refusal, told of the field that it is about. Raises ValidationError."""
     try:
         yield
     except ValidationError as error:
         wrong = "stages" if error.messages[0].startswith("Stage ") else "stack"
-        raise serializers.ValidationError(messages(error, wrong)) from None
+        raise serializers.ValidationError(errors_by_field(error, wrong)) from None

@@ -27,10 +27,10 @@ from benchlab.rest import (
     verdicts,
 )
 from benchlab.team.docs import SharedSchema
-from benchlab.web.api import Nowhere, Root
+from benchlab.web.api import ApiRoot, UnknownAddressView
 
 router = DefaultRouter()
-router.APIRootView = Root
+router.APIRootView = ApiRoot
 # there is JSON and nothing else
 router.include_format_suffixes = False
 router.register("teams", teams.Teams)
@@ -74,7 +74,7 @@ router.register("stars", sharing.Stars)
 router.register("views", shares.SavedViews)
 router.register("shares", shares.Shares)
 router.register("activity", shares.Activity)
-router.register("audit", audit.Log)
+router.register("audit", audit.AuditEntries)
 router.register("history", history.Histories, "history")
 router.register("results", results.Results, "results")
 router.register("series-table", results.SeriesTable, "series-table")
@@ -89,5 +89,5 @@ urlpatterns = [
     path("token/end/", team_views.end_tokens, name="api-tokens-end"),
     path("token/<int:pk>/revoke/", team_views.revoke_token, name="api-token-revoke"),
     # With its slash: one that was left off is still redirected
-    re_path(r"^.*/$", Nowhere.as_view(), name="api-nowhere"),
+    re_path(r"^.*/$", UnknownAddressView.as_view(), name="api-nowhere"),
 ]

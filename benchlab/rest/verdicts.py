@@ -31,12 +31,12 @@ from benchlab.verdicts.answers import Answer, Row, answers_of, lines_of
 from benchlab.verdicts.dismissals import Noted
 from benchlab.verdicts.matrix import factors_of
 from benchlab.verdicts.sentences import sentences
-from benchlab.web.api import Conflict, OneAnswer, Problem, messages
+from benchlab.web.api import Conflict, Problem, SingleAnswerViewSet, errors_by_field
 
-Told = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
-class SaidSerializer(serializers.Serializer[Told]):
+class SaidSerializer(serializers.Serializer[JsonObject]):
     verdict = serializers.ChoiceField(choices=[one.value for one in Says])
     ratio = serializers.FloatField(help_text="Of this line's value over the baseline's")
     low = serializers.FloatField(allow_null=True, help_text="95 %; null: the error is unknown")
@@ -59,7 +59,7 @@ class PointSerializer(SaidSerializer):
     )
 
 
-class LineSerializer(serializers.Serializer[Told]):
+class LineSerializer(serializers.Serializer[JsonObject]):
     place = serializers.IntegerField(
         help_text="From 1; shared by lines that cannot be told apart from the best of the rank"
     )
@@ -93,7 +93,7 @@ class LineSerializer(serializers.Serializer[Told]):
     )
 
 
-class DismissedSerializer(serializers.Serializer[Told]):
+class DismissedSerializer(serializers.Serializer[JsonObject]):
     at = serializers.DateTimeField()
     by = serializers.CharField(allow_null=True, help_text="null: somebody who left")
     note = serializers.CharField()
@@ -105,14 +105,14 @@ class DismissedSerializer(serializers.Serializer[Told]):
     )
 
 
-class NotedAnswerSerializer(serializers.Serializer[Told]):
+class NotedAnswerSerializer(serializers.Serializer[JsonObject]):
     answer = serializers.CharField(
         max_length=40, help_text="The `key` of one that the same parameters tell"
     )
     note = serializers.CharField(max_length=MOST_NOTE, help_text="Why, in plain text")
 
 
-class AnswerSerializer(serializers.Serializer[Told]):
+class AnswerSerializer(serializers.Serializer[JsonObject]):
     key = serializers.CharField(
         help_text="What it compares, and what it says: names it where it is dismissed"
     )
@@ -127,7 +127,7 @@ class AnswerSerializer(serializers.Serializer[Told]):
     lines = LineSerializer(many=True)
 
 
-class KneeSerializer(serializers.Serializer[Told]):
+class KneeSerializer(serializers.Serializer[JsonObject]):
     at = serializers.IntegerField(
         allow_null=True, help_text="Outstanding I/Os; null: none, or uncertain"
     )
@@ -140,26 +140,26 @@ class KneeSerializer(serializers.Serializer[Told]):
     repeats = serializers.IntegerField(help_text="Fewest of a depth; below 3 it is not drawn")
 
 
-class CapSerializer(serializers.Serializer[Told]):
+class CapSerializer(serializers.Serializer[JsonObject]):
     iops = serializers.FloatField()
     low = serializers.IntegerField(help_text="From this depth")
     high = serializers.IntegerField(help_text="To this one, within 2 %")
 
 
-class FallSerializer(serializers.Serializer[Told]):
+class FallSerializer(serializers.Serializer[JsonObject]):
     peak = serializers.IntegerField(help_text="Depth from which IOPS fall")
     last = serializers.IntegerField(help_text="The deepest one")
     share = serializers.FloatField(help_text="Of the peak, 0 to 1")
 
 
-class FullSerializer(serializers.Serializer[Told]):
+class FullSerializer(serializers.Serializer[JsonObject]):
     station = serializers.ChoiceField(choices=[one.value for one in Full])
     device = serializers.CharField(help_text="The disk where most wait; empty: no single one")
     outstanding = serializers.IntegerField(help_text="The deepest")
     says = serializers.CharField()
 
 
-class CurveSerializer(serializers.Serializer[Told]):
+class CurveSerializer(serializers.Serializer[JsonObject]):
     workload = serializers.CharField()
     name = serializers.CharField()
     key = serializers.CharField(help_text="All that the line is, but for its workload")
@@ -178,7 +178,7 @@ class CurveSerializer(serializers.Serializer[Told]):
     says = serializers.CharField(help_text="Knee, cap and fall in words")
 
 
-class EffectSerializer(serializers.Serializer[Told]):
+class EffectSerializer(serializers.Serializer[JsonObject]):
     metric = serializers.CharField()
     levels = serializers.DictField(
         child=serializers.CharField(),
@@ -192,7 +192,7 @@ class EffectSerializer(serializers.Serializer[Told]):
     )
 
 
-class VerdictsSerializer(serializers.Serializer[Told]):
+class VerdictsSerializer(serializers.Serializer[JsonObject]):
     results = AnswerSerializer(many=True)
     curves = CurveSerializer(many=True, help_text="Each swept line by itself, compared or not")
     effects = EffectSerializer(
@@ -206,20 +206,29 @@ class VerdictsSerializer(serializers.Serializer[Told]):
     )
 
 
-TAKES = {"campaign", "workload", "topology", "host", "stage", "moment", "baseline", "metric"}
-_THERE = f"there are {', '.join(sorted(TAKES))}"
+KNOWN_PARAMETERS = {
+    "campaign",
+    "workload",
+    "topology",
+    "host",
+    "stage",
+    "moment",
+    "baseline",
+    "metric",
+}
+_PARAMETERS_TEXT = f"there are {', '.join(sorted(KNOWN_PARAMETERS))}"
 
 
-def _query(name: str, says: str, *, many: bool = False) -> OpenApiParameter:
+def _id_parameter(name: str, says: str, *, many: bool = False) -> OpenApiParameter:
     return OpenApiParameter(
         name, OpenApiTypes.INT, many=many, required=name == "campaign", description=says
     )
 
 
-ASKED = [
-    _query("workload", "Only these", many=True),
-    _query("topology", "Only these", many=True),
-    _query("host", "Only these", many=True),
+FILTER_PARAMETERS = [
+    _id_parameter("workload", "Only these", many=True),
+    _id_parameter("topology", "Only these", many=True),
+    _id_parameter("host", "Only these", many=True),
     OpenApiParameter(
         "baseline",
         OpenApiTypes.STR,
@@ -229,7 +238,7 @@ ASKED = [
     OpenApiParameter("stage", OpenApiTypes.STR, many=True, description="built, resync, after-1, …"),
     OpenApiParameter("moment", OpenApiTypes.STR, description="Likewise, one"),
 ]
-NOTED: dict[str, Any] = {
+NOTE_SCHEMA: dict[str, Any] = {
     "request": NotedAnswerSerializer,
     "parameters": [
         OpenApiParameter(
@@ -238,13 +247,13 @@ NOTED: dict[str, Any] = {
             many=True,
             description="Those that it was told of, where there are more than this one",
         ),
-        *ASKED,
+        *FILTER_PARAMETERS,
     ],
     "responses": {200: AnswerSerializer, 400: Problem, 409: Problem},
 }
 
 
-class Verdicts(OneAnswer[Any]):
+class Verdicts(SingleAnswerViewSet[Any]):
     """Each set-up of a campaign against a baseline."""
 
     noun = "verdict"
@@ -252,7 +261,7 @@ class Verdicts(OneAnswer[Any]):
     serializer_class = VerdictsSerializer
 
     @extend_schema(
-        parameters=[_query("campaign", "One or more", many=True), *ASKED],
+        parameters=[_id_parameter("campaign", "One or more", many=True), *FILTER_PARAMETERS],
         responses={200: VerdictsSerializer, 400: Problem},
     )
     def list(self, request: Request) -> Response:
@@ -260,7 +269,7 @@ class Verdicts(OneAnswer[Any]):
 
         Campaigns that are not there or are not yours give nothing.
         """
-        query = _known(request)
+        query = _valid_query(request)
         try:
             wanted = request_params.line_filter(query)
             baseline = baselines.wanted(query)
@@ -270,35 +279,37 @@ class Verdicts(OneAnswer[Any]):
             metric = request_params.requested_metric(query)
             found = answers_of(lines, metric, baseline)
         except BadRequest as error:
-            raise _wrong(error) from None
+            raise _as_validation_error(error) from None
         factors = factors_of(lines, metric)
-        told = [_effect(one, by.metric) for by in factors for one in by.told]
+        told = [_effect_json(one, by.metric) for by in factors for one in by.told]
         without = [said for by in factors for said in by.says]
-        curves = [_curve(one) for one in by_itself.curves_of(lines)]
+        curves = [_curve_json(one) for one in by_itself.curves_of(lines)]
         noted = dismissals.of_answers(request.user, found)
-        results = [_answer(one, said) for one, said in zip(found, noted, strict=True)]
+        results = [_answer_json(one, said) for one, said in zip(found, noted, strict=True)]
         return Response(
             {"results": results, "curves": curves, "effects": told, "effects_without": without}
         )
 
-    @extend_schema(**NOTED)
+    @extend_schema(**NOTE_SCHEMA)
     @action(detail=True, methods=["post"])
     def dismiss(self, request: Request, pk: str | None = None) -> Response:
         """Say that an answer of this campaign does not matter, and why. Pages fold it away while it says the same."""
-        return self._noted(
+        return self._record_note(
             request,
             lambda row, one, sent: dismissals.dismiss(
                 one, row, person(request), sent["answer"], sent["note"]
             ),
         )
 
-    @extend_schema(**NOTED)
+    @extend_schema(**NOTE_SCHEMA)
     @action(detail=True, methods=["post"], url_path="take-back")
     def take_back(self, request: Request, pk: str | None = None) -> Response:
         """Say that it matters after all, and why."""
-        return self._noted(request, lambda row, one, sent: dismissals.take_back(one, sent["note"]))
+        return self._record_note(
+            request, lambda row, one, sent: dismissals.take_back(one, sent["note"])
+        )
 
-    def _noted(
+    def _record_note(
         self, request: Request, act: Callable[[Campaign, Answer, dict[str, str]], None]
     ) -> Response:
         row = self.get_object()
@@ -306,34 +317,34 @@ class Verdicts(OneAnswer[Any]):
         sent.is_valid(raise_exception=True)
         told: dict[str, str] = sent.validated_data
         try:
-            one = dismissals.find(request.user, row, _known(request), told["answer"])
+            one = dismissals.find(request.user, row, _valid_query(request), told["answer"])
             act(row, one, told)
         except BadRequest as error:
-            raise _wrong(error) from None
+            raise _as_validation_error(error) from None
         except dismissals.Unknown as error:
             raise NotFound(error.messages[0]) from None
         except dismissing.Already as error:
             raise Conflict(error.messages[0]) from None
         except Refused as error:
-            raise ValidationError(messages(error, "note")) from None
+            raise ValidationError(errors_by_field(error, "note")) from None
         [said] = dismissals.of_answers(request.user, [one])
-        return Response(_answer(one, said))
+        return Response(_answer_json(one, said))
 
 
-def _known(request: Request) -> QueryDict:
+def _valid_query(request: Request) -> QueryDict:
     """The address's parameters. Raises ValidationError for one that it does not take."""
     query = request._request.GET
-    if unknown := sorted(query.keys() - TAKES):
-        raise ValidationError({name: [f"No such filter; {_THERE}."] for name in unknown})
+    if unknown := sorted(query.keys() - KNOWN_PARAMETERS):
+        raise ValidationError({name: [f"No such filter; {_PARAMETERS_TEXT}."] for name in unknown})
     return query
 
 
-def _wrong(error: BadRequest) -> ValidationError:
+def _as_validation_error(error: BadRequest) -> ValidationError:
     name, _, said = str(error).partition(": ")
     return ValidationError({name: [said]})
 
 
-def _curve(one: by_itself.Line) -> Told:
+def _curve_json(one: by_itself.Line) -> JsonObject:
     group, known, full = one.group, one.answer, one.full
     return {
         "workload": group.workload_name,
@@ -357,7 +368,7 @@ def _curve(one: by_itself.Line) -> Told:
     }
 
 
-def _effect(one: matrix.Told, metric: str) -> Told:
+def _effect_json(one: matrix.Told, metric: str) -> JsonObject:
     said = one.effect
     return {
         "metric": metric,
@@ -369,10 +380,10 @@ def _effect(one: matrix.Told, metric: str) -> Told:
     }
 
 
-def _answer(one: Answer, noted: Noted) -> Told:
+def _answer_json(one: Answer, noted: Noted) -> JsonObject:
     return {
         "key": noted.key,
-        "dismissed": _dismissed(noted),
+        "dismissed": _dismissal_json(noted),
         "workload": one.title,
         "where": one.where,
         "metric": one.metric,
@@ -380,11 +391,11 @@ def _answer(one: Answer, noted: Noted) -> Told:
         "lower_is_better": one.lower_is_better,
         "so_far": not one.over,
         "says": [said.text for said in sentences(one)],
-        "lines": [_line(one, row) for row in one.rows],
+        "lines": [_line_json(one, row) for row in one.rows],
     }
 
 
-def _dismissed(noted: Noted) -> Told | None:
+def _dismissal_json(noted: Noted) -> JsonObject | None:
     row = noted.row
     if row is None or row.dismissed_at is None:
         return None
@@ -397,7 +408,7 @@ def _dismissed(noted: Noted) -> Told | None:
     }
 
 
-def _line(answer: Answer, row: Row) -> Told:
+def _line_json(answer: Answer, row: Row) -> JsonObject:
     against = row.against
     design = against.design if against else None
     return {
@@ -411,14 +422,14 @@ def _line(answer: Answer, row: Row) -> Told:
         "design": design.order if design else None,
         "tau": design.tau if design else None,
         "tau_learned_from": design.learned if design else None,
-        "curve": _said(against.curve) if against and against.curve else None,
-        "points": _points(answer, row, against) if against else [],
+        "curve": _verdict_json(against.curve) if against and against.curve else None,
+        "points": _points_json(answer, row, against) if against else [],
         "overtakes_at": list(against.crossings) if against else [],
         "left_out": list(against.left_out) if against else [],
     }
 
 
-def _points(answer: Answer, row: Row, against: Comparison) -> list[Told]:
+def _points_json(answer: Answer, row: Row, against: Comparison) -> list[JsonObject]:
     lines = (answer.baseline.group, row.group)
     found = []
     for depth, point in against.points.items():
@@ -430,13 +441,13 @@ def _points(answer: Answer, row: Row, against: Comparison) -> list[Told]:
                 "baseline_value": point.values[0],
                 "value": point.values[1],
                 "runs": runs,
-                **_said(point),
+                **_verdict_json(point),
             }
         )
     return found
 
 
-def _said(one: Verdict) -> Told:
+def _verdict_json(one: Verdict) -> JsonObject:
     return {
         "verdict": one.says,
         "ratio": one.ratio,

@@ -23,7 +23,7 @@ from benchlab.results.language import QueryError
 from benchlab.results.reading import gather_parts
 from benchlab.results.streaming import Busy, ThreadedStream
 from benchlab.team import current_roles
-from benchlab.web.spreadsheets import cell
+from benchlab.web.spreadsheets import csv_cell
 
 # bytes
 PART_BYTES = 256 << 10
@@ -76,7 +76,7 @@ class UnknownFormat(QueryError):
 def csv_header(names: Sequence[str]) -> bytes:
     """CSV's first line; a metric of a malicious tool may be called as a formula."""
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerow([cell(name) for name in names])
+    csv.writer(buffer, lineterminator="\n").writerow([csv_cell(name) for name in names])
     return buffer.getvalue().encode()
 
 

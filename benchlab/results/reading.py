@@ -21,8 +21,8 @@ from benchlab.results.columns import KNOWN_METRICS, PARAM, Column, Kind
 from benchlab.results.language import EQUALITY_OPERATORS, Condition, QueryError, TableQuery, Value
 from benchlab.results.where import trusted_sql
 from benchlab.runs.models import Attempt
-from benchlab.web.filters import MOST_WORDS, none_of
-from benchlab.web.row_ids import row_id
+from benchlab.web.filters import MAX_LISTED_WORDS, unknown_word_message
+from benchlab.web.row_ids import parse_row_id
 
 # Words that BenchLab knows; imported results have others, which only the rows tell.
 KNOWN_WORDS: Mapping[str, Callable[[], Iterable[str]]] = {
@@ -85,7 +85,7 @@ def _names_library(asked: TableQuery, user: AbstractBaseUser | AnonymousUser) ->
 def _is_in_library(column: str, value: Value, user: AbstractBaseUser | AnonymousUser) -> bool:
     rows = {"run": Run.objects, "attempt": Attempt.objects}.get(column, Campaign.objects)
     which = Q(name=value) if column == "campaign" else Q()
-    if (number := row_id(str(value))) is not None:
+    if (number := parse_row_id(str(value))) is not None:
         which |= Q(pk=number)
     return (
         bool(which)
@@ -169,7 +169,10 @@ def _check_names(condition: Condition, seen: Composable) -> None:
     there = {name for (name,) in fetch_rows(sql.names_statement(column.name, names, seen))}
     if strange := [name for name in names if name not in there]:
         some = {
-            name for (name,) in fetch_rows(sql.names_statement(column.name, None, seen, MOST_WORDS))
+            name
+            for (name,) in fetch_rows(
+                sql.names_statement(column.name, None, seen, MAX_LISTED_WORDS)
+            )
         }
         raise _unknown_word_error(condition, strange[0], some)
 
@@ -177,7 +180,7 @@ def _check_names(condition: Condition, seen: Composable) -> None:
 def _unknown_word_error(condition: Condition, word: str, there: Iterable[str]) -> QueryError:
     name, operator = condition.column.name, condition.operator
     parameter = name if operator == "eq" else f"{name}__{operator}"
-    return QueryError({parameter: none_of(word, there)})
+    return QueryError({parameter: unknown_word_message(word, there)})
 
 
 def _as_numeric(column: Column) -> Column:

@@ -15,7 +15,7 @@ from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 from benchlab.results.columns import METRIC, Column, Kind
 from benchlab.results.language import TableQuery
 from benchlab.results.where import condition_sql, sort_expression, trusted_sql
-from benchlab.web.spreadsheets import STARTS
+from benchlab.web.spreadsheets import FORMULA_STARTS
 
 ATTEMPTS_FROM = """
 FROM runs_attempt a JOIN campaigns_run r ON r.id = a.run_id JOIN campaigns_campaign c ON c.id = r.campaign_id
@@ -351,7 +351,7 @@ def _output_expression(column: Column, spreadsheet: bool) -> Composable:
             f"to_char({column.sql} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
         )
     if spreadsheet and column.kind in (Kind.TEXT, Kind.NAME, Kind.PARAM):
-        codes = ", ".join(str(ord(start)) for start in STARTS)
+        codes = ", ".join(str(ord(start)) for start in FORMULA_STARTS)
         text = f"CASE WHEN ascii({column.sql}) IN ({codes}) THEN '''' || ({column.sql}) ELSE {column.sql} END"
         # a number below zero is none
         if column.option:

@@ -38,7 +38,11 @@ NULLABLE = ("started_at", "ended_at", "outstanding")
 # Column -> table, its expression there, the run's column that leads to it. Each of its rows has many runs.
 NAME_ORDERS = {
     **{
-        f"{noun}{suffix}": (table, natural.sql("k.name") if not suffix else "k.id", f"r.{noun}_id")
+        f"{noun}{suffix}": (
+            table,
+            natural.natural_sql("k.name") if not suffix else "k.id",
+            f"r.{noun}_id",
+        )
         for noun, table in (
             ("campaign", "campaigns_campaign"),
             ("host", "hosts_host"),
@@ -148,7 +152,7 @@ def _sort_all(asked: TableQuery, seen: Composable, place: PagePosition | None, s
     column, down = asked.order[0]
     key = sort_expression(column)
     if column.kind in (Kind.TEXT, Kind.NAME, Kind.JSON, Kind.PARAM):
-        key = trusted_sql(natural.sql(column.sql))
+        key = trusted_sql(natural.natural_sql(column.sql))
     sign, direction = trusted_sql("<" if down else ">"), trusted_sql("DESC" if down else "ASC")
     after: Composable = trusted_sql("true")
     if place and place.has_value:

@@ -15,19 +15,19 @@ from benchlab.sharing import targets
 from benchlab.sharing.models import COLOURS, Comment, Note, Star, Tag, Tagging
 from benchlab.team.models import Team, has_role
 from benchlab.team.roles import Role
-from benchlab.web.written_text import clean
+from benchlab.web.written_text import clean_text
 
 SPACES = re.compile(r"\s+")
 
 
 def tag_name(text: str) -> str:
     """One line, without what would make two tags look the same."""
-    return clean(SPACES.sub(" ", text), 40)
+    return clean_text(SPACES.sub(" ", text), 40)
 
 
 def comment(row: Any, by: AbstractBaseUser, text: str) -> Comment:
     return Comment.objects.create(
-        **_about(row), team=targets.team_of(row), by_id=by.pk, text=clean(text)
+        **_about(row), team=targets.team_of(row), by_id=by.pk, text=clean_text(text)
     )
 
 
@@ -35,7 +35,7 @@ def edit(comment: Comment, by: AbstractBaseUser, text: str) -> None:
     """Raises PermissionDenied: it is somebody else's."""
     if comment.by_id != by.pk:
         raise PermissionDenied("Only the author of a comment may change it.")
-    comment.text, comment.edited_at = clean(text), timezone.now()
+    comment.text, comment.edited_at = clean_text(text), timezone.now()
     comment.save(update_fields=["text", "edited_at"])
 
 
@@ -81,7 +81,7 @@ def untag(row: Any, tag_id: int) -> None:
 
 
 def note(row: Any, by: AbstractBaseUser, text: str) -> Note:
-    said = {"text": clean(text, empty=True), "by_id": by.pk, "team": targets.team_of(row)}
+    said = {"text": clean_text(text, empty=True), "by_id": by.pk, "team": targets.team_of(row)}
     return Note.objects.update_or_create(**_about(row), defaults=said)[0]
 
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.team.models import OwnedQuerySet, Team
 from benchlab.topologies.models import Topology
-from benchlab.web.written_text import MOST_TEXT
+from benchlab.web.written_text import MAX_TEXT_LENGTH
 
 # As many as the palette has (benchlab/charts/palette.py); sharing.css has one class for each
 COLOURS = 7
@@ -66,7 +66,7 @@ class Comment(About):
     """Plain text; pages render it escaped (benchlab/sharing/text.py)."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="comments")
-    text = models.TextField(max_length=MOST_TEXT)
+    text = models.TextField(max_length=MAX_TEXT_LENGTH)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
     edited_at = models.DateTimeField(null=True, editable=False)
@@ -123,7 +123,7 @@ class Note(About):
     """The one text that a row's team keeps beside it."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="notes")
-    text = models.TextField(max_length=MOST_TEXT, blank=True)
+    text = models.TextField(max_length=MAX_TEXT_LENGTH, blank=True)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     changed_at = models.DateTimeField(auto_now=True)
 
@@ -147,7 +147,7 @@ class WrittenText(models.Model):
         CLOSING = "closing", "Conclusions"
 
     place = models.CharField(max_length=10, choices=Place)
-    text = models.TextField(max_length=MOST_TEXT, blank=True)
+    text = models.TextField(max_length=MAX_TEXT_LENGTH, blank=True)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     changed_at = models.DateTimeField(auto_now=True)
 

@@ -16,7 +16,7 @@ from benchlab.charts.explore import query as wish
 from benchlab.sharing.discussion import SPACES, may_delete
 from benchlab.sharing.models import MOST_QUERY, SavedView
 from benchlab.team.models import Team
-from benchlab.web.written_text import clean
+from benchlab.web.written_text import clean_text
 
 Person = AbstractBaseUser | AnonymousUser
 
@@ -83,7 +83,7 @@ def save_view(
     made, _ = SavedView.objects.update_or_create(
         team=team,
         by_id=user.pk,
-        name=clean(SPACES.sub(" ", name), 100),
+        name=clean_text(SPACES.sub(" ", name), 100),
         defaults={"query": query, "for_team": for_team},
     )
     return made

@@ -22,7 +22,7 @@ from benchlab.runs.models import Artifact
 from benchlab.runs.outputs import RawRemoved
 from benchlab.sharing.packed_names import Names
 from benchlab.team.models import OwnedQuerySet
-from benchlab.web.units import size as in_words
+from benchlab.web.units import format_size as in_words
 
 # bytes that an archive holds, before they are compressed
 MOST = 2 << 30

@@ -12,7 +12,7 @@ from django.db import transaction
 
 from benchlab.campaigns.models import Campaign
 from benchlab.sharing.models import SavedView, WrittenText
-from benchlab.web.written_text import clean
+from benchlab.web.written_text import clean_text
 
 Place = WrittenText.Place
 Reported = Campaign | SavedView
@@ -51,7 +51,7 @@ def of(about: Reported) -> dict[str, Written]:
 
 def write(about: Reported, place: str, by: AbstractBaseUser, text: str, seen: str) -> None:
     """Raises ValidationError (too long), ChangedMeanwhile."""
-    said = clean(text, empty=True).replace("\r\n", "\n")
+    said = clean_text(text, empty=True).replace("\r\n", "\n")
     with transaction.atomic():
         type(about)._default_manager.select_for_update().get(pk=about.pk)
         row = about.report_texts.filter(place=place).first()

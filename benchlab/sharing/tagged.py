@@ -10,7 +10,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
 from benchlab.sharing.models import Kind, Tag, Tagging
-from benchlab.web.filters import none_of
+from benchlab.web.filters import unknown_word_message
 
 M = TypeVar("M", bound=Model)
 TAG = "tag"
@@ -23,6 +23,8 @@ def by_tag(request: HttpRequest, kind: Kind, rows: QuerySet[M]) -> QuerySet[M]:
         return rows
     mine = Tag.objects.for_user(request.user)
     if not mine.filter(name=name).exists():
-        raise BadRequest(f"{TAG}: {none_of(name, mine.values_list('name', flat=True))}")
+        raise BadRequest(
+            f"{TAG}: {unknown_word_message(name, mine.values_list('name', flat=True))}"
+        )
     having = Tagging.objects.for_user(request.user).filter(kind=kind, tag__name=name)
     return rows.filter(pk__in=having.values("object_id"))

@@ -8,14 +8,14 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from benchlab.sharing import activity as feed
-from benchlab.web.pages import REACH, Bounded
+from benchlab.web.pages import MAX_ROWS, BoundedPaginator
 
 PER_PAGE = 50
 
 
 @require_GET
 def activity(request: HttpRequest) -> HttpResponse:
-    found = feed.rows(request.user, REACH + 1)
-    page = Bounded(found, PER_PAGE).get_page(request.GET.get("page"))
+    found = feed.rows(request.user, MAX_ROWS + 1)
+    page = BoundedPaginator(found, PER_PAGE).get_page(request.GET.get("page"))
     context = {"page": page, "events": feed.events(request.user, list(page.object_list))}
     return render(request, "sharing/activity.html", context)

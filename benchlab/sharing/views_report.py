@@ -24,7 +24,7 @@ from benchlab.sharing.report import Subject
 from benchlab.team.models import has_role
 from benchlab.team.roles import Role
 from benchlab.team.services import person
-from benchlab.web.lists import without
+from benchlab.web.lists import without_parameters
 
 HTML = "text/html; charset=utf-8"
 
@@ -138,7 +138,7 @@ def _files(request: HttpRequest, subject: Subject) -> dict[str, Any]:
     query = request.META.get("QUERY_STRING", "")
     return {
         "subject": subject,
-        "asked_for": without(QueryDict(query), "numbers", "raw").urlencode(),
+        "asked_for": without_parameters(QueryDict(query), "numbers", "raw").urlencode(),
         "made_reports": [(row, made_reports.file_of(row)[0]) for row in rows],
         "under_way": any(not row.over for row in rows),
         "prints": bool(settings.CHROMIUM),

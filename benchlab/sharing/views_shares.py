@@ -20,7 +20,7 @@ from benchlab.sharing.models import MOST_QUERY, Share
 from benchlab.sharing.views_guest import snippet
 from benchlab.team.services import person
 from benchlab.web import lists
-from benchlab.web.pages import Bounded
+from benchlab.web.pages import BoundedPaginator
 
 PER_PAGE = 50
 # As Share.state has it: those that open something first.
@@ -31,14 +31,14 @@ STATE = Case(
 )
 # By the word that the list's address has for each column.
 COLUMNS = {
-    "shows": lists.by_name("Shows"),
-    "state": lists.By("State", STATE),
-    "hosts": lists.by("Host names", "hide_hosts"),
-    "made": lists.by("Made (UTC)", "created_at"),
-    "expires": lists.by("Expires (UTC)", "expires_at"),
-    "views": lists.by("Views", "views", "num"),
-    "last": lists.by("Last (UTC)", "viewed_at"),
-    "actions": lists.By("Actions"),
+    "shows": lists.name_column("Shows"),
+    "state": lists.SortColumn("State", STATE),
+    "hosts": lists.sort_column("Host names", "hide_hosts"),
+    "made": lists.sort_column("Made (UTC)", "created_at"),
+    "expires": lists.sort_column("Expires (UTC)", "expires_at"),
+    "views": lists.sort_column("Views", "views", "num"),
+    "last": lists.sort_column("Last (UTC)", "viewed_at"),
+    "actions": lists.SortColumn("Actions"),
 }
 
 
@@ -61,8 +61,10 @@ class ShareForm(forms.Form):
 @require_GET
 def share_list(request: HttpRequest) -> HttpResponse:
     rows = Share.objects.for_user(request.user).select_related("by", "team")
-    listed = lists.listed(request, rows, COLUMNS, ("name", "kind", "by__username", "team__name"))
-    page = Bounded(listed.rows, PER_PAGE).get_page(request.GET.get("page"))
+    listed = lists.filter_rows(
+        request, rows, COLUMNS, ("name", "kind", "by__username", "team__name")
+    )
+    page = BoundedPaginator(listed.rows, PER_PAGE).get_page(request.GET.get("page"))
     return render(request, "sharing/shares.html", {"page": page, "listed": listed})
 
 

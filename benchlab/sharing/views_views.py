@@ -17,11 +17,11 @@ from benchlab.web import lists
 
 # By the word that the list's address has for each column.
 COLUMNS = {
-    "name": lists.by_name(),
-    "team": lists.by_name("Team", "team__name"),
-    "who": lists.by("Who sees it", "for_team"),
-    "saved": lists.by("Saved (UTC)", "created_at"),
-    "actions": lists.By("Actions"),
+    "name": lists.name_column(),
+    "team": lists.name_column("Team", "team__name"),
+    "who": lists.sort_column("Who sees it", "for_team"),
+    "saved": lists.sort_column("Saved (UTC)", "created_at"),
+    "actions": lists.SortColumn("Actions"),
 }
 FINDS = ("name", "team__name", "by__username")
 
@@ -29,7 +29,7 @@ FINDS = ("name", "team__name", "by__username")
 @require_GET
 def view_list(request: HttpRequest) -> HttpResponse:
     found = SavedView.objects.for_user(request.user).select_related("by", "team")
-    listed = lists.listed(request, found, COLUMNS, FINDS)
+    listed = lists.filter_rows(request, found, COLUMNS, FINDS)
     rows = [
         (row, queries.address(row.query), queries.is_explored(row.query)) for row in listed.rows
     ]

@@ -16,7 +16,7 @@ from agents.drivers import registry
 from agents.drivers.protocols import Layer
 from agents.plans.chain import IS_VOLUME
 from benchlab.topologies.reckoned import Shelf, good_count
-from benchlab.web.row_ids import row_id
+from benchlab.web.row_ids import parse_row_id
 
 Entry = Mapping[str, Any]
 # Word -> kinds of what follows the layer's number.
@@ -61,7 +61,7 @@ def parse(text: str, layers: int) -> Act | None:
 def _read(kind: type, text: str) -> Any:
     if kind is str:
         return text
-    number = row_id(text)
+    number = parse_row_id(text)
     return number if number is not None and number <= MOST else None
 
 
@@ -173,7 +173,7 @@ def _with_option(entry: dict[str, Any], name: str, value: Any) -> dict[str, Any]
         return entry
     if isinstance(specs[name].default, bool):
         value = str(value) == "True"
-    elif isinstance(specs[name].default, int) and (number := row_id(str(value))) is not None:
+    elif isinstance(specs[name].default, int) and (number := parse_row_id(str(value))) is not None:
         value = number
     return {**entry, "options": {**entry.get("options", {}), name: value}}
 

@@ -17,9 +17,9 @@ from benchlab.topologies.looked_at import Looked, Stack
 from benchlab.topologies.offers import Offers
 from benchlab.topologies.reckoned import is_fast
 from benchlab.topologies.wanted import MOST_DEVICES
-from benchlab.web.driver_forms import label as option_label
-from benchlab.web.driver_forms import show
-from benchlab.web.units import size
+from benchlab.web.driver_forms import option_label as option_label
+from benchlab.web.driver_forms import option_text
+from benchlab.web.units import format_size
 
 # disks of a group that are boxes with their size; of more each is a mark
 DRAWN = 8
@@ -169,8 +169,8 @@ def _words(spec: dataclasses.Field[Any], value: Any) -> str:
     if isinstance(value, list | tuple):
         return " ".join(map(str, value))
     if unit == "B" and isinstance(value, int):
-        return f"{option_label(spec.name, '')} {size(value)}"
-    return f"{option_label(spec.name, '')} {show(value)}"
+        return f"{option_label(spec.name, '')} {format_size(value)}"
+    return f"{option_label(spec.name, '')} {option_text(value)}"
 
 
 def _groups(stack: Stack, at: int, driver: Layer[Any], looked: Looked) -> Iterator[Disks]:
@@ -204,7 +204,7 @@ def _slots(role: str, number: int, claims: Sequence[Claim]) -> Iterator[Slot]:
     for at in range(number):
         claim = claims[at] if at < len(claims) else None
         name = claim.node.rpartition("/")[2] if claim else f"{role}{at + 1}"
-        yield Slot(name, size(claim.size) if claim else "")
+        yield Slot(name, format_size(claim.size) if claim else "")
 
 
 def _size(looked: Looked, number: int) -> str:
@@ -213,7 +213,7 @@ def _size(looked: Looked, number: int) -> str:
     if not 0 < number <= len(placed) or (looked.wrong and looked.wrong[0].layer <= number):
         return ""
     given_size = placed[number - 1].gives.size
-    return size(given_size) if given_size else ""
+    return format_size(given_size) if given_size else ""
 
 
 def _target(stack: Stack, looked: Looked) -> str:

@@ -15,7 +15,7 @@ from agents.plans.chain import WORDS
 from agents.plans.stack import BELOW, Placed
 from benchlab.topologies.acts import main_use
 from benchlab.topologies.looked_at import Looked
-from benchlab.web.units import size
+from benchlab.web.units import format_size
 
 GOOD, WARN = "good", "warn"
 
@@ -61,7 +61,9 @@ def _made(looked: Looked) -> tuple[Placed, ...]:
 def _row(layer: Placed) -> Row:
     label = registry.layer(layer.spec.kind).LABEL
     gives = layer.gives
-    return Row(label, size(gives.size) if gives.size else "", full_stripe(gives), aligned(layer))
+    return Row(
+        label, format_size(gives.size) if gives.size else "", full_stripe(gives), aligned(layer)
+    )
 
 
 def _disks(placed: tuple[Placed, ...]) -> Iterator[Row]:
@@ -71,7 +73,7 @@ def _disks(placed: tuple[Placed, ...]) -> Iterator[Row]:
             claims = layer.target.devices.get(wanted.use, ())
             sizes.setdefault(wanted.role, []).extend(claim.size for claim in claims)
     for role, found in sizes.items():
-        each = " to ".join(dict.fromkeys((size(min(found)), size(max(found)))))
+        each = " to ".join(dict.fromkeys((format_size(min(found)), format_size(max(found)))))
         yield Row(f"{role}, each" if len(found) > 1 else role, each, "", Aligned())
 
 
@@ -80,7 +82,7 @@ def full_stripe(gives: Target) -> str:
     if not gives.stripe_unit or gives.stripe_count < 2:
         return ""
     whole = gives.stripe_unit * gives.stripe_count
-    return f"{size(whole)} ({gives.stripe_count} × {size(gives.stripe_unit)})"
+    return f"{format_size(whole)} ({gives.stripe_count} × {format_size(gives.stripe_unit)})"
 
 
 def aligned(layer: Placed) -> Aligned:
@@ -95,7 +97,7 @@ def aligned(layer: Placed) -> Aligned:
     if "not aligned" in said:
         return Aligned(WARN, "not aligned")
     if said:
-        return Aligned(GOOD, f"{below.stripe_count} × {size(below.stripe_unit)}")
+        return Aligned(GOOD, f"{below.stripe_count} × {format_size(below.stripe_unit)}")
     if (layer.gives.stripe_unit, layer.gives.stripe_count) == (
         below.stripe_unit,
         below.stripe_count,
@@ -121,7 +123,7 @@ def _grains(grain: int, full: int) -> Aligned:
         return Aligned(GOOD, f"{number} full stripe{'s' * (number > 1)}")
     if full % grain == 0:
         return Aligned(GOOD, f"{full // grain} fill a stripe")
-    return Aligned(WARN, f"{size(grain)} cuts stripes of {size(full)}")
+    return Aligned(WARN, f"{format_size(grain)} cuts stripes of {format_size(full)}")
 
 
 def notes(layer: Placed) -> tuple[str, ...]:
@@ -137,7 +139,9 @@ def facts(looked: Looked, number: int) -> list[tuple[str, str]]:
         return []
     layer = placed[number - 1]
     driver, gives = registry.layer(layer.spec.kind), layer.gives
-    found = [("Gives", f"{WORDS[driver.PROVIDES]}{f', {size(gives.size)}' if gives.size else ''}")]
+    found = [
+        ("Gives", f"{WORDS[driver.PROVIDES]}{f', {format_size(gives.size)}' if gives.size else ''}")
+    ]
     if stripe := full_stripe(gives):
         found.append(("Full stripe", stripe))
     if (on := aligned(layer)).words:
@@ -145,7 +149,9 @@ def facts(looked: Looked, number: int) -> list[tuple[str, str]]:
     for use, claims in layer.target.devices.items():
         if use not in (BELOW, main_use(driver)) and claims:
             many = f"{len(claims)} disk{'s' * (len(claims) > 1)}"
-            found.append((use.capitalize(), f"{many}, {size(sum(one.size for one in claims))}"))
+            found.append(
+                (use.capitalize(), f"{many}, {format_size(sum(one.size for one in claims))}")
+            )
     return found
 
 
@@ -165,4 +171,6 @@ def total(looked: Looked) -> Sum | None:
     if not disks:
         return None
     others = " and ".join(f"{n} {use} disk{'s' * (n > 1)}" for use, n in beside.items() if n)
-    return Sum(size(gives.size), size(disks), f"{100 * gives.size / disks:.0f} %", others)
+    return Sum(
+        format_size(gives.size), format_size(disks), f"{100 * gives.size / disks:.0f} %", others
+    )

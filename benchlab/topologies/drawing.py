@@ -17,7 +17,7 @@ from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
 from agents.plans.stack import BELOW, Placed, StackPlan
 from benchlab.topologies.picture import option_words
-from benchlab.web.units import size
+from benchlab.web.units import format_size
 
 DISK_W, DISK_H, GAP, PAD, HEAD = 176, 78, 10, 10, 22
 PIECE_W, PIECE_H = 176, 40
@@ -179,7 +179,7 @@ def _columns(groups: Sequence[Group], layers: int) -> tuple[list[int], list[int]
 def _target(canvas: _Canvas, plan: StackPlan, right: int) -> int:
     gives = plan.target
     where = gives.mount or gives.volume
-    words = f"{where}, {size(gives.size)}" if gives.size else where
+    words = f"{where}, {format_size(gives.size)}" if gives.size else where
     _words_box(canvas, "target", right, MARGIN, "What the tools work on", [words])
     return canvas.boxes[-1].y + canvas.boxes[-1].height + RISE
 
@@ -209,7 +209,9 @@ def _makes(layer: Placed) -> str:
     gives, given = layer.gives, layer.target
     made = []
     if gives.volume and gives.volume != given.volume:
-        made.append(f"makes {gives.volume}" + (f", {size(gives.size)}" if gives.size else ""))
+        made.append(
+            f"makes {gives.volume}" + (f", {format_size(gives.size)}" if gives.size else "")
+        )
     if gives.pool and gives.pool != given.pool:
         made.append(f"makes the pool {gives.pool}")
     if gives.mount and gives.mount != given.mount:
@@ -236,9 +238,9 @@ def _pieces(canvas: _Canvas, pieces: Sequence[tuple[str, Part]], right: int, y: 
         name = part.node.rpartition("/")[2]
         texts = (
             Text(x + 8, top + 16, _cut(name, PIECE_W), "node"),
-            Text(x + 8, top + 16 + LINE, f"{use}, {size(part.size)}"),
+            Text(x + 8, top + 16 + LINE, f"{use}, {format_size(part.size)}"),
         )
-        title = f"{part.node}, {size(part.size)}, for {use}"
+        title = f"{part.node}, {format_size(part.size)}, for {use}"
         canvas.boxes.append(Box(x, top, PIECE_W, PIECE_H, "piece", title, texts))
     rows = -(-min(len(pieces), MOST) // per_row)
     canvas.edges.append(Edge((MARGIN + right) // 2, y, y - RISE))
@@ -260,7 +262,12 @@ def _disks(canvas: _Canvas, group: Group, left: int, y: int, serials: Mapping[st
 
 
 def _disk(disk: Claim, group: Group, x: int, y: int, serial: str) -> Box:
-    lines = (disk.node, disk.model or "unknown model", serial, f"{size(disk.size)}, {group.role}")
+    lines = (
+        disk.node,
+        disk.model or "unknown model",
+        serial,
+        f"{format_size(disk.size)}, {group.role}",
+    )
     texts = tuple(
         Text(x + 8, y + 17 + LINE * n, _cut(line, DISK_W), "" if n else "node")
         for n, line in enumerate(lines)

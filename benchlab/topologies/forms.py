@@ -95,7 +95,11 @@ class LayerForms:
             for form in self.disks
             if form.cleaned_data["count"]
         ]
-        return {"kind": self.kind, "options": self.options.chosen()[0], "devices": groups}
+        return {
+            "kind": self.kind,
+            "options": self.options.options_and_sweep()[0],
+            "devices": groups,
+        }
 
     def typed(self) -> dict[str, Any]:
         """Entry as typed so far, right or wrong: for drawing the form again."""
@@ -136,7 +140,7 @@ def bound(layer: LayerForms) -> LayerForms:
 def as_looked_at(layer: LayerForms) -> dict[str, Any]:
     """As far as it can be understood: options that are wrong are left at their defaults, groups without disks out."""
     checked = bound(layer)
-    options = checked.options.chosen()[0] if checked.options.is_valid() else {}
+    options = checked.options.options_and_sweep()[0] if checked.options.is_valid() else {}
     groups = [
         {"use": form.use, "role": form["role"].value() or "", "count": count}
         for form in checked.disks

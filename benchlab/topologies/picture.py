@@ -10,7 +10,7 @@ from typing import Any
 from agents import options as driver_options
 from agents.drivers import registry
 from agents.plans.chain import WORDS
-from benchlab.web.driver_forms import show
+from benchlab.web.driver_forms import option_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def _words(name: str, value: Any, options: type[Any]) -> str:
     if value is True:
         return "yes"
     unit = driver_options.schema(options)["properties"].get(name, {}).get("x-unit", "")
-    return show(value, unit) + (f" {unit}" if unit not in ("", "B") else "")
+    return option_text(value, unit) + (f" {unit}" if unit not in ("", "B") else "")
 
 
 def summary(stack: Sequence[Mapping[str, Any]]) -> str:

@@ -15,8 +15,8 @@ from agents.plans.chain import IS_VOLUME, WORDS, ChainFault, stands_on
 from benchlab.topologies.acts import Act, count, given, main_use
 from benchlab.topologies.looked_at import Looked, Stack, after, look
 from benchlab.topologies.reckoned import Shelf, is_fast, plainness
-from benchlab.web.driver_forms import label as option_label
-from benchlab.web.driver_forms import show
+from benchlab.web.driver_forms import option_label as option_label
+from benchlab.web.driver_forms import option_text
 
 # remedies of one trouble
 MOST = 4
@@ -146,7 +146,7 @@ def _setting(stack: Stack, at: int) -> Iterator[Remedy]:
 
 def _set(at: int, spec: dataclasses.Field[Any], value: Any) -> Remedy:
     unit = spec.metadata.get("unit", "")
-    text = show(value, unit)
+    text = option_text(value, unit)
     return Remedy(
         f"Set {option_label(spec.name, unit)} to {text or 'nothing'}",
         Act("set", at, (spec.name, value)),

@@ -16,7 +16,7 @@ from agents.drivers.protocols import Growable
 from benchlab.topologies import services
 from benchlab.topologies.wanted import MOST_DEVICES
 from benchlab.web.driver_forms import DriverForm
-from benchlab.web.row_ids import row_id
+from benchlab.web.row_ids import parse_row_id
 
 
 class DisksForm(forms.Form):
@@ -99,7 +99,7 @@ class StageForms:
             if form.cleaned_data["count"]
         ]
         during = self.during.cleaned_data.get("during", False)
-        options = self.options.chosen()[0]
+        options = self.options.options_and_sweep()[0]
         return {"layer": self.layer, "options": options, "devices": groups, "during": during}
 
     def typed(self) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def from_entries(stages: Sequence[Mapping[str, Any]], layers: Sequence[OfKind]) 
 
 def from_post(post: QueryDict, layers: Sequence[OfKind]) -> list[StageForms]:
     """Of a submitted form; one whose layer is not there or cannot grow is left out."""
-    numbers = [row_id(word) or 0 for word in post.getlist("stage_layer")]
+    numbers = [parse_row_id(word) or 0 for word in post.getlist("stage_layer")]
     return [
         StageForms(number, layer, driver, layers[layer - 1].kind, data=post)
         for number, layer in enumerate(numbers)

@@ -34,7 +34,7 @@ def why_not(host: str, port: int) -> OSError | None:
     except OSError as error:
         return error
     # Of each family there is a socket.
-    return why_not("0.0.0.0", port) if host == listening.EVERY else None  # noqa: S104
+    return why_not("0.0.0.0", port) if host == listening.ANY_ADDRESS else None  # noqa: S104
 
 
 def free_port() -> int:

@@ -13,7 +13,7 @@ from benchlab.charts import naming, sparkline
 from benchlab.charts.queries import Group
 from benchlab.verdicts.answers import TAILS, Answer, Row, medians_of
 from benchlab.verdicts.ratio_scale import Mark, Scale
-from benchlab.web.units import short, si
+from benchlab.web.units import short_si, si
 
 # What a verdict is called beside a name, and the class of its badge.
 WORDS = {
@@ -190,4 +190,4 @@ def _at(line: Group, name: str, depth: int | None) -> str:
     if not name or depth is None:
         return ""
     value = medians_of(line, name).get(depth)
-    return "" if value is None else short(value, "s")
+    return "" if value is None else short_si(value, "s")

@@ -33,15 +33,15 @@ from benchlab.team import soft_delete
 from benchlab.team.models import OwnedQuerySet, Team
 from benchlab.team.roles import asked_of
 from benchlab.team.services import team_of
-from benchlab.web import conflicts, deleted_pages, filters, unknown_fields
-from benchlab.web.idempotency.once import HEADER as IDEMPOTENCY
-from benchlab.web.idempotency.once import Once
-from benchlab.web.problem import KIND
+from benchlab.web import conflicts, deleted_rows, filters, unknown_fields
+from benchlab.web.idempotency.requests import HEADER as IDEMPOTENCY
+from benchlab.web.idempotency.requests import IdempotentRequest
+from benchlab.web.problem import PROBLEM_TYPE
 
 # what every view names
 from benchlab.web.problem import Problem as Problem
-from benchlab.web.rendering import Json
-from benchlab.web.sparse_fields import FIELDS, leave, sparse
+from benchlab.web.rendering import OrjsonRenderer
+from benchlab.web.sparse_fields import FIELDS_PARAMETER, allows_field_selection, select_fields
 
 M = TypeVar("M", bound=Model)
 
@@ -61,21 +61,21 @@ class Deleted(APIException):
     default_code = "gone"
 
 
-def problem(error: Exception, context: dict[str, Any]) -> Response | None:
+def problem_response(error: Exception, context: dict[str, Any]) -> Response | None:
     """Every refusal as a Problem. What is not a refusal stays an exception (and a 500)."""
     if isinstance(error, DjangoValidationError):
-        error = ValidationError(messages(error))
+        error = ValidationError(errors_by_field(error))
     # the JSON parser's, thousands of brackets deep
     if isinstance(error, RecursionError):
         error = ParseError("The JSON is nested too deeply.")
-    if said := conflicts.words(error):
+    if said := conflicts.conflict_message(error):
         error = Conflict(said)
-    if isinstance(error, Http404 | NotFound) and (deleted := _deleted(context)):
-        error = Deleted(deleted.says)
+    if isinstance(error, Http404 | NotFound) and (deleted := _deleted_row(context)):
+        error = Deleted(deleted.message)
     response = exception_handler(error, context)
     if response is None:
         return None
-    fields = _fields(response.data) if isinstance(error, ValidationError) else {}
+    fields = _flatten_errors(response.data) if isinstance(error, ValidationError) else {}
     detail = "; ".join(f"{k}: {v}" if k else v for k, vs in fields.items() for v in vs)
     body: dict[str, Any] = {
         "title": response.status_text,
@@ -85,61 +85,61 @@ def problem(error: Exception, context: dict[str, Any]) -> Response | None:
     if fields:
         body["errors"] = fields
     response.data = body
-    response.content_type = KIND
+    response.content_type = PROBLEM_TYPE
     # Whatever was asked for, and by a view that gives YAML too.
-    context["request"].accepted_renderer = Json()
-    context["request"].accepted_media_type = Json.media_type
+    context["request"].accepted_renderer = OrjsonRenderer()
+    context["request"].accepted_media_type = OrjsonRenderer.media_type
     return response
 
 
-def _deleted(context: dict[str, Any]) -> deleted_pages.Gone | None:
+def _deleted_row(context: dict[str, Any]) -> deleted_rows.DeletedRow | None:
     """Deleted row that the address was about; None where it is none."""
     queryset, pk = getattr(context["view"], "queryset", None), context["kwargs"].get("pk")
     if queryset is None or pk is None or not context["request"].user.is_authenticated:
         return None
-    return deleted_pages.of(context["request"].user, queryset.model, pk)
+    return deleted_rows.find_deleted_row(context["request"].user, queryset.model, pk)
 
 
-def messages(error: DjangoValidationError, field: str = "") -> dict[str, list[str]]:
+def errors_by_field(error: DjangoValidationError, field: str = "") -> dict[str, list[str]]:
     """By field, as a Problem gives them; `field` is the one that an error without any is about."""
     if hasattr(error, "error_dict"):
         return {"" if key == "__all__" else key: said for key, said in error.message_dict.items()}
     return {field: error.messages}
 
 
-def _fields(data: Any, prefix: str = "") -> dict[str, list[str]]:
+def _flatten_errors(data: Any, prefix: str = "") -> dict[str, list[str]]:
     """Nested DRF errors, flat: {"stack.0.kind": ["…"]}; "" is the request as a whole."""
     if isinstance(data, dict):
         found: dict[str, list[str]] = {}
         for key, value in data.items():
             name = "" if key == api_settings.NON_FIELD_ERRORS_KEY else str(key)
-            found |= _fields(value, ".".join(part for part in (prefix, name) if part))
+            found |= _flatten_errors(value, ".".join(part for part in (prefix, name) if part))
         return found
     if isinstance(data, list) and any(isinstance(item, (dict, list)) for item in data):
         return {
             k: v
             for n, item in enumerate(data)
-            for k, v in _fields(item, f"{prefix}.{n}".strip(".")).items()
+            for k, v in _flatten_errors(item, f"{prefix}.{n}".strip(".")).items()
         }
     return {prefix: [str(item) for item in (data if isinstance(data, list) else [data])]}
 
 
-def storable(value: Any) -> None:
+def validate_storable(value: Any) -> None:
     """Free JSON as PostgreSQL takes it. Raises ValidationError: no NUL, no half of a character, no infinity."""
     if isinstance(value, dict):
         for key, item in value.items():
-            storable(key)
-            storable(item)
+            validate_storable(key)
+            validate_storable(item)
     elif isinstance(value, list):
         for item in value:
-            storable(item)
+            validate_storable(item)
     elif isinstance(value, float) and not math.isfinite(value):
         raise ValidationError("Numbers must be finite.")
     elif isinstance(value, str) and any(c == "\0" or "\ud800" <= c <= "\udfff" for c in value):
         raise ValidationError("Text must be without NUL and surrogate characters.")
 
 
-class OwnRow(serializers.PrimaryKeyRelatedField[M]):
+class OwnRowField(serializers.PrimaryKeyRelatedField[M]):
     """An id of the user's own: one of another team is as unknown as one that nobody has."""
 
     def __init__(self, **kwargs: Any) -> None:
@@ -150,7 +150,7 @@ class OwnRow(serializers.PrimaryKeyRelatedField[M]):
         return cast("QuerySet[M]", rows.for_user(self.context["request"].user))
 
 
-class Whose(OwnRow[Team]):
+class TeamField(OwnRowField[Team]):
     """The team of a new row: one that is asked for, else the one that the pages take (team.services.team_of)."""
 
     def __init__(self, **kwargs: Any) -> None:
@@ -170,30 +170,30 @@ class Whose(OwnRow[Team]):
             raise PermissionDenied(f"That needs the role {role} in team {data}.") from None
 
 
-def taken(user: AbstractBaseUser | AnonymousUser, sent: dict[str, Any]) -> Team:
+def pop_team(user: AbstractBaseUser | AnonymousUser, sent: dict[str, Any]) -> Team:
     """The team that was asked for with Whose, taken out of what was sent; else the pages'. Raises PermissionDenied."""
     return sent.pop("team", None) or team_of(user)
 
 
-def stays(row: Any, sent: dict[str, Any]) -> dict[str, Any]:
+def without_team(row: Any, sent: dict[str, Any]) -> dict[str, Any]:
     """Values that were sent to change a row, without its team. Raises ValidationError for another one."""
     if sent.pop("team", row.team) != row.team:
         raise ValidationError({"team": ["Its team cannot be changed; create another one there."]})
     return sent
 
 
-class Figure(serializers.FloatField):
+class FiniteFloatField(serializers.FloatField):
     """JSON knows neither NaN nor infinity: unknown is null."""
 
     def to_representation(self, value: Any) -> Any:
         return float(value) if math.isfinite(value) else None
 
 
-class Figures(serializers.ListField):
+class FiniteFloatListField(serializers.ListField):
     """A list of them, which may be thousands: looked at in one go, not each by a field of its own."""
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(child=Figure(allow_null=True), **kwargs)
+        super().__init__(child=FiniteFloatField(allow_null=True), **kwargs)
 
     def to_representation(self, data: Any) -> Any:
         if None not in data and math.isfinite(sum(data)):
@@ -201,7 +201,7 @@ class Figures(serializers.ListField):
         return [None if v is None or not math.isfinite(v) else v for v in data]
 
 
-class Replayed(Exception):
+class ReplayedResponse(Exception):
     """The request was answered before; nothing is done again."""
 
     def __init__(self, answer: Response) -> None:
@@ -209,7 +209,7 @@ class Replayed(Exception):
         self.answer = answer
 
 
-class Root(APIRootView):
+class ApiRoot(APIRootView):
     """The lists that there are, by name, and the version of BenchLab that answers."""
 
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
@@ -217,7 +217,7 @@ class Root(APIRootView):
         return Response({"version": __version__, **lists.data})
 
 
-class Nowhere(APIView):
+class UnknownAddressView(APIView):
     """View of addresses that are not there: they are told as every other refusal is, not by a page."""
 
     schema = None
@@ -227,7 +227,7 @@ class Nowhere(APIView):
         raise NotFound("There is no such address; /api/docs/ lists what there is.")
 
 
-class Owned(viewsets.GenericViewSet[M]):
+class TeamViewSet(viewsets.GenericViewSet[M]):
     """Rows of the user's teams and no others: deny by default."""
 
     # where `fields` may choose (sparse_fields.py)
@@ -235,7 +235,7 @@ class Owned(viewsets.GenericViewSet[M]):
     # Whether the reference library has such rows: read by id, as part of a campaign that is named, with ?library=true
     library = False
     # of a POST with an Idempotency-Key
-    once: Once | None = None
+    idempotent_request: IdempotentRequest | None = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Refuse who may not touch the row before the request's body is looked at."""
@@ -243,38 +243,41 @@ class Owned(viewsets.GenericViewSet[M]):
         if self.action and self.detail and request.method not in SAFE_METHODS:
             self.get_object()
         if request.method == "POST" and (key := request.headers.get(IDEMPOTENCY)) is not None:
-            once = Once(request, key)
-            known = once.begin()
-            self.once = once
+            once = IdempotentRequest(request, key)
+            known = once.claim_key()
+            self.idempotent_request = once
             if known is not None:
-                raise Replayed(known)
-        unknown_fields.refuse(request, self)
+                raise ReplayedResponse(known)
+        unknown_fields.reject_unknown_fields(request, self)
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:
             return super().dispatch(request, *args, **kwargs)
         finally:
-            if self.once:
-                self.once.end()
+            if self.idempotent_request:
+                self.idempotent_request.release_key()
 
     def handle_exception(self, exc: Exception) -> Response:
-        return exc.answer if isinstance(exc, Replayed) else super().handle_exception(exc)
+        return exc.answer if isinstance(exc, ReplayedResponse) else super().handle_exception(exc)
 
     def finalize_response(
         self, request: Request, response: Any, *args: Any, **kwargs: Any
     ) -> Response:
         said = super().finalize_response(request, response, *args, **kwargs)
-        if self.once and isinstance(said, Response):
-            self.once.keep(said)
+        if self.idempotent_request and isinstance(said, Response):
+            self.idempotent_request.store_response(said)
         if self.action in ("list", "retrieve") and said.status_code == 200:
-            said.add_post_render_callback(lambda made: _unless_known(request, made))
+            said.add_post_render_callback(lambda made: _not_modified_or(request, made))
         return said
 
     def get_serializer(self, *args: Any, **kwargs: Any) -> Any:
         """With the fields that were asked for and no others. Raises ValidationError."""
         made: Any = super().get_serializer(*args, **kwargs)
-        if sparse(self) and (asked := self.request.query_params.get(FIELDS)) is not None:
-            leave(getattr(made, "child", made), asked)
+        if (
+            allows_field_selection(self)
+            and (asked := self.request.query_params.get(FIELDS_PARAMETER)) is not None
+        ):
+            select_fields(getattr(made, "child", made), asked)
         return made
 
     def get_queryset(self) -> QuerySet[M]:
@@ -282,10 +285,10 @@ class Owned(viewsets.GenericViewSet[M]):
         if getattr(self, "swagger_fake_view", False):
             return queryset.none()
         if self.action == "list" and isinstance(queryset, OwnedQuerySet):
-            queryset = self._in_lists(queryset).teams_first()
+            queryset = self._listed_rows(queryset).teams_first()
         if self.library and self.request.method in SAFE_METHODS:
             asked = self.request.query_params
-            named = "true" if filters.PARTS_OF & asked.keys() else ""
+            named = "true" if filters.PARENT_PARAMETERS & asked.keys() else ""
             if self.detail or asked.get(filters.LIBRARY, named).lower() == "true":
                 return cast("QuerySet[M]", queryset.visible_to(self.request.user))  # type: ignore[attr-defined]
         return cast("QuerySet[M]", queryset.for_user(self.request.user))  # type: ignore[attr-defined]
@@ -295,16 +298,16 @@ class Owned(viewsets.GenericViewSet[M]):
         """True when its lists leave out what is archived, and take `archived`."""
         return soft_delete.owner(cast(Any, self).queryset.model) is not None
 
-    def _in_lists(self, queryset: OwnedQuerySet[M]) -> OwnedQuerySet[M]:
+    def _listed_rows(self, queryset: OwnedQuerySet[M]) -> OwnedQuerySet[M]:
         asked = self.request.query_params
         if not self.archives:
             return queryset
         if asked.get(filters.ARCHIVED, "").lower() == "true":
             return queryset.archived()
-        return queryset if filters.PARTS_OF & asked.keys() else queryset.current()
+        return queryset if filters.PARENT_PARAMETERS & asked.keys() else queryset.current()
 
 
-class OneAnswer(Owned[M]):
+class SingleAnswerViewSet(TeamViewSet[M]):
     """View whose answer comes whole: no pages, no order, and no filters but its own parameters."""
 
     # a property of the others
@@ -317,7 +320,7 @@ class OneAnswer(Owned[M]):
     answers_whole = True
 
 
-def _unless_known(request: Request, response: HttpResponseBase) -> HttpResponseBase:
+def _not_modified_or(request: Request, response: HttpResponseBase) -> HttpResponseBase:
     """304 when If-None-Match names what we would send. All of it is hashed: no stale number is ever confirmed."""
     etag = f'"{hashlib.sha256(response.content).hexdigest()[:32]}"'  # type: ignore[attr-defined]
     response["ETag"] = etag
@@ -327,7 +330,7 @@ def _unless_known(request: Request, response: HttpResponseBase) -> HttpResponseB
     return cast(HttpResponseBase, found)
 
 
-class ReadOnly(mixins.ListModelMixin, mixins.RetrieveModelMixin, Owned[M]):
+class ReadOnlyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, TeamViewSet[M]):
     """List and detail."""
 
     ordering_fields: Any = ["id"]

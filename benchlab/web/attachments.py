@@ -9,7 +9,7 @@ from django.utils.deprecation import MiddlewareMixin
 POLICY = "default-src 'none'; sandbox; frame-ancestors 'none'"
 
 
-class Sandboxed(MiddlewareMixin):
+class AttachmentSandboxMiddleware(MiddlewareMixin):
     """It must come after the CSP middleware in the list: a policy that is there already is kept by that."""
 
     def process_response(

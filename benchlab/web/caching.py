@@ -8,7 +8,7 @@ from django.utils.cache import patch_cache_control
 from django.utils.deprecation import MiddlewareMixin
 
 
-class Private(MiddlewareMixin):
+class PrivateCacheMiddleware(MiddlewareMixin):
     """An answer that says nothing is stored nowhere; one that may be kept, to be asked about again, by its reader only.
 
     Static files do not come here: they are answered before, and may be kept by everybody.

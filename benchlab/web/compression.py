@@ -10,7 +10,7 @@ from django.middleware.gzip import GZipMiddleware
 TEXTS = ("text/", "application/json", "application/problem+json", "image/svg+xml")
 
 
-class Compressed(GZipMiddleware):
+class CompressionMiddleware(GZipMiddleware):
     """Django's own, for texts that are whole. It must come after what serves static files: those are compressed once.
 
     What is streamed is left as it is: an event must leave at once, and an export must see that its asker hung up.

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two requests at the same moment: what the database refuses because another one was faster is a conflict, no failure.
 
-Forms and serializers look first, but what is made between that look and the write only the database sees. Whatever
-makes or changes rows need not care: pages (the middleware here) and the API (benchlab.web.api.problem) ask `words`.
+Forms and serializers check first, but only the database sees what is created between that check and the write. Code
+that creates or changes rows need not care: pages (the middleware here) and the API (benchlab.web.api.problem_response)
+call `conflict_message`.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ KEY = re.compile(r"^Key \((?P<columns>.+?)\)=")
 OWNERS = ("team_id", "user_id", "by_id")
 
 
-class Clashes(MiddlewareMixin):
+class ConflictMiddleware(MiddlewareMixin):
     """Of pages; the innermost, so that the audit log sees the answer."""
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        said = words(error)
-        return render(request, "409.html", {"said": said}, status=409) if said else None
+        said = conflict_message(error)
+        return render(request, "409.html", {"message": said}, status=409) if said else None
 
 
-def words(error: Exception) -> str:
+def conflict_message(error: Exception) -> str:
     """For the person who was slower; "" for what is no clash."""
     diagnosis = getattr(error.__cause__, "diag", None)
     state = getattr(diagnosis, "sqlstate", None)
     if isinstance(error, IntegrityError) and state == UNIQUE:
-        return _there_already(diagnosis)
+        return _duplicate_message(diagnosis)
     if isinstance(error, IntegrityError) and state == REFERENCE:
         return "Something that it refers to was removed at the same moment, or something refers to it now."
     if isinstance(error, OperationalError) and state in AGAIN:
@@ -47,7 +48,7 @@ def words(error: Exception) -> str:
     return ""
 
 
-def _there_already(diagnosis: object) -> str:
+def _duplicate_message(diagnosis: object) -> str:
     table = getattr(diagnosis, "table_name", "")
     noun = next(
         (m._meta.verbose_name for m in apps.get_models() if m._meta.db_table == table), "row"

@@ -58,14 +58,14 @@ class Limits:
 class Streams:
     """Answers without an end to one address, such as a live page's events: its other requests need connections, too."""
 
-    most: int
+    limit: int
     open: int = 0
     # Set when the server stops: each ends, and its browser connects again, to another server if there is one.
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
-    def full(self) -> bool:
-        return self.open >= self.most
+    def is_full(self) -> bool:
+        return self.open >= self.limit
 
     @contextmanager
     def one_more(self) -> Iterator[None]:
@@ -112,7 +112,7 @@ class Connections:
         self.count += 1
         return True
 
-    def remove(self, old: LimitedProtocol) -> None:
+    def discard(self, old: LimitedProtocol) -> None:
         same = self._by_address.get(old.address, {})
         if old not in same:
             return
@@ -139,7 +139,7 @@ class Connections:
                 oldest = connection
         if oldest is None:
             return False
-        self.remove(oldest)
+        self.discard(oldest)
         oldest.transport.abort()
         return True
 
@@ -179,7 +179,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.open_connections.remove(self)
+        self.open_connections.discard(self)
         self._release_body()
         for timer in (self._read_timer, self._write_timer):
             if timer is not None:

@@ -12,21 +12,21 @@ from django.db.models import Model, Q, QuerySet
 from rest_framework.exceptions import ValidationError
 
 CURSOR = "cursor"
-SALT = "benchlab.web.paging"
+CURSOR_SALT = "benchlab.web.paging"
 
 
-def values(row: Model, terms: list[str]) -> list[Any]:
+def sort_values(row: Model, terms: list[str]) -> list[Any]:
     """The row's, of what the list is ordered by."""
-    return [getattr(row, _attribute(row, term)) for term in terms]
+    return [getattr(row, _attribute_name(row, term)) for term in terms]
 
 
-def of(place: list[Any], terms: list[str]) -> str:
+def encode_cursor(place: list[Any], terms: list[str]) -> str:
     """For the page behind the row of these values. Signed, so nobody makes one up."""
     told = [v.isoformat() if isinstance(v, date) else v for v in place]
-    return signing.dumps([terms, told], salt=SALT)
+    return signing.dumps([terms, told], salt=CURSOR_SALT)
 
 
-def page(
+def read_page(
     queryset: QuerySet[Any],
     terms: list[str],
     cursor: str,
@@ -39,31 +39,31 @@ def page(
     """
     if not cursor:
         return read(queryset, 0, size)
-    place = _place(queryset, terms, cursor)
+    place = _decode_cursor(queryset, terms, cursor)
     found: list[Any] = []
-    for part in _parts(queryset, terms[0], place[0]):
-        found += read(part.filter(_behind(terms, place)), 0, size - len(found))
+    for part in _index_ranges(queryset, terms[0], place[0]):
+        found += read(part.filter(_rows_behind(terms, place)), 0, size - len(found))
         if len(found) == size:
             break
     return found
 
 
-def _place(queryset: QuerySet[Any], terms: list[str], cursor: str) -> list[Any]:
+def _decode_cursor(queryset: QuerySet[Any], terms: list[str], cursor: str) -> list[Any]:
     try:
-        made_for, told = signing.loads(cursor, salt=SALT)
+        made_for, told = signing.loads(cursor, salt=CURSOR_SALT)
     except signing.BadSignature:
         raise ValidationError({CURSOR: ["Give it as `next` has it; empty to begin."]}) from None
     if made_for != terms:
         raise ValidationError({CURSOR: ["It is of a list in another order; begin anew."]})
     return [
         datetime.fromisoformat(value)
-        if isinstance(value, str) and "Date" in type(_field(queryset, term)).__name__
+        if isinstance(value, str) and "Date" in type(_model_field(queryset, term)).__name__
         else value
         for term, value in zip(terms, told, strict=True)
     ]
 
 
-def _parts(queryset: QuerySet[Any], term: str, value: Any) -> list[QuerySet[Any]]:
+def _index_ranges(queryset: QuerySet[Any], term: str, value: Any) -> list[QuerySet[Any]]:
     """The rows from the first term's value on, as ranges of an index, in order: without them it would be read from
     its start. Values that are not there are the greatest, and a range of their own."""
     name, descending = term.removeprefix("-"), term.startswith("-")
@@ -72,20 +72,20 @@ def _parts(queryset: QuerySet[Any], term: str, value: Any) -> list[QuerySet[Any]
         return [queryset.filter(~there), *([queryset.filter(there)] if descending else [])]
     if descending:
         return [queryset.filter(Q(**{f"{name}__lte": value}))]
-    rest = [queryset.filter(~there)] if _field(queryset, term).null else []
+    rest = [queryset.filter(~there)] if _model_field(queryset, term).null else []
     return [queryset.filter(Q(**{f"{name}__gte": value})), *rest]
 
 
-def _behind(terms: list[str], place: list[Any]) -> Q:
+def _rows_behind(terms: list[str], place: list[Any]) -> Q:
     wanted, same = Q(pk__in=[]), Q()
     for term, value in zip(terms, place, strict=True):
         name = term.removeprefix("-")
-        wanted |= same & _beyond(name, value, term.startswith("-"))
+        wanted |= same & _values_behind(name, value, term.startswith("-"))
         same &= Q(**{f"{name}__isnull": True}) if value is None else Q(**{name: value})
     return wanted
 
 
-def _beyond(name: str, value: Any, descending: bool) -> Q:
+def _values_behind(name: str, value: Any, descending: bool) -> Q:
     """PostgreSQL has NULL as the greatest."""
     null = Q(**{f"{name}__isnull": True})
     if descending:
@@ -93,9 +93,9 @@ def _beyond(name: str, value: Any, descending: bool) -> Q:
     return Q(pk__in=[]) if value is None else null | Q(**{f"{name}__gt": value})
 
 
-def _attribute(row: Model, term: str) -> str:
+def _attribute_name(row: Model, term: str) -> str:
     return str(getattr(row._meta.get_field(term.removeprefix("-")), "attname", ""))
 
 
-def _field(queryset: QuerySet[Any], term: str) -> Any:
+def _model_field(queryset: QuerySet[Any], term: str) -> Any:
     return queryset.model._meta.get_field(term.removeprefix("-"))

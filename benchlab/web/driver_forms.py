@@ -24,7 +24,7 @@ SCALE = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 Spec = dataclasses.Field[Any]
 
 
-def parse(text: str, kind: type, unit: str = "") -> Any:
+def parse_option(text: str, kind: type, unit: str = "") -> Any:
     """One option value from text. Raises ValidationError naming the text."""
     try:
         if kind is int and unit == "B" and (found := SIZE.fullmatch(text)):
@@ -35,7 +35,7 @@ def parse(text: str, kind: type, unit: str = "") -> Any:
         raise ValidationError(f"{text!r} is not {wanted[kind]}.") from None
 
 
-def show(value: Any, unit: str = "") -> str:
+def option_text(value: Any, unit: str = "") -> str:
     """The text that `parse` turns into this value again."""
     if unit == "B" and isinstance(value, int) and value:
         for power, prefix in ((4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")):
@@ -53,7 +53,7 @@ class ValuesField(forms.CharField):
 
     def to_python(self, value: Any) -> Any:
         words = re.split(r"[\s,]+", (value or "").strip())
-        return [parse(word, self.kind, self.unit) for word in words if word]
+        return [parse_option(word, self.kind, self.unit) for word in words if word]
 
     def validate(self, value: Any) -> None:
         if self.required and not value:
@@ -68,7 +68,7 @@ class ValueField(ValuesField):
 
     def to_python(self, value: Any) -> Any:
         text = (value or "").strip()
-        return [parse(text, self.kind, self.unit)] if text else []
+        return [parse_option(text, self.kind, self.unit)] if text else []
 
 
 class LinesField(forms.CharField):
@@ -99,11 +99,11 @@ class DriverForm(forms.Form):
         kinds = typing.get_type_hints(options)
         self.specs = {spec.name: spec for spec in dataclasses.fields(options)}
         for spec in self.specs.values():
-            self.fields[spec.name] = _field(spec, kinds[spec.name], sweep)
-            given = (initial or {}).get(spec.name, _default(spec))
-            self.initial[spec.name] = _initial(spec, given, sweep)
+            self.fields[spec.name] = _form_field(spec, kinds[spec.name], sweep)
+            given = (initial or {}).get(spec.name, _default_value(spec))
+            self.initial[spec.name] = _initial_value(spec, given, sweep)
 
-    def chosen(self) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    def options_and_sweep(self) -> tuple[dict[str, Any], dict[str, list[Any]]]:
         """(options, sweep) of a valid form: what has several values is the sweep, what was left empty is left out."""
         options: dict[str, Any] = {}
         sweep: dict[str, list[Any]] = {}
@@ -120,36 +120,39 @@ class DriverForm(forms.Form):
         cleaned = super().clean() or self.cleaned_data
         if not self.errors and not self.sweep:
             try:
-                driver_options.build_options(self.options_class, self.chosen()[0])
+                driver_options.build_options(self.options_class, self.options_and_sweep()[0])
             except OptionsError as error:
-                self.refuse(str(error))
+                self.add_driver_error(str(error))
         return cleaned
 
-    def refuse(self, text: str) -> None:
+    def add_driver_error(self, text: str) -> None:
         """Put the driver's own words at the option that they name."""
         name, colon, _ = text.partition(":")
         self.add_error(name if colon and name in self.fields else None, text)
 
 
-def _field(spec: Spec, kind: Any, sweep: bool) -> forms.Field:
+def _form_field(spec: Spec, kind: Any, sweep: bool) -> forms.Field:
     meta = spec.metadata
     unit = meta.get("unit", "")
-    common: dict[str, Any] = {"label": label(spec.name, unit), "help_text": meta.get("help", "")}
-    common["required"] = _default(spec) is dataclasses.MISSING
+    common: dict[str, Any] = {
+        "label": option_label(spec.name, unit),
+        "help_text": meta.get("help", ""),
+    }
+    common["required"] = _default_value(spec) is dataclasses.MISSING
     if kind is bool:
         return forms.BooleanField(**{**common, "required": False})
     if typing.get_origin(kind) is tuple:
         common["help_text"] = f"{common['help_text']} (one a line)".strip()
         if meta.get("multiline"):
-            common["widget"] = _wide()
+            common["widget"] = _text_area()
         return LinesField(**common)
     if meta.get("multiline"):
-        common["widget"] = _wide()
+        common["widget"] = _text_area()
         return forms.CharField(**common)
     if choices := meta.get("choices"):
         if not sweep:
             # A browser sends text; the driver's own check wants its kind.
-            shown = [(c, show(c, unit)) for c in choices]
+            shown = [(c, option_text(c, unit)) for c in choices]
             return forms.TypedChoiceField(choices=shown, coerce=kind, **common)
         common["help_text"] = f"{common['help_text']}: {', '.join(map(str, choices))}".lstrip(": ")
     if kind is str and not sweep:
@@ -157,11 +160,11 @@ def _field(spec: Spec, kind: Any, sweep: bool) -> forms.Field:
     return (ValuesField if sweep else ValueField)(kind=kind, unit=unit, **common)
 
 
-def _wide() -> forms.Textarea:
+def _text_area() -> forms.Textarea:
     return forms.Textarea(attrs={"rows": 6, "spellcheck": "false"})
 
 
-def _initial(spec: Spec, value: Any, sweep: bool) -> Any:
+def _initial_value(spec: Spec, value: Any, sweep: bool) -> Any:
     if value is dataclasses.MISSING:
         return None
     if isinstance(value, bool) or value is None:
@@ -172,16 +175,18 @@ def _initial(spec: Spec, value: Any, sweep: bool) -> Any:
     if isinstance(value, list | tuple):
         # A list is a sweep's values; a tuple option holds lines.
         lines = "tuple" in str(spec.type)
-        return ("\n" if lines else " ").join(show(v, spec.metadata.get("unit", "")) for v in value)
-    return show(value, spec.metadata.get("unit", ""))
+        return ("\n" if lines else " ").join(
+            option_text(v, spec.metadata.get("unit", "")) for v in value
+        )
+    return option_text(value, spec.metadata.get("unit", ""))
 
 
-def _default(spec: Spec) -> Any:
+def _default_value(spec: Spec) -> Any:
     if spec.default_factory is not dataclasses.MISSING:
         return spec.default_factory()
     return spec.default
 
 
-def label(name: str, unit: str) -> str:
+def option_label(name: str, unit: str) -> str:
     words = name.removesuffix("_s").replace("_", " ")
     return f"{words} ({unit})" if unit and unit != "B" else words

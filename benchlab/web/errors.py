@@ -18,7 +18,7 @@ from django.utils.log import log_response
 from psycopg_pool import PoolTimeout
 from redis import exceptions as redis
 
-RETRY_S = 5
+RETRY_SECONDS = 5
 # for people, though the API's addresses begin so
 PAGES = ("/api/docs/", "/api/token/")
 BROKEN = "BenchLab itself failed. See the server's log."
@@ -48,23 +48,23 @@ NOT_OURS = (
 NO_DATABASE = "The server has no free database connection."
 
 
-def failed(request: HttpRequest) -> HttpResponse:
+def server_error(request: HttpRequest) -> HttpResponse:
     """Django's handler500: called while the exception is being handled."""
     error = sys.exc_info()[1]
-    missing = _missing(error)
+    missing = _unreachable_service(error)
     status = 503 if missing else 500
-    if _of_the_api(request):
+    if _is_api_request(request):
         title = "Service Unavailable" if missing else "Internal Server Error"
-        detail = f"{missing} Try again in {RETRY_S} seconds." if missing else BROKEN
+        detail = f"{missing} Try again in {RETRY_SECONDS} seconds." if missing else BROKEN
         said = {"title": title, "status": status, "detail": detail}
         answer: HttpResponse = JsonResponse(
             said, status=status, content_type="application/problem+json"
         )
     else:
         again = request.get_full_path() if request.method in ("GET", "HEAD") else ""
-        answer = _page(request, status, again=again, retry_s=RETRY_S, missing=missing)
+        answer = _error_page(request, status, again=again, retry_s=RETRY_SECONDS, missing=missing)
     if missing:
-        answer["Retry-After"] = str(RETRY_S)
+        answer["Retry-After"] = str(RETRY_SECONDS)
         # Not a bug: one line, where Django would log an error with a traceback for each visitor.
         why = [str(cause) for cause in _causes(error)][-1]
         log_response(
@@ -79,36 +79,36 @@ def failed(request: HttpRequest) -> HttpResponse:
     return answer
 
 
-def _missing(error: BaseException | None) -> str:
+def _unreachable_service(error: BaseException | None) -> str:
     """What the server could not reach, in words; "" when that is not why it failed."""
-    if without_database(error):
+    if is_database_unavailable(error):
         return NO_DATABASE
     away = (redis.ConnectionError, redis.TimeoutError)
     return NO_BROKER if any(isinstance(one, away) for one in _causes(error)) else ""
 
 
-def _of_the_api(request: HttpRequest) -> bool:
+def _is_api_request(request: HttpRequest) -> bool:
     return request.path.startswith("/api/") and not request.path.startswith(PAGES)
 
 
-def _page(request: HttpRequest, status: int, **said: object) -> HttpResponse:
+def _error_page(request: HttpRequest, status: int, **said: object) -> HttpResponse:
     """Made of the request alone: context processors would ask the session, hence the database."""
     said["theme"] = request.COOKIES.get("theme", "")
     return HttpResponse(loader.get_template(f"{status}.html").render(said), status=status)
 
 
-def not_understood(request: HttpRequest, exception: Exception) -> HttpResponse:
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler400. What a BadRequest of ours names is told; what else Django found suspicious is not."""
     said = str(exception) if isinstance(exception, BadRequest) else ""
     if isinstance(exception, DisallowedHost):
         said = WRONG_NAME % request.META.get("HTTP_HOST", "")[:100]
-    if _of_the_api(request):
+    if _is_api_request(request):
         body = {"title": "Bad Request", "status": 400, "detail": said or "Not understood."}
         return JsonResponse(body, status=400, content_type="application/problem+json")
-    return _page(request, 400, said=said)
+    return _error_page(request, 400, said=said)
 
 
-def form_refused(request: HttpRequest, reason: str = "") -> HttpResponse:
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """Django's CSRF_FAILURE_VIEW. Behind a proxy it is mostly the proxy that says another origin than the browser."""
     said = NOT_OURS
     if reason == REASON_NO_CSRF_COOKIE:
@@ -121,7 +121,7 @@ def form_refused(request: HttpRequest, reason: str = "") -> HttpResponse:
             said += NO_TLS
         elif theirs != "null":
             said += OTHER_NAME
-    answer = _page(request, 403, exception=said)
+    answer = _error_page(request, 403, exception=said)
     log_response(
         "Forbidden (%s): %s",
         reason,
@@ -133,16 +133,16 @@ def form_refused(request: HttpRequest, reason: str = "") -> HttpResponse:
     return answer
 
 
-def without_database(error: BaseException | None) -> bool:
+def is_database_unavailable(error: BaseException | None) -> bool:
     """True when no connection was to be had: all of the pool are taken, or PostgreSQL takes no more, or is away."""
     return any(
         isinstance(one, PoolTimeout)
-        or (isinstance(one, OperationalError | InterfaceError) and _never_connected(one))
+        or (isinstance(one, OperationalError | InterfaceError) and _is_connection_refused(one))
         for one in _causes(error)
     )
 
 
-def _never_connected(error: BaseException) -> bool:
+def _is_connection_refused(error: BaseException) -> bool:
     """A connection that was refused has no SQLSTATE, or one of class 53 (too many) or 57P (shutting down)."""
     state = getattr(error.__cause__, "sqlstate", None) or ""
     return not state or state.startswith(("53", "57P", "08"))

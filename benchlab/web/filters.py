@@ -20,72 +20,72 @@ from rest_framework.filters import BaseFilterBackend, OrderingFilter
 from rest_framework.request import Request
 
 # that a refusal lists
-MOST_WORDS = 30
+MAX_LISTED_WORDS = 30
 # rows whose words it knows
-NEWEST = 5000
+MAX_SAMPLED_ROWS = 5000
 # PostgreSQL's bigint: a larger number would be an error of the server's
-GREATEST = 2**63 - 1
-SHARED = ("page", "page_size", "cursor", "ordering", "fields")
+MAX_BIGINT = 2**63 - 1
+COMMON_PARAMETERS = ("page", "page_size", "cursor", "ordering", "fields")
 LIBRARY = "library"
 ARCHIVED = "archived"
 # Whose parts a list's rows are: asked for one of these, it has all of it, also of an archived campaign.
-PARTS_OF = frozenset({"campaign", "run", "layout", "attempt"})
+PARENT_PARAMETERS = frozenset({"campaign", "run", "layout", "attempt"})
 
 
-def refused(said: str) -> forms.ValidationError:
+def form_error(said: str) -> forms.ValidationError:
     """In a form, `said` has what was asked for in it: django-filter takes each % of a plain message for its own."""
     return forms.ValidationError("%(said)s", params={"said": said})
 
 
-class WholeField(forms.IntegerField):
+class WholeNumberField(forms.IntegerField):
     def to_python(self, value: Any) -> int | None:
         try:
             return super().to_python(value)
         except forms.ValidationError:
-            raise refused(f"Give a whole number, not {shortened(value)}.") from None
+            raise form_error(f"Give a whole number, not {shortened(value)}.") from None
 
 
-@extend_schema_field({"type": "integer", "minimum": 0, "maximum": GREATEST})
-class Whole(django_filters.NumberFilter):  # type: ignore[misc]  # untyped library
+@extend_schema_field({"type": "integer", "minimum": 0, "maximum": MAX_BIGINT})
+class WholeNumberFilter(django_filters.NumberFilter):  # type: ignore[misc]  # untyped library
     """A whole number; also a foreign key. An id of another team finds nothing, as one that nobody has."""
 
-    field_class = WholeField
+    field_class = WholeNumberField
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         # what django-filter gives to a choice of rows
         for name in ("queryset", "to_field_name"):
             kwargs.pop(name, None)
-        super().__init__(*args, min_value=0, max_value=GREATEST, **kwargs)
+        super().__init__(*args, min_value=0, max_value=MAX_BIGINT, **kwargs)
 
 
-class TrueOrFalse(forms.Field):
+class TrueOrFalseField(forms.Field):
     def to_python(self, value: Any) -> bool | None:
         if value in self.empty_values:
             return None
         known = {"true": True, "false": False}
         if str(value).lower() not in known:
-            raise refused(f"Give true or false, not {shortened(value)}.")
+            raise form_error(f"Give true or false, not {shortened(value)}.")
         return known[str(value).lower()]
 
 
-class Truth(django_filters.BooleanFilter):  # type: ignore[misc]
-    field_class = TrueOrFalse
+class TrueOrFalseFilter(django_filters.BooleanFilter):  # type: ignore[misc]
+    field_class = TrueOrFalseField
 
 
-class OneOfField(django_filters.fields.ChoiceField):  # type: ignore[misc]
+class StrictChoiceField(django_filters.fields.ChoiceField):  # type: ignore[misc]
     def validate(self, value: Any) -> None:
         forms.Field.validate(self, value)
         if value and not self.valid_value(value):
-            raise refused(none_of(value, (word for word, _ in self.choices)))
+            raise form_error(unknown_word_message(value, (word for word, _ in self.choices)))
 
 
-class OneOf(django_filters.ChoiceFilter):  # type: ignore[misc]
+class StrictChoiceFilter(django_filters.ChoiceFilter):  # type: ignore[misc]
     """A word of a column that has choices."""
 
-    field_class = OneOfField
+    field_class = StrictChoiceField
 
 
-class Spoken(django_filters.CharFilter):  # type: ignore[misc]
+class KnownWordFilter(django_filters.CharFilter):  # type: ignore[misc]
     """A word of a column without choices: one of `known`, or one that rows of the person's own have.
 
     Imported results tell of tools and samplers that nobody here knows, and people name their own roles.
@@ -102,17 +102,19 @@ class Spoken(django_filters.CharFilter):  # type: ignore[misc]
             return found
         every: QuerySet[Any] = self.parent.queryset
         if not super().filter(every, value).exists():
-            newest = every.order_by("-pk").values_list(self.field_name, flat=True)[:NEWEST]
-            raise ValueError(none_of(value, {*newest, *known}))
+            newest = every.order_by("-pk").values_list(self.field_name, flat=True)[
+                :MAX_SAMPLED_ROWS
+            ]
+            raise ValueError(unknown_word_message(value, {*newest, *known}))
         return found
 
 
-def none_of(value: object, allowed: Iterable[str]) -> str:
+def unknown_word_message(value: object, allowed: Iterable[str]) -> str:
     """Refusal of a word, with those that there are; of many, first those that are most like it."""
     words = sorted({word for word in allowed if word})
-    if len(words) > MOST_WORDS:
+    if len(words) > MAX_LISTED_WORDS:
         near = difflib.get_close_matches(str(value)[:60], words, n=3)
-        words = [*near, *(word for word in words if word not in near)][:MOST_WORDS]
+        words = [*near, *(word for word in words if word not in near)][:MAX_LISTED_WORDS]
     return f"{shortened(value)} is not one of them; there are {', '.join(words) or 'none'}."
 
 
@@ -120,7 +122,7 @@ def shortened(value: object) -> str:
     return repr(str(value)[:40])
 
 
-class Strict(FilterSet):  # type: ignore[misc]
+class StrictFilterSet(FilterSet):  # type: ignore[misc]
     def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Raises ValidationError for a value that its filter does not know, or that is given more than once."""
         for name, value in self.form.cleaned_data.items():
@@ -135,27 +137,27 @@ class Strict(FilterSet):  # type: ignore[misc]
     @classmethod
     def filter_for_lookup(cls, field: models.Field[Any, Any], lookup: str) -> tuple[Any, Any]:
         found, kwargs = super().filter_for_lookup(field, lookup)
-        return OneOf if found is django_filters.ChoiceFilter else found, kwargs
+        return StrictChoiceFilter if found is django_filters.ChoiceFilter else found, kwargs
 
     FILTER_DEFAULTS = {
         **FilterSet.FILTER_DEFAULTS,
-        models.ForeignKey: {"filter_class": Whole},
-        models.PositiveIntegerField: {"filter_class": Whole},
-        models.PositiveSmallIntegerField: {"filter_class": Whole},
-        models.BooleanField: {"filter_class": Truth},
+        models.ForeignKey: {"filter_class": WholeNumberFilter},
+        models.PositiveIntegerField: {"filter_class": WholeNumberFilter},
+        models.PositiveSmallIntegerField: {"filter_class": WholeNumberFilter},
+        models.BooleanField: {"filter_class": TrueOrFalseFilter},
     }
 
 
-class Filters(DjangoFilterBackend):  # type: ignore[misc]
+class StrictFilterBackend(DjangoFilterBackend):  # type: ignore[misc]
     """Only of lists: one row is asked for by its id."""
 
-    filterset_base = Strict
+    filterset_base = StrictFilterSet
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> Any:
         if view.detail:
             return queryset
         chosen = self.get_filterset_class(view, queryset)
-        known = [*(chosen.base_filters if chosen else ()), *SHARED]
+        known = [*(chosen.base_filters if chosen else ()), *COMMON_PARAMETERS]
         known += [LIBRARY] if view.library else []
         known += [ARCHIVED] if view.archives else []
         unknown = [name for name in request.query_params if name not in known]
@@ -166,8 +168,8 @@ class Filters(DjangoFilterBackend):  # type: ignore[misc]
         return super().filter_queryset(request, queryset, view)
 
 
-class Library(BaseFilterBackend):
-    """`library=true`: also the reference library's rows. Which rows these are: benchlab.web.api.Owned."""
+class LibraryFilterBackend(BaseFilterBackend):
+    """`library=true`: also the reference library's rows. Which rows these are: benchlab.web.api.TeamViewSet."""
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> Any:
         asked = request.query_params.get(LIBRARY, "true")
@@ -189,8 +191,8 @@ class Library(BaseFilterBackend):
         ]
 
 
-class Archived(BaseFilterBackend):
-    """`archived=true`: what is, instead of what is not. Which rows these are: benchlab.web.api.Owned."""
+class ArchivedFilterBackend(BaseFilterBackend):
+    """`archived=true`: what is, instead of what is not. Which rows these are: benchlab.web.api.TeamViewSet."""
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> Any:
         asked = request.query_params.get(ARCHIVED, "true")
@@ -213,7 +215,7 @@ class Archived(BaseFilterBackend):
         ]
 
 
-class Ordering(OrderingFilter):
+class StableOrderingFilter(OrderingFilter):
     """`ordering=-size,name`; ties are broken by id, or pages would repeat rows and miss others."""
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> Any:
@@ -230,7 +232,7 @@ class Ordering(OrderingFilter):
         if not {"id", "-id"} & set(terms):
             # The same way as the last of them: an index on both is then read in order, forwards or backwards.
             terms.append("-id" if terms[-1].startswith("-") else "id")
-        return queryset.order_by(*(column(queryset, term) for term in terms))
+        return queryset.order_by(*(order_column(queryset, term) for term in terms))
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
         terms = {"type": "string", "enum": self._terms(view)}
@@ -250,7 +252,7 @@ class Ordering(OrderingFilter):
         return [sign + field for field in view.ordering_fields for sign in ("", "-")]
 
 
-def column(queryset: QuerySet[Any], term: str) -> str:
+def order_column(queryset: QuerySet[Any], term: str) -> str:
     """A row of another table is ordered by its id; Django would take that table's own order."""
     name = term.removeprefix("-")
     return term.removesuffix(name) + str(queryset.model._meta.get_field(name).attname)

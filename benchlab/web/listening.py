@@ -9,26 +9,26 @@ import socket
 import stat
 from pathlib import Path
 
-UNIX = "unix:"
-EVERY = "::"
+UNIX_PREFIX = "unix:"
+ANY_ADDRESS = "::"
 BACKLOG = 2048
 # Its owner and its group may connect: put the proxy's user into the group of who runs BenchLab.
-MODE = 0o660
+SOCKET_MODE = 0o660
 
 
 def unix_path(host: str) -> Path | None:
     """Path of "unix:/path"; None for an address or a name."""
-    return Path(host.removeprefix(UNIX)) if host.startswith(UNIX) else None
+    return Path(host.removeprefix(UNIX_PREFIX)) if host.startswith(UNIX_PREFIX) else None
 
 
-def made(host: str, port: int) -> list[socket.socket]:
+def listening_sockets(host: str, port: int) -> list[socket.socket]:
     """Sockets that listen; none for an address or a name, which uvicorn opens itself. Raises OSError.
 
     Each family has one, for a client of IPv4 would otherwise have an address of IPv6.
     """
     if path := unix_path(host):
         return [unix_socket(path)]
-    if host != EVERY:
+    if host != ANY_ADDRESS:
         return []
     own = socket.create_server((host, port), family=socket.AF_INET6, backlog=BACKLOG)
     return [own, socket.create_server(("", port), backlog=BACKLOG)]
@@ -39,7 +39,7 @@ def unix_socket(path: Path) -> socket.socket:
     require_free(path)
     path.unlink(missing_ok=True)
     own = socket.socket(socket.AF_UNIX)
-    before = os.umask(0o777 & ~MODE)
+    before = os.umask(0o777 & ~SOCKET_MODE)
     try:
         own.bind(str(path))
     finally:

@@ -13,20 +13,20 @@ FILLED = "regexp_replace(lower({}), '(\\d+)', '" + "0" * (DIGITS - 1) + "\\1', '
 TEMPLATE = f"regexp_replace({FILLED}, '0*(\\d{{{{{DIGITS}}}}})(?!\\d)', '\\1', 'g')"
 
 
-def sql(expression: str) -> str:
+def natural_sql(expression: str) -> str:
     """SQL to order by, for a text in SQL."""
     return TEMPLATE.format(expression)
 
 
-class Natural(Func):
+class NaturalOrder(Func):
     """The same for Django: order_by(Natural("name"))."""
 
-    template = sql("%(expressions)s")
+    template = natural_sql("%(expressions)s")
     arity = 1
     output_field = TextField()
 
 
-def natural(name: str) -> list[tuple[int, str]]:
+def natural_key(name: str) -> list[tuple[int, str]]:
     """The same as a key of Python's sort: sda2 before sda10."""
     return [
         (int(part), "") if part.isdecimal() else (-1, part)

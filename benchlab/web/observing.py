@@ -18,7 +18,7 @@ from benchlab import log_context
 from benchlab.workers.process_counters import counters
 
 HEADER = "X-Request-ID"
-SANE = re.compile(r"[0-9A-Za-z_.:=/+-]{6,128}")
+VALID_REQUEST_ID = re.compile(r"[0-9A-Za-z_.:=/+-]{6,128}")
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 # The kinds of rows whose id is the `pk` of an address that is named after them.
 NOUNS = frozenset({"campaign", "host", "layout", "attempt", "run"})
@@ -34,14 +34,14 @@ CLASSES = {ending: kind for kind, endings in ENDINGS.items() for ending in endin
 Answer = Callable[[HttpRequest], HttpResponseBase]
 
 
-def observed(get_response: Answer) -> Answer:
+def observe_requests(get_response: Answer) -> Answer:
     """The middleware. Durations are until an answer begins: a stream goes on for as long as its page is open."""
 
     def observe(request: HttpRequest) -> HttpResponseBase:
         begun = time.perf_counter()
         said = request.headers.get(HEADER, "")
-        request_id = said if SANE.fullmatch(said) else secrets.token_hex(8)
-        log_context.REQUEST.set(partial(_ids, request, request_id))
+        request_id = said if VALID_REQUEST_ID.fullmatch(said) else secrets.token_hex(8)
+        log_context.REQUEST.set(partial(_log_ids, request, request_id))
         response = get_response(request)
         response[HEADER] = request_id
         kind = route_class(request)
@@ -66,7 +66,7 @@ def route_class(request: HttpRequest) -> str:
     return CLASSES.get((match.url_name or "").rpartition("-")[2], "page")
 
 
-def _ids(request: HttpRequest, request_id: str) -> log_context.Ids:
+def _log_ids(request: HttpRequest, request_id: str) -> log_context.Ids:
     """What is known by now. Nobody is looked up for it: a line about the database must not need the database."""
     found: dict[str, int | str] = {"request_id": request_id}
     known: dict[str, Any] = request.__dict__
@@ -85,6 +85,6 @@ def _ids(request: HttpRequest, request_id: str) -> log_context.Ids:
 
 
 @receiver(request_finished)
-def _forget(**_: Any) -> None:
+def _clear_request_ids(**_: Any) -> None:
     """Else what this thread does next, for nobody, would bear the last one's id."""
     log_context.REQUEST.set(None)

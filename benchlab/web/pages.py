@@ -9,21 +9,21 @@ from typing import Any
 from django.core.paginator import Paginator
 
 # rows: to step over more, or to count more, takes longer than people wait
-REACH = 2_000
+MAX_ROWS = 2_000
 
 
-class Bounded(Paginator):  # type: ignore[type-arg]  # it is generic for mypy only
+class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # it is generic for mypy only
     """The first REACH rows. `more`: there are others behind them; of a list, one more than REACH tells that."""
 
     @cached_property
-    def _found(self) -> int:
+    def _reached_rows(self) -> int:
         rows: Any = self.object_list
-        return len(rows if isinstance(rows, list) else rows[: REACH + 1].values_list("pk"))
+        return len(rows if isinstance(rows, list) else rows[: MAX_ROWS + 1].values_list("pk"))
 
     @cached_property
     def count(self) -> int:
-        return min(self._found, REACH)
+        return min(self._reached_rows, MAX_ROWS)
 
     @property
-    def more(self) -> bool:
-        return self._found > REACH
+    def has_more(self) -> bool:
+        return self._reached_rows > MAX_ROWS

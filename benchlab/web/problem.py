@@ -7,7 +7,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-KIND = "application/problem+json"
+PROBLEM_TYPE = "application/problem+json"
 
 
 class Problem(serializers.Serializer[dict[str, Any]]):

@@ -10,6 +10,6 @@ register = template.Library()
 register.simple_tag(command, name="command")
 
 
-@register.simple_tag
-def version() -> str:
+@register.simple_tag(name="version")
+def product_version() -> str:
     return __version__

@@ -27,15 +27,15 @@ WRONG_PROTO = (
     f"Your browser came by TLS, but the proxy in front of BenchLab says {PROTO}: http. The outermost proxy sets that"
     " header; those behind it pass it on."
 )
-HERE = ("localhost", "127.", "[::1]")
+LOCAL_PREFIXES = ("localhost", "127.", "[::1]")
 
 
-class Checked(MiddlewareMixin):
+class ProxyHeadersMiddleware(MiddlewareMixin):
     """It must come before what redirects to https."""
 
     def process_request(self, request: HttpRequest) -> HttpResponse | None:
         why = _without_scheme(request) or _without_address(request)
-        return errors.not_understood(request, BadRequest(why)) if why else None
+        return errors.bad_request(request, BadRequest(why)) if why else None
 
 
 def _without_scheme(request: HttpRequest) -> str:
@@ -44,7 +44,11 @@ def _without_scheme(request: HttpRequest) -> str:
     if PROTO not in request.headers:
         return NO_PROTO
     by_tls = "Sec-Fetch-Mode" in request.headers
-    return WRONG_PROTO if by_tls and not request.headers.get("Host", "").startswith(HERE) else ""
+    return (
+        WRONG_PROTO
+        if by_tls and not request.headers.get("Host", "").startswith(LOCAL_PREFIXES)
+        else ""
+    )
 
 
 def _without_address(request: HttpRequest) -> str:

@@ -10,7 +10,7 @@ import orjson
 from rest_framework.renderers import JSONRenderer
 
 
-class Json(JSONRenderer):
+class OrjsonRenderer(JSONRenderer):
     # else half of a character, which a refusal repeats, could not be sent
     ensure_ascii = True
 

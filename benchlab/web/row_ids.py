@@ -7,7 +7,7 @@ from __future__ import annotations
 DIGITS = 18
 
 
-def row_id(text: str | None) -> int | None:
+def parse_row_id(text: str | None) -> int | None:
     """None: it is none, so there is no such row."""
     plain = text is not None and text.isascii() and text.isdecimal() and len(text) <= DIGITS
     return int(text) if plain and text else None

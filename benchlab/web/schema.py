@@ -9,8 +9,8 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter
 
-from benchlab.web.problem import KIND, Problem
-from benchlab.web.sparse_fields import sparse
+from benchlab.web.problem import PROBLEM_TYPE, Problem
+from benchlab.web.sparse_fields import allows_field_selection
 
 LIMITS = {
     "RateLimit-Limit": "Requests that a minute may have, by the limit that is nearest",
@@ -19,7 +19,7 @@ LIMITS = {
 }
 
 
-class Schema(AutoSchema):
+class ProblemSchema(AutoSchema):
     """Adds the refusals that any operation may answer with; `extend_schema` need only name its 409."""
 
     def _get_response_bodies(self, direction: Literal["request", "response"] = "response") -> Any:
@@ -29,7 +29,7 @@ class Schema(AutoSchema):
             bodies["304"] = {"description": "As If-None-Match has it"}
         for code in sorted(own | self._refusals()):
             bodies[code] = self._get_response_for_code(  # type: ignore[no-untyped-call]
-                Problem, code, [KIND], direction
+                Problem, code, [PROBLEM_TYPE], direction
             )
         return bodies
 
@@ -37,7 +37,7 @@ class Schema(AutoSchema):
         """Parameters that every operation of its kind takes, beside what its view says."""
         if self.method == "POST":
             return [
-                _header(
+                _header_parameter(
                     "Idempotency-Key",
                     "Sent again with the same body, it gets the first answer",
                     255,
@@ -46,11 +46,13 @@ class Schema(AutoSchema):
         if self.method != "GET":
             return []
         known = [
-            _header("If-None-Match", "The ETag of the cached answer; 304 if it is unchanged", 200)
+            _header_parameter(
+                "If-None-Match", "The ETag of the cached answer; 304 if it is unchanged", 200
+            )
         ]
-        return [*known, *self._fields()]
+        return [*known, *self._fields_parameter()]
 
-    def _fields(self) -> list[OpenApiParameter]:
+    def _fields_parameter(self) -> list[OpenApiParameter]:
         if not self._sparse():
             return []
         names = list(cast(Any, self.view).get_serializer().fields)
@@ -64,7 +66,7 @@ class Schema(AutoSchema):
         ]
 
     def _sparse(self) -> bool:
-        return bool(getattr(self.view, "takes_fields", False)) and sparse(self.view)
+        return bool(getattr(self.view, "takes_fields", False)) and allows_field_selection(self.view)
 
     def _archives(self) -> bool:
         """True when a row may be deleted and brought back, or be part of what may."""
@@ -96,7 +98,7 @@ class Schema(AutoSchema):
         return found
 
 
-def some_fields(result: dict[str, Any], **given: Any) -> dict[str, Any]:
+def add_partial_rows(result: dict[str, Any], **given: Any) -> dict[str, Any]:
     """A postprocessing hook: where `fields` may be asked for, a row is whole or has some of its properties."""
     known = result["components"]["schemas"]
     for operation in (one for path in result["paths"].values() for one in path.values()):
@@ -106,13 +108,13 @@ def some_fields(result: dict[str, Any], **given: Any) -> dict[str, Any]:
         name = content["schema"].get("$ref", "").rpartition("/")[2]
         if name.startswith("Paginated"):
             rows = known[name]["properties"]["results"]
-            rows["items"] = _or_some(rows["items"], known)
+            rows["items"] = _whole_or_partial(rows["items"], known)
         elif name:
-            content["schema"] = _or_some(content["schema"], known)
+            content["schema"] = _whole_or_partial(content["schema"], known)
     return result
 
 
-def rate_limits(result: dict[str, Any], **given: Any) -> dict[str, Any]:
+def add_rate_limits(result: dict[str, Any], **given: Any) -> dict[str, Any]:
     """A postprocessing hook: any answer to a token has what is left of its limit (throttling.py)."""
     result["components"]["headers"] = {
         name: {"description": about, "schema": {"type": "integer", "minimum": 0}}
@@ -125,7 +127,7 @@ def rate_limits(result: dict[str, Any], **given: Any) -> dict[str, Any]:
     return result
 
 
-def _or_some(whole: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+def _whole_or_partial(whole: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
     # done: another list has the same rows
     if "$ref" not in whole:
         return whole
@@ -134,7 +136,7 @@ def _or_some(whole: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [whole, {"$ref": f"#/components/schemas/Some{name}"}]}
 
 
-def _header(name: str, about: str, most: int) -> OpenApiParameter:
+def _header_parameter(name: str, about: str, most: int) -> OpenApiParameter:
     text = {"type": "string", "minLength": 1, "maxLength": most, "pattern": "^[!-~]+$"}
     return OpenApiParameter(name, text, OpenApiParameter.HEADER, description=about)
 

@@ -54,9 +54,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--grace", type=int, default=GRACE_SECONDS, help="seconds")
     options = parser.parse_args(words)
-    if listening.unix_path(options.host) and not proxies():
+    if listening.unix_path(options.host) and not proxy_count():
         parser.error("a Unix socket tells no client's address: set BENCHLAB_PROXIES=1")
-    protocol = limited_protocol(limits())
+    protocol = limited_protocol(connection_limits())
     # benchlab/asgi.py begins to hand over: settings must not be loaded before it.
     counters.role = "web"
     counters.gauges["connections"] = lambda: protocol.open_connections.count
@@ -66,7 +66,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if said := compatibility.unfit():
         raise SystemExit(said)
     try:
-        made = listening.made(options.host, options.port)
+        made = listening.listening_sockets(options.host, options.port)
     except OSError as error:
         parser.error(f"cannot listen on {options.host}: {error.strerror}")
     config = uvicorn.Config(
@@ -88,28 +88,28 @@ def main(words: Sequence[str] | None = None) -> int:
     server = Server(config)
     # uvicorn sends itself the signal again once it has stopped.
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _end)
+        signal.signal(number, _exit_process)
     server.run(made or None)
     return 0 if server.started else NOT_STARTED
 
 
-def _end(*_: object) -> None:
+def _exit_process(*_: object) -> None:
     """Not by sys.exit, which would wait for the threads of requests that were cut."""
     counters.end()
     os._exit(0)
 
 
-def proxies() -> int:
+def proxy_count() -> int:
     """Number of proxies in front, each of which tells whom it speaks for."""
     return env.number("BENCHLAB_PROXIES", 1 if env.flag("BENCHLAB_HTTPS") else 0)
 
 
-def limits() -> Limits:
+def connection_limits() -> Limits:
     """Limits from the environment. Behind proxies all connections are theirs: limits by address are theirs, too."""
     usual = Limits()
     files = _allow_open_files() - OTHER_FILES
     total = env.number("BENCHLAB_CONNECTIONS", max(50, min(usual.total, files)), 1)
-    behind_proxies = proxies() > 0
+    behind_proxies = proxy_count() > 0
     per_address = env.number("BENCHLAB_CONNECTIONS_PER_ADDRESS", usual.per_address, 1)
     return Limits(
         header_bytes=env.number("BENCHLAB_HEADER_BYTES", usual.header_bytes, 1),

@@ -20,48 +20,51 @@ from django.http import HttpRequest
 
 from benchlab.team import current_roles
 
-MOST_BYTES = 8 << 20
-MANY = 200
+MAX_BYTES = 8 << 20
+MAX_ANSWERS = 200
 # characters of an address: keys are kept, too
-LONGEST = 2000
+MAX_QUERY_LENGTH = 2000
 # `since` of what never changes
-ANY = float("-inf")
+ANY_TIME = float("-inf")
 
-Told = TypeVar("Told", str, bytes)
+Content = TypeVar("Content", str, bytes)
 
 
-def rights(user: AbstractBaseUser | AnonymousUser) -> Hashable:
+def access_rights(user: AbstractBaseUser | AnonymousUser) -> Hashable:
     """All that decides what a page of a person's shows: who is equal here sees the same rows and the same buttons."""
     known = current_roles.of(user)
     return known.site_admin, frozenset((one.team, one.role) for one in known.teams)
 
 
 def may_be_shared(request: HttpRequest) -> bool:
-    return request.user.is_authenticated and len(request.META.get("QUERY_STRING", "")) <= LONGEST
+    return (
+        request.user.is_authenticated
+        and len(request.META.get("QUERY_STRING", "")) <= MAX_QUERY_LENGTH
+    )
 
 
 @dataclass(slots=True)
-class _One(Generic[Told]):
+class _SharedAnswer(Generic[Content]):
     making: threading.Lock = field(default_factory=threading.Lock)
     began: float | None = None
-    answer: Told | None = None
+    answer: Content | None = None
 
     @property
-    def size(self) -> int:
+    def length(self) -> int:
         return len(self.answer or "")
 
 
-class Answers(Generic[Told]):
+class SharedAnswers(Generic[Content]):
     """The last answer by key, of all together so many bytes: those that nobody asked for lately go first."""
 
-    def __init__(self, most: int = MOST_BYTES) -> None:
+    def __init__(self, most: int = MAX_BYTES) -> None:
         self._most = most
         self._lock = threading.Lock()
-        self._kept: OrderedDict[Hashable, _One[Told]] = OrderedDict()
+        self._kept: OrderedDict[Hashable, _SharedAnswer[Content]] = OrderedDict()
 
-    def of(self, key: Hashable, since: float, make: Callable[[], Told]) -> Told:
+    def get_or_make(self, key: Hashable, since: float, make: Callable[[], Content]) -> Content:
         """`since`: by time.monotonic(), not in the future. What `make` raises is raised; the next one tries anew."""
-        one = self._one(key)
+        one = self._entry(key)
         with one.making:
             if one.answer is None or one.began is None or one.began < since:
                 began = time.monotonic()
@@ -72,15 +75,15 @@ class Answers(Generic[Told]):
                     self._trim()
             return one.answer
 
-    def _one(self, key: Hashable) -> _One[Told]:
+    def _entry(self, key: Hashable) -> _SharedAnswer[Content]:
         with self._lock:
-            one = self._kept.setdefault(key, _One())
+            one = self._kept.setdefault(key, _SharedAnswer())
             self._kept.move_to_end(key)
             return one
 
     def _trim(self) -> None:
         """Remove the oldest until the rest fits: who waits for one that goes here is told it all the same."""
         with self._lock:
-            size = sum(one.size for one in self._kept.values())
-            while self._kept and (size > self._most or len(self._kept) > MANY):
-                size -= self._kept.popitem(last=False)[1].size
+            size = sum(one.length for one in self._kept.values())
+            while self._kept and (size > self._most or len(self._kept) > MAX_ANSWERS):
+                size -= self._kept.popitem(last=False)[1].length

@@ -10,31 +10,31 @@ from collections.abc import Iterable, Iterator, Sequence
 from agents.plaintext import visible
 
 # What OWASP names; a host's disk may be called =HYPERLINK(...).
-STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
-def cell(value: object) -> object:
+def csv_cell(value: object) -> object:
     """Numbers stay numbers; an apostrophe before text makes it text for every spreadsheet.
 
     Control characters are escaped: CSV is looked at in terminals too.
     """
     if not isinstance(value, str):
         return value
-    return visible(f"'{value}" if value.startswith(STARTS) else value)
+    return visible(f"'{value}" if value.startswith(FORMULA_STARTS) else value)
 
 
-def lines(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+def csv_lines(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
     """CSV, line by line (RFC 4180), the head first."""
     buffer = io.StringIO()
     writer = csv.writer(buffer)
     writer.writerow(head)
     for row in rows:
-        yield _taken(buffer)
-        writer.writerow([cell(value) for value in row])
-    yield _taken(buffer)
+        yield _drain_buffer(buffer)
+        writer.writerow([csv_cell(value) for value in row])
+    yield _drain_buffer(buffer)
 
 
-def _taken(buffer: io.StringIO) -> str:
+def _drain_buffer(buffer: io.StringIO) -> str:
     text = buffer.getvalue()
     buffer.seek(0)
     buffer.truncate()

@@ -18,11 +18,11 @@ Answer = Callable[[HttpRequest], HttpResponseBase]
 STAMP = "benchlab-collected"
 
 
-def collect() -> bool:
+def collect_static_files() -> bool:
     """Put them to BENCHLAB_STATIC, unless the same lie there; whether that was needed. Old ones stay: a page that is
     open may still ask for them."""
     stamp = Path(settings.STATIC_ROOT) / STAMP
-    now = _sources()
+    now = _sources_digest()
     if stamp.is_file() and stamp.read_text() == now:
         return False
     call_command("collectstatic", interactive=False, verbosity=0)
@@ -30,7 +30,7 @@ def collect() -> bool:
     return True
 
 
-def _sources() -> str:
+def _sources_digest() -> str:
     """A hash over names, sizes and times of all that would be collected."""
     found = hashlib.sha256()
     for finder in get_finders():
@@ -40,7 +40,7 @@ def _sources() -> str:
     return found.hexdigest()
 
 
-def served(get_response: Answer) -> Answer:
+def serve_static_files(get_response: Answer) -> Answer:
     """Middleware: servestatic's files. Its own is a coroutine, for which each page would change threads four times."""
 
     async def never(request: HttpRequest) -> HttpResponseBase:

@@ -23,14 +23,14 @@ from redis.exceptions import RedisError
 from rest_framework.throttling import BaseThrottle
 
 from benchlab.team.models import ApiToken
-from benchlab.web.errors import RETRY_S
+from benchlab.web.errors import RETRY_SECONDS
 
 # rest_framework.views itself imports this module
 if TYPE_CHECKING:
     from rest_framework.request import Request
     from rest_framework.views import APIView
 
-MINUTE = 60
+MINUTE_SECONDS = 60
 log = logging.getLogger(__name__)
 
 
@@ -42,7 +42,7 @@ class Budget:
     remaining: int
 
 
-class RateLimits(MiddlewareMixin):
+class RateLimitMiddleware(MiddlewareMixin):
     """Puts the limit that the request is nearest to into its answer, also into a refusal and a stream."""
 
     def process_response(
@@ -56,51 +56,51 @@ class RateLimits(MiddlewareMixin):
         return response
 
 
-class PerMinute(BaseThrottle):
+class MinuteThrottle(BaseThrottle):
     """Counts in Redis, for all web processes together; without Redis each process counts by itself."""
 
     scope: ClassVar[str]
 
     def allow_request(self, request: Request, view: APIView) -> bool:
-        whose = self.whose(request, view)
+        whose = self.throttle_key(request, view)
         most = settings.BENCHLAB_API_RATES[self.scope]
         if not whose or not most:
             return True
-        used = counted(f"rate:{self.scope}:{whose}:{int(time.time() // MINUTE)}")
+        used = count_call(f"rate:{self.scope}:{whose}:{int(time.time() // MINUTE_SECONDS)}")
         if used:
-            _note(request._request, Budget(most, max(most - used, 0)))
+            _record_budget(request._request, Budget(most, max(most - used, 0)))
         return used <= most
 
     def wait(self) -> float:
         """Seconds until the next minute."""
         return _seconds_left()
 
-    def whose(self, request: Request, view: Any) -> str:
+    def throttle_key(self, request: Request, view: Any) -> str:
         """Empty: not counted."""
         return str(request.user.pk or "")
 
 
-class PerUser(PerMinute):
+class UserThrottle(MinuteThrottle):
     scope = "user"
 
 
-class PerToken(PerMinute):
+class TokenThrottle(MinuteThrottle):
     scope = "token"
 
-    def whose(self, request: Request, view: Any) -> str:
+    def throttle_key(self, request: Request, view: Any) -> str:
         return str(request.auth.pk) if isinstance(request.auth, ApiToken) else ""
 
 
-class Exports(PerMinute):
+class ExportThrottle(MinuteThrottle):
     """Each may take seconds of the database's time."""
 
     scope = "export"
 
-    def whose(self, request: Request, view: Any) -> str:
-        return super().whose(request, view) if getattr(view, "exports", False) else ""
+    def throttle_key(self, request: Request, view: Any) -> str:
+        return super().throttle_key(request, view) if getattr(view, "exports", False) else ""
 
 
-def _note(request: HttpRequest, budget: Budget) -> None:
+def _record_budget(request: HttpRequest, budget: Budget) -> None:
     """The nearest of the limits that the request counts for."""
     known: Budget | None = getattr(request, "rate_budget", None)
     if known is None or budget.remaining < known.remaining:
@@ -108,10 +108,10 @@ def _note(request: HttpRequest, budget: Budget) -> None:
 
 
 def _seconds_left() -> float:
-    return MINUTE - time.time() % MINUTE
+    return MINUTE_SECONDS - time.time() % MINUTE_SECONDS
 
 
-class Own:
+class LocalCounts:
     """Counts of this process, while Redis is away; that is asked again after RETRY_S, not each time."""
 
     def __init__(self) -> None:
@@ -120,38 +120,38 @@ class Own:
         self._minute = 0
         self._away_until = 0.0
 
-    def away(self) -> None:
-        self._away_until = time.monotonic() + RETRY_S
+    def mark_redis_away(self) -> None:
+        self._away_until = time.monotonic() + RETRY_SECONDS
 
     @property
-    def in_force(self) -> bool:
+    def is_active(self) -> bool:
         return time.monotonic() < self._away_until
 
-    def counted(self, key: str) -> int:
+    def count_call(self, key: str) -> int:
         with self._lock:
-            if self._minute != (now := int(time.time() // MINUTE)):
+            if self._minute != (now := int(time.time() // MINUTE_SECONDS)):
                 self._minute, self._counts = now, Counter()
             self._counts[key] += 1
             return self._counts[key]
 
 
-own = Own()
+local_counts = LocalCounts()
 
 
-def counted(key: str) -> int:
+def count_call(key: str) -> int:
     """Number of calls with the key, which names a minute: of all processes, or of this one while Redis is away.
 
     0: nobody can tell.
     """
-    if own.in_force:
-        return own.counted(key)
+    if local_counts.is_active:
+        return local_counts.count_call(key)
     try:
-        cache.add(key, 0, 2 * MINUTE)
+        cache.add(key, 0, 2 * MINUTE_SECONDS)
         return int(cache.incr(key))
     except ValueError:
         # it was thrown away between the two
         return 0
     except RedisError as error:
         log.warning("each web process counts the API's requests by itself: %s", error)
-        own.away()
-        return own.counted(key)
+        local_counts.mark_redis_away()
+        return local_counts.count_call(key)

@@ -18,7 +18,7 @@ def si(value: float | None, unit: str = "") -> str:
     if value is None or math.isnan(value):
         return "n/a"
     if unit == "B":
-        return size(value)
+        return format_size(value)
     if unit == "%":
         return f"{_three(value)} %"
     word = UNIT_WORDS.get(unit, unit)
@@ -31,13 +31,13 @@ def si(value: float | None, unit: str = "") -> str:
     return f"{_three(value / scale)} {prefix}{' ' if prefix and apart(word) else ''}{word}".strip()
 
 
-def short(value: float | None, unit: str) -> str:
+def short_si(value: float | None, unit: str) -> str:
     """Under a head that says what is counted: 12345.6, "op/s" -> "12.3 k"; 0.00123, "s" -> "1.23 ms"."""
     text, word = si(value, unit), UNIT_WORDS.get(unit, unit)
     return text.removesuffix(word).strip() if apart(word) else text
 
 
-def size(value: float | None) -> str:
+def format_size(value: float | None) -> str:
     """Bytes in binary units: 536870912 -> "512 MiB"."""
     if value is None:
         return "n/a"
@@ -67,7 +67,7 @@ def factor(ratio: float) -> str:
     return sign(ratio) if math.isfinite(ratio) else "from nothing"
 
 
-def part(share: float) -> str:
+def format_share(share: float) -> str:
     """Of all: 0.123 -> "12.3 %", 0.99994 -> "99.994 %": as many digits as tell it from all and from none."""
     rest = min(share, 1 - share)
     digits = 1 if rest >= 0.01 or rest <= 0 else min(12, 1 - math.floor(math.log10(rest * 100)))

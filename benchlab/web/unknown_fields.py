@@ -13,20 +13,20 @@ from rest_framework.request import Request
 SENDING = ("POST", "PATCH")
 
 
-def refuse(request: Request, view: Any) -> None:
+def reject_unknown_fields(request: Request, view: Any) -> None:
     """Raises ValidationError for a field that the schema does not name for this operation, at any depth.
 
     Fields that are only given, not taken, may come back: a row is changed by sending it as it was told.
     """
     if request.method not in SENDING or not view.action or not request.content_type:
         return
-    wanted = _taken(view, request.content_type)
-    found = dict(_unknown(wanted, request.data))
+    wanted = _request_serializer(view, request.content_type)
+    found = dict(_find_unknown(wanted, request.data))
     if found:
         raise ValidationError({name: [says] for name, says in found.items()})
 
 
-def _taken(view: Any, kind: str) -> Any:
+def _request_serializer(view: Any, kind: str) -> Any:
     """The serializer of the operation's body, as the schema has it; None: it takes none."""
     own = getattr(getattr(view, view.action), "kwargs", {}).get("schema")
     schema = own() if own else view.schema
@@ -37,11 +37,11 @@ def _taken(view: Any, kind: str) -> Any:
     return taken() if isinstance(taken, type) else taken
 
 
-def _unknown(wanted: Any, sent: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
+def _find_unknown(wanted: Any, sent: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
     """(where, what is said), of what is sent as an object. What is none is for the serializer to refuse."""
     if isinstance(wanted, serializers.ListSerializer):
         for number, one in enumerate(sent if isinstance(sent, list) else ()):
-            yield from _unknown(wanted.child, one, f"{prefix}{number}.")
+            yield from _find_unknown(wanted.child, one, f"{prefix}{number}.")
         return
     if not isinstance(sent, Mapping) or not (wanted is None or _is_object(wanted)):
         return
@@ -49,7 +49,7 @@ def _unknown(wanted: Any, sent: Any, prefix: str = "") -> Iterator[tuple[str, st
     writable = [name for name, field in fields.items() if not field.read_only]
     for name, value in sent.items():
         if name in fields:
-            yield from _unknown(fields[name], value, f"{prefix}{name}.")
+            yield from _find_unknown(fields[name], value, f"{prefix}{name}.")
         else:
             there = f"there are {', '.join(writable)}" if writable else "it takes none"
             yield f"{prefix}{name}"[:200], f"No such field; {there}."

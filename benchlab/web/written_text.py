@@ -8,12 +8,12 @@ import re
 from django.core.exceptions import ValidationError
 
 # characters
-MOST_TEXT = 10_000
+MAX_TEXT_LENGTH = 10_000
 # Would change how the text around them reads; half of a character cannot be stored.
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def clean(text: str, most: int = MOST_TEXT, *, empty: bool = False) -> str:
+def clean_text(text: str, most: int = MAX_TEXT_LENGTH, *, empty: bool = False) -> str:
     """Raises ValidationError: nothing said, or too much."""
     text = CONTROL.sub("", text).strip()
     if not text and not empty:

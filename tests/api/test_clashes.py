@@ -163,7 +163,7 @@ def test_two_persons_take_the_same_name(team, user):
 def test_what_refers_to_something_removed_is_a_clash(team):
     with pytest.raises(DatabaseError) as told, transaction.atomic():
         Topology.objects.create(team_id=team.pk + 999, name="x", stack=DIRECTORY)
-    assert "was removed at the same moment" in conflicts.words(told.value)
+    assert "was removed at the same moment" in conflicts.conflict_message(told.value)
 
 
 def test_a_row_removed_before_it_was_saved_is_a_clash(team):
@@ -171,7 +171,7 @@ def test_a_row_removed_before_it_was_saved_is_a_clash(team):
     Topology.objects.filter(pk=row.pk).delete()
     with pytest.raises(DatabaseError) as told:
         row.save(update_fields=["name"])
-    assert conflicts.words(told.value) == "It was removed at the same moment."
+    assert conflicts.conflict_message(told.value) == "It was removed at the same moment."
 
 
 def test_what_was_removed_does_not_come_back_by_a_change(team):
@@ -179,10 +179,12 @@ def test_what_was_removed_does_not_come_back_by_a_change(team):
     Topology.objects.filter(pk=row.pk).delete()
     with pytest.raises(DatabaseError) as told:
         services.change_topology(row, name="back", stack=DIRECTORY)
-    assert conflicts.words(told.value) and not Topology.objects.exists()
+    assert conflicts.conflict_message(told.value) and not Topology.objects.exists()
 
 
 def test_other_failures_of_the_database_stay_failures(team):
     with pytest.raises(DatabaseError) as told, transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT nothing")
-    assert conflicts.words(told.value) == "" == conflicts.words(ValueError("x"))
+    assert (
+        conflicts.conflict_message(told.value) == "" == conflicts.conflict_message(ValueError("x"))
+    )

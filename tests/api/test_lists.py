@@ -178,7 +178,9 @@ def counting(monkeypatch):
 def test_too_many_in_a_minute(api, other_api, ours, theirs, counting):
     counting.setitem(settings.BENCHLAB_API_RATES, "token", 3)
     counting.setattr(
-        throttling, "counted", lambda key, real=throttling.counted: real(f"{key}-{ours.team.pk}")
+        throttling,
+        "count_call",
+        lambda key, real=throttling.count_call: real(f"{key}-{ours.team.pk}"),
     )
     codes = [api.get("/api/hosts/").status_code for _ in range(5)]
     assert codes == [200, 200, 200, 429, 429]
@@ -193,7 +195,9 @@ def test_every_answer_has_what_is_left_of_the_limit(api, other_api, ours, counti
     counting.setitem(settings.BENCHLAB_API_RATES, "token", 7)
     counting.setitem(settings.BENCHLAB_API_RATES, "export", 2)
     counting.setattr(
-        throttling, "counted", lambda key, real=throttling.counted: real(f"{key}-h-{ours.team.pk}")
+        throttling,
+        "count_call",
+        lambda key, real=throttling.count_call: real(f"{key}-h-{ours.team.pk}"),
     )
     paths = (
         "hosts/",
@@ -225,7 +229,9 @@ def test_every_answer_has_what_is_left_of_the_limit(api, other_api, ours, counti
 def test_exports_have_a_limit_of_their_own(api, ours, counting):
     counting.setitem(settings.BENCHLAB_API_RATES, "export", 1)
     counting.setattr(
-        throttling, "counted", lambda key, real=throttling.counted: real(f"{key}-e-{ours.team.pk}")
+        throttling,
+        "count_call",
+        lambda key, real=throttling.count_call: real(f"{key}-e-{ours.team.pk}"),
     )
     assert api.get("/api/results/").status_code == 200
     is_problem(api.get("/api/results/"), 429)
@@ -241,7 +247,7 @@ def test_without_redis_each_process_counts(api, other_api, ours, theirs, countin
             asked.append(given)
             raise RedisError("gone")
 
-    counting.setattr(throttling, "own", throttling.Own())
+    counting.setattr(throttling, "local_counts", throttling.LocalCounts())
     counting.setattr(throttling, "cache", Gone())
     counting.setitem(settings.BENCHLAB_API_RATES, "user", 2)
     codes = [api.get("/api/hosts/").status_code for _ in range(4)]
@@ -250,7 +256,7 @@ def test_without_redis_each_process_counts(api, other_api, ours, theirs, countin
     minute = time.time() + 60
     counting.setattr(time, "time", lambda: minute)
     assert api.get("/api/hosts/").status_code == 200
-    counting.setattr(throttling.own, "_away_until", 0.0)
+    counting.setattr(throttling.local_counts, "_away_until", 0.0)
     api.get("/api/hosts/")
     assert len(asked) == 2
 

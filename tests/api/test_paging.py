@@ -12,8 +12,8 @@ from benchlab.rest import runs as runs_api
 from benchlab.rest.urls import router
 from benchlab.runs.models import Measurement
 from benchlab.web import paging
-from benchlab.web.api import Figures
-from benchlab.web.filters import column
+from benchlab.web.api import FiniteFloatListField
+from benchlab.web.filters import order_column
 from tests.api.conftest import is_problem
 from tests.api.test_lists import walked
 from tests.charts import made
@@ -26,8 +26,8 @@ URL = "/api/measurements/?page_size=2"
 @pytest.fixture
 def short(monkeypatch, ours):
     """As if four rows were many."""
-    monkeypatch.setattr(paging, "REACH", 4)
-    monkeypatch.setattr(paging, "COUNTED", 6)
+    monkeypatch.setattr(paging, "MAX_NUMBERED_ROWS", 4)
+    monkeypatch.setattr(paging, "MAX_COUNTED_ROWS", 6)
     attempt = ours.attempts[0]
     for n in range(9):
         attempt.measurements.create(name=f"m{n}", value=n if n % 3 else None, unit="s")
@@ -43,7 +43,7 @@ def test_a_count_goes_so_far(api, short):
 @pytest.mark.parametrize("few", [0, 5000])
 @pytest.mark.parametrize("order", ["attempt", "-attempt"])
 def test_attempts_are_named_only_where_they_are_few(api, ours, theirs, monkeypatch, order, few):
-    monkeypatch.setattr(runs_api, "FEW", few)
+    monkeypatch.setattr(runs_api, "MAX_LISTED_ATTEMPTS", few)
     told = api.get(f"/api/measurements/?ordering={order}&page_size=1000").json()["results"]
     rows = Measurement.objects.filter(attempt__in=ours.attempts)
     tie = "-pk" if order.startswith("-") else "pk"
@@ -87,7 +87,7 @@ def test_every_order_of_a_long_list_has_its_index(api, ours, noun, order):
     tie = "-id" if order.startswith("-") else "id"
     terms = [order] if order == tie else [order, tie]
     every = VIEWS[noun].queryset.model.objects.all()
-    rows = every.order_by(*(column(every, term) for term in terms))[:51]
+    rows = every.order_by(*(order_column(every, term) for term in terms))[:51]
     with connection.cursor() as cursor:
         for way in ("seqscan", "sort", "bitmapscan"):
             cursor.execute(f"SET LOCAL enable_{way} = off")
@@ -97,7 +97,7 @@ def test_every_order_of_a_long_list_has_its_index(api, ours, noun, order):
 
 
 def test_unknown_figures_are_null():
-    told = Figures().to_representation
+    told = FiniteFloatListField().to_representation
     assert told([1.0, math.nan, math.inf, None]) == [1.0, None, None, None]
     assert told([1e308, 1e308]) == [1e308, 1e308]
 
@@ -117,13 +117,13 @@ def test_a_row_that_goes_between_two_looks_ends_no_walk(api, short, monkeypatch,
     """Keys are read first, then rows; of two on a page, the last or the one behind it is deleted in between."""
     whole = api.get(f"/api/measurements/?page_size=1000{order}").json()["results"]
     every = [row["id"] for row in whole]
-    looked = paging.KeysFirst.rows
+    looked = paging.KeysFirstPagination.load_rows
 
     def deleted(self, queryset, found):
         Measurement.objects.filter(pk=every[gone]).delete()
         return looked(self, queryset, found)
 
-    monkeypatch.setattr(paging.KeysFirst, "rows", deleted)
+    monkeypatch.setattr(paging.KeysFirstPagination, "load_rows", deleted)
     first = api.get(f"{URL}&cursor={order}").json()
     monkeypatch.undo()
     seen = [row["id"] for row in first["results"]] + walked(api, first["next"])

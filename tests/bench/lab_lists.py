@@ -12,7 +12,7 @@ from django.urls import NoReverseMatch, reverse
 from benchlab.rest.urls import router
 from benchlab.team import permissions
 from benchlab.web import cursors, paging
-from benchlab.web.filters import column
+from benchlab.web.filters import order_column
 
 VIEWS = cast("list[tuple[str, Any, str]]", router.registry)
 TEXTS = ("name", "unit", "device", "sampler", "metric", "sha256", "fingerprint", "stage", "tool")
@@ -35,7 +35,11 @@ def api(ask: Callable[[str], Any], user: User) -> Iterator[str]:
             yield f"{url}?page=40"
             continue
         told = ask(url).json()
-        rows = paging.REACH if told["count"] is None else min(paging.REACH, told["count"])
+        rows = (
+            paging.MAX_NUMBERED_ROWS
+            if told["count"] is None
+            else min(paging.MAX_NUMBERED_ROWS, told["count"])
+        )
         last = -(-rows // view.pagination_class.page_size)
         yield from (f"{url}?page={max(last, 1)}", f"{url}?page={max(last // 2, 1)}")
         for field in view.ordering_fields:
@@ -50,11 +54,11 @@ def _deep(url: str, view: Any, user: User, order: str) -> Iterator[str]:
     """A page by cursor that ends where the list does."""
     rows = view.queryset.model.objects.for_user(user)
     sign = "-" if order.startswith("-") else ""
-    terms = [column(rows, order), *([] if order.endswith("id") else [f"{sign}id"])]
+    terms = [order_column(rows, order), *([] if order.endswith("id") else [f"{sign}id"])]
     other = [term[1:] if sign else f"-{term}" for term in terms]
     size = view.pagination_class.page_size
     for row in rows.order_by(*other)[size + 5 : size + 6]:
-        yield f"{url}?ordering={order}&cursor={quote(cursors.of(cursors.values(row, terms), terms))}"
+        yield f"{url}?ordering={order}&cursor={quote(cursors.encode_cursor(cursors.sort_values(row, terms), terms))}"
 
 
 def _filtered(

@@ -161,7 +161,7 @@ def faces(name: str, rows: Any, left: Layout, waits: Layout) -> Iterator[str]:  
     """Addresses of a page: as the table has it, or what shows more of it."""
     its = {
         "workload-new": [f"{reverse('workload-new')}?tool={tool}" for tool in TOOLS],
-        "document": [reverse("document", args=[one]) for one in documents.names()],
+        "document": [reverse("document", args=[one]) for one in documents.document_names()],
         "layout-release": [reverse("layout-release", args=[rows.stuck.pk])],
         "host-orphan": [reverse("host-orphan", args=[left.host_id, left.pk])],
         "host-install-confirm": [

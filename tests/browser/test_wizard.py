@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.topologies.models import Topology
-from benchlab.web.lists import FEW
+from benchlab.web.lists import MAX_UNSEARCHED_CHOICES
 from tests.browser.axe import violations
 from tests.browser.person import DESK, PHONE
 from tests.browser.test_charts import log_in
@@ -17,7 +17,7 @@ from tests.charts import made
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 KINDS = ("hosts", "topologies", "workloads")
-ROWS = FEW + 2
+ROWS = MAX_UNSEARCHED_CHOICES + 2
 DIRECTORY = [{"kind": "directory", "options": {"path": "/srv/a"}, "devices": []}]
 FIO = {"rw": "randread", "size": 1 << 20, "runtime_s": 60}
 
@@ -93,7 +93,7 @@ def test_few_have_no_field_and_no_script_shows_all(chromium, live_server, many, 
     for kind in KINDS:
         expect(shown(plain, kind)).to_have_count(ROWS)
         expect(plain.locator(f"[data-finds=id_{kind}]")).to_be_hidden()
-    for row in team.hosts.all()[FEW:]:
+    for row in team.hosts.all()[MAX_UNSEARCHED_CHOICES:]:
         row.delete()
     page.goto(f"{live_server.url}/campaigns/new/")
     expect(page.get_by_label("Find hosts")).to_have_count(0)

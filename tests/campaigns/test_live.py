@@ -39,7 +39,7 @@ async def drained(queue: asyncio.Queue[None]) -> None:
 
 def test_only_the_pages_of_a_campaign_wake():
     async def check() -> None:
-        hub = event_stream.Hub()
+        hub = event_stream.EventHub()
         async with hub.listen(1) as mine, hub.listen(2) as other, hub.listen(1) as also_mine:
             for queue in (mine, other, also_mine):
                 await drained(queue)
@@ -56,7 +56,7 @@ def test_another_database_of_the_same_redis_is_not_heard(monkeypatch, other):
 
     async def check() -> None:
         monkeypatch.setattr(events, "_database", lambda: other)
-        hub = event_stream.Hub()
+        hub = event_stream.EventHub()
         async with hub.listen(1) as queue:
             await drained(queue)
             monkeypatch.setattr(events, "_database", lambda: "labx")
@@ -70,7 +70,7 @@ def test_another_database_of_the_same_redis_is_not_heard(monkeypatch, other):
 
 def test_one_subscription_serves_all_and_ends_with_the_last():
     async def check() -> None:
-        hub = event_stream.Hub()
+        hub = event_stream.EventHub()
         before = await publish(999)
         async with hub.listen(999) as one, hub.listen(999) as two:
             await drained(one)
@@ -85,7 +85,7 @@ def test_one_subscription_serves_all_and_ends_with_the_last():
 
 def test_a_burst_is_one_wake_up():
     async def check() -> None:
-        hub = event_stream.Hub()
+        hub = event_stream.EventHub()
         async with hub.listen(1) as queue:
             await drained(queue)
             for _ in range(50):
@@ -105,7 +105,7 @@ def test_what_is_heard_tells_from_when_on_answers_still_count(monkeypatch):
         return ear.since(1) < time.monotonic() - 0.1
 
     async def check() -> None:
-        hub = event_stream.Hub()
+        hub = event_stream.EventHub()
         assert not known()
         async with hub.listen(1) as queue:
             await drained(queue)
@@ -125,11 +125,11 @@ def test_what_is_heard_tells_from_when_on_answers_still_count(monkeypatch):
 
 
 def test_a_redis_that_is_away_is_tried_again(settings, monkeypatch, caplog):
-    monkeypatch.setattr(event_stream, "RECONNECT_S", 0.05)
+    monkeypatch.setattr(event_stream, "RECONNECT_SECONDS", 0.05)
     good = settings.REDIS_URL
 
     async def check() -> None:
-        hub = event_stream.Hub()
+        hub = event_stream.EventHub()
         settings.REDIS_URL = "redis://127.0.0.1:1/0"
         async with hub.listen(1) as queue:
             await asyncio.sleep(0.2)
@@ -145,8 +145,8 @@ def test_a_redis_that_is_away_is_tried_again(settings, monkeypatch, caplog):
 
 @pytest.fixture
 def stream_quickly(monkeypatch):
-    monkeypatch.setattr(event_stream, "PING_S", 0.2)
-    monkeypatch.setattr(event_stream, "APART_S", 0.0)
+    monkeypatch.setattr(event_stream, "PING_SECONDS", 0.2)
+    monkeypatch.setattr(event_stream, "MIN_WAKE_SECONDS", 0.0)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -192,20 +192,20 @@ def test_a_stranger_is_sent_to_the_login(client, campaign):
 
 def test_many_pages_are_told_less_often_and_not_at_once(monkeypatch):
     """Forty of them: each at most every ten seconds, and two changes are told to few at the same moment."""
-    hub = event_stream.Hub()
-    assert hub.apart_s == event_stream.APART_S
-    monkeypatch.setattr(event_stream.Hub, "listeners", 40)
-    monkeypatch.setattr(event_stream, "PER_PAGE_S", 0.05)
-    assert hub.apart_s == 2.0
+    hub = event_stream.EventHub()
+    assert hub.wake_interval == event_stream.MIN_WAKE_SECONDS
+    monkeypatch.setattr(event_stream.EventHub, "listeners", 40)
+    monkeypatch.setattr(event_stream, "SECONDS_PER_PAGE", 0.05)
+    assert hub.wake_interval == 2.0
     # Not the wake-up that a new subscription gives: who had it would be gone before the last one comes.
-    monkeypatch.setattr(event_stream.Hub, "_read", lambda self: asyncio.sleep(60))
+    monkeypatch.setattr(event_stream.EventHub, "_read_events", lambda self: asyncio.sleep(60))
 
     async def check() -> None:
         begun, told = asyncio.get_running_loop().time(), []
         monkeypatch.setattr(event_stream, "hub", lambda: hub)
 
         async def page() -> None:
-            async for said in event_stream._stream(7, Streams(most=1)):
+            async for said in event_stream._event_stream(7, Streams(limit=1)):
                 if said == event_stream.CHANGED:
                     told.append(asyncio.get_running_loop().time() - begun)
                     return
@@ -222,11 +222,11 @@ def test_many_pages_are_told_less_often_and_not_at_once(monkeypatch):
 
 def test_a_server_that_stops_ends_its_streams_at_once(monkeypatch):
     """Those too that were told of a change a moment ago."""
-    monkeypatch.setattr(event_stream.Hub, "_read", lambda self: asyncio.sleep(60))
+    monkeypatch.setattr(event_stream.EventHub, "_read_events", lambda self: asyncio.sleep(60))
 
     async def check() -> None:
-        streams = [Streams(most=1), Streams(most=1)]
-        told = [event_stream._stream(7, one) for one in streams]
+        streams = [Streams(limit=1), Streams(limit=1)]
+        told = [event_stream._event_stream(7, one) for one in streams]
         assert [await anext(one) for one in told] == [event_stream.PING] * 2
         event_stream.hub().wake(events.channel(7))
         assert [await anext(one) for one in told] == [event_stream.CHANGED] * 2
@@ -236,7 +236,7 @@ def test_a_server_that_stops_ends_its_streams_at_once(monkeypatch):
             one.ended.set()
         begun = asyncio.get_running_loop().time()
         assert await asyncio.gather(*ends) == [None, None]
-        assert asyncio.get_running_loop().time() - begun < event_stream.APART_S / 2
+        assert asyncio.get_running_loop().time() - begun < event_stream.MIN_WAKE_SECONDS / 2
 
     asyncio.run(asyncio.wait_for(check(), 60))
 

@@ -20,7 +20,7 @@ from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 from benchlab.sharing import links
 from benchlab.team.models import Membership, Team
 from benchlab.team.roles import Role
-from benchlab.web.shared_answers import Answers
+from benchlab.web.shared_answers import SharedAnswers
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 TOKEN = re.compile(r'(name="csrfmiddlewaretoken" value=")([^"]+)')
@@ -33,7 +33,7 @@ def ear(monkeypatch) -> Ear:
     made.opened()
     monkeypatch.setattr("benchlab.runs.hearing.SAME_S", 3600.0)
     monkeypatch.setattr(live_part, "ear", made)
-    monkeypatch.setattr(live_part, "KEPT", Answers[str]())
+    monkeypatch.setattr(live_part, "RENDERED_PARTS", SharedAnswers[str]())
     return made
 
 
@@ -41,13 +41,13 @@ def ear(monkeypatch) -> Ear:
 def made(monkeypatch) -> list[str]:
     """Names of those for whom the part was made."""
     found: list[str] = []
-    shown = views._shown
+    shown = views._page_context
 
     def noted(request, campaign, *, now):
         found.append(request.user.username)
         return shown(request, campaign, now=now)
 
-    monkeypatch.setattr(views, "_shown", noted)
+    monkeypatch.setattr(views, "_page_context", noted)
     return found
 
 

@@ -8,7 +8,7 @@ from django.urls import reverse
 from agents import tools
 from agents.drivers import registry
 from benchlab.campaigns.models import Workload
-from benchlab.pages.campaigns.views_workloads import trial
+from benchlab.pages.campaigns.views_workloads import try_extraction
 
 pytestmark = pytest.mark.django_db
 
@@ -29,7 +29,7 @@ def tried(web, **changes):
 def test_what_would_be_read_is_shown_with_its_line(web, rf, user):
     request = rf.post("/", TYPED)
     request.user = user
-    found = trial(request)
+    found = try_extraction(request)
     rows = [(row.name, row.value, row.unit, row.line) for row in found["rows"]]
     assert rows == [("iops", 1234.0, "op/s", 2), ("bandwidth", 4.8 * 1048576, "B/s", 2)]
     assert found["shown"] == [

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from benchlab.web.lists import FEW
+from benchlab.web.lists import MAX_UNSEARCHED_CHOICES
 from tests.charts import made
 
 pytestmark = [pytest.mark.django_db, pytest.mark.parametrize("where", ["explore", "compare"])]
@@ -20,11 +20,13 @@ def names(answer: Any) -> list[str]:
 
 
 def test_many_campaigns_are_found_by_words_and_ticked_ones_stay(web, team, where):
-    rows = [made.campaign(team, f"Stripe of {number} disks") for number in range(FEW)]
+    rows = [
+        made.campaign(team, f"Stripe of {number} disks") for number in range(MAX_UNSEARCHED_CHOICES)
+    ]
     assert FIELD not in web.get(reverse(where)).text
     made.campaign(team, "Cache 50%")
     answer = web.get(reverse(where))
-    assert FIELD in answer.text and len(names(answer)) == FEW + 1
+    assert FIELD in answer.text and len(names(answer)) == MAX_UNSEARCHED_CHOICES + 1
     found = web.get(reverse(where), {"pick": "DISKS 11"})
     assert names(found) == ["Stripe of 11 disks"] and 'value="DISKS 11"' in found.text
     assert names(web.get(reverse(where), {"pick": "%"})) == ["Cache 50%"]

@@ -12,7 +12,7 @@ from benchlab.runs import events
 from benchlab.runs.hearing import Ear
 from benchlab.runs.models import Measurement
 from benchlab.team.models import Membership
-from benchlab.web.shared_answers import LONGEST, Answers
+from benchlab.web.shared_answers import MAX_QUERY_LENGTH, SharedAnswers
 from tests.charts import made, made_live
 
 pytestmark = pytest.mark.django_db
@@ -25,7 +25,7 @@ def ear(monkeypatch) -> Ear:
     found.opened()
     monkeypatch.setattr("benchlab.runs.hearing.SAME_S", 3600.0)
     monkeypatch.setattr(figure_views, "ear", found)
-    monkeypatch.setattr(figure_views, "RENDERED", Answers[bytes]())
+    monkeypatch.setattr(figure_views, "RENDERED", SharedAnswers[bytes]())
     return found
 
 
@@ -97,5 +97,5 @@ def test_a_wrong_wish_is_told_each_time(web, lab, dumps):
     url = reverse("campaign-figure", args=[lab.campaign.pk])
     for _ in range(2):
         assert web.get(url, {"metric": "nonsense"}).status_code == 400
-    assert web.get(url, {"metric": "iops", "x": "y" * LONGEST}).status_code == 200
+    assert web.get(url, {"metric": "iops", "x": "y" * MAX_QUERY_LENGTH}).status_code == 200
     assert not figure_views.RENDERED._kept or len(dumps) == 1

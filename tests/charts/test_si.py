@@ -9,7 +9,7 @@ import pytest
 
 from benchlab.analysis.curves import Spread
 from benchlab.charts.templatetags.si import spread
-from benchlab.web.units import duration, exact, short, si, size, utc_time
+from benchlab.web.units import duration, exact, format_size, short_si, si, utc_time
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_si(value, unit, text):
     ],
 )
 def test_under_a_head_that_says_what_is_counted(value, unit, text):
-    assert short(value, unit) == text
+    assert short_si(value, unit) == text
 
 
 def test_exact_keeps_the_digits_that_count():
@@ -53,7 +53,7 @@ def test_exact_keeps_the_digits_that_count():
 
 
 def test_size_and_duration():
-    assert size(1536) == "1.5 KiB"
+    assert format_size(1536) == "1.5 KiB"
     assert duration(3723) == "1 h 2 min"
     assert duration(61) == "1 min 1 s"
 

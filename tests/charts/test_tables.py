@@ -16,17 +16,17 @@ from tests.charts.test_figures import group
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x"])
 def test_no_text_becomes_a_formula(text):
-    assert spreadsheets.cell(text) == "'" + text
+    assert spreadsheets.csv_cell(text) == "'" + text
 
 
 @pytest.mark.parametrize(("text", "plain"), [("\tx", "'\tx"), ("\rx", r"'\x0dx")])
 def test_control_characters_neither_begin_a_formula_nor_move_a_cursor(text, plain):
-    assert spreadsheets.cell(text) == plain
+    assert spreadsheets.csv_cell(text) == plain
 
 
 @pytest.mark.parametrize("cell", [-1.5, "plain", None, 3])
 def test_numbers_and_plain_text_stay(cell):
-    assert spreadsheets.cell(cell) == cell
+    assert spreadsheets.csv_cell(cell) == cell
 
 
 def test_the_table_has_knee_and_littles_law():

@@ -19,7 +19,7 @@ from benchlab.engine.checks import previews
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts import services
 from benchlab.hosts.models import Host
-from benchlab.pages.campaigns import planview
+from benchlab.pages.campaigns import plan_view
 from benchlab.runs import artifact_figures, artifact_writer, figure_rows
 from benchlab.runs.models import Attempt
 from benchlab.team.models import Membership
@@ -187,7 +187,7 @@ def test_a_campaign_on_what_dynamo_reports_shows_its_plan(web, owner, team):
 
 def test_the_plan_shows_no_zip_as_text():
     chosen = Target("scratch", mount="/srv/scratch")
-    files = dict(planview._files(tool.build_job(tool.Options(), chosen).inputs.items()))
+    files = dict(plan_view._input_files(tool.build_job(tool.Options(), chosen).inputs.items()))
     raw = bundle.build_bundle()
     said = f"binary, {len(raw)} bytes, SHA-256 {hashlib.sha256(raw).hexdigest()}"
     assert files[bundle.NAME] == said

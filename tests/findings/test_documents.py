@@ -19,11 +19,11 @@ def unserved(path: str) -> str:
     return ""
 
 
-@pytest.mark.parametrize("name", views.names())
+@pytest.mark.parametrize("name", views.document_names())
 def test_every_document_is_a_page(web, name, hashed_files):  # noqa: F811
     page = web.get(f"/docs/{name}/").content.decode()
     assert (
-        f"<title>{rendering.document((views.FOLDER / f'{name}.md').read_text(), unserved).title.split(':')[0]}"
+        f"<title>{rendering.render_document((views.FOLDER / f'{name}.md').read_text(), unserved).title.split(':')[0]}"
         in page
     )
     assert 'href="../' not in page and 'href="#"' not in page.partition("<article")[0]
@@ -33,10 +33,12 @@ def test_every_picture_of_a_document_is_served(web, hashed_files):  # noqa: F811
     """Those of the program with the hash in their names, those of pages by themselves."""
     found = [
         source
-        for name in views.names()
-        for source in re.findall('<img[^>]* src="([^"]*)"', views.of(name).html)
+        for name in views.document_names()
+        for source in re.findall('<img[^>]* src="([^"]*)"', views.load_document(name).html)
     ]
-    assert len(found) == sum(views.of(name).html.count("<img") for name in views.names())
+    assert len(found) == sum(
+        views.load_document(name).html.count("<img") for name in views.document_names()
+    )
     assert {source.split("/")[1] for source in found} == {"static", "docs"}
     for source in found:
         if source.startswith("/static/"):
@@ -65,15 +67,15 @@ def test_nothing_else_is_served(web, name):
 
 @pytest.mark.parametrize("kind", [*finding.of_runs(), *finding.of_lines(), *finding.OF_HISTORY])
 def test_every_finding_leads_to_its_paragraph(kind):
-    assert display.anchor_of(kind) in views.of("method").anchors
+    assert display.anchor_of(kind) in views.load_document("method").anchors
 
 
 def test_verdicts_lead_to_theirs():
-    assert {"verdicts", "findings"} <= views.of("method").anchors
+    assert {"verdicts", "findings"} <= views.load_document("method").anchors
 
 
 def test_raw_html_is_text_and_no_script_is_a_link():
-    told = rendering.document(
+    told = rendering.render_document(
         "# T\n<script>alert(1)</script> **Bold <i>x</i>** [a](javascript:alert(1)) [b](b.md#c)\n",
         {"b.md": "/docs/b/"}.get,
     )

@@ -25,7 +25,10 @@ from tests.hosts.test_blocks import names
 def told(
     found: HostFacts, known: blocks.Names
 ) -> list[tuple[str, str, str, tuple[str, ...], tuple[str, ...], str]]:
-    return [(g.kind, g.name, g.state, g.members, g.gives, g.whose) for g in groups.of(found, known)]
+    return [
+        (g.kind, g.name, g.state, g.members, g.gives, g.whose)
+        for g in groups.disk_groups(found, known)
+    ]
 
 
 def volume(name: str, **fields: Any) -> BlockDevice:

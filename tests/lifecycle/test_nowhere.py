@@ -96,7 +96,7 @@ def pages(web) -> dict[str, str]:
         found[name] = text_of(answer)
     home = web.get("/").context
     found["home"] = "".join(
-        str(home[part]) for part in ("person", "runs", "waits", "asked", "changed", "latest")
+        str(home[part]) for part in ("person", "runs", "waits", "manual_steps", "changed", "latest")
     )
     for text in SEARCHED:
         found[f"search for {text}"] = "".join(

@@ -125,7 +125,7 @@ def test_nobody_is_looked_up_for_a_line(rf):
     """A line about a database that is away must not ask it."""
     request = rf.get("/hosts/3/")
     request.user = log_context.ids  # whatever is there and has no key
-    assert observing._ids(request, "an-id") == {"request_id": "an-id"}
+    assert observing._log_ids(request, "an-id") == {"request_id": "an-id"}
 
 
 @pytest.mark.django_db

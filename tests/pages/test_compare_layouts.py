@@ -57,15 +57,15 @@ def test_the_page_comes_filled_in(web, host):
     answer = web.get(PAGE)
     assert answer.context["chosen"].first.host == host
     assert "sized to 4 hdd, 1 ssd" in answer.text
-    ticked = [one.it.shape.slug for one in answer.context["offers"] if one.ticked]
+    ticked = [one.fitting.shape.slug for one in answer.context["offers"] if one.ticked]
     assert ticked == ["stripe", "lvm-cache"]
     assert answer.context["estimate"].runs == 2 * 4 * (5 + 1)  # depths of fio, and the fsync test
-    assert answer.context["wish"].disks == 5
+    assert answer.context["comparison"].disk_count == 5
     assert not Campaign.objects.exists() and not Topology.objects.exists()
 
 
 def test_what_cannot_be_built_says_why(web, host):
-    said = {one.it.shape.slug: one.it.error for one in web.get(PAGE).context["offers"]}
+    said = {one.fitting.shape.slug: one.fitting.error for one in web.get(PAGE).context["offers"]}
     assert said["stripe"] == said["lvm-cache"] == ""
     assert "zpool" in said["zpool"] and "install" in said["zpool"]
     assert said["mirror-ssd"].startswith("Needs 2 spare ssd")
@@ -137,12 +137,15 @@ def test_another_host_is_another_form(htmx, host):
 
 def test_the_same_on_several_hosts_is_sized_to_the_fewest_disks(web, host, second):
     alone = web.get(PAGE)
-    assert [one.host for one in alone.context["chosen"].may_join] == [second]
+    assert [one.host for one in alone.context["chosen"].candidates] == [second]
     answer = web.get(PAGE, {"host": host.pk, "also": second.pk})
     assert answer.context["chosen"].hosts == [host, second]
     assert "sized to 3 hdd, 1 ssd, as each of the 2 hosts has" in answer.text
     assert answer.context["estimate"].runs == 2 * alone.context["estimate"].runs
-    assert answer.context["wish"].disks == 2 * (3 + 1) and "8 disks on lab1, lab2" in answer.text
+    assert (
+        answer.context["comparison"].disk_count == 2 * (3 + 1)
+        and "8 disks on lab1, lab2" in answer.text
+    )
     web.post(PAGE, wish(host, also=[second.pk], create="1"))
     made = Campaign.objects.get()
     assert {row.host for row in made.layouts.all()} == {host, second}
@@ -156,7 +159,7 @@ def test_seven_hosts_take_no_more_queries_than_two(web, team, user, host, second
 
     def queries(*also: Host) -> int:
         with CaptureQueriesContext(connection) as seen:
-            assert web.post(PAGE, wish(host, also=[one.pk for one in also])).context["wish"]
+            assert web.post(PAGE, wish(host, also=[one.pk for one in also])).context["comparison"]
         return len(seen)
 
     few = queries(second)  # which makes the installation's letters, too
@@ -166,7 +169,7 @@ def test_seven_hosts_take_no_more_queries_than_two(web, team, user, host, second
 def test_what_does_not_fit_says_on_which_host(web, team, user, host):
     small = known(team, user, "lab2", "b", "fg", lvm="")
     said = {
-        one.it.shape.slug: one.it.error
+        one.fitting.shape.slug: one.fitting.error
         for one in web.get(PAGE, {"host": host.pk, "also": small.pk}).context["offers"]
     }
     assert said["mirror-hdd"].startswith("lab2: Needs 2 spare hdd; this host has 1.")
@@ -180,7 +183,7 @@ def test_hosts_without_a_role_in_common_say_so(web, team, user, host):
     host.devices.filter(role="ssd").update(spare=False)
     answer = web.get(PAGE, {"host": host.pk, "also": slow.pk})
     assert "no spare disks of one role in common" in answer.text
-    assert other not in [one.host for one in answer.context["chosen"].may_join]  # it has none
+    assert other not in [one.host for one in answer.context["chosen"].candidates]  # it has none
 
 
 def test_a_host_of_another_team_does_not_join(web, other_user, host):
@@ -195,7 +198,7 @@ def test_hosts_of_two_teams_are_not_in_one_campaign(web, user, other_user, host)
     Membership.objects.create(team=theirs.team, user=user)
     answer = web.get(PAGE, {"host": host.pk, "also": theirs.pk})
     assert theirs in [one.host for one in answer.context["choices"]]
-    assert answer.context["chosen"].hosts == [host] and not answer.context["chosen"].may_join
+    assert answer.context["chosen"].hosts == [host] and not answer.context["chosen"].candidates
 
 
 def test_nothing_of_another_team(other_web, host):
@@ -241,5 +244,5 @@ def test_a_busy_host_is_offered_for_later(web, team, user, host):
     Campaign.objects.get().layouts.filter(position=0).update(phase="ready")
     answer = web.get(PAGE)
     assert "busy: this would wait for its turn" in answer.text
-    offered = [one.it for one in answer.context["offers"] if not one.it.error]
+    offered = [one.fitting for one in answer.context["offers"] if not one.fitting.error]
     assert len(offered) > 4 and all(one.size and one.disks for one in offered)

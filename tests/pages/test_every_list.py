@@ -27,7 +27,7 @@ from benchlab.sharing.models import SavedView, Share
 from benchlab.team import tokens
 from benchlab.team.models import Invitation, Membership, Team
 from benchlab.team.roles import Role
-from benchlab.web.natural import natural
+from benchlab.web.natural import natural_key
 from tests.charts import made
 from tests.hosts.conftest import disk, facts
 from tests.people import with_session
@@ -271,8 +271,8 @@ def test_disks_are_sorted_by_bytes_and_by_use(web, lab):
 
 def test_a_digit_that_is_no_number_is_a_letter():
     """A superscript two: Python calls it a digit, and cannot read it."""
-    assert sorted(["sd²", "sd10", "sd2"], key=natural)[:2] == ["sd2", "sd10"]
-    assert natural("²") == [(-1, "²")]
+    assert sorted(["sd²", "sd10", "sd2"], key=natural_key)[:2] == ["sd2", "sd10"]
+    assert natural_key("²") == [(-1, "²")]
 
 
 def test_workloads_are_sorted_by_their_points(web, lab, team):

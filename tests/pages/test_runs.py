@@ -24,7 +24,7 @@ from benchlab.results import grouped, walk
 from benchlab.runs.models import Attempt, Measurement
 from benchlab.team.models import Team
 from benchlab.testing import profiles
-from benchlab.web.natural import natural
+from benchlab.web.natural import natural_key
 from benchlab.web.units import si
 from tests.charts import made
 
@@ -80,7 +80,7 @@ def test_names_are_sorted_as_people_count(web, lab, few, monkeypatch):
     monkeypatch.setattr(walk, "MAX_SORTED_AT_ONCE", few)
     for word, down in (("host", False), ("-host", True)):
         found = column(web.get(f"{URL}?fields=host&ordering={word}"), 1)
-        assert found == sorted(found, key=natural, reverse=down) and len(found) == 12
+        assert found == sorted(found, key=natural_key, reverse=down) and len(found) == 12
     assert column(web.get(f"{URL}?fields=host&ordering=host"), 1)[0] == "vm-1"
 
 
@@ -99,10 +99,10 @@ def test_pages_follow_each_other_in_every_order(web, lab, few, monkeypatch):
     for name in profiles.drawn(f"orders of {few}", ORDERS, quick=5, more=9):
         for sign in ("", "-"):
             url = f"{URL}?ordering={sign}{name}&fields=host,{name}"
-            monkeypatch.setattr(views, "SIZE", 50)
+            monkeypatch.setattr(views, "PAGE_SIZE", 50)
             whole = runs(web.get(url))
             assert sorted(whole) == sorted(one.run_id for one in lab)
-            monkeypatch.setattr(views, "SIZE", 5)
+            monkeypatch.setattr(views, "PAGE_SIZE", 5)
             assert list(stepped(web, url)) == whole, f"{sign}{name}"
 
 
@@ -196,7 +196,7 @@ def test_what_is_wrong_is_told_where_it_was_typed(web, lab):
 
 
 def test_a_cursor_is_of_its_order(web, lab, monkeypatch):
-    monkeypatch.setattr(views, "SIZE", 5)
+    monkeypatch.setattr(views, "PAGE_SIZE", 5)
     found = re.search(r'href="\?([^"]*)" rel="next"', web.get(URL).text)
     assert web.get(f"{URL}?{unescape(found[1])}&ordering=host").status_code == 400
 

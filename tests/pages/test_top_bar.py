@@ -166,8 +166,10 @@ def test_every_page_tells_what_home_tells(web, other_web, user, known, what):
     assert bar(web)[1:] == expected
     assert bar(web, "/")[1:] == expected
     shown = web.get("/").context
-    assert top_bar.of(user).needed == shown["needed"]
-    assert sorted(top_bar.of(user).runs) == sorted(row["campaign"].pk for row in shown["runs"])
+    assert top_bar.read_top_bar(user).needed == shown["needed"]
+    assert sorted(top_bar.read_top_bar(user).runs) == sorted(
+        row["campaign"].pk for row in shown["runs"]
+    )
     assert bar(other_web) == ("", "", "")
 
 

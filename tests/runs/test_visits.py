@@ -119,7 +119,7 @@ def test_all_visits_of_a_layout_are_one_set_up(make_campaign, user):
         ]
         assert not line.has_unlike_repeats, "rebuilt equals have equal fingerprints"
         assert len({s.fingerprint for s in line.samples}) == 1 and line.samples[0].fingerprint
-    rows = heat.of(campaign, lines, QueryDict()).rows
+    rows = heat.build_heat_map(campaign, lines, QueryDict()).rows
     assert [row.topology for row in rows] == ["first", "second"]
     assert all("median of 2 repeats" in cell for row in rows for cell in row.cells)
 

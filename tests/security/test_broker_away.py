@@ -64,7 +64,7 @@ def store(settings, monkeypatch, tmp_path) -> Iterator[Store]:
     made.start()
     place = valkey.url(made.port, "secret")
     settings.CACHES = {"default": {**AS_DEPLOYED, "LOCATION": place}}
-    monkeypatch.setattr(throttling, "own", throttling.Own())
+    monkeypatch.setattr(throttling, "local_counts", throttling.LocalCounts())
     yield made
     caches["default"].close()
     assert made.process

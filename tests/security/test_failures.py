@@ -35,7 +35,7 @@ urlpatterns = [
     path("api/full/<str:name>", full),
     path("broken/<str:name>", broken),
 ]
-handler500 = "benchlab.web.errors.failed"
+handler500 = "benchlab.web.errors.server_error"
 
 
 @pytest.fixture
@@ -155,4 +155,6 @@ def test_without_a_broker_no_password_is_tried_and_nobody_sees_a_bug(user, setti
 def test_an_api_that_is_full_says_so_in_its_shape(visitor):
     answer = visitor.get("/api/full/a")
     assert (answer.status_code, answer["Retry-After"]) == (503, "5")
-    assert json.loads(answer.content)["detail"].endswith(f"Try again in {errors.RETRY_S} seconds.")
+    assert json.loads(answer.content)["detail"].endswith(
+        f"Try again in {errors.RETRY_SECONDS} seconds."
+    )

@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 
 from agents.plaintext import CONTROL
 from benchlab.team import permissions
-from benchlab.web.spreadsheets import STARTS
+from benchlab.web.spreadsheets import FORMULA_STARTS
 from tests.hashed_files import collected, hashed_files  # noqa: F401
 from tests.security.hostile import MARK, SCRIPT
 from tests.security.markup import Page
@@ -112,7 +112,7 @@ def _a_file_or_data(answer, body: bytes) -> None:
 def _no_formula(text: str, for_eyes: bool = True) -> None:
     for line in list(csv.reader(io.StringIO(text)))[1:]:
         for cell in line:
-            assert not cell.startswith(STARTS) or _number(cell), cell[:60]
+            assert not cell.startswith(FORMULA_STARTS) or _number(cell), cell[:60]
             assert not for_eyes or not CONTROL.search(cell)
 
 

@@ -25,7 +25,7 @@ from benchlab.runs.outputs import RawRemoved
 from benchlab.sharing import links, raw_data
 from benchlab.sharing.models import SavedView
 from benchlab.team.models import Team
-from benchlab.web.units import size as in_words
+from benchlab.web.units import format_size as in_words
 from tests.charts import made
 from tests.results.test_downloads import asked
 

@@ -82,7 +82,9 @@ def test_a_pool_is_made_without_its_log_and_a_name_that_is_taken_gets_a_number(n
 
 
 def test_nothing_is_saved_where_the_variant_cannot_be(new, monkeypatch):
-    monkeypatch.setattr("benchlab.pages.topologies.variants.Variant.name", lambda self, of: "")
+    monkeypatch.setattr(
+        "benchlab.pages.topologies.variants.Variant.variant_name", lambda self, of: ""
+    )
     new.press("LVM", "add 0 lvm")
     new.press("LVM cache")
     new.press("File system", "add 2 filesystem")
@@ -161,7 +163,7 @@ def test_a_wrong_option_is_said_at_its_field_with_what_was_typed(new):
     assert "Use a short word such as ssd or hdd" in new.answer.text
     assert 'href="#id_layer0-stripe_size"' in new.answer.text
     new.press("Set it to 64KiB")
-    assert not new.answer.context["verdict"].fields
+    assert not new.answer.context["verdict"].option_errors
     assert new.answer.context["draft"].layers[0].disks[0]["role"].value() == "My SSD"
 
 

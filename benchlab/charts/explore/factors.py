@@ -15,7 +15,7 @@ from benchlab.campaigns import points
 from benchlab.charts.queries import OUTSTANDING, Group, Sample
 from benchlab.results.columns import OPTION_NAME, PARAM
 from benchlab.topologies import moments
-from benchlab.web.natural import natural
+from benchlab.web.natural import natural_key
 
 # which the tool told of a latency; a run has several
 PERCENTILE = "percentile"
@@ -107,7 +107,7 @@ def _number_level(value: int | None) -> Level:
 
 
 def _named_level(pk: int, name: str) -> Level:
-    return Level(pk, name, None, (*natural(name.lower()), (pk, "")))
+    return Level(pk, name, None, (*natural_key(name.lower()), (pk, "")))
 
 
 def _stage_level(group: Group) -> Level:

@@ -16,7 +16,7 @@ from benchlab.charts.explore.lines import Line, Point
 from benchlab.charts.figure import Figure
 from benchlab.charts.palette import HEAT, heat_swaps
 from benchlab.charts.panels import axis_name
-from benchlab.web.units import short, si
+from benchlab.web.units import short_si, si
 
 ROW_PX, GAP_PX, EDGE_PX = 30, 70, 150
 SCALE = [[place / (len(HEAT) - 1), colour] for place, colour in enumerate(HEAT)]
@@ -92,7 +92,7 @@ def _heat_panel(
         "x": [one.text for one in xs],
         "y": [one.text for one in ys],
         "z": [[cell.colour if cell else None for cell in row] for row in cells],
-        "text": [[short(cell.colour, unit) if cell else "" for cell in row] for row in cells],
+        "text": [[short_si(cell.colour, unit) if cell else "" for cell in row] for row in cells],
         "texttemplate": "%{text}",
         "customdata": [
             [[run_url(cell.runs[0])] if cell else [""] for cell in row] for row in cells

@@ -15,8 +15,8 @@ from benchlab.charts.explore.exploration import Exploration
 from benchlab.charts.explore.lines import Line, Point, Quantity, Statistics
 from benchlab.charts.explore.query import BESIDE, STATISTICS
 from benchlab.charts.sparkline import LegendKey, legend_key
-from benchlab.web.lists import Head, address, head, without
-from benchlab.web.units import short
+from benchlab.web.lists import ColumnHead, query_address, sortable_head, without_parameters
+from benchlab.web.units import short_si
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class LegendRow:
 
 @dataclass(frozen=True, slots=True)
 class Legend:
-    heads: tuple[Head, ...]
+    heads: tuple[ColumnHead, ...]
     rows: tuple[LegendRow, ...]
     hidden: int
     # the address without anything hidden
@@ -56,14 +56,14 @@ class Column:
 def build_legend(scene: Exploration, query: QueryDict) -> Legend:
     columns = _legend_columns(scene)
     asked = scene.query.sort
-    heads = [head(query, "sort", "name", asked, "Line")]
-    heads += [head(query, "sort", c.word, asked, c.label, "num", c.more) for c in columns]
+    heads = [sortable_head(query, "sort", "name", asked, "Line")]
+    heads += [sortable_head(query, "sort", c.word, asked, c.label, "num", c.more) for c in columns]
     rows = [_legend_row(scene, query, line, columns) for line in _sorted_lines(scene, columns)]
     return Legend(
         tuple(heads),
         tuple(rows),
         sum(not row.visible for row in rows),
-        address(without(query, "hide", "only")),
+        query_address(without_parameters(query, "hide", "only")),
     )
 
 
@@ -110,7 +110,7 @@ def _statistic_column(scene: Exploration, axis: str, quantity: Quantity, which: 
 
     def statistic_text(line: Line) -> str:
         found = statistic_value(line)
-        return "–" if found is None else short(found, quantity.unit)
+        return "–" if found is None else short_si(found, quantity.unit)
 
     return Column(f"{axis}.{which}", which, quantity.word, statistic_text, statistic_value)
 
@@ -142,9 +142,9 @@ def _legend_row(
         alone,
         line.id == wish.baseline,
         _toggle_address(query, scene, line.id),
-        address(without(query, "only"))
+        query_address(without_parameters(query, "only"))
         if alone
-        else _address_with(without(query, "hide"), "only", [line.id]),
+        else _address_with(without_parameters(query, "hide"), "only", [line.id]),
         tuple(column.text(line) for column in columns),
     )
 
@@ -161,7 +161,7 @@ def _toggle_address(query: QueryDict, scene: Exploration, line: str) -> str:
 def _address_with(query: QueryDict, name: str, values: list[str]) -> str:
     made = query.copy()
     made.setlist(name, values)
-    return address(made)
+    return query_address(made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,4 +215,4 @@ def _value_cell(scene: Exploration, axis: str, value: float | None, ratio: bool)
     quantity = scene.quantity(axis)
     if value is None or quantity is None:
         return "–"
-    return sign(value) if ratio and axis in ("y", BESIDE) else short(value, quantity.unit)
+    return sign(value) if ratio and axis in ("y", BESIDE) else short_si(value, quantity.unit)

@@ -22,7 +22,7 @@ from benchlab.charts.explore.exploration import Exploration
 from benchlab.charts.figure import figure_json
 from benchlab.charts.origins import with_lines_origin
 from benchlab.charts.queries import OUTSTANDING, Group, fill_values
-from benchlab.web.lists import address, without
+from benchlab.web.lists import query_address, without_parameters
 
 # lines that one panel still tells apart
 MAX_PANEL_LINES = 12
@@ -173,7 +173,7 @@ def _address_setting(query: QueryDict, **values: str) -> str:
     made = query.copy()
     for name, value in values.items():
         made[name] = value
-    return address(made)
+    return query_address(made)
 
 
 def _presets(found: Exploration, query: QueryDict) -> list[tuple[str, str, bool]]:
@@ -193,7 +193,7 @@ def _presets(found: Exploration, query: QueryDict) -> list[tuple[str, str, bool]
         "",
     )
     wanted += [("Depth × block size", OUTSTANDING, size)] * bool(size)
-    rest = without(query, *PRESET_PARAMETERS)
+    rest = without_parameters(query, *PRESET_PARAMETERS)
     known = {
         *units,
         *lines.offered_percentiles(units),
@@ -210,7 +210,7 @@ def _presets(found: Exploration, query: QueryDict) -> list[tuple[str, str, bool]
 def _split_link(found: Exploration, query: QueryDict) -> tuple[str, str] | None:
     """(words, address): a panel for each host, topology, ...: the first in which lines differ; or one panel again."""
     if found.axes.facet:
-        return "One panel", address(without(query, "facet"))
+        return "One panel", query_address(without_parameters(query, "facet"))
     for name in ("host", "topology", "campaign", "workload", *factors.swept_options(found.groups)):
         levels = {line.levels[name].key for line in found.visible_lines if name in line.levels}
         if 1 < len(levels) <= MAX_PANEL_LINES:
@@ -224,7 +224,7 @@ def _second_metric_link(found: Exploration, query: QueryDict) -> tuple[str, str]
     """(words, address): a second metric beside the first, over the same axis; or one metric again."""
     axes, units = found.axes, found.measured
     if axes.beside:
-        return "One metric", address(without(query, wishes.BESIDE))
+        return "One metric", query_address(without_parameters(query, wishes.BESIDE))
     if factors.is_factor(axes.y) or axes.x == factors.PERCENTILE:
         return None
     latencies = (f"{kind}.{one}" for one in ("p99", "mean") for kind in naming.LATENCY_KINDS)
@@ -239,7 +239,7 @@ def _condition_links(found: Exploration, query: QueryDict) -> list[tuple[str, st
     for one in found.query.where:
         rest = query.copy()
         rest.setlist("where", [other for other in found.query.where if other != one])
-        made.append((one, address(rest)))
+        made.append((one, query_address(rest)))
     return made
 
 

@@ -19,7 +19,6 @@ from benchlab.web.units import si
 register = template.Library()
 for _shown in (
     si,
-    units.size,
     units.exact,
     units.digits,
     units.factor,
@@ -27,6 +26,7 @@ for _shown in (
     units.clock,
 ):
     register.filter(_shown)
+register.filter("size", units.format_size)
 register.filter("ratio_digits", number)
 
 

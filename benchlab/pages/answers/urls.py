@@ -6,8 +6,12 @@ from django.urls import path
 from benchlab.pages.answers import views
 
 urlpatterns = [
-    path("campaigns/<int:pk>/answers/dismiss/", views.dismiss, name="campaign-answer-dismiss"),
     path(
-        "campaigns/<int:pk>/answers/take-back/", views.take_back, name="campaign-answer-take-back"
+        "campaigns/<int:pk>/answers/dismiss/", views.dismiss_answer, name="campaign-answer-dismiss"
+    ),
+    path(
+        "campaigns/<int:pk>/answers/take-back/",
+        views.restore_answer,
+        name="campaign-answer-take-back",
     ),
 ]

@@ -22,20 +22,22 @@ PLACES = {"campaign": "campaign-detail", "report": "campaign-report"}
 
 
 @require_POST
-def dismiss(request: HttpRequest, pk: int) -> HttpResponse:
+def dismiss_answer(request: HttpRequest, pk: int) -> HttpResponse:
     """`answer`: its key; `note`: why; `on`: "campaign", "report" or "compare", where to go back to."""
     by, key, note = person(request), request.POST.get("answer", ""), request.POST.get("note", "")
-    return _noted(request, pk, lambda row, one: dismissals.dismiss(one, row, by, key, note))
+    return _record_note(request, pk, lambda row, one: dismissals.dismiss(one, row, by, key, note))
 
 
 @require_POST
-def take_back(request: HttpRequest, pk: int) -> HttpResponse:
+def restore_answer(request: HttpRequest, pk: int) -> HttpResponse:
     """Likewise."""
     note = request.POST.get("note", "")
-    return _noted(request, pk, lambda row, one: dismissals.take_back(one, note))
+    return _record_note(request, pk, lambda row, one: dismissals.take_back(one, note))
 
 
-def _noted(request: HttpRequest, pk: int, act: Callable[[Campaign, Answer], None]) -> HttpResponse:
+def _record_note(
+    request: HttpRequest, pk: int, act: Callable[[Campaign, Answer], None]
+) -> HttpResponse:
     """Raises BadRequest for an address that nobody understands."""
     row = get_object_or_404(Campaign.objects.for_user(request.user), pk=pk)
     try:
@@ -45,11 +47,11 @@ def _noted(request: HttpRequest, pk: int, act: Callable[[Campaign, Answer], None
     except ValidationError as error:
         view_notes.refused(request, error.messages[0])
         # from its top, where that is read
-        return redirect(_page(request, row))
-    return redirect(f"{_page(request, row)}#answers")
+        return redirect(_return_address(request, row))
+    return redirect(f"{_return_address(request, row)}#answers")
 
 
-def _page(request: HttpRequest, row: Campaign) -> str:
+def _return_address(request: HttpRequest, row: Campaign) -> str:
     query = request.GET.copy()
     if request.POST.get("on") == "compare":
         return f"{reverse('compare')}?{query.urlencode()}"

@@ -8,6 +8,6 @@ from django.urls import path
 from benchlab.pages.audit import views
 
 urlpatterns = [
-    path("", views.log, name="audit-log"),
-    path("audit.csv", views.log_csv, name="audit-csv"),
+    path("", views.audit_log, name="audit-log"),
+    path("audit.csv", views.audit_csv, name="audit-csv"),
 ]

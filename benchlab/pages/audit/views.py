@@ -17,35 +17,35 @@ from benchlab.audit.chain import WHOLE
 from benchlab.audit.models import Entry, EntryQuerySet
 from benchlab.charts.downloads import csv_response
 from benchlab.web import lists
-from benchlab.web.filters import OneOf
-from benchlab.web.pages import Bounded
-from benchlab.web.spreadsheets import lines
+from benchlab.web.filters import StrictChoiceFilter
+from benchlab.web.pages import BoundedPaginator
+from benchlab.web.spreadsheets import csv_lines
 
 PER_PAGE = 100
 # By the word that the list's address has for each column. All that sorts has an index (audit/models.py).
 COLUMNS = {
-    "when": lists.by("When (UTC)", "at"),
-    "who": lists.by("Who", "actor"),
-    "by": lists.By("By"),
-    "from": lists.By("From"),
-    "what": lists.by("What", "action"),
-    "to": lists.By("To what"),
-    "outcome": lists.by("Outcome", "outcome"),
+    "when": lists.sort_column("When (UTC)", "at"),
+    "who": lists.sort_column("Who", "actor"),
+    "by": lists.SortColumn("By"),
+    "from": lists.SortColumn("From"),
+    "what": lists.sort_column("What", "action"),
+    "to": lists.SortColumn("To what"),
+    "outcome": lists.sort_column("Outcome", "outcome"),
 }
 
 
-class Lower(django_filters.CharFilter):  # type: ignore[misc]
+class LowercaseFilter(django_filters.CharFilter):  # type: ignore[misc]
     """For a column that has no capitals: five times as fast as to fold the case of every row."""
 
     def filter(self, qs: EntryQuerySet, value: str) -> EntryQuerySet:
         return super().filter(qs, value.lower())  # type: ignore[no-any-return]
 
 
-class Filter(django_filters.FilterSet):  # type: ignore[misc]
+class AuditFilter(django_filters.FilterSet):  # type: ignore[misc]
     actor = django_filters.CharFilter(lookup_expr="icontains", label="Who")
-    action = Lower(lookup_expr="contains", label="What")
+    action = LowercaseFilter(lookup_expr="contains", label="What")
     subject = django_filters.CharFilter(lookup_expr="icontains", label="To what")
-    outcome = OneOf(
+    outcome = StrictChoiceFilter(
         choices=[("done", "done"), ("refused", "refused")], label="Outcome", empty_label="any"
     )
     since = django_filters.DateFilter("at", lookup_expr="date__gte", label="From (date)")
@@ -56,39 +56,39 @@ class Filter(django_filters.FilterSet):  # type: ignore[misc]
         fields: tuple[str, ...] = ()
 
 
-def chosen(request: HttpRequest) -> tuple[Any, EntryQuerySet]:
+def filtered_entries(request: HttpRequest) -> tuple[Any, EntryQuerySet]:
     """The filter's form, and what it lets through; nothing when a filter is wrong."""
-    found = Filter(request.GET, Entry.objects.to_sort_for(request.user))
+    found = AuditFilter(request.GET, Entry.objects.to_sort_for(request.user))
     return found.form, found.qs if found.is_valid() else Entry.objects.none()
 
 
 @require_GET
-def log(request: HttpRequest) -> HttpResponse:
-    form, rows = chosen(request)
-    listed = lists.listed(request, rows, COLUMNS, (), filters=Filter.base_filters)
-    page = Bounded(listed.rows, PER_PAGE).get_page(request.GET.get("page"))
+def audit_log(request: HttpRequest) -> HttpResponse:
+    form, rows = filtered_entries(request)
+    listed = lists.filter_rows(request, rows, COLUMNS, (), filters=AuditFilter.base_filters)
+    page = BoundedPaginator(listed.rows, PER_PAGE).get_page(request.GET.get("page"))
     context = {
         "form": form,
         "listed": listed,
-        "sort": lists.sorted_by(request, COLUMNS),
+        "sort": lists.sort_parameter(request, COLUMNS),
         "page": page,
-        "query": lists.without(request.GET, "page").urlencode(),
+        "query": lists.without_parameters(request.GET, "page").urlencode(),
     }
     return render(request, "audit/log.html", context)
 
 
 @require_GET
-def log_csv(request: HttpRequest) -> HttpResponseBase:
+def audit_csv(request: HttpRequest) -> HttpResponseBase:
     """Everything that the page's filter lets through, oldest first, with the seals."""
     # the page's address has its order
-    lists.understood(request, lists.SORT, *Filter.base_filters)
-    form, found = chosen(request)
+    lists.reject_unknown_parameters(request, lists.SORT, *AuditFilter.base_filters)
+    form, found = filtered_entries(request)
     # an empty file would look as if nothing had happened
     if not form.is_valid():
         raise BadRequest(form.errors.as_text())
 
     def made() -> Iterator[str]:
         rows = found.order_by("pk").iterator(chunk_size=1000)
-        return lines(WHOLE, ([getattr(row, name) for name in WHOLE] for row in rows))
+        return csv_lines(WHOLE, ([getattr(row, name) for name in WHOLE] for row in rows))
 
     return csv_response(request, made, "audit.csv")

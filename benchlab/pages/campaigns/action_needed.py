@@ -27,8 +27,8 @@ CLAIMED = Func(
 )
 # Their disks must be there when their turn comes.
 TO_COME = (LayoutPhase.DRAFT, LayoutPhase.WAITING)
-COMES = Q(phase__in=TO_COME, campaign__archived_at=None, campaign__cancelled_at=None)
-ASKS = ~Q(needs_person="")
+IS_TO_COME = Q(phase__in=TO_COME, campaign__archived_at=None, campaign__cancelled_at=None)
+NEEDS_PERSON = ~Q(needs_person="")
 # A host that dynamo reaches has no key, and one that only results were imported from is never reached.
 TROUBLED = ~Q(access=Host.Access.DESCRIBED) & (
     ~Q(trouble="") | Q(access=Host.Access.SSH, host_key="") | ~Q(offered_key="")
@@ -36,7 +36,7 @@ TROUBLED = ~Q(access=Host.Access.DESCRIBED) & (
 
 
 @dataclass(slots=True)
-class Plan:
+class DraftPlan:
     """Of one campaign. `seconds`: until its slowest host is through; `pending` layouts are not planned yet."""
 
     hosts: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Lack:
+class DiskShortage:
     """A layout to come for which its host has too few spare disks: `short` of a role by so many."""
 
     campaign: int
@@ -60,7 +60,7 @@ class Lack:
 
 
 @dataclass(frozen=True, slots=True)
-class Disk:
+class SpareDisk:
     """A spare one. `size`: bytes."""
 
     pk: int
@@ -71,53 +71,55 @@ class Disk:
 
 
 @dataclass(slots=True)
-class Missing:
+class HostShortage:
     """Of one host: disks that were marked spare and are gone, and what has too few for that or another reason."""
 
     host: int
     name: str
-    gone: list[Disk] = field(default_factory=list)
-    lacks: list[Lack] = field(default_factory=list)
+    missing_disks: list[SpareDisk] = field(default_factory=list)
+    shortages: list[DiskShortage] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class ActionNeeded:
     """`plans`: campaign -> its plan. `asked`: layouts that ask for a person. `hosts`: those in trouble."""
 
-    plans: Mapping[int, Plan]
-    missing: Sequence[Missing]
-    asked: Sequence[Layout]
+    plans: Mapping[int, DraftPlan]
+    missing: Sequence[HostShortage]
+    manual_steps: Sequence[Layout]
     hosts: Sequence[Host]
 
 
-def of(user: AbstractBaseUser | AnonymousUser) -> Waiting:
+def find_action_needed(user: AbstractBaseUser | AnonymousUser) -> ActionNeeded:
     """Two queries, whatever waits."""
     layouts: list[Any] = list(
         Layout.objects.for_user(user)
-        .filter(COMES | ASKS)
-        .annotate(comes=Case(When(COMES, then=True), default=False))
-        .annotate(claimed=Case(When(COMES, then=CLAIMED)), seconds=_measuring())
+        .filter(IS_TO_COME | NEEDS_PERSON)
+        .annotate(comes=Case(When(IS_TO_COME, then=True), default=False))
+        .annotate(claimed=Case(When(IS_TO_COME, then=CLAIMED)), seconds=_measuring_seconds())
         .select_related("host", "topology", "campaign")
         .defer("plan")
     )
     to_come = [row for row in layouts if row.comes]
-    hosts = _hosts(user, {row.host_id for row in to_come})
-    return Waiting(
-        _plans(row for row in to_come if row.phase == LayoutPhase.DRAFT),
-        _missing(hosts, to_come),
+    hosts = _hosts_with_spares(user, {row.host_id for row in to_come})
+    return ActionNeeded(
+        _draft_plans(row for row in to_come if row.phase == LayoutPhase.DRAFT),
+        _host_shortages(hosts, to_come),
         [row for row in layouts if row.needs_person],
         [host for host in hosts if host.troubled],
     )
 
 
-def _measuring() -> Case:
+def _measuring_seconds() -> Case:
     """Seconds that the runs of a draft take; null of other layouts, and of one without runs."""
     runs = Attempt.objects.filter(layout=OuterRef("pk")).order_by().values("layout")
     seconds = runs.annotate(seconds=Sum("run__expected_s")).values("seconds")
     return Case(When(phase=LayoutPhase.DRAFT, then=seconds), output_field=FloatField())
 
 
-def _hosts(user: AbstractBaseUser | AnonymousUser, wanted_by: Iterable[int]) -> list[Any]:
+def _hosts_with_spares(
+    user: AbstractBaseUser | AnonymousUser, wanted_by: Iterable[int]
+) -> list[Any]:
     """Hosts in trouble, with a spare disk that is gone, or that layouts wait for, each with its spare disks."""
     spare = Device.objects.filter(host=OuterRef("pk"), spare=True).order_by("name")
     columns = {name: name for name in ("pk", "name", "role", "size", "present")}
@@ -132,8 +134,8 @@ def _hosts(user: AbstractBaseUser | AnonymousUser, wanted_by: Iterable[int]) -> 
     )
 
 
-def _plans(drafts: Iterable[Any]) -> dict[int, Plan]:
-    found: dict[int, Plan] = defaultdict(Plan)
+def _draft_plans(drafts: Iterable[Any]) -> dict[int, DraftPlan]:
+    found: dict[int, DraftPlan] = defaultdict(DraftPlan)
     disks: dict[int, set[tuple[int, str]]] = defaultdict(set)
     takes: dict[tuple[int, int], float] = defaultdict(float)
     for row in drafts:
@@ -151,24 +153,26 @@ def _plans(drafts: Iterable[Any]) -> dict[int, Plan]:
     return dict(found)
 
 
-def _missing(hosts: Iterable[Any], to_come: Iterable[Layout]) -> list[Missing]:
-    found = {host.pk: Missing(host.pk, host.name) for host in hosts}
+def _host_shortages(hosts: Iterable[Any], to_come: Iterable[Layout]) -> list[HostShortage]:
+    found = {host.pk: HostShortage(host.pk, host.name) for host in hosts}
     spares: dict[int, Counter[str]] = {pk: Counter() for pk in found}
     for host in hosts:
-        for disk in (Disk(**row) for row in host.spares):
+        for disk in (SpareDisk(**row) for row in host.spares):
             if disk.present:
                 spares[host.pk][disk.role] += 1
             else:
-                found[host.pk].gone.append(disk)
+                found[host.pk].missing_disks.append(disk)
     for row in to_come:
-        short = lacks((*row.stack, *row.stages), spares.get(row.host_id))
-        lack = Lack(row.campaign_id, row.campaign.name, row.topology.name, short)
+        short = missing_roles((*row.stack, *row.stages), spares.get(row.host_id))
+        lack = DiskShortage(row.campaign_id, row.campaign.name, row.topology.name, short)
         # The visits of one layout want the same.
-        if short and lack not in found[row.host_id].lacks:
-            found[row.host_id].lacks.append(lack)
-    return [one for one in found.values() if one.gone or one.lacks]
+        if short and lack not in found[row.host_id].shortages:
+            found[row.host_id].shortages.append(lack)
+    return [one for one in found.values() if one.missing_disks or one.shortages]
 
 
-def lacks(entries: Iterable[Mapping[str, Any]], spares: Mapping[str, int] | None) -> dict[str, int]:
+def missing_roles(
+    entries: Iterable[Mapping[str, Any]], spares: Mapping[str, int] | None
+) -> dict[str, int]:
     """Role -> how many spare disks layers and stages lack. `spares`: of the host; None of one that is not known."""
     return {} if spares is None else lacking(wanted(entries), spares)

@@ -21,7 +21,7 @@ MEASURING = (AttemptPhase.STARTING, AttemptPhase.RUNNING, AttemptPhase.COLLECTIN
 class Building:
     """`step` in words: what its command does, or what is done between commands."""
 
-    work: layout_steps.Work
+    work: layout_steps.LayoutWork
     step: str
 
 
@@ -33,24 +33,24 @@ class Measuring:
 
 
 @dataclass(slots=True)
-class AtWork:
+class CampaignWork:
     buildings: list[Building] = field(default_factory=list)
     measurings: list[Measuring] = field(default_factory=list)
 
     @property
-    def lines(self) -> int:
+    def line_count(self) -> int:
         return len(self.buildings) + len(self.measurings)
 
 
-def of(campaigns: Iterable[Campaign]) -> dict[int, AtWork]:
+def work_by_campaign(campaigns: Iterable[Campaign]) -> dict[int, CampaignWork]:
     """Campaign -> what it does. Two queries where any runs."""
-    found: dict[int, AtWork] = defaultdict(AtWork)
+    found: dict[int, CampaignWork] = defaultdict(CampaignWork)
     ids = [campaign.pk for campaign in campaigns]
     if not ids:
         return found
-    layouts = layout_steps.annotated(Layout.objects.holding().filter(campaign__in=ids))
-    for work in layout_steps.of(layouts.select_related("host", "topology")):
-        found[work.layout.campaign_id].buildings.append(Building(work, _step(work)))
+    layouts = layout_steps.annotate_work(Layout.objects.holding().filter(campaign__in=ids))
+    for work in layout_steps.layouts_at_work(layouts.select_related("host", "topology")):
+        found[work.layout.campaign_id].buildings.append(Building(work, _step_text(work)))
     attempts = Attempt.objects.filter(run__campaign__in=ids, phase__in=MEASURING)
     for one in attempts.select_related("run__host", "run__topology", "run__workload"):
         measuring = Measuring(one, points.words(one.run.point), one.started_at)
@@ -58,6 +58,6 @@ def of(campaigns: Iterable[Campaign]) -> dict[int, AtWork]:
     return found
 
 
-def _step(work: layout_steps.Work) -> str:
-    begun = work.step_began and work.done < work.total
-    return work.steps[work.done][0] if begun else work.says
+def _step_text(work: layout_steps.LayoutWork) -> str:
+    begun = work.step_began and work.steps_done < work.step_count
+    return work.steps[work.steps_done][0] if begun else work.pause_text

@@ -31,38 +31,38 @@ from benchlab.hosts.models import Device, Host
 from benchlab.runs.models import Layout
 from benchlab.topologies.canvas import told
 from benchlab.topologies.sized import FAST, TICKED
-from benchlab.web.row_ids import row_id
+from benchlab.web.row_ids import parse_row_id
 
 # layouts of one comparison
-LEAST, MOST = 2, 4
-MOST_DEPTHS, DEEPEST = 12, 1024
+MIN_LAYOUTS, MAX_LAYOUTS = 2, 4
+MAX_DEPTHS, MAX_DEPTH = 12, 1024
 # disks of a card
-MOST_DRAWN = 24
+MAX_DRAWN_DISKS = 24
 # Even ones: layouts that take turns are built in two visits, and each visit measures equally often.
 REPEATS = {1: "1, to try", 4: "4, enough for an interval", 6: "6", 10: "10, for small differences"}
 PAGE = "campaigns/compare_layouts.html"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class HostChoice:
     """A host as it is offered. `shut`: why it cannot be chosen."""
 
     host: Host
     devices: Sequence[Device]
     busy: bool
-    shut: str
+    unavailable: str
 
     @property
-    def spare(self) -> int:
+    def spare_count(self) -> int:
         return self._roles.total()
 
     @property
     def spares(self) -> str:
         """ "11 hdd, 1 ssd"."""
-        return _counted(self._roles) or "none is spare"
+        return _role_counts(self._roles) or "none is spare"
 
     @property
-    def place(self) -> tuple[Host, Sequence[Device]]:
+    def host_and_devices(self) -> tuple[Host, Sequence[Device]]:
         return self.host, self.devices
 
     @property
@@ -74,54 +74,54 @@ class Choice:
         return Counter(one.role for one in self.devices if one.spare and one.present)
 
 
-def _counted(roles: Counter[str]) -> str:
+def _role_counts(roles: Counter[str]) -> str:
     return ", ".join(f"{n} {role}" for role, n in roles.most_common())
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenHosts:
     """The first host, and those on which the same is measured as well; `may_join`: who could be among these."""
 
-    first: Choice
-    also: Sequence[Choice] = ()
-    may_join: Sequence[Choice] = ()
+    first: HostChoice
+    others: Sequence[HostChoice] = ()
+    candidates: Sequence[HostChoice] = ()
 
     @property
-    def every(self) -> list[Choice]:
-        return [self.first, *self.also]
+    def choices(self) -> list[HostChoice]:
+        return [self.first, *self.others]
 
     @property
     def hosts(self) -> list[Host]:
-        return [one.host for one in self.every]
+        return [one.host for one in self.choices]
 
     @property
     def spares(self) -> str:
         """Spare disks that each of them has, in words."""
-        return _counted(fitting.common(one.place for one in self.every))
+        return _role_counts(fitting.common(one.host_and_devices for one in self.choices))
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class LayoutCard:
     """A layout as a card."""
 
-    it: Fitting
+    fitting: Fitting
     ticked: bool
 
     @property
     def layers(self) -> list[str]:
         """The top one first, each with what says most of it."""
-        stack = reversed(self.it.shape.stack)
-        return [_in_short(registry.layer(one["kind"]), one["options"]) for one in stack]
+        stack = reversed(self.fitting.shape.stack)
+        return [_layer_summary(registry.layer(one["kind"]), one["options"]) for one in stack]
 
     @property
-    def marks(self) -> list[str]:
+    def disk_classes(self) -> list[str]:
         """Classes of its disks, as many as fit a card."""
-        wants = self.it.shape.wants.items()
+        wants = self.fitting.shape.wants.items()
         found = ["use ssd" if role in FAST else "use" for role, n in wants for _ in range(n)]
-        return found[:MOST_DRAWN]
+        return found[:MAX_DRAWN_DISKS]
 
 
-def _in_short(driver: Layer[Any], options: Mapping[str, Any]) -> str:
+def _layer_summary(driver: Layer[Any], options: Mapping[str, Any]) -> str:
     return ", ".join((driver.LABEL, *told(driver, options)[:2]))
 
 
@@ -129,7 +129,7 @@ class CompareForm(forms.Form):
     """Form of all that is chosen beside the host; the layouts' names are those of `fittings`."""
 
     layouts = forms.MultipleChoiceField(
-        error_messages={"required": f"Tick {LEAST} to {MOST} layouts."}
+        error_messages={"required": f"Tick {MIN_LAYOUTS} to {MAX_LAYOUTS} layouts."}
     )
     matters = forms.ChoiceField(
         choices=[(one.slug, one.name) for one in what_matters.MATTERS.values()]
@@ -162,23 +162,25 @@ class CompareForm(forms.Form):
 
     def clean_layouts(self) -> list[str]:
         chosen = list(dict.fromkeys(self.cleaned_data["layouts"]))
-        if not LEAST <= len(chosen) <= MOST:
-            raise ValidationError(f"Tick {LEAST} to {MOST} layouts, not {len(chosen)}.")
+        if not MIN_LAYOUTS <= len(chosen) <= MAX_LAYOUTS:
+            raise ValidationError(
+                f"Tick {MIN_LAYOUTS} to {MAX_LAYOUTS} layouts, not {len(chosen)}."
+            )
         return chosen
 
     def clean_depths(self) -> list[int]:
         words = self.cleaned_data["depths"].replace(",", " ").split()
-        numbers = {row_id(word) for word in words}
+        numbers = {parse_row_id(word) for word in words}
         found = sorted(number for number in numbers if number is not None)
         if len(found) < len(numbers):
             raise ValidationError("Give whole numbers, separated by commas: 1, 2, 4.")
-        if not found or found[0] < 1 or found[-1] > DEEPEST or len(found) > MOST_DEPTHS:
-            raise ValidationError(f"Give 1 to {MOST_DEPTHS} numbers from 1 to {DEEPEST}.")
+        if not found or found[0] < 1 or found[-1] > MAX_DEPTH or len(found) > MAX_DEPTHS:
+            raise ValidationError(f"Give 1 to {MAX_DEPTHS} numbers from 1 to {MAX_DEPTH}.")
         return found
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Comparison:
     """Wish of the form: nothing of it is stored yet. The hosts are of one team."""
 
     hosts: list[Host]
@@ -187,11 +189,11 @@ class Wish:
     repeats: int
 
     @property
-    def disks(self) -> int:
+    def disk_count(self) -> int:
         return len(frozenset[tuple[int, str]]().union(*(one.disks for one in self.fittings)))
 
     @property
-    def names(self) -> str:
+    def host_names(self) -> str:
         return ", ".join(host.name for host in self.hosts)
 
 
@@ -200,30 +202,32 @@ def compare_layouts(request: HttpRequest) -> HttpResponse:
     """GET with ?host= offers that host's layouts, with ?also= those that fit further ones, too; POST estimates, and
     with `create` makes the campaign."""
     given = request.POST if request.method == "POST" else request.GET
-    choices = _choices(request.user)
-    chosen = _chosen(choices, given.get("host", ""), given.getlist("also"))
-    fittings = fitting.of([one.place for one in chosen.every]) if chosen else []
+    choices = _host_choices(request.user)
+    chosen = _choose_hosts(choices, given.get("host", ""), given.getlist("also"))
+    fittings = fitting.of([one.host_and_devices for one in chosen.choices]) if chosen else []
     form = CompareForm(fittings, given if request.method == "POST" else None)
     if not form.is_bound:
         ticked = [one.shape.slug for one in fittings if not one.error][:TICKED]
         form.initial.update(layouts=ticked, matters=next(iter(what_matters.MATTERS)))
-        form = CompareForm(fittings, _initial(form))
-    if request.method == "POST" and (lost := _lost(choices, chosen, given)):
+        form = CompareForm(fittings, _initial_values(form))
+    if request.method == "POST" and (lost := _lost_hosts_message(choices, chosen, given)):
         form.add_error(None, lost)
-    wish = _wish(form, chosen, fittings) if chosen and form.is_valid() else None
+    wish = _read_comparison(form, chosen, fittings) if chosen and form.is_valid() else None
     if "create" in request.POST and wish:
         try:
-            return redirect("campaign-detail", _create(request, wish, form.cleaned_data["name"]).pk)
+            return redirect(
+                "campaign-detail", _create_campaign(request, wish, form.cleaned_data["name"]).pk
+            )
         except ValidationError as error:
             form.add_error(None, ValidationError(error.messages))
-    return _shown(request, form, choices, chosen, fittings, wish)
+    return _comparison_page(request, form, choices, chosen, fittings, wish)
 
 
-def _initial(form: CompareForm) -> dict[str, Any]:
+def _initial_values(form: CompareForm) -> dict[str, Any]:
     return {name: form.get_initial_for_field(field, name) for name, field in form.fields.items()}
 
 
-def _choices(user: AbstractBaseUser | AnonymousUser) -> list[Choice]:
+def _host_choices(user: AbstractBaseUser | AnonymousUser) -> list[HostChoice]:
     holding = Layout.objects.holding().filter(host=OuterRef("pk"))
     rows = (
         Host.objects.for_user(user)
@@ -232,11 +236,15 @@ def _choices(user: AbstractBaseUser | AnonymousUser) -> list[Choice]:
         .annotate(busy=Exists(holding))
         .prefetch_related(Prefetch("devices", Device.objects.order_by("name")))
     )
-    found = [Choice(row, list(row.devices.all()), row.busy, _shut(row)) for row in rows]
-    return sorted(found, key=lambda one: (bool(one.shut), one.spare == 0, one.host.name))
+    found = [
+        HostChoice(row, list(row.devices.all()), row.busy, _unavailable_reason(row)) for row in rows
+    ]
+    return sorted(
+        found, key=lambda one: (bool(one.unavailable), one.spare_count == 0, one.host.name)
+    )
 
 
-def _shut(host: Host) -> str:
+def _unavailable_reason(host: Host) -> str:
     if not host.host_key:
         return "its host key is not confirmed yet"
     if host.trouble:
@@ -244,18 +252,22 @@ def _shut(host: Host) -> str:
     return "" if host.seen_at else "it was not read yet"
 
 
-def _chosen(choices: Sequence[Choice], asked: str, also: Sequence[str]) -> Chosen | None:
+def _choose_hosts(
+    choices: Sequence[HostChoice], asked: str, also: Sequence[str]
+) -> ChosenHosts | None:
     """The host that was asked for, else the first with spare disks, else the first; and further ones of its team."""
-    there = [one for one in choices if not one.shut]
+    there = [one for one in choices if not one.unavailable]
     first = next((one for one in there if str(one.host.pk) == asked), there[0] if there else None)
     if first is None:
         return None
-    join = [one for one in there if one.host.team_id == first.host.team_id and one.spare]
+    join = [one for one in there if one.host.team_id == first.host.team_id and one.spare_count]
     others = [one for one in join if one is not first]
-    return Chosen(first, [one for one in others if str(one.host.pk) in also], others)
+    return ChosenHosts(first, [one for one in others if str(one.host.pk) in also], others)
 
 
-def _lost(choices: Sequence[Choice], chosen: Chosen | None, given: QueryDict) -> str:
+def _lost_hosts_message(
+    choices: Sequence[HostChoice], chosen: ChosenHosts | None, given: QueryDict
+) -> str:
     """Sentence on hosts that were chosen and are not now, as one that does not answer any more: never are others taken
     for them. Empty: all of them are. One that the person does not see is left out.
     """
@@ -263,22 +275,26 @@ def _lost(choices: Sequence[Choice], chosen: Chosen | None, given: QueryDict) ->
     asked = {given.get("host", ""), *given.getlist("also")}
     lost = [one for one in choices if str(one.host.pk) in asked - now]
     if lost:
-        said = [f"{one.host} ({one.shut})" if one.shut else str(one.host) for one in lost]
+        said = [
+            f"{one.host} ({one.unavailable})" if one.unavailable else str(one.host) for one in lost
+        ]
         return f"Not chosen any more: {', '.join(said)}. Look at the hosts above, and at the layouts: they fit those."
     first = str(chosen.first.host.pk) if chosen else ""
     return "" if given.get("host") in (None, "", first) else "That host is not there any more."
 
 
-def _wish(form: CompareForm, chosen: Chosen, fittings: Sequence[Fitting]) -> Wish:
+def _read_comparison(
+    form: CompareForm, chosen: ChosenHosts, fittings: Sequence[Fitting]
+) -> Comparison:
     told = form.cleaned_data
     ticked = [one for one in fittings if one.shape.slug in told["layouts"]]
     smallest = min(one.size for one in ticked)
     matter, time = what_matters.MATTERS[told["matters"]], what_matters.TIMES[told["time"]]
     works = what_matters.work(matter, time, told["depths"], smallest)
-    return Wish(chosen.hosts, ticked, works, told["repeats"])
+    return Comparison(chosen.hosts, ticked, works, told["repeats"])
 
 
-def _estimated(wish: Wish) -> Estimate:
+def _estimate_comparison(wish: Comparison) -> Estimate:
     """Of rows that need not be stored. Raises ValidationError."""
     topologies = [one.topology for one in wish.fittings if one.topology]
     workloads = [
@@ -296,7 +312,7 @@ def _estimated(wish: Wish) -> Estimate:
 
 
 @transaction.atomic
-def _create(request: HttpRequest, wish: Wish, name: str) -> Campaign:
+def _create_campaign(request: HttpRequest, wish: Comparison, name: str) -> Campaign:
     """Raises ValidationError; then nothing was stored."""
     team, user = wish.hosts[0].team, request.user
     topologies = [fitting.stored(one, user) for one in wish.fittings]
@@ -311,13 +327,13 @@ def _create(request: HttpRequest, wish: Wish, name: str) -> Campaign:
         )
         for work in wish.works
     ]
-    said = _or([str(one) for one in topologies])
+    said = _join_alternatives([str(one) for one in topologies])
     advice = ordering.advise(wish.hosts, topologies, workloads, wish.repeats)
     return create_campaign(
         team=team,
         user=user,
-        name=name or f"{wish.names}: {said}"[:200],
-        question=f"Which is best on {wish.names}: {said}?",
+        name=name or f"{wish.host_names}: {said}"[:200],
+        question=f"Which is best on {wish.host_names}: {said}?",
         hosts=wish.hosts,
         topologies=topologies,
         workloads=workloads,
@@ -326,22 +342,22 @@ def _create(request: HttpRequest, wish: Wish, name: str) -> Campaign:
     )
 
 
-def _or(words: Sequence[str]) -> str:
+def _join_alternatives(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-def _shown(
+def _comparison_page(
     request: HttpRequest,
     form: CompareForm,
-    choices: Sequence[Choice],
-    chosen: Chosen | None,
+    choices: Sequence[HostChoice],
+    chosen: ChosenHosts | None,
     fittings: Sequence[Fitting],
-    wish: Wish | None,
+    wish: Comparison | None,
 ) -> HttpResponse:
     found, refused = None, ""
     if wish:
         try:
-            found = _estimated(wish)
+            found = _estimate_comparison(wish)
         except ValidationError as error:
             refused = " ".join(error.messages)
     ticked = form["layouts"].value() or []
@@ -349,11 +365,11 @@ def _shown(
         "form": form,
         "choices": choices,
         "chosen": chosen,
-        "offers": [Offer(one, one.shape.slug in ticked) for one in fittings],
+        "offers": [LayoutCard(one, one.shape.slug in ticked) for one in fittings],
         "matters": what_matters.MATTERS.values(),
         "estimate": found,
         "refused": refused,
-        "wish": wish,
+        "comparison": wish,
     }
     part = ""
     if request.htmx:  # type: ignore[attr-defined]

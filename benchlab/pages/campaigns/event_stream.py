@@ -34,20 +34,20 @@ from benchlab.web.connections import STREAMS, Streams
 
 log = logging.getLogger(__name__)
 
-PING_S = 15.0
+PING_SECONDS = 15.0
 # a page is woken at most this often
-APART_S = 1.0
+MIN_WAKE_SECONDS = 1.0
 # So far apart are the pages of this process: what one asks for was mostly made for another one already, and to tell it
 # takes about a tenth of that on a machine of two cores.
-PER_PAGE_S = 0.1
-RECONNECT_S = 2.0
+SECONDS_PER_PAGE = 0.1
+RECONNECT_SECONDS = 2.0
 CHANGED = b"event: changed\ndata: \n\n"
 PING = b": ping\n\n"
 
 Queue = asyncio.Queue[None]
 
 
-class Hub:
+class EventHub:
     """The pages that listen in this process (one hub per event loop). Connects with the first, leaves with the last."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Hub:
         queue: Queue = asyncio.Queue(maxsize=1)
         self._queues[name].add(queue)
         if self._reader is None:
-            self._reader = asyncio.create_task(self._read())
+            self._reader = asyncio.create_task(self._read_events())
         try:
             yield queue
         finally:
@@ -68,16 +68,16 @@ class Hub:
             if not self._queues[name]:
                 del self._queues[name]
             if not self._queues:
-                await self._stop()
+                await self._stop_reader()
 
     @property
     def listeners(self) -> int:
         return sum(map(len, self._queues.values()))
 
     @property
-    def apart_s(self) -> float:
+    def wake_interval(self) -> float:
         """Seconds between two wake-ups of one page."""
-        return max(APART_S, PER_PAGE_S * self.listeners)
+        return max(MIN_WAKE_SECONDS, SECONDS_PER_PAGE * self.listeners)
 
     def wake(self, name: str) -> None:
         ear.heard(name)
@@ -85,14 +85,14 @@ class Hub:
             with contextlib.suppress(asyncio.QueueFull):
                 queue.put_nowait(None)
 
-    async def _stop(self) -> None:
+    async def _stop_reader(self) -> None:
         reader, self._reader = self._reader, None
         if reader is not None:
             reader.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await reader
 
-    async def _read(self) -> None:
+    async def _read_events(self) -> None:
         while True:
             try:
                 await self._subscribe()
@@ -100,7 +100,7 @@ class Hub:
                 log.warning("live pages fall back on polling: %s", error)
             finally:
                 ear.closed()
-            await asyncio.sleep(RECONNECT_S)
+            await asyncio.sleep(RECONNECT_SECONDS)
 
     async def _subscribe(self) -> None:
         client = redis.asyncio.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=2)
@@ -116,11 +116,11 @@ class Hub:
                     self.wake(message["channel"].decode())
 
 
-_hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
+_hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, EventHub] = WeakKeyDictionary()
 
 
-def hub() -> Hub:
-    return _hubs.setdefault(asyncio.get_running_loop(), Hub())
+def hub() -> EventHub:
+    return _hubs.setdefault(asyncio.get_running_loop(), EventHub())
 
 
 @require_GET
@@ -135,16 +135,16 @@ def campaign_events(request: HttpRequest, pk: int) -> HttpResponseBase:
         # WSGI can take no stream from the event loop, and would give each open page a thread of its own.
         return HttpResponse(status=204)
     # Without our web server nobody counts connections.
-    streams = request.scope.get("state", {}).get(STREAMS) or Streams(most=1)
-    if streams.full:
+    streams = request.scope.get("state", {}).get(STREAMS) or Streams(limit=1)
+    if streams.is_full:
         return HttpResponse(status=204)
-    answer = StreamingHttpResponse(_stream(pk, streams), content_type="text/event-stream")
+    answer = StreamingHttpResponse(_event_stream(pk, streams), content_type="text/event-stream")
     answer["Cache-Control"] = "no-cache"
     answer["X-Accel-Buffering"] = "no"
     return answer
 
 
-async def _stream(pk: int, streams: Streams) -> AsyncIterator[bytes]:
+async def _event_stream(pk: int, streams: Streams) -> AsyncIterator[bytes]:
     draw = random.Random()  # noqa: S311  # when to be told is no secret
     with streams.one_more():
         # Here the middleware is through with the answer. What it opened would stay ours as long as the page is open.
@@ -153,16 +153,16 @@ async def _stream(pk: int, streams: Streams) -> AsyncIterator[bytes]:
             # so that the browser sees the stream open at once
             yield PING
             while not streams.ended.is_set():
-                if not await _within(PING_S, queue.get(), streams.ended.wait()):
+                if not await _wait_for_first(PING_SECONDS, queue.get(), streams.ended.wait()):
                     yield PING
                     continue
-                late = draw.uniform(0, hub().apart_s - APART_S)
-                await _within(late, streams.ended.wait())
+                late = draw.uniform(0, hub().wake_interval - MIN_WAKE_SECONDS)
+                await _wait_for_first(late, streams.ended.wait())
                 yield CHANGED
-                await _within(hub().apart_s - late, streams.ended.wait())
+                await _wait_for_first(hub().wake_interval - late, streams.ended.wait())
 
 
-async def _within(seconds: float, *awaited: Coroutine[Any, Any, object]) -> bool:
+async def _wait_for_first(seconds: float, *awaited: Coroutine[Any, Any, object]) -> bool:
     """Wait for the first of them; False: none came in so many seconds."""
     tasks = [asyncio.ensure_future(one) for one in awaited]
     try:

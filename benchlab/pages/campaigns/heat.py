@@ -25,22 +25,22 @@ from benchlab.charts.palette import Place, assign_styles
 from benchlab.charts.queries import Group
 from benchlab.pages.campaigns import heat_cells, heat_metric
 from benchlab.pages.campaigns.heat_cells import Scale, Spot
-from benchlab.pages.campaigns.heat_metric import Figures
+from benchlab.pages.campaigns.heat_metric import MetricFigures
 from benchlab.runs.progress import latest_attempts
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.topologies import moments
-from benchlab.web.lists import address, without
-from benchlab.web.natural import natural
+from benchlab.web.lists import query_address, without_parameters
+from benchlab.web.natural import natural_key
 
 # of the address: workloads that are folded
 FOLD = "fold"
 # what a live page asks with, and no link of it
-LIVE = ("running", "results", "said", "plan")
+LIVE_PARAMETERS = ("running", "results", "said", "plan")
 ANCHOR = "#heat-title"
 # columns of the runs that a cell leads to
-IN_LIST = "repeat,visit,outcome,degraded,started_at"
+LIST_COLUMNS = "repeat,visit,outcome,degraded,started_at"
 # A live page asks for hundreds of rows time and again, and needs little of each.
-OF_RUN = (
+RUN_COLUMNS = (
     "pk",
     "stage",
     "point",
@@ -56,11 +56,11 @@ Key = tuple[int, str]
 # workload -> its columns, each with one of its runs
 Columns = Mapping[int, Mapping[Key, Any]]
 # Of a row: what a column shows, of how many points it is the best
-Shown = list[tuple[Spot | None, int]]
+CellRow = list[tuple[Spot | None, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Tab:
+class MetricTab:
     """A metric that may be chosen."""
 
     name: str
@@ -70,7 +70,7 @@ class Tab:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class WorkloadSpan:
     """A workload and its columns. `varied`: the one option that tells its points apart, where there is just one.
 
     `url` folds it, or unfolds it; empty where there is nothing to fold.
@@ -85,7 +85,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class HeatRow:
     topology: str
     # empty where all rows are of one
     host: str
@@ -97,7 +97,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Heat:
+class HeatMap:
     """`name`, `title`, `better` and the scale are empty while nothing is measured."""
 
     name: str
@@ -109,9 +109,9 @@ class Heat:
     shaky: bool
     # the only one
     host: str
-    tabs: list[Tab]
-    spans: list[Span]
-    rows: list[Row]
+    tabs: list[MetricTab]
+    spans: list[WorkloadSpan]
+    rows: list[HeatRow]
 
     @property
     def heads(self) -> Iterator[tuple[str, str]]:
@@ -121,7 +121,7 @@ class Heat:
 
 
 @dataclass(slots=True)
-class Line:
+class RunLine:
     """A row that is being made: its runs by column."""
 
     host: str
@@ -132,47 +132,49 @@ class Line:
     runs: dict[Key, list[Any]] = field(default_factory=lambda: defaultdict(list))
 
 
-def of(campaign: Campaign, found: Sequence[Group], query: QueryDict) -> Heat:
+def build_heat_map(campaign: Campaign, found: Sequence[Group], query: QueryDict) -> HeatMap:
     """`found`: the campaign's lines with the metrics of `heat_metric.names`. Two queries, however large the matrix.
 
     Raises BadRequest for an address that nobody can understand.
     """
-    choices, wanted = heat_metric.choices(found), heat_metric.asked(query)
-    told = heat_metric.figures(found, wanted if wanted in choices else next(iter(choices), ""))
-    runs = list(campaign.runs.order_by("position").values_list(*OF_RUN, named=True))
+    choices, wanted = heat_metric.metric_choices(found), heat_metric.requested_metric(query)
+    told = heat_metric.metric_figures(
+        found, wanted if wanted in choices else next(iter(choices), "")
+    )
+    runs = list(campaign.runs.order_by("position").values_list(*RUN_COLUMNS, named=True))
     folded = frozenset(request_params.id_parameters(query, FOLD))
-    columns, lines = _columns(runs), _lines(runs, told)
-    shown = _shown(campaign, lines, columns, folded, told)
+    columns, lines = _sort_columns(runs), _collect_lines(runs, told)
+    shown = _cell_rows(campaign, lines, columns, folded, told)
     spots = [spot for row in shown for spot, _ in row if spot]
-    scale = Scale.of(told.name, told.unit, spots)
+    scale = Scale.from_spots(told.name, told.unit, spots)
     one_host = len({line.host for line in lines}) == 1
-    rest = without(query, *LIVE)
-    return Heat(
+    rest = without_parameters(query, *LIVE_PARAMETERS)
+    return HeatMap(
         name=told.name,
         title=naming.metric_title(told.name),
-        better=_better(told),
-        low=scale.words(scale.low),
-        high=scale.words(scale.high),
+        better=_better_direction(told),
+        low=scale.with_unit(scale.low),
+        high=scale.with_unit(scale.high),
         shaky=any(spot.differ for spot in spots),
         host=lines[0].host if one_host else "",
-        tabs=[_tab(rest, name, words, told.name) for name, words in choices.items()],
-        spans=[_span(rest, pk, some, folded) for pk, some in columns.items()],
-        rows=_rows(lines, shown, scale, one_host, _keys(found)),
+        tabs=[_metric_tab(rest, name, words, told.name) for name, words in choices.items()],
+        spans=[_workload_span(rest, pk, some, folded) for pk, some in columns.items()],
+        rows=_heat_rows(lines, shown, scale, one_host, _legend_keys(found)),
     )
 
 
-def _better(told: Figures) -> str:
+def _better_direction(told: MetricFigures) -> str:
     lower = told.lower_is_better
     return "" if lower is None else f"{'lower' if lower else 'higher'} is better"
 
 
-def _columns(runs: Iterable[Any]) -> Columns:
+def _sort_columns(runs: Iterable[Any]) -> Columns:
     """In the order of names and of values, however the runs were shuffled."""
-    by_key = {_key(run): run for run in runs}
+    by_key = {_column_key(run): run for run in runs}
 
     def place(item: tuple[Key, Any]) -> tuple[Any, ...]:
         run = item[1]
-        return natural(run.workload__name.lower()), run.workload_id, points.rank(run.point)
+        return natural_key(run.workload__name.lower()), run.workload_id, points.rank(run.point)
 
     found: dict[int, dict[Key, Any]] = defaultdict(dict)
     for key, run in sorted(by_key.items(), key=place):
@@ -180,43 +182,43 @@ def _columns(runs: Iterable[Any]) -> Columns:
     return found
 
 
-def _key(run: Any) -> Key:
+def _column_key(run: Any) -> Key:
     return run.workload_id, matrix.key(run.point)
 
 
-def _lines(runs: Iterable[Any], told: Figures) -> list[Line]:
+def _collect_lines(runs: Iterable[Any], told: MetricFigures) -> list[RunLine]:
     """By names as people count, then in the order of time."""
-    found: dict[tuple[Any, ...], Line] = {}
+    found: dict[tuple[Any, ...], RunLine] = {}
     for run in runs:
         layout, bad = (run.host_id, run.topology_id), run.pk in told.degraded
-        new = Line(run.host__name, run.topology__name, run.stage, layout, bad)
-        found.setdefault((*layout, run.stage, bad), new).runs[_key(run)].append(run)
-    return sorted(found.values(), key=_place)
+        new = RunLine(run.host__name, run.topology__name, run.stage, layout, bad)
+        found.setdefault((*layout, run.stage, bad), new).runs[_column_key(run)].append(run)
+    return sorted(found.values(), key=_line_rank)
 
 
-def _place(line: Line) -> tuple[Any, ...]:
+def _line_rank(line: RunLine) -> tuple[Any, ...]:
     return (
-        natural(line.host.lower()),
-        natural(line.topology.lower()),
+        natural_key(line.host.lower()),
+        natural_key(line.topology.lower()),
         line.layout,
         moments.parse(line.stage).rank,
         line.degraded,
     )
 
 
-def _shown(
+def _cell_rows(
     campaign: Campaign,
-    lines: Iterable[Line],
+    lines: Iterable[RunLine],
     columns: Columns,
     folded: Collection[int],
-    told: Figures,
-) -> list[Shown]:
+    told: MetricFigures,
+) -> list[CellRow]:
     latest = latest_attempts().filter(run__campaign=campaign).order_by()
     states = {run: end or at for run, end, at in latest.values_list("run_id", "outcome", "phase")}
     lower = bool(told.lower_is_better)
     return [
-        _in_columns(
-            {key: _spot(campaign, runs, told, states) for key, runs in line.runs.items()},
+        _cells_in_columns(
+            {key: _point_spot(campaign, runs, told, states) for key, runs in line.runs.items()},
             columns,
             folded,
             lower,
@@ -225,14 +227,14 @@ def _shown(
     ]
 
 
-def _in_columns(
+def _cells_in_columns(
     spots: Mapping[Key, Spot], columns: Columns, folded: Collection[int], lower: bool
-) -> Shown:
-    found: Shown = []
+) -> CellRow:
+    found: CellRow = []
     for pk, some in columns.items():
         if _is_folded(pk, some, folded):
             there = [spots[key] for key in some if key in spots]
-            found.append((heat_cells.best(there, lower), len(some)))
+            found.append((heat_cells.best_spot(there, lower), len(some)))
         else:
             found += [(spots.get(key), 0) for key in some]
     return found
@@ -243,27 +245,29 @@ def _is_folded(workload: int, columns: Mapping[Key, Any], folded: Collection[int
     return workload in folded and len(columns) > 1
 
 
-def _spot(
-    campaign: Campaign, runs: Sequence[Any], told: Figures, states: Mapping[int, str]
+def _point_spot(
+    campaign: Campaign, runs: Sequence[Any], told: MetricFigures, states: Mapping[int, str]
 ) -> Spot:
     values = [told.values[run.pk] for run in runs if run.pk in told.values]
-    rest = Counter(_state(run.pk, told, states) for run in runs if run.pk not in told.values)
+    rest = Counter(
+        _state_without_figure(run.pk, told, states) for run in runs if run.pk not in told.values
+    )
     return Spot(
         spread(values) if values else None,
         next((told.differ[run.pk] for run in runs if run.pk in told.differ), None),
         rest,
-        _url(campaign, runs, told.name),
+        _runs_address(campaign, runs, told.name),
         points.words(runs[0].point),
     )
 
 
-def _state(run: int, told: Figures, states: Mapping[int, str]) -> str:
+def _state_without_figure(run: int, told: MetricFigures, states: Mapping[int, str]) -> str:
     """Of a run without the figure."""
     state = str(states.get(run, AttemptPhase.QUEUED))
-    return heat_cells.UNTOLD if run in told.measured or state == Outcome.SUCCEEDED else state
+    return heat_cells.NOT_REPORTED if run in told.measured or state == Outcome.SUCCEEDED else state
 
 
-def _url(campaign: Campaign, runs: Sequence[Any], name: str) -> str:
+def _runs_address(campaign: Campaign, runs: Sequence[Any], name: str) -> str:
     """Of the run, or of the table of the point's runs."""
     first = runs[0]
     if len(runs) == 1:
@@ -275,7 +279,7 @@ def _url(campaign: Campaign, runs: Sequence[Any], name: str) -> str:
         "workload_id": first.workload_id,
         "stage": first.stage,
         "point": json.dumps(first.point, ensure_ascii=False),
-        "fields": f"{IN_LIST},metric.{name}" if name else IN_LIST,
+        "fields": f"{LIST_COLUMNS},metric.{name}" if name else LIST_COLUMNS,
         "ordering": "repeat",
     }
     if campaign.source == Campaign.Source.LIBRARY:
@@ -283,7 +287,7 @@ def _url(campaign: Campaign, runs: Sequence[Any], name: str) -> str:
     return f"{reverse('run-list')}?{urlencode(asked)}"
 
 
-def _keys(found: Sequence[Group]) -> dict[tuple[int, int], sparkline.LegendKey]:
+def _legend_keys(found: Sequence[Group]) -> dict[tuple[int, int], sparkline.LegendKey]:
     """By host and topology. Without a marker, which tells what else differs in a chart."""
     return {
         (line.host, line.topology): replace(
@@ -294,53 +298,53 @@ def _keys(found: Sequence[Group]) -> dict[tuple[int, int], sparkline.LegendKey]:
     }
 
 
-def _rows(
-    lines: Sequence[Line],
-    shown: Iterable[Shown],
+def _heat_rows(
+    lines: Sequence[RunLine],
+    shown: Iterable[CellRow],
     scale: Scale,
     one_host: bool,
     keys: Mapping[tuple[int, int], sparkline.LegendKey],
-) -> list[Row]:
+) -> list[HeatRow]:
     beside: dict[tuple[int, int], set[str]] = defaultdict(set)
     for line in lines:
         beside[line.layout].add(line.stage)
     found = []
     for line, row in zip(lines, shown, strict=True):
         said = moments.words(line.stage, beside[line.layout]), "not in order" * line.degraded
-        cells = [heat_cells.html(spot, scale, folded) for spot, folded in row]
+        cells = [heat_cells.cell_html(spot, scale, folded) for spot, folded in row]
         host = "" if one_host else line.host
         told = ", ".join(filter(None, said))
-        found.append(Row(line.topology, host, told, cells, keys.get(line.layout)))
+        found.append(HeatRow(line.topology, host, told, cells, keys.get(line.layout)))
     return found
 
 
-def _tab(rest: QueryDict, name: str, words: str, chosen: str) -> Tab:
+def _metric_tab(rest: QueryDict, name: str, words: str, chosen: str) -> MetricTab:
     asked = rest.copy()
     asked[heat_metric.HEAT] = name
-    return Tab(name, words, address(asked) + ANCHOR, name == chosen)
+    return MetricTab(name, words, query_address(asked) + ANCHOR, name == chosen)
 
 
-def _span(
+def _workload_span(
     rest: QueryDict, workload: int, columns: Mapping[Key, Any], folded: Collection[int]
-) -> Span:
+) -> WorkloadSpan:
     runs = list(columns.values())
     options = {tuple(run.point) for run in runs}
     only = next(iter(options))[0] if [len(some) for some in options] == [1] else ""
     heads = [points.value(only, r.point[only]) if only else points.words(r.point) for r in runs]
     shut = _is_folded(workload, columns, folded)
-    return Span(
+    return WorkloadSpan(
         workload,
         runs[0].workload__name,
         only.replace("_", " "),
         (f"best of {len(runs)}",) if shut else tuple(head or "–" for head in heads),
         shut,
-        _fold_url(rest, workload) if len(runs) > 1 else "",
+        _fold_address(rest, workload) if len(runs) > 1 else "",
     )
 
 
-def _fold_url(rest: QueryDict, workload: int) -> str:
+def _fold_address(rest: QueryDict, workload: int) -> str:
     """The other way round than it is."""
     asked, one = rest.copy(), str(workload)
     now = asked.getlist(FOLD)
     asked.setlist(FOLD, [pk for pk in now if pk != one] if one in now else [*now, one])
-    return address(asked) + ANCHOR
+    return query_address(asked) + ANCHOR

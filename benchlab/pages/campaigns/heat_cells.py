@@ -14,20 +14,20 @@ from django.utils.safestring import SafeString
 from benchlab.analysis.curves import Spread
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.runs.states import AttemptPhase, Outcome
-from benchlab.web.units import factor, short, si
+from benchlab.web.units import factor, short_si, si
 
 # --h0 to --h8 of static/benchlab.css
 STEPS = 9
 # it succeeded, and its tool told no such figure
-UNTOLD = "untold"
+NOT_REPORTED = "untold"
 # What a cell without a figure says of its runs: the first of these that there is.
-ORDER: tuple[str, ...] = (
+STATE_ORDER: tuple[str, ...] = (
     AttemptPhase.RUNNING,
     AttemptPhase.STARTING,
     AttemptPhase.COLLECTING,
     AttemptPhase.QUEUED,
     *(outcome for outcome in Outcome if outcome != Outcome.SUCCEEDED),
-    UNTOLD,
+    NOT_REPORTED,
 )
 CSS: Mapping[str, str] = {
     AttemptPhase.RUNNING: "wait now",
@@ -36,9 +36,9 @@ CSS: Mapping[str, str] = {
     Outcome.FAILED: "fail",
     Outcome.ERRORED: "fail",
     Outcome.INTERRUPTED: "fail",
-    UNTOLD: "none",
+    NOT_REPORTED: "none",
 }
-WORDS = {UNTOLD: "not told"}
+WORDS = {NOT_REPORTED: "not told"}
 CELL = '<a class="{}" href="{}" title="{}">{}{}</a>'
 PART = "<small>{}/{}</small>"
 NO_RUN = SafeString('<span class="none">–<span class="visually-hidden"> no run</span></span>')
@@ -58,7 +58,7 @@ class Spot:
     point: str = ""
 
     @property
-    def runs(self) -> int:
+    def run_count(self) -> int:
         return (self.spread.n if self.spread else 0) + self.states.total()
 
 
@@ -72,11 +72,11 @@ class Scale:
     high: float
 
     @classmethod
-    def of(cls, name: str, unit: str, shown: Iterable[Spot]) -> Scale:
+    def from_spots(cls, name: str, unit: str, shown: Iterable[Spot]) -> Scale:
         medians = [spot.spread.median for spot in shown if spot.spread]
         return cls(name, unit, min(medians, default=0.0), max(medians, default=0.0))
 
-    def step(self, value: float) -> int:
+    def colour_step(self, value: float) -> int:
         """By ratio, as depths double: 0 for the smallest, 8 for the largest; where all are alike the middle."""
         if self.low == self.high:
             return STEPS // 2
@@ -86,60 +86,62 @@ class Scale:
             share = (value - self.low) / (self.high - self.low)
         return round(share * (STEPS - 1))
 
-    def words(self, value: float) -> str:
+    def with_unit(self, value: float) -> str:
         """With its unit."""
         return si(value, shown_unit(self.name, self.unit))
 
-    def short(self, value: float) -> str:
+    def without_unit(self, value: float) -> str:
         """As a cell has it: what is counted, the head says once for all."""
-        return short(value, shown_unit(self.name, self.unit))
+        return short_si(value, shown_unit(self.name, self.unit))
 
 
-def html(spot: Spot | None, scale: Scale, folded: int = 0) -> SafeString:
+def cell_html(spot: Spot | None, scale: Scale, folded: int = 0) -> SafeString:
     """Not by the template: there are hundreds, and it would be most of what a live page costs.
 
     `folded`: of how many points it is the best.
     """
     if spot is None:
         return NO_RUN
-    says = said(spot, scale)
+    says = spot_text(spot, scale)
     if folded:
         says = f"Best of {folded} points: {spot.point}; {says}"
     if spot.spread is None:
-        state = _state(spot.states)
+        state = _first_state(spot.states)
         css = CSS.get(state, "wait")
         return format_html(CELL, css, spot.url, says, WORDS.get(state, state), "")
-    css = f"c{scale.step(spot.spread.median)}{' shaky' if spot.differ else ''}"
-    whole = spot.spread.n == spot.runs
-    part = "" if whole else format_html(PART, spot.spread.n, spot.runs)
-    return format_html(CELL, css, spot.url, says, scale.short(spot.spread.median), part)
+    css = f"c{scale.colour_step(spot.spread.median)}{' shaky' if spot.differ else ''}"
+    whole = spot.spread.n == spot.run_count
+    part = "" if whole else format_html(PART, spot.spread.n, spot.run_count)
+    return format_html(CELL, css, spot.url, says, scale.without_unit(spot.spread.median), part)
 
 
-def said(spot: Spot, scale: Scale) -> str:
+def spot_text(spot: Spot, scale: Scale) -> str:
     """In full: "5.1 k IOPS, median of 3 repeats, 5 k to 5.2 k IOPS; repeats differ 1.8 ×; 1 failed"."""
-    parts = [_measured(spot.spread, scale)] if spot.spread else []
+    parts = [_spread_text(spot.spread, scale)] if spot.spread else []
     if spot.differ:
         parts.append(f"repeats differ {factor(spot.differ)}")
     parts += [
-        f"{spot.states[state]} {WORDS.get(state, state)}" for state in ORDER if spot.states[state]
+        f"{spot.states[state]} {WORDS.get(state, state)}"
+        for state in STATE_ORDER
+        if spot.states[state]
     ]
     return "; ".join(parts)
 
 
-def _measured(spread: Spread, scale: Scale) -> str:
+def _spread_text(spread: Spread, scale: Scale) -> str:
     if spread.n == 1:
-        return f"{scale.words(spread.median)}, one repeat"
-    text = f"{scale.words(spread.median)}, median of {spread.n} repeats"
+        return f"{scale.with_unit(spread.median)}, one repeat"
+    text = f"{scale.with_unit(spread.median)}, median of {spread.n} repeats"
     if spread.low is None or spread.high is None:
         return text
-    return f"{text}, {scale.short(spread.low)} to {scale.words(spread.high)}"
+    return f"{text}, {scale.without_unit(spread.low)} to {scale.with_unit(spread.high)}"
 
 
-def _state(states: Counter[str]) -> str:
-    return next(str(state) for state in ORDER if states[state])
+def _first_state(states: Counter[str]) -> str:
+    return next(str(state) for state in STATE_ORDER if states[state])
 
 
-def best(spots: Sequence[Spot], lower_is_better: bool) -> Spot | None:
+def best_spot(spots: Sequence[Spot], lower_is_better: bool) -> Spot | None:
     """Of the points of a folded workload the one with the best median; one without any says how all of them stand."""
     told = [(spot.spread.median, spot) for spot in spots if spot.spread]
     if told:

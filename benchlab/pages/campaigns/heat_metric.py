@@ -26,11 +26,11 @@ NAMES = (
 )
 WORDS = {"mean": "Latency", "p99": "p99"}
 # of metrics that are none of these
-MOST = 6
+MAX_OTHER_METRICS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class MetricFigures:
     """One metric of every run that has it; `name` is empty while nothing is measured."""
 
     name: str
@@ -49,7 +49,7 @@ class Figures:
         return BETTER.get(self.unit)
 
 
-def asked(query: QueryDict) -> str:
+def requested_metric(query: QueryDict) -> str:
     """The metric that the address names; "" for none. Raises BadRequest for what is not the name of a metric."""
     wanted = query.get(HEAT, "")
     if wanted and not naming.is_metric_name(wanted):
@@ -57,20 +57,20 @@ def asked(query: QueryDict) -> str:
     return wanted
 
 
-def names(query: QueryDict) -> frozenset[str]:
+def metric_names(query: QueryDict) -> frozenset[str]:
     """All that has to be known of a campaign's lines where they are read for the heat map alone."""
-    return frozenset(filter(None, (*NAMES, asked(query))))
+    return frozenset(filter(None, (*NAMES, requested_metric(query))))
 
 
-def choices(found: Sequence[Group]) -> dict[str, str]:
+def metric_choices(found: Sequence[Group]) -> dict[str, str]:
     """Metric -> word, what a chart shows first first. Where none of NAMES was measured, some of what was."""
     units = {name: unit for line in found for name, unit in line.units.items()}
     usual = [name for name in NAMES if name in units and not _has_total(name, units)]
-    usual = usual or [name for name, unit in units.items() if unit in BETTER][:MOST]
+    usual = usual or [name for name, unit in units.items() if unit in BETTER][:MAX_OTHER_METRICS]
     if not usual:
         return {}
     in_order = naming.order_choices(usual, found[0].tool, any(line.swept for line in found))
-    return {name: _word(name) for name in in_order if name in usual}
+    return {name: _metric_label(name) for name in in_order if name in usual}
 
 
 def _has_total(name: str, units: Collection[str]) -> bool:
@@ -79,20 +79,20 @@ def _has_total(name: str, units: Collection[str]) -> bool:
     return kind == "clat" and f"lat.{statistic}" in units
 
 
-def _word(name: str) -> str:
+def _metric_label(name: str) -> str:
     kind, _, statistic = name.partition(".")
     few = kind in naming.LATENCY_KINDS and statistic in WORDS
     return WORDS[statistic] if few else naming.metric_title(name)
 
 
-def figures(found: Sequence[Group], name: str) -> Figures:
+def metric_figures(found: Sequence[Group], name: str) -> MetricFigures:
     """Those of the charts: of each run its last attempt that succeeded."""
     samples = [(line, sample) for line in found for sample in line.samples]
     told = {one.run: one.values[name] for _, one in samples if name in one.values}
     differ: dict[int, float] = {}
     for lines in group_by_work(found):
         differ |= ratios_by_run(lines, name)
-    return Figures(
+    return MetricFigures(
         name,
         next((line.units[name] for line in found if name in line.units), ""),
         {run: value for run, value in told.items() if math.isfinite(value)},

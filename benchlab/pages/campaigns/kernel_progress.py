@@ -13,30 +13,32 @@ from benchlab.runs.states import LayoutPhase
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class KernelWork:
     """One resync or reshape. `left_s`: seconds until all of its layout is through; None when nobody can tell."""
 
     layout: Layout
-    says: str
+    description: str
     # 0 to 1
-    done: float
-    left_s: float | None
+    share: float
+    seconds_left: float | None
 
     @property
     def percent(self) -> int:
         """Rounded down: 100 is for what is through."""
-        return min(99, int(self.done * 100))
+        return min(99, int(self.share * 100))
 
 
-def of(layouts: Iterable[Layout]) -> list[Work]:
+def kernel_work(layouts: Iterable[Layout]) -> list[KernelWork]:
     """Of those that measure, or are to."""
     ready = [row for row in layouts if row.phase == LayoutPhase.READY]
     return [
-        Work(row, one["says"], one["done"], _left_s(row)) for row in ready for one in row.progress
+        KernelWork(row, one["says"], one["done"], _seconds_left(row))
+        for row in ready
+        for one in row.progress
     ]
 
 
-def _left_s(layout: Layout) -> float | None:
+def _seconds_left(layout: Layout) -> float | None:
     if layout.awaited_until is None:
         return None
     return max(0.0, (layout.awaited_until - timezone.now()).total_seconds())

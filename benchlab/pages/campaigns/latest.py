@@ -25,48 +25,48 @@ from benchlab.verdicts.models import DismissedAnswer
 from benchlab.verdicts.sentences import sentences
 
 # lines or bars of a chart
-MOST = 4
+MAX_LINES = 4
 # results that are over change when they are read again, or by added repeats, which end a layout anew
-KEPT_S = 600
-DONE, DOUBT = "badge-done", "badge-doubt"
+CACHE_SECONDS = 600
+CONCLUSIVE, NOT_CONCLUSIVE = "badge-done", "badge-doubt"
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CampaignResult:
     """`badge`: the class of the verdict's words."""
 
-    says: str
+    sentence: str
     badge: str
     verdict: str
     chart: sparkline.SparkChart | None
 
 
-def of(user: Person, campaigns: Sequence[Campaign]) -> Mapping[int, Mapping[str, Any]]:
+def latest_results(user: Person, campaigns: Sequence[Campaign]) -> Mapping[int, Mapping[str, Any]]:
     """Campaign -> its Result as plain data; those without a result, or while the cache is away, have none.
 
     They are annotated with `ended`. A query for what was dismissed of them, two for all that were not asked for lately,
     and four for each of those.
     """
     said = dismissals.of_campaigns(user, [one.pk for one in campaigns])
-    keys = {_key(one, said.get(one.pk, [])): one for one in campaigns}
+    keys = {_cache_key(one, said.get(one.pk, [])): one for one in campaigns}
     try:
         known = cache.get_many(list(keys))
         new = {key: one.pk for key, one in keys.items() if key not in known}
-        made = _made(user, new, said)
-        cache.set_many(made, KEPT_S)
+        made = _compute_results(user, new, said)
+        cache.set_many(made, CACHE_SECONDS)
     except RedisError:
         return {}
     return {keys[key].pk: told for key, told in {**known, **made}.items() if told}
 
 
-def _key(campaign: Campaign, said: Sequence[DismissedAnswer]) -> str:
+def _cache_key(campaign: Campaign, said: Sequence[DismissedAnswer]) -> str:
     """Another one as soon as a layout ends anew, and where an answer is dismissed or taken back."""
     ended = vars(campaign)["ended"]
     times = (at.timestamp() if at else 0 for at in (campaign.created_at, ended))
     return "-".join(map(str, ("latest", campaign.pk, *times, dismissals.digest(said))))
 
 
-def _made(
+def _compute_results(
     user: Person, keys: Mapping[str, int], said: Mapping[int, Sequence[DismissedAnswer]]
 ) -> dict[str, dict[str, Any]]:
     if not keys:
@@ -74,69 +74,75 @@ def _made(
     lines: dict[int, list[Group]] = {pk: [] for pk in keys.values()}
     for line in read_groups(user, lines, names=heat_metric.NAMES):
         lines[line.campaign].append(line)
-    told = {key: _result(lines[pk], said.get(pk, [])) for key, pk in keys.items()}
+    told = {key: _campaign_result(lines[pk], said.get(pk, [])) for key, pk in keys.items()}
     return {key: asdict(one) if one else {} for key, one in told.items()}
 
 
-def _result(found: Sequence[Group], said: Sequence[DismissedAnswer]) -> Result | None:
+def _campaign_result(
+    found: Sequence[Group], said: Sequence[DismissedAnswer]
+) -> CampaignResult | None:
     """Of the lines of one campaign: the first answer that is decided, else what its first line says by itself."""
-    answers = _told(answers_of(found), said)
+    answers = _visible_answers(answers_of(found), said)
     if answers:
-        return _compared(next((one for one in answers if one.decided), answers[0]), found)
-    name = next(iter(heat_metric.choices(found)), "")
+        return _comparison_result(next((one for one in answers if one.decided), answers[0]), found)
+    name = next(iter(heat_metric.metric_choices(found)), "")
     known = [line for line in found if name in line.units and medians_of(line, name)]
     of_one = [line for line in known if line.workload == known[0].workload]
-    return _alone(of_one, name) if of_one else None
+    return _single_line_result(of_one, name) if of_one else None
 
 
-def _told(made: Sequence[Answer], said: Sequence[DismissedAnswer]) -> list[Answer]:
+def _visible_answers(made: Sequence[Answer], said: Sequence[DismissedAnswer]) -> list[Answer]:
     noted = zip(made, dismissals.noted(made, said), strict=True)
     return [one for one, of in noted if dismissals.look(of, worked_on=False) is not Look.LEFT_OUT]
 
 
-def _compared(answer: Answer, found: Sequence[Group]) -> Result:
+def _comparison_result(answer: Answer, found: Sequence[Group]) -> CampaignResult:
     said = sentences(answer)
     told = [one for one in said if one.says != Says.UNKNOWN]
     shown = (told or [one for one in said if one.but] or said)[0]
-    rows = list(answer.rows[:MOST])
+    rows = list(answer.rows[:MAX_LINES])
     if all(row.against for row in rows):
         rows[-1] = answer.baseline
-    return Result(
+    return CampaignResult(
         ", ".join(filter(None, [shown.head, shown.but])),
-        DONE if told else DOUBT,
+        CONCLUSIVE if told else NOT_CONCLUSIVE,
         "Conclusive" if told else "Not conclusive",
-        _chart([row.group for row in rows], [row.label for row in rows], found, answer.metric),
+        _small_chart(
+            [row.group for row in rows], [row.label for row in rows], found, answer.metric
+        ),
     )
 
 
-def _alone(known: Sequence[Group], name: str) -> Result:
+def _single_line_result(known: Sequence[Group], name: str) -> CampaignResult:
     """Nothing to hold it against: the knee of its first line, else the best figure."""
     names, first = line_labels(known), known[0]
     knee = curve_answers.curve_answer(first).knee
     says = f"Knee of {names[0]}: {curve_answers.knee_text(knee)}" if knee else ""
     repeats = max(sample.repeat for line in known for sample in line.samples)
-    return Result(
+    return CampaignResult(
         says or f"{names[0]}: {by_itself.best(first, name)}",
-        DOUBT if repeats == 1 else "",
+        NOT_CONCLUSIVE if repeats == 1 else "",
         "1 run each" if repeats == 1 else f"{repeats} repeats",
-        _chart(known[:MOST], names[:MOST], known, name),
+        _small_chart(known[:MAX_LINES], names[:MAX_LINES], known, name),
     )
 
 
-def _chart(
+def _small_chart(
     lines: Sequence[Group], names: Sequence[str], found: Sequence[Group], name: str
 ) -> sparkline.SparkChart | None:
     """In the colours that the workload's chart has on the campaign's page."""
     beside = [line for line in found if line.workload == lines[0].workload]
     styles = dict(zip((one.identity for one in beside), line_styles(beside), strict=True))
     sets = [
-        sparkline.SetUp(label, styles[line.identity], medians_of(line, name), _knee(line, name))
+        sparkline.SetUp(
+            label, styles[line.identity], medians_of(line, name), _drawn_knee(line, name)
+        )
         for line, label in zip(lines, names, strict=True)
     ]
     return sparkline.build_sparkline(sets, name, lines[0].units[name])
 
 
-def _knee(line: Group, name: str) -> int | None:
+def _drawn_knee(line: Group, name: str) -> int | None:
     """Depth that the campaign's chart rings; None without one."""
     knee = curve_answers.curve_answer(line).knee if name == "iops" else None
     return knee.at if knee and knee.drawn else None

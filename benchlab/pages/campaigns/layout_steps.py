@@ -23,21 +23,21 @@ from benchlab.topologies import picture
 
 AT_WORK = (LayoutPhase.PROVISIONING, LayoutPhase.TEARING_DOWN)
 # segments that a bar has room for
-MOST = 80
+MAX_SEGMENTS = 80
 # steps that are shown around the one that runs
-BEFORE, AFTER = 5, 4
+STEPS_BEFORE, STEPS_AFTER = 5, 4
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    says: str
+class CommandStep:
+    description: str
     command: str
     # "done", "now", "later"
     css: str
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnLayer:
     """A layer of the layout that is built. `css`: "done", "now" or "later", as a step's."""
 
     box: picture.Box
@@ -45,7 +45,7 @@ class Drawn:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class LayoutWork:
     """`done` steps of `steps`; a teardown's are not known before: it has none. `so_far` and `left` in seconds.
 
     `of_layers`: how many steps each layer has, the lowest first.
@@ -54,74 +54,82 @@ class Work:
     layout: Layout
     # of the layout on its host within its campaign, from 1
     number: int
-    of: int
-    done: int
+    layout_count: int
+    steps_done: int
     step_began: bool
     # what it says, argv
     steps: Sequence[tuple[str, Sequence[str]]]
-    so_far: float
+    seconds_so_far: float
     # by the last time that this was done there; None: it never was
-    left: float | None
-    of_layers: Sequence[int] = ()
+    seconds_left: float | None
+    steps_by_layer: Sequence[int] = ()
 
     @property
     def building(self) -> bool:
         return self.layout.phase == LayoutPhase.PROVISIONING
 
     @property
-    def total(self) -> int:
+    def step_count(self) -> int:
         return len(self.steps)
 
     @property
-    def step(self) -> int:
+    def current_step(self) -> int:
         """The one that runs, or ran last."""
-        return min(self.done + 1, self.total) if self.building else self.done + self.step_began
+        return (
+            min(self.steps_done + 1, self.step_count)
+            if self.building
+            else self.steps_done + self.step_began
+        )
 
     @property
-    def says(self) -> str:
+    def pause_text(self) -> str:
         """Words for what is done between commands; empty while one runs."""
         if self.step_began:
             return ""
-        if not self.done:
+        if not self.steps_done:
             return "reading the host"
-        return "" if self.done < self.total else "looking at the host again"
+        return "" if self.steps_done < self.step_count else "looking at the host again"
 
     @property
     def segments(self) -> list[str]:
-        return [self._css(at) for at in range(self.total)] if self.total <= MOST else []
+        return (
+            [self._step_class(at) for at in range(self.step_count)]
+            if self.step_count <= MAX_SEGMENTS
+            else []
+        )
 
     @property
-    def shown(self) -> list[Step]:
-        first = max(0, self.done - BEFORE)
-        some = self.steps[first : self.done + 1 + AFTER]
+    def visible_steps(self) -> list[CommandStep]:
+        first = max(0, self.steps_done - STEPS_BEFORE)
+        some = self.steps[first : self.steps_done + 1 + STEPS_AFTER]
         return [
-            Step(says, format_command(argv), self._css(at))
+            CommandStep(says, format_command(argv), self._step_class(at))
             for at, (says, argv) in enumerate(some, start=first)
         ]
 
     @property
-    def layers(self) -> list[Drawn]:
+    def layers(self) -> list[DrawnLayer]:
         """As a drawing has them, the top one first; none of a plan that does not tell, and of a teardown."""
-        if not self.building or len(self.of_layers) != len(self.layout.stack):
+        if not self.building or len(self.steps_by_layer) != len(self.layout.stack):
             return []
-        ends = list(itertools.accumulate(self.of_layers))
+        ends = list(itertools.accumulate(self.steps_by_layer))
         marks = [
-            "done" if self.done >= end else "now" if self.done >= end - own else "later"
-            for own, end in zip(self.of_layers, ends, strict=True)
+            "done" if self.steps_done >= end else "now" if self.steps_done >= end - own else "later"
+            for own, end in zip(self.steps_by_layer, ends, strict=True)
         ]
         boxes = picture.boxes(self.layout.stack)
-        return [Drawn(box, css) for box, css in zip(boxes, reversed(marks), strict=True)]
+        return [DrawnLayer(box, css) for box, css in zip(boxes, reversed(marks), strict=True)]
 
     @property
-    def later(self) -> int:
+    def later_steps(self) -> int:
         """Steps after those that are shown."""
-        return max(0, self.total - self.done - 1 - AFTER)
+        return max(0, self.step_count - self.steps_done - 1 - STEPS_AFTER)
 
-    def _css(self, at: int) -> str:
-        return "done" if at < self.done else "now" if at == self.done else "later"
+    def _step_class(self, at: int) -> str:
+        return "done" if at < self.steps_done else "now" if at == self.steps_done else "later"
 
 
-def annotated(rows: QuerySet[Layout]) -> QuerySet[Layout]:
+def annotate_work(rows: QuerySet[Layout]) -> QuerySet[Layout]:
     """With all that `of` tells. The plan itself stays where it is: of the layouts at work, its steps' words come."""
     beside = Layout.objects.filter(campaign=OuterRef("campaign"), host=OuterRef("host"))
     beside = beside.exclude(phase=LayoutPhase.DRAFT)
@@ -130,34 +138,39 @@ def annotated(rows: QuerySet[Layout]) -> QuerySet[Layout]:
     )
     return rows.defer("plan", "stages").annotate(
         at_step=Case(
-            When(phase=LayoutPhase.PROVISIONING, then=_logged(kind=StepLog.Kind.APPLY, part="")),
+            When(
+                phase=LayoutPhase.PROVISIONING,
+                then=_logged_counts(kind=StepLog.Kind.APPLY, part=""),
+            ),
             When(
                 phase=LayoutPhase.TEARING_DOWN,
-                then=_logged(kind=StepLog.Kind.TEARDOWN, started_at__gte=OuterRef("down_at")),
+                then=_logged_counts(
+                    kind=StepLog.Kind.TEARDOWN, started_at__gte=OuterRef("down_at")
+                ),
             ),
             default=None,
             output_field=JSONField(),
         ),
-        step_says=_of_plan("$.layers[*].steps[*].says"),
-        step_argv=_of_plan("$.layers[*].steps[*].argv"),
-        layer_steps=_of_plan("$.layers[*].steps.size()"),
-        place=_count(beside.filter(before)),
-        places=_count(beside),
+        step_says=_plan_values("$.layers[*].steps[*].says"),
+        step_argv=_plan_values("$.layers[*].steps[*].argv"),
+        layer_steps=_plan_values("$.layers[*].steps.size()"),
+        place=_count_layouts(beside.filter(before)),
+        places=_count_layouts(beside),
         took=Case(
-            When(phase=LayoutPhase.PROVISIONING, then=_last_time("begun_at", "ready_at")),
-            When(phase=LayoutPhase.TEARING_DOWN, then=_last_time("down_at", "ended_at")),
+            When(phase=LayoutPhase.PROVISIONING, then=_last_duration("begun_at", "ready_at")),
+            When(phase=LayoutPhase.TEARING_DOWN, then=_last_duration("down_at", "ended_at")),
         ),
     )
 
 
-def _logged(**of: object) -> Subquery:
+def _logged_counts(**of: object) -> Subquery:
     """Numbers of commands that began and ended."""
     rows = StepLog.objects.filter(layout=OuterRef("pk"), **of).order_by().values("layout")
     told = JSONObject(begun=Count("pk"), ended=Count("ended_at"))
     return Subquery(rows.annotate(told=told).values("told"), output_field=JSONField())
 
 
-def _of_plan(path: str) -> Case:
+def _plan_values(path: str) -> Case:
     """Values at a path in the plan's JSON: of the commands that build it, in their order."""
     words = Func(
         F("plan"),
@@ -168,11 +181,11 @@ def _of_plan(path: str) -> Case:
     return Case(at_work, default=None, output_field=JSONField())
 
 
-def _count(rows: QuerySet[Layout]) -> Subquery:
+def _count_layouts(rows: QuerySet[Layout]) -> Subquery:
     return Subquery(rows.order_by().values("campaign").annotate(n=Count("pk")).values("n"))
 
 
-def _last_time(start: str, end: str) -> Subquery:
+def _last_duration(start: str, end: str) -> Subquery:
     """Time that it took when that stack was built on that host before."""
     earlier = Layout.objects.filter(
         host=OuterRef("host"),
@@ -185,30 +198,34 @@ def _last_time(start: str, end: str) -> Subquery:
     return Subquery(earlier.order_by("-pk").annotate(took=F(end) - F(start)).values("took")[:1])
 
 
-def of(rows: Iterable[Layout]) -> list[Work]:
+def layouts_at_work(rows: Iterable[Layout]) -> list[LayoutWork]:
     """Of those that are at work and wait for nobody, as `annotated` gave them."""
-    return [_work(row, vars(row)) for row in rows if row.phase in AT_WORK and not row.needs_person]
+    return [
+        _layout_work(row, vars(row))
+        for row in rows
+        if row.phase in AT_WORK and not row.needs_person
+    ]
 
 
-def _work(row: Layout, known: Mapping[str, Any]) -> Work:
+def _layout_work(row: Layout, known: Mapping[str, Any]) -> LayoutWork:
     building = row.phase == LayoutPhase.PROVISIONING
     logged = known["at_step"] or {"begun": 0, "ended": 0}
     # of builds that were taken back
     gone = row.discarded if building else 0
     done = max(0, logged["ended"] - gone)
-    so_far = _since(row.begun_at if building else row.down_at)
-    return Work(
+    so_far = _seconds_since(row.begun_at if building else row.down_at)
+    return LayoutWork(
         layout=row,
         number=known["place"],
-        of=known["places"],
-        done=done,
+        layout_count=known["places"],
+        steps_done=done,
         step_began=logged["begun"] - gone > done,
         steps=list(zip(known["step_says"] or (), known["step_argv"] or (), strict=True)),
-        so_far=so_far,
-        left=max(0.0, known["took"].total_seconds() - so_far) if known["took"] else None,
-        of_layers=known["layer_steps"] or (),
+        seconds_so_far=so_far,
+        seconds_left=max(0.0, known["took"].total_seconds() - so_far) if known["took"] else None,
+        steps_by_layer=known["layer_steps"] or (),
     )
 
 
-def _since(when: datetime | None) -> float:
+def _seconds_since(when: datetime | None) -> float:
     return max(0.0, (timezone.now() - when).total_seconds()) if when else 0.0

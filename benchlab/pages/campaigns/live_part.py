@@ -18,14 +18,14 @@ from django.template.loader import render_to_string
 
 from benchlab.campaigns.models import Campaign
 from benchlab.runs.hearing import ear
-from benchlab.web.shared_answers import Answers, may_be_shared, rights
+from benchlab.web.shared_answers import SharedAnswers, access_rights, may_be_shared
 
 # Stands for the asker's token. It is in no answer that leaves, so nobody can write it into what others see.
 TOKEN = secrets.token_urlsafe(32)
-KEPT: Answers[str] = Answers()
+RENDERED_PARTS: SharedAnswers[str] = SharedAnswers()
 
 
-def answer(
+def render_live_part(
     request: HttpRequest,
     campaign: Campaign,
     template: str,
@@ -40,6 +40,6 @@ def answer(
     def made() -> str:
         return render_to_string(template, {**make(), "csrf_token": TOKEN}, request)
 
-    key = campaign.pk, request.META.get("QUERY_STRING", ""), rights(request.user)
-    text = KEPT.of(key, ear.since(campaign.pk), made)
+    key = campaign.pk, request.META.get("QUERY_STRING", ""), access_rights(request.user)
+    text = RENDERED_PARTS.get_or_make(key, ear.since(campaign.pk), made)
     return HttpResponse(text.replace(TOKEN, get_token(request)) if TOKEN in text else text)

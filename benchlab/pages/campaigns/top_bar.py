@@ -32,11 +32,11 @@ from benchlab.runs.progress import State
 from benchlab.runs.states import LayoutPhase
 from benchlab.team import current_roles
 from benchlab.team.roles import Role, asks_for
-from benchlab.web.shared_answers import Answers, rights
+from benchlab.web.shared_answers import SharedAnswers, access_rights
 
-RUNS = (State.RUNNING, State.CANCELLING)
-NEEDS_PERSON = (State.STUCK, State.DRAFT)
-MADE: Answers[str] = Answers()
+RUNNING_STATES = (State.RUNNING, State.CANCELLING)
+PERSON_STATES = (State.STUCK, State.DRAFT)
+RENDERED_BARS: SharedAnswers[str] = SharedAnswers()
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -50,61 +50,74 @@ class TopBar:
 
 def top_bar(request: HttpRequest) -> dict[str, object]:
     """For every template. Lazy: an answer without the bar pays nothing."""
-    return {"top_bar": SimpleLazyObject(lambda: of(request.user))}
+    return {"top_bar": SimpleLazyObject(lambda: read_top_bar(request.user))}
 
 
-def of(user: AbstractBaseUser | AnonymousUser) -> TopBar:
+def read_top_bar(user: AbstractBaseUser | AnonymousUser) -> TopBar:
     """At most one query, and none where somebody of the same rights had a page made just before."""
     may = current_roles.of(user)
     if not may.viewer or may.locked_by:
         return TopBar()
     since = time.monotonic() - settings.TOP_BAR_S
-    return TopBar(**json.loads(MADE.of(rights(user), since, lambda: json.dumps(_counted(user)))))
+    return TopBar(
+        **json.loads(
+            RENDERED_BARS.get_or_make(
+                access_rights(user), since, lambda: json.dumps(_count_for_viewer(user))
+            )
+        )
+    )
 
 
-def _counted(user: AbstractBaseUser | AnonymousUser) -> dict[str, Any]:
+def _count_for_viewer(user: AbstractBaseUser | AnonymousUser) -> dict[str, Any]:
     # What a page's address asks for, an operator's teams perhaps, says nothing of what its bar may tell.
     viewer = copy(user)
     asks_for(viewer, Role.VIEWER)
     [(layouts, hosts, changed)] = User.objects.filter(pk=user.pk or 0).values_list(
-        ArraySubquery(_layouts(viewer)),
-        ArraySubquery(_hosts(viewer)),
-        ArraySubquery(_changed(viewer)),
+        ArraySubquery(_layout_counts(viewer)),
+        ArraySubquery(_host_counts(viewer)),
+        ArraySubquery(_changed_findings(viewer)),
     )
-    found = _states(layouts)
+    found = _campaign_states(layouts)
     waits = {
         row["campaign"] for row in layouts if row["comes"] and row["phase"] == LayoutPhase.DRAFT
     }
-    person = waits | {pk for pk, state in found.items() if state in NEEDS_PERSON}
+    person = waits | {pk for pk, state in found.items() if state in PERSON_STATES}
     asked = sum(row["asking"] for row in layouts)
     troubled = {row["host"] for row in hosts if row["troubled"]}
-    needed = len(person) + asked + len(troubled) + len(_lacking(hosts, layouts)) + len(changed)
-    return {"runs": [pk for pk, state in found.items() if state in RUNS], "needed": needed}
+    needed = (
+        len(person) + asked + len(troubled) + len(_lacking_hosts(hosts, layouts)) + len(changed)
+    )
+    return {
+        "runs": [pk for pk, state in found.items() if state in RUNNING_STATES],
+        "needed": needed,
+    }
 
 
-def _layouts(user: AbstractBaseUser | AnonymousUser) -> Any:
+def _layout_counts(user: AbstractBaseUser | AnonymousUser) -> Any:
     """Numbers of layouts not over, by campaign, host, phase and, where their disks are to come, by what they want."""
     told = ("campaign", "host", "phase", "comes", "wants", "archived", "paused", "cancelled")
-    rows = Layout.objects.for_user(user).filter(~Q(phase=LayoutPhase.DONE) | action_needed.ASKS)
+    rows = Layout.objects.for_user(user).filter(
+        ~Q(phase=LayoutPhase.DONE) | action_needed.NEEDS_PERSON
+    )
     rows = rows.annotate(
         archived=F("campaign__archived_at"),
         paused=F("campaign__paused_at"),
         cancelled=F("campaign__cancelled_at"),
-        comes=Case(When(action_needed.COMES, then=True), default=False),
+        comes=Case(When(action_needed.IS_TO_COME, then=True), default=False),
         wants=Case(
-            When(action_needed.COMES, then=JSONObject(stack="stack", stages="stages")),
+            When(action_needed.IS_TO_COME, then=JSONObject(stack="stack", stages="stages")),
             output_field=JSONField(),
         ),
     )
     counted = (
         rows.order_by("campaign")
         .values(*told)
-        .annotate(number=Count("pk"), asking=Count("pk", filter=action_needed.ASKS))
+        .annotate(number=Count("pk"), asking=Count("pk", filter=action_needed.NEEDS_PERSON))
     )
     return counted.values(row=JSONObject(**{name: name for name in (*told, "number", "asking")}))
 
 
-def _hosts(user: AbstractBaseUser | AnonymousUser) -> Any:
+def _host_counts(user: AbstractBaseUser | AnonymousUser) -> Any:
     """Hosts with how many of their disks are of a role, spare, and there."""
     told = ("host", "troubled", "role", "spare", "present")
     rows = Host.objects.for_user(user).annotate(
@@ -118,11 +131,11 @@ def _hosts(user: AbstractBaseUser | AnonymousUser) -> Any:
     return counted.values(row=JSONObject(**{name: name for name in (*told, "number")}))
 
 
-def _changed(user: AbstractBaseUser | AnonymousUser) -> Any:
+def _changed_findings(user: AbstractBaseUser | AnonymousUser) -> Any:
     return display.not_looked_at(user).values(row=Value(1))
 
 
-def _states(layouts: Rows) -> dict[int, State]:
+def _campaign_states(layouts: Rows) -> dict[int, State]:
     """Of campaigns that are not over and not archived."""
     phases: dict[int, Counter[str]] = defaultdict(Counter)
     wishes: dict[int, Campaign] = {}
@@ -141,7 +154,7 @@ def _states(layouts: Rows) -> dict[int, State]:
     }
 
 
-def _lacking(hosts: Rows, layouts: Rows) -> set[int]:
+def _lacking_hosts(hosts: Rows, layouts: Rows) -> set[int]:
     """Hosts with a spare disk that is gone, or with fewer of them than a layout to come wants."""
     spares: dict[int, Counter[str]] = defaultdict(Counter)
     found = set()
@@ -152,6 +165,6 @@ def _lacking(hosts: Rows, layouts: Rows) -> set[int]:
     for row in layouts:
         if row["comes"]:
             entries = (*row["wants"]["stack"], *row["wants"]["stages"])
-            if action_needed.lacks(entries, spares.get(row["host"])):
+            if action_needed.missing_roles(entries, spares.get(row["host"])):
                 found.add(row["host"])
     return found

@@ -42,17 +42,17 @@ class Degraded:
 
     layout: Layout
     runs: list[int] = field(default_factory=list)
-    says: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
 
 
-def layouts(campaign: Campaign) -> list[Layout]:
+def layouts_in_detail(campaign: Campaign) -> list[Layout]:
     """Those that a page tells more of than a line in the log."""
     told = Q(phase__in=BUSY) | ~Q(needs_person="") | ~Q(progress=[])
-    rows = layout_steps.annotated(campaign.layouts.filter(told))
+    rows = layout_steps.annotate_work(campaign.layouts.filter(told))
     return list(rows.select_related("host", "topology"))
 
 
-def attempts(campaign: Campaign) -> list[Attempt]:
+def flawed_attempts(campaign: Campaign) -> list[Attempt]:
     """The last ones of runs that did not succeed, or not on a whole layout."""
     told = (Q(phase=AttemptPhase.DONE) & ~Q(outcome=Outcome.SUCCEEDED)) | ~Q(degraded=[])
     found = latest_attempts().filter(told, run__campaign=campaign).order_by("run__position")
@@ -60,17 +60,19 @@ def attempts(campaign: Campaign) -> list[Attempt]:
     return list(found.select_related(*of_run, "layout__topology", "layout__host"))
 
 
-def degraded(found: Iterable[Attempt]) -> list[Degraded]:
+def degraded_layouts(found: Iterable[Attempt]) -> list[Degraded]:
     layouts: dict[int, Degraded] = {}
     for attempt in found:
         if attempt.degraded:
             one = layouts.setdefault(attempt.layout_id, Degraded(attempt.layout))
             one.runs.append(attempt.run_id)
-            one.says.extend(m["says"] for m in attempt.degraded if m["says"] not in one.says)
+            one.messages.extend(
+                m["says"] for m in attempt.degraded if m["says"] not in one.messages
+            )
     return list(layouts.values())
 
 
-def failures(found: Iterable[Attempt]) -> list[Failure]:
+def group_failures(found: Iterable[Attempt]) -> list[Failure]:
     grouped: dict[tuple[str, str, str], Failure] = {}
     for attempt in found:
         if attempt.phase == AttemptPhase.DONE and attempt.outcome != Outcome.SUCCEEDED:
@@ -80,12 +82,12 @@ def failures(found: Iterable[Attempt]) -> list[Failure]:
     return list(grouped.values())
 
 
-def asked(found: Iterable[Layout]) -> list[Layout]:
+def waiting_for_person(found: Iterable[Layout]) -> list[Layout]:
     """Layouts that wait for something only a person can do."""
     return [row for row in found if row.needs_person]
 
 
-def stuck(found: Iterable[Layout]) -> list[Stuck]:
+def stuck_layouts(found: Iterable[Layout]) -> list[Stuck]:
     rows = [row for row in found if row.phase == LayoutPhase.STUCK]
     return [
         Stuck(row, reason_texts.of("not_blank"), row.trouble or row.reason_text) for row in rows

@@ -27,13 +27,13 @@ from benchlab.charts.queries import read_groups
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.pages import confirmation
 from benchlab.pages.campaigns import (
-    eventlog,
+    event_log,
     heat,
     heat_metric,
     kernel_progress,
     layout_steps,
     live_part,
-    planview,
+    plan_view,
     troubles,
 )
 from benchlab.runs import campaign_order, progress
@@ -45,7 +45,7 @@ from benchlab.team.services import team_of
 from benchlab.verdicts import dismissals
 from benchlab.web import lists
 from benchlab.web.filters import ARCHIVED
-from benchlab.web.pages import Bounded
+from benchlab.web.pages import BoundedPaginator
 
 PER_PAGE = 25
 PAGE = "campaigns/detail.html"
@@ -56,19 +56,21 @@ PENDING = "pending"
 STRIPS = 3
 # By the word that the list's address has for each column.
 COLUMNS = {
-    "name": lists.by_name("Campaign"),
-    "state": lists.By("State", campaign_order.state_rank()),
-    "progress": lists.By("Progress", campaign_order.share_ended()),
-    "made": lists.by("Made", "created_at"),
+    "name": lists.name_column("Campaign"),
+    "state": lists.SortColumn("State", campaign_order.state_rank()),
+    "progress": lists.SortColumn("Progress", campaign_order.share_ended()),
+    "made": lists.sort_column("Made", "created_at"),
 }
 
 
 @require_GET
 def campaign_list(request: HttpRequest) -> HttpResponse:
     mine = Campaign.objects.teams_first().for_user(request.user).select_related("created_by")
-    rows = by_tag(request, Kind.CAMPAIGN, lists.kept(request, mine))
-    listed = lists.listed(request, rows, COLUMNS, ("name", "question"), filters=(ARCHIVED, TAG))
-    page = Bounded(listed.rows, PER_PAGE).get_page(request.GET.get("page"))
+    rows = by_tag(request, Kind.CAMPAIGN, lists.active_or_archived(request, mine))
+    listed = lists.filter_rows(
+        request, rows, COLUMNS, ("name", "question"), filters=(ARCHIVED, TAG)
+    )
+    page = BoundedPaginator(listed.rows, PER_PAGE).get_page(request.GET.get("page"))
     found = progress.of(page.object_list)
     shown = [{"campaign": row, "progress": found[row.pk]} for row in page.object_list]
     context = {"page": page, "rows": shown, "listed": listed}
@@ -84,15 +86,15 @@ def campaign_new(request: HttpRequest) -> HttpResponse:
         }
         names = ("name", "question", "repeats", "order", "visits")
         plain = {n: request.GET[n] for n in names if n in request.GET}
-        return _wizard(request, CampaignForm(request.user, initial=many | plain), None)
+        return _wizard_page(request, CampaignForm(request.user, initial=many | plain), None)
     form = CampaignForm(request.user, request.POST)
     valid = form.is_valid()
     if "create" in request.POST and valid:
         try:
-            return _create(request, form)
+            return _create_campaign(request, form)
         except ValidationError as error:
             form.add_error(None, ValidationError(error.messages))
-    return _wizard(request, form, _estimate(form))
+    return _wizard_page(request, form, _estimate_campaign(form))
 
 
 @require_GET
@@ -108,12 +110,12 @@ def campaign_again(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect(f"{reverse('campaign-new')}?{urlencode(said)}")
 
 
-def _create(request: HttpRequest, form: CampaignForm) -> HttpResponse:
+def _create_campaign(request: HttpRequest, form: CampaignForm) -> HttpResponse:
     made = create_campaign(team=team_of(request.user), user=request.user, **form.wish())
     return redirect("campaign-detail", made.pk)
 
 
-def _estimate(form: CampaignForm) -> Estimate | str | None:
+def _estimate_campaign(form: CampaignForm) -> Estimate | str | None:
     """The estimate, why there is none, or None while too little is chosen."""
     factors = form.factors()
     if factors is None:
@@ -124,13 +126,15 @@ def _estimate(form: CampaignForm) -> Estimate | str | None:
         return " ".join(error.messages)
 
 
-def _wizard(request: HttpRequest, form: CampaignForm, found: Estimate | str | None) -> HttpResponse:
+def _wizard_page(
+    request: HttpRequest, form: CampaignForm, found: Estimate | str | None
+) -> HttpResponse:
     context = {
         "form": form,
         "estimate": None if isinstance(found, str) else found,
         "refused": found if isinstance(found, str) else "",
         "presets": campaign_presets.ALL,
-        "few": lists.FEW,
+        "few": lists.MAX_UNSEARCHED_CHOICES,
     }
     part = "#campaign-estimate" if request.htmx else ""  # type: ignore[attr-defined]
     return render(request, "campaigns/new.html" + part, context)
@@ -147,33 +151,37 @@ def campaign_detail(request: HttpRequest, pk: int) -> HttpResponse:
     """
     campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
     if not (request.htmx and request.htmx.target == NOW):  # type: ignore[attr-defined]
-        return render(request, PAGE, _shown(request, campaign, now=False))
+        return render(request, PAGE, _page_context(request, campaign, now=False))
     # A plan tells what the person typed in it wrongly.
     own = request.GET.get("plan") == PENDING
-    return live_part.answer(
-        request, campaign, f"{PAGE}#{NOW}", lambda: _shown(request, campaign, now=True), own=own
+    return live_part.render_live_part(
+        request,
+        campaign,
+        f"{PAGE}#{NOW}",
+        lambda: _page_context(request, campaign, now=True),
+        own=own,
     )
 
 
-def _shown(request: HttpRequest, campaign: Campaign, *, now: bool) -> dict[str, Any]:
+def _page_context(request: HttpRequest, campaign: Campaign, *, now: bool) -> dict[str, Any]:
     found = progress.of_one(campaign)
     context: dict[str, Any] = {"campaign": campaign, "progress": found, "now": now}
     if campaign.source:
         context |= {"origin": Origin.of(campaign), "sources": campaign.sources.defer("content")}
     if not now or request.GET.get("plan") == PENDING:
-        plans = planview.of(campaign) if found.drafts else planview.Plans([])
+        plans = plan_view.read_plans(campaign) if found.drafts else plan_view.CampaignPlans([])
         context["plans"] = plans
-        context["agreeing"] = confirmation.told(request, plans.phrase)
+        context["mistyped"] = confirmation.pop_mistyped(request, plans.phrase)
     if not now and not campaign.source:
         context["design"] = designs.WORDS[ordering.design_of(campaign)]
-    context |= _live(campaign, found) | _running(request, campaign, found)
-    for part in (_results, _log):
+    context |= _live_context(campaign, found) | _running_context(request, campaign, found)
+    for part in (_results_context, _log_context):
         context |= part(request, campaign, found.over)
-    context["now_url"] = _now_url(request, context)
+    context["now_url"] = _live_address(request, context)
     return context
 
 
-def _now_url(request: HttpRequest, context: Mapping[str, Any]) -> str:
+def _live_address(request: HttpRequest, context: Mapping[str, Any]) -> str:
     """By which the page will ask for what is live: with what it shows, and what it was asked for itself (?metric=)."""
     query = request.GET.copy()
     for name in ("running", "results", "said"):
@@ -182,28 +190,30 @@ def _now_url(request: HttpRequest, context: Mapping[str, Any]) -> str:
         query[heat_metric.HEAT] = context["heat"].name
     query.pop("plan", None)
     plans = context.get("plans")
-    if plans and plans.pending:
+    if plans and plans.pending_count:
         query["plan"] = PENDING
     return f"{request.path}?{query.urlencode()}"
 
 
-def _live(campaign: Campaign, found: progress.Progress) -> dict[str, Any]:
+def _live_context(campaign: Campaign, found: progress.Progress) -> dict[str, Any]:
     """Context of the live part. What most campaigns have none of is not looked for there."""
-    layouts = troubles.layouts(campaign) if found.busy else []
-    attempts = troubles.attempts(campaign) if found.flawed else []
+    layouts = troubles.layouts_in_detail(campaign) if found.busy else []
+    attempts = troubles.flawed_attempts(campaign) if found.flawed else []
     return {
-        "works": layout_steps.of(layouts),
-        "awaiting": kernel_progress.of(layouts),
-        "stuck": troubles.stuck(layouts),
-        "asked": troubles.asked(layouts),
-        "failures": troubles.failures(attempts),
-        "degraded": troubles.degraded(attempts),
+        "works": layout_steps.layouts_at_work(layouts),
+        "awaiting": kernel_progress.kernel_work(layouts),
+        "stuck": troubles.stuck_layouts(layouts),
+        "waiting_layouts": troubles.waiting_for_person(layouts),
+        "failures": troubles.group_failures(attempts),
+        "degraded": troubles.degraded_layouts(attempts),
     }
 
 
-def _running(request: HttpRequest, campaign: Campaign, stands: progress.Progress) -> dict[str, Any]:
+def _running_context(
+    request: HttpRequest, campaign: Campaign, stands: progress.Progress
+) -> dict[str, Any]:
     """The running attempts."""
-    found = _attempts_that_run(campaign) if stands.running else []
+    found = _running_attempts(campaign) if stands.running else []
     every = request.GET.get("disks") == "all"
     # The end is a change too.
     over = ["over"] if stands.over else []
@@ -216,30 +226,30 @@ def _running(request: HttpRequest, campaign: Campaign, stands: progress.Progress
         "strips": []
         if same
         else [(one, disk_strips.read_strips(one, every=every)) for one in found[:STRIPS]],
-        **_disks(request),
+        **_disk_choice(request),
     }
 
 
-def _attempts_that_run(campaign: Campaign) -> list[Attempt]:
+def _running_attempts(campaign: Campaign) -> list[Attempt]:
     phases = [AttemptPhase.STARTING, AttemptPhase.RUNNING, AttemptPhase.COLLECTING]
     rows = Attempt.objects.filter(run__campaign=campaign, phase__in=phases)
     of_run = ("run__host", "run__topology", "run__workload")
     return list(rows.select_related(*of_run, "facts").order_by("pk"))
 
 
-def _disks(request: HttpRequest) -> dict[str, Any]:
+def _disk_choice(request: HttpRequest) -> dict[str, Any]:
     """Choice of the disks that the running point shows: the layout's own, or with ?disks=all the system's too."""
-    own = lists.without(request.GET, "disks", *heat.LIVE)
+    own = lists.without_parameters(request.GET, "disks", *heat.LIVE_PARAMETERS)
     every = own.copy()
     every["disks"] = "all"
     return {
         "all_disks": request.GET.get("disks") == "all",
-        "own_disks": lists.address(own),
-        "every_disk": lists.address(every),
+        "own_disks": lists.query_address(own),
+        "every_disk": lists.query_address(every),
     }
 
 
-def _results(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
+def _results_context(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
     """A card per workload, and the heat map. Charts refresh themselves; cards are swapped when there is one more, and
     at the end. Until then only the heat map's numbers are read. Answers come with them, and when one is dismissed.
     """
@@ -248,7 +258,7 @@ def _results(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, 
         return ",".join([*keys, *(["over"] if over else [])])
 
     asks = request.GET.get("results")
-    few = None if asks is None else heat_metric.names(request.GET)
+    few = None if asks is None else heat_metric.metric_names(request.GET)
     lines = read_groups(request.user, [campaign.pk], names=few)
     same = asks is not None and asks == shown(campaign_dom_ids(lines, request.GET))
     if few is not None and not same:
@@ -257,7 +267,7 @@ def _results(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, 
     cards = [] if same else campaign_cards(request.user, campaign.pk, request.GET, lines)
     return {
         "campaign_lines": None if same else lines,
-        "heat": heat.of(campaign, lines, request.GET),
+        "heat": heat.build_heat_map(campaign, lines, request.GET),
         "cards": cards,
         "results_live": not over,
         "results_shown": asks if same else shown(card.dom_id for card in cards),
@@ -267,20 +277,20 @@ def _results(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, 
     }
 
 
-def _log(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
-    whole, text = request.GET.get("log") == "all", lists.found_text(request)
-    asked = lists.without(request.GET, *heat.LIVE)
-    kept = lists.without(asked, lists.FIND)
+def _log_context(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
+    whole, text = request.GET.get("log") == "all", lists.search_text(request)
+    asked = lists.without_parameters(request.GET, *heat.LIVE_PARAMETERS)
+    kept = lists.without_parameters(asked, lists.FIND)
     asked["log"] = "all"
     return {
-        "log": eventlog.of(campaign, None if whole else eventlog.TAIL, text),
+        "log": event_log.read_log(campaign, None if whole else event_log.MAX_LINES, text),
         "log_text": text,
         "log_kept": [(name, one) for name, many in kept.lists() for one in many],
-        "log_whole": lists.address(asked),
+        "log_whole": lists.query_address(asked),
     }
 
 
-def say(request: HttpRequest, text: str, *, error: bool = False) -> None:
+def add_message(request: HttpRequest, text: str, *, error: bool = False) -> None:
     if error:
         view_notes.refused(request, text)
     else:

@@ -14,46 +14,46 @@ from benchlab.campaigns.models import Campaign, Run
 from benchlab.engine import added_repeats, release, wishes
 from benchlab.hosts import host_tasks
 from benchlab.pages import confirmation
-from benchlab.pages.campaigns import planview
-from benchlab.pages.campaigns.views import say
+from benchlab.pages.campaigns import plan_view
+from benchlab.pages.campaigns.views import add_message
 from benchlab.runs import progress
 from benchlab.runs.models import Layout
 from benchlab.runs.moves import Moved
 from benchlab.runs.states import LayoutPhase
-from benchlab.web.row_ids import row_id
+from benchlab.web.row_ids import parse_row_id
 
 
-def _campaign(request: HttpRequest, pk: int) -> Campaign:
+def _own_campaign(request: HttpRequest, pk: int) -> Campaign:
     return get_object_or_404(Campaign.objects.for_user(request.user), pk=pk)
 
 
-def _do(
+def _run_command(
     request: HttpRequest, pk: int, act: Callable[[], object], done: str | Callable[[], str]
 ) -> HttpResponse:
     """Carry it out, say how it went, and go back to the campaign."""
     try:
         act()
     except wishes.CommandError as error:
-        say(request, str(error), error=True)
+        add_message(request, str(error), error=True)
     except Moved:
-        say(request, "Its state has changed in the meantime; check again.", error=True)
+        add_message(request, "Its state has changed in the meantime; check again.", error=True)
     else:
-        say(request, done if isinstance(done, str) else done())
+        add_message(request, done if isinstance(done, str) else done())
     return redirect("campaign-detail", pk)
 
 
 @require_POST
 def campaign_start(request: HttpRequest, pk: int) -> HttpResponse:
     """`layout-<id>` = the fingerprint of the plan that was shown; `typed` names what is lost."""
-    campaign = _campaign(request, pk)
-    if not confirmation.agreed(request, planview.of(campaign).phrase):
+    campaign = _own_campaign(request, pk)
+    if not confirmation.is_confirmed(request, plan_view.read_plans(campaign).phrase):
         return redirect("campaign-detail", pk)
     seen = {
         layout: str(value)
         for name, value in request.POST.items()
-        if name.startswith("layout-") and (layout := row_id(name.removeprefix("layout-")))
+        if name.startswith("layout-") and (layout := parse_row_id(name.removeprefix("layout-")))
     }
-    return _do(
+    return _run_command(
         request,
         pk,
         lambda: wishes.start(campaign, seen, by=request.user.get_username()),
@@ -63,39 +63,41 @@ def campaign_start(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def campaign_plan(request: HttpRequest, pk: int) -> HttpResponse:
-    campaign = _campaign(request, pk)
-    return _do(request, pk, lambda: wishes.plan(campaign), "Planning again from fresh facts.")
+    campaign = _own_campaign(request, pk)
+    return _run_command(
+        request, pk, lambda: wishes.plan(campaign), "Planning again from fresh facts."
+    )
 
 
 @require_POST
 def campaign_pause(request: HttpRequest, pk: int) -> HttpResponse:
-    campaign = _campaign(request, pk)
+    campaign = _own_campaign(request, pk)
     done = "Paused: the current run finishes, and no further run is started."
-    return _do(request, pk, lambda: wishes.pause(campaign), done)
+    return _run_command(request, pk, lambda: wishes.pause(campaign), done)
 
 
 @require_POST
 def campaign_resume(request: HttpRequest, pk: int) -> HttpResponse:
-    campaign = _campaign(request, pk)
-    return _do(request, pk, lambda: wishes.resume(campaign), "Resumed.")
+    campaign = _own_campaign(request, pk)
+    return _run_command(request, pk, lambda: wishes.resume(campaign), "Resumed.")
 
 
 @require_http_methods(["GET", "POST"])
 def campaign_cancel(request: HttpRequest, pk: int) -> HttpResponse:
     """GET asks, POST does; twice is as good as once."""
-    campaign = _campaign(request, pk)
+    campaign = _own_campaign(request, pk)
     if request.method != "POST":
         context = {"campaign": campaign, "progress": progress.of_one(campaign)}
         return render(request, "campaigns/cancel.html", context)
     done = "Cancelled: running jobs are stopped, and its layouts are taken down."
-    return _do(request, pk, lambda: wishes.cancel(campaign), done)
+    return _run_command(request, pk, lambda: wishes.cancel(campaign), done)
 
 
 @require_POST
 def campaign_retry(request: HttpRequest, pk: int) -> HttpResponse:
     """Retry the runs given as `run`."""
-    campaign = _campaign(request, pk)
-    chosen = [number for text in request.POST.getlist("run") if (number := row_id(text))]
+    campaign = _own_campaign(request, pk)
+    chosen = [number for text in request.POST.getlist("run") if (number := parse_row_id(text))]
     runs = list(campaign.runs.filter(pk__in=chosen).order_by("position"))
 
     # all of them or none, as it is told
@@ -106,24 +108,24 @@ def campaign_retry(request: HttpRequest, pk: int) -> HttpResponse:
         for run in runs:
             wishes.retry(run)
 
-    return _do(request, pk, act, _retried(len(runs)))
+    return _run_command(request, pk, act, _retried_message(len(runs)))
 
 
 @require_POST
 def campaign_add_repeats(request: HttpRequest, pk: int) -> HttpResponse:
     """`repeats` more of the points of `runs` (ids between commas); `after`: the largest repeat that was seen."""
-    campaign = _campaign(request, pk)
+    campaign = _own_campaign(request, pk)
     given = {name: request.POST.get(name, "") for name in ("runs", "repeats", "after")}
-    numbers = [number for text in given["runs"].split(",") if (number := row_id(text))]
-    repeats = row_id(given["repeats"]) or 0
+    numbers = [number for text in given["runs"].split(",") if (number := parse_row_id(text))]
+    repeats = parse_row_id(given["repeats"]) or 0
     made: list[int] = []
     act = lambda: made.append(  # noqa: E731
-        added_repeats.add(campaign, numbers, repeats, row_id(given["after"]))
+        added_repeats.add(campaign, numbers, repeats, parse_row_id(given["after"]))
     )
-    return _do(request, pk, act, lambda: _added(made[0]))
+    return _run_command(request, pk, act, lambda: _added_message(made[0]))
 
 
-def _added(runs: int) -> str:
+def _added_message(runs: int) -> str:
     many = "One run was added." if runs == 1 else f"{runs} runs were added."
     return (
         f"{many} Nothing runs before the plans of layouts that are built once more are agreed to."
@@ -133,14 +135,14 @@ def _added(runs: int) -> str:
 @require_POST
 def run_retry(request: HttpRequest, pk: int) -> HttpResponse:
     run = get_object_or_404(Run.objects.for_user(request.user), pk=pk)
-    return _do(request, run.campaign_id, lambda: wishes.retry(run), _retried(1))
+    return _run_command(request, run.campaign_id, lambda: wishes.retry(run), _retried_message(1))
 
 
 @require_POST
 def layout_teardown(request: HttpRequest, pk: int) -> HttpResponse:
     layout = get_object_or_404(Layout.objects.for_user(request.user), pk=pk)
     done = f"Tearing {layout.name} down again."
-    return _do(request, layout.campaign_id, lambda: wishes.teardown_again(layout), done)
+    return _run_command(request, layout.campaign_id, lambda: wishes.teardown_again(layout), done)
 
 
 @require_http_methods(["GET", "POST"])
@@ -152,12 +154,12 @@ def layout_release(request: HttpRequest, pk: int) -> HttpResponse:
     rows = Layout.objects.for_user(request.user).select_related("host", "topology", "campaign")
     layout = get_object_or_404(rows, pk=pk)
     if request.method == "POST":
-        return _release(request, layout)
+        return _request_release(request, layout)
     found = host_tasks.named(request.user, request.GET.get("task"), "release")
     if found and found.over:
-        return _over(request, layout, found)
+        return _finish_release(request, layout, found)
     if layout.phase != LayoutPhase.STUCK:
-        say(request, f"{layout.name} is not stuck.")
+        add_message(request, f"{layout.name} is not stuck.")
         return redirect("campaign-detail", layout.campaign_id)
     context = {
         "layout": layout,
@@ -168,22 +170,22 @@ def layout_release(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "campaigns/release.html", context)
 
 
-def _release(request: HttpRequest, layout: Layout) -> HttpResponse:
+def _request_release(request: HttpRequest, layout: Layout) -> HttpResponse:
     try:
         row = release.ask(layout, str(request.POST.get("typed", "")), request.user)
     except wishes.CommandError as error:
-        say(request, str(error), error=True)
+        add_message(request, str(error), error=True)
         return redirect("campaign-detail", layout.campaign_id)
     return redirect(f"{request.path}?task={row.pk}")
 
 
-def _over(request: HttpRequest, layout: Layout, found: host_tasks.Shown) -> HttpResponse:
+def _finish_release(request: HttpRequest, layout: Layout, found: host_tasks.Shown) -> HttpResponse:
     if found.row.error or not found.row.result:
-        say(request, found.row.error, error=True)
+        add_message(request, found.row.error, error=True)
     else:
         names = ", ".join(found.row.result["taken"])
         lost = f" No longer spare: {names}." if names else " All disks of it are proven blank."
-        say(request, f"{layout.host} is free.{lost}")
+        add_message(request, f"{layout.host} is free.{lost}")
     return redirect("campaign-detail", layout.campaign_id)
 
 
@@ -194,9 +196,9 @@ def layout_person_done(request: HttpRequest, pk: int) -> HttpResponse:
     key, who = str(request.POST.get("key", "")), request.user.get_username()
     done = f"Checking the manual step of {layout.name}."
     act = lambda: wishes.person_done(layout, key, who)  # noqa: E731
-    return _do(request, layout.campaign_id, act, done)
+    return _run_command(request, layout.campaign_id, act, done)
 
 
-def _retried(number: int) -> str:
+def _retried_message(number: int) -> str:
     what = "one run" if number == 1 else f"{number} runs"
     return f"A new attempt of {what} is planned. Review its plan, then start it."

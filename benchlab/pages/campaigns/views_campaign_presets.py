@@ -15,7 +15,7 @@ from benchlab.campaigns.campaign_presets import PRESETS
 from benchlab.campaigns.models import Workload
 from benchlab.campaigns.presets import PRESETS as WORKLOADS
 from benchlab.campaigns.services import create_workload
-from benchlab.pages.campaigns.views import say
+from benchlab.pages.campaigns.views import add_message
 from benchlab.team.services import team_of
 from benchlab.topologies.models import Topology
 from benchlab.topologies.presets import PRESETS as TOPOLOGIES
@@ -26,7 +26,7 @@ def campaign_preset(request: HttpRequest) -> HttpResponse:
     """`preset` is its slug. Nothing runs before the wizard's own button, and then the plan's."""
     preset = PRESETS.get(request.POST.get("preset", ""))
     if preset is None:
-        say(request, "There is no such preset.", error=True)
+        add_message(request, "There is no such preset.", error=True)
         return redirect("campaign-new")
     team = team_of(request.user)
     view_notes.about(request, team.pk, f"preset {preset.name}")

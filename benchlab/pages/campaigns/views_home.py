@@ -32,19 +32,19 @@ ON_DISKS = Func(
     template="jsonb_path_exists(%(expressions)s, '$.**.identity')",
     output_field=BooleanField(),
 )
-LATEST = 4
+MAX_RESULTS = 4
 # on a wall screen
-MOST_HOSTS = 4
+MAX_WALL_HOSTS = 4
 # lines of the activity
-DONE_LATELY = 6
+MAX_EVENTS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class FirstStep:
     text: str
-    says: str
+    description: str
     url: str
-    done: bool
+    is_done: bool
 
 
 @require_GET
@@ -63,16 +63,16 @@ def home(request: HttpRequest) -> HttpResponse:
     return render(request, f"{template}#{target}" if target else template, context)
 
 
-def _now(request: HttpRequest) -> dict[str, Any]:
+def _now_context(request: HttpRequest) -> dict[str, Any]:
     """Campaigns that are not over: what runs and at which step, what waits for its turn, what needs a person."""
-    still_open = list(_mine(request).filter(_is_open()))
+    still_open = list(_own_campaigns(request).filter(_is_open()))
     rows = _with_progress(still_open, progress.of(still_open))
 
     def now(*states: State) -> list[dict[str, Any]]:
         return [row for row in rows if row["progress"].state in states]
 
-    runs, needed = now(*top_bar.RUNS), _needed(request, rows)
-    working = at_work.of(row["campaign"] for row in runs)
+    runs, needed = now(*top_bar.RUNNING_STATES), _needed_context(request, rows)
+    working = at_work.work_by_campaign(row["campaign"] for row in runs)
     return {
         "runs": [row | {"work": working[row["campaign"].pk]} for row in runs],
         "waits": now(State.QUEUED, State.PAUSED),
@@ -81,66 +81,66 @@ def _now(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _needed(request: HttpRequest, still_open: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _needed_context(request: HttpRequest, still_open: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Tasks that a person must do or look at, and how many. A layout that asks for a person stands for itself."""
-    waiting = action_needed.of(request.user)
+    waiting = action_needed.find_action_needed(request.user)
     rows = [row | {"plan": waiting.plans.get(row["campaign"].pk)} for row in still_open]
     context = {
         "person": [
-            row for row in rows if row["plan"] or row["progress"].state in top_bar.NEEDS_PERSON
+            row for row in rows if row["plan"] or row["progress"].state in top_bar.PERSON_STATES
         ],
         "missing": waiting.missing,
-        "asked": waiting.asked,
+        "manual_steps": waiting.manual_steps,
         "hosts": waiting.hosts,
         "changed": display.to_look_at(request.user),
     }
     return context | {"needed": sum(map(len, context.values()))}
 
 
-def _results(request: HttpRequest) -> dict[str, Any]:
-    over = _mine(request).filter(~_is_open()).annotate(ended=Max("layouts__ended_at"))
-    last = list(over[:LATEST])
-    results = latest.of(request.user, last)
+def _results_context(request: HttpRequest) -> dict[str, Any]:
+    over = _own_campaigns(request).filter(~_is_open()).annotate(ended=Max("layouts__ended_at"))
+    last = list(over[:MAX_RESULTS])
+    results = latest.latest_results(request.user, last)
     rows = _with_progress(last, progress.of(last))
     return {
         "latest": [row | {"result": results.get(row["campaign"].pk)} for row in rows],
-        "fleet": fleet.of(request.user),
+        "fleet": fleet.read_fleet(request.user),
     }
 
 
-def _rest(request: HttpRequest) -> dict[str, Any]:
-    found = _results(request)
+def _rest_context(request: HttpRequest) -> dict[str, Any]:
+    found = _results_context(request)
     return found | {
-        "steps": [] if _measured_on_disks(request) else _steps(request, found["fleet"]),
-        "events": activity.events(request.user, activity.rows(request.user, DONE_LATELY)),
+        "steps": [] if _measured_on_disks(request) else _first_steps(request, found["fleet"]),
+        "events": activity.events(request.user, activity.rows(request.user, MAX_EVENTS)),
     }
 
 
-def _wall_now(request: HttpRequest) -> dict[str, Any]:
+def _wall_now_context(request: HttpRequest) -> dict[str, Any]:
     """As Home, cut to what a screen holds that nobody scrolls."""
-    found = _now(request)
+    found = _now_context(request)
     return found | {
         "now": timezone.now(),
         "running": len(found["runs"]),
-        "runs": wall.running(found["runs"]),
-        "more_runs": max(0, len(found["runs"]) - wall.MOST_RUNS),
-        "lines": wall.lines(found),
+        "runs": wall.limit_running(found["runs"]),
+        "more_runs": max(0, len(found["runs"]) - wall.MAX_CAMPAIGNS),
+        "lines": wall.attention_lines(found),
     }
 
 
-def _wall_rest(request: HttpRequest) -> dict[str, Any]:
-    found = _results(request)
-    return found | {"fleet_rows": found["fleet"].rows[:MOST_HOSTS]}
+def _wall_rest_context(request: HttpRequest) -> dict[str, Any]:
+    found = _results_context(request)
+    return found | {"fleet_rows": found["fleet"].rows[:MAX_WALL_HOSTS]}
 
 
 Part = Callable[[HttpRequest], dict[str, Any]]
 PAGE, WALL = "home.html", "wall.html"
 # By the element that asks for it; the first one is what a request gets that names none.
-PARTS: Mapping[str, Part] = {"home-now": _now, "home-rest": _rest}
-WALL_PARTS: Mapping[str, Part] = {"wall-now": _wall_now, "wall-rest": _wall_rest}
+PARTS: Mapping[str, Part] = {"home-now": _now_context, "home-rest": _rest_context}
+WALL_PARTS: Mapping[str, Part] = {"wall-now": _wall_now_context, "wall-rest": _wall_rest_context}
 
 
-def _mine(request: HttpRequest) -> QuerySet[Campaign]:
+def _own_campaigns(request: HttpRequest) -> QuerySet[Campaign]:
     return Campaign.objects.for_user(request.user).current()
 
 
@@ -164,41 +164,41 @@ def _measured_on_disks(request: HttpRequest) -> bool:
     return built.filter(Exists(succeeded)).exists()
 
 
-def _steps(request: HttpRequest, disks: fleet.Fleet) -> list[Step]:
+def _first_steps(request: HttpRequest, disks: fleet.Fleet) -> list[FirstStep]:
     """From nothing to a first layout on one's own disks."""
     user = request.user
     return [
-        Step(
+        FirstStep(
             "Add a host",
             "A machine that BenchLab reaches by SSH.",
             reverse("host-list"),
             bool(disks.rows),
         ),
-        Step(
+        FirstStep(
             "Mark disks spare",
             "Only those may be wiped. A scratch directory needs none.",
             reverse("host-list"),
-            any(row.shown.spare_disks for row in disks.rows),
+            any(row.host_row.spare_disks for row in disks.rows),
         ),
-        Step(
+        FirstStep(
             "Choose a topology",
             "What is built on the disks: raw, a file system, …",
             reverse("topology-list"),
             Topology.objects.for_user(user).exists(),
         ),
-        Step(
+        FirstStep(
             "Choose a workload",
             "What is run on it: fio, dd, …",
             reverse("workload-list"),
             Workload.objects.for_user(user).exists(),
         ),
-        Step(
+        FirstStep(
             "Compare layouts",
             "Two to four of them, sized to your disks. Nothing is wiped before you agree to the plan.",
             reverse("compare-layouts"),
             Campaign.objects.for_user(user).filter(source=Campaign.Source.MEASURED).exists(),
         ),
-        Step(
+        FirstStep(
             "Measure a layout on your disks",
             "Read the plan of a campaign, agree to it, and start it.",
             reverse("campaign-list"),

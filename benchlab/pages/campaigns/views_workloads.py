@@ -28,36 +28,40 @@ from benchlab.sharing.models import Kind
 from benchlab.sharing.tagged import TAG, by_tag
 from benchlab.team.services import team_of
 from benchlab.web import lists
-from benchlab.web.driver_forms import DriverForm, label, show
+from benchlab.web.driver_forms import DriverForm, option_label, option_text
 from benchlab.web.filters import ARCHIVED
 from benchlab.web.free_names import copy_name
-from benchlab.web.row_ids import row_id
+from benchlab.web.row_ids import parse_row_id
 
 # the tool whose option `extract` is tried
 EXTRACTING = "command"
 # characters of a sample
-LONGEST = 1_000_000
+MAX_SAMPLE_LENGTH = 1_000_000
 # By the word that the list's address has for each column.
 COLUMNS = {
-    "name": lists.by_name(),
-    "tool": lists.by_name("Tool", "tool"),
-    "sweep": lists.By("Sweep"),
-    "points": lists.by_key("Points", itemgetter("points"), "num"),
+    "name": lists.name_column(),
+    "tool": lists.name_column("Tool", "tool"),
+    "sweep": lists.SortColumn("Sweep"),
+    "points": lists.key_column("Points", itemgetter("points"), "num"),
 }
 
 
 @require_GET
 def workload_list(request: HttpRequest) -> HttpResponse:
-    kept = lists.kept(request, Workload.objects.for_user(request.user))
+    kept = lists.active_or_archived(request, Workload.objects.for_user(request.user))
     every = by_tag(request, Kind.WORKLOAD, kept)
-    listed = lists.listed(request, every, COLUMNS, ("name", "tool"), filters=(ARCHIVED, TAG))
+    listed = lists.filter_rows(request, every, COLUMNS, ("name", "tool"), filters=(ARCHIVED, TAG))
     mine = listed.rows
     rows = [
-        {"workload": row, "points": len(matrix.points(row.sweep)), "sweep": _words(row, row.sweep)}
+        {
+            "workload": row,
+            "points": len(matrix.points(row.sweep)),
+            "sweep": _option_texts(row, row.sweep),
+        }
         for row in mine.filter(imported=False)
     ]
     context = {
-        "rows": lists.in_order(request, rows, COLUMNS),
+        "rows": lists.sort_rows(request, rows, COLUMNS),
         "listed": listed,
         "imported": mine.filter(imported=True),
         "presets": grouped(registry.all_tools()),
@@ -73,11 +77,11 @@ def workload_detail(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
         "workload": row,
         "label": driver.LABEL if driver else row.tool,
-        "options": _words(row, row.options),
-        "sweep": _words(row, row.sweep),
-        "points": [] if row.imported else _points(row),
+        "options": _option_texts(row, row.options),
+        "sweep": _option_texts(row, row.sweep),
+        "points": [] if row.imported else _sweep_points(row),
         "campaigns": Campaign.objects.filter(runs__workload=row).distinct(),
-        "texts": _texts(row),
+        "texts": _file_texts(row),
         "tool_files": tool_parts.workload_files(row.tool),
     }
     return render(request, "workloads/detail.html", context)
@@ -88,7 +92,7 @@ def workload_new(request: HttpRequest) -> HttpResponse:
     """?tool= chooses the form, ?preset= or ?copy= fills it in; POST with `preset` alone makes the preset."""
     if request.method == "POST" and "preset" in request.POST:
         return _use_preset(request, request.POST["preset"])
-    source = _source(request)
+    source = _copied_source(request)
     tool = source.tool if source else request.GET.get("tool", "")
     if not tool:
         return redirect("workload-list")
@@ -100,25 +104,25 @@ def workload_new(request: HttpRequest) -> HttpResponse:
         named = copy_name(source.name) if isinstance(source, Workload) else source and source.name
         name_form = WorkloadForm(initial={"name": named or ""})
         form = DriverForm(options, prefix="option", initial=filled, sweep=True)
-        return _page(request, tool, name_form, form)
+        return _new_page(request, tool, name_form, form)
     name_form = WorkloadForm(request.POST)
     form = DriverForm(options, request.POST, prefix="option", sweep=True)
     if name_form.is_valid() & form.is_valid():
-        chosen, sweep = form.chosen()
+        chosen, sweep = form.options_and_sweep()
         try:
-            return _made(request, name_form.cleaned_data["name"], tool, chosen, sweep)
+            return _create_and_show(request, name_form.cleaned_data["name"], tool, chosen, sweep)
         except ValidationError as error:
             name_form.add_error(None, ValidationError(error.messages))
-    return _page(request, tool, name_form, form)
+    return _new_page(request, tool, name_form, form)
 
 
-def _source(request: HttpRequest) -> Preset | Workload | None:
+def _copied_source(request: HttpRequest) -> Preset | Workload | None:
     """Source that fills the form in: a preset, or a workload that one sees."""
     copied = request.GET.get("copy", "")
     if not copied:
         return PRESETS.get(request.GET.get("preset", ""))
     seen = Workload.objects.visible_to(request.user).filter(imported=False)
-    return get_object_or_404(seen, pk=row_id(copied))
+    return get_object_or_404(seen, pk=parse_row_id(copied))
 
 
 def _use_preset(request: HttpRequest, slug: str) -> HttpResponse:
@@ -129,10 +133,10 @@ def _use_preset(request: HttpRequest, slug: str) -> HttpResponse:
     if mine:
         messages.info(request, f"{preset.name} already exists.")
         return redirect("workload-detail", mine.pk)
-    return _made(request, preset.name, preset.tool, preset.options, preset.sweep)
+    return _create_and_show(request, preset.name, preset.tool, preset.options, preset.sweep)
 
 
-def _made(
+def _create_and_show(
     request: HttpRequest, name: str, tool: str, options: dict[str, Any], sweep: dict[str, Any]
 ) -> HttpResponse:
     made = create_workload(
@@ -147,7 +151,7 @@ def _made(
     return redirect("workload-detail", made.pk)
 
 
-def _page(
+def _new_page(
     request: HttpRequest, tool: str, name_form: WorkloadForm, form: DriverForm
 ) -> HttpResponse:
     driver = registry.tool(tool)
@@ -158,7 +162,7 @@ def _page(
 @require_POST
 def workload_try(request: HttpRequest) -> HttpResponse:
     """The whole page with what was typed, or for htmx the result alone."""
-    context = {"trial": trial(request)}
+    context = {"trial": try_extraction(request)}
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, "workloads/_try.html#try-result", context)
     options = registry.tool(EXTRACTING).Options
@@ -172,7 +176,7 @@ def workload_try(request: HttpRequest) -> HttpResponse:
     return render(request, "workloads/new.html", page)
 
 
-def trial(request: HttpRequest) -> dict[str, Any]:
+def try_extraction(request: HttpRequest) -> dict[str, Any]:
     """The rows of each line, the sample's lines with those marked that were read, or `trouble`."""
     sample = request.POST.get("sample", "").replace("\r\n", "\n")
     file = request.POST.get("sample_of", "").strip() or "stdout"
@@ -183,10 +187,8 @@ def trial(request: HttpRequest) -> dict[str, Any]:
         return {**found, "trouble": "Paste what the command prints, then try again."}
     if not lines:
         return {**found, "trouble": "There is no line in extract to try."}
-    if len(sample) > LONGEST or len(lines) > extraction.MAX_EXTRACTIONS:
-        too_much = (
-            f"That is more than {LONGEST:,} characters or {extraction.MAX_EXTRACTIONS} lines."
-        )
+    if len(sample) > MAX_SAMPLE_LENGTH or len(lines) > extraction.MAX_EXTRACTIONS:
+        too_much = f"That is more than {MAX_SAMPLE_LENGTH:,} characters or {extraction.MAX_EXTRACTIONS} lines."
         return {**found, "trouble": too_much}
     try:
         rows = trials.try_lines(team_of(request.user).pk, sample, lines, file)
@@ -210,7 +212,7 @@ def _read_lines(sample: str, rows: list[ExtractionOutcome]) -> list[tuple[int, s
     ]
 
 
-def _words(row: Workload, values: dict[str, Any]) -> list[tuple[str, str]]:
+def _option_texts(row: Workload, values: dict[str, Any]) -> list[tuple[str, str]]:
     driver = registry.all_tools().get(row.tool)
     known = driver_options.schema(driver.Options)["properties"] if driver else {}
     found = []
@@ -220,14 +222,14 @@ def _words(row: Workload, values: dict[str, Any]) -> list[tuple[str, str]]:
         value = values[name]
         many = value if isinstance(value, list) else [value]
         if not _is_text(value) and value not in ("", []):
-            found.append((label(name, unit), " ".join(_word(v, unit) for v in many)))
+            found.append((option_label(name, unit), " ".join(_value_text(v, unit) for v in many)))
     return found
 
 
-def _texts(row: Workload) -> list[tuple[str, str]]:
+def _file_texts(row: Workload) -> list[tuple[str, str]]:
     """(heading, text) of the options that are whole files: fio's job file, a script."""
     return [
-        (label(name, "").capitalize(), value)
+        (option_label(name, "").capitalize(), value)
         for name, value in row.options.items()
         if _is_text(value)
     ]
@@ -237,11 +239,11 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and "\n" in value
 
 
-def _word(value: Any, unit: str) -> str:
-    return ("no", "yes")[value] if isinstance(value, bool) else show(value, unit)
+def _value_text(value: Any, unit: str) -> str:
+    return ("no", "yes")[value] if isinstance(value, bool) else option_text(value, unit)
 
 
-def _points(row: Workload) -> list[tuple[str, int | None]]:
+def _sweep_points(row: Workload) -> list[tuple[str, int | None]]:
     """(point, outstanding I/Os); empty when the tool is gone or its options changed since."""
     try:
         tool = registry.tool(row.tool)

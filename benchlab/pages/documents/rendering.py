@@ -25,21 +25,21 @@ class Document(NamedTuple):
     anchors: frozenset[str]
 
 
-def document(text: str, served: Callable[[str], str]) -> Document:
+def render_document(text: str, served: Callable[[str], str]) -> Document:
     """`served`: the address of a file as it is written, "method.md" or "../static/a.png"; "": it has none, the link
     goes.
     """
     tokens = PARSER.parse(text)
     anchors: set[str] = set()
-    _with_ids(tokens, anchors)
-    for one in _within(tokens):
-        _lead(one, served)
+    _add_anchors(tokens, anchors)
+    for one in _inline_tokens(tokens):
+        _resolve_link(one, served)
     title = next((tokens[at + 1].content for at, one in enumerate(tokens) if one.type == HEAD), "")
-    html = _scrolled(PARSER.renderer.render(tokens, PARSER.options, {}))
+    html = _make_scrollable(PARSER.renderer.render(tokens, PARSER.options, {}))
     return Document(title, mark_safe(html), frozenset(anchors))  # noqa: S308
 
 
-def _scrolled(html: str) -> str:
+def _make_scrollable(html: str) -> str:
     """HTML in which tables and code scroll by themselves, also by keys. In text there is no such tag: it is escaped."""
     frame = '<div class="wide" tabindex="0" role="group" aria-label="Table"><table>'
     html = html.replace("<table>", frame).replace("</table>", "</table></div>")
@@ -49,27 +49,27 @@ def _scrolled(html: str) -> str:
 HEAD = "heading_open"
 
 
-def _with_ids(tokens: Sequence[Token], anchors: set[str]) -> None:
+def _add_anchors(tokens: Sequence[Token], anchors: set[str]) -> None:
     for at, one in enumerate(tokens):
         if one.type == HEAD:
-            _name(one, tokens[at + 1].content, anchors)
+            _add_anchor(one, tokens[at + 1].content, anchors)
         if one.type != "inline":
             continue
         children = one.children or []
         for place, child in enumerate(children):
             if child.type == "strong_open":
-                _name(child, _bold(children[place:]), anchors)
+                _add_anchor(child, _bold_text(children[place:]), anchors)
         in_item = at > 1 and tokens[at - 2].type == "list_item_open"
         if in_item and children and children[0].type == "code_inline":
-            _name(children[0], children[0].content, anchors)
+            _add_anchor(children[0], children[0].content, anchors)
 
 
-def _bold(children: Sequence[Token]) -> str:
+def _bold_text(children: Sequence[Token]) -> str:
     end = next(at for at, one in enumerate(children) if one.type == "strong_close")
     return "".join(one.content for one in children[:end])
 
 
-def _name(one: Token, words: str, anchors: set[str]) -> None:
+def _add_anchor(one: Token, words: str, anchors: set[str]) -> None:
     """The first that is called so has the id."""
     slug = slugify(words)
     if slug and slug not in anchors:
@@ -77,12 +77,12 @@ def _name(one: Token, words: str, anchors: set[str]) -> None:
         one.attrSet("id", slug)
 
 
-def _within(tokens: Sequence[Token]) -> Iterator[Token]:
+def _inline_tokens(tokens: Sequence[Token]) -> Iterator[Token]:
     for one in tokens:
         yield from one.children or ()
 
 
-def _lead(one: Token, served: Callable[[str], str]) -> None:
+def _resolve_link(one: Token, served: Callable[[str], str]) -> None:
     """Links and pictures to where they are served."""
     name = {"link_open": "href", "image": "src"}.get(one.type)
     if name is None:

@@ -8,6 +8,6 @@ from django.urls import path
 from benchlab.pages.documents import views
 
 urlpatterns = [
-    path("docs/<slug:name>/", views.page, name="document"),
-    path("docs/pictures/<str:name>", views.picture, name="document-picture"),
+    path("docs/<slug:name>/", views.document_page, name="document"),
+    path("docs/pictures/<str:name>", views.document_picture, name="document-picture"),
 ]

@@ -13,55 +13,57 @@ from django.urls import reverse
 from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_GET
 
-from benchlab.pages.documents.rendering import Document, document
+from benchlab.pages.documents.rendering import Document, render_document
 
 FOLDER = settings.BASE_DIR / "docs"
 STATIC, PICTURES = "../static/", "look/"
 
 
 @cache
-def names() -> tuple[str, ...]:
+def document_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in FOLDER.glob("*.md")))
 
 
 @cache
-def pictures() -> frozenset[str]:
+def picture_names() -> frozenset[str]:
     return frozenset(path.name for path in (FOLDER / PICTURES).glob("*.webp"))
 
 
 @cache
-def of(name: str) -> Document:
+def load_document(name: str) -> Document:
     """One of `names`."""
-    return document((FOLDER / f"{name}.md").read_text(encoding="utf-8"), _served)
+    return render_document((FOLDER / f"{name}.md").read_text(encoding="utf-8"), _served_address)
 
 
-def _served(path: str) -> str:
+def _served_address(path: str) -> str:
     """The address of a file that a document names: of another one, a picture of the program's, or one of the pages'."""
     if path.startswith(STATIC):
         # each by itself: its name has its hash
         return static(path.removeprefix(STATIC))
-    if path.removesuffix(".md") in names():
+    if path.removesuffix(".md") in document_names():
         return reverse("document", args=[path.removesuffix(".md")])
-    if path.removeprefix(PICTURES) in pictures():
+    if path.removeprefix(PICTURES) in picture_names():
         return reverse("document-picture", args=[path.removeprefix(PICTURES)])
     return ""
 
 
 @require_GET
-def page(request: HttpRequest, name: str) -> HttpResponse:
+def document_page(request: HttpRequest, name: str) -> HttpResponse:
     """404 for a document that there is not."""
-    if name not in names():
+    if name not in document_names():
         raise Http404("No such document.")
-    others = [(one, of(one).title) for one in names()]
+    others = [(one, load_document(one).title) for one in document_names()]
     return render(
-        request, "documents/page.html", {"document": of(name), "name": name, "all": others}
+        request,
+        "documents/page.html",
+        {"document": load_document(name), "name": name, "all": others},
     )
 
 
 @require_GET
 @cache_control(private=True, max_age=3600)
-def picture(request: HttpRequest, name: str) -> HttpResponse:
+def document_picture(request: HttpRequest, name: str) -> HttpResponse:
     """One of `pictures`; 404 for others."""
-    if name not in pictures():
+    if name not in picture_names():
         raise Http404("No such picture.")
     return HttpResponse((FOLDER / PICTURES / name).read_bytes(), content_type="image/webp")

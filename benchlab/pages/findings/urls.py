@@ -6,6 +6,6 @@ from django.urls import path
 from benchlab.pages.findings import views
 
 urlpatterns = [
-    path("findings/<int:pk>/dismiss/", views.dismiss, name="finding-dismiss"),
-    path("findings/<int:pk>/take-back/", views.take_back, name="finding-take-back"),
+    path("findings/<int:pk>/dismiss/", views.dismiss_finding, name="finding-dismiss"),
+    path("findings/<int:pk>/take-back/", views.restore_finding, name="finding-take-back"),
 ]

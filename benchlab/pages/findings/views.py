@@ -20,36 +20,38 @@ from benchlab.team.services import person
 
 
 @require_POST
-def dismiss(request: HttpRequest, pk: int) -> HttpResponse:
+def dismiss_finding(request: HttpRequest, pk: int) -> HttpResponse:
     """`note`: why; `on`: "campaign" goes back there, else to the run's page."""
     by = person(request)
-    return _noted(request, pk, lambda row, note: dismissing.dismiss(row, by, note))
+    return _record_note(request, pk, lambda row, note: dismissing.dismiss(row, by, note))
 
 
 @require_POST
-def take_back(request: HttpRequest, pk: int) -> HttpResponse:
+def restore_finding(request: HttpRequest, pk: int) -> HttpResponse:
     """Likewise."""
-    return _noted(request, pk, dismissing.take_back)
+    return _record_note(request, pk, dismissing.take_back)
 
 
-def _noted(request: HttpRequest, pk: int, act: Callable[[Finding, str], None]) -> HttpResponse:
-    row = _row(request, pk)
+def _record_note(
+    request: HttpRequest, pk: int, act: Callable[[Finding, str], None]
+) -> HttpResponse:
+    row = _own_finding(request, pk)
     try:
         act(row, request.POST.get("note", ""))
     except dismissing.Already as error:
         # as the other one left it
-        return _answer(request, _row(request, pk), error.messages[0])
+        return _finding_response(request, _own_finding(request, pk), error.messages[0])
     except ValidationError as error:
-        return _answer(request, row, error.messages[0])
-    return _answer(request, row)
+        return _finding_response(request, row, error.messages[0])
+    return _finding_response(request, row)
 
 
-def _row(request: HttpRequest, pk: int) -> Finding:
+def _own_finding(request: HttpRequest, pk: int) -> Finding:
     rows = Finding.objects.for_user(request.user).filter(stands=True)
     return get_object_or_404(rows.select_related("attempt", "campaign", "dismissed_by"), pk=pk)
 
 
-def _answer(request: HttpRequest, row: Finding, said: str = "") -> HttpResponse:
+def _finding_response(request: HttpRequest, row: Finding, said: str = "") -> HttpResponse:
     on = "campaign" if request.POST.get("on") == "campaign" or row.attempt is None else "run"
     if not said:
         view_notes.done(request)
@@ -60,15 +62,15 @@ def _answer(request: HttpRequest, row: Finding, said: str = "") -> HttpResponse:
     if said:
         view_notes.refused(request, said)
         # from its top, where that is read
-        return redirect(_page(row, on))
-    return redirect(f"{_page(row, on)}#findings")
+        return redirect(_return_address(row, on))
+    return redirect(f"{_return_address(row, on)}#findings")
 
 
 class _Htmx(HttpRequest):
     htmx: HtmxDetails
 
 
-def _page(row: Finding, on: str) -> str:
+def _return_address(row: Finding, on: str) -> str:
     if on == "campaign" or row.attempt is None:
         return reverse("campaign-detail", args=[row.campaign_id])
     page = reverse("run-detail", args=[row.attempt.run_id])

@@ -18,50 +18,54 @@ from benchlab.hosts.models import Device, Host
 from benchlab.pages.hosts import queries
 from benchlab.pages.hosts.queries import HostRow
 from benchlab.runs.models import Layout
-from benchlab.web.natural import Natural
-from benchlab.web.units import size
+from benchlab.web.natural import NaturalOrder
+from benchlab.web.units import format_size
 
 # hosts; the others are in the list of them
-MOST = 12
+MAX_HOSTS = 12
 # of a host
-MOST_DISKS = 60
+MAX_DISKS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FleetRow:
     """`groups`: disks of one kind each, in the order in which they are drawn. `capacity`: of spare ones, in words."""
 
-    shown: HostRow
+    host_row: HostRow
     groups: list[list[Mark]]
     # disks that are not drawn
-    more: int
-    spare: int
-    gone: int
+    hidden_disks: int
+    spare_count: int
+    missing_count: int
     capacity: str
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    rows: list[Row]
+    rows: list[FleetRow]
     # whether there are further hosts
-    more: int
+    hidden_hosts: int
 
     @property
-    def spare(self) -> int:
-        return sum(row.spare for row in self.rows)
+    def spare_count(self) -> int:
+        return sum(row.spare_count for row in self.rows)
 
 
-def of(user: AbstractBaseUser | AnonymousUser) -> Fleet:
+def read_fleet(user: AbstractBaseUser | AnonymousUser) -> Fleet:
     """Three queries, whatever the number of hosts."""
-    known = queries.rows(user).exclude(access=Host.Access.DESCRIBED).order_by(Natural("name"), "pk")
-    hosts = list(known[: MOST + 1])
-    shown = queries.shown(hosts[:MOST])
-    held, disks = _held(hosts[:MOST]), _disks(hosts[:MOST])
-    rows = [_row(one, disks[one.host.pk], held[one.host.pk]) for one in shown]
+    known = (
+        queries.host_rows(user)
+        .exclude(access=Host.Access.DESCRIBED)
+        .order_by(NaturalOrder("name"), "pk")
+    )
+    hosts = list(known[: MAX_HOSTS + 1])
+    shown = queries.as_host_rows(hosts[:MAX_HOSTS])
+    held, disks = _held_identities(hosts[:MAX_HOSTS]), _disks_by_host(hosts[:MAX_HOSTS])
+    rows = [_fleet_row(one, disks[one.host.pk], held[one.host.pk]) for one in shown]
     return Fleet(rows, len(hosts) - len(shown))
 
 
-def _disks(hosts: Iterable[Host]) -> Mapping[int, list[Device]]:
+def _disks_by_host(hosts: Iterable[Host]) -> Mapping[int, list[Device]]:
     """Those that are there, and those that a person gave and that are not."""
     found: dict[int, list[Device]] = defaultdict(list)
     there = Q(present=True) | Q(spare=True)
@@ -70,7 +74,7 @@ def _disks(hosts: Iterable[Host]) -> Mapping[int, list[Device]]:
     return found
 
 
-def _held(hosts: Iterable[Host]) -> Mapping[int, set[str]]:
+def _held_identities(hosts: Iterable[Host]) -> Mapping[int, set[str]]:
     """Host -> identities of the disks of the layout that holds it."""
     found: dict[int, set[str]] = defaultdict(set)
     rows = Layout.objects.holding().filter(host__in=list(hosts))
@@ -79,15 +83,15 @@ def _held(hosts: Iterable[Host]) -> Mapping[int, set[str]]:
     return found
 
 
-def _row(shown: HostRow, disks: Iterable[Device], held: set[str]) -> Row:
+def _fleet_row(shown: HostRow, disks: Iterable[Device], held: set[str]) -> FleetRow:
     ordered = sorted(disks, key=lambda disk: disk_marks.place(disk, held))
-    drawn = groupby(ordered[:MOST_DISKS], key=lambda disk: disk_marks.place(disk, held)[:2])
+    drawn = groupby(ordered[:MAX_DISKS], key=lambda disk: disk_marks.place(disk, held)[:2])
     spare = [disk for disk in ordered if disk_marks.state(disk, held) == disk_marks.SPARE]
-    return Row(
+    return FleetRow(
         shown,
         [[disk_marks.mark(disk, held) for disk in some] for _, some in drawn],
-        max(0, len(ordered) - MOST_DISKS),
+        max(0, len(ordered) - MAX_DISKS),
         len(spare),
         sum(disk_marks.state(disk, held) == disk_marks.GONE for disk in ordered),
-        size(sum(disk.size for disk in spare)) if spare else "",
+        format_size(sum(disk.size for disk in spare)) if spare else "",
     )

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from agents.facts.graph import Graph
 from agents.facts.model import Bcache, HostFacts, MdArray, Zpool
 from benchlab.hosts.blocks import Names, Whose, named
-from benchlab.web.natural import natural
+from benchlab.web.natural import natural_key
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class DiskGroup:
     # "LVM", "md", "zpool", "bcache"
     kind: str
     name: str
@@ -28,13 +28,13 @@ class Group:
     whose: Whose = Whose.NOBODY
 
 
-def of(facts: HostFacts, names: Names) -> list[Group]:
+def disk_groups(facts: HostFacts, names: Names) -> list[DiskGroup]:
     graph = Graph(facts)
-    found = [*_volume_groups(graph, names), *_arrays(graph, names), *_pools(graph, names)]
-    return [*found, *_sets(graph, names)]
+    found = [*_volume_groups(graph, names), *_md_arrays(graph, names), *_zpools(graph, names)]
+    return [*found, *_bcache_sets(graph, names)]
 
 
-def _volume_groups(graph: Graph, names: Names) -> Iterator[Group]:
+def _volume_groups(graph: Graph, names: Names) -> Iterator[DiskGroup]:
     members: dict[str, list[str]] = defaultdict(list)
     for device, owner in graph.facts.members.items():
         kind, _, group = owner.partition(" ")
@@ -44,18 +44,18 @@ def _volume_groups(graph: Graph, names: Names) -> Iterator[Group]:
         on = {above for name in devices for above in graph.stack_on(name)}
         given = [d.path for n in on if (d := graph.devices.get(n)) and d.type == "lvm"]
         layout = named([group])
-        yield Group(
+        yield DiskGroup(
             "LVM",
             group,
             f"{len(devices)} physical volumes",
-            _sorted(devices),
-            _sorted(given),
+            _sort_names(devices),
+            _sort_names(given),
             layout,
             names.whose(layout),
         )
 
 
-def _arrays(graph: Graph, names: Names) -> Iterator[Group]:
+def _md_arrays(graph: Graph, names: Names) -> Iterator[DiskGroup]:
     for array in graph.facts.md_arrays:
         device = graph.devices.get(array.name)
         paths = (device.path, *device.links) if device else ()
@@ -64,11 +64,11 @@ def _arrays(graph: Graph, names: Names) -> Iterator[Group]:
         path = next((p for p in paths if p.startswith("/dev/md/")), array.name)
         flags = {"S": "spare", "F": "failed", "J": "journal", "R": "replacement"}
         members = []
-        for member in sorted(array.members, key=lambda one: natural(one.device)):
+        for member in sorted(array.members, key=lambda one: natural_key(one.device)):
             words = [flags[letter] for letter in member.flags if letter in flags]
-            members.append(_with(member.device, words))
+            members.append(_with_notes(member.device, words))
         given = (device.path,) if device else ()
-        yield Group(
+        yield DiskGroup(
             "md",
             path.rpartition("/")[2],
             _array_state(array),
@@ -90,7 +90,7 @@ def _array_state(array: MdArray) -> str:
     return ", ".join(words)
 
 
-def _pools(graph: Graph, names: Names) -> Iterator[Group]:
+def _zpools(graph: Graph, names: Names) -> Iterator[DiskGroup]:
     for pool in graph.facts.zpools:
         layout = named([pool.name])
         given = [
@@ -99,26 +99,26 @@ def _pools(graph: Graph, names: Names) -> Iterator[Group]:
             if any(link.startswith(f"/dev/zvol/{pool.name}/") for link in (d.path, *d.links))
         ]
         given += [d.name for d in graph.facts.datasets if d.name.startswith(f"{pool.name}/")]
-        yield Group(
+        yield DiskGroup(
             "zpool",
             pool.name,
             pool.state.lower() or "state unknown",
-            tuple(_vdevs(pool, graph)),
+            tuple(_vdev_names(pool, graph)),
             tuple(dict.fromkeys(given)),
             layout,
             names.whose(layout),
         )
 
 
-def _vdevs(pool: Zpool, graph: Graph) -> Iterator[str]:
+def _vdev_names(pool: Zpool, graph: Graph) -> Iterator[str]:
     for vdev in pool.vdevs:
         device = graph.find_device(vdev.path)
         words = [vdev.use if vdev.use != "data" else "", vdev.group]
         words.append(vdev.state.lower() if vdev.state not in ("ONLINE", "AVAIL") else "")
-        yield _with(device.name if device else vdev.path, words)
+        yield _with_notes(device.name if device else vdev.path, words)
 
 
-def _sets(graph: Graph, names: Names) -> Iterator[Group]:
+def _bcache_sets(graph: Graph, names: Names) -> Iterator[DiskGroup]:
     """By the set's UUID; a backing device that is in none stands alone."""
     sets: dict[str, dict[str, Bcache]] = defaultdict(dict)
     for device, found in graph.facts.bcache.items():
@@ -130,15 +130,15 @@ def _sets(graph: Graph, names: Names) -> Iterator[Group]:
         layout = named([*owners, *(found.label for found in devices.values())])
         mine = (n for n in known if any(graph.is_our_bcache(device, n) for device in devices))
         layout = layout or next(mine, "")
-        told = [_with(name, [_bcache_role(devices[name])]) for name in _sorted(devices)]
+        told = [_with_notes(name, [_bcache_role(devices[name])]) for name in _sort_names(devices)]
         given = [n for name in devices for n in graph.above[name] if n.startswith("bcache")]
-        modes = {mode for one in devices.values() if (mode := _mode(one))}
-        yield Group(
+        modes = {mode for one in devices.values() if (mode := _cache_mode(one))}
+        yield DiskGroup(
             "bcache",
             uuid,
             ", ".join(sorted(modes)) or "no mode known",
             tuple(told),
-            _sorted(set(given)),
+            _sort_names(set(given)),
             layout,
             names.whose(layout),
         )
@@ -150,16 +150,16 @@ def _bcache_role(device: Bcache) -> str:
     return "backing" if "cache_mode" in device.values else "cache"
 
 
-def _mode(device: Bcache) -> str:
+def _cache_mode(device: Bcache) -> str:
     """The kernel prints all modes, and the one that holds in brackets."""
     said = device.values.get("cache_mode", "")
     return said.partition("[")[2].partition("]")[0] or said
 
 
-def _with(name: str, words: list[str]) -> str:
+def _with_notes(name: str, words: list[str]) -> str:
     said = ", ".join(word for word in words if word)
     return f"{name} ({said})" if said else name
 
 
-def _sorted(found: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(found, key=natural))
+def _sort_names(found: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(found, key=natural_key))

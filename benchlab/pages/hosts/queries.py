@@ -17,11 +17,11 @@ from benchlab.hosts.models import Device, FactSnapshot, Host
 from benchlab.hosts.trouble import advice
 from benchlab.runs.models import Layout
 from benchlab.web import lists
-from benchlab.web.natural import natural
+from benchlab.web.natural import natural_key
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class HostState:
     """State of a host: `css` is the badge's class, `words` what it says."""
 
     css: str
@@ -47,11 +47,11 @@ class HostRow:
     os_name: str | None
     disks: int
     spare_disks: int
-    state: State
+    state: HostState
 
 
 # Of `rows`, as `state` tells them apart: what needs a person first.
-STATE = Case(
+STATE_RANK = Case(
     When(~Q(access=Host.Access.SSH), then=Value(6)),
     When(~Q(trouble=""), then=Value(0)),
     When(host_key="", then=Value(1)),
@@ -62,34 +62,34 @@ STATE = Case(
 )
 # By the word that the list's address has for each column.
 COLUMNS = {
-    "name": lists.by_name(),
-    "address": lists.by_name("Address", "address"),
-    "system": lists.by("System", "os_name"),
-    "disks": lists.by("Disks", "disks", "num"),
-    "spare": lists.by("Spare", "spare_disks", "num"),
-    "state": lists.By("State", STATE),
-    "seen": lists.by("Last answer", "seen_at"),
+    "name": lists.name_column(),
+    "address": lists.name_column("Address", "address"),
+    "system": lists.sort_column("System", "os_name"),
+    "disks": lists.sort_column("Disks", "disks", "num"),
+    "spare": lists.sort_column("Spare", "spare_disks", "num"),
+    "state": lists.SortColumn("State", STATE_RANK),
+    "seen": lists.sort_column("Last answer", "seen_at"),
 }
-FINDS = ("name", "address", "notes", "os_name")
+SEARCHED_COLUMNS = ("name", "address", "notes", "os_name")
 # what is stored of it, and how the facts saw it
 Disk = tuple[Device, BlockDevice | None]
 # Of the disks on a host's page.
 DISKS = {
-    "name": lists.by_key("Disk", lambda one: one[0].name),
-    "size": lists.by_key("Size", lambda one: one[0].size, "num"),
-    "model": lists.by_key("Model", lambda one: one[0].model),
-    "serial": lists.by_key("Serial or WWN", lambda one: one[0].serial or one[0].wwn),
-    "kind": lists.by_key("Kind", lambda one: _kind(*one)),
-    "sectors": lists.by_key(
+    "name": lists.key_column("Disk", lambda one: one[0].name),
+    "size": lists.key_column("Size", lambda one: one[0].size, "num"),
+    "model": lists.key_column("Model", lambda one: one[0].model),
+    "serial": lists.key_column("Serial or WWN", lambda one: one[0].serial or one[0].wwn),
+    "kind": lists.key_column("Kind", lambda one: _disk_kind(*one)),
+    "sectors": lists.key_column(
         "Sectors", lambda one: one[1] and (one[1].physical_sector, one[1].logical_sector), "num"
     ),
-    "scheduler": lists.by_key("Scheduler", lambda one: one[1] and one[1].scheduler),
-    "use": lists.by_key("Use", lambda one: _use(one[0])),
-    "actions": lists.By("Actions"),
+    "scheduler": lists.key_column("Scheduler", lambda one: one[1] and one[1].scheduler),
+    "use": lists.key_column("Use", lambda one: _disk_use(one[0])),
+    "actions": lists.SortColumn("Actions"),
 }
 
 
-def rows(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Host]:
+def host_rows(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Host]:
     """The hosts a person sees, with what the list shows of each, in one query."""
     latest = FactSnapshot.objects.filter(host=OuterRef("pk")).order_by("-pk")
     holding = Layout.objects.holding().filter(host=OuterRef("pk"))
@@ -104,9 +104,9 @@ def rows(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Host]:
     )
 
 
-def disks(host: Host, seen: Mapping[str, BlockDevice]) -> list[Disk]:
+def host_disks(host: Host, seen: Mapping[str, BlockDevice]) -> list[Disk]:
     """Those that are there first, sdb2 before sdb10. `seen`: by identity."""
-    rows = sorted(host.devices.all(), key=lambda one: (not one.present, natural(one.name)))
+    rows = sorted(host.devices.all(), key=lambda one: (not one.present, natural_key(one.name)))
     return [(row, seen.get(row.identity)) for row in rows]
 
 
@@ -114,14 +114,19 @@ def disk_texts(one: Disk) -> tuple[str, ...]:
     """Texts of a disk that are searched, as the page shows them."""
     device, seen = one
     told = (device.name, device.model, device.serial, device.wwn, device.role, device.in_use)
-    return *told, *_kind(device, seen), seen.scheduler if seen else "", STATES[_use(device)[0]]
+    return (
+        *told,
+        *_disk_kind(device, seen),
+        seen.scheduler if seen else "",
+        USE_WORDS[_disk_use(device)[0]],
+    )
 
 
 # As a list of disks is sorted by its use: what can be had first.
-STATES = ("spare", "free", "in use", "not there")
+USE_WORDS = ("spare", "free", "in use", "not there")
 
 
-def _use(device: Device) -> tuple[int, str]:
+def _disk_use(device: Device) -> tuple[int, str]:
     if not device.present:
         return 3, ""
     if device.spare:
@@ -129,32 +134,34 @@ def _use(device: Device) -> tuple[int, str]:
     return (2, device.in_use) if device.in_use else (1, "")
 
 
-def _kind(device: Device, seen: BlockDevice | None) -> tuple[str, str]:
+def _disk_kind(device: Device, seen: BlockDevice | None) -> tuple[str, str]:
     """With how it is attached."""
     word = {True: "rotational", False: "flash", None: "unknown"}[device.rotational]
     return word, seen.transport if seen else ""
 
 
-def shown(hosts: Iterable[Any]) -> list[HostRow]:
+def as_host_rows(hosts: Iterable[Any]) -> list[HostRow]:
     """Of `rows`."""
-    return [HostRow(h, h.os_name, h.disks, h.spare_disks, state(h, h.sudo, h.busy)) for h in hosts]
+    return [
+        HostRow(h, h.os_name, h.disks, h.spare_disks, host_state(h, h.sudo, h.busy)) for h in hosts
+    ]
 
 
-def state(host: Host, sudo: bool | None, busy: str | None) -> State:
+def host_state(host: Host, sudo: bool | None, busy: str | None) -> HostState:
     """State of a host in two or three words; the worst first."""
     if host.access != Host.Access.SSH:
-        return State("badge-queued", host.get_access_display())
+        return HostState("badge-queued", host.get_access_display())
     if host.trouble:
-        return State("badge-failed", advice(host.trouble).title)
+        return HostState("badge-failed", advice(host.trouble).title)
     if not host.host_key:
-        return State("badge-waiting", "Key not confirmed")
+        return HostState("badge-waiting", "Key not confirmed")
     if sudo is None:
-        return State("badge-waiting", "Not read yet")
+        return HostState("badge-waiting", "Not read yet")
     if busy:
-        return State(f"badge-{busy}", "A layout holds it")
+        return HostState(f"badge-{busy}", "A layout holds it")
     if not sudo:
-        return State("badge-interrupted", "No sudo: disks cannot be used")
-    return State("badge-succeeded", "Ready")
+        return HostState("badge-interrupted", "No sudo: disks cannot be used")
+    return HostState("badge-succeeded", "Ready")
 
 
 def tool_rows(facts: HostFacts) -> list[ToolRow]:
@@ -164,20 +171,20 @@ def tool_rows(facts: HostFacts) -> list[ToolRow]:
             program=need.program,
             version=facts.tools.get(need.program, ""),
             present=need.program in facts.tools,
-            package=_package(need.packages, facts.os_family),
+            package=_package_name(need.packages, facts.os_family),
         )
         for need in needs()
-        if need.program in facts.tools or _of_its_system(need.packages, facts.os_family)
+        if need.program in facts.tools or _is_for_system(need.packages, facts.os_family)
     ]
     return sorted(rows, key=lambda row: (not row.present, row.program))
 
 
-def _of_its_system(packages: Mapping[str, str], family: str) -> bool:
+def _is_for_system(packages: Mapping[str, str], family: str) -> bool:
     """Nobody looks for gpart on Linux, or for LVM on FreeBSD."""
     return "freebsd" in packages if family == "freebsd" else set(packages) != {"freebsd"}
 
 
-def _package(packages: Mapping[str, str], family: str) -> str:
+def _package_name(packages: Mapping[str, str], family: str) -> str:
     return packages.get(family, "")
 
 

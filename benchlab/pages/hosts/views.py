@@ -27,19 +27,19 @@ from benchlab.sharing.tagged import TAG, by_tag
 from benchlab.team.services import team_of
 from benchlab.web import lists
 from benchlab.web.free_names import copy_name
-from benchlab.web.pages import Bounded
-from benchlab.web.row_ids import row_id
+from benchlab.web.pages import BoundedPaginator
+from benchlab.web.row_ids import parse_row_id
 
 SNAPSHOTS_PER_PAGE = 50
 # By the word that the address of a host's readings has for each column.
 READINGS = {
-    "taken": lists.by("Read", "taken_at"),
-    "seen": lists.by("Last seen unchanged", "seen_at"),
-    "boot": lists.by("Boot", "boot_id"),
+    "taken": lists.sort_column("Read", "taken_at"),
+    "seen": lists.sort_column("Last seen unchanged", "seen_at"),
+    "boot": lists.sort_column("Boot", "boot_id"),
 }
 
 
-def host_of(request: HttpRequest, pk: int) -> Host:
+def own_host(request: HttpRequest, pk: int) -> Host:
     """The host, if this person may see it; 404 otherwise."""
     return get_object_or_404(
         Host.objects.for_user(request.user).select_related("credential"), pk=pk
@@ -47,22 +47,24 @@ def host_of(request: HttpRequest, pk: int) -> Host:
 
 
 @require_GET
-def hosts(request: HttpRequest) -> HttpResponse:
-    rows = by_tag(request, Kind.HOST, queries.rows(request.user))
-    listed = lists.listed(request, rows, queries.COLUMNS, queries.FINDS, filters=(TAG,))
-    context = {"rows": queries.shown(listed.rows), "listed": listed}
+def host_list(request: HttpRequest) -> HttpResponse:
+    rows = by_tag(request, Kind.HOST, queries.host_rows(request.user))
+    listed = lists.filter_rows(
+        request, rows, queries.COLUMNS, queries.SEARCHED_COLUMNS, filters=(TAG,)
+    )
+    context = {"rows": queries.as_host_rows(listed.rows), "listed": listed}
     return render(request, "hosts/list.html", context)
 
 
 @require_http_methods(["GET", "POST"])
-def add(request: HttpRequest) -> HttpResponse:
+def host_add(request: HttpRequest) -> HttpResponse:
     """Step one: where it is, and with which key. The host is asked for its own key right away. ?copy= fills it in."""
     copied = request.GET.get("copy", "") if request.method == "GET" else ""
-    told = _copied(request, row_id(copied)) if copied else None
+    told = _copied_values(request, parse_row_id(copied)) if copied else None
     form = AddForm(request.POST or None, request.FILES or None, owner=request.user, initial=told)
     if request.method == "POST" and form.is_valid():
         try:
-            made = _add(request, form)
+            made = _create_host(request, form)
         except services.HostsError as error:
             form.add_error(None, str(error))
         else:
@@ -70,14 +72,14 @@ def add(request: HttpRequest) -> HttpResponse:
     return render(request, "hosts/add.html", {"form": form})
 
 
-def _copied(request: HttpRequest, pk: int | None) -> dict[str, object]:
+def _copied_values(request: HttpRequest, pk: int | None) -> dict[str, object]:
     """Values that a further machine like `pk` has in common with it: not its address, and of its key only the id."""
     like = get_object_or_404(Host.objects.for_user(request.user), pk=pk, access=Host.Access.SSH)
     kept = {name: getattr(like, name) for name in ("port", "user", "credential", "notes")}
     return kept | {"name": copy_name(like.name)}
 
 
-def _add(request: HttpRequest, form: AddForm) -> Host:
+def _create_host(request: HttpRequest, form: AddForm) -> Host:
     given = form.cleaned_data
     key: Credential = given["credential"]
     team = key.team if key else team_of(request.user)
@@ -100,18 +102,18 @@ def _add(request: HttpRequest, form: AddForm) -> Host:
 def ask_key(request: HttpRequest, host: Host) -> HttpResponse:
     """On to step two, which shows the asking. An unreachable host goes there as well: the page says what is wrong."""
     row = host_tasks.ask(host, "offer_key", request.user)
-    return following("host-key", row)
+    return redirect_to_task("host-key", row)
 
 
-def following(page: str, row: HostTask) -> HttpResponse:
+def redirect_to_task(page: str, row: HostTask) -> HttpResponse:
     """To a page of the host that shows the task, as it goes on and how it ended."""
     return redirect(f"{reverse(page, args=[row.host_id])}?task={row.pk}")
 
 
 @require_GET
-def task(request: HttpRequest, pk: int, task_pk: int) -> HttpResponse:
+def host_task(request: HttpRequest, pk: int, task_pk: int) -> HttpResponse:
     """One task as it stands. To htmx only this part; over, it has the page that shows it load anew."""
-    found = host_of(request, pk)
+    found = own_host(request, pk)
     row = get_object_or_404(found.tasks.select_related("host", "by"), pk=task_pk)
     context = {"host": found, "host_task": host_tasks.as_shown(row)}
     if not request.htmx:  # type: ignore[attr-defined]
@@ -122,13 +124,13 @@ def task(request: HttpRequest, pk: int, task_pk: int) -> HttpResponse:
 
 
 @require_GET
-def host(request: HttpRequest, pk: int) -> HttpResponse:
+def host_detail(request: HttpRequest, pk: int) -> HttpResponse:
     shown = get_object_or_404(Host.objects.visible_to(request.user).select_related("team"), pk=pk)
     if shown.only_tool and not shown.team.library:
-        return _page_of(shown.only_tool).page(request, shown)
+        return _tool_page(shown.only_tool).page(request, shown)
     if shown.access != Host.Access.SSH or shown.team.library:
-        return _described(request, shown)
-    found = host_of(request, pk)
+        return _described_page(request, shown)
+    found = own_host(request, pk)
     if services.key_changed(found):
         return redirect("host-key", found.pk)
     latest = found.snapshots.first()
@@ -137,7 +139,7 @@ def host(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
         "host": found,
         "holder": holder,
-        "state": queries.state(found, sudo, holder.phase if holder else None),
+        "state": queries.host_state(found, sudo, holder.phase if holder else None),
         "advice": advice(found.trouble) if found.trouble else None,
         "fingerprint": services.fingerprints(found)[0],
         "snapshot": latest,
@@ -147,7 +149,7 @@ def host(request: HttpRequest, pk: int) -> HttpResponse:
         "installing": found.installs.filter(ended_at=None).first(),
         "host_task": host_tasks.shown(found, request.GET.get("task"), "read_facts", "offer_key"),
     }
-    return render(request, "hosts/detail.html", context | _facts(request, found, latest))
+    return render(request, "hosts/detail.html", context | _facts_context(request, found, latest))
 
 
 class HostPage(Protocol):
@@ -158,21 +160,21 @@ class HostPage(Protocol):
     def page(self, request: HttpRequest, host: Host) -> HttpResponse: ...
 
 
-def _page_of(access: str) -> HostPage:
+def _tool_page(access: str) -> HostPage:
     """The module `host_page` of the room that knows the tool."""
     found = {one.ACCESS: cast(HostPage, one) for one in app_modules.named("host_page")}
     return found[access]
 
 
-def _described(request: HttpRequest, host: Host) -> HttpResponse:
+def _described_page(request: HttpRequest, host: Host) -> HttpResponse:
     """One that we do not reach: results from it were imported."""
     used = Campaign.objects.visible_to(request.user).filter(runs__host=host).distinct()
     return render(request, "hosts/described.html", {"host": host, "campaigns": used})
 
 
 @require_http_methods(["GET", "POST"])
-def change(request: HttpRequest, pk: int) -> HttpResponse:
-    found = host_of(request, pk)
+def host_change(request: HttpRequest, pk: int) -> HttpResponse:
+    found = own_host(request, pk)
     form = AddressForm(request.POST or None, instance=found, owner=request.user)
     if request.method == "POST" and form.is_valid():
         try:
@@ -181,12 +183,12 @@ def change(request: HttpRequest, pk: int) -> HttpResponse:
             return redirect("host-detail", found.pk)
         except services.HostsError as error:
             form.add_error(None, str(error))
-    return render(request, "hosts/change.html", {"form": form, "host": host_of(request, pk)})
+    return render(request, "hosts/change.html", {"form": form, "host": own_host(request, pk)})
 
 
 @require_http_methods(["GET", "POST"])
-def delete(request: HttpRequest, pk: int) -> HttpResponse:
-    found = host_of(request, pk)
+def host_delete(request: HttpRequest, pk: int) -> HttpResponse:
+    found = own_host(request, pk)
     if request.method == "GET":
         return render(request, "hosts/delete.html", {"host": found})
     try:
@@ -201,45 +203,47 @@ def delete(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_POST
-def read(request: HttpRequest, pk: int) -> HttpResponse:
+def host_read(request: HttpRequest, pk: int) -> HttpResponse:
     """Have the facts read. Trouble is kept with the host and shown on its page."""
-    row = host_tasks.ask(host_of(request, pk), "read_facts", request.user)
-    return following("host-detail", row)
+    row = host_tasks.ask(own_host(request, pk), "read_facts", request.user)
+    return redirect_to_task("host-detail", row)
 
 
 @require_GET
-def history(request: HttpRequest, pk: int) -> HttpResponse:
-    found = host_of(request, pk)
+def host_history(request: HttpRequest, pk: int) -> HttpResponse:
+    found = own_host(request, pk)
     rows = found.snapshots.only("pk", "host", "taken_at", "seen_at", "boot_id").order_by("-pk")
-    listed = lists.listed(request, rows, READINGS, ("taken_at", "boot_id"))
-    page = Bounded(listed.rows, SNAPSHOTS_PER_PAGE).get_page(request.GET.get("page"))
+    listed = lists.filter_rows(request, rows, READINGS, ("taken_at", "boot_id"))
+    page = BoundedPaginator(listed.rows, SNAPSHOTS_PER_PAGE).get_page(request.GET.get("page"))
     context = {"host": found, "page": page, "listed": listed}
     return render(request, "hosts/history.html", context)
 
 
 @require_GET
-def snapshot(request: HttpRequest, pk: int, snapshot_pk: int) -> HttpResponse:
-    found = host_of(request, pk)
+def host_snapshot(request: HttpRequest, pk: int, snapshot_pk: int) -> HttpResponse:
+    found = own_host(request, pk)
     taken = get_object_or_404(found.snapshots, pk=snapshot_pk)
     context = {"host": found, "snapshot": taken}
-    return render(request, "hosts/snapshot.html", context | _facts(request, found, taken))
+    return render(request, "hosts/snapshot.html", context | _facts_context(request, found, taken))
 
 
-def _facts(request: HttpRequest, host: Host, snapshot: FactSnapshot | None) -> dict[str, object]:
+def _facts_context(
+    request: HttpRequest, host: Host, snapshot: FactSnapshot | None
+) -> dict[str, object]:
     """Context of the facts: the stacks, the tools, and each disk with what is known of it."""
     if snapshot is None:
         return {}
     facts = services.facts_of(snapshot)
     seen = {device.identity: device for device in facts.devices if blocks.is_whole(device)}
     names = host_layouts.names_at(host, snapshot)
-    rows = queries.disks(host, seen)
-    listed = lists.listed_here(
+    rows = queries.host_disks(host, seen)
+    listed = lists.filter_in_memory(
         request, rows, queries.DISKS, queries.disk_texts, "#disks", filters=("task",)
     )
     return {
         "facts": facts,
         "forest": blocks.forest(facts, names),
-        "groups": groups.of(facts, names),
+        "groups": groups.disk_groups(facts, names),
         "tools": queries.tool_rows(facts),
         "devices": listed.rows,
         "listed": listed,

@@ -13,16 +13,16 @@ from benchlab.audit import view_notes
 from benchlab.hosts import blocks, services
 from benchlab.hosts.forms import RatingForm, SpareForm
 from benchlab.hosts.models import Device, Host
-from benchlab.pages.hosts.views import host_of
+from benchlab.pages.hosts.views import own_host
 from benchlab.runs import host_layouts
 
 ROLES = ("hdd", "ssd", "nvme")
 
 
 @require_http_methods(["GET", "POST"])
-def device(request: HttpRequest, pk: int, device_pk: int) -> HttpResponse:
+def device_detail(request: HttpRequest, pk: int, device_pk: int) -> HttpResponse:
     """One disk: all that is on it and would be destroyed, and the form that marks it spare."""
-    host, found = _device_of(request, pk, device_pk)
+    host, found = _own_device(request, pk, device_pk)
     form = _spare_form(found, request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
@@ -33,13 +33,13 @@ def device(request: HttpRequest, pk: int, device_pk: int) -> HttpResponse:
         except (services.HostsError, AgentError) as error:
             form.add_error(None, str(error))
             found.refresh_from_db()
-    return _page(request, host, found, form, RatingForm(instance=found))
+    return _device_page(request, host, found, form, RatingForm(instance=found))
 
 
 @require_POST
-def keep(request: HttpRequest, pk: int, device_pk: int) -> HttpResponse:
+def device_keep(request: HttpRequest, pk: int, device_pk: int) -> HttpResponse:
     """Take a disk back."""
-    host, found = _device_of(request, pk, device_pk)
+    host, found = _own_device(request, pk, device_pk)
     try:
         services.unmark_spare(found)
         messages.success(
@@ -51,31 +51,31 @@ def keep(request: HttpRequest, pk: int, device_pk: int) -> HttpResponse:
 
 
 @require_POST
-def rate(request: HttpRequest, pk: int, device_pk: int) -> HttpResponse:
+def device_rate(request: HttpRequest, pk: int, device_pk: int) -> HttpResponse:
     """Store what a disk is rated for."""
-    host, found = _device_of(request, pk, device_pk)
+    host, found = _own_device(request, pk, device_pk)
     form = RatingForm(request.POST, instance=found)
     if form.is_valid():
         form.save()
         messages.success(request, f"Kept what {found.name} is rated for.")
         return redirect("device-detail", host.pk, found.pk)
     found.refresh_from_db()
-    return _page(request, host, found, _spare_form(found), form)
+    return _device_page(request, host, found, _spare_form(found), form)
 
 
-def _page(
+def _device_page(
     request: HttpRequest, host: Host, found: Device, form: SpareForm, rating: RatingForm
 ) -> HttpResponse:
     context = {"host": host, "device": found, "form": form, "rating": rating, "roles": ROLES}
-    return render(request, "hosts/device.html", context | _on_it(host, found))
+    return render(request, "hosts/device.html", context | _disk_context(host, found))
 
 
 def _spare_form(found: Device, data: QueryDict | None = None) -> SpareForm:
     return SpareForm(data, device=found, initial={"role": _likely_role(found)})
 
 
-def _device_of(request: HttpRequest, pk: int, device_pk: int) -> tuple[Host, Device]:
-    host = host_of(request, pk)
+def _own_device(request: HttpRequest, pk: int, device_pk: int) -> tuple[Host, Device]:
+    host = own_host(request, pk)
     return host, get_object_or_404(host.devices.select_related("spare_by"), pk=device_pk)
 
 
@@ -88,7 +88,7 @@ def _likely_role(device: Device) -> str:
     return "nvme" if device.name.startswith("nvme") else "ssd"
 
 
-def _on_it(host: Host, device: Device) -> dict[str, object]:
+def _disk_context(host: Host, device: Device) -> dict[str, object]:
     """Devices on the disk by the latest facts: itself and everything stacked on it."""
     latest = host.snapshots.first()
     if latest is None:

@@ -14,23 +14,23 @@ from benchlab.hosts import host_tasks, services
 from benchlab.hosts.forms import ConfirmKeyForm
 from benchlab.hosts.models import Credential, Host
 from benchlab.hosts.trouble import advice
-from benchlab.pages.hosts.views import ask_key, following, host_of
+from benchlab.pages.hosts.views import ask_key, own_host, redirect_to_task
 from benchlab.web import lists
 
 # By the word that the list's address has for each column.
 KEYS = {
-    "name": lists.by_name(),
-    "key": lists.by("Public key", "public_key"),
-    "hosts": lists.by("Hosts", "used"),
-    "made": lists.by("Made", "created_at"),
-    "actions": lists.By("Actions"),
+    "name": lists.name_column(),
+    "key": lists.sort_column("Public key", "public_key"),
+    "hosts": lists.sort_column("Hosts", "used"),
+    "made": lists.sort_column("Made", "created_at"),
+    "actions": lists.SortColumn("Actions"),
 }
 
 
 @require_http_methods(["GET", "POST"])
 def host_key(request: HttpRequest, pk: int) -> HttpResponse:
     """Step two of adding a host, and the page of a changed key: compare fingerprints, then pin."""
-    host = host_of(request, pk)
+    host = own_host(request, pk)
     form = ConfirmKeyForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
@@ -38,7 +38,7 @@ def host_key(request: HttpRequest, pk: int) -> HttpResponse:
         except services.HostsError as error:
             view_notes.refused(request, str(error))
             return redirect("host-key", host.pk)
-        return _connect(request, host)
+        return _first_reading(request, host)
     host_task = host_tasks.shown(host, request.GET.get("task"), "offer_key")
     pinned, offered = services.fingerprints(host)
     context = {
@@ -54,39 +54,39 @@ def host_key(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "hosts/key.html", context)
 
 
-def _connect(request: HttpRequest, host: Host) -> HttpResponse:
+def _first_reading(request: HttpRequest, host: Host) -> HttpResponse:
     """Step three: the first reading. When it fails, the host's page says why."""
     messages.success(
         request, f"The key of {host.name} is pinned. Once it was read: say which disks are spare."
     )
     row = host_tasks.ask(host, "read_facts", request.user)
-    return following("host-detail", row)
+    return redirect_to_task("host-detail", row)
 
 
 @require_POST
-def ask(request: HttpRequest, pk: int) -> HttpResponse:
-    return ask_key(request, host_of(request, pk))
+def host_key_ask(request: HttpRequest, pk: int) -> HttpResponse:
+    return ask_key(request, own_host(request, pk))
 
 
 @require_POST
-def keep(request: HttpRequest, pk: int) -> HttpResponse:
+def host_key_keep(request: HttpRequest, pk: int) -> HttpResponse:
     """The changed key is wrong: stay with the pinned one."""
-    host = host_of(request, pk)
+    host = own_host(request, pk)
     services.keep_key(host)
     messages.success(request, f"The new key was rejected; {host.name} must offer the pinned one.")
     return redirect("host-detail", host.pk)
 
 
 @require_GET
-def credentials(request: HttpRequest) -> HttpResponse:
+def credential_list(request: HttpRequest) -> HttpResponse:
     rows = Credential.objects.for_user(request.user).annotate(used=Count("hosts"))
     rows = rows.prefetch_related("hosts").order_by("name")
-    listed = lists.listed(request, rows, KEYS, ("name", "public_key"))
+    listed = lists.filter_rows(request, rows, KEYS, ("name", "public_key"))
     return render(request, "hosts/credentials.html", {"keys": listed.rows, "listed": listed})
 
 
 @require_POST
-def delete_credential(request: HttpRequest, pk: int) -> HttpResponse:
+def credential_delete(request: HttpRequest, pk: int) -> HttpResponse:
     key = get_object_or_404(Credential.objects.for_user(request.user), pk=pk)
     try:
         services.delete_credential(key)

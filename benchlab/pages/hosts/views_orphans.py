@@ -13,15 +13,15 @@ from benchlab.engine import orphans
 from benchlab.engine.wishes import CommandError
 from benchlab.hosts.models import Host
 from benchlab.pages import confirmation
-from benchlab.pages.hosts.views import host_of
+from benchlab.pages.hosts.views import own_host
 from benchlab.topologies import planned
-from benchlab.web.row_ids import row_id
+from benchlab.web.row_ids import parse_row_id
 
 
 @require_http_methods(["GET", "POST"])
-def teardown(request: HttpRequest, pk: int, layout_pk: int) -> HttpResponse:
+def orphan_teardown(request: HttpRequest, pk: int, layout_pk: int) -> HttpResponse:
     """GET shows what is left and which disks will be wiped; POST does it. `snapshot`: the reading that was shown."""
-    host = host_of(request, pk)
+    host = own_host(request, pk)
     latest = host.snapshots.first()
     found = [one for one in orphans.of(host, latest) if one.layout] if latest else []
     orphan = next((one for one in found if one.layout and one.layout.pk == layout_pk), None)
@@ -30,10 +30,10 @@ def teardown(request: HttpRequest, pk: int, layout_pk: int) -> HttpResponse:
     if orphan is None or orphan.why_not:
         messages.info(request, "Nothing is left that can be taken down from here.")
         return redirect("host-detail", pk)
-    lost = _lost(host, orphan)
+    lost = _lost_disks(host, orphan)
     context = {"host": host, "orphan": orphan, "snapshot": latest, "lost": lost}
     context["phrase"] = wanted = planned.phrase(lost)
-    context["agreeing"] = confirmation.told(request, wanted)
+    context["mistyped"] = confirmation.pop_mistyped(request, wanted)
     return render(request, "hosts/orphan.html", context)
 
 
@@ -43,11 +43,11 @@ def _tear_down(
     layout = host.layouts.filter(pk=layout_pk).select_related("host").first()
     if layout is None:
         raise Http404
-    if orphan and not confirmation.agreed(request, planned.phrase(_lost(host, orphan))):
+    if orphan and not confirmation.is_confirmed(request, planned.phrase(_lost_disks(host, orphan))):
         return redirect("host-orphan", host.pk, layout_pk)
     seen = request.POST.get("snapshot", "")
     try:
-        orphans.tear_down(layout, row_id(seen))
+        orphans.tear_down(layout, parse_row_id(seen))
     except CommandError as error:
         view_notes.refused(request, str(error))
     else:
@@ -55,5 +55,5 @@ def _tear_down(
     return redirect("host-detail", host.pk)
 
 
-def _lost(host: Host, orphan: orphans.Orphan) -> list[planned.Lost]:
+def _lost_disks(host: Host, orphan: orphans.Orphan) -> list[planned.Lost]:
     return [planned.Lost(host.name, disk) for disk in orphan.destroys]

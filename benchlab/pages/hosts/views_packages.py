@@ -9,13 +9,13 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from benchlab.audit import view_notes
 from benchlab.hosts import host_tasks, services
-from benchlab.pages.hosts.views import host_of
+from benchlab.pages.hosts.views import own_host
 
 
 @require_http_methods(["GET", "POST"])
-def install(request: HttpRequest, pk: int) -> HttpResponse:
+def package_install(request: HttpRequest, pk: int) -> HttpResponse:
     """GET ?package= shows the command and asks; POST `package` and `command`, as it was shown, runs it."""
-    found = host_of(request, pk)
+    found = own_host(request, pk)
     given = request.POST if request.method == "POST" else request.GET
     chosen = given.getlist("package")
     try:
@@ -32,9 +32,9 @@ def install(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_GET
-def installing(request: HttpRequest, pk: int, install_pk: int) -> HttpResponse:
+def package_install_progress(request: HttpRequest, pk: int, install_pk: int) -> HttpResponse:
     """Page of how far it is, as a worker saw it last: see benchlab.hosts.installing."""
-    found = host_of(request, pk)
+    found = own_host(request, pk)
     row = get_object_or_404(found.installs.select_related("by"), pk=install_pk)
     worker = "" if row.ended_at else host_tasks.worker_trouble()
     context = {"host": found, "install": row, "worker": worker}

@@ -8,6 +8,6 @@ from django.urls import path
 from benchlab.pages.look import views
 
 urlpatterns = [
-    path("", views.look, name="look"),
-    path("figure.json", views.figure_json, name="look-figure"),
+    path("", views.look_page, name="look"),
+    path("figure.json", views.look_figure, name="look-figure"),
 ]

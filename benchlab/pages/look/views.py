@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET
 from benchlab.charts import figure, sparkline
 from benchlab.charts.palette import COLOURS, LINE_DASHES, MARKERS, Place, assign_styles
 from benchlab.pages.topologies import builder
-from benchlab.pages.topologies.fits_on import Ground
+from benchlab.pages.topologies.host_fit import HostCapacity
 from benchlab.runs.progress import State
 from benchlab.topologies import forms as forms_of_topologies
 from benchlab.topologies.planned import Command
@@ -43,7 +43,7 @@ DEPTHS = (1, 2, 4, 8, 16)
 LINES = {"SSD, no cache": (1683, 3327, 5095, 5101, 5099), "HDD, cached": (463, 633, 749, 789, 833)}
 STEPS = 9
 # no host
-EMPTY = Ground({}, frozenset(), None, None, Shelf())
+EMPTY = HostCapacity({}, frozenset(), None, None, Shelf())
 
 
 class Example(forms.Form):
@@ -55,13 +55,13 @@ class Example(forms.Form):
     spare = forms.BooleanField(label="Only spare disks", required=False, initial=True)
 
 
-def example() -> Example:
+def example_form() -> Example:
     """Bound, so that its error stands at its field."""
     return Example({"name": "Stripe of 4", "size": "64", "disks": 13, "spare": True})
 
 
 @require_GET
-def look(request: HttpRequest) -> HttpResponse:
+def look_page(request: HttpRequest) -> HttpResponse:
     series = [
         {"name": f"s{at + 1}", "hue": HUES[at], "key": sparkline.legend_key(one)}
         for at, one in enumerate(assign_styles([Place(at) for at in range(len(COLOURS))]))
@@ -80,12 +80,12 @@ def look(request: HttpRequest) -> HttpResponse:
         "series": series,
         "hosts": hosts,
         "others": others,
-        "form": example(),
+        "form": example_form(),
         "progress": SimpleNamespace(
             runs=20, ended=7, not_succeeded=0, trouble="", eta_s=1560, state=State.RUNNING
         ),
         "boxes": BOXES,
-        **builder.shown(draft(), EMPTY),
+        **builder.builder_context(example_draft(), EMPTY),
         "disks": DISKS,
         "cells": CELLS,
         "steps": STEPS_OF_A_PLAN,
@@ -93,7 +93,7 @@ def look(request: HttpRequest) -> HttpResponse:
     return render(request, "look/look.html", context)
 
 
-def draft() -> builder.Draft:
+def example_draft() -> builder.Draft:
     """A stripe with a file system, as the builder draws it on example disks."""
     devices = [{"use": "data", "role": "hdd", "count": 4}]
     stack: list[dict[str, Any]] = [
@@ -137,7 +137,7 @@ CELLS = (
 
 
 @require_GET
-def figure_json(request: HttpRequest) -> HttpResponse:
+def look_figure(request: HttpRequest) -> HttpResponse:
     """A chart of two lines, as real ones are laid out."""
     styles = assign_styles([Place(at) for at in range(len(LINES))])
     data = [

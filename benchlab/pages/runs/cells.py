@@ -53,7 +53,7 @@ class Row:
     cells: list[Cell]
 
 
-def label(name: str) -> str:
+def column_label(name: str) -> str:
     """Heading of a column."""
     if name.startswith(METRIC):
         return naming.metric_title(name.removeprefix(METRIC))
@@ -66,7 +66,7 @@ def is_number(column: Column) -> bool:
     return column.kind in (Kind.WHOLE, Kind.NUMBER)
 
 
-def table(ids: Sequence[int], columns: Sequence[Column]) -> list[Row]:
+def table_rows(ids: Sequence[int], columns: Sequence[Column]) -> list[Row]:
     """The rows of these attempts, in that order. Two queries."""
     plain = [c for c in columns if not c.name.startswith(METRIC)]
     told = SQL("SELECT {}, {} {} WHERE a.id = ANY({})").format(
@@ -76,11 +76,13 @@ def table(ids: Sequence[int], columns: Sequence[Column]) -> list[Row]:
         Literal(list(ids)),
     )
     by_id = {row[0]: row for row in fetch_rows(told)} if ids else {}
-    measured = _measured(ids, [c.name.removeprefix(METRIC) for c in columns if c not in plain])
-    return [_row(by_id[pk], columns, plain, measured) for pk in ids if pk in by_id]
+    measured = _measured_values(
+        ids, [c.name.removeprefix(METRIC) for c in columns if c not in plain]
+    )
+    return [_table_row(by_id[pk], columns, plain, measured) for pk in ids if pk in by_id]
 
 
-def _measured(
+def _measured_values(
     ids: Sequence[int], names: Sequence[str]
 ) -> dict[tuple[int, str], tuple[float | None, str]]:
     if not (ids and names):
@@ -94,7 +96,7 @@ def _measured(
     return {(attempt, name): (value, unit) for attempt, name, value, unit in found}
 
 
-def _row(
+def _table_row(
     row: Sequence[Any],
     columns: Sequence[Column],
     plain: Sequence[Column],
@@ -108,13 +110,13 @@ def _row(
         if column.name.startswith(METRIC):
             name = column.name.removeprefix(METRIC)
             value, unit = measured.get((attempt, name), (None, ""))
-            cells.append(figure(name, value, unit))
+            cells.append(figure_cell(name, value, unit))
         else:
-            cells.append(shown(column, values[column.name], leads.get(column.name)))
+            cells.append(value_cell(column, values[column.name], leads.get(column.name)))
     return Row(run, attempt, reverse("run-detail", args=[run]), cells)
 
 
-def figure(name: str, value: float | None, unit: str) -> Cell:
+def figure_cell(name: str, value: float | None, unit: str) -> Cell:
     """With its unit; shares in percent."""
     if value is None:
         return Cell(NOTHING, css="num")
@@ -123,7 +125,7 @@ def figure(name: str, value: float | None, unit: str) -> Cell:
     return Cell(si(value, shown_unit(name, unit)), css="num")
 
 
-def shown(column: Column, value: Any, pk: int | None = None) -> Cell:
+def value_cell(column: Column, value: Any, pk: int | None = None) -> Cell:
     """One that is no figure. `pk`: of the row that it names."""
     css = "num" if is_number(column) else ""
     if value is None:
@@ -151,20 +153,21 @@ class GroupRow:
     figures: list[Cell]
 
 
-def group(one: RunGroup, by: Sequence[Column], names: Iterable[str], url: str) -> GroupRow:
+def group_row(one: RunGroup, by: Sequence[Column], names: Iterable[str], url: str) -> GroupRow:
     """`url`: of the table of its runs."""
     cells = [
-        shown(column, value, pk) for column, value, pk in zip(by, one.values, one.ids, strict=True)
+        value_cell(column, value, pk)
+        for column, value, pk in zip(by, one.values, one.ids, strict=True)
     ]
     figures = [
         cell
         for name, found in zip(names, one.figures, strict=True)
-        for cell in _figures(name, found)
+        for cell in _figure_cells(name, found)
     ]
     return GroupRow(cells, one.runs, url, figures)
 
 
-def _figures(name: str, found: GroupFigure) -> list[Cell]:
+def _figure_cells(name: str, found: GroupFigure) -> list[Cell]:
     """Mean, median, spread, number."""
     if found.number and not found.unit:
         return [
@@ -174,8 +177,8 @@ def _figures(name: str, found: GroupFigure) -> list[Cell]:
         ]
     spread = NOTHING if found.spread is None else si(100 * found.spread, "%")
     return [
-        figure(name, found.mean, found.unit),
-        figure(name, found.median, found.unit),
+        figure_cell(name, found.mean, found.unit),
+        figure_cell(name, found.median, found.unit),
         Cell(spread, css="num"),
         Cell(str(found.number), css="num"),
     ]

@@ -37,7 +37,7 @@ SWITCHES = ("latest", "library")
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypedCondition:
     """A condition as it was typed, and what is wrong with it."""
 
     name: str = ""
@@ -47,116 +47,116 @@ class Typed:
 
 
 @dataclass(slots=True)
-class Wish:
+class PageQuery:
     """`asked` and `by` are None and empty where `errors` (parameter -> what is wrong) has any."""
 
     # in the language
-    given: dict[str, list[str]]
-    own: dict[str, str]
-    asked: TableQuery | None = None
-    by: tuple[Column, ...] = ()
+    parameters: dict[str, list[str]]
+    page_parameters: dict[str, str]
+    request: TableQuery | None = None
+    group_columns: tuple[Column, ...] = ()
     errors: dict[str, str] = field(default_factory=dict)
 
     def refuse(self, refused: QueryError) -> None:
         self.errors |= refused.errors
-        self.asked = None
+        self.request = None
 
     @property
-    def fields(self) -> list[str]:
+    def column_names(self) -> list[str]:
         """Names of the columns that are shown beside the run, as far as they were understood."""
-        text = self.given.get("fields", [",".join(FIELDS)])[-1]
-        return [name for name in names([text]) if name not in ROW]
+        text = self.parameters.get("fields", [",".join(FIELDS)])[-1]
+        return [name for name in split_names([text]) if name not in ROW]
 
     @property
-    def order(self) -> str:
-        return self.given.get("ordering", [ORDER])[-1] or ORDER
+    def order_term(self) -> str:
+        return self.parameters.get("ordering", [ORDER])[-1] or ORDER
 
     @property
-    def groups(self) -> list[str]:
-        return names([self.own[GROUP]])
+    def group_names(self) -> list[str]:
+        return split_names([self.page_parameters[GROUP]])
 
     @property
-    def typed(self) -> list[Typed]:
+    def conditions(self) -> list[TypedCondition]:
         """The conditions, one for each value; and an empty one to fill in."""
         found = []
-        for parameter, values in self.given.items():
+        for parameter, values in self.parameters.items():
             if parameter in OWN_PARAMETERS:
                 continue
             stem, mark, operator = parameter.rpartition("__")
             name = (stem, operator) if mark and operator in OPERATORS else (parameter, "eq")
             error = self.errors.get(parameter, "")
-            found += [Typed(*name, value, error) for value in values]
-        return [*found, Typed()]
+            found += [TypedCondition(*name, value, error) for value in values]
+        return [*found, TypedCondition()]
 
     @property
-    def shared(self) -> Mapping[str, str]:
+    def other_errors(self) -> Mapping[str, str]:
         """Errors of all that is no condition."""
         own = (*OWN_PARAMETERS, GROUP, GROUP_ORDER, CURSOR)
         return {name: said for name, said in self.errors.items() if name in own}
 
-    def download(self, form: str) -> str:
+    def download_query(self, form: str) -> str:
         """The exports' query for the rows that are shown."""
         every = {
-            **self.given,
-            "fields": [",".join(["run", *self.fields])],
-            "ordering": [self.order],
+            **self.parameters,
+            "fields": [",".join(["run", *self.column_names])],
+            "ordering": [self.order_term],
         }
         return urlencode({**every, "wide": ["true"], "format": [form]}, doseq=True)
 
 
-def read(query: QueryDict) -> Wish:
+def parse_page_query(query: QueryDict) -> PageQuery:
     """Whatever is wrong is in its errors."""
     given = {name: list(values) for name, values in query.lists()}
     own = {name: given.pop(name, [""])[-1] for name in (GROUP, GROUP_ORDER, CURSOR, PAGE)}
-    wish = Wish(given, own)
+    wish = PageQuery(given, own)
     for name in DOWNLOADS:
         if given.pop(name, None):
             wish.errors[name] = "Only downloads have that."
     try:
-        wish.asked = parse_query(
+        wish.request = parse_query(
             RESULTS,
             {
                 **given,
-                "fields": [",".join(wish.fields) or "run"],
-                "ordering": [wish.order],
+                "fields": [",".join(wish.column_names) or "run"],
+                "ordering": [wish.order_term],
                 "wide": ["true"],
             },
         )
-        if len(wish.asked.order) != 1:
+        if len(wish.request.order) != 1:
             raise QueryError(
                 {"ordering": "The page is sorted by one column; downloads by several."}
             )
     except QueryError as refused:
         wish.refuse(refused)
-    if wish.groups:
+    if wish.group_names:
         try:
-            wish.by = columns(wish.groups)
+            wish.group_columns = parse_columns(wish.group_names)
         except QueryError as refused:
             wish.refuse(QueryError({GROUP: next(iter(refused.errors.values()))}))
     if wish.errors:
-        wish.asked = None
+        wish.request = None
     return wish
 
 
-def columns(wanted: Iterable[str]) -> tuple[Column, ...]:
+def parse_columns(wanted: Iterable[str]) -> tuple[Column, ...]:
     """Raises Refused."""
     return parse_query(RESULTS, {"fields": [",".join(wanted)], "wide": ["true"]}).columns
 
 
-def from_form(form: QueryDict) -> str:
+def query_from_form(form: QueryDict) -> str:
     """The address's query for what the form says; what is wrong in it is told there."""
-    pairs = [*_conditions(form), *((name, "true") for name in SWITCHES if form.get(name))]
-    fields = [name for name in names(form.getlist("column")) if name not in ROW]
+    pairs = [*_form_conditions(form), *((name, "true") for name in SWITCHES if form.get(name))]
+    fields = [name for name in split_names(form.getlist("column")) if name not in ROW]
     if fields and sorted(fields) != sorted(FIELDS):
         pairs.append(("fields", ",".join(fields)))
-    if by := names(form.getlist("by")):
+    if by := split_names(form.getlist("by")):
         pairs.append((GROUP, ",".join(by)))
     if form.get("ordering", ORDER) != ORDER:
         pairs.append(("ordering", str(form["ordering"])))
     return urlencode(pairs)
 
 
-def _conditions(form: QueryDict) -> list[tuple[str, str]]:
+def _form_conditions(form: QueryDict) -> list[tuple[str, str]]:
     typed = (map(str, form.getlist(name)) for name in ("field", "operator", "value"))
     return [
         (f"{name.strip()}__{operator}" if operator in OPERATORS else name.strip(), value)
@@ -165,7 +165,7 @@ def _conditions(form: QueryDict) -> list[tuple[str, str]]:
     ]
 
 
-def names(texts: Iterable[str]) -> list[str]:
+def split_names(texts: Iterable[str]) -> list[str]:
     """Each once, in order; lists of them with commas."""
     parts = (part.strip() for text in texts for part in text.split(","))
     return list(dict.fromkeys(part for part in parts if part))

@@ -20,21 +20,21 @@ from benchlab.campaigns.models import Run
 from benchlab.charts import naming
 from benchlab.charts.request_params import BUILT
 from benchlab.pages.runs import cells, query
-from benchlab.pages.runs.query import CURSOR, FORM, GROUP, GROUP_ORDER, PAGE, Wish
+from benchlab.pages.runs.query import CURSOR, FORM, GROUP, GROUP_ORDER, PAGE, PageQuery
 from benchlab.results import grouped, reading, spoken, walk
 from benchlab.results.columns import METRIC, PARAM, RESULTS, Column
 from benchlab.results.language import OPERATORS, QueryError, TableQuery
-from benchlab.web.cursors import SALT
-from benchlab.web.lists import Head, address, head, without
-from benchlab.web.natural import natural
-from benchlab.web.pages import Bounded
+from benchlab.web.cursors import CURSOR_SALT
+from benchlab.web.lists import ColumnHead, query_address, sortable_head, without_parameters
+from benchlab.web.natural import natural_key
+from benchlab.web.pages import BoundedPaginator
 
 # rows of a page
-SIZE = 50
-MOST_COMPARED = 200
+PAGE_SIZE = 50
+MAX_COMPARED = 200
 COUNT = "count"
 # How an operator is said; those that a form offers.
-SAID = {
+OPERATOR_WORDS = {
     "eq": "is",
     "ne": "is not",
     "contains": "contains",
@@ -51,68 +51,75 @@ PARTS = ("Mean", "Median", "Spread", "n")
 @require_GET
 def run_list(request: HttpRequest) -> HttpResponse:
     if FORM in request.GET:
-        return redirect(f"{reverse('run-list')}?{query.from_form(request.GET)}")
-    wish = query.read(request.GET)
-    seen = reading.queried_campaigns(wish.asked, request.user, few_rows=True)
+        return redirect(f"{reverse('run-list')}?{query.query_from_form(request.GET)}")
+    wish = query.parse_page_query(request.GET)
+    seen = reading.queried_campaigns(wish.request, request.user, few_rows=True)
     found: dict[str, Any] = {}
-    if wish.asked is not None:
+    if wish.request is not None:
         try:
             found = (
-                _groups(request, wish, wish.asked, seen)
-                if wish.by
-                else _rows(request, wish, wish.asked, seen)
+                _groups_context(request, wish, wish.request, seen)
+                if wish.group_columns
+                else _rows_context(request, wish, wish.request, seen)
             )
         except QueryError as refused:
             wish.refuse(refused)
-    context = {"wish": wish, "said": SAID, **_choices(wish, seen), **found}
+    context = {"query": wish, **_form_choices(wish, seen), **found}
     return render(request, "runs/list.html", context, status=400 if wish.errors else 200)
 
 
-def _rows(request: HttpRequest, wish: Wish, asked: TableQuery, seen: Composable) -> dict[str, Any]:
+def _rows_context(
+    request: HttpRequest, wish: PageQuery, asked: TableQuery, seen: Composable
+) -> dict[str, Any]:
     asked = reading.resolve_query(asked, seen)
-    ids, last = walk.read_page(asked, seen, _place(wish), SIZE)
+    ids, last = walk.read_page(asked, seen, _decode_place(wish), PAGE_SIZE)
     shown = [column for column in asked.columns if column.name not in query.ROW]
-    following = without(request.GET)
+    following = without_parameters(request.GET)
     if last:
         following[CURSOR] = signing.dumps(
-            [wish.order, last.was_sorted, last.has_value, _plain(last.values)], salt=SALT
+            [wish.order_term, last.was_sorted, last.has_value, _values_to_json(last.values)],
+            salt=CURSOR_SALT,
         )
     return {
         "heads": [
-            head(request.GET, "ordering", "attempt", wish.order, "Run"),
-            *(_head(request, wish, column) for column in shown),
+            sortable_head(request.GET, "ordering", "attempt", wish.order_term, "Run"),
+            *(_column_head(request, wish, column) for column in shown),
         ],
-        "rows": cells.table(ids, shown),
-        "next": address(following) if last else "",
-        "first": address(without(request.GET, CURSOR)) if wish.own[CURSOR] else "",
+        "rows": cells.table_rows(ids, shown),
+        "next": query_address(following) if last else "",
+        "first": query_address(without_parameters(request.GET, CURSOR))
+        if wish.page_parameters[CURSOR]
+        else "",
         "downloads": _downloads(wish),
     }
 
 
-def _downloads(wish: Wish) -> list[tuple[str, str]]:
+def _downloads(wish: PageQuery) -> list[tuple[str, str]]:
     """(format, address) of the exports of all rows of this filter."""
     where = reverse("api:results-list")
-    return [(form, f"{where}?{wish.download(form)}") for form in ("csv", "parquet")]
+    return [(form, f"{where}?{wish.download_query(form)}") for form in ("csv", "parquet")]
 
 
-def _head(request: HttpRequest, wish: Wish, column: Column) -> Head:
+def _column_head(request: HttpRequest, wish: PageQuery, column: Column) -> ColumnHead:
     css = "num" if cells.is_number(column) else ""
-    return head(request.GET, "ordering", column.name, wish.order, cells.label(column.name), css)
+    return sortable_head(
+        request.GET, "ordering", column.name, wish.order_term, cells.column_label(column.name), css
+    )
 
 
-def _plain(values: Iterable[Any]) -> list[Any]:
+def _values_to_json(values: Iterable[Any]) -> list[Any]:
     return [{"at": v.isoformat()} if isinstance(v, datetime) else v for v in values]
 
 
-def _place(wish: Wish) -> walk.PagePosition | None:
+def _decode_place(wish: PageQuery) -> walk.PagePosition | None:
     """Raises Refused: it is none of ours, or of another order."""
-    if not wish.own[CURSOR]:
+    if not wish.page_parameters[CURSOR]:
         return None
     try:
-        order, every, known, values = signing.loads(wish.own[CURSOR], salt=SALT)
+        order, every, known, values = signing.loads(wish.page_parameters[CURSOR], salt=CURSOR_SALT)
     except (signing.BadSignature, ValueError):
         raise QueryError({CURSOR: "Begin at the first page: that address was changed."}) from None
-    if order != wish.order:
+    if order != wish.order_term:
         raise QueryError(
             {CURSOR: "Begin at the first page: the table was sorted by another column."}
         )
@@ -120,35 +127,38 @@ def _place(wish: Wish) -> walk.PagePosition | None:
     return walk.PagePosition(every, known, tuple(made))
 
 
-def _groups(
-    request: HttpRequest, wish: Wish, asked: TableQuery, seen: Composable
+def _groups_context(
+    request: HttpRequest, wish: PageQuery, asked: TableQuery, seen: Composable
 ) -> dict[str, Any]:
     try:
-        by = reading.resolve_query(TableQuery(RESULTS, (), wish.by, wide=True), seen).columns
+        by = reading.resolve_query(
+            TableQuery(RESULTS, (), wish.group_columns, wide=True), seen
+        ).columns
     except QueryError as refused:
         raise QueryError({GROUP: next(iter(refused.errors.values()))}) from None
     asked = reading.resolve_query(asked, seen)
     names = grouped.figure_names(asked)
-    found = _sorted(grouped.group_runs(asked, by, seen), [c.name for c in by], names, wish)
-    page = Bounded(found, SIZE).get_page(wish.own[PAGE])
-    rest = without(request.GET, PAGE)
+    found = _sort_groups(grouped.group_runs(asked, by, seen), [c.name for c in by], names, wish)
+    page = BoundedPaginator(found, PAGE_SIZE).get_page(wish.page_parameters[PAGE])
+    rest = without_parameters(request.GET, PAGE)
     return {
         "heads": _group_heads(request, wish, by, names),
         "groups": [
-            cells.group(one, by, names, _its_rows(request, by, one)) for one in page.object_list
+            cells.group_row(one, by, names, _group_runs_address(request, by, one))
+            for one in page.object_list
         ],
         "page": page,
-        "query": rest.urlencode(),
+        "page_query": rest.urlencode(),
         "downloads": _downloads(wish),
     }
 
 
-def _sorted(
-    found: list[grouped.RunGroup], by: list[str], names: list[str], wish: Wish
+def _sort_groups(
+    found: list[grouped.RunGroup], by: list[str], names: list[str], wish: PageQuery
 ) -> list[grouped.RunGroup]:
     """By what they are grouped by, or by the column that is asked for; what is not known last. Raises Refused."""
-    found = sorted(found, key=lambda one: [_rank(value) for value in one.values])
-    asked = wish.own[GROUP_ORDER]
+    found = sorted(found, key=lambda one: [_value_rank(value) for value in one.values])
+    asked = wish.page_parameters[GROUP_ORDER]
     if not asked:
         return found
     word, down = asked.removeprefix("-"), asked.startswith("-")
@@ -167,45 +177,45 @@ def _sorted(
 
     there = [one for one in found if key(one) is not None]
     return [
-        *sorted(there, key=lambda one: _rank(key(one)), reverse=down),
+        *sorted(there, key=lambda one: _value_rank(key(one)), reverse=down),
         *(one for one in found if key(one) is None),
     ]
 
 
-def _rank(value: Any) -> tuple[Any, ...]:
+def _value_rank(value: Any) -> tuple[Any, ...]:
     """Numbers before texts, those in the order in which people count, nothing last."""
     if value is None:
         return (2,)
     if isinstance(value, str):
-        return 1, natural(value.lower())
+        return 1, natural_key(value.lower())
     return 0, value
 
 
 def _group_heads(
-    request: HttpRequest, wish: Wish, by: Sequence[Column], names: Sequence[str]
-) -> list[Head]:
-    asked = wish.own[GROUP_ORDER]
+    request: HttpRequest, wish: PageQuery, by: Sequence[Column], names: Sequence[str]
+) -> list[ColumnHead]:
+    asked = wish.page_parameters[GROUP_ORDER]
 
-    def one(word: str, label: str, css: str = "", more: str = "") -> Head:
-        return head(request.GET, GROUP_ORDER, word, asked, label, css, more)
+    def one(word: str, label: str, css: str = "", more: str = "") -> ColumnHead:
+        return sortable_head(request.GET, GROUP_ORDER, word, asked, label, css, more)
 
     figures = [
         one(METRIC + name, naming.metric_title(name), "num", part)
         if part == "Median"
-        else Head(naming.metric_title(name), css="num", more=part)
+        else ColumnHead(naming.metric_title(name), css="num", more=part)
         for name in names
         for part in PARTS
     ]
     return [
-        *(one(c.name, cells.label(c.name), "num" if cells.is_number(c) else "") for c in by),
+        *(one(c.name, cells.column_label(c.name), "num" if cells.is_number(c) else "") for c in by),
         one(COUNT, "Runs", "num"),
         *figures,
     ]
 
 
-def _its_rows(request: HttpRequest, by: Sequence[Column], one: grouped.RunGroup) -> str:
+def _group_runs_address(request: HttpRequest, by: Sequence[Column], one: grouped.RunGroup) -> str:
     """The table of a group's runs: what it has in common is asked for as well."""
-    wanted = without(request.GET, GROUP, GROUP_ORDER, PAGE)
+    wanted = without_parameters(request.GET, GROUP, GROUP_ORDER, PAGE)
     for column, value, pk in zip(by, one.values, one.ids, strict=True):
         name = f"{column.name}_id" if pk is not None else column.name
         if value is None:
@@ -213,10 +223,10 @@ def _its_rows(request: HttpRequest, by: Sequence[Column], one: grouped.RunGroup)
         else:
             wanted[name] = str(pk if pk is not None else value)
     wanted["latest"] = "true"
-    return address(wanted)
+    return query_address(wanted)
 
 
-def _choices(wish: Wish, seen: Composable) -> dict[str, Any]:
+def _form_choices(wish: PageQuery, seen: Composable) -> dict[str, Any]:
     """Choices that the form offers."""
     figures, options = spoken.newest_units(seen), spoken.newest_options(seen)
     plain = [c for c in RESULTS.columns.values() if not c.per_row and c.name not in query.ROW]
@@ -226,20 +236,24 @@ def _choices(wish: Wish, seen: Composable) -> dict[str, Any]:
     return {
         "typed": [
             (one, spoken.complete_values(one.name, "", seen) if one.name else [])
-            for one in wish.typed[:20]
+            for one in wish.conditions[:20]
         ],
         "names": spoken.condition_names(figures, options),
-        "columns": _offered(wish.fields, columns),
-        "groupable": _offered(wish.groups, groupable),
-        "operators": [(word, SAID[word]) for word in SAID if word == "eq" or word in OPERATORS],
-        "group_said": ", ".join(cells.label(name).lower() for name in wish.groups),
+        "columns": _column_choices(wish.column_names, columns),
+        "groupable": _column_choices(wish.group_names, groupable),
+        "operators": [
+            (word, OPERATOR_WORDS[word])
+            for word in OPERATOR_WORDS
+            if word == "eq" or word in OPERATORS
+        ],
+        "group_said": ", ".join(cells.column_label(name).lower() for name in wish.group_names),
     }
 
 
-def _offered(chosen: Sequence[str], known: Sequence[str]) -> list[tuple[str, str, bool]]:
+def _column_choices(chosen: Sequence[str], known: Sequence[str]) -> list[tuple[str, str, bool]]:
     """(name, what it is called, whether it is chosen); the chosen ones first, in their order."""
     every = dict.fromkeys([*chosen, *known])
-    return [(name, cells.label(name), name in chosen) for name in every]
+    return [(name, cells.column_label(name), name in chosen) for name in every]
 
 
 @require_GET
@@ -258,7 +272,7 @@ def run_compare(request: HttpRequest) -> HttpResponse:
         for text in request.GET.getlist("run")
         if text.isascii() and text.isdecimal() and len(text) < 19
     ]
-    runs = Run.objects.visible_to(request.user).filter(pk__in=wanted[:MOST_COMPARED])
+    runs = Run.objects.visible_to(request.user).filter(pk__in=wanted[:MAX_COMPARED])
     found = (
         runs.values_list("campaign", "topology", "host", "workload", "stage").distinct().order_by()
     )

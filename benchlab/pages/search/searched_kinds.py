@@ -21,26 +21,26 @@ from benchlab.pages.search.marks import excerpt, marked
 from benchlab.sharing import targets
 from benchlab.sharing.models import Comment, Kind, Note, Tag, Tagging
 from benchlab.topologies.models import Topology
-from benchlab.web.lists import FIND, matching, pattern
-from benchlab.web.natural import Natural
+from benchlab.web.lists import FIND, match_words, search_pattern
+from benchlab.web.natural import NaturalOrder
 
 Person = AbstractBaseUser | AnonymousUser
 # of each noun
-MOST = 10
+MAX_RESULTS = 10
 # characters; a run's number may be shorter
-LEAST = 2
+MIN_LENGTH = 2
 RUN = re.compile(r"(?:run\s*|#)?0*(\d{1,18})", re.IGNORECASE | re.ASCII)
 # as a disk's identity has it in front
 IDENTITY = re.compile(r"\b(?:wwn|serial):", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """`title` and `more` are safe, with the words marked."""
 
     title: SafeString
     url: str
-    more: SafeString
+    excerpt: SafeString
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,162 +48,170 @@ class Section:
     """Rows found of a noun; `rest`: the list that has the others, `cut`: whether there are any."""
 
     noun: str
-    rows: list[Found]
-    cut: bool = False
-    rest: str = ""
+    rows: list[SearchResult]
+    has_more: bool = False
+    more_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
+class SearchTerm:
     user: Person
     text: str
     words: re.Pattern[str]
 
-    def title(self, text: object) -> SafeString:
+    def mark_title(self, text: object) -> SafeString:
         return marked(str(text), self.words)
 
-    def more(self, *texts: object) -> SafeString:
+    def make_excerpt(self, *texts: object) -> SafeString:
         return excerpt(" · ".join(str(text) for text in texts if text), self.words)
 
-    def list_of(self, name: str) -> str:
+    def list_address(self, name: str) -> str:
         return f"{reverse(name)}?{urlencode({FIND: self.text})}"
 
 
-def sections(user: Person, text: str) -> list[Section]:
+def find_sections(user: Person, text: str) -> list[Section]:
     """Those nouns of which something was found."""
-    words = pattern(text)
+    words = search_pattern(text)
     if words is None:
         return []
-    sought = Sought(user, text, words)
-    every = [_runs, *(() if len(text) < LEAST else BY_WORDS)]
+    sought = SearchTerm(user, text, words)
+    every = [_find_runs, *(() if len(text) < MIN_LENGTH else BY_WORDS)]
     return [found for one in every if (found := one(sought)).rows]
 
 
-def _runs(sought: Sought) -> Section:
+def _find_runs(sought: SearchTerm) -> Section:
     match = RUN.fullmatch(sought.text)
     rows = Run.objects.visible_to(sought.user).select_related("campaign", "topology", "workload")
     found = rows.filter(pk=int(match[1])).order_by() if match else []
     return Section(
         "Runs",
         [
-            Found(
-                sought.title(f"Run {row.pk}"),
+            SearchResult(
+                sought.mark_title(f"Run {row.pk}"),
                 reverse("run-detail", args=[row.pk]),
-                sought.more(row, row.campaign),
+                sought.make_excerpt(row, row.campaign),
             )
             for row in found
         ],
     )
 
 
-def _cut(noun: str, rows: Iterable[Any], made: Callable[[Any], Found], rest: str = "") -> Section:
+def _limited_section(
+    noun: str, rows: Iterable[Any], made: Callable[[Any], SearchResult], rest: str = ""
+) -> Section:
     """Of one row more than are shown."""
     found = list(rows)
-    return Section(noun, [made(row) for row in found[:MOST]], len(found) > MOST, rest)
+    return Section(noun, [made(row) for row in found[:MAX_RESULTS]], len(found) > MAX_RESULTS, rest)
 
 
-def _hosts(sought: Sought) -> Section:
+def _find_hosts(sought: SearchTerm) -> Section:
     rows = Host.objects.for_user(sought.user).filter(
-        matching(("name", "address", "notes"), sought.text)
+        match_words(("name", "address", "notes"), sought.text)
     )
-    return _cut(
+    return _limited_section(
         "Hosts",
-        rows.order_by(Natural("name"), "pk")[: MOST + 1],
-        lambda row: Found(
-            sought.title(row.name),
+        rows.order_by(NaturalOrder("name"), "pk")[: MAX_RESULTS + 1],
+        lambda row: SearchResult(
+            sought.mark_title(row.name),
             reverse("host-detail", args=[row.pk]),
-            sought.more(row.address, row.notes),
+            sought.make_excerpt(row.address, row.notes),
         ),
-        sought.list_of("host-list"),
+        sought.list_address("host-list"),
     )
 
 
-def _disks(sought: Sought) -> Section:
+def _find_disks(sought: SearchTerm) -> Section:
     text = IDENTITY.sub("", sought.text)
-    rows = Device.objects.for_user(sought.user).filter(matching(("serial", "wwn", "model"), text))
-    return _cut(
+    rows = Device.objects.for_user(sought.user).filter(
+        match_words(("serial", "wwn", "model"), text)
+    )
+    return _limited_section(
         "Disks",
-        rows.select_related("host").order_by("-present", "pk")[: MOST + 1],
-        lambda row: Found(
-            sought.title(f"{row.name} of {row.host}"),
+        rows.select_related("host").order_by("-present", "pk")[: MAX_RESULTS + 1],
+        lambda row: SearchResult(
+            sought.mark_title(f"{row.name} of {row.host}"),
             reverse("device-detail", args=[row.host_id, row.pk]),
-            sought.more(row.model, row.serial, row.wwn),
+            sought.make_excerpt(row.model, row.serial, row.wwn),
         ),
     )
 
 
-def _campaigns(sought: Sought) -> Section:
+def _find_campaigns(sought: SearchTerm) -> Section:
     rows = Campaign.objects.for_user(sought.user).current()
-    rows = rows.filter(matching(("name", "question"), sought.text))
-    return _cut(
+    rows = rows.filter(match_words(("name", "question"), sought.text))
+    return _limited_section(
         "Campaigns",
-        rows[: MOST + 1],
-        lambda row: Found(
-            sought.title(row.name),
+        rows[: MAX_RESULTS + 1],
+        lambda row: SearchResult(
+            sought.mark_title(row.name),
             reverse("campaign-detail", args=[row.pk]),
-            sought.more(row.question),
+            sought.make_excerpt(row.question),
         ),
-        sought.list_of("campaign-list"),
+        sought.list_address("campaign-list"),
     )
 
 
-def _topologies(sought: Sought) -> Section:
+def _find_topologies(sought: SearchTerm) -> Section:
     rows = Topology.objects.for_user(sought.user).current()
-    rows = rows.filter(matching(("name", "description"), sought.text))
-    return _cut(
+    rows = rows.filter(match_words(("name", "description"), sought.text))
+    return _limited_section(
         "Topologies",
-        rows.order_by(Natural("name"), "pk")[: MOST + 1],
-        lambda row: Found(
-            sought.title(row.name),
+        rows.order_by(NaturalOrder("name"), "pk")[: MAX_RESULTS + 1],
+        lambda row: SearchResult(
+            sought.mark_title(row.name),
             reverse("topology-detail", args=[row.pk]),
-            sought.more(row.description),
+            sought.make_excerpt(row.description),
         ),
-        sought.list_of("topology-list"),
+        sought.list_address("topology-list"),
     )
 
 
-def _workloads(sought: Sought) -> Section:
+def _find_workloads(sought: SearchTerm) -> Section:
     rows = Workload.objects.for_user(sought.user).current()
-    rows = rows.filter(matching(("name", "tool"), sought.text))
-    return _cut(
+    rows = rows.filter(match_words(("name", "tool"), sought.text))
+    return _limited_section(
         "Workloads",
-        rows.order_by(Natural("name"), "pk")[: MOST + 1],
-        lambda row: Found(
-            sought.title(row.name), reverse("workload-detail", args=[row.pk]), sought.more(row.tool)
+        rows.order_by(NaturalOrder("name"), "pk")[: MAX_RESULTS + 1],
+        lambda row: SearchResult(
+            sought.mark_title(row.name),
+            reverse("workload-detail", args=[row.pk]),
+            sought.make_excerpt(row.tool),
         ),
-        sought.list_of("workload-list"),
+        sought.list_address("workload-list"),
     )
 
 
-def _notes(sought: Sought) -> Section:
-    rows = Note.objects.for_user(sought.user).filter(matching(("text",), sought.text))
-    return _said(sought, "Notes", rows.order_by("-pk")[: MOST + 1])
+def _find_notes(sought: SearchTerm) -> Section:
+    rows = Note.objects.for_user(sought.user).filter(match_words(("text",), sought.text))
+    return _text_section(sought, "Notes", rows.order_by("-pk")[: MAX_RESULTS + 1])
 
 
-def _comments(sought: Sought) -> Section:
-    rows = Comment.objects.for_user(sought.user).filter(matching(("text",), sought.text))
-    return _said(sought, "Comments", rows.order_by("-pk")[: MOST + 1])
+def _find_comments(sought: SearchTerm) -> Section:
+    rows = Comment.objects.for_user(sought.user).filter(match_words(("text",), sought.text))
+    return _text_section(sought, "Comments", rows.order_by("-pk")[: MAX_RESULTS + 1])
 
 
-def _said(sought: Sought, noun: str, rows: Iterable[Note | Comment]) -> Section:
+def _text_section(sought: SearchTerm, noun: str, rows: Iterable[Note | Comment]) -> Section:
     """About rows that are still there, and not archived."""
     found = list(rows)
     named = targets.current(sought.user, [(row.kind, row.object_id) for row in found])
     there = [row for row in found if (row.kind, row.object_id) in named]
-    return _cut(
+    return _limited_section(
         noun,
         there,
-        lambda row: Found(
-            sought.title(f"{Kind(row.kind).label} {named[row.kind, row.object_id]}"),
+        lambda row: SearchResult(
+            sought.mark_title(f"{Kind(row.kind).label} {named[row.kind, row.object_id]}"),
             targets.url(row.kind, row.object_id),
-            sought.more(row.text),
+            sought.make_excerpt(row.text),
         ),
     )
 
 
-def _tags(sought: Sought) -> Section:
+def _find_tags(sought: SearchTerm) -> Section:
     """Each with the list that has its rows; runs have none, so the newest one is shown."""
-    tags = Tag.objects.for_user(sought.user).filter(matching(("name",), sought.text))[: MOST + 1]
+    tags = Tag.objects.for_user(sought.user).filter(match_words(("name",), sought.text))[
+        : MAX_RESULTS + 1
+    ]
     names = {row.pk: row.name for row in tags}
     used = (
         Tagging.objects.for_user(sought.user)
@@ -212,18 +220,20 @@ def _tags(sought: Sought) -> Section:
         .values_list("tag", "kind")
         .annotate(number=Count("pk"), newest=Max("object_id"))
     )
-    return _cut("Tags", used, lambda row: _tag(sought, names[row[0]], *row[1:]))
+    return _limited_section("Tags", used, lambda row: _tag_result(sought, names[row[0]], *row[1:]))
 
 
-def _tag(sought: Sought, name: str, kind: str, number: int, newest: int) -> Found:
+def _tag_result(sought: SearchTerm, name: str, kind: str, number: int, newest: int) -> SearchResult:
     if kind == Kind.RUN:
         url = targets.url(kind, newest)
     else:
         url = f"{reverse(f'{Kind(kind).value}-list')}?{urlencode({'tag': name})}"
-    return Found(sought.title(name), url, sought.more(f"{Kind(kind).label}: {number}"))
+    return SearchResult(
+        sought.mark_title(name), url, sought.make_excerpt(f"{Kind(kind).label}: {number}")
+    )
 
 
-def _library(sought: Sought) -> Section:
+def _find_library(sought: SearchTerm) -> Section:
     fields = (
         "name",
         "question",
@@ -233,20 +243,30 @@ def _library(sought: Sought) -> Section:
         "origin__url",
     )
     rows = Campaign.objects.visible_to(sought.user).filter(source=Campaign.Source.LIBRARY)
-    return _cut(
+    return _limited_section(
         "Reference library",
-        rows.filter(matching(fields, sought.text)).order_by("pk")[: MOST + 1],
-        lambda row: Found(
-            sought.title(row.name),
+        rows.filter(match_words(fields, sought.text)).order_by("pk")[: MAX_RESULTS + 1],
+        lambda row: SearchResult(
+            sought.mark_title(row.name),
             reverse("campaign-detail", args=[row.pk]),
-            sought.more(*_origin(Origin.of(row)), row.question),
+            sought.make_excerpt(*_origin_texts(Origin.of(row)), row.question),
         ),
         reverse("library"),
     )
 
 
-def _origin(origin: Origin) -> Sequence[str]:
+def _origin_texts(origin: Origin) -> Sequence[str]:
     return origin.title, origin.author, *(value for _, value in origin.more)
 
 
-BY_WORDS = (_hosts, _disks, _campaigns, _topologies, _workloads, _notes, _comments, _tags, _library)
+BY_WORDS = (
+    _find_hosts,
+    _find_disks,
+    _find_campaigns,
+    _find_topologies,
+    _find_workloads,
+    _find_notes,
+    _find_comments,
+    _find_tags,
+    _find_library,
+)

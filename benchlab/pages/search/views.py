@@ -8,14 +8,14 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from benchlab.pages.search import searched_kinds
-from benchlab.web.lists import found_text
+from benchlab.web.lists import search_text
 
 
 @require_GET
 def search(request: HttpRequest) -> HttpResponse:
-    text = found_text(request)
-    found = searched_kinds.sections(request.user, text)
+    text = search_text(request)
+    found = searched_kinds.find_sections(request.user, text)
     template = "search/_found.html" if request.htmx else "search/search.html"  # type: ignore[attr-defined]
     return render(
-        request, template, {"text": text, "sections": found, "least": searched_kinds.LEAST}
+        request, template, {"text": text, "sections": found, "least": searched_kinds.MIN_LENGTH}
     )

@@ -20,12 +20,12 @@ from benchlab.audit import chain, view_notes
 from benchlab.team import tokens
 from benchlab.team.models import ApiToken
 
-KEEP, END = "keep", "end"
+KEEP_TOKENS, END_TOKENS = "keep", "end"
 # of a user whose new password is being set, said by the person
-KEPT = "keeps_tokens"
+KEEPS_TOKENS = "keeps_tokens"
 
 
-class TokensEnd:
+class TokenEndingValidator:
     """Among the password's validators, which Django tells of each new one: pages, links, `manage.py changepassword`."""
 
     def validate(self, password: str, user: Any = None) -> None:
@@ -35,7 +35,7 @@ class TokensEnd:
         return "A new password ends the account's API tokens, unless you choose to keep them."
 
     def password_changed(self, password: str, user: AbstractBaseUser | None = None) -> None:
-        if user is not None and not getattr(user, KEPT, False):
+        if user is not None and not getattr(user, KEEPS_TOKENS, False):
             _end_tokens(user)
 
 
@@ -45,11 +45,11 @@ def _end_tokens(user: AbstractBaseUser) -> None:
     if not (ended := tokens.end_all(user.pk)):
         return
     name = user.get_username()
-    told = f"{counted(ended)} of {name}: a new password"
+    told = f"{token_count_text(ended)} of {name}: a new password"
     chain.record("tokens-end", actor_id=user.pk, actor=name, via="password", subject=told)
 
 
-class AsksForTokens(forms.Form):
+class TokenChoiceForm(forms.Form):
     """Of a person who has tokens and sets another password."""
 
     user: Any
@@ -58,11 +58,11 @@ class AsksForTokens(forms.Form):
         super().__init__(*args, **kwargs)
         if self.user is not None and (have := ApiToken.objects.filter(user=self.user.pk).count()):
             self.fields["tokens"] = forms.ChoiceField(
-                label=f"Your {counted(have)}",
+                label=f"Your {token_count_text(have)}",
                 choices=[
                     ("", "Choose"),
-                    (END, "End them all, with the old password"),
-                    (KEEP, "Keep them: nobody else knew the password"),
+                    (END_TOKENS, "End them all, with the old password"),
+                    (KEEP_TOKENS, "Keep them: nobody else knew the password"),
                 ],
                 help_text="Who knew your password may have made some. Notebooks and scripts stop with theirs.",
             )
@@ -70,21 +70,21 @@ class AsksForTokens(forms.Form):
     def save(self) -> None:
         """Says on the next page, and in the audit log, what became of them."""
         request, have = context.request, ApiToken.objects.filter(user=self.user.pk).count()
-        setattr(self.user, KEPT, self.cleaned_data.get("tokens") == KEEP)
+        setattr(self.user, KEEPS_TOKENS, self.cleaned_data.get("tokens") == KEEP_TOKENS)
         super().save()  # type: ignore[misc]  # of allauth's form
         if have:
-            done = "kept" if getattr(self.user, KEPT) else "ended"
-            view_notes.about(request, None, f"{counted(have)} {done}")
-            messages.info(request, f"{counted(have)} {done}.")
+            done = "kept" if getattr(self.user, KEEPS_TOKENS) else "ended"
+            view_notes.about(request, None, f"{token_count_text(have)} {done}")
+            messages.info(request, f"{token_count_text(have)} {done}.")
 
 
-class ChangePassword(AsksForTokens, ChangePasswordForm):  # type: ignore[misc]
+class ChangePassword(TokenChoiceForm, ChangePasswordForm):  # type: ignore[misc]
     """Knows the old one."""
 
 
-class SetPassword(AsksForTokens, SetPasswordForm):  # type: ignore[misc]
+class SetPassword(TokenChoiceForm, SetPasswordForm):  # type: ignore[misc]
     """Had none: logs in by single sign-on."""
 
 
-def counted(number: int) -> str:
+def token_count_text(number: int) -> str:
     return f"{number} API token{pluralize(number)}"

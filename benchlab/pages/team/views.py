@@ -21,14 +21,14 @@ from benchlab.web import lists
 
 # By the word that the list's address has for each column.
 TOKENS = {
-    "name": lists.by_name("Token"),
-    "begins": lists.by("Begins", "shown"),
-    "role": lists.By("Role", rank()),
-    "team": lists.by_name("Team", "team__name"),
-    "made": lists.by("Made (UTC)", "created_at"),
-    "expires": lists.by("Expires (UTC)", "expires_at"),
-    "last": lists.by("Last used (UTC)", "last_used_at"),
-    "actions": lists.By("Actions"),
+    "name": lists.name_column("Token"),
+    "begins": lists.sort_column("Begins", "shown"),
+    "role": lists.SortColumn("Role", rank()),
+    "team": lists.name_column("Team", "team__name"),
+    "made": lists.sort_column("Made (UTC)", "created_at"),
+    "expires": lists.sort_column("Expires (UTC)", "expires_at"),
+    "last": lists.sort_column("Last used (UTC)", "last_used_at"),
+    "actions": lists.SortColumn("Actions"),
 }
 
 
@@ -80,7 +80,7 @@ def api_tokens(request: HttpRequest) -> HttpResponse:
         view_notes.done(request)
         form = TokenForm(request.user)
     mine = ApiToken.objects.filter(user_id=request.user.pk).select_related("team")
-    listed = lists.listed(request, mine, TOKENS, ("name", "shown", "team__name"))
+    listed = lists.filter_rows(request, mine, TOKENS, ("name", "shown", "team__name"))
     context = {"fresh": fresh, "tokens": listed.rows, "listed": listed, "form": form}
     answer = render(request, "team/api_token.html", context)
     answer["Cache-Control"] = "no-store"
@@ -100,6 +100,6 @@ def revoke_token(request: HttpRequest, pk: int) -> HttpResponse:
 def end_tokens(request: HttpRequest) -> HttpResponse:
     """All of the person's at once: somebody else may have one."""
     ended = tokens.end_all(request.user.pk or 0)
-    view_notes.about(request, None, passwords.counted(ended))
-    messages.success(request, f"{passwords.counted(ended)} ended.")
+    view_notes.about(request, None, passwords.token_count_text(ended))
+    messages.success(request, f"{passwords.token_count_text(ended)} ended.")
     return redirect("api-token")

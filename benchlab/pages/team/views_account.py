@@ -16,19 +16,19 @@ from django.views.decorators.http import require_GET, require_http_methods
 from benchlab.team.forms import Email
 from benchlab.team.services import person
 from benchlab.web import lists
-from benchlab.web.row_ids import row_id
+from benchlab.web.row_ids import parse_row_id
 
 # By the word that the list's address has for each column.
 SESSIONS = {
-    "since": lists.by_key("Since (UTC)", lambda one: one.created_at),
-    "address": lists.by_key("Address", lambda one: one.ip),
-    "browser": lists.by_key("Browser", lambda one: one.user_agent),
-    "actions": lists.By("Actions"),
+    "since": lists.key_column("Since (UTC)", lambda one: one.created_at),
+    "address": lists.key_column("Address", lambda one: one.ip),
+    "browser": lists.key_column("Browser", lambda one: one.user_agent),
+    "actions": lists.SortColumn("Actions"),
 }
 
 
 @require_GET
-def account(request: HttpRequest) -> HttpResponse:
+def account_page(request: HttpRequest) -> HttpResponse:
     sessions = UserSession.objects.filter(user=person(request)).count()
     return render(request, "account/account.html", {"sessions": sessions})
 
@@ -46,12 +46,12 @@ def change_email(request: HttpRequest) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-def sessions(request: HttpRequest) -> HttpResponse:
+def session_list(request: HttpRequest) -> HttpResponse:
     """POST with `session` ends that one; without, all but this one."""
     user = person(request)
     if request.method == "POST" and (asked := request.POST.get("session", "")):
         mine = UserSession.objects.filter(user=user)
-        ended = get_object_or_404(mine, pk=row_id(asked))
+        ended = get_object_or_404(mine, pk=parse_row_id(asked))
         _end_sessions(request, [ended])
         return redirect("usersessions_list")
     if request.method == "POST":
@@ -60,7 +60,7 @@ def sessions(request: HttpRequest) -> HttpResponse:
         messages.success(request, "Signed out of all other sessions.")
         return redirect("usersessions_list")
     found = sorted(UserSession.objects.purge_and_list(user), key=lambda one: one.created_at)
-    listed = lists.listed_here(request, found, SESSIONS, _told)
+    listed = lists.filter_in_memory(request, found, SESSIONS, _session_texts)
     context = {"sessions": listed.rows, "listed": listed, "several": len(found) > 1}
     return render(request, "usersessions/usersession_list.html", context)
 
@@ -75,5 +75,5 @@ def _end_sessions(request: HttpRequest, rows: list[UserSession]) -> None:
         adapter.logout(request)
 
 
-def _told(one: UserSession) -> tuple[str, ...]:
+def _session_texts(one: UserSession) -> tuple[str, ...]:
     return f"{one.created_at:%Y-%m-%d %H:%M}", one.ip, one.user_agent

@@ -33,14 +33,14 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
     try:
         invitation = invitations.find(token)
         if request.method == "POST" and isinstance(request.user, User):
-            return _in(request, invitation, request.user)
-        return _with_a_new_account(request, invitation)
+            return _join_with_account(request, invitation, request.user)
+        return _join_with_new_account(request, invitation)
     except ValidationError as error:
         context = {"trouble": " ".join(error.messages)}
         return render(request, "team/join.html", context, status=410)
 
 
-def _with_a_new_account(request: HttpRequest, invitation: Invitation) -> HttpResponse:
+def _join_with_new_account(request: HttpRequest, invitation: Invitation) -> HttpResponse:
     invitations.keep(request.session, invitation)
     form = NewAccount(request.POST or None, initial={"email": invitation.email})
     if request.method == "POST" and form.is_valid():
@@ -53,7 +53,7 @@ def _with_a_new_account(request: HttpRequest, invitation: Invitation) -> HttpRes
     return render(request, "team/join.html", {"invitation": invitation, "form": form})
 
 
-def _in(request: HttpRequest, invitation: Invitation, user: User) -> HttpResponse:
+def _join_with_account(request: HttpRequest, invitation: Invitation, user: User) -> HttpResponse:
     invitations.accept(invitation, user)
     request.session.pop(invitations.SESSION, None)
     request.session[services.CHOSEN] = invitation.team_id

@@ -13,7 +13,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from benchlab.audit import view_notes
-from benchlab.pages.team.views_teams import shown
+from benchlab.pages.team.views_teams import invitation_page
 from benchlab.team import accounts, current_roles, invitations
 from benchlab.team.forms import NewTeam
 from benchlab.team.models import Membership, Team
@@ -23,31 +23,31 @@ from benchlab.web import lists
 
 # By the word that each list's address has for each column.
 USERS = {
-    "name": lists.by_name("Name", "username"),
-    "mail": lists.by_name("E-mail", "email"),
-    "teams": lists.by("Teams", "in_teams"),
-    "factor": lists.by("Second factor", "second_factor"),
-    "last": lists.by("Last log-in (UTC)", "last_login"),
-    "state": lists.by("State", "is_active"),
-    "actions": lists.By("Actions"),
+    "name": lists.name_column("Name", "username"),
+    "mail": lists.name_column("E-mail", "email"),
+    "teams": lists.sort_column("Teams", "in_teams"),
+    "factor": lists.sort_column("Second factor", "second_factor"),
+    "last": lists.sort_column("Last log-in (UTC)", "last_login"),
+    "state": lists.sort_column("State", "is_active"),
+    "actions": lists.SortColumn("Actions"),
 }
 TEAMS = {
-    "name": lists.by_name("Team"),
-    "members": lists.by("Members", "people", "num"),
-    "owners": lists.by("Owners who can log in", "owners", "num"),
-    "factor": lists.by("Second factor", "require_mfa"),
-    "made": lists.by("Made", "created_at"),
-    "actions": lists.By("Actions"),
+    "name": lists.name_column("Team"),
+    "members": lists.sort_column("Members", "people", "num"),
+    "owners": lists.sort_column("Owners who can log in", "owners", "num"),
+    "factor": lists.sort_column("Second factor", "require_mfa"),
+    "made": lists.sort_column("Made", "created_at"),
+    "actions": lists.SortColumn("Actions"),
 }
 
 
 @require_GET
-def users(request: HttpRequest) -> HttpResponse:
+def site_users(request: HttpRequest) -> HttpResponse:
     memberships = Prefetch("membership_set", Membership.objects.select_related("team"))
     factor = current_roles.columns()["_factor"]
     rows = User.objects.annotate(second_factor=factor, in_teams=Count("membership"))
     rows = rows.prefetch_related(memberships).order_by("username")
-    listed = lists.listed(request, rows, USERS, ("username", "email"))
+    listed = lists.filter_rows(request, rows, USERS, ("username", "email"))
     return render(request, "team/users.html", {"users": listed.rows, "listed": listed})
 
 
@@ -79,7 +79,7 @@ def reset_link(request: HttpRequest, user_pk: int) -> HttpResponse:
 
 
 @require_POST
-def take_off(request: HttpRequest, user_pk: int) -> HttpResponse:
+def remove_second_factor(request: HttpRequest, user_pk: int) -> HttpResponse:
     """For somebody who lost the app and the codes."""
     user = get_object_or_404(User, pk=user_pk)
     accounts.take_off_second_factor(user)
@@ -90,7 +90,7 @@ def take_off(request: HttpRequest, user_pk: int) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-def teams(request: HttpRequest) -> HttpResponse:
+def site_teams(request: HttpRequest) -> HttpResponse:
     form = NewTeam(request.POST or None)
     if request.method == "POST" and form.is_valid():
         with transaction.atomic():
@@ -101,7 +101,7 @@ def teams(request: HttpRequest) -> HttpResponse:
     rows = Team.objects.filter(library=False).annotate(
         people=Count("membership"), owners=Count("membership", filter=owners)
     )
-    listed = lists.listed(request, rows.order_by("name"), TEAMS, ("name",))
+    listed = lists.filter_rows(request, rows.order_by("name"), TEAMS, ("name",))
     context = {"teams": listed.rows, "listed": listed, "form": form}
     return render(request, "team/site_teams.html", context)
 
@@ -111,4 +111,4 @@ def invite_owner(request: HttpRequest, team_pk: int) -> HttpResponse:
     """For a team whose owners have all gone."""
     team = get_object_or_404(Team, pk=team_pk, library=False)
     made, token = invitations.invite(team, Role.OWNER, person(request))
-    return shown(request, made, token)
+    return invitation_page(request, made, token)

@@ -21,34 +21,34 @@ from benchlab.team.models import Invitation, Membership, Team, has_role
 from benchlab.team.roles import Role
 from benchlab.team.services import person
 from benchlab.web import lists
-from benchlab.web.row_ids import row_id
+from benchlab.web.row_ids import parse_row_id
 
 # By the word that each list's address has for each column.
 TEAMS = {
-    "team": lists.by_name("Team", "team__name"),
-    "role": lists.By("You are", roles.rank()),
-    "new": lists.By("New things"),
+    "team": lists.name_column("Team", "team__name"),
+    "role": lists.SortColumn("You are", roles.rank()),
+    "new": lists.SortColumn("New things"),
 }
 MEMBERS = {
-    "name": lists.by_name("Name", "user__username"),
-    "role": lists.By("Role", roles.rank()),
-    "since": lists.by("Since", "created_at"),
+    "name": lists.name_column("Name", "user__username"),
+    "role": lists.SortColumn("Role", roles.rank()),
+    "since": lists.sort_column("Since", "created_at"),
 }
-ACTIONS = {"actions": lists.By("Actions")}
+ACTIONS = {"actions": lists.SortColumn("Actions")}
 INVITATIONS = {
-    "for": lists.by_name("For", "email"),
-    "as": lists.By("As", roles.rank()),
-    "by": lists.by_name("By", "invited_by__username"),
-    "ends": lists.by("Ends (UTC)", "expires_at"),
+    "for": lists.name_column("For", "email"),
+    "as": lists.SortColumn("As", roles.rank()),
+    "by": lists.name_column("By", "invited_by__username"),
+    "ends": lists.sort_column("Ends (UTC)", "expires_at"),
 } | ACTIONS
 # what the parameters of the page's second list begin with
-INVITED = "invited_"
+INVITED_PREFIX = "invited_"
 
 
 @require_GET
-def teams(request: HttpRequest) -> HttpResponse:
+def team_list(request: HttpRequest) -> HttpResponse:
     rows = Membership.objects.filter(user=person(request)).select_related("team")
-    listed = lists.listed(request, rows, TEAMS, ("team__name",))
+    listed = lists.filter_rows(request, rows, TEAMS, ("team__name",))
     context = {
         "memberships": listed.rows,
         "listed": listed,
@@ -59,37 +59,41 @@ def teams(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-def choose(request: HttpRequest) -> HttpResponse:
+def team_choose(request: HttpRequest) -> HttpResponse:
     """From now on, in this session, new things belong to that team."""
     asked = request.POST.get("team", "")
     mine = Team.objects.for_user(person(request))
-    team = get_object_or_404(mine, pk=row_id(asked))
+    team = get_object_or_404(mine, pk=parse_row_id(asked))
     request.session[services.CHOSEN] = team.pk
     messages.success(request, f"New items now belong to {team.name}.")
     return redirect("team-list")
 
 
-def _team(request: HttpRequest, pk: int) -> Team:
+def _own_team(request: HttpRequest, pk: int) -> Team:
     return get_object_or_404(Team.objects.for_user(request.user), pk=pk)
 
 
 @require_GET
-def detail(request: HttpRequest, pk: int) -> HttpResponse:
-    return _page(request, _team(request, pk))
+def team_detail(request: HttpRequest, pk: int) -> HttpResponse:
+    return _team_page(request, _own_team(request, pk))
 
 
-def _page(request: HttpRequest, team: Team, status: int = 200, **forms: object) -> HttpResponse:
+def _team_page(
+    request: HttpRequest, team: Team, status: int = 200, **forms: object
+) -> HttpResponse:
     rows = Membership.objects.filter(team=team).select_related("user").order_by("user__username")
     owns = has_role(request.user, team.pk, Role.OWNER)
     columns = MEMBERS | ACTIONS if owns else MEMBERS
-    others = (INVITED + lists.SORT, INVITED + lists.FIND) if owns else ()
-    listed = lists.listed(request, rows, columns, ("user__username",), "#members-title", others)
+    others = (INVITED_PREFIX + lists.SORT, INVITED_PREFIX + lists.FIND) if owns else ()
+    listed = lists.filter_rows(
+        request, rows, columns, ("user__username",), "#members-title", others
+    )
     context = {
         "team": team,
         "members": listed.rows,
         "listed": listed,
         "roles": Role.choices,
-        "invited": _invited(request, team) if owns else None,
+        "invited": _invitation_list(request, team) if owns else None,
         "form": TeamSettings(instance=Team.objects.get(pk=team.pk)),
         "invite": Invite(),
         **forms,
@@ -97,19 +101,21 @@ def _page(request: HttpRequest, team: Team, status: int = 200, **forms: object) 
     return render(request, "team/detail.html", context, status=status)
 
 
-def _invited(request: HttpRequest, team: Team) -> lists.Listed[QuerySet[Invitation]]:
+def _invitation_list(request: HttpRequest, team: Team) -> lists.FilteredList[QuerySet[Invitation]]:
     rows = invitations.still_open().filter(team=team).select_related("invited_by")
     finds = ("email", "role", "invited_by__username")
     members = (lists.SORT, lists.FIND)
-    return lists.listed(request, rows, INVITATIONS, finds, "#invited-title", members, INVITED)
+    return lists.filter_rows(
+        request, rows, INVITATIONS, finds, "#invited-title", members, INVITED_PREFIX
+    )
 
 
 @require_POST
-def change(request: HttpRequest, pk: int) -> HttpResponse:
-    team = _team(request, pk)
+def team_change(request: HttpRequest, pk: int) -> HttpResponse:
+    team = _own_team(request, pk)
     form = TeamSettings(request.POST, instance=Team.objects.get(pk=team.pk))
     if not form.is_valid():
-        return _page(request, team, 400, form=form)
+        return _team_page(request, team, 400, form=form)
     changed = ", ".join(f"{name} = {form.cleaned_data[name]}" for name in form.changed_data)
     view_notes.about(request, team.pk, f"{words(team)}: {changed or 'nothing changed'}")
     form.save()
@@ -117,8 +123,8 @@ def change(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_POST
-def leave(request: HttpRequest, pk: int) -> HttpResponse:
-    team = _team(request, pk)
+def team_leave(request: HttpRequest, pk: int) -> HttpResponse:
+    team = _own_team(request, pk)
     try:
         members.remove(Membership.objects.get(team=team, user=person(request)))
     except ValidationError as error:
@@ -129,20 +135,20 @@ def leave(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_POST
-def invite(request: HttpRequest, pk: int) -> HttpResponse:
+def team_invite(request: HttpRequest, pk: int) -> HttpResponse:
     """The page with the link is its only copy."""
-    team, form = _team(request, pk), Invite(request.POST)
+    team, form = _own_team(request, pk), Invite(request.POST)
     if not form.is_valid():
-        return _page(request, team, 400, invite=form)
+        return _team_page(request, team, 400, invite=form)
     asked = form.cleaned_data
     made, token = invitations.invite(team, Role(asked["role"]), person(request), asked["email"])
-    return shown(request, made, token)
+    return invitation_page(request, made, token)
 
 
-def shown(request: HttpRequest, made: Invitation, token: str) -> HttpResponse:
+def invitation_page(request: HttpRequest, made: Invitation, token: str) -> HttpResponse:
     """The link, to hand over; mailed as well where there is an address and a mail server."""
     link = request.build_absolute_uri(reverse("join", args=[token]))
-    mailed = bool(made.email and settings.SENDS_MAIL) and _mailed(made, link)
+    mailed = bool(made.email and settings.SENDS_MAIL) and _mail_invitation(made, link)
     context = {"invitation": made, "link": link, "mailed": mailed}
     # Not for whom: viewers, too, read in the feed that somebody was invited.
     view_notes.about(
@@ -154,7 +160,7 @@ def shown(request: HttpRequest, made: Invitation, token: str) -> HttpResponse:
     return answer
 
 
-def _mailed(made: Invitation, link: str) -> bool:
+def _mail_invitation(made: Invitation, link: str) -> bool:
     """A mail server that does not answer costs nothing: the page shows the link."""
     text = (
         f"{made.invited_by} invites you into {made.team.name} on BenchLab:\n\n{link}\n\n"
@@ -167,15 +173,15 @@ def _mailed(made: Invitation, link: str) -> bool:
 
 
 @require_POST
-def revoke(request: HttpRequest, pk: int, invitation_pk: int) -> HttpResponse:
-    rows = Invitation.objects.filter(team=_team(request, pk))
+def invitation_revoke(request: HttpRequest, pk: int, invitation_pk: int) -> HttpResponse:
+    rows = Invitation.objects.filter(team=_own_team(request, pk))
     invitations.revoke(get_object_or_404(rows, pk=invitation_pk))
     return redirect("team-detail", pk)
 
 
 @require_POST
-def change_role(request: HttpRequest, pk: int, member_pk: int) -> HttpResponse:
-    rows = Membership.objects.filter(team=_team(request, pk)).select_related("user", "team")
+def member_change_role(request: HttpRequest, pk: int, member_pk: int) -> HttpResponse:
+    rows = Membership.objects.filter(team=_own_team(request, pk)).select_related("user", "team")
     member, form = get_object_or_404(rows, pk=member_pk), RoleForm(request.POST)
     try:
         if not form.is_valid():
@@ -190,8 +196,8 @@ def change_role(request: HttpRequest, pk: int, member_pk: int) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-def remove(request: HttpRequest, pk: int, member_pk: int) -> HttpResponse:
-    rows = Membership.objects.filter(team=_team(request, pk)).select_related("user", "team")
+def member_remove(request: HttpRequest, pk: int, member_pk: int) -> HttpResponse:
+    rows = Membership.objects.filter(team=_own_team(request, pk)).select_related("user", "team")
     member = get_object_or_404(rows, pk=member_pk)
     if request.method == "GET":
         return render(request, "team/remove.html", {"member": member})

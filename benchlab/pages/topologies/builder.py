@@ -11,8 +11,8 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest, QueryDict
 
 from agents.drivers import registry
-from benchlab.pages.topologies import fits_on, variants
-from benchlab.pages.topologies.fits_on import Ground
+from benchlab.pages.topologies import host_fit, variants
+from benchlab.pages.topologies.host_fit import HostCapacity
 from benchlab.topologies import acts, canvas, computed, forms, stage_forms
 from benchlab.topologies.acts import Act
 from benchlab.topologies.forms import LayerForms
@@ -23,7 +23,7 @@ from benchlab.topologies.remedies import Remedy, Wrong, wrong
 from benchlab.topologies.stage_forms import StageForms
 from benchlab.topologies.wanted import wanted
 from benchlab.web.driver_forms import DriverForm
-from benchlab.web.row_ids import row_id
+from benchlab.web.row_ids import parse_row_id
 
 # a field: make its variant, too
 ALSO = "also"
@@ -58,12 +58,12 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class OptionError:
     """An option that is wrong as it was typed. `remedy`: its default again, where it has one."""
 
     layer: int
     where: str
-    says: str
+    message: str
     id: str
     remedy: Remedy | None
 
@@ -74,12 +74,12 @@ class Verdict:
 
     css: str
     word: str
-    says: str
-    wrongs: tuple[Wrong, ...] = ()
-    fields: tuple[Field, ...] = ()
+    message: str
+    problems: tuple[Wrong, ...] = ()
+    option_errors: tuple[OptionError, ...] = ()
 
 
-def from_post(post: QueryDict) -> Draft:
+def draft_from_post(post: QueryDict) -> Draft:
     """As it was typed. Raises ValidationError for a kind that does not exist."""
     layers = forms.from_post(post)
     at = min(acts.as_count(post.get("at", "")), max(len(layers) - 1, 0))
@@ -87,9 +87,9 @@ def from_post(post: QueryDict) -> Draft:
     return Draft(layers, stages, at, before=post.get(BEFORE, ""), also=ALSO in post)
 
 
-def pressed(text: str, post: QueryDict, draft: Draft, shelf: Shelf) -> Draft:
+def press_button(text: str, post: QueryDict, draft: Draft, shelf: Shelf) -> Draft:
     """Draft that a button makes of what was typed, which is kept for Undo; pressed twice, Undo changes nothing."""
-    found = _undone(draft.before) if text == UNDO else acted(text, draft, shelf)
+    found = _undo(draft.before) if text == UNDO else apply_button(text, draft, shelf)
     if found is None:
         return draft
     typed = post.copy()
@@ -99,34 +99,34 @@ def pressed(text: str, post: QueryDict, draft: Draft, shelf: Shelf) -> Draft:
     return found
 
 
-def _undone(before: str) -> Draft | None:
+def _undo(before: str) -> Draft | None:
     try:
-        return from_post(QueryDict(before)) if before else None
+        return draft_from_post(QueryDict(before)) if before else None
     except ValidationError:
         return None
 
 
-def acted(text: str, draft: Draft, shelf: Shelf) -> Draft | None:
+def apply_button(text: str, draft: Draft, shelf: Shelf) -> Draft | None:
     """Draft that a button makes of it: nothing that was typed is lost. None for what is no button's word."""
     entries = [layer.typed() for layer in draft.layers]
     growths = [stage.typed() for stage in draft.stages]
-    if stages := _grown(text, growths, len(entries)):
-        return _drawn_anew(entries, stages[0], draft.at, None)
+    if stages := _change_stages(text, growths, len(entries)):
+        return _rebuild_draft(entries, stages[0], draft.at, None)
     act = acts.parse(text, len(entries))
     if act is None:
         return None
     order = acts.order(act, len(entries))
-    now = _now(act, order, draft.at)
+    now = _open_layer(act, order, draft.at)
     growths = stage_forms.moved(growths, order)
-    return _drawn_anew(acts.done(act, entries, shelf), growths, now, now if order else None)
+    return _rebuild_draft(acts.done(act, entries, shelf), growths, now, now if order else None)
 
 
-def _grown(
+def _change_stages(
     text: str, growths: list[dict[str, Any]], layers: int
 ) -> tuple[list[dict[str, Any]]] | None:
     """The stages after "grow LAYER" or "drop STAGE", from 0."""
     word, _, digits = text.partition(" ")
-    number = row_id(digits)
+    number = parse_row_id(digits)
     if number is None:
         return None
     if word == "grow" and number < layers:
@@ -136,7 +136,7 @@ def _grown(
     return None
 
 
-def _now(act: Act, order: Sequence[int | None], at: int) -> int:
+def _open_layer(act: Act, order: Sequence[int | None], at: int) -> int:
     """The layer that is open afterwards: the one that was added, moved or changed; of one removed, its neighbour."""
     if act.word == "move":
         return int(act.more[0])
@@ -145,7 +145,7 @@ def _now(act: Act, order: Sequence[int | None], at: int) -> int:
     return act.at
 
 
-def _drawn_anew(
+def _rebuild_draft(
     entries: Sequence[Mapping[str, Any]],
     growths: Sequence[Mapping[str, Any]],
     at: int,
@@ -155,29 +155,29 @@ def _drawn_anew(
     return Draft(layers, stage_forms.from_entries(growths, layers), at, focus)
 
 
-def ground(request: HttpRequest) -> Ground:
+def chosen_capacity(request: HttpRequest) -> HostCapacity:
     """By the host that was chosen; a new page chooses one."""
     asked = request.POST.get("sized", "") if request.method == "POST" else None
-    return fits_on.ground(request.user, asked)
+    return host_fit.host_capacity(request.user, asked)
 
 
-def shown(draft: Draft, on: Ground) -> dict[str, Any]:
+def builder_context(draft: Draft, on: HostCapacity) -> dict[str, Any]:
     """All that the page says of a draft."""
     shelf = on.shelf
     stack = [forms.as_looked_at(layer) for layer in draft.layers]
     looked = look(stack, shelf)
-    faulty = tuple(_faulty(draft.layers))
-    wants = wanted([*stack, *({"devices": _groups(stage)} for stage in draft.stages)])
+    faulty = tuple(_option_errors(draft.layers))
+    wants = wanted([*stack, *({"devices": _device_groups(stage)} for stage in draft.stages)])
     return {
         "draft": draft,
         "drawing": canvas.draw(stack, looked, all_offers(stack, shelf)),
-        "verdict": _verdict(stack, shelf, looked, faulty),
-        "options": _options(draft, looked),
+        "verdict": _draft_verdict(stack, shelf, looked, faulty),
+        "options": _layer_options(draft, looked),
         "rows": computed.rows(looked),
         "total": computed.total(looked),
-        "fits": fits_on.table(stack, wants, looked, on),
+        "fits": host_fit.fit_table(stack, wants, looked, on),
         "wants": wants,
-        "variant": variants.without(stack, (), shelf),
+        "variant": variants.find_variant(stack, (), shelf),
         "sized": on.host,
         "spares": on.choices,
         "growable": stage_forms.growable(draft.layers),
@@ -186,13 +186,13 @@ def shown(draft: Draft, on: Ground) -> dict[str, Any]:
     }
 
 
-def _groups(stage: StageForms) -> list[dict[str, Any]]:
+def _device_groups(stage: StageForms) -> list[dict[str, Any]]:
     groups = stage.typed()["devices"]
     return [{**group, "count": acts.count(group)} for group in groups if acts.count(group)]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class LayerOptions:
     """A layer's form, with what it comes to. `up` and `down`: acts that move it; None at the ends."""
 
     layer: LayerForms
@@ -202,15 +202,15 @@ class Options:
     remove: Act
 
     @property
-    def number(self) -> int:
+    def layer_number(self) -> int:
         return self.layer.number + 1
 
 
-def _options(draft: Draft, looked: Looked) -> list[Options]:
+def _layer_options(draft: Draft, looked: Looked) -> list[LayerOptions]:
     """The top layer first, as it is drawn."""
     top = len(draft.layers) - 1
     return [
-        Options(
+        LayerOptions(
             layer,
             computed.facts(looked, at + 1),
             Act("move", at, (at + 1,)) if at < top else None,
@@ -221,7 +221,7 @@ def _options(draft: Draft, looked: Looked) -> list[Options]:
     ]
 
 
-def _faulty(layers: Sequence[LayerForms]) -> Iterator[Field]:
+def _option_errors(layers: Sequence[LayerForms]) -> Iterator[OptionError]:
     for layer in layers:
         form = forms.bound(layer).options
         for name, errors in form.errors.items():
@@ -230,10 +230,12 @@ def _faulty(layers: Sequence[LayerForms]) -> Iterator[Field]:
             label = f"Layer {layer.number + 1} ({layer.driver.LABEL})"
             spot = str(form[name].id_for_label) if name in form.fields else ""
             text = f"{label}, {where}" if where else label
-            yield Field(layer.number + 1, text, said, spot, _default(form, layer, name))
+            yield OptionError(
+                layer.number + 1, text, said, spot, _default_remedy(form, layer, name)
+            )
 
 
-def _default(form: DriverForm, layer: LayerForms, name: str) -> Remedy | None:
+def _default_remedy(form: DriverForm, layer: LayerForms, name: str) -> Remedy | None:
     spec = form.specs.get(name)
     if spec is None or not isinstance(spec.default, bool | int | str):
         return None
@@ -242,8 +244,11 @@ def _default(form: DriverForm, layer: LayerForms, name: str) -> Remedy | None:
     return Remedy(words, Act("set", layer.number, (name, value)))
 
 
-def _verdict(
-    stack: Sequence[Mapping[str, Any]], shelf: Shelf, looked: Looked, faulty: tuple[Field, ...]
+def _draft_verdict(
+    stack: Sequence[Mapping[str, Any]],
+    shelf: Shelf,
+    looked: Looked,
+    faulty: tuple[OptionError, ...],
 ) -> Verdict:
     if not stack:
         return Verdict("badge-queued", "Empty", "Put the first layer on disks.")

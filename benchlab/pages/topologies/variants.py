@@ -12,7 +12,7 @@ from benchlab.topologies import acts, stage_forms
 from benchlab.topologies.acts import Act
 from benchlab.topologies.looked_at import look
 from benchlab.topologies.reckoned import Shelf
-from benchlab.web.free_names import LONGEST
+from benchlab.web.free_names import MAX_NAME_LENGTH
 
 USES = {"cache": "without the cache", "log": "without the log device"}
 Entries = Sequence[Mapping[str, Any]]
@@ -24,23 +24,23 @@ class Variant:
     stack: list[dict[str, Any]]
     stages: list[dict[str, Any]]
 
-    def name(self, of: str) -> str:
+    def variant_name(self, of: str) -> str:
         end = f", {self.words}"
-        return of[: LONGEST - len(end)] + end
+        return of[: MAX_NAME_LENGTH - len(end)] + end
 
 
-def without(stack: Entries, stages: Entries, shelf: Shelf) -> Variant | None:
+def find_variant(stack: Entries, stages: Entries, shelf: Shelf) -> Variant | None:
     """None: it has neither, or what is left could not be built."""
     for at, entry in enumerate(stack):
         has = {group["use"] for group in entry.get("devices", ()) if acts.count(group)}
         for use in USES:
-            found = _less(stack, stages, at, use, shelf) if use in has else None
+            found = _remove_use(stack, stages, at, use, shelf) if use in has else None
             if found and look(found.stack, shelf).valid:
                 return found
     return None
 
 
-def _less(stack: Entries, stages: Entries, at: int, use: str, shelf: Shelf) -> Variant:
+def _remove_use(stack: Entries, stages: Entries, at: int, use: str, shelf: Shelf) -> Variant:
     """Without those disks where the layer can do without them, else without the layer."""
     entries, growths = [dict(entry) for entry in stack], [dict(stage) for stage in stages]
     if registry.layer(entries[at]["kind"]).USES[use].least:

@@ -23,7 +23,7 @@ from benchlab.hosts.models import Host
 from benchlab.pages.hosts.queries import spare_counts
 from benchlab.pages.topologies import builder, variants
 from benchlab.pages.topologies.builder import Draft
-from benchlab.pages.topologies.fits_on import Ground, with_spares
+from benchlab.pages.topologies.host_fit import HostCapacity, with_spares
 from benchlab.sharing.models import Kind
 from benchlab.sharing.tagged import TAG, by_tag
 from benchlab.team.services import team_of
@@ -34,7 +34,7 @@ from benchlab.topologies.wanted import lacking
 from benchlab.web import lists
 from benchlab.web.filters import ARCHIVED
 from benchlab.web.free_names import copy_name, free_name
-from benchlab.web.row_ids import row_id
+from benchlab.web.row_ids import parse_row_id
 
 PAGE, LIVE = "topologies/edit.html", "topologies/_live.html"
 PRESETS_PART = "presets-part"
@@ -44,27 +44,27 @@ SIZED = "sized"
 CHANGED = "changed"
 # By the word that the list's address has for each column.
 COLUMNS = {
-    "name": lists.by_name(),
-    "stack": lists.By("Stack, bottom up"),
-    "what": lists.by_name("What for", "description"),
+    "name": lists.name_column(),
+    "stack": lists.SortColumn("Stack, bottom up"),
+    "what": lists.name_column("What for", "description"),
 }
 
 
 @require_GET
 def topology_list(request: HttpRequest) -> HttpResponse:
-    mine = lists.kept(request, Topology.objects.for_user(request.user))
+    mine = lists.active_or_archived(request, Topology.objects.for_user(request.user))
     found = by_tag(request, Kind.TOPOLOGY, mine)
-    listed = lists.listed(
+    listed = lists.filter_rows(
         request, found, COLUMNS, ("name", "description"), filters=(ARCHIVED, TAG, SIZED)
     )
     rows = [{"topology": row, "summary": picture.summary(row.stack)} for row in listed.rows]
-    context = {"rows": rows, "listed": listed, **_presets(request)}
+    context = {"rows": rows, "listed": listed, **_presets_context(request)}
     part = request.htmx and request.htmx.target == PRESETS_PART  # type: ignore[attr-defined]
     page = "topologies/list.html"
     return render(request, f"{page}#{PRESETS_PART}" if part else page, context)
 
 
-def _presets(request: HttpRequest) -> dict[str, Any]:
+def _presets_context(request: HttpRequest) -> dict[str, Any]:
     """Heading -> presets, each with the hosts that have the disks, and what others are short of.
 
     They have as many disks as the host of ?sized= has spare; without it the first that has any; as the studies had them
@@ -77,45 +77,49 @@ def _presets(request: HttpRequest) -> dict[str, Any]:
     chosen = next((host for host, _ in there if str(host.pk) == asked), chosen)
     have = spares[chosen] if chosen else {}
     rows = [
-        (heading, [_fits(sized_to(preset, have), spares, chosen) for preset in presets])
+        (heading, [_preset_offer(sized_to(preset, have), spares, chosen) for preset in presets])
         for heading, presets in grouped()
     ]
     return {"presets": rows, "sizes": there, "sized": chosen}
 
 
 # a host, and role -> how many spare disks it is short of
-Short = tuple[Host, dict[str, int]]
+HostShortage = tuple[Host, dict[str, int]]
 # hosts that have the disks; of more there is the number
-MOST_NAMED = 3
+MAX_NAMED_HOSTS = 3
 # hosts in a fold
-MOST_SHORT = 8
+MAX_SHORT_HOSTS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class PresetOffer:
     """A preset. `short`: of the chosen host, or of the one that is nearest to it where none has the disks."""
 
     preset: Preset
     fits: Sequence[Host]
-    fits_left: int
-    short: Short | None
-    others: Sequence[Short]
-    others_left: int
+    hidden_fits: int
+    short: HostShortage | None
+    others: Sequence[HostShortage]
+    hidden_others: int
 
     @property
     def others_in_all(self) -> int:
-        return len(self.others) + self.others_left
+        return len(self.others) + self.hidden_others
 
 
-def _fits(preset: Preset, spares: Mapping[Host, dict[str, int]], chosen: Host | None) -> Offer:
+def _preset_offer(
+    preset: Preset, spares: Mapping[Host, dict[str, int]], chosen: Host | None
+) -> PresetOffer:
     """The chosen host first, then those that are nearest to it."""
     found = [(host, lacking(preset.wants, have)) for host, have in spares.items()]
     found.sort(key=lambda one: (one[0] != chosen, sum(one[1].values()), one[0].name))
     fits = [host for host, short in found if not short]
     others = [one for one in found if one[1]]
     first = others.pop(0) if others and (others[0][0] == chosen or not fits) else None
-    named, folded = fits[:MOST_NAMED], others[:MOST_SHORT]
-    return Offer(preset, named, len(fits) - len(named), first, folded, len(others) - len(folded))
+    named, folded = fits[:MAX_NAMED_HOSTS], others[:MAX_SHORT_HOSTS]
+    return PresetOffer(
+        preset, named, len(fits) - len(named), first, folded, len(others) - len(folded)
+    )
 
 
 @require_GET
@@ -141,21 +145,21 @@ def topology_new(request: HttpRequest) -> HttpResponse:
         return _use_preset(request, request.POST["preset"])
     copied = request.GET.get("copy", "") if request.method == "GET" else ""
     if not copied:
-        return _edit(request, None)
+        return _edit_page(request, None)
     seen = Topology.objects.visible_to(request.user).exclude(stack=[])
-    return _copy(request, get_object_or_404(seen, pk=row_id(copied)))
+    return _copy_page(request, get_object_or_404(seen, pk=parse_row_id(copied)))
 
 
-def _copy(request: HttpRequest, source: Topology) -> HttpResponse:
+def _copy_page(request: HttpRequest, source: Topology) -> HttpResponse:
     """The form with what `source` has, under a name that is free; nothing is stored yet."""
     named = {"name": copy_name(source.name)}
     told = {field: getattr(source, field) for field in forms.NameForm.base_fields}
-    return _page(request, None, forms.NameForm(initial=told | named), _stored(source))
+    return _builder_page(request, None, forms.NameForm(initial=told | named), _stored_draft(source))
 
 
 @require_http_methods(["GET", "POST"])
 def topology_edit(request: HttpRequest, pk: int) -> HttpResponse:
-    return _edit(request, get_object_or_404(Topology.objects.for_user(request.user), pk=pk))
+    return _edit_page(request, get_object_or_404(Topology.objects.for_user(request.user), pk=pk))
 
 
 def _use_preset(request: HttpRequest, slug: str) -> HttpResponse:
@@ -163,7 +167,7 @@ def _use_preset(request: HttpRequest, slug: str) -> HttpResponse:
     name."""
     if slug not in PRESETS:
         raise Http404(f"There is no preset named {slug}.")
-    preset = of_disks(PRESETS[slug], row_id(request.POST.get("disks")) or 0)
+    preset = of_disks(PRESETS[slug], parse_row_id(request.POST.get("disks")) or 0)
     mine = Topology.objects.for_user(request.user).filter(name=preset.name).first()
     if mine:
         view_notes.refused(request)
@@ -181,36 +185,38 @@ def _use_preset(request: HttpRequest, slug: str) -> HttpResponse:
     return redirect("topology-detail", made.pk)
 
 
-def _stored(topology: Topology | None) -> Draft:
+def _stored_draft(topology: Topology | None) -> Draft:
     layers = forms.from_stack(topology.stack if topology else [])
     stages = stage_forms.from_entries(topology.stages if topology else [], layers)
     return Draft(layers, stages, max(len(layers) - 1, 0))
 
 
-def _edit(request: HttpRequest, topology: Topology | None) -> HttpResponse:
+def _edit_page(request: HttpRequest, topology: Topology | None) -> HttpResponse:
     if request.method != "POST":
         named = forms.NameForm(instance=topology)
-        return _page(request, topology, named, _stored(topology), _seen(topology))
+        return _builder_page(
+            request, topology, named, _stored_draft(topology), _state_digest(topology)
+        )
     name_form = forms.NameForm(request.POST, instance=topology)
     was = request.POST.get("was", "")
     try:
-        draft = builder.from_post(request.POST)
+        draft = builder.draft_from_post(request.POST)
     except ValidationError as error:
         name_form.add_error(None, error)
-        return _page(request, topology, name_form, Draft(), was)
+        return _builder_page(request, topology, name_form, Draft(), was)
     if "save" in request.POST:
-        return _saved_or_said(request, topology, name_form, draft, was)
+        return _save_or_explain(request, topology, name_form, draft, was)
     # A button that changes the draft saves nothing, so it complains about no name either.
     typed = {name: request.POST.get(name, "") for name in name_form.fields}
     named = forms.NameForm(initial=typed)
     if "do" not in request.POST:
-        return _page(request, topology, named, draft, was, typing=True)
-    on = builder.ground(request)
-    found = builder.pressed(request.POST["do"], request.POST, draft, on.shelf)
-    return _page(request, topology, named, found, was, on=on)
+        return _builder_page(request, topology, named, draft, was, typing=True)
+    on = builder.chosen_capacity(request)
+    found = builder.press_button(request.POST["do"], request.POST, draft, on.shelf)
+    return _builder_page(request, topology, named, found, was, on=on)
 
 
-def _saved_or_said(
+def _save_or_explain(
     request: HttpRequest,
     topology: Topology | None,
     name_form: forms.NameForm,
@@ -222,16 +228,16 @@ def _saved_or_said(
     found += [stage.is_valid() for stage in draft.stages]
     if all([name_form.is_valid(), *found]):
         try:
-            return _save(request, topology, name_form, draft, was)
+            return _save_topology(request, topology, name_form, draft, was)
         except ValidationError as error:
             name_form.add_error(None, ValidationError(error.messages))
             if topology and error.code == CHANGED:
-                was = _seen(Topology.objects.get(pk=topology.pk))
-    return _page(request, topology, name_form, draft, was)
+                was = _state_digest(Topology.objects.get(pk=topology.pk))
+    return _builder_page(request, topology, name_form, draft, was)
 
 
 @transaction.atomic
-def _save(
+def _save_topology(
     request: HttpRequest,
     topology: Topology | None,
     name_form: forms.NameForm,
@@ -245,7 +251,7 @@ def _save(
         "stages": [stage.entry() for stage in draft.stages],
     }
     if topology:
-        saved = _changed(topology, was, wanted)
+        saved = _change_topology(topology, was, wanted)
         view_notes.about(
             request,
             saved.team_id,
@@ -253,20 +259,22 @@ def _save(
         )
     else:
         saved = services.create_topology(team=team_of(request.user), user=request.user, **wanted)
-    also = _variant(request, saved, wanted) if builder.ALSO in request.POST else None
+    also = _save_variant(request, saved, wanted) if builder.ALSO in request.POST else None
     messages.success(request, f"{saved} and {also} are saved." if also else f"{saved} is saved.")
     return redirect("topology-detail", saved.pk)
 
 
-def _variant(request: HttpRequest, row: Topology, wanted: Mapping[str, Any]) -> Topology | None:
+def _save_variant(
+    request: HttpRequest, row: Topology, wanted: Mapping[str, Any]
+) -> Topology | None:
     """The same without its cache, under a name that is free. Raises ValidationError."""
-    shelf = builder.ground(request).shelf
-    found = variants.without(wanted["stack"], wanted["stages"], shelf)
+    shelf = builder.chosen_capacity(request).shelf
+    found = variants.find_variant(wanted["stack"], wanted["stages"], shelf)
     if found is None:
         return None
     taken = set(Topology.objects.filter(team=row.team).values_list("name", flat=True))
     told = {
-        "name": free_name(found.name(row.name), taken),
+        "name": free_name(found.variant_name(row.name), taken),
         "stack": found.stack,
         "stages": found.stages,
     }
@@ -274,10 +282,10 @@ def _variant(request: HttpRequest, row: Topology, wanted: Mapping[str, Any]) -> 
 
 
 @transaction.atomic
-def _changed(topology: Topology, was: str, wanted: dict[str, Any]) -> Topology:
+def _change_topology(topology: Topology, was: str, wanted: dict[str, Any]) -> Topology:
     """Raises ValidationError where somebody else stored another state of it since the form was opened."""
     now = Topology.objects.select_for_update(of=["self"]).get(pk=topology.pk)
-    if was and was != _seen(now):
+    if was and was != _state_digest(now):
         raise ValidationError(
             "Somebody changed this topology since you opened it. Save once more to replace what they saved;"
             " to see that first, open its page in another tab.",
@@ -286,7 +294,7 @@ def _changed(topology: Topology, was: str, wanted: dict[str, Any]) -> Topology:
     return services.change_topology(now, **wanted)
 
 
-def _seen(topology: Topology | None) -> str:
+def _state_digest(topology: Topology | None) -> str:
     """Tells one state of a stored topology from another; "" of one that is not stored."""
     if topology is None:
         return ""
@@ -295,18 +303,22 @@ def _seen(topology: Topology | None) -> str:
     return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
-def _page(
+def _builder_page(
     request: HttpRequest,
     topology: Topology | None,
     name_form: forms.NameForm,
     draft: Draft,
     was: str = "",
     typing: bool = False,
-    on: Ground | None = None,
+    on: HostCapacity | None = None,
 ) -> HttpResponse:
     """To htmx: the builder, or while somebody types only what that changes elsewhere."""
     template = PAGE
     if request.htmx:  # type: ignore[attr-defined]
         template = LIVE if typing else f"{PAGE}#topology-builder"
     context = {"topology": topology, "form": name_form, "was": was}
-    return render(request, template, context | builder.shown(draft, on or builder.ground(request)))
+    return render(
+        request,
+        template,
+        context | builder.builder_context(draft, on or builder.chosen_capacity(request)),
+    )

@@ -46,7 +46,7 @@ def topology_plan(request: HttpRequest, pk: int) -> HttpResponse:
         row = host_tasks.ask(host, "read_facts", request.user)
         return redirect(f"{request.path}?host={host.pk}&task={row.pk}")
     if found := host_tasks.named(request.user, request.GET.get("task"), "read_facts"):
-        run = _run(topology, found)
+        run = _dry_run(topology, found)
         context |= {"host": found.row.host, "host_task": found, "run": run}
         if run and run.plan:
             name = found.row.host.name
@@ -54,7 +54,7 @@ def topology_plan(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "topologies/plan.html", context)
 
 
-def _run(topology: Topology, found: host_tasks.Shown) -> dry_run.DryRun | None:
+def _dry_run(topology: Topology, found: host_tasks.Shown) -> dry_run.DryRun | None:
     """The plan by that reading; None while it goes on."""
     row = found.row
     if not found.over:

@@ -13,7 +13,7 @@ from django.http import HttpRequest
 
 from benchlab.sharing import queries, targets, text
 from benchlab.sharing.models import Comment, Kind, Note, SavedView, Share, Star, Tag, Tagging
-from benchlab.web.lists import AWAY, without
+from benchlab.web.lists import PAGE_PARAMETERS, without_parameters
 
 register = template.Library()
 register.filter("plain_text", text.html)
@@ -108,5 +108,5 @@ def tag_filter(context: Mapping[str, Any], kind: str) -> dict[str, Any]:
     request = context["request"]
     having = Exists(Tagging.objects.filter(kind=kind, tag=OuterRef("pk")))
     tags = Tag.objects.for_user(request.user).filter(having)
-    rest = without(request.GET, *AWAY, "tag").urlencode()
+    rest = without_parameters(request.GET, *PAGE_PARAMETERS, "tag").urlencode()
     return {"tags": tags, "chosen": request.GET.get("tag", ""), "rest": rest}

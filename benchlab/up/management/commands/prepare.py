@@ -46,7 +46,7 @@ class Command(terminal.Command):
             raise CommandError(refused)
         call_command("migrate", interactive=False, verbosity=0)
         if options["static"] and settings.BENCHLAB_STATIC:
-            static_files.collect()
+            static_files.collect_static_files()
         if password := make_administrator():
             self.stdout.write(f"Log in as  {ADMIN}  with password  {password}")
             self.stdout.write(

@@ -20,18 +20,18 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from benchlab.web.idempotency.models import KeptAnswer
-from benchlab.web.problem import KIND
-from benchlab.web.rendering import Json
+from benchlab.web.problem import PROBLEM_TYPE
+from benchlab.web.rendering import OrjsonRenderer
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
 # of an invitation, of a share: nowhere in the database
-SHOWN_ONCE = frozenset({"link", "token"})
-KEPT_FOR = timedelta(hours=24)
+SECRET_FIELDS = frozenset({"link", "token"})
+RETENTION = timedelta(hours=24)
 # characters of a key
-MOST = 255
-PATIENCE_S, LOOK_EVERY_S = 30.0, 0.05
-PIECE = 1 << 20
+MAX_KEY_LENGTH = 255
+MAX_WAIT_SECONDS, POLL_SECONDS = 30.0, 0.05
+PIECE_BYTES = 1 << 20
 
 
 class KeyConflict(APIException):
@@ -39,32 +39,34 @@ class KeyConflict(APIException):
     default_code = "conflict"
 
 
-class Once:
+class IdempotentRequest:
     """One request with a key: `begin`, then `keep` the answer, and `end` whatever happens."""
 
     def __init__(self, request: Request, key: str) -> None:
-        if not (0 < len(key) <= MOST and key.isascii() and key.isprintable()):
-            raise ValidationError({HEADER: [f"Give 1 to {MOST} printable ASCII characters."]})
+        if not (0 < len(key) <= MAX_KEY_LENGTH and key.isascii() and key.isprintable()):
+            raise ValidationError(
+                {HEADER: [f"Give 1 to {MAX_KEY_LENGTH} printable ASCII characters."]}
+            )
         # of a person: the permissions were asked
         self.user: int = request.user.pk or 0
         self.key = key
-        self.digest = _digest(request)
+        self.digest = _request_digest(request)
         seed = hashlib.sha256(f"{self.user} {key}".encode()).digest()
         self.lock = int.from_bytes(seed[:8], "big", signed=True)
         self.row: KeptAnswer | None = None
 
-    def begin(self) -> Response | None:
+    def claim_key(self) -> Response | None:
         """The first one's answer, or None: do it. Raises KeyConflict. After it, `end` must be called."""
-        self._wait()
+        self._acquire_lock()
         try:
-            return self._first()
+            return self._stored_response()
         except BaseException:
-            self.end()
+            self.release_key()
             raise
 
-    def _first(self) -> Response | None:
+    def _stored_response(self) -> Response | None:
         mine = KeptAnswer.objects.filter(user=self.user)
-        KeptAnswer.objects.filter(created_at__lt=timezone.now() - KEPT_FOR).delete()
+        KeptAnswer.objects.filter(created_at__lt=timezone.now() - RETENTION).delete()
         known = mine.filter(key=self.key).first()
         if known is None:
             self.row = mine.create(user_id=self.user, key=self.key, digest=self.digest)
@@ -77,46 +79,46 @@ class Once:
                 "Check whether it was done, then send what is missing with a new key."
             )
         said = orjson.loads(known.body) if known.body else None
-        kind = KIND if known.status >= 400 else None
+        kind = PROBLEM_TYPE if known.status >= 400 else None
         headers = {REPLAYED: "true"}
         return Response(said, known.status, headers=headers, content_type=kind)
 
-    def keep(self, response: Response) -> None:
+    def store_response(self, response: Response) -> None:
         """Keep the answer, a refusal's too: the same request gets the same one. But nothing that opens doors."""
         if self.row is None or response.status_code >= 500:
             return
         told = response.data
         if isinstance(told, dict):
-            told = {name: None if name in SHOWN_ONCE else value for name, value in told.items()}
-        body = Json().render(told).decode()
+            told = {name: None if name in SECRET_FIELDS else value for name, value in told.items()}
+        body = OrjsonRenderer().render(told).decode()
         KeptAnswer.objects.filter(pk=self.row.pk).update(status=response.status_code, body=body)
 
-    def _wait(self) -> None:
-        until = time.monotonic() + PATIENCE_S
-        while not self._ask("pg_try_advisory_lock"):
+    def _acquire_lock(self) -> None:
+        until = time.monotonic() + MAX_WAIT_SECONDS
+        while not self._call_lock_function("pg_try_advisory_lock"):
             if time.monotonic() > until:
                 raise KeyConflict(
                     f"{HEADER}: the first request with this key is still in progress."
                 )
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(POLL_SECONDS)
 
-    def end(self) -> None:
-        self._ask("pg_advisory_unlock")
+    def release_key(self) -> None:
+        self._call_lock_function("pg_advisory_unlock")
 
-    def _ask(self, function: str) -> bool:
+    def _call_lock_function(self, function: str) -> bool:
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT {function}(%s)", [self.lock])
             return bool(cursor.fetchone()[0])
 
 
-def _digest(request: Request) -> str:
+def _request_digest(request: Request) -> str:
     found = hashlib.sha256()
-    for part in _parts(request):
+    for part in _digest_parts(request):
         found.update(len(part).to_bytes(8, "big") + part)
     return found.hexdigest()
 
 
-def _parts(request: Request) -> Iterator[bytes]:
+def _digest_parts(request: Request) -> Iterator[bytes]:
     yield from (str(request.method).encode(), request.get_full_path().encode())
     if not str(request.content_type).startswith("multipart/"):
         yield request._request.body
@@ -125,6 +127,6 @@ def _parts(request: Request) -> Iterator[bytes]:
         yield from (name.encode(), *(value.encode() for value in values))
     for name, file in sorted(request.FILES.items()):
         yield from (name.encode(), str(file.name).encode())
-        while piece := file.read(PIECE):
+        while piece := file.read(PIECE_BYTES):
             yield piece
         file.seek(0)

@@ -10,10 +10,10 @@ from contextvars import ContextVar
 _give_back: ContextVar[Callable[[], object]] = ContextVar("give_back", default=lambda: None)
 
 
-def taken(give_back: Callable[[], object]) -> None:
+def hold_slot(give_back: Callable[[], object]) -> None:
     _give_back.set(give_back)
 
 
-def leave() -> None:
+def release_slot() -> None:
     """To be called before a wait of seconds, for a host or somebody else's turn; the answer needs no place again."""
     _give_back.get()()

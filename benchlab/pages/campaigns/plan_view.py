@@ -28,11 +28,11 @@ from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
 from benchlab.topologies import planned
 
-MOST_POINTS = 60
+MAX_POINTS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedPoint:
     """Command and files of one point that will run."""
 
     workload: str
@@ -50,23 +50,23 @@ NOTHING_MISSING = MissingPrograms((), ())
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class LayoutPlan:
     layout: Layout
     plan: planned.Planned = field(default_factory=planned.Planned)
-    points: list[Planned] = field(default_factory=list)
-    points_left: int = 0
+    points: list[PlannedPoint] = field(default_factory=list)
+    hidden_points: int = 0
     # how often each point runs on it
-    times: int = 0
+    repeats: int = 0
     runs: int = 0
     error: str = ""
     # what a person must do, in order
-    asks: list[str] = field(default_factory=list)
+    manual_steps: list[str] = field(default_factory=list)
     missing: MissingPrograms = NOTHING_MISSING
     # an earlier visit with the same commands, but for the names
-    like: Layout | None = None
+    same_as: Layout | None = None
 
     @property
-    def shape(self) -> tuple[int, int, list[str]]:
+    def comparison_key(self) -> tuple[int, int, list[str]]:
         """Key of visits that have the same to do: without names, and the UUIDs made of them."""
         texts = [
             planned.UUID.sub("", one.text.replace(self.layout.name, ""))
@@ -85,29 +85,29 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class HostCost:
     """Expected cost of one host: seconds, and bytes; `unknown` runs of it cannot tell what they will write."""
 
     building: float = 0.0
     measuring: float = 0.0
-    writes: int = 0
-    unknown: int = 0
+    written_bytes: int = 0
+    unknown_runs: int = 0
 
     @property
-    def seconds(self) -> float:
+    def total_seconds(self) -> float:
         return self.building + self.measuring
 
 
 @dataclass(frozen=True, slots=True)
-class Plans:
+class CampaignPlans:
     """`costs`: by host; hosts work side by side. `added`: they are for added repeats."""
 
-    views: list[View]
-    costs: Sequence[Cost] = ()
+    views: list[LayoutPlan]
+    costs: Sequence[HostCost] = ()
     added: bool = False
 
     @property
-    def pending(self) -> int:
+    def pending_count(self) -> int:
         return sum(view.pending for view in self.views)
 
     @property
@@ -121,32 +121,32 @@ class Plans:
         return max(made, default=None)
 
     @property
-    def runs(self) -> int:
+    def run_count(self) -> int:
         return sum(view.runs for view in self.views)
 
     @property
-    def busiest(self) -> Cost:
+    def busiest(self) -> HostCost:
         """Of the host that is through last."""
-        return max(self.costs, key=lambda cost: cost.seconds, default=Cost())
+        return max(self.costs, key=lambda cost: cost.total_seconds, default=HostCost())
 
     @property
-    def building(self) -> float:
+    def building_seconds(self) -> float:
         """Seconds that building these layouts, and taking them down, should take on the busiest host."""
-        return _busiest(view.layout for view in self.views)
+        return _busiest_seconds(view.layout for view in self.views)
 
     @property
-    def again(self) -> float:
+    def rebuild_seconds(self) -> float:
         """Seconds of it that the visits after the first cost."""
-        return _busiest(view.layout for view in self.views if view.layout.visit > 1)
+        return _busiest_seconds(view.layout for view in self.views if view.layout.visit > 1)
 
     @property
-    def writes(self) -> int:
+    def written_bytes(self) -> int:
         """Bytes that all of their runs should write."""
-        return sum(cost.writes for cost in self.costs)
+        return sum(cost.written_bytes for cost in self.costs)
 
     @property
-    def unknown(self) -> int:
-        return sum(cost.unknown for cost in self.costs)
+    def unknown_runs(self) -> int:
+        return sum(cost.unknown_runs for cost in self.costs)
 
     @property
     def marks(self) -> list[tuple[planned.Command, int]]:
@@ -159,13 +159,13 @@ class Plans:
         return sum(not row.of_disks for view in self.views for row in view.plan.down)
 
     @property
-    def told(self) -> bool:
+    def is_loss_known(self) -> bool:
         """Of one layout at least it is known what it destroys."""
         return any(not (view.pending or view.error) for view in self.views)
 
     @property
-    def ready(self) -> bool:
-        return not self.pending and not any(view.error for view in self.views)
+    def is_ready(self) -> bool:
+        return not self.pending_count and not any(view.error for view in self.views)
 
     @property
     def lost(self) -> list[planned.Lost]:
@@ -177,7 +177,7 @@ class Plans:
         )
 
     @property
-    def hosts(self) -> list[str]:
+    def host_names(self) -> list[str]:
         """Of the disks."""
         return sorted({one.host for one in self.lost})
 
@@ -191,22 +191,22 @@ class Plans:
         return planned.phrase(self.lost)
 
 
-def of(campaign: Campaign) -> Plans:
+def read_plans(campaign: Campaign) -> CampaignPlans:
     """Every layout whose plan nobody has confirmed yet."""
     drafts = campaign.layouts.filter(phase=LayoutPhase.DRAFT)
     rows = drafts.select_related("host", "topology", "facts_planned").order_by("position", "pk")
-    views = _alike([_view(row) for row in rows])
+    views = _mark_same_visits([_layout_plan(row) for row in rows])
     added = any(view.layout.visit > campaign.visits for view in views)
     pending = any(view.pending for view in views)
     told = views and (added or campaign.visits > 1 or not pending)
-    return Plans(views, _costs(campaign, views) if told else (), added)
+    return CampaignPlans(views, _host_costs(campaign, views) if told else (), added)
 
 
-def _busiest(layouts: Iterable[Layout]) -> float:
-    return max(_building(layouts).values(), default=0.0)
+def _busiest_seconds(layouts: Iterable[Layout]) -> float:
+    return max(_building_by_host(layouts).values(), default=0.0)
 
 
-def _building(layouts: Iterable[Layout]) -> dict[int, float]:
+def _building_by_host(layouts: Iterable[Layout]) -> dict[int, float]:
     """Seconds by host."""
     found: dict[int, float] = defaultdict(float)
     for layout in layouts:
@@ -214,7 +214,7 @@ def _building(layouts: Iterable[Layout]) -> dict[int, float]:
     return found
 
 
-def _costs(campaign: Campaign, views: Iterable[View]) -> list[Cost]:
+def _host_costs(campaign: Campaign, views: Iterable[LayoutPlan]) -> list[HostCost]:
     runs = (
         campaign.runs.filter(attempts__layout__phase=LayoutPhase.DRAFT)
         .order_by()
@@ -225,53 +225,57 @@ def _costs(campaign: Campaign, views: Iterable[View]) -> list[Cost]:
             unknown=Count("pk", filter=Q(expected_writes=None)),
         )
     )
-    building = _building(view.layout for view in views)
+    building = _building_by_host(view.layout for view in views)
     return [
-        Cost(building[row["host"]], row["seconds"], row["bytes"] or 0, row["unknown"])
+        HostCost(building[row["host"]], row["seconds"], row["bytes"] or 0, row["unknown"])
         for row in runs
     ]
 
 
-def _alike(views: Sequence[View]) -> list[View]:
+def _mark_same_visits(views: Sequence[LayoutPlan]) -> list[LayoutPlan]:
     """Each later visit with the first one that it is like: its commands are shown on demand."""
-    seen: list[View] = []
+    seen: list[LayoutPlan] = []
     found = []
     for view in views:
         if view.plan.commands and view.layout.visit > 1:
-            like = next((one.layout for one in seen if one.shape == view.shape), None)
-            view = replace(view, like=like)
+            like = next(
+                (one.layout for one in seen if one.comparison_key == view.comparison_key), None
+            )
+            view = replace(view, same_as=like)
         seen.append(view)
         found.append(view)
     return found
 
 
-def _view(layout: Layout) -> View:
+def _layout_plan(layout: Layout) -> LayoutPlan:
     if layout.plan is None:
-        return View(layout, error=layout.plan_error, missing=_missing(layout))
+        return LayoutPlan(layout, error=layout.plan_error, missing=_missing_programs(layout))
     try:
         plan = as_json.from_json(layout.plan)
         facts = hosts.facts_of(layout.facts_planned) if layout.facts_planned else None
         told = planned.read(plan, facts)
     except AgentError as error:
-        return View(layout, error=str(error))
-    runs, times, count = _points(layout)
-    return View(
+        return LayoutPlan(layout, error=str(error))
+    runs, times, count = _distinct_points(layout)
+    return LayoutPlan(
         layout=layout,
         plan=told,
         points=[
-            _planned(run, planning.target_of(layout, run), layout, facts)
-            for run in runs[:MOST_POINTS]
+            _planned_point(run, planning.target_of(layout, run), layout, facts)
+            for run in runs[:MAX_POINTS]
         ],
-        points_left=max(0, len(runs) - MOST_POINTS),
-        times=times,
+        hidden_points=max(0, len(runs) - MAX_POINTS),
+        repeats=times,
         runs=count,
         error=layout.plan_error,
-        missing=_missing(layout),
-        asks=[wish.instruction for placed in plan.layers if (wish := stack.manual_task(placed))],
+        missing=_missing_programs(layout),
+        manual_steps=[
+            wish.instruction for placed in plan.layers if (wish := stack.manual_task(placed))
+        ],
     )
 
 
-def _missing(layout: Layout) -> MissingPrograms:
+def _missing_programs(layout: Layout) -> MissingPrograms:
     """Programs of its layers and its runs' tools that the host lacked when it was last read."""
     if layout.planned_at is None:
         return NOTHING_MISSING
@@ -280,7 +284,7 @@ def _missing(layout: Layout) -> MissingPrograms:
     return hosts.missing(layout.host, [*stack.required_programs(specs(layout.stack)), *needs])
 
 
-def _points(layout: Layout) -> tuple[list[Run], int, int]:
+def _distinct_points(layout: Layout) -> tuple[list[Run], int, int]:
     """One run for each point: the repeats run the same; how many those are, and how many runs in all."""
     rows = Run.objects.filter(attempts__layout=layout).select_related("workload")
     runs = list(rows.order_by("position"))
@@ -301,23 +305,25 @@ def _points(layout: Layout) -> tuple[list[Run], int, int]:
     return found, len(repeats), len(runs)
 
 
-def _planned(run: Run, target: Target, layout: Layout, facts: HostFacts | None) -> Planned:
+def _planned_point(
+    run: Run, target: Target, layout: Layout, facts: HostFacts | None
+) -> PlannedPoint:
     point = points.words(run.point)
     try:
         tool = registry.tool(run.tool)
         built = driver_options.build_options(tool.Options, run.options)
         job = tool.build_job(built, target)
         doubt = fits.unwritten(specs(layout.stack), run.tool, built)
-        runs_as = _runs_as(run.tool, built, target, layout, facts)
+        runs_as = _user_text(run.tool, built, target, layout, facts)
     except AgentError as error:
-        return Planned(run.workload.name, point, "", (), str(error))
-    files = _files(job.inputs.items())
-    return Planned(
+        return PlannedPoint(run.workload.name, point, "", (), str(error))
+    files = _input_files(job.inputs.items())
+    return PlannedPoint(
         run.workload.name, point, format_command(job.argv), files, doubt=doubt, runs_as=runs_as
     )
 
 
-def _runs_as(
+def _user_text(
     kind: str, built: object, target: Target, layout: Layout, facts: HostFacts | None
 ) -> str:
     if facts is None:
@@ -330,5 +336,5 @@ def _runs_as(
     return f"Runs as a user of its own without privileges, who may open the layout's {what} and nothing of root's."
 
 
-def _files(inputs: Iterable[tuple[str, bytes]]) -> tuple[tuple[str, str], ...]:
+def _input_files(inputs: Iterable[tuple[str, bytes]]) -> tuple[tuple[str, str], ...]:
     return tuple((name, of_file(content)) for name, content in inputs)

@@ -22,12 +22,12 @@ from benchlab.topologies.remedies import Remedy, shorten
 from benchlab.topologies.wanted import lacking
 
 # hosts of the table
-MOST = 8
+MAX_HOSTS = 8
 FITS, LATER, SHORT = "good", "", "warn"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FitRow:
     """A host. `spare`: for each role that the stack takes, how many of how many, in words."""
 
     host: Host
@@ -38,14 +38,14 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class FitTable:
     roles: tuple[str, ...]
-    rows: tuple[Row, ...]
-    left: int = 0
+    rows: tuple[FitRow, ...]
+    hidden_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class HostCapacity:
     """Hosts and disks that a person could build on: the hosts with how many disks of which role are spare, those that a
     layout holds, and the one that is chosen, with its last facts and its disks. Without one, `shelf` has example disks.
     """
@@ -62,7 +62,7 @@ class Ground:
         return with_spares(self.counts)
 
 
-def ground(user: AbstractBaseUser | AnonymousUser, asked: str | None) -> Ground:
+def host_capacity(user: AbstractBaseUser | AnonymousUser, asked: str | None) -> HostCapacity:
     """`asked`: the key of a host; "" for none, None where nobody asked: the first that has a spare disk."""
     counts = spare_counts(user)
     held = Layout.objects.holding().filter(host__in=counts).values_list("host", flat=True)
@@ -71,19 +71,19 @@ def ground(user: AbstractBaseUser | AnonymousUser, asked: str | None) -> Ground:
     else:
         host = next((host for host in counts if str(host.pk) == asked), None)
     facts = hosts.last_facts(host) if host else None
-    return Ground(counts, frozenset(held), host, facts, _shelf(host, facts))
+    return HostCapacity(counts, frozenset(held), host, facts, _disks_of_host(host, facts))
 
 
 def with_spares(counts: Mapping[Host, Mapping[str, int]]) -> list[tuple[Host, str]]:
-    said = ((host, _words(spare)) for host, spare in counts.items())
+    said = ((host, _spare_text(spare)) for host, spare in counts.items())
     return [(host, words) for host, words in said if words]
 
 
-def _words(counts: Mapping[str, int]) -> str:
+def _spare_text(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{n} {role}" for role, n in sorted(counts.items(), key=lambda one: -one[1]))
 
 
-def _shelf(host: Host | None, facts: HostFacts | None) -> Shelf:
+def _disks_of_host(host: Host | None, facts: HostFacts | None) -> Shelf:
     """Its spare disks as the last reading told them."""
     if host is None:
         return Shelf()
@@ -95,37 +95,46 @@ def _shelf(host: Host | None, facts: HostFacts | None) -> Shelf:
     return Shelf(host.name, there)
 
 
-def table(layers: Stack, wants: Mapping[str, int], looked: Looked, on: Ground) -> Table:
+def fit_table(
+    layers: Stack, wants: Mapping[str, int], looked: Looked, on: HostCapacity
+) -> FitTable:
     """The chosen host first, then those that fit."""
     # Of others it is not known what they have
     hosts_there = [host for host in on.counts if host.access == Host.Access.SSH or not wants]
-    rows = [_row(host, layers, wants, looked, on) for host in hosts_there]
+    rows = [_fit_row(host, layers, wants, looked, on) for host in hosts_there]
     rows.sort(key=lambda row: (row.host != on.host, row.css == SHORT, row.host.name))
-    return Table(tuple(wants), tuple(rows[:MOST]), max(0, len(rows) - MOST))
+    return FitTable(tuple(wants), tuple(rows[:MAX_HOSTS]), max(0, len(rows) - MAX_HOSTS))
 
 
-def _row(host: Host, layers: Stack, wants: Mapping[str, int], looked: Looked, on: Ground) -> Row:
+def _fit_row(
+    host: Host, layers: Stack, wants: Mapping[str, int], looked: Looked, on: HostCapacity
+) -> FitRow:
     counts = on.counts[host]
     short = lacking(wants, counts)
-    spare = tuple(_spare(n, counts.get(role, 0)) for role, n in wants.items())
+    spare = tuple(_spare_share(n, counts.get(role, 0)) for role, n in wants.items())
     if short:
         said = " and ".join(f"{n} {role}" for role, n in short.items())
         role = next(iter(short))
         alone = len(short) == 1 and looked.valid
         remedy = shorten(layers, role, counts.get(role, 0), on.shelf) if alone else None
-        return Row(host, spare, SHORT, f"{said} short.", remedy)
+        return FitRow(host, spare, SHORT, f"{said} short.", remedy)
     if host.pk in on.held:
-        return Row(host, spare, LATER, "Fits, once what stands there is taken down")
-    if host == on.host and on.facts and looked.valid and (said := _refused(host, layers, on.facts)):
-        return Row(host, spare, SHORT, f"Changed since the last reading: {said}")
-    return Row(host, spare, FITS, "Fits" if looked.valid else "Has the disks")
+        return FitRow(host, spare, LATER, "Fits, once what stands there is taken down")
+    if (
+        host == on.host
+        and on.facts
+        and looked.valid
+        and (said := _planning_error(host, layers, on.facts))
+    ):
+        return FitRow(host, spare, SHORT, f"Changed since the last reading: {said}")
+    return FitRow(host, spare, FITS, "Fits" if looked.valid else "Has the disks")
 
 
-def _spare(wanted: int, there: int) -> str:
+def _spare_share(wanted: int, there: int) -> str:
     return f"{wanted} of {there} spare" if wanted <= there else f"has {there} spare"
 
 
-def _refused(host: Host, layers: Stack, facts: HostFacts) -> str:
+def _planning_error(host: Host, layers: Stack, facts: HostFacts) -> str:
     """Reason why it cannot be planned there by the host's facts (kernel, settings, sizes of disks); "" if it can."""
     try:
         stack.plan_stack(specs_of(layers), NAME, facts, hosts.spares(host).values())

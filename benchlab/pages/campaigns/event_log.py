@@ -21,10 +21,19 @@ from benchlab.pages.search.marks import marked
 from benchlab.runs.models import StepLog, Transition
 from benchlab.web import lists
 
-TAIL = 200
-WHERE = ("layout__host__name", "layout__topology__name")
-OF_MOVE = ("pk", "at", "old", "new", "reason", "attempt__run_id", *WHERE)
-OF_STEP = ("pk", "started_at", "ended_at", "exit_code", "stderr", "says", "argv", *WHERE)
+MAX_LINES = 200
+LAYOUT_NAMES = ("layout__host__name", "layout__topology__name")
+TRANSITION_COLUMNS = ("pk", "at", "old", "new", "reason", "attempt__run_id", *LAYOUT_NAMES)
+COMMAND_COLUMNS = (
+    "pk",
+    "started_at",
+    "ended_at",
+    "exit_code",
+    "stderr",
+    "says",
+    "argv",
+    *LAYOUT_NAMES,
+)
 LINE = """<li id="{}">
 <time datetime="{}" class="muted">{}</time>
 <span class="muted" title="{}">{}</span>
@@ -40,7 +49,7 @@ FAILED = SafeString('<span class="badge badge-failed">Failed</span> ')
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLine:
     # "m12": move 12; "c7": command 7
     key: str
     at: datetime
@@ -91,8 +100,8 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
-    lines: list[Line]
+class EventLog:
+    lines: list[LogLine]
     # lines that are not shown
     earlier: int
 
@@ -108,46 +117,50 @@ class Log:
         return format_html_join("", "{}", ((part,) for part in parts))
 
 
-def of(campaign: Campaign, limit: int | None = TAIL, text: str = "") -> Log:
+def read_log(campaign: Campaign, limit: int | None = MAX_LINES, text: str = "") -> EventLog:
     """The last `limit` lines (None: all), newest first; with `text` those that have each of its words."""
     moves = Transition.objects.filter(layout__campaign=campaign).order_by("-pk")
     steps = StepLog.objects.filter(layout__campaign=campaign).order_by("-pk")
     if text:
-        moves = moves.filter(lists.matching(("old", "new", "reason", *WHERE), text))
+        moves = moves.filter(lists.match_words(("old", "new", "reason", *LAYOUT_NAMES), text))
         steps = steps.annotate(words=Cast("argv", TextField()))
-        steps = steps.filter(lists.matching(("says", "words", "stderr", *WHERE), text))
-    moved, more_moves = _rows(moves, limit, OF_MOVE)
-    done, more_steps = _rows(steps, limit, OF_STEP)
-    lines = [*map(_move, moved), *map(_step, done)]
+        steps = steps.filter(lists.match_words(("says", "words", "stderr", *LAYOUT_NAMES), text))
+    moved, more_moves = _latest_rows(moves, limit, TRANSITION_COLUMNS)
+    done, more_steps = _latest_rows(steps, limit, COMMAND_COLUMNS)
+    lines = [*map(_transition_line, moved), *map(_command_line, done)]
     lines.sort(key=lambda line: (line.at, line.key), reverse=True)
     told = lines[:limit] if limit else lines
     earlier = len(lines) - len(told) + more_moves + more_steps
-    if found := lists.pattern(text):
+    if found := lists.search_pattern(text):
         told = [replace(line, marks=found) for line in told]
-    return Log(told, earlier)
+    return EventLog(told, earlier)
 
 
-def _rows(query: QuerySet[Any], limit: int | None, names: tuple[str, ...]) -> tuple[list[Any], int]:
+def _latest_rows(
+    query: QuerySet[Any], limit: int | None, names: tuple[str, ...]
+) -> tuple[list[Any], int]:
     """The last ones, and how many others there are: counted only where there are any."""
     rows = query.values_list(*names, named=True)
     found = list(rows[:limit] if limit else rows)
     return found, query.count() - len(found) if len(found) == limit else 0
 
 
-def _move(row: Any) -> Line:
+def _transition_line(row: Any) -> LogLine:
     what = f"{row.old} → {row.new}" + (f": {row.reason}" if row.reason else "")
-    return Line(f"m{row.pk}", row.at, _where(row), what, run=row.attempt__run_id)
+    return LogLine(f"m{row.pk}", row.at, _layout_label(row), what, run=row.attempt__run_id)
 
 
-def _step(row: Any) -> Line:
+def _command_line(row: Any) -> LogLine:
     bad = bool(row.exit_code)
     if row.ended_at is None:
         said = "running"
     else:
         said = f"exit {row.exit_code}" + (f": {row.stderr.strip()[-300:]}" if bad else "")
     text = f"{row.says} ({said})"
-    return Line(f"c{row.pk}", row.started_at, _where(row), text, format_command(row.argv), bad)
+    return LogLine(
+        f"c{row.pk}", row.started_at, _layout_label(row), text, format_command(row.argv), bad
+    )
 
 
-def _where(row: Any) -> str:
+def _layout_label(row: Any) -> str:
     return f"{row.layout__host__name} · {row.layout__topology__name}"

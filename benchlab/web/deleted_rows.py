@@ -17,7 +17,7 @@ from benchlab.team.roles import Role
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class DeletedRow:
     """`row`: the campaign, topology or workload that was deleted, be it asked for itself or for a part of it."""
 
     row: Any
@@ -29,14 +29,14 @@ class Gone:
     @property
     def until(self) -> datetime:
         """Time from which it may be removed for good."""
-        return until(self.row)
+        return restorable_until(self.row)
 
     @property
     def can_be_brought_back(self) -> bool:
         return self.row.going_at is None
 
     @property
-    def says(self) -> str:
+    def message(self) -> str:
         row = self.row
         who = f" by {row.deleted_by}" if row.deleted_by else ""
         said = f"The {self.noun} {row} was deleted{who} on {row.deleted_at:%Y-%m-%d %H:%M} UTC"
@@ -45,16 +45,18 @@ class Gone:
         return f"{said}, and is being removed for good."
 
 
-def grace() -> timedelta:
+def grace_period() -> timedelta:
     return timedelta(days=settings.BENCHLAB_GRACE_DAYS)
 
 
-def until(row: soft_delete.Kept) -> datetime:
+def restorable_until(row: soft_delete.Kept) -> datetime:
     assert row.deleted_at is not None, "it is there"
-    return row.deleted_at + grace()
+    return row.deleted_at + grace_period()
 
 
-def of(user: AbstractBaseUser | AnonymousUser, model: type[Model], pk: Any) -> Gone | None:
+def find_deleted_row(
+    user: AbstractBaseUser | AnonymousUser, model: type[Model], pk: Any
+) -> DeletedRow | None:
     """Deleted row that was asked for, or that it was part of. None: there never was one, or `user` may not see it."""
     path = soft_delete.owner(model)
     if path is None or not str(pk).isascii() or not str(pk).isdigit() or len(str(pk)) > 18:
@@ -69,7 +71,7 @@ def of(user: AbstractBaseUser | AnonymousUser, model: type[Model], pk: Any) -> G
         row = getattr(row, step, None)
     if row is None or row.deleted_at is None or not has_role(user, row.team_id, Role.VIEWER):
         return None
-    return Gone(row)
+    return DeletedRow(row)
 
 
 def _has_content(model: type[Model]) -> bool:
