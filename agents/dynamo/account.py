@@ -74,13 +74,13 @@ def reconstruct_tests(transcript: Transcript) -> List[Measured]:
     account = _Account(notes)
     for exchange in _exchanges(transcript, account):
         account.handle_exchange(exchange)
-    return account.found
+    return account.finished_tests
 
 
 def _exchanges(transcript: Transcript, account: "_Account") -> Iterator[Exchange]:
     """Requests with their answers; the login goes to the account at once."""
     opened: Optional[Message] = None
-    payload, sent = b"", 0.0
+    payload, sent_at = b"", 0.0
     replies: List[Record] = []
     for record in transcript.records:
         if record.channel == LOGIN:
@@ -91,20 +91,20 @@ def _exchanges(transcript: Transcript, account: "_Account") -> Iterator[Exchange
             payload = record.message_bytes
         elif wire.decode_message(record.message_bytes).purpose != wire.STOP_PREPARE:
             if opened is not None:
-                yield Exchange(opened, payload, sent, tuple(replies))
-            opened, payload, sent, replies = (
+                yield Exchange(opened, payload, sent_at, tuple(replies))
+            opened, payload, sent_at, replies = (
                 wire.decode_message(record.message_bytes),
                 b"",
                 record.at,
                 [],
             )
     if opened is not None:
-        yield Exchange(opened, payload, sent, tuple(replies))
+        yield Exchange(opened, payload, sent_at, tuple(replies))
 
 
 class _Account:
     def __init__(self, notes: Dict[str, object]) -> None:
-        self.found: List[Measured] = []
+        self.finished_tests: List[Measured] = []
         self._notes = notes
         self._info: Optional[ManagerInfo] = None
         self._access: List[Optional[AccessSpec]] = []
@@ -146,18 +146,18 @@ class _Account:
         self._access += [None] * count
         self._targets += [()] * count
 
-    def _set(self, exchange: Exchange, where: List[T], decode: Callable[[bytes], T]) -> None:
+    def _set(self, exchange: Exchange, settings: List[T], decode: Callable[[bytes], T]) -> None:
         worker = exchange.request.data
         if _first_answer(exchange).data != 1:
             return
-        if not (worker == wire.ALL_WORKERS or 0 <= worker < len(where)):
+        if not (worker == wire.ALL_WORKERS or 0 <= worker < len(settings)):
             raise DynamoError(
                 "result",
                 f"{exchange.request.purpose_name} for worker {worker}, which does not exist",
             )
         value = decode(exchange.payload)
-        for number in range(len(where)) if worker == wire.ALL_WORKERS else (worker,):
-            where[number] = value
+        for number in range(len(settings)) if worker == wire.ALL_WORKERS else (worker,):
+            settings[number] = value
 
     def _active(self) -> Tuple[Active, ...]:
         return tuple(
@@ -187,14 +187,14 @@ class _Account:
     def _finish(self, exchange: Exchange) -> None:
         if self._info is None or self._off is None or self._began is None:
             raise DynamoError("result", "results of a test for which recording was never started")
-        manager, found = self._decode_report(exchange)
-        polls = [self._polls(number, worker) for number, worker in enumerate(found)]
-        self.found.append(
+        manager, worker_results = self._decode_report(exchange)
+        polls = [self._polls(number, worker) for number, worker in enumerate(worker_results)]
+        self.finished_tests.append(
             Measured(
                 self._info,
                 self._active(),
                 manager,
-                found,
+                worker_results,
                 tuple(self._updates),
                 self._began,
                 self._off.received,

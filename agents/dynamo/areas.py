@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a workload's settings to a test on this host: directories or slices, ready or not. On the host."""
+"""Targets of a test on this host: directories or slices of a volume, ready or not. Runs on the host."""
 
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -41,12 +41,12 @@ class TestSettings(NamedTuple):
 def parse_settings(config: Dict[str, Any]) -> TestSettings:
     """Raises DynamoError for what is missing or unknown."""
     try:
-        made = TestSettings(**config)
+        settings = TestSettings(**config)
     except TypeError as error:
         raise DynamoError(
             "options", f"the settings are not valid for this program: {error}"
         ) from None
-    return made._replace(access=tuple(made.access))
+    return settings._replace(access=tuple(settings.access))
 
 
 class Area(NamedTuple):
@@ -73,85 +73,87 @@ class Area(NamedTuple):
             return 0
 
 
-def find_place(wanted: TestSettings) -> Place:
-    if bool(wanted.mount) == bool(wanted.volume):
+def find_place(settings: TestSettings) -> Place:
+    if bool(settings.mount) == bool(settings.volume):
         raise DynamoError("options", "either a mount point or a volume is needed")
     return (
-        hostfacts.directory_place(wanted.mount)
-        if wanted.mount
-        else hostfacts.device_place(wanted.volume)
+        hostfacts.directory_place(settings.mount)
+        if settings.mount
+        else hostfacts.device_place(settings.volume)
     )
 
 
 def target_areas(
-    wanted: TestSettings, here: Place, make: Callable[[str, int], Area] = Area
+    settings: TestSettings, place: Place, make_area: Callable[[str, int], Area] = Area
 ) -> List[Area]:
     """All targets, each once. Raises DynamoError where they do not fit."""
-    count = wanted.targets * (wanted.workers if wanted.own else 1)
-    if wanted.mount:
-        if wanted.size <= 0:
+    count = settings.targets * (settings.workers if settings.own else 1)
+    if settings.mount:
+        if settings.size <= 0:
             raise DynamoError("options", "a file needs a size: without one dynamo fills the disk")
-        base = wanted.mount.rstrip("/")
-        found = [make(f"{base}/{DIRECTORY}{n}", wanted.size) for n in range(1, count + 1)]
-        missing = sum(area.size for area in found if not area.is_ready())
-        held = sum(area.file_bytes() for area in found if not area.is_ready())
-        if missing - held + hostfacts.SPARE > here.size:
+        base = settings.mount.rstrip("/")
+        targets = [make_area(f"{base}/{DIRECTORY}{n}", settings.size) for n in range(1, count + 1)]
+        missing = sum(area.size for area in targets if not area.is_ready())
+        held = sum(area.file_bytes() for area in targets if not area.is_ready())
+        if missing - held + hostfacts.SPARE > place.size:
             raise DynamoError(
                 "host",
-                f"{wanted.mount}: {here.size + held} bytes are free, the files need {missing} and "
+                f"{settings.mount}: {place.size + held} bytes are free, the files need {missing} and "
                 f"{hostfacts.SPARE} in reserve; a full file system performs differently",
             )
-        return found
-    each = wanted.size or here.size // count // here.block * here.block
-    if each <= 0 or each * count > here.size:
+        return targets
+    each = settings.size or place.size // count // place.block * place.block
+    if each <= 0 or each * count > place.size:
         raise DynamoError(
-            "options", f"{wanted.volume}: {count} x {each} bytes do not fit in {here.size}"
+            "options", f"{settings.volume}: {count} x {each} bytes do not fit in {place.size}"
         )
-    return [Area(wanted.volume, each, each * n, True) for n in range(count)]
+    return [Area(settings.volume, each, each * n, True) for n in range(count)]
 
 
 def build_trial(
-    wanted: TestSettings, here: Place, found: Sequence[Area], slots: Optional[int] = None
+    settings: TestSettings, place: Place, targets: Sequence[Area], slots: Optional[int] = None
 ) -> Trial:
     """The whole test, checked. Its files are to be ready: see layout.py.
 
     `slots`: free AIO slots, where this is not the machine that has them.
     """
-    lines = tuple(specs.parse_access_line(line) for line in wanted.access)
+    lines = tuple(specs.parse_access_line(line) for line in settings.access)
     name = f"{lines[0].size} B" if len(lines) == 1 else f"{len(lines)} lines"
-    share = wanted.targets if wanted.own else 0
+    share = settings.targets if settings.own else 0
     workers: List[Tuple[Target, ...]] = []
-    for number in range(wanted.workers):
-        own = found[number * share : (number + 1) * share] if share else found
+    for number in range(settings.workers):
+        own = targets[number * share : (number + 1) * share] if share else targets
         workers.append(
             tuple(
-                _build_target(wanted, here, area, specs.target_seed(wanted.seed, number, index))
+                _build_target(
+                    settings, place, area, specs.target_seed(settings.seed, number, index)
+                )
                 for index, area in enumerate(own)
             )
         )
-    made = Trial(
-        AccessSpec(name, lines), tuple(workers), (), wanted.ramp, wanted.duration, wanted.poll
+    trial = Trial(
+        AccessSpec(name, lines), tuple(workers), (), settings.ramp, settings.duration, settings.poll
     )
-    specs.check_trial(made, here.block, hostfacts.aio_slots() if slots is None else slots)
-    return made
+    specs.check_trial(trial, place.block, hostfacts.aio_slots() if slots is None else slots)
+    return trial
 
 
-def _build_target(wanted: TestSettings, here: Place, area: Area, seed: int) -> Target:
+def _build_target(settings: TestSettings, place: Place, area: Area, seed: int) -> Target:
     return specs.disk_target(
         area.path,
         area.size,
-        wanted.outstanding,
+        settings.outstanding,
         seed,
         area.raw,
-        here.sector,
+        place.sector,
         area.start,
-        wanted.pattern,
+        settings.pattern,
     )
 
 
-def incomplete_file(found: Sequence[Area]) -> str:
+def incomplete_file(targets: Sequence[Area]) -> str:
     """First file that is not as dynamo needs it, in words; "" is right."""
-    for area in found:
+    for area in targets:
         if not area.is_ready():
             return (
                 f"{area.file} has {area.file_bytes()} of {area.size} bytes after it was laid out: the disk "
@@ -160,15 +162,15 @@ def incomplete_file(found: Sequence[Area]) -> str:
     return ""
 
 
-def remove_files(found: Sequence[Area], unready: Sequence[Area]) -> Optional[str]:
+def remove_files(targets: Sequence[Area], unready: Sequence[Area]) -> Optional[str]:
     """Removes what we made in `found`, and of `unready` the files that were not laid out whole."""
-    for area in (*found, *unready):
+    for area in (*targets, *unready):
         if area.raw:
             continue
         try:
             if area.file.exists():
                 area.file.unlink()
-            if area in found and not list(Path(area.path).iterdir()):
+            if area in targets and not list(Path(area.path).iterdir()):
                 Path(area.path).rmdir()
         except OSError as error:
             return f"{area.file} could not be removed: {error.strerror}"

@@ -35,9 +35,16 @@ MAIN = "from agents.dynamo.driver import entry\n\nentry()\n"
 @cache
 def sources() -> dict[str, str]:
     """Every file of the bundle by its path in it."""
-    here = files("agents.dynamo")
-    found = {f"agents/dynamo/{name}.py": (here / f"{name}.py").read_text() for name in HOSTSIDE}
-    return {"agents/__init__.py": "", "agents/dynamo/__init__.py": "", "__main__.py": MAIN, **found}
+    package = files("agents.dynamo")
+    modules = {
+        f"agents/dynamo/{name}.py": (package / f"{name}.py").read_text() for name in HOSTSIDE
+    }
+    return {
+        "agents/__init__.py": "",
+        "agents/dynamo/__init__.py": "",
+        "__main__.py": MAIN,
+        **modules,
+    }
 
 
 @cache

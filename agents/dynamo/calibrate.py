@@ -68,7 +68,7 @@ def calibrate_rate(reported: float, polls: Sequence[Sequence[Poll]]) -> TickRate
     """`polls` of each worker, in order of time. Raises DynamoError where the clocks make no sense."""
     if not 1e5 <= reported <= 1e12:
         raise DynamoError("result", f"dynamo reports a clock rate of {reported:g} ticks per second")
-    found: List[float] = []
+    rates: List[float] = []
     doubts: List[float] = []
     spans: List[float] = []
     for own in polls:
@@ -80,16 +80,16 @@ def calibrate_rate(reported: float, polls: Sequence[Sequence[Poll]]) -> TickRate
                 "result", "dynamo's clock went backwards: CPU clocks out of sync, or a migrated VM"
             )
         spans.append(span)
-        found.append((own[-1].ticks - own[0].ticks) / span)
+        rates.append((own[-1].ticks - own[0].ticks) / span)
         low, high = _bounds(own)
-        doubts.append(max(0.0, high / found[-1] - 1, 1 - low / found[-1]))
-    if not found:
+        doubts.append(max(0.0, high / rates[-1] - 1, 1 - low / rates[-1]))
+    if not rates:
         return TickRate(reported, None, 0.0, reported)
-    measured, doubt = sorted(found)[len(found) // 2], max(doubts)
-    if max(found) / min(found) - 1 > MAX_CLOCK_DIFFERENCE + 2 * doubt:
+    measured, doubt = sorted(rates)[len(rates) // 2], max(doubts)
+    if max(rates) / min(rates) - 1 > MAX_CLOCK_DIFFERENCE + 2 * doubt:
         raise DynamoError(
             "result",
-            f"the workers' clocks run at different rates ({min(found):.4g} to {max(found):.4g} per s)",
+            f"the workers' clocks run at different rates ({min(rates):.4g} to {max(rates):.4g} per s)",
         )
     off = abs(measured / reported - 1)
     wrong = off > max(TOLERANCE, min(doubt, max(USUAL_ERROR, JITTER / min(spans))))

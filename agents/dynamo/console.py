@@ -204,8 +204,8 @@ class Console:
         while True:
             try:
                 step = self._next_step(value)
-            except StopIteration as done:
-                self._finish(done.value)
+            except StopIteration as stop:
+                self._finish(stop.value)
                 return
             except DynamoError as error:
                 self._fail(error)

@@ -18,15 +18,15 @@ EDGES = 256
 
 
 def kernel_count_note(figures: Mapping[str, float | None]) -> str:
-    """For the figures' note: what the kernel's count says against them, or that nobody could count.
+    """Note on the figures: how the kernel's count contradicts them, or that it was not available.
 
     `figures`: of the whole run, by the names of tools/dynamo.py. benchlab.analysis.findings.dynamo_crosscheck tells
     what is said against them by its first words.
     """
     if figures.get("ios") and "kernel.read.bytes" not in figures:
         return "not checked against the kernel's count: failed I/Os would go unnoticed"
-    for off, said in _byte_differences(figures):
-        return f"not to be trusted: {said}" if off < 0 else f"disturbed: {said}"
+    for off, message in _byte_differences(figures):
+        return f"not to be trusted: {message}" if off < 0 else f"disturbed: {message}"
     return ""
 
 
@@ -38,45 +38,45 @@ def _byte_differences(figures: Mapping[str, float | None]) -> Iterator[tuple[int
     leave nothing for I/O. So fewer is fewer than all that it counted, and more is more than its share of that time.
     """
     ways = [
-        found
-        for found in (_direction_counts(figures, "read"), _direction_counts(figures, "written"))
-        if found
+        counts
+        for counts in (_direction_counts(figures, "read"), _direction_counts(figures, "written"))
+        if counts
     ]
-    for done, said, counted, slack in ways:
-        if said - counted > SHARE * said + slack:
+    for direction, reported, counted, slack in ways:
+        if reported - counted > SHARE * reported + slack:
             yield (
                 -1,
                 (
-                    f"dynamo counted {said:.0f} bytes {done}, the kernel {counted:.0f}: I/Os failed that "
+                    f"dynamo counted {reported:.0f} bytes {direction}, the kernel {counted:.0f}: I/Os failed that "
                     "dynamo counted as completed, or a cache above the device served them"
                 ),
             )
     span, measured = figures.get("kernel.seconds"), figures.get("runtime")
-    for done, said, counted, slack in ways if span and measured else ():
+    for direction, reported, counted, slack in ways if span and measured else ():
         assert span and measured
         least = counted * min(1.0, measured / span)
-        if least - said > (MORE + CLOCK / span) * said + slack + OTHERS * span:
+        if least - reported > (MORE + CLOCK / span) * reported + slack + OTHERS * span:
             yield (
                 1,
                 (
-                    f"the kernel counted {least:.0f} bytes {done} while dynamo counted "
-                    f"{said:.0f}: other I/O was running on that disk"
+                    f"the kernel counted {least:.0f} bytes {direction} while dynamo counted "
+                    f"{reported:.0f}: other I/O was running on that disk"
                 ),
             )
 
 
 def _direction_counts(
-    figures: Mapping[str, float | None], done: str
+    figures: Mapping[str, float | None], direction: str
 ) -> tuple[str, float, float, float] | None:
     """Direction, dynamo's bytes, the kernel's, and the difference (bytes) that the edges allow; None without both
     counts.
     """
-    way = "read" if done == "read" else "write"
-    said, ios = figures.get(f"{way}.bytes"), figures.get(f"{way}.ios")
+    way = "read" if direction == "read" else "write"
+    reported, ios = figures.get(f"{way}.bytes"), figures.get(f"{way}.ios")
     counted = figures.get(f"kernel.{way}.bytes")
-    if not said or not ios or counted is None:
+    if not reported or not ios or counted is None:
         return None
-    return done, said, counted, min(EDGES, ios / 10, _in_flight(figures)) * said / ios
+    return direction, reported, counted, min(EDGES, ios / 10, _in_flight(figures)) * reported / ios
 
 
 def _in_flight(figures: Mapping[str, float | None]) -> float:

@@ -39,11 +39,11 @@ def main(arguments: Sequence[str]) -> int:
         print("usage: console.pyz check|run CONFIG.json", file=sys.stderr)
         return 2
     try:
-        wanted = areas.parse_settings(json.loads(Path(arguments[1]).read_text()))
+        settings = areas.parse_settings(json.loads(Path(arguments[1]).read_text()))
         if arguments[0] == "check":
-            print(json.dumps(check_host(wanted)._asdict()))
+            print(json.dumps(check_host(settings)._asdict()))
         else:
-            run_test(wanted, Path().resolve())
+            run_test(settings, Path().resolve())
     except (OSError, ValueError) as error:
         return _report_failure(
             DynamoError("host", f"{type(error).__name__}: {error}"), arguments[0]
@@ -68,30 +68,30 @@ class Usable(NamedTuple):
     cpus: int
 
 
-def check_host(wanted: TestSettings) -> Usable:
+def check_host(settings: TestSettings) -> Usable:
     """Binary and CPUs that it would use. Raises DynamoError for all that can be known before."""
-    binary = hostfacts.find_program(wanted.binary)
+    binary = hostfacts.find_program(settings.binary)
     missing = hostfacts.missing_libraries(binary)
     if missing:
         raise DynamoError("host", hostfacts.missing_libraries_message(binary, missing))
-    here = areas.find_place(wanted)
-    areas.build_trial(wanted, here, areas.target_areas(wanted, here))
+    place = areas.find_place(settings)
+    areas.build_trial(settings, place, areas.target_areas(settings, place))
     return Usable(binary, hostfacts.sha256(binary), hostfacts.cpus())
 
 
-def run_test(wanted: TestSettings, work: Path) -> None:
+def run_test(settings: TestSettings, work: Path) -> None:
     """One whole test. Raises DynamoError; then what it made is gone, and dynamo too."""
-    facts = check_host(wanted)
-    here = areas.find_place(wanted)
-    found = areas.target_areas(wanted, here)
-    unready = [area for area in found if not area.is_ready()]
-    existed = [area for area in found if not area.raw and Path(area.path).is_dir()]
+    facts = check_host(settings)
+    place = areas.find_place(settings)
+    targets = areas.target_areas(settings, place)
+    unready = [area for area in targets if not area.is_ready()]
+    existed = [area for area in targets if not area.raw and Path(area.path).is_dir()]
     with (work / MESSAGES).open("wb", buffering=0) as file:
         began = clock()
         writer = transcript.Writer(file.write, began)
-        notes = dict(facts._asdict(), sector=here.sector, block=here.block, size=wanted.size)
+        notes = dict(facts._asdict(), sector=place.sector, block=place.block, size=settings.size)
         writer.write_note(clock(), {**notes, transcript.STARTED: began})
-        running = _HostRun(wanted, here, found, writer, work)
+        running = _HostRun(settings, place, targets, writer, work)
         try:
             running.run_dynamo(facts.binary)
         except DynamoError as error:
@@ -100,31 +100,31 @@ def run_test(wanted: TestSettings, work: Path) -> None:
                 areas.remove_files([area for area in unready if area not in existed], unready)
             raise
         writer.write_end(clock(), transcript.COMPLETED)
-    if not wanted.keep:
-        left = areas.remove_files(found, ())
-        if left:
-            raise DynamoError("host", left)
+    if not settings.keep:
+        leftover = areas.remove_files(targets, ())
+        if leftover:
+            raise DynamoError("host", leftover)
     write_result(work)
 
 
 def write_result(work: Path) -> None:
     """Reads what was written, as everybody else does later, and sums it up."""
-    done = account.reconstruct_tests(transcript.parse_transcript((work / MESSAGES).read_bytes()))
-    if len(done) != 1:
-        raise DynamoError("result", f"{len(done)} tests in one session")
-    _write_json(str(work / RESULT), summary.summary_json(done[0]))
+    tests = account.reconstruct_tests(transcript.parse_transcript((work / MESSAGES).read_bytes()))
+    if len(tests) != 1:
+        raise DynamoError("result", f"{len(tests)} tests in one session")
+    _write_json(str(work / RESULT), summary.summary_json(tests[0]))
 
 
 class _HostRun:
     def __init__(
         self,
-        wanted: TestSettings,
-        here: Place,
-        found: List[Area],
+        settings: TestSettings,
+        place: Place,
+        targets: List[Area],
         writer: transcript.Writer,
         work: Path,
     ) -> None:
-        self._wanted, self._here, self._found = wanted, here, found
+        self._settings, self._place, self._targets = settings, place, targets
         self._writer, self._work = writer, work
         self._live = Live(work / LIVE, clock())
         # the files were seen to be whole
@@ -132,12 +132,12 @@ class _HostRun:
 
     def run_dynamo(self, binary: str) -> None:
         # the name tells ours from another dynamo that finds our port
-        name = f"{self._wanted.name}-{secrets.token_hex(6)}"
+        name = f"{self._settings.name}-{secrets.token_hex(6)}"
         stopper = Stopper()
         dynamo: Optional[DynamoProcess] = None
         try:
             self._lay_out(stopper)
-            trial = areas.build_trial(self._wanted, self._here, self._found)
+            trial = areas.build_trial(self._settings, self._place, self._targets)
             link = Link(self._writer, stopper, self._handle_event, lambda now: "")
             with link:
                 argv = [
@@ -151,7 +151,7 @@ class _HostRun:
                     "-n",
                     name,
                 ]
-                directories = sorted({area.path for area in self._found if not area.raw})
+                directories = sorted({area.path for area in self._targets if not area.raw})
                 started = dynamo = DynamoProcess(argv, self._work, directories)
                 info = link.log_in(name, lambda: started.has_ended)
                 self._live.updates.ticks = info.ticks
@@ -160,8 +160,8 @@ class _HostRun:
             stopped = error.kind == "cancelled"
             if dynamo is not None:
                 dynamo.wait_or_kill(STOPPED if stopped else CLOSED)
-            said = dynamo.last_words() if dynamo is not None and not stopped else ""
-            raise DynamoError(error.kind, f"{error}{said}") from None
+            last_words = dynamo.last_words() if dynamo is not None and not stopped else ""
+            raise DynamoError(error.kind, f"{error}{last_words}") from None
         finally:
             if dynamo is not None:
                 # what it prints to a file is all there only when it has ended
@@ -170,20 +170,20 @@ class _HostRun:
             stopper.close()
 
     def _lay_out(self, stopper: Stopper) -> None:
-        unready = [area for area in self._found if not area.is_ready()]
+        unready = [area for area in self._targets if not area.is_ready()]
         if unready:
             self._live.handle_event(Phase("prepare"), clock())
-            layout.lay_out(unready, self._wanted.pattern, self._layout_watcher(stopper))
-        trouble = areas.incomplete_file(self._found)
+            layout.lay_out(unready, self._settings.pattern, self._layout_watcher(stopper))
+        trouble = areas.incomplete_file(self._targets)
         if trouble:
             raise DynamoError("host", trouble)
         self.laid_out = True
 
     def _layout_watcher(self, stopper: Stopper) -> layout.Watch:
-        def watch(done: int, wanted: int) -> None:
+        def watch(written: int, total: int) -> None:
             if stopper.stopped:
                 raise DynamoError("cancelled", "stopped on request")
-            self._live.laid_out(done, wanted, clock())
+            self._live.laid_out(written, total, clock())
 
         return watch
 
@@ -198,8 +198,8 @@ class _HostRun:
 
     def _note_disk_counts(self, when: str) -> None:
         """Note the kernel's counts so far, and the time: dynamo's count is of another span."""
-        if self._here.device:
-            at, counted = clock(), hostfacts.read_diskstats([self._here.device])
+        if self._place.device:
+            at, counted = clock(), hostfacts.read_diskstats([self._place.device])
             self._writer.write_note(at, {f"diskstats_{when}": counted, f"counted_{when}": at})
 
 

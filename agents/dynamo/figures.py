@@ -66,20 +66,20 @@ class Figures(NamedTuple):
 
 def sum_directions(ways: Iterable[DirectionFigures]) -> DirectionFigures:
     """Rates and counts add up, and so do summed latencies: means are made of these, never of means."""
-    found: List[DirectionFigures] = list(ways)
+    parts: List[DirectionFigures] = list(ways)
     return DirectionFigures(
-        sum(way.ios for way in found),
-        sum(way.bytes for way in found),
-        sum(way.errors for way in found),
-        sum(way.iops for way in found),
-        sum(way.bandwidth for way in found),
-        sum(way.waited for way in found),
-        max((way.slowest for way in found), default=0.0),
+        sum(way.ios for way in parts),
+        sum(way.bytes for way in parts),
+        sum(way.errors for way in parts),
+        sum(way.iops for way in parts),
+        sum(way.bandwidth for way in parts),
+        sum(way.waited for way in parts),
+        max((way.slowest for way in parts), default=0.0),
     )
 
 
 def target_figures(raw: RawResult, seconds: float, ticks: float) -> Figures:
-    """Of one target. `seconds` > 0 is its worker's measured time, `ticks` how many make one."""
+    """Figures of one target. `seconds` > 0 is its worker's measured time; `ticks` is the clock rate per second."""
     reads = DirectionFigures(
         raw.read_count,
         raw.bytes_read,
@@ -102,7 +102,7 @@ def target_figures(raw: RawResult, seconds: float, ticks: float) -> Figures:
 
 
 def sum_figures(parts: Sequence[Figures]) -> Figures:
-    """Of targets of a worker, or of workers; bins only where all have them."""
+    """Sum the figures of targets or workers; with bins only if all have them."""
     whole = all(part.bins for part in parts)
     bins = tuple(sum(part.bins[n] for part in parts) for n in range(BINS)) if whole else ()
     return Figures(
@@ -124,15 +124,15 @@ def bin_edges(number: int, scale: float = 1.0) -> Tuple[float, float]:
 
 
 def percentile_bounds(
-    found: Figures, rank: float, scale: float = 1.0
+    measured: Figures, rank: float, scale: float = 1.0
 ) -> Optional[Tuple[float, float]]:
     """Bounds (s) of the latency that `rank` percent of all I/Os do not exceed; None where there is nothing to say."""
-    ios = found.combined.ios
-    if not found.bins or not ios:
+    ios = measured.combined.ios
+    if not measured.bins or not ios:
         return None
-    reached, slowest = 0, found.combined.slowest
+    reached, slowest = 0, measured.combined.slowest
     for number in range(len(BOUNDS)):
-        reached += found.bins[number]
+        reached += measured.bins[number]
         if reached and reached >= rank / 100.0 * ios:
             low, high = bin_edges(number, scale)
             return low, max(low, min(high, slowest))

@@ -44,21 +44,24 @@ class Place(NamedTuple):
 
 def directory_place(path: str) -> Place:
     try:
-        found, number = os.statvfs(path), Path(path).stat().st_dev
+        statistics, number = os.statvfs(path), Path(path).stat().st_dev
     except OSError as error:
         raise DynamoError("host", f"{path}: {error.strerror}") from None
     device = f"{os.major(number)}:{os.minor(number)}"
-    known = device in read_diskstats([device])
+    is_counted = device in read_diskstats([device])
     return Place(
-        found.f_bsize, _block(device), found.f_bavail * found.f_frsize, device if known else ""
+        statistics.f_bsize,
+        _block(device),
+        statistics.f_bavail * statistics.f_frsize,
+        device if is_counted else "",
     )
 
 
 def device_place(path: str) -> Place:
     """A raw block device that nobody uses. Raises DynamoError."""
     try:
-        found = Path(path).stat()
-        if not stat.S_ISBLK(found.st_mode):
+        status = Path(path).stat()
+        if not stat.S_ISBLK(status.st_mode):
             raise DynamoError("host", f"{path} is not a block device")
         # Fails where it is mounted or part of something
         handle = os.open(path, os.O_RDONLY | os.O_EXCL)
@@ -71,7 +74,7 @@ def device_place(path: str) -> Place:
         block = struct.unpack("i", fcntl.ioctl(handle, BLKSSZGET, b"\0" * 4))[0]
     finally:
         os.close(handle)
-    return Place(block, block, size, f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}")
+    return Place(block, block, size, f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}")
 
 
 def _block(number: str) -> int:
@@ -92,13 +95,13 @@ def read_diskstats(devices: Sequence[str]) -> Dict[str, List[int]]:
 
 def parse_diskstats(lines: Sequence[str], devices: Sequence[str]) -> Dict[str, List[int]]:
     """The same of the lines of any /proc/diskstats."""
-    found: Dict[str, List[int]] = {}
+    counts: Dict[str, List[int]] = {}
     for words in map(str.split, lines):
         number = ":".join(words[:2])
         if number in devices and len(words) >= 10:
             reads, read, writes, wrote = (int(words[at]) for at in (3, 5, 7, 9))
-            found[number] = [reads, read * SECTOR, writes, wrote * SECTOR]
-    return found
+            counts[number] = [reads, read * SECTOR, writes, wrote * SECTOR]
+    return counts
 
 
 def cpus() -> int:
@@ -127,20 +130,20 @@ def own_name_resolves() -> bool:
 def aio_slots() -> int:
     """Kernel AIO slots that are still free."""
     try:
-        most, taken = (
+        most, used = (
             int(Path(f"/proc/sys/fs/{name}").read_text()) for name in ("aio-max-nr", "aio-nr")
         )
     except (OSError, ValueError):
         return 65536
-    return most - taken
+    return most - used
 
 
 def find_program(name: str) -> str:
     """dynamo's path. Raises DynamoError."""
-    found = shutil.which(name)
-    if not found:
+    path = shutil.which(name)
+    if not path:
         raise DynamoError("host", missing_program_message(name))
-    return found
+    return path
 
 
 def missing_program_message(name: str) -> str:
@@ -172,13 +175,13 @@ def _renamed_libaio(path: str) -> str:
             plain = file.read(len(X86_64)) == X86_64
     except OSError:
         return ""
-    found = [name for name in RENAMED_LIBAIO if Path(name).exists()]
-    return found[0] if plain and found else ""
+    libraries = [name for name in RENAMED_LIBAIO if Path(name).exists()]
+    return libraries[0] if plain and libraries else ""
 
 
 def _unresolved_libraries(path: str) -> List[str]:
     try:
-        said = subprocess.run(
+        ran = subprocess.run(
             ["ldd", path],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -187,16 +190,16 @@ def _unresolved_libraries(path: str) -> List[str]:
         )
     except (OSError, subprocess.SubprocessError):
         return []
-    lines = said.stdout.decode("utf-8", "replace").splitlines()
+    lines = ran.stdout.decode("utf-8", "replace").splitlines()
     return sorted({line.split()[0] for line in lines if "=> not found" in line})
 
 
 def sha256(path: str) -> str:
-    seen = hashlib.sha256()
+    digest = hashlib.sha256()
     with Path(path).open("rb") as file:
         for piece in iter(lambda: file.read(1 << 20), b""):
-            seen.update(piece)
-    return seen.hexdigest()
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def _read_lines(path: str) -> List[str]:

@@ -55,7 +55,7 @@ class Workload:
 
 
 def looks_like_icf(text: str) -> bool:
-    """By its first line (a version, or at least a section) and one of its sections."""
+    """Check the first line (a version, or at least a section) and look for one of the sections."""
     lines = text.lstrip("\ufeff\r\n \t").split("\n", 1)
     begins = VERSION.match(lines[0]) or SECTION.match(lines[0])
     return begins is not None and SECTION.search(text) is not None
@@ -74,15 +74,15 @@ def read_workloads(text: str) -> list[Workload]:
     In test n each worker runs the n-th specification assigned to it. Raises ParseError.
     """
     config = parse_icf(text)
-    known = {spec.name: number for number, spec in enumerate(config.specs)}
-    missing = [name for w in _workers(config) for name in w.specs if name not in (*known, IDLE)]
+    numbers = {spec.name: number for number, spec in enumerate(config.specs)}
+    missing = [name for w in _workers(config) for name in w.specs if name not in (*numbers, IDLE)]
     if missing:
         raise ParseError(
             f"the access specification {missing[0]!r} is assigned, but not in the file"
         )
     if not config.specs:
         raise ParseError("the file has no access specification")
-    return [_build_workload(config, known[test.spec], test) for test in _tests(config)]
+    return [_build_workload(config, numbers[test.spec], test) for test in _tests(config)]
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class _Test:
 
 def _tests(config: Config) -> list[_Test]:
     workers = _workers(config)
-    made: dict[_Test, None] = {}
+    tests: dict[_Test, None] = {}
     for number in range(max((len(worker.specs) for worker in workers), default=0)):
         specs_of = [(w, w.specs[number]) for w in workers if number < len(w.specs)]
         # IOmeter runs no worker that is idle or has no target
@@ -105,8 +105,8 @@ def _tests(config: Config) -> list[_Test]:
         names = list(dict.fromkeys(name for _, name in busy))
         trouble = _mixed_specs_message(number + 1, busy) if len(names) > 1 else ""
         for name in names:
-            made[_Test(name, tuple(worker for worker, _ in busy), trouble)] = None
-    return list(made) or [_Test(spec.name, tuple(workers)) for spec in config.specs]
+            tests[_Test(name, tuple(worker for worker, _ in busy), trouble)] = None
+    return list(tests) or [_Test(spec.name, tuple(workers)) for spec in config.specs]
 
 
 def _mixed_specs_message(number: int, busy: Sequence[tuple[Worker, str]]) -> str:
@@ -124,13 +124,16 @@ def write_icf(config: Config) -> str:
     return "\r\n".join(icf_text.config_lines(config)) + "\r\n"
 
 
-def build_config(found: Sequence[Workload], directory: str = "/mnt [ext4]") -> Config:
+def build_config(workloads: Sequence[Workload], directory: str = "/mnt [ext4]") -> Config:
     """The file for workloads that differ in their access only; the first one says everything else."""
-    for one in found:
-        _check_expressible(one)
-    first = found[0].options
-    accesses = tuple(AccessSpec(spec_name(one.name), _access_lines(one.options)) for one in found)
-    outstanding = list(found[0].sweep.get("outstanding_ios", ()))
+    for workload in workloads:
+        _check_expressible(workload)
+    first = workloads[0].options
+    accesses = tuple(
+        AccessSpec(spec_name(workload.name), _access_lines(workload.options))
+        for workload in workloads
+    )
+    outstanding = list(workloads[0].sweep.get("outstanding_ios", ()))
     worker = Worker(
         "Worker 1",
         outstanding=int(first.get("outstanding_ios", 1)),
@@ -144,7 +147,7 @@ def build_config(found: Sequence[Workload], directory: str = "/mnt [ext4]") -> C
     count = int(first.get("workers", 1))
     workers = tuple(replace(worker, name=f"Worker {n}") for n in range(1, count + 1))
     return Config(
-        description=" ".join(found[0].description.split()),
+        description=" ".join(workloads[0].description.split()),
         run_s=int(first.get("runtime_s", 60)),
         ramp_s=int(first.get("ramp_s", 30)),
         disk_workers=count,
@@ -156,7 +159,7 @@ def build_config(found: Sequence[Workload], directory: str = "/mnt [ext4]") -> C
 
 
 def spec_name(workload: str) -> str:
-    """Of its access specification, in the .icf file as in the .csv: a comma would end it there."""
+    """Name of the workload's access specification in .icf and .csv files, where a comma would end it."""
     return workload.replace(",", ";")
 
 
@@ -167,14 +170,14 @@ def _sector(names: Sequence[str]) -> int:
     )
 
 
-def _check_expressible(one: Workload) -> None:
+def _check_expressible(workload: Workload) -> None:
     """Raises ParseError where the file would say something else than the workload."""
-    swept = sorted(set(one.sweep) - {"outstanding_ios"})
+    swept = sorted(set(workload.sweep) - {"outstanding_ios"})
     if swept:
         raise ParseError(f"a sweep over {swept[0]}: create one workload for each value")
-    if int(one.options.get("targets", 1)) > 1 or one.options.get("own_targets"):
+    if int(workload.options.get("targets", 1)) > 1 or workload.options.get("own_targets"):
         raise ParseError("several targets: IOmeter has one file on each file system")
-    if not int(one.options.get("size", 1 << 30)):
+    if not int(workload.options.get("size", 1 << 30)):
         raise ParseError("size 0 means the whole volume here, but fills the file system in IOmeter")
 
 
@@ -219,7 +222,7 @@ def _workers(config: Config) -> list[Worker]:
 
 
 def _representative_worker(
-    config: Config, found: Sequence[Worker]
+    config: Config, workers_of_test: Sequence[Worker]
 ) -> tuple[Worker, int, list[str]]:
     """The one that stands for all, how many there are, and what gets lost by that."""
     notes = []
@@ -227,44 +230,44 @@ def _representative_worker(
         notes.append("network workers are left out")
     if len(config.managers) > 1:
         notes.append(f"{len(config.managers)} managers: their workers are merged into one host")
-    if not found:
+    if not workers_of_test:
         if config.disk_workers is None:
             notes.append(
                 "the file starts one worker for each CPU (NUMBER_OF_CPUS): set workers to the host's number of CPUs"
             )
         return Worker("Worker 1"), config.disk_workers or 1, notes
-    plain = {replace(w, name="", targets=(), specs=()) for w in found}
+    plain = {replace(w, name="", targets=(), specs=()) for w in workers_of_test}
     if len(plain) > 1:
         notes.append("the workers have different settings: those of the first are used")
-    if len({len(w.targets) for w in found}) > 1:
+    if len({len(w.targets) for w in workers_of_test}) > 1:
         notes.append(
             "the workers have different numbers of targets: the first worker's number is used"
         )
-    elif len({w.targets for w in found}) > 1 and not _own_targets(found):
+    elif len({w.targets for w in workers_of_test}) > 1 and not _own_targets(workers_of_test):
         notes.append("the workers share some of their targets: here all workers share all of them")
-    return found[0], len(found), notes
+    return workers_of_test[0], len(workers_of_test), notes
 
 
 def _shared_options(
-    config: Config, worker: Worker, found: Sequence[Worker], workers: int
+    config: Config, worker: Worker, workers_of_test: Sequence[Worker], workers: int
 ) -> dict[str, float]:
-    made: dict[str, float] = {
+    options: dict[str, float] = {
         "outstanding_ios": worker.outstanding,
         "workers": workers,
         "targets": max(1, len(worker.targets)),
         "ramp_s": config.ramp_s,
     }
     if config.run_s:
-        made["runtime_s"] = config.run_s
+        options["runtime_s"] = config.run_s
     if worker.sectors:
-        made["size"] = worker.sectors * _sector(worker.targets)
+        options["size"] = worker.sectors * _sector(worker.targets)
     if worker.pattern in (0, 1):
-        made["data_pattern"] = worker.pattern
+        options["data_pattern"] = worker.pattern
     if worker.seed is not None:
-        made["seed"] = worker.seed
-    if _own_targets(found):
-        made["own_targets"] = True
-    return made
+        options["seed"] = worker.seed
+    if _own_targets(workers_of_test):
+        options["own_targets"] = True
+    return options
 
 
 def _own_targets(workers: Sequence[Worker]) -> bool:

@@ -75,15 +75,15 @@ Line = tuple[int, str, str]
 
 def parse_config(text: str) -> Config:
     """Raises ParseError with line and text."""
-    made = _Reader()
+    reader = _Reader()
     for number, key, data in _keyed_lines(text):
         try:
-            made.take_line(key, data, number)
+            reader.take_line(key, data, number)
         except (ValueError, IndexError):
             raise ParseError(
                 f"{key!r}: not a value that IOmeter writes there", number, data
             ) from None
-    return made.finished_config()
+    return reader.finished_config()
 
 
 def _keyed_lines(text: str) -> Iterator[Line]:
@@ -113,8 +113,8 @@ def _parse_switch(word: str) -> bool:
     return SWITCHES[word.upper()]
 
 
-def _with_settings(made: Worker, data: str) -> Worker:
-    """With I/Os, connection rate and seed; old files end after the first or the third. Raises ValueError."""
+def _with_settings(worker: Worker, data: str) -> Worker:
+    """Add outstanding I/Os, connection rate and seed; old files end after the first or third. Raises ValueError."""
     words = [word.strip() for word in data.split(",")]
     transactions, seed = 0, None
     if len(words) > 2 and _parse_switch(words[1]):
@@ -124,7 +124,7 @@ def _with_settings(made: Worker, data: str) -> Worker:
             raise ValueError(data)
         seed = int(words[4])
     outstanding = _parse_numbers(words[0], 1)[0]
-    return replace(made, outstanding=outstanding, transactions=transactions, seed=seed)
+    return replace(worker, outstanding=outstanding, transactions=transactions, seed=seed)
 
 
 class _Reader:
@@ -162,22 +162,22 @@ class _Reader:
             self._close_manager(key)
 
     def _setup(self, key: str, data: str) -> None:
-        made = self.config
+        config = self.config
         if key == "test description":
-            made = replace(made, description=data)
+            config = replace(config, description=data)
         elif key.startswith("hours"):
             hours, minutes, seconds = _parse_numbers(data, 3)
-            made = replace(made, run_s=hours * 3600 + minutes * 60 + seconds)
+            config = replace(config, run_s=hours * 3600 + minutes * 60 + seconds)
         elif key.startswith("ramp up time"):
-            made = replace(made, ramp_s=_parse_numbers(data, 1)[0])
+            config = replace(config, ramp_s=_parse_numbers(data, 1)[0])
         elif key.startswith("default disk workers"):
             each = data.upper() == "NUMBER_OF_CPUS"
-            made = replace(made, disk_workers=None if each else _parse_numbers(data, 1)[0])
+            config = replace(config, disk_workers=None if each else _parse_numbers(data, 1)[0])
         elif key == "test type":
-            made = replace(made, test_type=data.strip().upper())
+            config = replace(config, test_type=data.strip().upper())
         elif key.startswith("start "):
-            made = self._cycle(data)
-        self.config = made
+            config = self._cycle(data)
+        self.config = config
 
     def _cycle(self, data: str) -> Config:
         kind = data.replace(",", " ").split()[-1].upper()
@@ -196,13 +196,15 @@ class _Reader:
         if key.startswith("access specification name"):
             name, _, rest = data.partition(",")
             word = rest.strip().lower()
-            given = ASSIGNMENTS[word] if word in ASSIGNMENTS else _parse_numbers(rest or "0", 1)[0]
-            self.specs.append((name.strip(), given, []))
+            assignment = (
+                ASSIGNMENTS[word] if word in ASSIGNMENTS else _parse_numbers(rest or "0", 1)[0]
+            )
+            self.specs.append((name.strip(), assignment, []))
             self.places.append((self.begun, number))
         elif key.startswith("size,% of size"):
             size, share, reads, random, delay, burst, align, reply = _parse_numbers(data, 8)
-            made = AccessLine(size, share, reads, random, delay, burst, align, reply)
-            self.specs[-1][2].append(made)
+            line = AccessLine(size, share, reads, random, delay, burst, align, reply)
+            self.specs[-1][2].append(line)
             self.places[-1] = self.places[-1][0], number
 
     def _manager(self, key: str, data: str) -> None:
@@ -217,19 +219,19 @@ class _Reader:
             self.workers[-1] = self._with_worker_line(self.workers[-1], key, data)
 
     @staticmethod
-    def _with_worker_line(made: Worker, key: str, data: str) -> Worker:
+    def _with_worker_line(worker: Worker, key: str, data: str) -> Worker:
         if key == "worker type":
-            return replace(made, disk=data.upper() == "DISK")
+            return replace(worker, disk=data.upper() == "DISK")
         if key.startswith("number of outstanding ios"):
-            return _with_settings(made, data)
+            return _with_settings(worker, data)
         if key.startswith("disk maximum size"):
-            found = [*_parse_numbers(data, 3 if data.count(",") > 1 else 2), 0]
-            return replace(made, sectors=found[0], start=found[1], pattern=found[2])
+            sizes = [*_parse_numbers(data, 3 if data.count(",") > 1 else 2), 0]
+            return replace(worker, sectors=sizes[0], start=sizes[1], pattern=sizes[2])
         if key == "assigned access specs":
-            return replace(made, specs=(*made.specs, data))
+            return replace(worker, specs=(*worker.specs, data))
         if key == "target":
-            return replace(made, targets=(*made.targets, data))
-        return made
+            return replace(worker, targets=(*worker.targets, data))
+        return worker
 
     def _close_manager(self, key: str) -> None:
         if key == "end manager" and self.managers:
@@ -242,7 +244,9 @@ class _Reader:
         for name, _, lines in self.specs:
             if not lines:
                 raise ParseError(f"the access specification {name!r} has no lines")
-        made = tuple(AccessSpec(name, tuple(lines), given) for name, given, lines in self.specs)
+        specs = tuple(
+            AccessSpec(name, tuple(lines), assignment) for name, assignment, lines in self.specs
+        )
         return replace(
-            self.config, specs=made, managers=tuple(self.managers), places=tuple(self.places)
+            self.config, specs=specs, managers=tuple(self.managers), places=tuple(self.places)
         )

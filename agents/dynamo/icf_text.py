@@ -27,18 +27,18 @@ DISPLAY = (
 )
 
 
-def config_lines(made: Config) -> list[str]:
+def config_lines(config: Config) -> list[str]:
     """The lines of the file."""
     return [
         "Version 1.1.0 ",
-        *_section("TEST SETUP", _setup_lines(made)),
+        *_section("TEST SETUP", _setup_lines(config)),
         *_section("RESULTS DISPLAY", _key_lines(*DISPLAY)),
         *_section(
-            "ACCESS SPECIFICATIONS", [line for spec in made.specs for line in _spec_lines(spec)]
+            "ACCESS SPECIFICATIONS", [line for spec in config.specs for line in _spec_lines(spec)]
         ),
         *_section(
             "MANAGER LIST",
-            [line for n, m in enumerate(made.managers, 1) for line in _manager_lines(n, m)],
+            [line for n, m in enumerate(config.managers, 1) for line in _manager_lines(n, m)],
         ),
         "Version 1.1.0 ",
     ]
@@ -52,30 +52,30 @@ def _key_lines(*pairs: tuple[str, str]) -> list[str]:
     return [line for key, data in pairs for line in (f"'{key}", f"\t{data}")]
 
 
-def _setup_lines(made: Config) -> list[str]:
-    hours, rest = divmod(made.run_s, 3600)
+def _setup_lines(config: Config) -> list[str]:
+    hours, rest = divmod(config.run_s, 3600)
     run = f"{hours}          {rest // 60}          {rest % 60}"
-    spawned = "NUMBER_OF_CPUS" if made.disk_workers is None else str(made.disk_workers)
+    spawned = "NUMBER_OF_CPUS" if config.disk_workers is None else str(config.disk_workers)
     return [
         "'Test Description",
-        f"\t{made.description}",
+        f"\t{config.description}",
         "'Run Time",
         *_key_lines(("\thours      minutes    seconds", run)),
         *_key_lines(
-            ("Ramp Up Time (s)", str(made.ramp_s)),
+            ("Ramp Up Time (s)", str(config.ramp_s)),
             ("Default Disk Workers to Spawn", spawned),
             ("Default Network Workers to Spawn", "0"),
             ("Record Results", "ALL"),
         ),
         "'Worker Cycling",
-        *_key_lines(("\tstart      step       step type", _cycle_columns(made.workers, False))),
+        *_key_lines(("\tstart      step       step type", _cycle_columns(config.workers, False))),
         "'Disk Cycling",
-        *_key_lines(("\tstart      step       step type", _cycle_columns(made.disks, False))),
+        *_key_lines(("\tstart      step       step type", _cycle_columns(config.disks, False))),
         "'Queue Depth Cycling",
         *_key_lines(
-            ("\tstart      end        step       step type", _cycle_columns(made.queue, True))
+            ("\tstart      end        step       step type", _cycle_columns(config.queue, True))
         ),
-        *_key_lines(("Test Type", made.test_type)),
+        *_key_lines(("Test Type", config.test_type)),
     ]
 
 
@@ -98,13 +98,13 @@ def _spec_lines(spec: AccessSpec) -> list[str]:
     ]
 
 
-def _manager_lines(number: int, made: Manager) -> list[str]:
+def _manager_lines(number: int, manager: Manager) -> list[str]:
     return [
         *_key_lines(
-            ("Manager ID, manager name", f"{number},{made.name}"),
-            ("Manager network address", made.address),
+            ("Manager ID, manager name", f"{number},{manager.name}"),
+            ("Manager network address", manager.address),
         ),
-        *(line for worker in made.workers for line in _worker_lines(worker)),
+        *(line for worker in manager.workers for line in _worker_lines(worker)),
         "'End manager",
     ]
 
@@ -113,28 +113,30 @@ def _switch(value: int | None, off: int) -> str:
     return f"DISABLED,{off}" if value is None else f"ENABLED,{value}"
 
 
-def _worker_lines(made: Worker) -> list[str]:
+def _worker_lines(worker: Worker) -> list[str]:
     targets = [
         line
-        for name in made.targets
+        for name in worker.targets
         for line in (*_key_lines(("Target", name), ("Target type", "DISK")), "'End target")
     ]
     return [
-        *_key_lines(("Worker", made.name), ("Worker type", "DISK" if made.disk else "NETWORK,TCP")),
+        *_key_lines(
+            ("Worker", worker.name), ("Worker type", "DISK" if worker.disk else "NETWORK,TCP")
+        ),
         "'Default target settings for worker",
         *_key_lines(
             (
                 OUTSTANDING,
-                f"{made.outstanding},{_switch(made.transactions or None, 1)},{_switch(made.seed, 0)}",
+                f"{worker.outstanding},{_switch(worker.transactions or None, 1)},{_switch(worker.seed, 0)}",
             ),
             (
                 "Disk maximum size,starting sector,Data pattern",
-                f"{made.sectors},{made.start},{made.pattern}",
+                f"{worker.sectors},{worker.start},{worker.pattern}",
             ),
         ),
         "'End default target settings for worker",
         "'Assigned access specs",
-        *(f"\t{name}" for name in made.specs),
+        *(f"\t{name}" for name in worker.specs),
         "'End assigned access specs",
         "'Target assignments",
         *targets,

@@ -25,12 +25,12 @@ Watch = Callable[[int, int], None]
 
 def lay_out(unready: Sequence[Area], pattern: int, watch: Watch) -> None:
     """Makes directories and files. Raises DynamoError; what is half made then is the caller's to remove."""
-    wanted, done = sum(area.size for area in unready), 0
+    total, finished = sum(area.size for area in unready), 0
     for area in unready:
-        before = done
+        before = finished
 
         def seen(written: int, before: int = before) -> None:
-            watch(before + written, wanted)
+            watch(before + written, total)
 
         try:
             Path(area.path).mkdir(mode=0o700, exist_ok=True)
@@ -42,27 +42,27 @@ def lay_out(unready: Sequence[Area], pattern: int, watch: Watch) -> None:
                 "host",
                 f"{area.file}: {error.strerror}, at {area.file_bytes()} of {area.size} bytes",
             ) from None
-        done += area.size
+        finished += area.size
 
 
-def _write_file(area: Area, pattern: int, seen: Callable[[int], None]) -> None:
+def _write_file(area: Area, pattern: int, report: Callable[[int], None]) -> None:
     handle = _create_file(area.file)
     # a page of its own is aligned as direct I/O needs it
     with contextlib.closing(mmap.mmap(-1, PIECE)) as buffer:
         try:
-            done = 0
-            while done < area.size:
-                seen(done)
-                count = min(PIECE, area.size - done)
+            written = 0
+            while written < area.size:
+                report(written)
+                count = min(PIECE, area.size - written)
                 buffer[:count] = pattern_bytes(pattern, count)
                 with memoryview(buffer) as whole, whole[:count] as piece:
-                    done += _write_piece(handle, piece)
+                    written += _write_piece(handle, piece)
             os.fsync(handle)
             # where nothing was direct
             os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
         finally:
             os.close(handle)
-    seen(done)
+    report(written)
 
 
 def _create_file(path: Path) -> int:
@@ -97,5 +97,5 @@ def _write_piece(handle: int, piece: memoryview) -> int:
 
 
 def pattern_bytes(pattern: int, count: int) -> bytes:
-    """As specs.PATTERNS: what a layer that compresses or finds doubles makes of it is to be the same."""
+    """Bytes as in specs.PATTERNS, so that a layer that compresses or deduplicates treats them the same way."""
     return os.urandom(count) if pattern else os.urandom(1) * count

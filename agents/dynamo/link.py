@@ -136,12 +136,12 @@ class Transport:
         return info
 
     def switch_to_control(self, back: socket.socket) -> None:
-        """From here on the control connection."""
+        """Use the control connection from here on."""
         self._hang_up()
         self._stream, self._channel = back, CONTROL
 
     def run_script(self, run: Script) -> object:
-        """On the control connection; what the script returns. Raises DynamoError."""
+        """Run the script on the control connection and return its result. Raises DynamoError."""
         return self._run_console(Console(run))
 
     def _accept_login(self, until: float, ended: Callable[[], bool]) -> socket.socket:
@@ -260,7 +260,7 @@ class Link(Transport):
 
 
 def connect_back(address: "tuple[str, int]", given_up: Callable[[], bool]) -> socket.socket:
-    """To dynamo, which listens only a moment after it has read our answer: the first tries may be refused."""
+    """Connect to dynamo. It listens only a moment after it has read our answer, so the first tries may be refused."""
     until = clock() + CONNECTING
     while True:
         try:

@@ -37,15 +37,15 @@ class Live:
         elif isinstance(event, ResultsReported) and event.purpose == wire.REPORT_UPDATE:
             self._write_line(now, self.updates.update_figures(event))
 
-    def laid_out(self, done: int, wanted: int, now: float) -> None:
+    def laid_out(self, written: int, total: int, now: float) -> None:
         """Called after each piece of a file."""
-        if done == wanted or now >= self._said + LAYOUT_INTERVAL_S:
+        if written == total or now >= self._said + LAYOUT_INTERVAL_S:
             self._said = now
-            self._write_line(now, {"done": done / wanted})
+            self._write_line(now, {"done": written / total})
 
     def _write_line(self, now: float, more: Dict[str, object]) -> None:
-        said = {"t": round(now - self._began, 3), "phase": self._phase}
-        line = json.dumps(dict(said, **more)) + "\n"
+        fields = {"t": round(now - self._began, 3), "phase": self._phase}
+        line = json.dumps(dict(fields, **more)) + "\n"
         with self._path.open("a") as file:
             file.write(line)
         self._last = [*self._last, line][-RECENT_LINES:]

@@ -128,12 +128,12 @@ def decode_targets(raw: bytes) -> Tuple[Target, ...]:
     return tuple(_decode_target(raw, DATA_HEADER.size + TARGET_BYTES * i) for i in range(count))
 
 
-def encode_targets(found: Iterable[Target]) -> bytes:
+def encode_targets(targets: Iterable[Target]) -> bytes:
     """A whole data message."""
-    all_of_them: List[Target] = list(found)
-    if len(all_of_them) > MAX_TARGETS:
-        raise DynamoError("options", f"{len(all_of_them)} targets; at most {MAX_TARGETS}")
-    return pad_message(b"".join(target.encode() for target in all_of_them), len(all_of_them))
+    listed: List[Target] = list(targets)
+    if len(listed) > MAX_TARGETS:
+        raise DynamoError("options", f"{len(listed)} targets; at most {MAX_TARGETS}")
+    return pad_message(b"".join(target.encode() for target in listed), len(listed))
 
 
 def _decode_target(raw: bytes, at: int) -> Target:

@@ -26,12 +26,16 @@ def update_series(test: Measured) -> list[Series]:
             whole.append(figures.sum_figures(parts))
             times.append(max(update.received) - test.began)
     rows = (
-        ("iops", Unit.OPS_PER_SECOND, [one.combined.iops for one in whole]),
-        ("read.iops", Unit.OPS_PER_SECOND, [one.reads.iops for one in whole]),
-        ("write.iops", Unit.OPS_PER_SECOND, [one.writes.iops for one in whole]),
-        ("bandwidth", Unit.BYTES_PER_SECOND, [one.combined.bandwidth for one in whole]),
-        ("lat.mean", Unit.SECONDS, [_or_nan(one.combined.mean) for one in whole]),
-        ("lat.max", Unit.SECONDS, [one.combined.slowest for one in whole]),
+        ("iops", Unit.OPS_PER_SECOND, [figures_then.combined.iops for figures_then in whole]),
+        ("read.iops", Unit.OPS_PER_SECOND, [figures_then.reads.iops for figures_then in whole]),
+        ("write.iops", Unit.OPS_PER_SECOND, [figures_then.writes.iops for figures_then in whole]),
+        (
+            "bandwidth",
+            Unit.BYTES_PER_SECOND,
+            [figures_then.combined.bandwidth for figures_then in whole],
+        ),
+        ("lat.mean", Unit.SECONDS, [_or_nan(figures_then.combined.mean) for figures_then in whole]),
+        ("lat.max", Unit.SECONDS, [figures_then.combined.slowest for figures_then in whole]),
     )
     return [
         Series("", name, unit, tuple(times), tuple(values)) for name, unit, values in rows if times

@@ -126,8 +126,10 @@ class DynamoProcess:
             link = work / LIBRARIES / hostfacts.LIBAIO
             if not link.is_symlink():
                 link.symlink_to(renamed)
-            known = env.get("LD_LIBRARY_PATH")
-            env["LD_LIBRARY_PATH"] = str(work / LIBRARIES) + (":" + known if known else "")
+            library_path = env.get("LD_LIBRARY_PATH")
+            env["LD_LIBRARY_PATH"] = str(work / LIBRARIES) + (
+                ":" + library_path if library_path else ""
+            )
         self._killed = False
         self.log = work / LOG
         with self.log.open("wb") as out:
@@ -188,7 +190,7 @@ def _start_error(error: OSError) -> str:
 
 
 def _session_starter() -> Callable[[], None]:
-    """In the child: a session of its own, so that what stops us does not cut its I/O; but it dies with us."""
+    """Function for the child: its own session keeps a signal to us from cutting its I/O, but it dies with us."""
     prctl: Optional[Callable[[int, int], int]] = None
     with contextlib.suppress(ImportError, OSError):
         # a Python without it: dynamo then ends when its connection is closed

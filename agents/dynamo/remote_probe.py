@@ -102,8 +102,8 @@ DELETE_FILES_SCRIPT = 'for place in "$@"; do rm -f -- "$place/iobw.tst" || exit 
 
 def has_python(tools: Mapping[str, str]) -> bool:
     """True when the console can run beside dynamo. `tools`: program -> its version line (HostFacts.tools)."""
-    said = NUMBER.search(tools.get("python3", ""))
-    return bool(said) and (int(said[1]), int(said[2])) >= OLDEST if said else False
+    version = NUMBER.search(tools.get("python3", ""))
+    return bool(version) and (int(version[1]), int(version[2])) >= OLDEST if version else False
 
 
 class RemoteArea(Area):
@@ -133,9 +133,10 @@ class RemoteHost:
         argv = ("sh", "-c", text, "dynamo", *arguments)
         ran = self.shell.run(argv, root=self.root, timeout_s=timeout_s)
         if ran.exit_code:
-            said = ran.stderr.decode("utf-8", "replace").strip().splitlines()
+            errors = ran.stderr.decode("utf-8", "replace").strip().splitlines()
             raise DynamoError(
-                "host", f"{arguments[0]}: {said[0] if said else 'the command failed on the host'}"
+                "host",
+                f"{arguments[0]}: {errors[0] if errors else 'the command failed on the host'}",
             )
 
     def read_file(self, path: str) -> str:
@@ -161,25 +162,29 @@ class ProbeResult:
         return [area for area in self.areas if not area.is_ready()]
 
 
-def probe_host(far: RemoteHost, wanted: TestSettings) -> ProbeResult:
+def probe_host(far: RemoteHost, settings: TestSettings) -> ProbeResult:
     """Everything that the console beside dynamo would look at. Raises DynamoError or AgentError."""
-    count = wanted.targets * (wanted.workers if wanted.own else 1)
-    sent = wanted.binary.startswith("./")
-    where = ("mount", wanted.mount.rstrip("/")) if wanted.mount else ("volume", wanted.volume)
-    pairs = far.query(PROBE_SCRIPT, "" if sent else wanted.binary, *where, str(count))
-    said = dict(pairs)
-    binary = wanted.binary if sent else said.get("binary", "")
+    count = settings.targets * (settings.workers if settings.own else 1)
+    is_uploaded = settings.binary.startswith("./")
+    where = ("mount", settings.mount.rstrip("/")) if settings.mount else ("volume", settings.volume)
+    pairs = far.query(PROBE_SCRIPT, "" if is_uploaded else settings.binary, *where, str(count))
+    reported = dict(pairs)
+    binary = settings.binary if is_uploaded else reported.get("binary", "")
     if not binary:
-        doubt = said.get("doubt", "")
-        raise DynamoError("host", doubt or hostfacts.missing_program_message(wanted.binary))
+        doubt = reported.get("doubt", "")
+        raise DynamoError("host", doubt or hostfacts.missing_program_message(settings.binary))
     lacks = [value for name, value in pairs if name == "lacks"]
     if lacks:
         raise DynamoError("host", hostfacts.missing_libraries_message(binary, lacks))
-    if "mhz" not in said:
+    if "mhz" not in reported:
         raise DynamoError("host", hostfacts.NO_MHZ)
-    here = _directory_place(far, said, wanted) if wanted.mount else _device_place(said, wanted)
-    base = wanted.mount.rstrip("/")
-    held = {
+    place = (
+        _directory_place(far, reported, settings)
+        if settings.mount
+        else _device_place(reported, settings)
+    )
+    base = settings.mount.rstrip("/")
+    sizes = {
         f"{base}/{areas.DIRECTORY}{name[5:]}": int(size)
         for name, size in pairs
         if name.startswith("held_") and size.isdigit()
@@ -187,25 +192,25 @@ def probe_host(far: RemoteHost, wanted: TestSettings) -> ProbeResult:
 
     def make(path: str, size: int) -> Area:
         area = RemoteArea(path, size)
-        area.sizes = held
+        area.sizes = sizes
         return area
 
     existed = tuple(f"{base}/{areas.DIRECTORY}{n[6:]}" for n, _ in pairs if n.startswith("there_"))
-    found = tuple(areas.target_areas(wanted, here, make))
+    targets = tuple(areas.target_areas(settings, place, make))
     return ProbeResult(
         binary,
-        said.get("sha256", ""),
-        _reported_number(said, "cpus"),
-        "resolves" in said,
-        _reported_number(said, "aio"),
-        here,
-        found,
+        reported.get("sha256", ""),
+        _reported_number(reported, "cpus"),
+        "resolves" in reported,
+        _reported_number(reported, "aio"),
+        place,
+        targets,
         existed,
     )
 
 
-def _reported_number(said: Mapping[str, str], name: str) -> int:
-    value = said.get(name, "")
+def _reported_number(reported: Mapping[str, str], name: str) -> int:
+    value = reported.get(name, "")
     if not value.isdigit():
         raise DynamoError(
             "host", f"the host did not report {name}: stat, blockdev and /proc are required"
@@ -213,77 +218,79 @@ def _reported_number(said: Mapping[str, str], name: str) -> int:
     return int(value)
 
 
-def _directory_place(far: RemoteHost, said: Mapping[str, str], wanted: TestSettings) -> Place:
-    if "free" not in said:
-        raise DynamoError("host", f"{wanted.mount}: no such directory on the host")
-    number = _reported_number(said, "device")
+def _directory_place(far: RemoteHost, reported: Mapping[str, str], settings: TestSettings) -> Place:
+    if "free" not in reported:
+        raise DynamoError("host", f"{settings.mount}: no such directory on the host")
+    number = _reported_number(reported, "device")
     device = f"{os.major(number)}:{os.minor(number)}"
     more = dict(far.query(BLOCK_SIZE_SCRIPT, device))
     block = int(more["block"]) if more.get("block", "").isdigit() else hostfacts.SECTOR
-    free = _reported_number(said, "free") * _reported_number(said, "unit")
-    return Place(_reported_number(said, "sector"), block, free, device if "known" in more else "")
+    free = _reported_number(reported, "free") * _reported_number(reported, "unit")
+    return Place(
+        _reported_number(reported, "sector"), block, free, device if "known" in more else ""
+    )
 
 
-def _device_place(said: Mapping[str, str], wanted: TestSettings) -> Place:
+def _device_place(reported: Mapping[str, str], settings: TestSettings) -> Place:
     """That nobody else uses it the guard has seen; a shell cannot ask the kernel for it alone."""
-    if "size" not in said:
-        raise DynamoError("host", f"{wanted.volume} is not a block device")
-    block = _reported_number(said, "block")
-    device = f"{_reported_number(said, 'major')}:{_reported_number(said, 'minor')}"
-    return Place(block, block, _reported_number(said, "size"), device)
+    if "size" not in reported:
+        raise DynamoError("host", f"{settings.volume} is not a block device")
+    block = _reported_number(reported, "block")
+    device = f"{_reported_number(reported, 'major')}:{_reported_number(reported, 'minor')}"
+    return Place(block, block, _reported_number(reported, "size"), device)
 
 
 def lay_out(far: RemoteHost, looked: ProbeResult, pattern: int, watch: Watch) -> None:
     """Lay out the files as layout.py does beside dynamo. Between two commands, of some seconds, it can be stopped."""
-    wanted, done, piece = sum(area.size for area in looked.unready), 0, FIRST_PIECE
+    total, written, piece = sum(area.size for area in looked.unready), 0, FIRST_PIECE
     for area in looked.unready:
         far.run_script(NEW_FILE_SCRIPT, area.path)
-        left = area.size
-        while left:
-            watch(done, wanted)
-            count, began = min(piece, left), time.monotonic()
+        remaining = area.size
+        while remaining:
+            watch(written, total)
+            count, began = min(piece, remaining), time.monotonic()
             value = "" if pattern else f"{secrets.randbelow(256):03o}"
             far.run_script(APPEND_SCRIPT, area.path, str(count), value, timeout_s=SLOWEST_PIECE)
-            left, done = left - count, done + count
+            remaining, written = remaining - count, written + count
             took = time.monotonic() - began
             piece = min(MOST_PIECE, piece * 2) if took < QUICK else max(FIRST_PIECE, piece // 2)
-    watch(done, wanted)
+    watch(written, total)
 
 
-def remove_files(far: RemoteHost, looked: ProbeResult, found: Sequence[Area]) -> None:
+def remove_files(far: RemoteHost, looked: ProbeResult, targets: Sequence[Area]) -> None:
     """Removes the files of `found`, and the directories that were not there before."""
-    paths = [area.path for area in found if not area.raw]
+    paths = [area.path for area in targets if not area.raw]
     far.run_script(DELETE_FILES_SCRIPT, *(path for path in paths if path in looked.existed))
     far.run_script(
         DELETE_DIRECTORIES_SCRIPT, *(path for path in paths if path not in looked.existed)
     )
 
 
-def layout_error(far: RemoteHost, wanted: TestSettings) -> str:
+def layout_error(far: RemoteHost, settings: TestSettings) -> str:
     """First file that is not as dynamo needs it, or the failed look, in words; "" is right."""
     try:
-        found = current_areas(far, wanted)
+        targets = current_areas(far, settings)
     except (AgentError, DynamoError) as error:
         return str(error)
-    return areas.incomplete_file(found)
+    return areas.incomplete_file(targets)
 
 
-def current_areas(far: RemoteHost, wanted: TestSettings) -> list[Area]:
+def current_areas(far: RemoteHost, settings: TestSettings) -> list[Area]:
     """The areas as they are now, without asking whether there is room for more."""
-    count = wanted.targets * (wanted.workers if wanted.own else 1)
-    if not wanted.mount:
+    count = settings.targets * (settings.workers if settings.own else 1)
+    if not settings.mount:
         return []
-    base = wanted.mount.rstrip("/")
+    base = settings.mount.rstrip("/")
     pairs = far.query(PROBE_SCRIPT, "", "mount", base, str(count))
-    held = {
+    sizes = {
         name[5:]: int(size) for name, size in pairs if name.startswith("held_") and size.isdigit()
     }
-    made = []
+    targets = []
     for number in range(1, count + 1):
-        area = RemoteArea(f"{base}/{areas.DIRECTORY}{number}", wanted.size)
-        area.sizes = {area.path: held.get(str(number), 0)}
-        made.append(area)
-    return list[Area](made)
+        area = RemoteArea(f"{base}/{areas.DIRECTORY}{number}", settings.size)
+        area.sizes = {area.path: sizes.get(str(number), 0)}
+        targets.append(area)
+    return list[Area](targets)
 
 
 def read_disk_counts(far: RemoteHost, device: str) -> tuple[float | None, dict[str, list[int]]]:
@@ -294,6 +301,6 @@ def read_disk_counts(far: RemoteHost, device: str) -> tuple[float | None, dict[s
     return float(uptime[1]) if uptime else None, hostfacts.parse_diskstats(lines, [device])
 
 
-def build_trial(wanted: TestSettings, looked: ProbeResult) -> specs.Trial:
+def build_trial(settings: TestSettings, looked: ProbeResult) -> specs.Trial:
     """Checked. Raises DynamoError."""
-    return areas.build_trial(wanted, looked.place, looked.areas, looked.aio)
+    return areas.build_trial(settings, looked.place, looked.areas, looked.aio)

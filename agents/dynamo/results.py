@@ -74,11 +74,12 @@ def decode_manager_results(raw: bytes) -> ManagerResults:
     rows = count if 0 < count <= MAX_CPUS else 0
     cpus = tuple(Cpu(*map(_finite, _CPU.unpack_from(raw, 28 + 48 * c))) for c in range(rows))
     resent, interfaces = _TCP.unpack_from(raw, 3100)
-    seen = min(max(interfaces, 0), MAX_INTERFACES)
-    found = tuple(
-        Interface(*map(_finite, _INTERFACE.unpack_from(raw, 3112 + 24 * n))) for n in range(seen)
+    interface_count = min(max(interfaces, 0), MAX_INTERFACES)
+    interface_rows = tuple(
+        Interface(*map(_finite, _INTERFACE.unpack_from(raw, 3112 + 24 * n)))
+        for n in range(interface_count)
     )
-    return ManagerResults(first, last, count, cpus, _finite(resent), found)
+    return ManagerResults(first, last, count, cpus, _finite(resent), interface_rows)
 
 
 def _finite(value: float) -> float:
@@ -179,9 +180,9 @@ def _bins_match(result: RawResult, ticks: float) -> bool:
 
 
 def _is_plausible(result: RawResult) -> bool:
-    done = result.read_count or not (result.bytes_read or result.read_latency_sum)
+    has_read = result.read_count or not (result.bytes_read or result.read_latency_sum)
     wrote = result.write_count or not (result.bytes_written or result.write_latency_sum)
-    return bool(done and wrote) and result.read_count < 1 << 48 and result.write_count < 1 << 48
+    return bool(has_read and wrote) and result.read_count < 1 << 48 and result.write_count < 1 << 48
 
 
 def _raw_result(raw: bytes, number: int, stride: int) -> RawResult:

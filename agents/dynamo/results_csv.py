@@ -60,9 +60,11 @@ class Block:
     ended: tuple[str, ...] = ()
 
 
-def write_csv(found: Sequence[TimedTest], description: str = "", test_type: str = "NORMAL") -> str:
+def write_csv(
+    timed_tests: Sequence[TimedTest], description: str = "", test_type: str = "NORMAL"
+) -> str:
     """The file. Raises DynamoError where a test cannot be trusted."""
-    first = found[0].began if found else ""
+    first = timed_tests[0].began if timed_tests else ""
     lines = [
         "'Test Type,Test Description",
         f"{TEST_TYPES.index(test_type)},{_safe_text(description)}",
@@ -73,11 +75,11 @@ def write_csv(found: Sequence[TimedTest], description: str = "", test_type: str 
     ]
     # IOmeter has that space, too
     heading = "'" + ",".join((*NAMES, *BINS[:-1], f" {BINS[-1]}"))
-    for one in found:
-        lines += _access_section(one.test)
+    for timed in timed_tests:
+        lines += _access_section(timed.test)
         lines += ["'Results", heading]
-        lines += [",".join(row) for row in _test_rows(one.test)]
-        lines += ["'Time Stamp", one.ended]
+        lines += [",".join(row) for row in _test_rows(timed.test)]
+        lines += ["'Time Stamp", timed.ended]
     return "\r\n".join([*lines, "'End Test"]) + "\r\n"
 
 
@@ -149,20 +151,24 @@ def _csv_row(
     spec: str,
     counts: Sequence[str],
     cells: Mapping[str, str],
-    found: Figures | None,
+    measured: Figures | None,
 ) -> list[str]:
-    known = dict(zip(NAMES, (kind, _safe_text(name), spec, *counts), strict=False))
-    row = [{**known, **cells}.get(column, "") for column in NAMES]
-    return row + ([str(hits) for hits in found.bins] if found is not None else [])
+    leading_cells = dict(zip(NAMES, (kind, _safe_text(name), spec, *counts), strict=False))
+    row = [{**leading_cells, **cells}.get(column, "") for column in NAMES]
+    return row + ([str(hits) for hits in measured.bins] if measured is not None else [])
 
 
 def _float(value: float) -> str:
     return f"{value:.6f}"
 
 
-def _figure_cells(found: Figures) -> dict[str, str]:
+def _figure_cells(measured: Figures) -> dict[str, str]:
     cells: dict[str, str] = {}
-    for prefix, way in (("", found.combined), ("Read ", found.reads), ("Write ", found.writes)):
+    for prefix, way in (
+        ("", measured.combined),
+        ("Read ", measured.reads),
+        ("Write ", measured.writes),
+    ):
         cells[f"{prefix}IOps"] = _float(way.iops)
         cells[f"{prefix}MiBps (Binary)"] = _float(way.bandwidth / (1 << 20))
         cells[f"{prefix}MBps (Decimal)"] = _float(way.bandwidth / 1e6)
@@ -173,22 +179,25 @@ def _figure_cells(found: Figures) -> dict[str, str]:
     cells["Average Transaction Time"] = cells["Average Response Time"]
     cells["Maximum Transaction Time"] = cells["Maximum Response Time"]
     cells["Average Connection Time"] = cells["Maximum Connection Time"] = _float(0)
-    cells["Bytes Read"], cells["Bytes Written"] = str(found.reads.bytes), str(found.writes.bytes)
-    cells["Read I/Os"], cells["Write I/Os"] = str(found.reads.ios), str(found.writes.ios)
+    cells["Bytes Read"], cells["Bytes Written"] = (
+        str(measured.reads.bytes),
+        str(measured.writes.bytes),
+    )
+    cells["Read I/Os"], cells["Write I/Os"] = str(measured.reads.ios), str(measured.writes.ios)
     cells["Connections"], cells["Transactions per Connection"] = "0", "-1"
     return cells
 
 
-def _raw_cells(found: Sequence[RawResult], ticks: int) -> dict[str, str]:
+def _raw_cells(results: Sequence[RawResult], ticks: int) -> dict[str, str]:
     sums = (
-        sum(r.read_latency_sum for r in found),
-        sum(r.write_latency_sum for r in found),
-        sum(r.transaction_latency_sum for r in found),
-        sum(r.connection_latency_sum for r in found),
-        max(r.max_read_latency for r in found),
-        max(r.max_write_latency for r in found),
-        max(r.max_transaction_latency for r in found),
-        max(r.max_connection_latency for r in found),
+        sum(r.read_latency_sum for r in results),
+        sum(r.write_latency_sum for r in results),
+        sum(r.transaction_latency_sum for r in results),
+        sum(r.connection_latency_sum for r in results),
+        max(r.max_read_latency for r in results),
+        max(r.max_write_latency for r in results),
+        max(r.max_transaction_latency for r in results),
+        max(r.max_connection_latency for r in results),
         ticks,
     )
     return dict(zip(NAMES[36:45], map(str, sums), strict=True))
@@ -224,7 +233,7 @@ def parse_blocks(text: str) -> list[Block]:
     """Every step in a text, of any version, whatever stands around. Never raises; rows are as they stand."""
     lines = text.split("\n")
     heads = [n for n, line in enumerate(lines) if HEADER.match(line)]
-    found: list[Block] = []
+    blocks: list[Block] = []
     begins = 0
     for head in heads:
         match = HEADER.match(lines[head])
@@ -233,10 +242,10 @@ def parse_blocks(text: str) -> list[Block]:
         last, rows = _rows_below(lines, head, names, match[1])
         first, facts = _comments_above(lines, begins, head)
         last, ended = _end_of_block(lines, last)
-        shared = {**(found[-1].facts if found else {}), **facts}
-        found.append(Block(first + 1, last + 1, rows, shared, ended))
+        shared = {**(blocks[-1].facts if blocks else {}), **facts}
+        blocks.append(Block(first + 1, last + 1, rows, shared, ended))
         begins = last + 1
-    return found
+    return blocks
 
 
 def _column_name(word: str) -> str:
@@ -269,10 +278,10 @@ def _comments_above(lines: list[str], begins: int, head: int) -> tuple[int, dict
     for number in range(begins, head):
         line = lines[number].strip()
         if line.startswith("'"):
-            known = _comment_key(line)
-            if not known and not facts:
+            comment = _comment_key(line)
+            if not comment and not facts:
                 continue
-            key = known
+            key = comment
             first = min(first, number)
             facts[key] = []
         elif line and key:
@@ -310,11 +319,11 @@ def _end_of_block(lines: list[str], last: int) -> tuple[int, tuple[str, ...]]:
 
 def cell_number(row: Row, name: str) -> float | None:
     """A cell; None where there is none. Raises ParseError for what is no plain number."""
-    said = row.cells.get(name, "")
-    if not said:
+    cell = row.cells.get(name, "")
+    if not cell:
         return None
-    if not re.fullmatch(r"-?\d{1,20}(?:\.\d{1,12})?(?:e[+-]?\d{1,3})?", said):
+    if not re.fullmatch(r"-?\d{1,20}(?:\.\d{1,12})?(?:e[+-]?\d{1,3})?", cell):
         raise ParseError(
-            f"{name}: {said[:40]!r} is not a number with a decimal point", row.line, said
+            f"{name}: {cell[:40]!r} is not a number with a decimal point", row.line, cell
         )
-    return float(said)
+    return float(cell)

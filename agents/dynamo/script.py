@@ -65,11 +65,11 @@ def login(name: str = "", timeout: float = 0.0) -> Generator[Step, Answer, Manag
         raise DynamoError(
             "protocol", f"a login begins with LOGIN, not with {greeting.purpose_name}"
         )
-    wanted = wire.is_supported_version(greeting.data, info.size)
+    is_supported = wire.is_supported_version(greeting.data, info.size)
     ours = not name or info.name == name
-    reply = wire.LOGIN_OK if wanted and ours else wire.WRONG_VERSION
+    reply = wire.LOGIN_OK if is_supported and ours else wire.WRONG_VERSION
     yield Send("answering the login", (Message(wire.LOGIN, reply).encode(),))
-    if not wanted:
+    if not is_supported:
         raise DynamoError(
             "version",
             f"this dynamo is {info.version!r} (0x{greeting.data & 0xFFFFFFFF:08x}, data messages "
@@ -130,13 +130,13 @@ def set_up_test(test: Trial) -> Script:
     yield from _set_all_access(test)
     if any(test.prepare):
         for worker in range(len(test.workers)):
-            given = test.prepare[worker] if worker < len(test.prepare) else ()
-            yield from set_targets(worker, given)
+            targets = test.prepare[worker] if worker < len(test.prepare) else ()
+            yield from set_targets(worker, targets)
         yield from prepare_files()
         yield Pause(CHECK_PREPARED)
         yield from _set_all_access(test)
-    for worker, given in enumerate(test.workers):
-        yield from set_targets(worker, given)
+    for worker, targets in enumerate(test.workers):
+        yield from set_targets(worker, targets)
 
 
 def _set_all_access(test: Trial) -> Script:
@@ -145,7 +145,7 @@ def _set_all_access(test: Trial) -> Script:
 
 
 def run_test(test: Trial) -> Script:
-    """From START to the results. However it ends, no I/O runs any more, or Unclean is raised."""
+    """Run a test from START to the results. Afterwards no I/O runs, or Unclean is raised."""
     yield Emit(Phase("start"))
     try:
         yield from start_workers()
@@ -197,8 +197,8 @@ def stop_io(recording: bool) -> Script:
     """Brings all I/O to an end; answered when the last one has come back."""
     if recording:
         yield from record_off()
-    says = "waiting for the outstanding I/Os to end (a disk or server may hang)"
-    yield from _request(wire.STOP, ALL_WORKERS, says, STOPPING)
+    activity = "waiting for the outstanding I/Os to end (a disk or server may hang)"
+    yield from _request(wire.STOP, ALL_WORKERS, activity, STOPPING)
 
 
 def exit_dynamo() -> Script:
@@ -231,22 +231,22 @@ def add_workers(count: int) -> Script:
 
 
 def set_access(worker: int, spec: AccessSpec) -> Script:
-    says = f"setting the access specification of worker {worker + 1}"
-    reply = yield from _request(wire.SET_ACCESS, worker, says, SHORT, spec.encode())
+    activity = f"setting the access specification of worker {worker + 1}"
+    reply = yield from _request(wire.SET_ACCESS, worker, activity, SHORT, spec.encode())
     if reply.data != 1:
-        raise DynamoError("refused", f"{says}: dynamo has no memory for its buffer")
+        raise DynamoError("refused", f"{activity}: dynamo has no memory for its buffer")
 
 
-def set_targets(worker: int, found: Sequence[Target]) -> Script:
-    parts = Message(wire.SET_TARGETS, worker).encode(), messages.encode_targets(found)
-    says = f"setting the targets of worker {worker + 1}"
-    answer = yield Send(says, parts, "MD", SHORT)
-    reply = _expect_reply(answer, (wire.SET_TARGETS,), says)
+def set_targets(worker: int, targets: Sequence[Target]) -> Script:
+    parts = Message(wire.SET_TARGETS, worker).encode(), messages.encode_targets(targets)
+    activity = f"setting the targets of worker {worker + 1}"
+    answer = yield Send(activity, parts, "MD", SHORT)
+    reply = _expect_reply(answer, (wire.SET_TARGETS,), activity)
     if reply.data != 1:
-        names = ", ".join(target.name for target in found)
+        names = ", ".join(target.name for target in targets)
         raise DynamoError(
             "refused",
-            f"{says} ({names}): dynamo refused. A directory is missing or not writable, a device "
+            f"{activity} ({names}): dynamo refused. A directory is missing or not writable, a device "
             "cannot be opened, the file system has no O_DIRECT, or all AIO slots are taken (sysctl "
             "fs.aio-max-nr)",
         )
@@ -255,13 +255,15 @@ def set_targets(worker: int, found: Sequence[Target]) -> Script:
 def prepare_files() -> Script:
     """Lays out the files; takes as long as it takes, answered every 3 s at the earliest, and can be cancelled."""
     yield Emit(Phase("prepare"))
-    says = "preparing the files"
+    activity = "preparing the files"
     request = Message(wire.PREP_DISKS, ALL_WORKERS).encode()
     cancel = Message(wire.STOP_PREPARE, ALL_WORKERS).encode()
-    answer = yield Send(says, (request,), "M", 0.0, cancel)
-    reply = _expect_reply(answer, (wire.PREP_DISKS, wire.STOP_PREPARE), says)
+    answer = yield Send(activity, (request,), "M", 0.0, cancel)
+    reply = _expect_reply(answer, (wire.PREP_DISKS, wire.STOP_PREPARE), activity)
     if reply.data != 1:
-        raise DynamoError("refused", f"{says}: dynamo could not start; is the directory writable?")
+        raise DynamoError(
+            "refused", f"{activity}: dynamo could not start; is the directory writable?"
+        )
 
 
 def start_workers() -> Script:
@@ -272,36 +274,38 @@ def start_workers() -> Script:
 
 def begin_io(active: int) -> Script:
     """I/O runs from here on."""
-    says = "opening the targets"
-    reply = yield from _request(wire.BEGIN_IO, ALL_WORKERS, says, OPENING)
+    activity = "opening the targets"
+    reply = yield from _request(wire.BEGIN_IO, ALL_WORKERS, activity, OPENING)
     if reply.data != 1:
         # with several workers some may have begun; with one EXIT was seen to be safe
         kind = DynamoError if active <= 1 else Unclean
-        raise kind("refused", f"{says}: dynamo could not open one; is its directory still there?")
+        raise kind(
+            "refused", f"{activity}: dynamo could not open one; is its directory still there?"
+        )
 
 
 def request_results(purpose: int, active: Tuple[int, ...]) -> Generator[Step, Answer, Answer]:
     request = Message(purpose, MANAGER).encode()
-    says = "asking for results" if purpose == wire.REPORT_RESULTS else "asking for an update"
+    activity = "asking for results" if purpose == wire.REPORT_RESULTS else "asking for an update"
     timeout = SHORT + PER_WORKER * len(active)
-    answer = yield Send(says, (request,), "D" * (1 + len(active)), timeout)
+    answer = yield Send(activity, (request,), "D" * (1 + len(active)), timeout)
     yield Emit(ResultsReported(purpose, active, answer))
     return answer
 
 
 def _request(
-    purpose: int, data: int, says: str, timeout: float, payload: bytes = b""
+    purpose: int, data: int, activity: str, timeout: float, payload: bytes = b""
 ) -> Generator[Step, Answer, Message]:
     request = Message(purpose, data).encode()
-    answer = yield Send(says, (request, payload) if payload else (request,), "M", timeout)
-    return _expect_reply(answer, (purpose,), says)
+    answer = yield Send(activity, (request, payload) if payload else (request,), "M", timeout)
+    return _expect_reply(answer, (purpose,), activity)
 
 
-def _expect_reply(answer: Answer, purposes: Sequence[int], says: str) -> Message:
+def _expect_reply(answer: Answer, purposes: Sequence[int], activity: str) -> Message:
     reply = wire.decode_message(answer.parts[0])
     if reply.purpose not in purposes:
         raise Unclean(
             "protocol",
-            f"{says}: dynamo answered {reply.purpose_name} {reply.data}: out of sync with it",
+            f"{activity}: dynamo answered {reply.purpose_name} {reply.data}: out of sync with it",
         )
     return reply

@@ -66,19 +66,19 @@ class Trial(NamedTuple):
         return tuple(len(targets) for targets in self.workers if targets)
 
 
-def parse_access_line(said: str) -> AccessLine:
+def parse_access_line(text: str) -> AccessLine:
     """ "8192,100,50,50,0,1,8192,0": as in an .icf file: size, % of size, % reads, % random, delay, burst, align, reply.
 
     What is left out at the end: the whole, and as AccessLine has it; align then follows the size.
     """
-    words = said.split(",")
+    words = text.split(",")
     if not 1 <= len(words) <= 8:
-        raise DynamoError("options", f"access line {said!r}: 1 to 8 numbers, not {len(words)}")
+        raise DynamoError("options", f"access line {text!r}: 1 to 8 numbers, not {len(words)}")
     numbers: List[int] = []
     for word in words:
         plain = word.strip()
         if not _digits(plain):
-            raise DynamoError("options", f"access line {said!r}: {word!r} is not a whole number")
+            raise DynamoError("options", f"access line {text!r}: {word!r} is not a whole number")
         numbers.append(int(plain))
     numbers += [0, 100, 0, 0, 0, 1, default_align(numbers[0]), 0][len(numbers) :]
     size, of_size, reads, random, delay, burst, align, reply = numbers
@@ -129,7 +129,7 @@ def _line_fault(line: AccessLine, block: int, area: int) -> str:
         (not 1 <= line.burst < 1 << 31, "the burst is 1 or more"),
         (max(line.size, line.align) >= 1 << 31, "sizes end below 2 GiB"),
     )
-    return next((said for bad, said in checks if bad), "")
+    return next((message for bad, message in checks if bad), "")
 
 
 def target_name(path: str, raw: bool) -> str:
@@ -150,7 +150,7 @@ def target_name(path: str, raw: bool) -> str:
 
 
 def file_system(name: str) -> str:
-    """Of a target that dynamo on Linux reports, "/data [ext4]"; "" of any other, also of our own directories."""
+    """File system of a target that dynamo on Linux reports, "/data [ext4]"; "" for others and our directories."""
     if not name.startswith("/") or not name.endswith("]") or name.endswith(SUFFIX):
         return ""
     return name.rpartition(" [")[2][:-1]
@@ -252,8 +252,8 @@ def _check_target(target: Target) -> None:
         raise DynamoError("options", "a connection rate is for network tests")
 
 
-def _check_alignment(spec: AccessSpec, found: Sequence[Target]) -> None:
-    sectors: Set[int] = {t.details.sector_size for t in found if isinstance(t.details, Disk)}
+def _check_alignment(spec: AccessSpec, targets: Sequence[Target]) -> None:
+    sectors: Set[int] = {t.details.sector_size for t in targets if isinstance(t.details, Disk)}
     if max(sectors) > 4096 and any(line.align == 0 for line in spec.lines):
         raise DynamoError(
             "options",

@@ -44,17 +44,19 @@ class Part(NamedTuple):
 
 def target_parts(test: Measured) -> List[Part]:
     """Raises DynamoError where dynamo's time and ours do not agree even after calibrating."""
-    found: List[Part] = []
+    target_rows: List[Part] = []
     for worker, result in zip(test.workers, test.results):
         seconds = (result.last - result.first) / test.rate.used
         slowest = max(target.max_latency for target in result.targets) / test.rate.used
         _check_time(test, worker.number, seconds, slowest)
         for number, (target, raw) in enumerate(zip(worker.targets, result.targets), start=1):
-            made = figures.target_figures(raw, seconds, test.rate.used)
-            found.append(Part(worker.number, number, target.name, target.queue_depth, made))
-    if not found:
+            measured = figures.target_figures(raw, seconds, test.rate.used)
+            target_rows.append(
+                Part(worker.number, number, target.name, target.queue_depth, measured)
+            )
+    if not target_rows:
         raise DynamoError("result", "no worker took part")
-    return found
+    return target_rows
 
 
 def _check_time(test: Measured, worker: int, seconds: float, slowest: float) -> None:
@@ -75,39 +77,43 @@ def summary_rows(test: Measured) -> List[Row]:
     every = target_parts(test)
     whole = figures.sum_figures([part.figures for part in every])
     scale = test.rate.reported / test.rate.used
-    found = _figure_rows(whole, {}, scale, "; ".join(result_warnings(test, whole)), bins=True)
-    found += _machine_rows(test)
+    rows = _figure_rows(whole, {}, scale, "; ".join(result_warnings(test, whole)), bins=True)
+    rows += _machine_rows(test)
     workers = sorted({part.worker for part in every})
     for number in workers:
         own = [part for part in every if part.worker == number]
         if len(workers) > 1:
             summed = figures.sum_figures([part.figures for part in own])
-            found += _figure_rows(summed, {"worker": str(number)}, scale)
+            rows += _figure_rows(summed, {"worker": str(number)}, scale)
         if len(own) > 1:
             for part in own:
                 labels = {"worker": str(number), "target": str(part.target)}
-                found += _figure_rows(part.figures, labels, scale, part.name)
-    return found
+                rows += _figure_rows(part.figures, labels, scale, part.name)
+    return rows
 
 
 def _figure_rows(
-    found: Figures, labels: Dict[str, str], scale: float, note: str = "", bins: bool = False
+    measured: Figures, labels: Dict[str, str], scale: float, note: str = "", bins: bool = False
 ) -> List[Row]:
-    made: List[Row] = []
-    for prefix, way in (("", found.combined), ("read.", found.reads), ("write.", found.writes)):
-        made += _direction_rows(prefix, way, labels, "" if prefix else note)
-    made.append(Row("runtime", found.seconds, SECONDS, labels))
+    rows: List[Row] = []
+    for prefix, way in (
+        ("", measured.combined),
+        ("read.", measured.reads),
+        ("write.", measured.writes),
+    ):
+        rows += _direction_rows(prefix, way, labels, "" if prefix else note)
+    rows.append(Row("runtime", measured.seconds, SECONDS, labels))
     for name, rank in RANKS:
-        bounds = figures.percentile_bounds(found, rank, scale)
+        bounds = figures.percentile_bounds(measured, rank, scale)
         if bounds is not None:
-            made.append(Row(f"lat.{name}.low", bounds[0], SECONDS, labels))
-            made.append(Row(f"lat.{name}.high", bounds[1], SECONDS, labels))
-    for number, hits in enumerate(found.bins):
+            rows.append(Row(f"lat.{name}.low", bounds[0], SECONDS, labels))
+            rows.append(Row(f"lat.{name}.high", bounds[1], SECONDS, labels))
+    for number, hits in enumerate(measured.bins):
         if bins or hits:
             low, high = figures.bin_edges(number, scale)
             own = dict(labels, **{"from": f"{low:.6g}", "to": f"{high:.6g}"})
-            made.append(Row("lat.bin", float(hits), COUNT, own))
-    return made
+            rows.append(Row("lat.bin", float(hits), COUNT, own))
+    return rows
 
 
 def _direction_rows(
@@ -128,38 +134,38 @@ def _direction_rows(
 def _machine_rows(test: Measured) -> List[Row]:
     cpus = [] if has_too_many_cpus(test) else list(test.manager.cpus)
     note = "" if cpus else f"dynamo cannot count more than {MAX_CPUS} CPUs"
-    found: List[Row] = []
+    rows: List[Row] = []
     for name, column in (("cpu.busy", 0), ("cpu.user", 1), ("cpu.system", 2)):
         shares = [cpu[column] / 100.0 for cpu in cpus]
         mean = sum(shares) / len(shares) if shares else None
-        found.append(Row(name, None if mean is None else max(0.0, mean), COUNT, {}, note))
+        rows.append(Row(name, None if mean is None else max(0.0, mean), COUNT, {}, note))
     interrupts = sum(cpu.interrupts for cpu in cpus) if cpus else None
-    found.append(Row("cpu.interrupts", interrupts, RATE, {}, note))
+    rows.append(Row("cpu.interrupts", interrupts, RATE, {}, note))
     cost = polling_cost(test)
-    found.append(Row("poll.count", float(len(test.updates)), COUNT))
-    found.append(Row("poll.bytes", float(cost.bytes), BYTES))
-    found.append(Row("poll.share", cost.share, COUNT, {}, "of the measured time, at most"))
+    rows.append(Row("poll.count", float(len(test.updates)), COUNT))
+    rows.append(Row("poll.bytes", float(cost.bytes), BYTES))
+    rows.append(Row("poll.share", cost.share, COUNT, {}, "of the measured time, at most"))
     rate = test.rate
-    found.append(
+    rows.append(
         Row("tick_rate.reported", rate.reported, RATE, {}, "" if rate.is_corrected else "used")
     )
-    found.append(Row("tick_rate.measured", rate.measured, RATE, {}, _clock_verdict(rate)))
+    rows.append(Row("tick_rate.measured", rate.measured, RATE, {}, _clock_verdict(rate)))
     if rate.measured is not None and math.isfinite(rate.doubt):
         note = "of the measured rate, at most"
-        found.append(Row("tick_rate.uncertainty", rate.doubt, COUNT, {}, note))
+        rows.append(Row("tick_rate.uncertainty", rate.doubt, COUNT, {}, note))
     for way in ("read", "write"):
         counted = kernel_counts(test, way)
         if counted is not None:
-            found.append(Row(f"kernel.{way}.ios", counted[0], COUNT))
-            found.append(Row(f"kernel.{way}.bytes", counted[1], BYTES))
+            rows.append(Row(f"kernel.{way}.ios", counted[0], COUNT))
+            rows.append(Row(f"kernel.{way}.bytes", counted[1], BYTES))
     between = kernel_seconds(test)
     if between is not None:
-        found.append(Row("kernel.seconds", between, SECONDS, {}, "between the kernel's two counts"))
-    return found
+        rows.append(Row("kernel.seconds", between, SECONDS, {}, "between the kernel's two counts"))
+    return rows
 
 
 def _clock_verdict(rate: TickRate) -> str:
-    """What the measured rate says of dynamo's own: it is called right only if the measurement is good enough."""
+    """Judge dynamo's own clock rate by the measured one. It counts as right only if the measurement is good enough."""
     if rate.measured is None:
         return "the run was too short to measure it"
     if rate.is_corrected:
@@ -220,39 +226,39 @@ def kernel_seconds(test: Measured) -> Optional[float]:
 
 def result_warnings(test: Measured, whole: Figures) -> List[str]:
     """Sentences that belong to the result."""
-    found: List[str] = []
+    messages: List[str] = []
     if not test.has_bins:
-        found.append(
+        messages.append(
             "this dynamo is 1.1.0-rc1: it works through the page cache, so these are not figures of "
             "the disk; use the 1.1.0 final build"
         )
     names = dict.fromkeys(t.name for worker in test.workers for t in worker.targets if not t.is_raw)
-    found += filter(None, map(specs.file_size_doubt, names))
+    messages += filter(None, map(specs.file_size_doubt, names))
     mean = whole.combined.mean
     if mean is not None and mean < TOO_FAST:
-        said = f"a mean latency of {mean * 1e6:.2g} us is too low for a disk"
-        found.append(f"{said}: I/Os failed, or a cache served them")
+        message = f"a mean latency of {mean * 1e6:.2g} us is too low for a disk"
+        messages.append(f"{message}: I/Os failed, or a cache served them")
     share = polling_cost(test).share
     if share > DISTURBS:
-        found.append(
+        messages.append(
             f"polling dynamo took up to {share:.1%} of the time: IOPS may be too low by that share"
         )
     if test.rate.is_corrected and test.rate.measured is not None:
         off = test.rate.measured / test.rate.reported - 1
-        found.append(f"dynamo's clock rate was {off:+.1%} off, the measured rate is used")
+        messages.append(f"dynamo's clock rate was {off:+.1%} off, the measured rate is used")
     if test.rate.measured is not None and not test.rate.is_certain:
-        found.append(
+        messages.append(
             f"dynamo's clock rate is {_uncertainty_text(test.rate)}, because its answers took long: "
             "IOPS and latencies may be off by as much"
         )
     counted = sum(whole.bins)
     if whole.bins and counted != whole.combined.ios and whole.combined.slowest < 9.5:
-        found.append(f"the latency bins hold {counted} of {whole.combined.ios} I/Os")
-    return found
+        messages.append(f"the latency bins hold {counted} of {whole.combined.ios} I/Os")
+    return messages
 
 
 def summary_json(test: Measured) -> Dict[str, object]:
-    """For result.json: rows as lists, and what was measured with."""
+    """Content of result.json: rows as lists, and the clock rates used."""
     return {
         "version": test.info.version,
         "wall_s": test.ended - test.began,

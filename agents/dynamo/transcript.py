@@ -60,14 +60,14 @@ class Writer:
     def write_message(self, direction: str, channel: str, at: float, raw: bytes) -> None:
         self._write_record(direction, channel, at, strip_zeros(raw), len(raw))
 
-    def write_note(self, at: float, said: Dict[str, object]) -> None:
-        self._write_json("N", at, said)
+    def write_note(self, at: float, fields: Dict[str, object]) -> None:
+        self._write_json("N", at, fields)
 
     def write_end(self, at: float, outcome: str, text: str = "") -> None:
         self._write_json("E", at, {"outcome": outcome, "text": text})
 
-    def _write_json(self, kind: str, at: float, said: Dict[str, object]) -> None:
-        stored = json.dumps(said, sort_keys=True).encode()
+    def _write_json(self, kind: str, at: float, fields: Dict[str, object]) -> None:
+        stored = json.dumps(fields, sort_keys=True).encode()
         self._write_record(kind, "-", at, stored, len(stored))
 
     def _write_record(self, kind: str, channel: str, at: float, stored: bytes, wire: int) -> None:
@@ -90,29 +90,29 @@ def parse_transcript(data: bytes) -> Transcript:
     if not data.startswith(MAGIC):
         raise DynamoError("result", "not messages of a dynamo session, or an unknown format")
     at, check = len(MAGIC), crc32(MAGIC)
-    found: List[Record] = []
-    while at < len(data) and not (found and found[-1].kind == "E"):
+    records: List[Record] = []
+    while at < len(data) and not (records and records[-1].kind == "E"):
         record, at, check = _parse_record(data, at, check)
-        found.append(record)
+        records.append(record)
     if at < len(data):
         raise DynamoError("result", f"{len(data) - at} bytes follow the end of the session")
-    if not found or found[-1].kind != "E":
+    if not records or records[-1].kind != "E":
         raise DynamoError("result", f"truncated: the session has no end (after {at} bytes)")
-    notes = tuple((r.at, _parse_json(r)) for r in found if r.kind == "N")
-    messages = tuple(r for r in found if r.kind in "<>")
-    return Transcript(messages, notes, _parse_json(found[-1]))
+    notes = tuple((r.at, _parse_json(r)) for r in records if r.kind == "N")
+    messages = tuple(r for r in records if r.kind in "<>")
+    return Transcript(messages, notes, _parse_json(records[-1]))
 
 
 def _parse_record(data: bytes, at: int, check: int) -> Tuple[Record, int, int]:
     if len(data) - at < HEAD.size:
         raise DynamoError("result", f"truncated in the middle of a message, at byte {at}")
-    kind, channel, nanoseconds, wire, size, said = HEAD.unpack_from(data, at)
+    kind, channel, nanoseconds, wire, size, checksum = HEAD.unpack_from(data, at)
     begins = at + HEAD.size
     if size > DATA_BYTES or size > len(data) - begins:
         raise DynamoError("result", f"truncated in the middle of a message, at byte {at}")
     stored = data[begins : begins + size]
     check = crc32(stored, crc32(data[at : at + _SIZED.size], check))
-    if check != said:
+    if check != checksum:
         raise DynamoError("result", f"damaged: wrong checksum at byte {at}")
     message = kind in (b"<", b">")
     if not (kind in (b"N", b"E") or (message and wire in (MESSAGE.size, DATA_BYTES))):
@@ -123,9 +123,9 @@ def _parse_record(data: bytes, at: int, check: int) -> Tuple[Record, int, int]:
 
 def _parse_json(record: Record) -> Dict[str, object]:
     try:
-        said = json.loads(record.stored.decode())
+        fields = json.loads(record.stored.decode())
     except ValueError:
-        said = None
-    if not isinstance(said, dict):
+        fields = None
+    if not isinstance(fields, dict):
         raise DynamoError("result", "a note that is not a JSON object")
-    return said
+    return fields

@@ -87,9 +87,9 @@ class _TunnelTransport(Transport):
 
 def check_remote(shell: Shell, work: Job, config: bytes) -> None:
     """All that can be known before anything is started. Raises DynamoError or AgentError."""
-    wanted = areas.parse_settings(json.loads(config))
-    looked = remote_probe.probe_host(RemoteHost(shell, work.root), wanted)
-    remote_probe.build_trial(wanted, looked)
+    settings = areas.parse_settings(json.loads(config))
+    looked = remote_probe.probe_host(RemoteHost(shell, work.root), settings)
+    remote_probe.build_trial(settings, looked)
 
 
 class Session:
@@ -101,10 +101,10 @@ class Session:
     def __init__(self, shell: Shell, tunnel: Tunnel, work: Job, config: bytes) -> None:
         """`work`: as the tool made it, for the console beside dynamo. Raises DynamoError or AgentError."""
         self._far, self._tunnel = RemoteHost(shell, work.root), tunnel
-        self.wanted: TestSettings = areas.parse_settings(json.loads(config))
-        self._looked = remote_probe.probe_host(self._far, self.wanted)
-        self._trial: Trial = remote_probe.build_trial(self.wanted, self._looked)
-        self._name = f"{self.wanted.name}-{secrets.token_hex(6)}"
+        self.settings: TestSettings = areas.parse_settings(json.loads(config))
+        self._looked = remote_probe.probe_host(self._far, self.settings)
+        self._trial: Trial = remote_probe.build_trial(self.settings, self._looked)
+        self._name = f"{self.settings.name}-{secrets.token_hex(6)}"
         self._work = work
         self._laid_out = False
 
@@ -131,22 +131,26 @@ class Session:
         return replace(self._work, argv=argv, outputs=(), inputs=inputs, env=env)
 
     def play(
-        self, halt: Halt, ended: Callable[[], bool], tell: Callable[[Mapping[str, object]], None]
+        self, halt: Halt, ended: Callable[[], bool], publish: Callable[[Mapping[str, object]], None]
     ) -> bytes:
         """`ended`: whether the job is over; `tell` gets what happens right now, about each second."""
-        kept: list[bytes] = []
+        chunks: list[bytes] = []
         began = clock()
-        writer = transcript.Writer(kept.append, began)
+        writer = transcript.Writer(chunks.append, began)
         place = self._looked.place
-        notes = {"cpus": self._looked.cpus, "sha256": self._looked.sha256, "size": self.wanted.size}
+        notes = {
+            "cpus": self._looked.cpus,
+            "sha256": self._looked.sha256,
+            "size": self.settings.size,
+        }
         writer.write_note(
             began, {**notes, "sector": place.sector, "block": place.block, "far": True}
         )
-        live = _RemoteLive(began, tell)
+        live = _RemoteLive(began, publish)
 
-        def event(said: object, now: float) -> str:
-            live.handle_event(said, now)
-            return self._handle_event(writer, said, now)
+        def event(console_event: object, now: float) -> str:
+            live.handle_event(console_event, now)
+            return self._handle_event(writer, console_event, now)
 
         try:
             self._lay_out(halt, ended, live)
@@ -157,35 +161,35 @@ class Session:
             kind = error.kind if isinstance(error, DynamoError) else "host"
             writer.write_end(clock(), kind, str(error))
             self._tidy(failed=True)
-            return b"".join(kept)
+            return b"".join(chunks)
         writer.write_end(clock(), transcript.COMPLETED)
         self._tidy(failed=False)
-        return b"".join(kept)
+        return b"".join(chunks)
 
     def _lay_out(self, halt: Halt, ended: Callable[[], bool], live: _RemoteLive) -> None:
         """dynamo was started, and waits in its login meanwhile; who cancels the run ends it."""
 
-        def watch(done: int, wanted: int) -> None:
+        def watch(written: int, total: int) -> None:
             if halt.stopped:
                 raise DynamoError("cancelled", "stopped on request")
             if self._tunnel.lost:
                 raise DynamoError("host", LOST)
             if ended():
                 raise DynamoError("host", ENDED)
-            live.laid_out(done, wanted, clock())
+            live.laid_out(written, total, clock())
 
         if self._looked.unready:
             live.handle_event(Phase("prepare"), clock())
-            remote_probe.lay_out(self._far, self._looked, self.wanted.pattern, watch)
-        trouble = remote_probe.layout_error(self._far, self.wanted)
+            remote_probe.lay_out(self._far, self._looked, self.settings.pattern, watch)
+        trouble = remote_probe.layout_error(self._far, self.settings)
         if trouble:
             raise DynamoError("host", trouble)
         self._laid_out = True
 
-    def _handle_event(self, writer: transcript.Writer, said: object, now: float) -> str:
-        if isinstance(said, Phase) and said.name == "stop":
+    def _handle_event(self, writer: transcript.Writer, event: object, now: float) -> str:
+        if isinstance(event, Phase) and event.name == "stop":
             self._note_disk_counts(writer, "after")
-        if isinstance(said, Paused) and said.reason == BEFORE_RECORDING:
+        if isinstance(event, Paused) and event.reason == BEFORE_RECORDING:
             self._note_disk_counts(writer, "before")
         return ""
 
@@ -203,7 +207,7 @@ class Session:
     def _tidy(self, failed: bool) -> None:
         """Remove what is half made. Where the host does not answer any more, the layout's teardown removes it."""
         with contextlib.suppress(DynamoError, AgentError):
-            if not self.wanted.keep:
+            if not self.settings.keep:
                 remote_probe.remove_files(self._far, self._looked, self._looked.areas)
             elif failed and not self._laid_out:
                 remote_probe.remove_files(self._far, self._looked, self._looked.unready)
@@ -212,18 +216,18 @@ class Session:
 class _RemoteLive:
     """Phases and each second's figures, as live.py writes them beside dynamo."""
 
-    def __init__(self, began: float, tell: Callable[[Mapping[str, object]], None]) -> None:
+    def __init__(self, began: float, publish: Callable[[Mapping[str, object]], None]) -> None:
         self.updates = Updates()
-        self._began, self._tell, self._phase = began, tell, ""
+        self._began, self._tell, self._phase = began, publish, ""
 
-    def handle_event(self, said: object, now: float) -> None:
-        if isinstance(said, Phase):
-            self._phase = said.name
+    def handle_event(self, event: object, now: float) -> None:
+        if isinstance(event, Phase):
+            self._phase = event.name
             self.updates.reset()
             self._tell({"t": now - self._began, "phase": self._phase})
-        elif isinstance(said, ResultsReported) and said.purpose == REPORT_UPDATE:
-            more = self.updates.update_figures(said)
+        elif isinstance(event, ResultsReported) and event.purpose == REPORT_UPDATE:
+            more = self.updates.update_figures(event)
             self._tell({"t": now - self._began, "phase": self._phase, **more})
 
-    def laid_out(self, done: int, wanted: int, now: float) -> None:
-        self._tell({"t": now - self._began, "phase": self._phase, "done": done / wanted})
+    def laid_out(self, written: int, total: int, now: float) -> None:
+        self._tell({"t": now - self._began, "phase": self._phase, "done": written / total})

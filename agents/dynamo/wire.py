@@ -83,7 +83,7 @@ class Message(NamedTuple):
 
 
 def decode_message(raw: bytes) -> Message:
-    """Of exactly 8 bytes. Raises DynamoError."""
+    """Decode a message of exactly 8 bytes. Raises DynamoError."""
     if len(raw) != MESSAGE.size:
         raise DynamoError("protocol", f"a message has 8 bytes, not {len(raw)}")
     return Message(*MESSAGE.unpack(raw))

@@ -21,18 +21,18 @@ def parse_bcache_devices(
 
     Raises AgentError BAD_FACTS naming a section that cannot be read.
     """
-    shown = {name: _superblock(section) for name, section in _superblocks(sections)}
-    found = {}
-    for name in sorted(registered | shown.keys()):
-        uuid, label = shown.get(name, ("", ""))
+    superblocks = {name: _superblock(section) for name, section in _superblocks(sections)}
+    devices = {}
+    for name in sorted(registered | superblocks.keys()):
+        uuid, label = superblocks.get(name, ("", ""))
         values = {
             key.removeprefix("bcache/"): value
             for key, value in attributes.get(name, {}).items()
             if key.startswith("bcache/")
         }
         label = values.pop("label", "") or label
-        found[name] = Bcache(uuid, label, name in registered, values)
-    return found
+        devices[name] = Bcache(uuid, label, name in registered, values)
+    return devices
 
 
 def _superblocks(sections: Mapping[str, Section]) -> Iterator[tuple[str, Section]]:
@@ -51,13 +51,13 @@ def _superblock(section: Section) -> tuple[str, str]:
     return f"{u[:8]}-{u[8:12]}-{u[12:16]}-{u[16:20]}-{u[20:]}", label
 
 
-def parse_sysfs_size(said: str) -> tuple[float, float]:
+def parse_sysfs_size(size_text: str) -> tuple[float, float]:
     """Bytes that sysfs shows as "4.0M", and by how much that may be wrong. (-1, 0): it cannot be read.
 
     >>> bytes_of("4.0M")
     (4194304.0, 104857.6)
     """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([kMGTP]?)", said.strip())
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([kMGTP]?)", size_text.strip())
     if match is None:
         return -1.0, 0.0
     unit = float(1 << 10 * (" kMGTP".index(match[2]) if match[2] else 0))

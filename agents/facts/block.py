@@ -47,7 +47,7 @@ def parse_block_devices(sections: Mapping[str, Section], opened: OpenedPaths) ->
     names = {values.get("dev", ""): name for name, values in attributes.items()}
     links = sysfs.parse_udev_links(sections["picked"], names)
     pages = sysfs.parse_vpd_pages(sections["files"])
-    found = []
+    devices_found = []
     for name, values in sorted(attributes.items()):
         size = _integer_attribute(name, "size", values, 0) * 512
         if "dev" not in values:
@@ -57,27 +57,29 @@ def parse_block_devices(sections: Mapping[str, Section], opened: OpenedPaths) ->
             # an empty card reader, an idle loop or nbd; but an array not started holds disks
             continue
         device = _block_device(name, size, values, rows.get(name, {}), tree, links.get(name, set()))
-        found.append(_with_identifiers(device, values, pages.get(name, {})))
-    found = identifiers.without_shared_serials(found, tree.scsi)
-    looked = _signatures_by_name(sections, [device.name for device in found])
+        devices_found.append(_with_identifiers(device, values, pages.get(name, {})))
+    devices_found = identifiers.without_shared_serials(devices_found, tree.scsi)
+    looked = _signatures_by_name(sections, [device.name for device in devices_found])
     looked = {
         name: _with_device_counts(name, listed, sections)
         for name, listed in looked.items()
         if not _has_unread_copies(name, sections)
     }
     if "heads" in sections:
-        beginnings = device_ends.parse_device_ends(sections["heads"], found)
+        beginnings = device_ends.parse_device_ends(sections["heads"], devices_found)
         # The script looks at no RAM disk: Linux makes sixteen, and reading one takes memory for it.
-        nodes = {d.name for d in found if d.size and not d.name.startswith("ram")}
+        nodes = {d.name for d in devices_found if d.size and not d.name.startswith("ram")}
         unread = nodes - beginnings.keys()
         endings: dict[str, bytes] = {}
         if "tails" in sections:
-            endings = device_ends.parse_device_ends(sections["tails"], found, device_ends.TAIL)
+            endings = device_ends.parse_device_ends(
+                sections["tails"], devices_found, device_ends.TAIL
+            )
             # A disc's last sectors may not be readable at all.
             unread |= {n for n in nodes if not n.startswith("sr")} - endings.keys()
-        sizes = {d.name: d.size for d in found}
+        sizes = {d.name: d.size for d in devices_found}
         looked = device_ends.with_unlisted_traces(looked, beginnings, endings, sizes, unread)
-        split = {parent for d in found if d.type == "part" for parent in d.parents}
+        split = {parent for d in devices_found if d.type == "part" for parent in d.parents}
         for name in looked.keys() & endings.keys() - split:
             tables = {s.offset for s in looked[name] if s.type == "gpt"}
             ends = beginnings.get(name, b""), endings[name]
@@ -86,7 +88,7 @@ def parse_block_devices(sections: Mapping[str, Section], opened: OpenedPaths) ->
         replace(
             d, signatures=looked.get(d.name, ()), signatures_known=d.name in looked or not d.size
         )
-        for d in found
+        for d in devices_found
     )
     labels = {name: values.get("bcache/label", "") for name, values in attributes.items()}
     return BlockReading(devices, tree, labels)
@@ -167,21 +169,21 @@ def _serial(row: Mapping[str, str], sys: Mapping[str, str]) -> str:
     return meaningful_serial(row.get("SERIAL") or sys.get("serial") or sys.get("device/serial", ""))
 
 
-def _wwn(said: str) -> str:
+def _wwn(identifier: str) -> str:
     """One spelling whether udev ("0x5000…") or the kernel ("naa.5000…") said it.
 
     "t10.…" is vendor, model and serial in one; udev makes no WWN of it, and neither do we.
     """
-    if said.startswith("naa."):
-        return "0x" + said.removeprefix("naa.")
-    return "" if said.startswith("t10.") else said
+    if identifier.startswith("naa."):
+        return "0x" + identifier.removeprefix("naa.")
+    return "" if identifier.startswith("t10.") else identifier
 
 
 def _integer_attribute(name: str, attribute: str, sys: Mapping[str, str], otherwise: int) -> int:
-    said = sys.get(attribute, "")
-    if said and not said.isdigit():
-        raise bad_facts(f"files: {attribute} of {name} is {said[:80]!r}, not a number")
-    return int(said) if said else otherwise
+    value = sys.get(attribute, "")
+    if value and not value.isdigit():
+        raise bad_facts(f"files: {attribute} of {name} is {value[:80]!r}, not a number")
+    return int(value) if value else otherwise
 
 
 def _signatures_by_name(
@@ -202,14 +204,14 @@ def _signatures_by_name(
     by_node: dict[str, list[str]] = {}
     for name in names:
         by_node.setdefault(name.rpartition("!")[2], []).append(name)
-    found: dict[str, list[Signature]] = {name: [] for name in names}
+    by_name: dict[str, list[Signature]] = {name: [] for name in names}
     for node, signature in parse_wipefs(together):
         # two of that name: both are held to have it
         for name in by_node.get(node, ()):
-            found[name].append(signature)
+            by_name[name].append(signature)
         if node not in by_node:
             raise bad_facts(f"signatures: {node!r} is no device of /sys")
-    return {name: tuple(listed) for name, listed in found.items()}
+    return {name: tuple(listed) for name, listed in by_name.items()}
 
 
 def _with_device_counts(
@@ -245,7 +247,7 @@ def _parse_octets(section: Section) -> bytes:
 
 def parse_wipefs(section: Section) -> list[tuple[str, Signature]]:
     """Lines of `wipefs -p`: [device,]offset,uuid,label,type. 2.38 leaves a comma in a label alone."""
-    found = []
+    rows = []
     for number, line in section.numbered_lines():
         if line.startswith(b"#"):
             # the heading of old versions
@@ -261,5 +263,5 @@ def parse_wipefs(section: Section) -> list[tuple[str, Signature]]:
             decode_hex_escapes(match[4]),
             decode_hex_escapes(match[3]),
         )
-        found.append((decode_text(match[1] or b""), signature))
-    return found
+        rows.append((decode_text(match[1] or b""), signature))
+    return rows

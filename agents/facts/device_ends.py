@@ -30,7 +30,7 @@ def parse_device_ends(
     """Kernel name -> the first or last `most` bytes of the device, of each of which that was read whole."""
     nodes = {"/dev/" + d.name.replace("!", "/"): d for d in devices}
     printed = _decompress(section.stdout, len(nodes) * (most + 512))
-    found: dict[str, bytes] = {}
+    ends_by_name: dict[str, bytes] = {}
     heading = HEADING.match(printed)
     while heading is not None:
         device = nodes.get(decode_text(heading[1]))
@@ -39,16 +39,16 @@ def parse_device_ends(
         following = HEADING.match(printed, heading.end() + length)
         ends = heading.end() + length == len(printed)
         if device is not None and len(data) == length and (following or ends):
-            found[device.name] = data
+            ends_by_name[device.name] = data
         elif not ends:
             # it could not be read, or not all of it: its neighbour is next
             following = HEADING.search(printed, heading.end())
         heading = following
-    return found
+    return ends_by_name
 
 
 def _decompress(printed: bytes, limit: int) -> bytes:
-    """What was packed where gzip is installed; b"" where that is damaged. No more than `limit` bytes."""
+    """Return at most `limit` bytes, decompressed if the host packed them with gzip; b"" if the archive is damaged."""
     if not printed.startswith(b"\x1f\x8b"):
         return printed[:limit]
     try:
@@ -79,5 +79,5 @@ def _with_traces(
     counted = tuple(
         replace(s, devices=magic.count_devices(s.type, head) or s.devices) for s in signatures
     )
-    found = magic.membership_traces(head, tail, size)
-    return (*counted, *(trace for trace in found if trace.type not in types))
+    traces = magic.membership_traces(head, tail, size)
+    return (*counted, *(trace for trace in traces if trace.type not in types))

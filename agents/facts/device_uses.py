@@ -110,17 +110,15 @@ def _own_mount(target: str, layout: str) -> bool:
 
 
 def _removal_advice(otherwise: str, *names: str) -> str:
-    """What to do about something that has one of these names; `otherwise` where no layout of BenchLab gave it.
+    """Advise how to remove something with one of these names; `otherwise` if no layout of BenchLab named it.
 
     Commands are suggested for what belongs to nobody: a layout may be running, and its campaign takes it down.
     """
-    made = next((match for name in names if (match := LAYOUT.match(name))), None)
-    if made is None:
+    matches = [match for name in names if (match := LAYOUT.match(name))]
+    if not matches:
         return otherwise
-    return (
-        f" of layout {made['layout']} of BenchLab: take it down in its campaign, or on the host's page if it was left"
-        " behind"
-    )
+    layout = matches[0]["layout"]
+    return f" of layout {layout} of BenchLab: take it down in its campaign, or on the host's page if it was left behind"
 
 
 def _membership_reasons(
@@ -240,7 +238,7 @@ def _removal_commands(owner: str, device: BlockDevice) -> str:
     """The commands that a person may run, who knows that nobody needs it."""
     kind, _, name = owner.partition(" ")
     node = device.path
-    said = {
+    commands = {
         "lvm": f"vgremove {name}, or vgreduce {name} {node}; pvremove {node}"
         if name
         else f"pvremove {node}",
@@ -249,11 +247,11 @@ def _removal_commands(owner: str, device: BlockDevice) -> str:
         "bcache": f"umount what is on it; echo 1 >/sys/block/{device.name}/bcache/stop, a cache"
         f" by its set's stop in /sys/fs/bcache; wipefs -a {node}",
     }.get(kind, "")
-    return f" ({said})" if said else ""
+    return f" ({commands})" if commands else ""
 
 
 def _table_uses_device(words: list[str], device: BlockDevice, graph: Graph) -> bool:
-    """Of a table: by its number, as the kernel's own targets do, or by a path."""
+    """A table refers to a device by its number, as the kernel's own targets do, or by a path."""
     owned = (graph.owners.get(word, ()) for word in words if word.startswith("/"))
     return device.majmin in words or any(device.name in names for names in owned)
 
@@ -283,16 +281,16 @@ def _label_suffix(signature: Signature) -> str:
 def system_devices(graph: Graph) -> set[str]:
     """Kernel names of all that the running system stands on."""
     by_number = {d.majmin: d.name for d in graph.facts.devices if d.majmin}
-    found: set[str] = set()
+    names: set[str] = set()
     for mount in graph.facts.mounts:
         if _is_system(mount.target):
             under = {by_number.get(mount.majmin), *graph.owners.get(mount.source, ())} - {None}
             for name in under | _pool_members(mount, graph):
-                found |= set(graph.stack_under(str(name)))
+                names |= set(graph.stack_under(str(name)))
     for device in graph.facts.devices:
         if any(map(_is_system, device.mounts)):
-            found |= set(graph.stack_under(device.name))
-    return found
+            names |= set(graph.stack_under(device.name))
+    return names
 
 
 def _pool_members(mount: Mount, graph: Graph) -> set[str | None]:
@@ -300,7 +298,7 @@ def _pool_members(mount: Mount, graph: Graph) -> set[str | None]:
     if mount.fstype != "zfs":
         return set()
     owner = "zpool " + mount.source.partition("/")[0]
-    return {name for name, said in graph.facts.members.items() if said == owner}
+    return {name for name, member_of in graph.facts.members.items() if member_of == owner}
 
 
 def _is_system(target: str) -> bool:
@@ -317,12 +315,12 @@ def unknown_system_reasons(graph: Graph) -> list[str]:
         return ["the facts do not say what / is mounted from: read them again"]
     numbers = {device.majmin for device in graph.facts.devices} - {""}
     last = root[-1]
-    found = [
+    reasons = [
         f"{mount.target} is on {mount.source} (zfs), which is not a pool in the facts"
         for mount in mounts
         if mount.fstype == "zfs" and _is_system(mount.target) and not _pool_members(mount, graph)
     ]
-    known = last.majmin in numbers or any(path in graph.paths for path in device_paths(last))
-    if not known and last.fstype not in {*DISKLESS_FILE_SYSTEMS, "zfs"}:
-        found.append(f"/ is on {last.source} ({last.fstype}), which is not a device in the facts")
-    return found
+    is_known = last.majmin in numbers or any(path in graph.paths for path in device_paths(last))
+    if not is_known and last.fstype not in {*DISKLESS_FILE_SYSTEMS, "zfs"}:
+        reasons.append(f"/ is on {last.source} ({last.fstype}), which is not a device in the facts")
+    return reasons

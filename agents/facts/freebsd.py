@@ -83,47 +83,47 @@ def _has_output(sections: Mapping[str, Section], name: str) -> bool:
 
 def _failures(sections: Mapping[str, Section]) -> list[str]:
     """Parts that could not be read and matter to the guard."""
-    asked = ("mounts", "swaps", "zpool")
+    names = ("mounts", "swaps", "zpool")
     return [
-        sections[name].failure for name in asked if name in sections and sections[name].exit_code
+        sections[name].failure for name in names if name in sections and sections[name].exit_code
     ]
 
 
 def _parse_machine(sections: Mapping[str, Section]) -> Machine:
-    said = dict(re.findall(r"^([a-z_.]+): (.*)$", decode_text(sections["sysctl"].stdout), re.M))
-    if "kern.osrelease" not in said:
+    sysctls = dict(re.findall(r"^([a-z_.]+): (.*)$", decode_text(sections["sysctl"].stdout), re.M))
+    if "kern.osrelease" not in sysctls:
         raise bad_facts(f"sysctl: no kern.osrelease: {sections['sysctl'].failure}")
     numbers = {
-        key: int(said[key]) if said.get(key, "").isdigit() else 0
+        key: int(sysctls[key]) if sysctls.get(key, "").isdigit() else 0
         for key in ("hw.ncpu", "hw.physmem")
     }
     return {
-        "hostname": said.get("kern.hostname", ""),
+        "hostname": sysctls.get("kern.hostname", ""),
         "os_family": "freebsd",
-        "os_name": f"FreeBSD {said['kern.osrelease']}",
-        "kernel": said["kern.osrelease"],
-        "arch": said.get("hw.machine", ""),
-        "boot_id": _boot_id(sections, said),
-        "cpu_model": said.get("hw.model", "").strip(),
+        "os_name": f"FreeBSD {sysctls['kern.osrelease']}",
+        "kernel": sysctls["kern.osrelease"],
+        "arch": sysctls.get("hw.machine", ""),
+        "boot_id": _boot_id(sections, sysctls),
+        "cpu_model": sysctls.get("hw.model", "").strip(),
         "cpus": numbers["hw.ncpu"],
         "memory": numbers["hw.physmem"],
     }
 
 
-def _boot_id(sections: Mapping[str, Section], said: Mapping[str, str]) -> str:
+def _boot_id(sections: Mapping[str, Section], sysctls: Mapping[str, str]) -> str:
     """Text that changes at a boot and only then; hostside/freebsd.sh says the same.
 
     kern.boot_id is random, from FreeBSD 13 on. Before that the time at which rc wrote dmesg.boot. kern.boottime is the
     last resort, for it moves when somebody sets the clock: then a boot is seen that was none, never the reverse.
     """
     if (
-        found := re.search(r"0x([0-9a-f]{32})", decode_text(sections["boot_id"].stdout))
+        match := re.search(r"0x([0-9a-f]{32})", decode_text(sections["boot_id"].stdout))
     ) is not None:
-        return found[1]
+        return match[1]
     booted = decode_text(sections["booted"].stdout).strip()
     if booted.isdigit():
         return f"dmesg-{booted}"
-    since = re.search(r"sec = (\d+)", said.get("kern.boottime", ""))
+    since = re.search(r"sec = (\d+)", sysctls.get("kern.boottime", ""))
     if since is None:
         raise bad_facts("neither kern.boot_id, dmesg.boot nor kern.boottime can be read")
     return f"boottime-{since[1]}"
@@ -131,13 +131,13 @@ def _boot_id(sections: Mapping[str, Section], said: Mapping[str, str]) -> str:
 
 def parse_mounts(section: Section) -> list[Mount]:
     r"""`mount -p`: source, target, type, options, two numbers. White space in names comes as \040, or (older) raw."""
-    found = []
+    mounts = []
     for number, line in section.numbered_lines():
         match = re.fullmatch(rb"(\S+)\s+(/.*?)\s+([\w.-]+)\s+(\S+)\s+\d+\s+\d+", line.strip())
         if match is None:
             raise section.error_at(number, line, "not a line of mount -p")
         source, target, kind, options = match.groups()
-        found.append(
+        mounts.append(
             Mount(
                 decode_octal_escapes(source),
                 decode_octal_escapes(target),
@@ -145,20 +145,20 @@ def parse_mounts(section: Section) -> list[Mount]:
                 decode_text(options),
             )
         )
-    return found
+    return mounts
 
 
 def parse_swaps(section: Section) -> list[str]:
     """`swapinfo -k`: a heading, then path, three numbers, percent."""
-    found = []
+    paths = []
     for number, line in section.numbered_lines():
         if line.startswith((b"Device ", b"Total ")):
             continue
         match = re.fullmatch(rb"(/dev/.+?)\s+\d+\s+\d+\s+\d+\s+\d+%", line.strip())
         if match is None:
             raise section.error_at(number, line, "not a line of swapinfo")
-        found.append(decode_text(match[1]))
-    return found
+        paths.append(decode_text(match[1]))
+    return paths
 
 
 GROUPS = re.compile(
@@ -169,7 +169,7 @@ GROUPS = re.compile(
 
 def parse_pool_devices(section: Section) -> list[tuple[str, str]]:
     """Device (without /dev/) and pool of each vdev of `zpool status`; one that is missing says what it was."""
-    pool, inside, found = "", False, []
+    pool, inside, rows = "", False, []
     for _, line in section.numbered_lines():
         words = decode_text(line).split()
         if not words:
@@ -179,8 +179,8 @@ def parse_pool_devices(section: Section) -> list[tuple[str, str]]:
         elif words[0] in ("config:", "errors:"):
             inside = words[0] == "config:"
         elif inside and words[0] != pool and not GROUPS.fullmatch(words[0]):
-            said = words[words.index("was") + 1] if "was" in words[:-1] else words[0]
+            device = words[words.index("was") + 1] if "was" in words[:-1] else words[0]
             # else a file
-            if said.startswith("/dev/") or not said.startswith("/"):
-                found.append((said.removeprefix("/dev/"), pool))
-    return found
+            if device.startswith("/dev/") or not device.startswith("/"):
+                rows.append((device.removeprefix("/dev/"), pool))
+    return rows

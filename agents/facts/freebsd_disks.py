@@ -45,28 +45,28 @@ class DeviceUsers:
 def device_users(
     mesh: Mesh, mounts: Sequence[Mount], swaps: Sequence[str], pools: Sequence[tuple[str, str]]
 ) -> DeviceUsers:
-    """From what the tools say and, beside it, from the kernel's own list of consumers."""
-    found = DeviceUsers()
+    """Users that the tools report, and those in the kernel's own list of consumers."""
+    users = DeviceUsers()
     for mount in mounts:
         if (name := mesh.names.get(mount.source.removeprefix("/dev/"))) is not None:
-            found.mounts.setdefault(name, []).append(mount.target)
+            users.mounts.setdefault(name, []).append(mount.target)
     for path in swaps:
         name = mesh.names.get(path.removeprefix("/dev/"))
         if name is None:
-            found.unknown.append(f"swap on {path}, which is not a device of this host")
+            users.unknown.append(f"swap on {path}, which is not a device of this host")
         else:
-            found.swap.add(name)
+            users.swap.add(name)
     for path, pool in pools:
         if (name := mesh.names.get(path)) is None:
-            found.unknown.append(missing_device_message(pool, path))
+            users.unknown.append(missing_device_message(pool, path))
         else:
-            found.members[name] = f"zpool {pool}"
+            users.members[name] = f"zpool {pool}"
     for consumer in mesh.consumers:
-        _add_consumer(consumer, found)
-    return found
+        _add_consumer(consumer, users)
+    return users
 
 
-def _add_consumer(consumer: Consumer, found: DeviceUsers) -> None:
+def _add_consumer(consumer: Consumer, users: DeviceUsers) -> None:
     name = consumer.provider
     match consumer.kind:
         case "PART":
@@ -75,17 +75,17 @@ def _add_consumer(consumer: Consumer, found: DeviceUsers) -> None:
         case "DEV":
             # a program has the node open; reading does no harm
             if consumer.is_writer:
-                found.members.setdefault(name, "a program that has it open for writing")
+                users.members.setdefault(name, "a program that has it open for writing")
         case "SWAP":
-            found.swap.add(name)
+            users.swap.add(name)
         case "VFS":
             # "ffs.ada0p2"
-            found.mounts.setdefault(name, [f"by the kernel as {consumer.geom}"])
+            users.mounts.setdefault(name, [f"by the kernel as {consumer.geom}"])
         case "ZFS::VDEV":
-            if not found.members.get(name, "").startswith("zpool "):
-                found.unknown.append(f"ZFS uses {name}, which is not in any pool of zpool status")
+            if not users.members.get(name, "").startswith("zpool "):
+                users.unknown.append(f"ZFS uses {name}, which is not in any pool of zpool status")
         case kind:
-            found.members[name] = f"{kind.lower()} {consumer.geom}"
+            users.members[name] = f"{kind.lower()} {consumer.geom}"
 
 
 def block_devices(mesh: Mesh, members: Mapping[str, str]) -> list[BlockDevice]:
@@ -96,11 +96,11 @@ def block_devices(mesh: Mesh, members: Mapping[str, str]) -> list[BlockDevice]:
     for name, real in mesh.names.items():
         if name != real:
             links.setdefault(real, set()).add("/dev/" + name)
-    found = []
+    devices = []
     for name, provider in sorted(providers.items()):
         holders = tuple(sorted(other for other, under in below.items() if name in under))
-        found.append(_block_device(provider, below[name], holders, links.get(name, set())))
-    return found
+        devices.append(_block_device(provider, below[name], holders, links.get(name, set())))
+    return devices
 
 
 def _lower_devices(provider: Provider, members: Mapping[str, str]) -> tuple[str, ...]:
@@ -144,19 +144,19 @@ def _block_device(
     )
 
 
-def _parse_integer(said: str) -> int:
-    return int(said) if said.isdigit() and len(said) < 20 else 0
+def _parse_integer(digits: str) -> int:
+    return int(digits) if digits.isdigit() and len(digits) < 20 else 0
 
 
 def device_signatures(
     mesh: Mesh, sections: Mapping[str, Section]
 ) -> dict[str, tuple[Signature, ...]]:
     """Name -> what is on it; a device that cannot be called known is absent."""
-    found = {}
+    by_name = {}
     for name, provider in mesh.providers.items():
         head, tail = (_unpack_bytes(sections.get(f"{end} {name}")) for end in ("head", "tail"))
-        kept = min(provider.size, magic.END_BYTES)
-        if head is None or tail is None or not len(head) == len(tail) == kept:
+        end_size = min(provider.size, magic.END_BYTES)
+        if head is None or tail is None or not len(head) == len(tail) == end_size:
             continue
         copies = [sections.get(f"{copy} {name}") for copy in magic.BTRFS_COPIES]
         if any(copy is not None and copy.exit_code for copy in copies):
@@ -178,8 +178,8 @@ def device_signatures(
             sections, name, listed
         ):
             continue
-        found[name] = tuple(listed.values())
-    return found
+        by_name[name] = tuple(listed.values())
+    return by_name
 
 
 def _add_fstyp_signature(
@@ -189,12 +189,12 @@ def _add_fstyp_signature(
     section = sections.get(f"fstyp {name}")
     if section is None or section.exit_code not in (0, 1):
         return False
-    said = decode_text(section.stdout).strip()
+    file_system = decode_text(section.stdout).strip()
     if section.exit_code == 1:
-        return not said and "not recognized" in section.stderr
-    kind = FSTYP.get(said, said)
+        return not file_system and "not recognized" in section.stderr
+    kind = FSTYP.get(file_system, file_system)
     listed.setdefault(kind, Signature(kind))
-    return bool(said)
+    return bool(file_system)
 
 
 def _unpack_bytes(section: Section | None) -> bytes | None:
@@ -203,7 +203,7 @@ def _unpack_bytes(section: Section | None) -> bytes | None:
     try:
         # No more than was asked for, however much the host packed into it.
         packed = zlib.decompressobj(wbits=31)
-        found = packed.decompress(section.stdout, magic.END_BYTES + 1)
+        content = packed.decompress(section.stdout, magic.END_BYTES + 1)
     except zlib.error:
         return None
-    return found if packed.eof else None
+    return content if packed.eof else None

@@ -69,7 +69,7 @@ class Mesh:
 def parse_geom(section: Section) -> Mesh:
     """Raises AgentError BAD_FACTS."""
     geoms = list(_geoms(section))
-    found = {i: p for geom in geoms for i, p in geom.provides.items()}
+    by_id = {i: p for geom in geoms for i, p in geom.provides.items()}
     below = {i: geom for geom in geoms for i in geom.provides}
 
     def real(ident: str, depth: int = 0) -> str:
@@ -81,16 +81,16 @@ def parse_geom(section: Section) -> Mesh:
             return ident
         if len(geom.consumes) != 1:
             raise bad_facts(
-                f"geom: the label {found[ident].name} lies on {len(geom.consumes)} providers"
+                f"geom: the label {by_id[ident].name} lies on {len(geom.consumes)} providers"
             )
         return real(geom.consumes[0][0], depth + 1)
 
-    places = {ident: real(ident) for ident in found}
+    places = {ident: real(ident) for ident in by_id}
     names = {
-        n: found[to].name for i, to in places.items() for n in (found[i].name, *found[i].aliases)
+        n: by_id[to].name for i, to in places.items() for n in (by_id[i].name, *by_id[i].aliases)
     }
     consumers = [
-        Consumer(found[places[ident]].name, geom.kind, geom.name, mode)
+        Consumer(by_id[places[ident]].name, geom.kind, geom.name, mode)
         for geom in geoms
         for ident, mode in geom.consumes
         if geom.kind != "LABEL" and _check_defined(ident, places)
@@ -98,13 +98,13 @@ def parse_geom(section: Section) -> Mesh:
     providers = {
         p.name: _with_lower(
             p,
-            [found[places[i]].name for i, _ in below[ident].consumes if _check_defined(i, places)],
+            [by_id[places[i]].name for i, _ in below[ident].consumes if _check_defined(i, places)],
         )
-        for ident, p in found.items()
+        for ident, p in by_id.items()
         if below[ident].kind != "LABEL"
     }
     schemes = {
-        found[places[ident]].name: geom.config["scheme"]
+        by_id[places[ident]].name: geom.config["scheme"]
         for geom in geoms
         if geom.kind == "PART" and "scheme" in geom.config
         for ident, _ in geom.consumes
@@ -187,16 +187,16 @@ def _config(element: ET.Element) -> dict[str, str]:
 
 
 def _required_text(element: ET.Element, tag: str) -> str:
-    said = element.findtext(tag)
-    if not said:
+    content = element.findtext(tag)
+    if not content:
         raise bad_facts(f"geom: a {element.tag} without {tag}")
-    return said.strip()
+    return content.strip()
 
 
 def _integer_text(element: ET.Element, tag: str) -> int:
-    said = (element.findtext(tag) or "0").strip()
-    if not said.isdigit():
+    digits = (element.findtext(tag) or "0").strip()
+    if not digits.isdigit():
         raise bad_facts(
-            f"geom: {tag} of {_required_text(element, 'name')} is {said[:80]!r}, not a number"
+            f"geom: {tag} of {_required_text(element, 'name')} is {digits[:80]!r}, not a number"
         )
-    return int(said)
+    return int(digits)

@@ -44,11 +44,11 @@ def is_own_path(path: str, layout: str) -> bool:
 
 def names_by_path(devices: Iterable[BlockDevice]) -> dict[str, list[str]]:
     """Every path -> kernel names of all that have it: udev notes a link for each device that asks for it."""
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for device in devices:
         for path in (device.path, *device.links):
-            found.setdefault(path, []).append(device.name)
-    return found
+            names.setdefault(path, []).append(device.name)
+    return names
 
 
 def resolve_paths(
@@ -59,12 +59,12 @@ def resolve_paths(
     Of several owners /dev has one, and nobody can say which; unless one is multipath's and the others are its paths:
     then it is one disk.
     """
-    found = {}
+    resolved = {}
     for path, names in owned.items():
         tops = names if len(names) == 1 else [n for n in names if _is_multipath(devices[n], names)]
         if len(tops) == 1:
-            found[path] = tops[0]
-    return found
+            resolved[path] = tops[0]
+    return resolved
 
 
 def _is_multipath(device: BlockDevice, names: Sequence[str]) -> bool:
@@ -102,7 +102,7 @@ class Graph:
         return {n for n in self.stack_under(name) if not self.below.get(n)} - self.hollow
 
     def find_device(self, path_or_name: str) -> BlockDevice | None:
-        """By any path, link or kernel name."""
+        """The device with this path, link or kernel name."""
         return self.devices.get(self.paths.get(path_or_name, path_or_name))
 
     def is_ours(self, name: str, layout: str) -> bool:
@@ -124,17 +124,17 @@ class Graph:
         return any(self.is_our_bcache(parent, layout) for parent in below)
 
     def _array_members(self, name: str) -> list[str]:
-        """Of an array, those that are no device any more too."""
+        """Members of an array, including those that are no longer devices."""
         return [
             m.device for array in self.facts.md_arrays if array.name == name for m in array.members
         ]
 
     def is_our_bcache(self, name: str, layout: str) -> bool:
         """True when a backing or cache device has this layout's label, or is in a set of this layout."""
-        owner, found = self.facts.members.get(name, ""), self.facts.bcache.get(name)
+        owner, device = self.facts.members.get(name, ""), self.facts.bcache.get(name)
         if owner.startswith("bcache ") and has_layout_name(owner[7:], layout):
             return True
-        return found is not None and is_uuid_of(found.set_uuid, layout)
+        return device is not None and is_uuid_of(device.set_uuid, layout)
 
 
 def _devices_without_disks(facts: HostFacts, below: Mapping[str, Collection[str]]) -> set[str]:
@@ -144,18 +144,18 @@ def _devices_without_disks(facts: HostFacts, below: Mapping[str, Collection[str]
     tables: dict[str, set[str]] = {}
     for name, words in facts.mappings():
         tables.setdefault(f"/dev/mapper/{name}", set()).add("".join(words[2:3]))
-    here = {device.name for device in facts.devices}
+    present = {device.name for device in facts.devices}
     members = {a.name: {member.device for member in a.members} for a in facts.md_arrays}
     errors = {
         device.name
         for device in facts.devices
         if not below.get(device.name) and tables.get(device.path) == {"error"}
     }
-    cached = {name: set(below[name]) for name in here if re.fullmatch(r"bcache\d+", name)}
+    cached = {name: set(below[name]) for name in present if re.fullmatch(r"bcache\d+", name)}
     return (
         errors
-        | {name for name, those in members.items() if those and not those & here}
-        | {name for name, those in cached.items() if not those & here}
+        | {name for name, those in members.items() if those and not those & present}
+        | {name for name, those in cached.items() if not those & present}
     )
 
 
@@ -164,10 +164,10 @@ def _own_name(path: str) -> str:
 
 
 def _reachable(start: str, edges: Callable[[str], Iterable[str]]) -> list[str]:
-    found, todo = {start: None}, [start]
+    reached, todo = {start: None}, [start]
     while todo:
         for name in sorted(edges(todo.pop())):
-            if name not in found:
-                found[name] = None
+            if name not in reached:
+                reached[name] = None
                 todo.append(name)
-    return list(found)
+    return list(reached)

@@ -79,11 +79,13 @@ class Health:
             ours.add(name)
         words = "|".join(_or_partition(name) for name in sorted(ours))
         about = re.compile(rf"(?<![\w-])(?:{words})(?![\w-])")
-        return [one.message for one in self.log if one.at > after and about.search(one.message)]
+        return [
+            error.message for error in self.log if error.at > after and about.search(error.message)
+        ]
 
     @property
     def log_end(self) -> float:
-        return max((one.at for one in self.log), default=0.0)
+        return max((error.at for error in self.log), default=0.0)
 
 
 def _or_partition(name: str) -> str:
@@ -113,19 +115,19 @@ def parse_health(output: bytes, pool: str = "") -> Health:
         for path, name in PROC.items()
         if path in rest
     }
-    pools, sound, said = _parse_pools(sections.get("zpool"), pool)
+    pools, sound, pool_message = _parse_pools(sections.get("zpool"), pool)
     return Health(
         boot_id=rest.get(BOOT, ""),
         names=dict(_parse_names(sections["names"])),
         values=values,
         holders={
-            n: frozenset(found) for n, found in sysfs.parse_tree(sections["tree"]).holders.items()
+            n: frozenset(names) for n, names in sysfs.parse_tree(sections["tree"]).holders.items()
         },
         arrays=md.parse_mdstat(proc["mdstat"]) if "mdstat" in proc else (),
         mapped=_mapping_status(sections.get("dmstatus")),
         pools=pools,
         sound=sound,
-        pool_message=said,
+        pool_message=pool_message,
         mounts=tuple(stacks.parse_mountinfo(proc["mountinfo"])) if "mountinfo" in proc else None,
         counters=dict(_parse_btrfs_errors(sections.get("btrfs"))),
         log=tuple(_parse_kernel_log(sections.get("log"))),
@@ -153,12 +155,12 @@ def _mapping_status(section: Section | None) -> dict[str, tuple[str, ...]]:
 
 def parse_dm_status(printed: str) -> dict[str, tuple[str, ...]]:
     """Words of `dmsetup status` by name: lines "NAME: start length type …", one for each segment."""
-    found: dict[str, tuple[str, ...]] = {}
+    words_by_name: dict[str, tuple[str, ...]] = {}
     for line in printed.splitlines():
         name, colon, status = line.partition(": ")
         if colon:
-            found[name] = (*found.get(name, ()), *status.split())
-    return found
+            words_by_name[name] = (*words_by_name.get(name, ()), *status.split())
+    return words_by_name
 
 
 def parse_mdstat_text(printed: str) -> tuple[MdArray, ...]:
@@ -184,15 +186,15 @@ def _parse_tables(section: Section | None) -> tuple[str, ...]:
 def _parse_pools(
     section: Section | None, pool: str
 ) -> tuple[dict[str, Zpool], frozenset[str], str]:
-    """Of `zpool status -x`: one line when all is well, else the whole status, with a sentence that says what is not."""
+    """Parse `zpool status -x`: one line for a healthy pool, else the whole status and a sentence on the fault."""
     if section is None or section.exit_code:
         return {}, frozenset(), section.failure if section else ""
     printed = decode_text(section.stdout)
     if f"pool '{pool}' is healthy" in printed:
         return {}, frozenset([pool]), ""
-    found = re.search(r"^status: (.*(?:\n\t.*)*)", printed, re.M)
-    said = " ".join(found[1].split()) if found else ""
-    return {one.name: one for one in zfs.parse_status(section)}, frozenset(), said
+    match = re.search(r"^status: (.*(?:\n\t.*)*)", printed, re.M)
+    message = " ".join(match[1].split()) if match else ""
+    return {row.name: row for row in zfs.parse_status(section)}, frozenset(), message
 
 
 def _parse_btrfs_errors(section: Section | None) -> Iterator[tuple[str, int]]:

@@ -79,7 +79,7 @@ def parse_kernel_openers(
         )
         for name in matches:
             openers.setdefault(name, {})[opener] = None
-    return Openers({name: tuple(found) for name, found in openers.items()}, tuple(unknown))
+    return Openers({name: tuple(listed) for name, listed in openers.items()}, tuple(unknown))
 
 
 def _unreadable(

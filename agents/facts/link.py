@@ -35,9 +35,9 @@ def link_bandwidth(sys: Mapping[str, str]) -> int:
 
 
 def _rates_by_directory(sys: Mapping[str, str], name: str) -> dict[str, float]:
-    """By the directory that tells it; what is no number is not known."""
-    found = {path: RATE.fullmatch(value) for path, value in sys.items() if path.endswith(name)}
-    return {path.removesuffix(name): float(rate[1]) for path, rate in found.items() if rate}
+    """Rates by the directory of their attribute. A value that is not a number is unknown."""
+    matches = {path: RATE.fullmatch(value) for path, value in sys.items() if path.endswith(name)}
+    return {path.removesuffix(name): float(rate[1]) for path, rate in matches.items() if rate}
 
 
 def _serial_bandwidth(gigabits: float) -> float:
@@ -45,7 +45,7 @@ def _serial_bandwidth(gigabits: float) -> float:
 
 
 def _lane_bandwidth(transfers: float) -> float:
-    """Of a lane with so many GT/s."""
+    """Bandwidth (B/s) of a lane with `transfers` GT/s."""
     share = 0.8 if transfers <= 5 else 128 / 130 if transfers <= 32 else 242 / 256
     return transfers * 1e9 / 8 * share
 

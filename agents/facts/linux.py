@@ -158,13 +158,13 @@ EMBEDDED_FILES = {
 
 def _embedded_sections(files: Section) -> dict[str, Section]:
     """The files that have parsers of their own, as sections."""
-    kept = sysfs.parse_attributes(files).get("", {})
-    if "/proc/self/mountinfo" not in kept:
+    contents = sysfs.parse_attributes(files).get("", {})
+    if "/proc/self/mountinfo" not in contents:
         raise bad_facts("the reading has no mountinfo")
     return {
-        name: Section(name, 0, kept[path].encode(), "")
+        name: Section(name, 0, contents[path].encode(), "")
         for path, name in EMBEDDED_FILES.items()
-        if path in kept
+        if path in contents
     }
 
 
@@ -200,10 +200,10 @@ def _failures(sections: Mapping[str, Section], devices: Mapping[str, BlockDevice
 
 def _namespace_mounts(picked: Section) -> list[Mount]:
     """Mounts that another mount namespace shows."""
-    found = (
+    matches = (
         re.match(rb"/proc/\d+/mountinfo:(.*)", line, re.S) for _, line in picked.numbered_lines()
     )
-    lines = b"\n".join(match[1] for match in found if match)
+    lines = b"\n".join(match[1] for match in matches if match)
     return stacks.parse_mountinfo(Section("mounts of other namespaces", 0, lines, ""))
 
 
@@ -218,11 +218,15 @@ def _mount_points(
     by_number = {device.majmin: name for name, device in devices.items()}
     used: dict[str, dict[str, None]] = {}
     for mount in mounts:
-        found = {by_number.get(mount.majmin)}
-        found.update(name for path in stacks.device_paths(mount) for name in owned.get(path, ()))
+        device_names = {by_number.get(mount.majmin)}
+        device_names.update(
+            name for path in stacks.device_paths(mount) for name in owned.get(path, ())
+        )
         for path in stacks.log_device_paths(mount):
-            found.update(by_number.get(number) for number in opened.block_numbers(path) or ())
-        for name in filter(None, found):
+            device_names.update(
+                by_number.get(number) for number in opened.block_numbers(path) or ()
+            )
+        for name in filter(None, device_names):
             used.setdefault(name, {})[mount.target] = None
     for uuid, members in btrfs.items():
         targets = [t for name in members for t in used.get(name, {})] or [f"btrfs {uuid}"]
@@ -251,20 +255,20 @@ def _parse_members(
     pools: Iterable[Zpool],
 ) -> tuple[dict[str, str], list[str]]:
     """Kernel name -> what it belongs to, and paths that could not be resolved."""
-    found: dict[str, str] = {
+    owners: dict[str, str] = {
         name: f"bcache {blocks.labels.get(name, '')}".strip() for name in sorted(blocks.tree.bcache)
     }
     pooled, lost = zfs.pool_members(pools, names)
-    found |= pooled
+    owners |= pooled
     for path, group in _physical_volumes(sections, blocks):
         if (name := names.get(path)) is None:
             lost.append(
                 f"lvm {group} has {path}, which is not a device of this host".replace("  ", " ")
             )
         else:
-            found[name] = f"lvm {group}".strip()
+            owners[name] = f"lvm {group}".strip()
     by_name = {device.name: device for device in blocks.devices}
-    return found | md.array_members(_parse_arrays(sections), by_name, names), lost
+    return owners | md.array_members(_parse_arrays(sections), by_name, names), lost
 
 
 def _physical_volumes(
@@ -281,32 +285,32 @@ def _parse_arrays(sections: Mapping[str, Section]) -> tuple[MdArray, ...]:
 
 
 def _zfs_module(sections: Mapping[str, Section]) -> str:
-    """Of the loaded one, else of the one that modprobe would load."""
+    """Version of the loaded module, else of the one that modprobe would load."""
     loaded = (
         sysfs.parse_attributes(sections["files"]).get("", {}).get("/sys/module/zfs/version", "")
     )
-    there = sections.get("modinfo")
-    return loaded.strip() or (_stripped_text(there) if there and there.exit_code == 0 else "")
+    modinfo = sections.get("modinfo")
+    return loaded.strip() or (_stripped_text(modinfo) if modinfo and modinfo.exit_code == 0 else "")
 
 
 def _parse_machine(sections: Mapping[str, Section]) -> Machine:
-    kept = sysfs.parse_attributes(sections["files"]).get("", {})
+    contents = sysfs.parse_attributes(sections["files"]).get("", {})
     release = dict(
-        re.findall(r"""^([A-Z_]+)=["']?(.*?)["']?$""", kept.get("/etc/os-release", ""), re.M)
+        re.findall(r"""^([A-Z_]+)=["']?(.*?)["']?$""", contents.get("/etc/os-release", ""), re.M)
     )
     likes = f"{release.get('ID', '')} {release.get('ID_LIKE', '')}".split()
     cpu = decode_text(sections["picked"].stdout)
     model = re.search(r":(?:model name|cpu model|Hardware)\s*:\s*(.*)", cpu)
     memory = re.search(r"MemTotal:\s*(\d+) kB", cpu)
     return {
-        "hostname": kept.get("/proc/sys/kernel/hostname", ""),
+        "hostname": contents.get("/proc/sys/kernel/hostname", ""),
         "os_family": next(
             (FAMILIES[like] for like in likes if like in FAMILIES), release.get("ID", "linux")
         ),
         "os_name": release.get("PRETTY_NAME", "Linux"),
-        "kernel": kept.get("/proc/sys/kernel/osrelease", ""),
-        "arch": kept.get("/proc/sys/kernel/arch") or _stripped_text(sections.get("arch")),
-        "boot_id": kept.get("/proc/sys/kernel/random/boot_id", ""),
+        "kernel": contents.get("/proc/sys/kernel/osrelease", ""),
+        "arch": contents.get("/proc/sys/kernel/arch") or _stripped_text(sections.get("arch")),
+        "boot_id": contents.get("/proc/sys/kernel/random/boot_id", ""),
         "cpu_model": model[1].strip() if model else "",
         "cpus": len(re.findall(r":processor\s*:", cpu)),
         "memory": int(memory[1]) * 1024 if memory else 0,

@@ -178,7 +178,7 @@ F2FS_COPY = 4096
 
 def find_signatures(head: bytes, tail: bytes, size: int) -> tuple[Signature, ...]:
     """Signatures that are there, each type once, at its first place. `head` and `tail`: min(KEPT, size) bytes each."""
-    found: dict[str, Signature] = {}
+    by_type: dict[str, Signature] = {}
     for signature in (
         *_known_magic(head, tail, size),
         *_dos_table(head),
@@ -189,19 +189,19 @@ def find_signatures(head: bytes, tail: bytes, size: int) -> tuple[Signature, ...
         *_zfs_labels(head, 0),
         *_zfs_labels(tail, size - len(tail)),
     ):
-        found.setdefault(signature.type, signature)
-    if "btrfs" in found:
-        found["btrfs"] = _btrfs_signature(BTRFS_SUPERBLOCK, head[BTRFS_SUPERBLOCK:])
+        by_type.setdefault(signature.type, signature)
+    if "btrfs" in by_type:
+        by_type["btrfs"] = _btrfs_signature(BTRFS_SUPERBLOCK, head[BTRFS_SUPERBLOCK:])
     return tuple(
-        replace(s, devices=count_devices(s.type, head) or s.devices) for s in found.values()
+        replace(s, devices=count_devices(s.type, head) or s.devices) for s in by_type.values()
     )
 
 
 def membership_traces(head: bytes, tail: bytes, size: int) -> Iterator[Signature]:
     """Signatures of membership at the ends of a device, as far as libblkid may not know them, each once."""
     ends = (*_known_magic(head, tail, size), *_spanning_partitions(head, tail, size))
-    found = {trace.type: trace for trace in reversed(ends)}
-    yield from (t for t in found.values() if t.type in CLEARED_BY_HAND)
+    by_type = {trace.type: trace for trace in reversed(ends)}
+    yield from (t for t in by_type.values() if t.type in CLEARED_BY_HAND)
     yield from _f2fs_copy(head)
 
 
@@ -236,7 +236,7 @@ def count_devices(kind: str, head: bytes) -> int:
 
 
 def _f2fs_devices(block: bytes) -> int:
-    """By a block whose superblock begins at its byte 1024; 0 for one alone."""
+    """Count the devices listed in the superblock at byte 1024 of the block; 0 for a single device."""
     paths = [block[at : at + 64] for at in range(1024 + 2201, 1024 + 2201 + 8 * 68, 68)]
     count = sum(any(path) for path in paths)
     return count if count > 1 else 0

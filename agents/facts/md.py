@@ -16,18 +16,18 @@ COPIES = {"near": "n", "far": "f", "offset": "o"}
 
 def parse_mdstat(section: Section) -> tuple[MdArray, ...]:
     """Every array; a line that is none of mdstat's raises AgentError BAD_FACTS naming it."""
-    found: list[MdArray] = []
+    arrays: list[MdArray] = []
     for number, line in section.numbered_lines():
         words = decode_text(line).split()
         if line[:1].isspace():
-            if not found:
+            if not arrays:
                 raise section.error_at(number, line, "belongs to no array")
-            found[-1] = _add_detail(found[-1], decode_text(line))
+            arrays[-1] = _add_detail(arrays[-1], decode_text(line))
         elif len(words) > 2 and words[1] == ":" and words[2] in STATES:
-            found.append(_parse_array(words))
+            arrays.append(_parse_array(words))
         elif not words or words[0] not in ("Personalities", "unused", "read_ahead"):
             raise section.error_at(number, line, "not a line of /proc/mdstat")
-    return tuple(found)
+    return tuple(arrays)
 
 
 def _parse_array(words: list[str]) -> MdArray:
@@ -63,7 +63,7 @@ def _add_detail(array: MdArray, line: str) -> MdArray:
 
 
 def with_settings(
-    found: Iterable[MdArray], attributes: Mapping[str, Mapping[str, str]]
+    arrays: Iterable[MdArray], attributes: Mapping[str, Mapping[str, str]]
 ) -> tuple[MdArray, ...]:
     """The arrays with what the kernel has in /sys/class/block/X/md. `attributes`: as of agents.facts.sysfs."""
     return tuple(
@@ -75,12 +75,12 @@ def with_settings(
                 if path.startswith("md/")
             },
         )
-        for array in found
+        for array in arrays
     )
 
 
 def array_members(
-    found: Iterable[MdArray], devices: Mapping[str, BlockDevice], names: Mapping[str, str]
+    arrays: Iterable[MdArray], devices: Mapping[str, BlockDevice], names: Mapping[str, str]
 ) -> dict[str, str]:
     """Member's kernel name -> "md NAME": the array's name in /dev/md, else what all its superblocks say.
 
@@ -88,12 +88,12 @@ def array_members(
     nothing. A member that is no device any more says nothing: it was unplugged.
     """
     owned: dict[str, str] = {}
-    for array in found:
+    for array in arrays:
         links = [path for path, name in names.items() if name == array.name and "/dev/md/" in path]
-        there = [devices[m.device] for m in array.members if m.device in devices]
-        labels = {_array_label(device) for device in there}
-        said = labels.pop() if len(labels) == 1 else ""
-        owner = links[0].removeprefix("/dev/md/") if links else said or array.name
+        present = [devices[m.device] for m in array.members if m.device in devices]
+        labels = {_array_label(device) for device in present}
+        label = labels.pop() if len(labels) == 1 else ""
+        owner = links[0].removeprefix("/dev/md/") if links else label or array.name
         owned |= {member.device: f"md {owner}" for member in array.members}
     return owned
 

@@ -272,14 +272,14 @@ class HostFacts:
     unknown: tuple[str, ...] = ()
 
     def mappings(self) -> Iterator[tuple[str, list[str]]]:
-        """Of each segment of a device-mapper table: the mapping's whole name, and start, length, type, …"""
+        """Segments of the device-mapper tables: the mapping's full name, and start, length, type, …"""
         for line in self.dm_tables:
             name, *words = line.split()
             yield name.removesuffix(":"), words
 
     def find_device(self, name_or_path: str) -> BlockDevice | None:
         """The device of that kernel name or /dev path."""
-        wanted = name_or_path.removeprefix("/dev/")
+        name = name_or_path.removeprefix("/dev/")
         return next(
-            (d for d in self.devices if wanted in (d.name, d.path.removeprefix("/dev/"))), None
+            (d for d in self.devices if name in (d.name, d.path.removeprefix("/dev/"))), None
         )

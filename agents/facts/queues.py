@@ -14,11 +14,11 @@ ATTRIBUTES = ("scheduler", "nr_requests")
 Queues = Mapping[str, Mapping[str, str]]
 
 
-def selected_value(attribute: str, said: str) -> str:
+def selected_value(attribute: str, line: str) -> str:
     """Value that the kernel's line means: "[none] mq-deadline" is none."""
-    if attribute != "scheduler" or "[" not in said:
-        return said.strip()
-    return said.partition("[")[2].partition("]")[0]
+    if attribute != "scheduler" or "[" not in line:
+        return line.strip()
+    return line.partition("[")[2].partition("]")[0]
 
 
 def attribute_path(name: str, attribute: str) -> str:
@@ -31,20 +31,23 @@ def kernel_name(node: str) -> str:
 
 
 def read_queues(shell: Shell, nodes: Iterable[str]) -> Queues:
-    """Of these disks. Raises AgentError (BAD_FACTS naming the first that tells nothing, or the connection's)."""
+    """Queue settings of these disks. Raises AgentError: BAD_FACTS names the first disk without any."""
     names = [kernel_name(node) for node in nodes]
     paths = [attribute_path(name, attribute) for name in names for attribute in ATTRIBUTES]
     ran = shell.run(("grep", "-Hs", "", *paths))
     lines = ran.stdout.decode("utf-8", "backslashreplace").splitlines()
-    told = dict(line.split(":", 1) for line in lines if ":" in line)
-    found = {
+    values_by_path = dict(line.split(":", 1) for line in lines if ":" in line)
+    queues = {
         name: {
-            one: selected_value(one, told.get(attribute_path(name, one), "")) for one in ATTRIBUTES
+            attribute: selected_value(
+                attribute, values_by_path.get(attribute_path(name, attribute), "")
+            )
+            for attribute in ATTRIBUTES
         }
         for name in names
     }
-    for name, values in found.items():
+    for name, values in queues.items():
         if not values["scheduler"]:
             where = attribute_path(name, "scheduler")
             raise AgentError(f"{where} cannot be read: is the disk still there?", Reason.BAD_FACTS)
-    return found
+    return queues

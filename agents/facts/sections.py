@@ -78,15 +78,15 @@ def split_sections(output: bytes) -> dict[str, Section]:
 def _sections(output: bytes, nonce: bytes) -> Iterator[Section]:
     """One pass, mark by mark: a host that is out to cost time gets none. Raises AgentError BAD_FACTS."""
     marks = re.compile(rb"^=%b (begin ([^\n]+)|end (\d{1,9})|done)$" % nonce, re.M)
-    found = list(marks.finditer(output))
-    if len(found) % 3:
+    matches = list(marks.finditer(output))
+    if len(matches) % 3:
         raise bad_facts("a section has no end")
-    for begin, end, done in zip(found[::3], found[1::3], found[2::3], strict=True):
-        if begin[2] is None or end[3] is None or done[1] != b"done":
+    for begin, end, last in zip(matches[::3], matches[1::3], matches[2::3], strict=True):
+        if begin[2] is None or end[3] is None or last[1] != b"done":
             raise bad_facts("a section has no end")
         # What a command prints may lack its last newline, so each mark has one before it.
         printed = output[begin.end() + 1 : max(begin.end() + 1, end.start() - 1)]
-        complained = output[end.end() + 1 : max(end.end() + 1, done.start() - 1)]
+        complained = output[end.end() + 1 : max(end.end() + 1, last.start() - 1)]
         yield Section(decode_text(begin[2]), int(end[3]), printed, decode_text(complained))
 
 
@@ -127,31 +127,31 @@ def parse_tool_versions(sections: Mapping[str, Section]) -> dict[str, str]:
     Where another program answers (modinfo for a module), only its success says that the thing is there. Of a program
     that is there several times, in PATH and elsewhere, the newest that runs counts.
     """
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for name, section in sections.items():
         if name.startswith("answer ") and section.exit_code == 0:
-            found[name.removeprefix("answer ")] = (
+            versions[name.removeprefix("answer ")] = (
                 decode_text(section.stdout).strip().partition("\n")[0]
             )
         if name.startswith("version "):
             path = PurePosixPath(name.removeprefix("version "))
-            said = _version_line(decode_text(section.stdout) + "\n" + section.stderr)
+            version = _version_line(decode_text(section.stdout) + "\n" + section.stderr)
             if path.is_absolute() and (
                 section.exit_code
-                or _version_numbers(said) <= _version_numbers(found.get(path.name, ""))
+                or _version_numbers(version) <= _version_numbers(versions.get(path.name, ""))
             ):
                 continue
-            found[path.name] = said
-    return found
+            versions[path.name] = version
+    return versions
 
 
-def _version_line(said: str) -> str:
+def _version_line(output: str) -> str:
     """The first line with a version: bonnie++ complains before it says its own."""
-    lines = [line.strip() for line in said.split("\n") if line.strip()]
+    lines = [line.strip() for line in output.split("\n") if line.strip()]
     return next((line for line in lines if VERSION.search(line)), lines[0] if lines else "")
 
 
 def _version_numbers(line: str) -> tuple[int, ...]:
-    """() when the line says none, which is before all."""
-    found = VERSION.search(line)
-    return tuple(int(part[:9]) for part in found[1].split(".")) if found else ()
+    """Numbers of the version; () if the line has none, which sorts first."""
+    match = VERSION.search(line)
+    return tuple(int(part[:9]) for part in match[1].split(".")) if match else ()

@@ -97,7 +97,9 @@ def settings_from_facts(facts: HostFacts, scope: Scope) -> Settings:
         **_table_settings(scope, facts.dm_tables),
         **_mount_settings(scope, facts.mounts),
         **_property_settings(scope, POOL, {pool.name: pool.properties for pool in facts.zpools}),
-        **_property_settings(scope, DATASET, {one.name: one.properties for one in facts.datasets}),
+        **_property_settings(
+            scope, DATASET, {dataset.name: dataset.properties for dataset in facts.datasets}
+        ),
         **_host_settings(facts.sysctls, facts.governors),
     }
 
@@ -121,15 +123,15 @@ def changed_settings(was: Settings, now: Settings, faulty: bool = False) -> list
     A setting of a device or a table that cannot be read any more has changed, unless the layout is `faulty`: a disk
     that is gone is a fault already. Whether a mount or a pool is there is for the health check alone.
     """
-    found = []
+    changes = []
     for setting, value in was.items():
         name, subject = setting
         if setting in now:
             if now[setting] != value:
-                found.append(Change(setting, value, now[setting]))
+                changes.append(Change(setting, value, now[setting]))
         elif subject and not faulty and name != MOUNT and not name.startswith((POOL, DATASET)):
-            found.append(Change(setting, value, ""))
-    return found
+            changes.append(Change(setting, value, ""))
+    return changes
 
 
 def _with_folder(folder: str, values: Mapping[str, str]) -> dict[str, str]:
@@ -140,14 +142,14 @@ def _device_settings(
     scope: Scope, names: Mapping[str, str], files: Mapping[str, Mapping[str, str]]
 ) -> Settings:
     """`files`: by kernel name, the contents of those below /sys/class/block/NAME."""
-    found = dict[Setting, str]()
+    settings = dict[Setting, str]()
     for node in scope.nodes:
         values = files.get(names.get(node, ""), {})
         for folder, (prefix, attributes) in SYSFS.items():
             for name in attributes:
                 if value := values.get(f"{folder}/{name}", ""):
-                    found[prefix + name, node] = _selected_value(value)
-    return found
+                    settings[prefix + name, node] = _selected_value(value)
+    return settings
 
 
 def _selected_value(value: str) -> str:
@@ -158,29 +160,29 @@ def _selected_value(value: str) -> str:
 
 def _array_settings(scope: Scope, names: Mapping[str, str], arrays: Iterable[MdArray]) -> Settings:
     by_name = {array.name: array for array in arrays}
-    found = dict[Setting, str]()
+    settings = dict[Setting, str]()
     for node in scope.nodes:
         if array := by_name.get(names.get(node, "")):
-            found["md level", node] = array.level
-            found["md chunk", node] = f"{array.chunk} B"
-            found["md layout", node] = array.layout or "none"
-            found["md bitmap", node] = "internal" if array.bitmap else "none"
-    return found
+            settings["md level", node] = array.level
+            settings["md chunk", node] = f"{array.chunk} B"
+            settings["md layout", node] = array.layout or "none"
+            settings["md bitmap", node] = "internal" if array.bitmap else "none"
+    return settings
 
 
 def _table_settings(scope: Scope, lines: Iterable[str]) -> Settings:
-    """Of all its mappings, the segments of each in a row.
+    """Tables of the layout's mappings, the segments of each joined.
 
     What has become an error target is not there any more: that is what LVM makes of a disk that is gone.
     """
-    found = dict[Setting, str]()
+    settings = dict[Setting, str]()
     for line in () if scope.growing else lines:
         name, *words = line.split()
         name = name.removesuffix(":")
         if has_layout_name(name, scope.name) and words[2:3] != ["error"]:
             row = words if words[2:3] and words[2] in TABLES else words[:3]
-            found[TABLE, name] = " ".join(filter(None, (found.get((TABLE, name)), *row)))
-    return found
+            settings[TABLE, name] = " ".join(filter(None, (settings.get((TABLE, name)), *row)))
+    return settings
 
 
 def _mount_settings(scope: Scope, mounts: Iterable[Mount]) -> Settings:
@@ -211,8 +213,8 @@ def _host_settings(sysctls: Mapping[str, str], governors: Mapping[str, str]) -> 
     }
 
 
-def _differing_words(one: str, other: str) -> str:
+def _differing_words(words_text: str, other_text: str) -> str:
     """The words that the other has not; all of them where only their order differs."""
-    words = re.split("[ ,]", one)
-    others = set(re.split("[ ,]", other))
-    return " ".join(word for word in words if word not in others) or one or "none"
+    words = re.split("[ ,]", words_text)
+    others = set(re.split("[ ,]", other_text))
+    return " ".join(word for word in words if word not in others) or words_text or "none"

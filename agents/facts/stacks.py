@@ -24,7 +24,7 @@ FIRST_EXIT_CODE_NOT_RUN = 126
 
 def parse_mountinfo(section: Section) -> list[Mount]:
     """/proc/PID/mountinfo: id parent major:minor root target options [tags] - fstype source options."""
-    found = []
+    mounts = []
     for number, line in section.numbered_lines():
         before, dash, after = line.partition(b" - ")
         head, tail = before.split(b" "), after.split(b" ")
@@ -33,7 +33,7 @@ def parse_mountinfo(section: Section) -> list[Mount]:
         options = ",".join(
             filter(None, (decode_text(head[5]), decode_octal_escapes(b" ".join(tail[2:]))))
         )
-        found.append(
+        mounts.append(
             Mount(
                 decode_octal_escapes(tail[1]),
                 decode_octal_escapes(head[4]),
@@ -42,12 +42,12 @@ def parse_mountinfo(section: Section) -> list[Mount]:
                 decode_text(head[2]),
             )
         )
-    return found
+    return mounts
 
 
 def parse_proc_swaps(section: Section) -> list[str]:
     """/proc/swaps: a heading, then path, type, size, used, priority."""
-    found = []
+    paths = []
     for number, line in section.numbered_lines():
         if line.startswith(b"Filename"):
             continue
@@ -57,33 +57,33 @@ def parse_proc_swaps(section: Section) -> list[str]:
         path = decode_octal_escapes(match[1])
         if match[2] == b"partition" or path.startswith("/dev/"):
             # a swap file lies on a mounted file system: that one is refused
-            found.append(path)
-    return found
+            paths.append(path)
+    return paths
 
 
 def parse_pvs(section: Section) -> list[tuple[str, str]]:
     """Path and volume group ("" for none) of each physical volume; missing ones ("[unknown]") left out."""
-    found = []
+    volumes = []
     for number, line in section.numbered_lines():
         path, bar, group = decode_text(line.strip()).partition("|")
         if not bar or not path.startswith(("/", "[")):
             raise section.error_at(number, line, "not PV|VG")
         if path.startswith("/"):
-            found.append((path, group))
-    return found
+            volumes.append((path, group))
+    return volumes
 
 
 def parse_dm_tables(section: Section) -> list[str]:
     """Lines "NAME: start length type …"."""
-    found = []
+    tables = []
     for number, line in section.numbered_lines():
         if line.strip() == b"No devices found":
             continue
         # a name may hold colons, and no space
         if not re.match(rb"\S+:(?: \d+ |\s*$)", line):
             raise section.error_at(number, line, "not NAME: table")
-        found.append(decode_text(line))
-    return found
+        tables.append(decode_text(line))
+    return tables
 
 
 def device_paths(mount: Mount) -> Iterator[str]:
@@ -134,18 +134,18 @@ def parse_mirror_status(section: Section | None) -> tuple[str, ...]:
 
 def lvm_groups(devices: Iterable[BlockDevice]) -> list[tuple[str, str]]:
     """Path and group of each physical volume that has an active volume on it, by that one's name."""
-    known = {device.name: device for device in devices}
-    found = []
-    for device in known.values():
-        volumes = [known[name] for name in device.holders if name in known]
+    by_name = {device.name: device for device in devices}
+    path_groups = []
+    for device in by_name.values():
+        volumes = [by_name[name] for name in device.holders if name in by_name]
         groups = {
             match[1].replace("--", "-")
             for volume in volumes
             if volume.type == "lvm" and (match := GROUP.match(volume.path))
         }
         if len(groups) == 1 and any(s.type == "LVM2_member" for s in device.signatures):
-            found.append((device.path, groups.pop()))
-    return found
+            path_groups.append((device.path, groups.pop()))
+    return path_groups
 
 
 def parse_openers(sections: Mapping[str, Section]) -> dict[str, tuple[str, ...]]:
@@ -155,26 +155,26 @@ def parse_openers(sections: Mapping[str, Section]) -> dict[str, tuple[str, ...]]
     if "openers" not in sections or "opened" not in sections:
         return {}
     names = _program_names(sections["openers"])
-    found: dict[str, dict[str, None]] = {}
+    programs_by_device: dict[str, dict[str, None]] = {}
     for number, line in sections["opened"].numbered_lines():
         match = re.fullmatch(rb"b\S+ .* (\d+), *(\d+) .* (/proc/(\d+)/fd/\d+)", line.strip())
         if match is None:
             raise sections["opened"].error_at(number, line, "not a block device of ls -lnL")
         device = f"{int(match[1])}:{int(match[2])}"
         program = f"{names.get(decode_text(match[3]), '?')}[{decode_text(match[4])}]"
-        found.setdefault(device, {})[program] = None
-    return {device: tuple(programs) for device, programs in found.items()}
+        programs_by_device.setdefault(device, {})[program] = None
+    return {device: tuple(programs) for device, programs in programs_by_device.items()}
 
 
 def _program_names(section: Section) -> dict[str, str]:
     """The descriptor's path in /proc -> the program's name."""
-    found = {}
+    names = {}
     for number, line in section.numbered_lines():
         match = re.fullmatch(rb"(/proc/\d+/fd/\d+) ?(.*)", line, re.S)
         if match is None:
             raise section.error_at(number, line, "not /proc/PID/fd/NUMBER NAME")
-        found[decode_text(match[1])] = decode_text(match[2])
-    return found
+        names[decode_text(match[1])] = decode_text(match[2])
+    return names
 
 
 def openers_failure(sections: Mapping[str, Section]) -> list[str]:

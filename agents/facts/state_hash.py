@@ -39,7 +39,7 @@ def read_state_hash(shell: Shell, claims: Iterable[Claim]) -> str:
     needed = (*REQUIRED_LINUX, *(f"/sys/class/block/{name}/size:" for name in names))
     if b"<mesh>" in ran.stdout:
         needed = (*REQUIRED_FREEBSD, *(f"<name>{node}</name>" for node in nodes))
-    if any(one.encode() not in ran.stdout for one in needed):
-        said = ran.stderr.decode(errors="replace")[:200]
-        raise AgentError(f"mounts and disks cannot be read: {said}", Reason.BAD_FACTS)
+    if any(marker.encode() not in ran.stdout for marker in needed):
+        errors = ran.stderr.decode(errors="replace")[:200]
+        raise AgentError(f"mounts and disks cannot be read: {errors}", Reason.BAD_FACTS)
     return hashlib.sha256(ran.stdout).hexdigest()

@@ -41,12 +41,12 @@ class Tree:
 
 def parse_attributes(files: Section) -> dict[str, dict[str, str]]:
     """Kernel name -> {"size": …, "queue/rotational": …}; the rest of the files under ""."""
-    found: dict[str, dict[str, str]] = defaultdict(dict)
+    by_name: dict[str, dict[str, str]] = defaultdict(dict)
     for number, line in files.numbered_lines():
         if PAGE.match(line) is not None:
             continue
         if (match := ATTRIBUTE.match(line)) is not None:
-            found[decode_text(match[1])].setdefault(
+            by_name[decode_text(match[1])].setdefault(
                 decode_text(match[2]), decode_text(match[3].strip(b" \t\r\n\0"))
             )
         elif (
@@ -56,24 +56,24 @@ def parse_attributes(files: Section) -> dict[str, dict[str, str]]:
             )
         ) is not None:
             path, value = decode_text(match[1]), decode_text(match[2])
-            found[""][path] = "\n".join(filter(None, (found[""].get(path), value)))
+            by_name[""][path] = "\n".join(filter(None, (by_name[""].get(path), value)))
         elif not line.startswith(b"grep: "):
             raise files.error_at(number, line, "neither a device's attribute nor a file")
-    return dict(found)
+    return dict(by_name)
 
 
 def parse_vpd_pages(files: Section) -> dict[str, dict[str, bytes]]:
     """Kernel name -> {"vpd_pg80": page with its header, "vpd_pg83": …}, of SCSI devices that have such pages."""
-    found: dict[str, dict[str, bytes]] = defaultdict(dict)
+    by_name: dict[str, dict[str, bytes]] = defaultdict(dict)
     for _, line in files.numbered_lines():
         if (match := PAGE.match(line)) is not None:
-            page, before = decode_text(match[2]), found[decode_text(match[1])]
+            page, before = decode_text(match[2]), by_name[decode_text(match[1])]
             before[page] = before[page] + b"\n" + match[3] if page in before else match[3]
-    return dict(found)
+    return dict(by_name)
 
 
 def parse_tree(section: Section) -> Tree:
-    found = Tree()
+    edges = Tree()
     for number, line in section.numbered_lines():
         if b"*" in line:
             # a pattern that nothing matched
@@ -81,33 +81,33 @@ def parse_tree(section: Section) -> Tree:
         parts = decode_text(line).split("/")
         match parts[2:]:
             case ["class", "block", name, "holders", holder]:
-                _add_edge(found, name, holder)
+                _add_edge(edges, name, holder)
             case ["class", "block", name, "slaves", parent]:
-                _add_edge(found, parent, name)
+                _add_edge(edges, parent, name)
             case ["block", disk, part, "partition"]:
-                _add_edge(found, disk, part, held=False)
+                _add_edge(edges, disk, part, held=False)
             case ["class", "block", name, "bcache"] if not name.startswith("bcache"):
-                found.bcache.add(name)
+                edges.bcache.add(name)
             case ["class", "block", _, "bcache"]:
                 pass
             case ["class", "block", name, "device", "scsi_device", address]:
-                found.scsi[name] = address
+                edges.scsi[name] = address
             case ["fs", "btrfs", uuid, "devices", name]:
-                found.btrfs[uuid].add(name)
+                edges.btrfs[uuid].add(name)
             case _:
                 raise section.error_at(number, line, "unknown path")
-    return found
+    return edges
 
 
-def _add_edge(found: Tree, below: str, above: str, held: bool = True) -> None:
-    found.parents[above].add(below)
+def _add_edge(edges: Tree, below: str, above: str, held: bool = True) -> None:
+    edges.parents[above].add(below)
     if held:
-        found.holders[below].add(above)
+        edges.holders[below].add(above)
 
 
 def parse_udev_links(picked: Section, names: Mapping[str, str]) -> dict[str, set[str]]:
     """Kernel name -> paths that udev made for it. `names`: "8:16" -> "sdb"."""
-    found: dict[str, set[str]] = defaultdict(set)
+    paths_by_name: dict[str, set[str]] = defaultdict(set)
     for number, line in picked.numbered_lines():
         if line.startswith(b"/proc/"):
             continue
@@ -120,8 +120,8 @@ def parse_udev_links(picked: Section, names: Mapping[str, str]) -> dict[str, set
             continue
         prefix = "/dev/" if match[2] == b"S:" else "/dev/md/"
         # udev's own \x20 is part of the link's name in /dev, so it stays.
-        found[name].add(prefix + decode_text(match[3]))
-    return dict(found)
+        paths_by_name[name].add(prefix + decode_text(match[3]))
+    return dict(paths_by_name)
 
 
 def parse_lsblk(section: Section) -> Iterator[dict[str, str]]:

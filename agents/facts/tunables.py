@@ -25,11 +25,11 @@ class Tunables(TypedDict):
 
 
 def parse_tunables(sections: Mapping[str, Section]) -> Tunables:
-    kept = sysfs.parse_attributes(sections["files"]).get("", {})
-    choices = dict(_cpufreq_values(kept, "available_governors")).values()
+    contents = sysfs.parse_attributes(sections["files"]).get("", {})
+    choices = dict(_cpufreq_values(contents, "available_governors")).values()
     return {
-        "sysctls": sysctl_values(kept),
-        "governors": cpu_governors(kept),
+        "sysctls": sysctl_values(contents),
+        "governors": cpu_governors(contents),
         "governor_choices": tuple(sorted({word for value in choices for word in value.split()})),
         "scheduler_modules": _scheduler_modules(sections.get("schedulers")),
     }

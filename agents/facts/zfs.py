@@ -27,13 +27,13 @@ def parse_status(section: Section) -> list[Zpool]:
     pools: list[Zpool] = []
     use, group, inside = "", "", False
     for _, line in section.numbered_lines():
-        said = decode_text(line)
-        words = said.split()
+        line_text = decode_text(line)
+        words = line_text.split()
         # a control character alone: a line, and no word
         if not words:
             continue
         if words[0] == "pool:":
-            pools.append(Zpool(said.partition("pool: ")[2]))
+            pools.append(Zpool(line_text.partition("pool: ")[2]))
             inside = False
         elif words[0] == "state:" and pools and not inside:
             pools[-1] = replace(pools[-1], state=words[1] if words[1:] else "")
@@ -41,7 +41,7 @@ def parse_status(section: Section) -> list[Zpool]:
             inside, use, group = words[0] == "config:", "data", ""
         elif inside and pools and words[0] != "NAME":
             # a tab, then two spaces for each level
-            depth = (len(said) - len(said.lstrip())) // 2
+            depth = (len(line_text) - len(line_text.lstrip())) // 2
             if depth == 0:
                 use, group = HEADINGS.get(words[0], "data"), ""
             elif vdev := _parse_vdev(words, use, group if depth > 1 else ""):
@@ -63,26 +63,27 @@ def pool_members(
     pools: Iterable[Zpool], names: Mapping[str, str]
 ) -> tuple[dict[str, str], list[str]]:
     """Kernel name -> "zpool POOL", and open devices whose paths nobody knows."""
-    found, lost = {}, []
+    owners, lost = {}, []
     for pool in pools:
         for vdev in pool.vdevs:
             if (name := names.get(vdev.path)) is not None:
-                found[name] = f"zpool {pool.name}"
+                owners[name] = f"zpool {pool.name}"
             elif vdev.path.startswith("/dev/") and vdev.state not in NOT_OPEN:
                 lost.append(missing_device_message(pool.name, vdev.path))
-    return found, lost
+    return owners, lost
 
 
 def missing_device_message(pool: str, path: str) -> str:
-    """In words. OpenZFS may take a disk that was pulled for open until its next I/O."""
+    """Message for a device that is not here. OpenZFS may consider a pulled disk open until its next I/O."""
     return f"zpool {pool} has {path}, which is not a device of this host (if it was pulled: zpool reopen {pool})"
 
 
 def with_properties(pools: Iterable[Zpool], section: Section | None) -> tuple[Zpool, ...]:
     """The pools with what `zpool get -Hp all` says of them; a pool that it does not name has none."""
-    said = _parse_properties(section)
+    properties = _parse_properties(section)
     return tuple(
-        replace(p, properties={k: v for k, (v, _) in said.get(p.name, {}).items()}) for p in pools
+        replace(p, properties={k: v for k, (v, _) in properties.get(p.name, {}).items()})
+        for p in pools
     )
 
 
@@ -91,34 +92,34 @@ def parse_datasets(section: Section | None) -> tuple[Dataset, ...]:
     return tuple(
         Dataset(
             name,
-            {key: value for key, (value, _) in said.items()},
-            tuple(key for key, (_, source) in said.items() if source == "local"),
+            {key: value for key, (value, _) in properties.items()},
+            tuple(key for key, (_, source) in properties.items() if source == "local"),
         )
-        for name, said in _parse_properties(section).items()
+        for name, properties in _parse_properties(section).items()
     )
 
 
 def settable_properties(section: Section | None) -> dict[str, dict[str, str]]:
     """Name of pool or dataset -> properties that have a source, by `get -Hp all`: the others are statistics."""
     return {
-        name: {key: value for key, (value, source) in said.items() if source != "-"}
-        for name, said in _parse_properties(section).items()
+        name: {key: value for key, (value, source) in properties.items() if source != "-"}
+        for name, properties in _parse_properties(section).items()
     }
 
 
 def _parse_properties(section: Section | None) -> dict[str, dict[str, tuple[str, str]]]:
     """Lines name, property, value, source between tabs; features and users' own properties are left out."""
-    found: dict[str, dict[str, tuple[str, str]]] = {}
+    by_name: dict[str, dict[str, tuple[str, str]]] = {}
     if section is None or section.exit_code:
-        return found
+        return by_name
     for number, line in section.numbered_lines():
         parts = decode_text(line).split("\t")
         if len(parts) != 4:
             raise section.error_at(number, line, "not name, property, value and source")
         name, key, value, source = parts
         if not re.search("[@:]", key):
-            found.setdefault(name, {})[key] = (value, source)
-    return found
+            by_name.setdefault(name, {})[key] = (value, source)
+    return by_name
 
 
 def place_zvols(
@@ -128,7 +129,7 @@ def place_zvols(
 
     lsblk calls a zvol a disk, and sysfs does not say what is below it: only udev's link names the pool.
     """
-    found, lost = [], []
+    placed, lost = [], []
     for device in devices:
         if re.fullmatch(r"zd\d+", device.name):
             owners = {
@@ -140,5 +141,5 @@ def place_zvols(
             if not below:
                 lost.append(f"{device.path} is a zvol of a pool that the facts do not know")
             device = replace(device, type="zvol", parents=below)
-        found.append(device)
-    return found, lost
+        placed.append(device)
+    return placed, lost

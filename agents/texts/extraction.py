@@ -73,16 +73,16 @@ def parse_extractions(lines: Sequence[str]) -> tuple[Extraction, ...]:
     """Raises OptionsError naming the line and what is wrong with it."""
     if len(lines) > MAX_EXTRACTIONS:
         raise OptionsError(f"extract: {len(lines)} lines are more than {MAX_EXTRACTIONS}")
-    found: list[Extraction] = []
+    extractions: list[Extraction] = []
     for number, line in enumerate(lines, 1):
         try:
-            one = _parse_line(line)
+            extraction = _parse_line(line)
         except OptionsError as error:
             raise OptionsError(f"extract: line {number}, {line[:120]!r}: {error}") from None
-        if any(one.name == other.name for other in found):
-            raise OptionsError(f"extract: line {number}: {one.name} is defined twice")
-        found.append(one)
-    return tuple(found)
+        if any(extraction.name == other.name for other in extractions):
+            raise OptionsError(f"extract: line {number}: {extraction.name} is defined twice")
+        extractions.append(extraction)
+    return tuple(extractions)
 
 
 def try_extractions(
@@ -102,14 +102,16 @@ def try_line(
 ) -> list[ExtractionOutcome]:
     """Outcome of one line; `earlier` has the names that other lines define. Raises nothing."""
     try:
-        one = parse_extractions([line])[0]
-        if one.name in earlier:
-            raise OptionsError(f"extract: line {number}: {one.name} is defined twice")
-        if one.file not in texts:
+        extraction = parse_extractions([line])[0]
+        if extraction.name in earlier:
+            raise OptionsError(f"extract: line {number}: {extraction.name} is defined twice")
+        if extraction.file not in texts:
             return [
-                ExtractionOutcome(line, one.name, trouble=f"reads {one.file}, which is missing")
+                ExtractionOutcome(
+                    line, extraction.name, trouble=f"reads {extraction.file}, which is missing"
+                )
             ]
-        return [_outcome(line, metric) for metric in _line_metrics(one, texts, seconds)]
+        return [_outcome(line, metric) for metric in _line_metrics(extraction, texts, seconds)]
     except ParseError as error:
         name = line.partition(" ")[0]
         return [
@@ -155,74 +157,95 @@ def _parse_line(line: str) -> Extraction:
     )
 
 
-def _parse_unit(said: str) -> Unit:
+def _parse_unit(name: str) -> Unit:
     try:
-        return Unit(said)
+        return Unit(name)
     except ValueError:
-        known = ", ".join(unit.value for unit in Unit)
+        names = ", ".join(unit.value for unit in Unit)
         raise OptionsError(
-            f"unit {said!r} is none of {known}; milliseconds are [s] x 0.001, KiB/s are [B/s] x 1024"
+            f"unit {name!r} is none of {names}; milliseconds are [s] x 0.001, KiB/s are [B/s] x 1024"
         ) from None
 
 
-def _parse_factor(said: str) -> float:
-    if not FACTOR.fullmatch(said) or not 0 < float(said) < math.inf:
-        raise OptionsError(f"factor {said!r} is not a positive number: 1024, 0.001, 1e-6")
-    return float(said)
+def _parse_factor(digits: str) -> float:
+    if not FACTOR.fullmatch(digits) or not 0 < float(digits) < math.inf:
+        raise OptionsError(f"factor {digits!r} is not a positive number: 1024, 0.001, 1e-6")
+    return float(digits)
 
 
-def _line_metrics(one: Extraction, texts: Mapping[str, str], seconds: float) -> list[Metric]:
-    said = texts[one.file]
-    if not said.strip():
-        raise ParseError(f"{one.name}: {one.file} is empty")
+def _line_metrics(extraction: Extraction, texts: Mapping[str, str], seconds: float) -> list[Metric]:
+    content = texts[extraction.file]
+    if not content.strip():
+        raise ParseError(f"{extraction.name}: {extraction.file} is empty")
     try:
-        found = locate.locate_values(one.way, one.pattern, said, one.which, seconds)
+        values = locate.locate_values(
+            extraction.way, extraction.pattern, content, extraction.which, seconds
+        )
     except locate.ValueNotFound as missed:
         raise ParseError(
-            f"{one.name}: {one.file}: {missed}", missed.line, missed.line_text
+            f"{extraction.name}: {extraction.file}: {missed}", missed.line, missed.line_text
         ) from None
-    if one.which == "sum":
-        return [_sum(one, found)]
-    labels = [{"number": str(n)} for n, _ in enumerate(found, 1)] if one.which == "each" else [{}]
-    return [_metric(one, value, label) for value, label in zip(found, labels, strict=True)]
+    if extraction.which == "sum":
+        return [_sum(extraction, values)]
+    labels = (
+        [{"number": str(n)} for n, _ in enumerate(values, 1)]
+        if extraction.which == "each"
+        else [{}]
+    )
+    return [_metric(extraction, value, label) for value, label in zip(values, labels, strict=True)]
 
 
-def _metric(one: Extraction, found: Value, labels: Mapping[str, str]) -> Metric:
-    value = _parse_number(one, found)
-    note = "" if value is not None else f"printed as {found.text[:40]}"
-    scaled = None if value is None else value * one.factor
+def _metric(extraction: Extraction, located: Value, labels: Mapping[str, str]) -> Metric:
+    value = _parse_number(extraction, located)
+    note = "" if value is not None else f"printed as {located.text[:40]}"
+    scaled = None if value is None else value * extraction.factor
     if scaled is not None and not math.isfinite(scaled):
         raise ParseError(
-            f"{one.name}: {found.text[:40]!r} is too large", found.line, found.line_text
+            f"{extraction.name}: {located.text[:40]!r} is too large",
+            located.line,
+            located.line_text,
         )
-    return Metric(one.name, scaled, one.unit, labels, note, found.line, one.file)
+    return Metric(
+        extraction.name, scaled, extraction.unit, labels, note, located.line, extraction.file
+    )
 
 
-def _sum(one: Extraction, found: Sequence[Value]) -> Metric:
-    parts = [_metric(one, value, {}) for value in found]
-    known = [part.value for part in parts if part.value is not None]
-    if len(known) < len(parts):
+def _sum(extraction: Extraction, values: Sequence[Value]) -> Metric:
+    parts = [_metric(extraction, value, {}) for value in values]
+    numbers = [part.value for part in parts if part.value is not None]
+    if len(numbers) < len(parts):
         # A sum without its unknown parts would be a wrong number.
         total, note = None, "a part is not available"
     else:
-        total, note = math.fsum(known), f"sum of {len(known)}"
-    return Metric(one.name, total, one.unit, note=note, line=found[0].line, output=one.file)
+        total, note = math.fsum(numbers), f"sum of {len(numbers)}"
+    return Metric(
+        extraction.name,
+        total,
+        extraction.unit,
+        note=note,
+        line=values[0].line,
+        output=extraction.file,
+    )
 
 
-def _parse_number(one: Extraction, found: Value) -> float | None:
-    said = found.text.strip()
-    if UNKNOWN.fullmatch(said):
+def _parse_number(extraction: Extraction, located: Value) -> float | None:
+    digits = located.text.strip()
+    if UNKNOWN.fullmatch(digits):
         return None
-    if not NUMBER.fullmatch(said):
+    if not NUMBER.fullmatch(digits):
         cure = (
             "keep commas and units out of the group in the pattern"
-            if any(c.isdigit() for c in said)
+            if any(c.isdigit() for c in digits)
             else "correct the pattern"
         )
         raise ParseError(
-            f"{one.name}: {said[:40]!r} is not a number; {cure}", found.line, found.line_text
+            f"{extraction.name}: {digits[:40]!r} is not a number; {cure}",
+            located.line,
+            located.line_text,
         )
-    value = float(said)
+    value = float(digits)
     if not math.isfinite(value):
-        raise ParseError(f"{one.name}: {said[:40]!r} is too large", found.line, found.line_text)
+        raise ParseError(
+            f"{extraction.name}: {digits[:40]!r} is too large", located.line, located.line_text
+        )
     return value

@@ -39,7 +39,7 @@ def extract_metrics(lines: Sequence[str], outputs: Mapping[str, bytes]) -> list[
 
 
 def extract_available_metrics(lines: Sequence[str], outputs: Mapping[str, bytes]) -> list[Metric]:
-    """Of those that are found; the others are left out. Raises nothing."""
+    """Figures that can be extracted; the others are left out. Raises nothing."""
     return [
         _metric(file, row) for file, row in _outcomes_by_file(lines, outputs) if not row.trouble
     ]
@@ -50,7 +50,8 @@ def _outcomes_by_file(
 ) -> list[tuple[str, ExtractionOutcome]]:
     """(file, row) of each line."""
     file_of = {
-        line: one.file for line, one in zip(lines, extraction.parse_extractions(lines), strict=True)
+        line: extraction.file
+        for line, extraction in zip(lines, extraction.parse_extractions(lines), strict=True)
     }
     texts = {name: outputs[name] for name in sorted({*file_of.values()} & outputs.keys())}
     reading = sum(map(len, texts.values())) / MIN_CHARACTERS_PER_SECOND

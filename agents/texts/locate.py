@@ -52,9 +52,9 @@ class Value:
 class ValueNotFound(Exception):
     """No value, or none that is certain; with the line of the text (0: the whole) and what stands there."""
 
-    def __init__(self, says: str, line: int = 0, shown: str = "") -> None:
-        super().__init__(says)
-        self.line, self.line_text = line, shown
+    def __init__(self, message: str, line: int = 0, line_text: str = "") -> None:
+        super().__init__(message)
+        self.line, self.line_text = line, line_text
 
 
 def check_pattern(way: str, pattern: str) -> None:
@@ -73,15 +73,15 @@ def check_pattern(way: str, pattern: str) -> None:
 def locate_values(way: str, pattern: str, text: str, which: str, seconds: float) -> list[Value]:
     """One value, or all for sum and each. Raises Missed saying how many there are instead, and where."""
     by_path = way == "json"
-    found = _by_path(pattern, text, which) if by_path else _by_regex(pattern, text, which, seconds)
-    if not found:
+    values = _by_path(pattern, text, which) if by_path else _by_regex(pattern, text, which, seconds)
+    if not values:
         raise ValueNotFound("matches nowhere")
-    if which in ("sum", "each") or len(found) == 1:
-        return found
-    lines = ", ".join(str(value.line) for value in found)
-    many = "twice" if len(found) == 2 else "three times or more"
-    says = f"matches {many} (lines {lines}): say first, last, sum or each"
-    raise ValueNotFound(says, found[1].line, found[1].line_text)
+    if which in ("sum", "each") or len(values) == 1:
+        return values
+    lines = ", ".join(str(value.line) for value in values)
+    many = "twice" if len(values) == 2 else "three times or more"
+    message = f"matches {many} (lines {lines}): say first, last, sum or each"
+    raise ValueNotFound(message, values[1].line, values[1].line_text)
 
 
 def _by_regex(pattern: str, text: str, which: str, seconds: float) -> list[Value]:
@@ -100,26 +100,26 @@ def _select_matches(matches: Iterator[Any], which: str) -> Sequence[Any]:
         return list(islice(matches, 1))
     if which == "last":
         return list(deque(matches, maxlen=1))
-    found = list(islice(matches, MAX_VALUES + 1 if which else 3))
-    if len(found) > MAX_VALUES:
+    selected = list(islice(matches, MAX_VALUES + 1 if which else 3))
+    if len(selected) > MAX_VALUES:
         raise ValueNotFound(f"matches more than {MAX_VALUES} times")
-    return found
+    return selected
 
 
 def _values_at(text: str, matches: Sequence[Any]) -> list[Value]:
-    found: list[Value] = []
-    line, seen = 1, 0
+    values: list[Value] = []
+    line, counted_to = 1, 0
     for match in matches:
         at = max(match.start(1), match.start())
         # a group in a look-behind may stand before the match that came last
-        line, seen = (line, seen) if at >= seen else (1, 0)
-        line, seen = line + text.count("\n", seen, at), at
+        line, counted_to = (line, counted_to) if at >= counted_to else (1, 0)
+        line, counted_to = line + text.count("\n", counted_to, at), at
         start, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
-        shown = text[start : min(end if end >= 0 else len(text), start + 200)]
-        if says := _partial_figure(text, match):
-            raise ValueNotFound(says, line, shown)
-        found.append(Value(match[1], line, shown))
-    return found
+        line_text = text[start : min(end if end >= 0 else len(text), start + 200)]
+        if message := _partial_figure(text, match):
+            raise ValueNotFound(message, line, line_text)
+        values.append(Value(match[1], line, line_text))
+    return values
 
 
 def _partial_figure(text: str, match: Any) -> str:
@@ -153,15 +153,15 @@ def _by_path(path: str, text: str, which: str) -> list[Value]:
     except orjson.JSONDecodeError as error:
         raise ValueNotFound(f"is not JSON: {error.msg}", error.lineno) from None
     try:
-        found = _select_matches(iter(_paths.finditer(path, data)), which)
+        matches = _select_matches(iter(_paths.finditer(path, data)), which)
     except (JSONPathError, RecursionError) as error:
         raise ValueNotFound(f"the JSONPath fails: {str(error).splitlines()[0]}") from None
-    told = len(found) * len(text) <= MAX_RESCANNED_CHARACTERS
-    return [_json_value(one, text, told) for one in found]
+    tells_lines = len(matches) * len(text) <= MAX_RESCANNED_CHARACTERS
+    return [_json_value(match, text, tells_lines) for match in matches]
 
 
-def _json_value(match: Any, text: str, told: bool) -> Value:
-    at = _value_offset(text, match.parts) if told else -1
+def _json_value(match: Any, text: str, tells_line: bool) -> Value:
+    at = _value_offset(text, match.parts) if tells_line else -1
     line = text.count("\n", 0, at) + 1 if at >= 0 else 0
     value = match.value
     if isinstance(value, bool) or not (value is None or isinstance(value, int | float | str)):
@@ -192,16 +192,16 @@ def _skip(text: str, at: int) -> int:
 
 def _object_member(text: str, at: int, name: str) -> int:
     """Behind the last `"name":` of the object that begins at `at`: of several alike, the last one counts."""
-    found = -1
+    value_start = -1
     at = _skip(text, at + 1)
     while text[at] != "}":
         key, at = _decoder.raw_decode(text, at)
         at = _skip(text, _skip(text, at) + 1)
-        found = at if key == name else found
+        value_start = at if key == name else value_start
         at = _next_value(text, at)
-    if found < 0:
+    if value_start < 0:
         raise ValueError(name)
-    return found
+    return value_start
 
 
 def _list_item(text: str, at: int, index: int) -> int:

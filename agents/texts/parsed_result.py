@@ -35,7 +35,7 @@ class LineIndex:
         return self.at
 
     def lines_between(self, first: int, last: int) -> str:
-        """Those lines, without the last one's end."""
+        """Text of these lines, without the last line break."""
         start = self.line_start(first)
         end = self.text.find("\n", self.line_start(last))
         return self.text[start : end if end >= 0 else len(self.text)]
@@ -88,7 +88,7 @@ class ParsedResult:
     varies: str = ""
 
     def own_text(self, text: LineIndex) -> str:
-        """Its part of the text's lines, such that its reader finds it, and only it, in there."""
+        """Lines of the text in which the reader finds this result and no other."""
         above = f"{text.lines_between(self.head, self.head)}\n" if self.head else ""
         return above + text.lines_between(self.first, self.last)
 

@@ -63,13 +63,13 @@ def strip_marks(text: str) -> StrippedText:
     if any(tag in text for tag in TAGGED):
         text = unescape_lines(TAGS.sub("", text))
         notes.append("Tags of a web page (<pre>, [code]) were taken off.")
-    for says, may, find in MARKS:
+    for label, may, find in MARKS:
         if may.search(f"\n{text[:HEAD]}") or may.search(text):
             lines = text.split("\n")
-            taken = [_cut_marks(lines, *run) for run in find(lines)]
-            if taken:
+            spans = [_cut_marks(lines, *run) for run in find(lines)]
+            if spans:
                 text = "\n".join(lines)
-                notes.append(f"{says} taken off: {_describe_spans(taken)}.")
+                notes.append(f"{label} taken off: {_describe_spans(spans)}.")
     return StrippedText(text, tuple(notes))
 
 
@@ -87,28 +87,28 @@ def _cut_marks(lines: list[str], begin: int, marks: list[int]) -> tuple[int, int
 
 
 def _describe_spans(spans: Sequence[tuple[int, int]]) -> str:
-    shown = ", ".join(f"lines {first}–{last}" for first, last in spans[:3])
-    return shown + (f" and {len(spans) - 3} parts more" if len(spans) > 3 else "")
+    listed = ", ".join(f"lines {first}–{last}" for first, last in spans[:3])
+    return listed + (f" and {len(spans) - 3} parts more" if len(spans) > 3 else "")
 
 
 def _marked_runs(pattern: re.Pattern[str], least: int) -> Find:
     """Finds runs of at least so many lines that begin with it, and alike where it has a group."""
 
     def find(lines: Sequence[str]) -> Iterator[Run]:
-        begin, marks, said, last, same = 0, list[int](), 0, 0, ""
+        begin, marks, count, last, same = 0, list[int](), 0, 0, ""
         for at, line in enumerate([*lines, "end"]):
-            found = pattern.match(line) if at < len(lines) else None
-            name = found[1] if found and pattern.groups else ""
-            if marks and (line.strip() if found is None else name != same):
-                if said >= least:
+            match = pattern.match(line) if at < len(lines) else None
+            name = match[1] if match and pattern.groups else ""
+            if marks and (line.strip() if match is None else name != same):
+                if count >= least:
                     yield begin, marks[:last]
-                marks, said = [], 0
-            if found and not marks:
+                marks, count = [], 0
+            if match and not marks:
                 begin, same = at, name
-            if found or marks:
-                marks.append(found.end() if found else 0)
-                said += found is not None
-                last = len(marks) if found else last
+            if match or marks:
+                marks.append(match.end() if match else 0)
+                count += match is not None
+                last = len(marks) if match else last
 
     return find
 
@@ -117,23 +117,23 @@ def _numbered_runs(lines: Sequence[str]) -> Iterator[Run]:
     """Lines that somebody counted: each number is one more, and words are behind most of them."""
     begin, ends, last = 0, list[int](), -1
     for at, line in enumerate([*lines, "end"]):
-        found = NUMBERED.match(line) if at < len(lines) else None
-        number = int(found[1]) if found else -1
+        match = NUMBERED.match(line) if at < len(lines) else None
+        number = int(match[1]) if match else -1
         if ends and number != last + 1:
             if _is_listing(lines, begin, ends):
                 yield begin, ends
             ends = []
-        if found:
+        if match:
             begin = begin if ends else at
-            ends.append(found.end())
+            ends.append(match.end())
         last = number
 
 
 def _is_listing(lines: Sequence[str], begin: int, ends: list[int]) -> bool:
     rest = [lines[begin + n][end:] for n, end in enumerate(ends)]
-    said = [one for one in rest if one.strip()]
-    worded = sum(bool(re.search('[A-Za-z"{}]', one)) for one in said)
-    return len(said) >= THREE and worded * 2 >= len(said)
+    texts = [text for text in rest if text.strip()]
+    worded = sum(bool(re.search('[A-Za-z"{}]', text)) for text in texts)
+    return len(texts) >= THREE and worded * 2 >= len(texts)
 
 
 # What to say, how such a line begins (behind a line end: quick to find none), and the runs of them

@@ -75,7 +75,7 @@ def start_attempt(rows: Rows, decided: Start) -> float:
 
 
 def _offer_attempt(layout: Layout, attempt: Attempt) -> None:
-    """To the dynamo that is there. Whoever listens takes an attempt that is starting."""
+    """Offer the attempt to the connected dynamo. The listener takes attempts that are starting."""
     _check_connected(layout)
     if attempt.phase != AttemptPhase.QUEUED:
         return
@@ -136,15 +136,15 @@ def take_down_layout(rows: Rows, decided: TakeDown) -> float | None:
     ending.end_open(layout, verdict)
     if played:
         return LOOK_S
-    said = "nothing was built; dynamo's own file stays where it is"
-    moves.layout(layout, LayoutPhase.DONE, said, trouble="", needs_person="")
+    message = "nothing was built; dynamo's own file stays where it is"
+    moves.layout(layout, LayoutPhase.DONE, message, trouble="", needs_person="")
     return None
 
 
 def _check_connected(layout: Layout) -> None:
     """Raises AgentError, which is waited for as for a host that is silent."""
-    seen = layout.host.seen_at
-    if seen is None or timezone.now() - seen > SILENT:
+    seen_at = layout.host.seen_at
+    if seen_at is None or timezone.now() - seen_at > SILENT:
         raise AgentError(
             f"dynamo on {layout.host} is not connected: start it there, with -i and the address of BenchLab's listener",
             Reason.CONNECTION_LOST,

@@ -39,7 +39,9 @@ class WaitingConnections:
                 crowded = address
             elif counts.total() >= self._most:
                 crowded = counts.most_common(1)[0][0]
-            oldest = next((one for one, where in self._addresses.items() if where == crowded), None)
+            oldest = next(
+                (waiting for waiting, where in self._addresses.items() if where == crowded), None
+            )
             if oldest is not None:
                 del self._addresses[oldest]
                 # Its thread sees the end of the stream, and closes it.

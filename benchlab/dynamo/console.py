@@ -45,11 +45,11 @@ class Dynamo(Console):
         return replace(work, outputs=()) if self.is_played(facts) else work
 
     def filled(self, attempt: Attempt, work: Job) -> Job:
-        """With the program that a person uploaded, where the options name one."""
-        wanted = str(attempt.run.options.get("binary", ""))
-        if not wanted.startswith(dynamo.STORED):
+        """Add the uploaded program, if the options name one."""
+        binary = str(attempt.run.options.get("binary", ""))
+        if not binary.startswith(dynamo.STORED):
             return work
-        digest = wanted.removeprefix(dynamo.STORED)
+        digest = binary.removeprefix(dynamo.STORED)
         row = Binary.objects.filter(team=attempt.run.campaign.team_id, sha256=digest).first()
         if row is None:
             raise AgentError(

@@ -104,7 +104,7 @@ class Player:
         halt = tunnel.Halt()
         try:
             messages = self._session.play(
-                halt, self._is_job_over, lambda said: publish_line(self._attempt, said)
+                halt, self._is_job_over, lambda fields: publish_line(self._attempt, fields)
             )
         finally:
             halt.close()
@@ -118,10 +118,10 @@ class Player:
             return False
 
 
-def publish_line(attempt: Attempt, said: Mapping[str, Any]) -> None:
-    """For the page of the running attempt. Not the result."""
+def publish_line(attempt: Attempt, fields: Mapping[str, Any]) -> None:
+    """Store a line for the page of the running attempt. It is not part of the result."""
     row, _ = Told.objects.get_or_create(attempt=attempt)
-    lines = row.with_line(orjson.dumps(dict(said)).decode())
+    lines = row.with_line(orjson.dumps(dict(fields)).decode())
     Told.objects.filter(pk=row.pk).update(lines=lines)
     events.changed(attempt.layout.campaign_id)
 
@@ -158,9 +158,9 @@ def is_late(attempt: Attempt) -> bool:
 
 def remove_test_files(work: Job, sh: Shell) -> None:
     """Remove dynamo's files: one that was not laid out to its end may be as long as it should, and have holes."""
-    wanted = areas.parse_settings(json.loads(work.inputs[CONFIG]))
+    settings = areas.parse_settings(json.loads(work.inputs[CONFIG]))
     with contextlib.suppress(DynamoError):
-        files = remote_probe.current_areas(RemoteHost(sh, work.root), wanted)
+        files = remote_probe.current_areas(RemoteHost(sh, work.root), settings)
         RemoteHost(sh, work.root).run_script(
             remote_probe.DELETE_FILES_SCRIPT, *(area.path for area in files if area.file_bytes())
         )
@@ -180,7 +180,7 @@ def transcript_notes(attempt: Attempt) -> dict[str, Any]:
 
 
 def judge_transcript(attempt: Attempt) -> Verdict:
-    """By the transcript: dynamo's exit code says nothing."""
+    """Judge the attempt by its transcript: dynamo's exit code says nothing."""
     end = transcript_notes(attempt).get("end") or {
         "outcome": "result",
         "text": "the session cannot be read",
@@ -199,8 +199,8 @@ def name_program(attempt: Attempt) -> None:
         str(notes.get("version", "")),
         f"SHA-256 {notes['sha256']}" if notes.get("sha256") else "",
     ]
-    if found := ", ".join(filter(None, words)):
-        Attempt.objects.filter(pk=attempt.pk).update(tool_version=found[:200])
+    if version := ", ".join(filter(None, words)):
+        Attempt.objects.filter(pk=attempt.pk).update(tool_version=version[:200])
 
 
 def create_retry(attempt: Attempt) -> Attempt | None:
@@ -209,6 +209,8 @@ def create_retry(attempt: Attempt) -> Attempt | None:
     tried = attempt.run.attempts.filter(reason=Reason.WORKER_LOST).count()
     if tried >= MAX_TRIES:
         return None
-    made = Attempt.objects.create(run=attempt.run, layout=attempt.layout, number=attempt.number + 1)
+    retry = Attempt.objects.create(
+        run=attempt.run, layout=attempt.layout, number=attempt.number + 1
+    )
     events.changed(attempt.layout.campaign_id)
-    return made
+    return retry

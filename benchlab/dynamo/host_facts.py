@@ -13,7 +13,7 @@ ACCESS = Host.Access.DYNAMO.value
 
 
 def store_snapshot(host: Host, processors: int | None = None) -> FactSnapshot:
-    """A snapshot of it as it is now. `processors`: as the last login said; None: as before."""
+    """Store a snapshot of the host as reported. `processors`: as in the last login; None: as before."""
     latest = host.snapshots.first()
     if processors is None:
         processors = int(latest.facts["cpus"]) if latest else 0

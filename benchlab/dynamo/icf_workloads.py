@@ -40,7 +40,7 @@ def create_icf_workload(
     sweep: Mapping[str, Sequence[Any]],
     description: str = "",
 ) -> Workload:
-    """As one that a person made. Raises ValidationError."""
+    """Create the workload as if a person had. Raises ValidationError."""
     lists = {option: list(values) for option, values in sweep.items()}
     return create_workload(
         team=team,

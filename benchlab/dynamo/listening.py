@@ -38,7 +38,7 @@ class SettingsError(Exception):
 
 
 def parse_listen_address(listen: str) -> tuple[str, int]:
-    """Of "address:port". Raises Settings."""
+    """Split "address:port". Raises SettingsError."""
     host, _, port = listen.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or not 0 <= int(port) < 65536:
         raise SettingsError(
@@ -50,31 +50,31 @@ def parse_listen_address(listen: str) -> tuple[str, int]:
 def parse_networks(allowed: Iterable[str]) -> tuple[Network, ...]:
     """Raises Settings: nobody at all may log in without a list."""
     try:
-        found = tuple(ipaddress.ip_network(word) for word in allowed)
+        parsed = tuple(ipaddress.ip_network(word) for word in allowed)
     except ValueError as error:
         raise SettingsError(f"BENCHLAB_DYNAMO_ALLOW: {error}") from None
-    if not found:
+    if not parsed:
         raise SettingsError(
             "BENCHLAB_DYNAMO_ALLOW is empty: name the addresses of the machines with dynamo"
         )
-    if any(network.prefixlen == 0 for network in found):
+    if any(network.prefixlen == 0 for network in parsed):
         raise SettingsError(
             "BENCHLAB_DYNAMO_ALLOW: everybody is not a list; the protocol has no passwords"
         )
-    return found
+    return parsed
 
 
 def find_team(name: str) -> Team:
     """Team whose hosts the dynamos become. Raises Settings."""
     rows = Team.objects.filter(library=False).order_by("pk")
-    found = rows.filter(name=name).first() if name else rows.first()
-    if found is None:
+    team = rows.filter(name=name).first() if name else rows.first()
+    if team is None:
         raise SettingsError(
             f"BENCHLAB_DYNAMO_TEAM: there is no team named {name!r}"
             if name
             else "there is no team yet"
         )
-    return found
+    return team
 
 
 class Listener:
@@ -97,11 +97,11 @@ class Listener:
 
     def is_allowed(self, address: str) -> bool:
         try:
-            found = ipaddress.ip_address(address)
+            parsed = ipaddress.ip_address(address)
         except ValueError:
             return False
-        mapped = getattr(found, "ipv4_mapped", None)
-        return any((mapped or found) in network for network in self._allowed)
+        mapped = getattr(parsed, "ipv4_mapped", None)
+        return any((mapped or parsed) in network for network in self._allowed)
 
     def serve_dynamos(self) -> None:
         while not self.halt.stopped:

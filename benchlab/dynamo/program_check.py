@@ -59,55 +59,57 @@ def parse_version(raw: bytes) -> str:
         raise Refused(
             "That is not a Linux program (ELF). Use the Linux build of dynamo, not Iometer.exe or an archive."
         )
-    known = sorted({found[1].decode() for found in VERSION.finditer(raw)})
-    found = identify_version(known, LIBAIO in raw, any(word in raw for word in OLD_AIO))
+    versions = sorted({version[1].decode() for version in VERSION.finditer(raw)})
+    version = identify_version(versions, LIBAIO in raw, any(word in raw for word in OLD_AIO))
     if OWN_MESSAGE not in raw:
         raise Refused("That is another program: it has none of dynamo's messages.")
-    return found
+    return version
 
 
-def identify_version(known: list[str], libaio: bool, posix: bool) -> str:
+def identify_version(versions: list[str], libaio: bool, posix: bool) -> str:
     """The version. 1.1.0 and its first release candidate say the same: only their libraries tell them apart."""
-    if any("rc" in word for word in known) or ("1.1.0" in known and posix and not libaio):
+    if any("rc" in word for word in versions) or ("1.1.0" in versions and posix and not libaio):
         raise Refused(
             "That is 1.1.0-rc1, which works through the page cache: its figures are not the disk's. Use 1.1.0 of 2014."
         )
-    if "1.1.0" in known:
+    if "1.1.0" in versions:
         return "1.1.0"
-    if known:
-        raise Refused(f"That is {', '.join(known)}: only 1.1.0 is supported.")
+    if versions:
+        raise Refused(f"That is {', '.join(versions)}: only 1.1.0 is supported.")
     raise Refused("It does not identify itself as dynamo 1.1.0.")
 
 
 def report_from_json(result: Mapping[str, Any]) -> ProgramReport:
-    """Of such a task's result."""
+    """Rebuild the report from the result of a host task."""
     return ProgramReport(**{**result, "troubles": tuple(result["troubles"])})
 
 
 def inspect_program(shell: Shell, path: str) -> ProgramReport:
-    """At a program on a host; nothing is run but sha256sum, grep and ldd. Raises AgentError."""
+    """Inspect a program on a host; only sha256sum, grep and ldd are run. Raises AgentError."""
     ran = shell.run(("sh", "-c", INSPECT_SCRIPT, "look", path))
     pairs = [
         line.partition("=")[::2] for line in ran.stdout.decode("utf-8", "replace").splitlines()
     ]
-    said = dict(pairs)
-    if "absent" in said or "path" not in said:
+    reported = dict(pairs)
+    if "absent" in reported or "path" not in reported:
         return ProgramReport(path, 0, "", "", (f"there is no program {path}",))
     lacks = [value for key, value in pairs if key == "lacks"]
     # the console links it (agents/dynamo/process.py)
-    if "renamed" in said:
+    if "renamed" in reported:
         lacks = [name for name in lacks if name != hostfacts.LIBAIO]
     troubles = [f"it lacks {name}: {hostfacts.INSTALL_LIBAIO}" for name in lacks]
-    if said.get("doubt") and "closed" not in said:
-        troubles.append(f"root would run it, but {said['doubt']}")
-    if "closed" in said:
+    if reported.get("doubt") and "closed" not in reported:
+        troubles.append(f"root would run it, but {reported['doubt']}")
+    if "closed" in reported:
         troubles.append("it cannot be executed: chmod 755")
     version = ""
     try:
         version = identify_version(
-            [v for k, v in pairs if k == "version"], "libaio" in said, "posix" in said
+            [v for k, v in pairs if k == "version"], "libaio" in reported, "posix" in reported
         )
     except Refused as error:
         troubles.append(str(error))
-    size = int(said["size"]) if said.get("size", "").strip().isdigit() else 0
-    return ProgramReport(said["path"], size, said.get("sha256", ""), version, tuple(troubles))
+    size = int(reported["size"]) if reported.get("size", "").strip().isdigit() else 0
+    return ProgramReport(
+        reported["path"], size, reported.get("sha256", ""), version, tuple(troubles)
+    )

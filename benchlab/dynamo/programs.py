@@ -42,33 +42,33 @@ def store_program(
 
 
 def store_upload(
-    team: Team, user: AbstractBaseUser | AnonymousUser, given: Any
+    team: Team, user: AbstractBaseUser | AnonymousUser, upload: Any
 ) -> tuple[Binary, bool]:
     """`keep` an uploaded file, of which not more is read than a dynamo can have. Raises Refused."""
-    if given.size > MAX_PROGRAM_BYTES:
+    if upload.size > MAX_PROGRAM_BYTES:
         raise program_check.Refused(
             f"That has more than {MAX_PROGRAM_BYTES >> 20} MiB: it is not dynamo."
         )
-    return store_program(team, user, given.name or "", given.read())
+    return store_program(team, user, upload.name or "", upload.read())
 
 
 def program_users(row: Binary) -> list[str]:
     """Workloads and campaigns of its team that name it, in words; [] when nobody does."""
-    named = Q(options__binary=row.option) | Q(sweep__binary__contains=[row.option])
-    loads = Workload.even_deleted.filter(named, team=row.team_id, tool="dynamo")
+    names_program = Q(options__binary=row.option) | Q(sweep__binary__contains=[row.option])
+    loads = Workload.even_deleted.filter(names_program, team=row.team_id, tool="dynamo")
     campaigns = Campaign.even_deleted.filter(team=row.team_id, runs__options__binary=row.option)
     return [
         *(f"workload {load.name}" for load in loads.order_by("name", "pk")),
-        *(f"campaign {one.name}" for one in campaigns.distinct().order_by("name", "pk")),
+        *(f"campaign {campaign.name}" for campaign in campaigns.distinct().order_by("name", "pk")),
     ]
 
 
 def delete_program(row: Binary) -> None:
     """Raises InUse: a run whose program is gone could not be repeated."""
-    if found := program_users(row):
-        more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+    if uses := program_users(row):
+        more = f" and {len(uses) - 5} more" if len(uses) > 5 else ""
         raise InUse(
-            f"{row.name} ({row.option[:19]}…) is needed by {', '.join(found[:5])}{more}: their runs name it by its "
+            f"{row.name} ({row.option[:19]}…) is needed by {', '.join(uses[:5])}{more}: their runs name it by its "
             "SHA-256 and could not be repeated without it."
         )
     row.delete()
@@ -76,5 +76,5 @@ def delete_program(row: Binary) -> None:
 
 def listen_address() -> str:
     """ "address:port" at which dynamos may log in by themselves; "" where the listener is off."""
-    told: str = settings.BENCHLAB_DYNAMO_LISTEN if settings.BENCHLAB_DYNAMO_ALLOW else ""
-    return told
+    address: str = settings.BENCHLAB_DYNAMO_LISTEN if settings.BENCHLAB_DYNAMO_ALLOW else ""
+    return address

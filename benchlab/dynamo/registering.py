@@ -30,7 +30,7 @@ FORGET_AFTER = timedelta(days=1)
 
 @transaction.atomic
 def register_dynamo(
-    team: Team, info: ManagerInfo, peer: str, seen: Iterable[Target], entry: Entry = Entry.NEW
+    team: Team, info: ManagerInfo, peer: str, targets: Iterable[Target], entry: Entry = Entry.NEW
 ) -> Host:
     """The host of this dynamo, with what it reports now. A new one is to be accepted, whatever its id."""
     host = _find_or_create_host(team, claim_of(info, peer))
@@ -43,12 +43,12 @@ def register_dynamo(
             **({"accepted_port": None} if entry is Entry.NEW else {}),
         },
     )
-    found = {target.name: target for target in seen if target.is_disk}
-    host.reported.exclude(name__in=found).update(present=False)
-    for name, target in found.items():
+    disks = {target.name: target for target in targets if target.is_disk}
+    host.reported.exclude(name__in=disks).update(present=False)
+    for name, target in disks.items():
         disk: Any = target.details
         before = Reported.objects.filter(host=host, name=name).first()
-        gone = {"prepared": 0} if before and not disk.ready else {}
+        lost_size = {"prepared": 0} if before and not disk.ready else {}
         changed = {"spare_by": None, "spare_at": None} if before and not before.present else {}
         # A disk that went and came back may be another one: nobody has agreed to lose that.
         Reported.objects.update_or_create(
@@ -59,7 +59,7 @@ def register_dynamo(
                 "ready": bool(disk.ready),
                 "sector": max(disk.sector_size, 0),
                 "present": True,
-                **gone,
+                **lost_size,
                 **changed,
             },
         )
@@ -73,11 +73,11 @@ def claim_of(info: ManagerInfo, peer: str) -> Claim:
 
 
 def _find_or_create_host(team: Team, claim: Claim) -> Host:
-    """Known by its name and both addresses; a name that another host has gets its address behind it."""
+    """A host is identified by its name and both addresses. If another host has the name, the address is appended."""
     peer = claim.peer
     rows = Host.objects.filter(team=team, access=Host.Access.DYNAMO, address=peer)
-    known = rows.filter(dynamo_login__name=claim.name, dynamo_login__address=claim.address)
-    if host := known.first():
+    matching = rows.filter(dynamo_login__name=claim.name, dynamo_login__address=claim.address)
+    if host := matching.first():
         return host
     plain = "".join(letter for letter in claim.name if letter.isprintable())[:70] or peer
     names = (plain, f"{plain} ({peer})", f"{plain} ({peer}, {claim.address[:60]})")

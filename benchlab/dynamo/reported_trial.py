@@ -45,7 +45,7 @@ def build_trial(options: Options, name: str, raw: bool, sector: int, prepare: bo
     first = (workers[0], *((),) * (options.workers - 1)) if prepare else ()
     lines = access_lines(options)
     label = f"{lines[0].size} B" if len(lines) == 1 else f"{len(lines)} lines"
-    made = Trial(
+    trial = Trial(
         AccessSpec(label, lines),
         workers,
         first,
@@ -53,8 +53,8 @@ def build_trial(options: Options, name: str, raw: bool, sector: int, prepare: bo
         float(options.runtime_s),
         poll_s(options),
     )
-    specs.check_trial(made, sector if raw else 512)
-    return made
+    specs.check_trial(trial, sector if raw else 512)
+    return trial
 
 
 def longest_preparation(options: Options) -> float:

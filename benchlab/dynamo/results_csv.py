@@ -28,7 +28,7 @@ def campaign_attempts(campaign: Campaign) -> list[Attempt]:
 
 def attempts_csv(attempts: Iterable[Attempt], description: str) -> str:
     """A file without results where no attempt has any."""
-    found: list[TimedTest] = []
+    timed_tests: list[TimedTest] = []
     for attempt in attempts:
         row = Artifact.objects.filter(attempt=attempt, name=MESSAGES).first()
         if row is None:
@@ -39,15 +39,15 @@ def attempts_csv(attempts: Iterable[Attempt], description: str) -> str:
             # the run's page says what is wrong with it
             continue
         ended = attempt.ended_at or row.created_at
-        found += [
+        timed_tests += [
             TimedTest(
-                _with_spec_name(one, spec_name(attempt.run)),
-                _stamp(ended.timestamp() - (one.ended - one.began)),
+                _with_spec_name(test, spec_name(attempt.run)),
+                _stamp(ended.timestamp() - (test.ended - test.began)),
                 _stamp(ended.timestamp()),
             )
-            for one in tests
+            for test in tests
         ]
-    return results_csv.write_csv(found, description)
+    return results_csv.write_csv(timed_tests, description)
 
 
 # What a sweep may vary that makes it another access specification; the rest has columns of its own.
@@ -55,15 +55,15 @@ ACCESS = ("block_size", "read_percent", "random_percent", "access")
 
 
 def spec_name(run: Run) -> str:
-    """As its workload's .icf file says, and what a sweep put into it."""
+    """Name as in the workload's .icf file, with the swept values."""
     swept = (f"{key} {run.point[key]}" for key in ACCESS if key in run.point)
     return icf.spec_name("; ".join((run.workload.name, *swept)))
 
 
 def _with_spec_name(test: Measured, name: str) -> Measured:
     """dynamo was told of a size only: it does nothing with a name."""
-    named = (one._replace(access=one.access._replace(name=name)) for one in test.workers)
-    return test._replace(workers=tuple(named))
+    workers = (worker._replace(access=worker.access._replace(name=name)) for worker in test.workers)
+    return test._replace(workers=tuple(workers))
 
 
 def _stamp(at: float) -> str:

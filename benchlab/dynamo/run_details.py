@@ -37,18 +37,20 @@ class Part:
 
 def run_parts(measured: Sequence[Measurement]) -> list[Part]:
     """Workers and their targets, where there are several; the whole stands above."""
-    found: dict[tuple[str, str], dict[str, Measurement]] = {}
+    rows_by_part: dict[tuple[str, str], dict[str, Measurement]] = {}
     for row in measured:
         if row.name in COLUMNS and row.labels:
-            found.setdefault((row.labels.get("worker", ""), row.labels.get("target", "")), {})[
-                row.name
-            ] = row
-    shown = []
-    for (worker, target), rows in sorted(found.items(), key=lambda item: _part_order(item[0])):
+            rows_by_part.setdefault(
+                (row.labels.get("worker", ""), row.labels.get("target", "")), {}
+            )[row.name] = row
+    parts = []
+    for (worker, target), rows in sorted(
+        rows_by_part.items(), key=lambda item: _part_order(item[0])
+    ):
         name = f"Worker {worker}" + (f", target {target}" if target else "")
         note = rows["iops"].note if target and "iops" in rows else ""
-        shown.append(Part(name, note, tuple(rows.get(column) for column in COLUMNS)))
-    return shown
+        parts.append(Part(name, note, tuple(rows.get(column) for column in COLUMNS)))
+    return parts
 
 
 def _part_order(key: tuple[str, str]) -> tuple[int, int]:
@@ -68,8 +70,8 @@ class PollingCost:
 
 def polling_cost(measured: Sequence[Measurement]) -> PollingCost | None:
     """None where nobody asked, or where that was not kept yet."""
-    said = {row.name: row.value for row in measured if not row.labels}
-    count, size, share = (said.get(f"poll.{name}") for name in ("count", "bytes", "share"))
+    values = {row.name: row.value for row in measured if not row.labels}
+    count, size, share = (values.get(f"poll.{name}") for name in ("count", "bytes", "share"))
     if not count or size is None or share is None:
         return None
     return PollingCost(int(count), size, 100.0 * share)
@@ -81,21 +83,21 @@ def latency_bins(measured: Sequence[Measurement]) -> list[tuple[float, float, fl
     return [(float(r.labels["from"]), float(r.labels["to"]), r.value or 0.0) for r in rows]
 
 
-def latency_histogram(title: str, found: list[tuple[float, float, float]]) -> Figure:
+def latency_histogram(title: str, bins: list[tuple[float, float, float]]) -> Figure:
     """The histogram: a bar for each bin, named by its bounds, as wide bins would be blocks on any scale."""
-    total = sum(hits for _, _, hits in found)
+    total = sum(hits for _, _, hits in bins)
     if not total:
         return figure.empty_figure(title, "This dynamo counted no latencies.")
-    used = [at for at, row in enumerate(found) if row[2]]
-    shown = found[max(0, used[0] - 1) : used[-1] + 2]
-    names = [_bounds(low, high) for low, high, _ in shown]
-    share = [hits / total for _, _, hits in shown]
+    used = [at for at, row in enumerate(bins) if row[2]]
+    shown_bins = bins[max(0, used[0] - 1) : used[-1] + 2]
+    names = [_bounds(low, high) for low, high, _ in shown_bins]
+    share = [hits / total for _, _, hits in shown_bins]
     bar = {
         "type": "bar",
         "x": names,
         "y": share,
         "marker": {"color": COLOURS[0]},
-        "customdata": [hits for _, _, hits in shown],
+        "customdata": [hits for _, _, hits in shown_bins],
         "name": "I/Os",
         "hovertemplate": "%{x}: %{customdata:,.0f} I/Os, %{y:.2%}<extra></extra>",
     }
@@ -128,16 +130,16 @@ def live_figures(attempt: Attempt) -> dict[str, Any]:
     if not lines:
         return {}
     measured = [line for line in lines if line.get("iops") is not None]
-    found = lines[-1]
-    if found.get("phase") == "record" and found.get("iops") is None and measured:
+    newest = lines[-1]
+    if newest.get("phase") == "record" and newest.get("iops") is None and measured:
         # an update that makes no sense leaves what was before it
-        found = measured[-1]
-    done = found.get("done")
-    share = {"share": 100.0 * done} if isinstance(done, float | int) else {}
+        newest = measured[-1]
+    share_done = newest.get("done")
+    share = {"share": 100.0 * share_done} if isinstance(share_done, float | int) else {}
     recent = [
         {"t": line.get("t"), **_line_figures(line)} for line in measured[: -RECENT_SECONDS - 1 : -1]
     ]
-    return {"phase": found.get("phase", ""), **_line_figures(found), **share, "recent": recent}
+    return {"phase": newest.get("phase", ""), **_line_figures(newest), **share, "recent": recent}
 
 
 def _line_figures(line: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,15 +149,15 @@ def _line_figures(line: Mapping[str, Any]) -> dict[str, Any]:
 
 def _live_lines(attempt: Attempt) -> list[dict[str, Any]]:
     """Each once, in the order of time: several frames of the sampler may have the same."""
-    told = Told.objects.filter(attempt=attempt).first()
-    texts = [told.lines] if told is not None else _sampled_lines(attempt)
-    found: dict[str, dict[str, Any]] = {}
+    row = Told.objects.filter(attempt=attempt).first()
+    texts = [row.lines] if row is not None else _sampled_lines(attempt)
+    by_line: dict[str, dict[str, Any]] = {}
     for line in "".join(texts).splitlines():
         with contextlib.suppress(ValueError):
-            said = json.loads(line)
-            if isinstance(said, dict):
-                found.setdefault(line, said)
-    return list(found.values())
+            fields = json.loads(line)
+            if isinstance(fields, dict):
+                by_line.setdefault(line, fields)
+    return list(by_line.values())
 
 
 def _sampled_lines(attempt: Attempt) -> list[str]:

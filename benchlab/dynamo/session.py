@@ -141,11 +141,11 @@ class DynamoSession:
             self._run_attempt(talk)
 
     def _open_control(self, info: ManagerInfo) -> socket.socket:
-        """To where it says that it listens, if that is allowed; else to where it came from."""
-        said = info.address
+        """Connect to the address that dynamo reports if that is allowed, else to the address it came from."""
+        reported = info.address
         with contextlib.suppress(OSError):
-            said = socket.gethostbyname(info.address) if info.address else ""
-        address = said if self._door.is_allowed(said) else self._peer
+            reported = socket.gethostbyname(info.address) if info.address else ""
+        address = reported if self._door.is_allowed(reported) else self._peer
         halt = self._door.halt
         try:
             return connect_back((address, info.port), lambda: halt.stopped)
@@ -166,8 +166,8 @@ class DynamoSession:
             self._say_alive()
             if not self._is_accepted():
                 continue
-            found = Attempt.objects.filter(layout__host=self._host, phase=AttemptPhase.STARTING)
-            if attempt := found.select_related("run", "layout__campaign").first():
+            starting = Attempt.objects.filter(layout__host=self._host, phase=AttemptPhase.STARTING)
+            if attempt := starting.select_related("run", "layout__campaign").first():
                 return attempt
         return None
 
@@ -231,11 +231,11 @@ class DynamoSession:
         self._writer.write_end(clock(), transcript.COMPLETED)
 
     def _slots_hint(self, error: DynamoError) -> str:
-        """On Linux it may be the slots of asynchronous I/O that it has none left of."""
+        """Hint that dynamo on Linux may have used up its slots of asynchronous I/O."""
         if error.kind != "refused":
             return ""
-        given = self._door.slots[self._process]
-        return f"; since it started, this one was given {given}, and only restarting it frees them"
+        slots = self._door.slots[self._process]
+        return f"; since it started, this one was given {slots}, and only restarting it frees them"
 
     @property
     def _target_name(self) -> str:

@@ -42,10 +42,10 @@ def unmark_spare(row: Reported) -> None:
 def create_topology(row: Reported) -> tuple[Topology, bool]:
     """One of this target alone, to be chosen in a campaign; and whether it is new."""
     stack = [{"kind": "reported", "options": {"target": row.name}, "devices": []}]
-    known = Topology.objects.filter(team=row.host.team, stack=stack, stages=[]).first()
-    if known is not None:
-        known.offer()
-        return known, False
+    existing = Topology.objects.filter(team=row.host.team, stack=stack, stages=[]).first()
+    if existing is not None:
+        existing.offer()
+        return existing, False
     for number in itertools.count(1):
         name = f"{row.name[:60]} as dynamo reports it" + (f" ({number})" if number > 1 else "")
         # another target's, or one that somebody changed, has the name already

@@ -74,12 +74,13 @@ def dynamo(request: HttpRequest) -> HttpResponse:
     """Page of dynamo: its source, the uploaded programs, the hosts that have it. POST uploads one."""
     form = ProgramForm(request.POST or None, request.FILES or None)
     if request.method == "POST" and form.is_valid():
-        given = form.cleaned_data["program"]
+        upload = form.cleaned_data["program"]
         try:
-            made, new = programs.store_upload(team_of(request.user), request.user, given)
-            view_notes.about(request, made.team_id, words(made))
+            program, new = programs.store_upload(team_of(request.user), request.user, upload)
+            view_notes.about(request, program.team_id, words(program))
             messages.success(
-                request, f"{made}, version {made.version}, is {'kept' if new else 'here already'}."
+                request,
+                f"{program}, version {program.version}, is {'kept' if new else 'here already'}.",
             )
             return redirect("dynamo")
         except program_check.Refused as error:
@@ -169,8 +170,8 @@ def reported_spare(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def reported_topology(request: HttpRequest, pk: int) -> HttpResponse:
     """A topology of what dynamo reports, to be chosen in a campaign."""
-    made, _ = targets.create_topology(_own_target(request, pk))
-    return redirect("topology-detail", made.pk)
+    topology, _ = targets.create_topology(_own_target(request, pk))
+    return redirect("topology-detail", topology.pk)
 
 
 def _own_target(request: HttpRequest, pk: int) -> Reported:
@@ -185,47 +186,49 @@ def icf_new(request: HttpRequest) -> HttpResponse:
         return render(request, "dynamo/icf.html", {})
     text = _submitted_text(request)
     try:
-        found = icf.read_workloads(text)
+        workloads = icf.read_workloads(text)
     except ParseError as error:
         return render(request, "dynamo/icf.html", {"error": str(error)})
     if "take" not in request.POST:
-        return render(request, "dynamo/icf.html", {"found": found, "text": text})
-    wanted = set(request.POST.getlist("take"))
-    made, errors = 0, []
-    for number, one in enumerate(found):
-        if str(number) in wanted:
+        return render(request, "dynamo/icf.html", {"found": workloads, "text": text})
+    chosen = set(request.POST.getlist("take"))
+    created, errors = 0, []
+    for number, workload in enumerate(workloads):
+        if str(number) in chosen:
             try:
                 icf_workloads.create_icf_workload(
                     team=team_of(request.user),
                     user=request.user,
-                    name=one.name,
-                    options=one.options,
-                    sweep=one.sweep,
-                    description=one.description,
+                    name=workload.name,
+                    options=workload.options,
+                    sweep=workload.sweep,
+                    description=workload.description,
                 )
-                made += 1
+                created += 1
             except ValidationError as error:
                 errors += error.messages
     # some may be, though others could not
-    if made:
+    if created:
         view_notes.about(
             request,
             team_of(request.user).pk,
-            f"{made} workload{'s' if made != 1 else ''} of an .icf file",
+            f"{created} workload{'s' if created != 1 else ''} of an .icf file",
         )
         view_notes.done(request)
     if errors:
         return render(
-            request, "dynamo/icf.html", {"found": found, "text": text, "error": " ".join(errors)}
+            request,
+            "dynamo/icf.html",
+            {"found": workloads, "text": text, "error": " ".join(errors)},
         )
-    messages.success(request, f"{made} workload{'s' if made != 1 else ''} made.")
+    messages.success(request, f"{created} workload{'s' if created != 1 else ''} made.")
     return redirect("workload-list")
 
 
 def _submitted_text(request: HttpRequest) -> str:
-    given = request.FILES.get("file")
-    if given is not None:
-        raw: bytes = given.read(icf_workloads.MAX_FILE_CHARACTERS)
+    upload = request.FILES.get("file")
+    if upload is not None:
+        raw: bytes = upload.read(icf_workloads.MAX_FILE_CHARACTERS)
         return raw.decode("latin-1")
     return request.POST.get("text", "")[: icf_workloads.MAX_FILE_CHARACTERS]
 

@@ -37,39 +37,39 @@ class Outcome:
 
 def to_json(agreement: Agreement) -> dict[str, Any]:
     return {
-        "chosen": [_choice_to_json(one) for one in agreement.chosen],
+        "chosen": [_choice_to_json(choice) for choice in agreement.chosen],
         "name": agreement.name,
         "question": agreement.question,
         "origin": dict(agreement.origin),
     }
 
 
-def from_json(told: Mapping[str, Any]) -> Agreement:
+def from_json(stored: Mapping[str, Any]) -> Agreement:
     """A host or topology that is gone meanwhile is None: the same checks as at first say so."""
-    hosts = Host.objects.in_bulk({one["host"] for one in told["chosen"]} - {None})
-    stacks = Topology.objects.in_bulk({one["topology"] for one in told["chosen"]} - {None})
+    hosts = Host.objects.in_bulk({row["host"] for row in stored["chosen"]} - {None})
+    stacks = Topology.objects.in_bulk({row["topology"] for row in stored["chosen"]} - {None})
     chosen = [
         ResultChoice(
-            key=(one["key"][0], one["key"][1]),
-            host=hosts.get(one["host"]),
-            topology=stacks.get(one["topology"]),
-            beside=(one["beside"][0], one["beside"][1]) if one["beside"] else None,
-            disks=source_disks.from_json(one.get("disks", ())),
-            **{name: one[name] for name in PLAIN if name in one},
+            key=(row["key"][0], row["key"][1]),
+            host=hosts.get(row["host"]),
+            topology=stacks.get(row["topology"]),
+            beside=(row["beside"][0], row["beside"][1]) if row["beside"] else None,
+            disks=source_disks.from_json(row.get("disks", ())),
+            **{name: row[name] for name in PLAIN if name in row},
         )
-        for one in told["chosen"]
+        for row in stored["chosen"]
     ]
-    return Agreement(chosen, told["name"], told["question"], told["origin"])
+    return Agreement(chosen, stored["name"], stored["question"], stored["origin"])
 
 
-def _choice_to_json(one: ResultChoice) -> dict[str, Any]:
+def _choice_to_json(choice: ResultChoice) -> dict[str, Any]:
     return {
-        "key": list(one.key),
-        "host": one.host.pk if one.host else None,
-        "topology": one.topology.pk if one.topology else None,
-        "beside": list(one.beside) if one.beside else None,
-        "disks": source_disks.to_json(one.disks),
-        **{name: getattr(one, name) for name in PLAIN},
+        "key": list(choice.key),
+        "host": choice.host.pk if choice.host else None,
+        "topology": choice.topology.pk if choice.topology else None,
+        "beside": list(choice.beside) if choice.beside else None,
+        "disks": source_disks.to_json(choice.disks),
+        **{name: getattr(choice, name) for name in PLAIN},
     }
 
 
@@ -86,6 +86,6 @@ def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def outcome_from_json(told: Mapping[str, Any]) -> Outcome:
-    failed = tuple(FailedResult(row["file"], row["first"], row["says"]) for row in told["failed"])
-    return Outcome(told["campaign"], told["stored"], tuple(told["workloads"]), failed)
+def outcome_from_json(stored: Mapping[str, Any]) -> Outcome:
+    failed = tuple(FailedResult(row["file"], row["first"], row["says"]) for row in stored["failed"])
+    return Outcome(stored["campaign"], stored["stored"], tuple(stored["workloads"]), failed)

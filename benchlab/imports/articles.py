@@ -44,25 +44,25 @@ class Article:
 
     @property
     def sha256(self) -> str:
-        """Of everything in it: another hash is another article."""
-        found = hashlib.sha256()
+        """Hash of all files: another hash means another article."""
+        digest = hashlib.sha256()
         for name, raw in sorted(self.files.items()):
-            found.update(f"{name}\0{len(raw)}\0".encode())
-            found.update(raw)
-        return found.hexdigest()
+            digest.update(f"{name}\0{len(raw)}\0".encode())
+            digest.update(raw)
+        return digest.hexdigest()
 
     def parse_toml(self) -> dict[str, Any]:
         """The parsed article.toml. Raises ArticleError."""
         try:
-            told = tomllib.loads(self.files[TOML].decode())
+            content = tomllib.loads(self.files[TOML].decode())
         except (KeyError, ValueError) as error:
             raise ArticleError(f"{self.slug}/{TOML}: {error}") from None
         missing = [
-            key for key in (*TEXT_KEYS, "hosts", "topologies", "campaigns") if key not in told
+            key for key in (*TEXT_KEYS, "hosts", "topologies", "campaigns") if key not in content
         ]
         if missing:
             raise ArticleError(f"{self.slug}/{TOML} lacks {', '.join(missing)}")
-        return told
+        return content
 
     def read_text(self, name: str) -> str:
         """Raises ArticleError."""
@@ -75,7 +75,9 @@ class Article:
 def articles(folder: Path = LIBRARY) -> Sequence[Article]:
     """All of them, by slug."""
     return [
-        Article(path.name, {one.name: one.read_bytes() for one in path.iterdir() if one.is_file()})
+        Article(
+            path.name, {file.name: file.read_bytes() for file in path.iterdir() if file.is_file()}
+        )
         for path in sorted(folder.iterdir())
         if (path / TOML).is_file()
     ]

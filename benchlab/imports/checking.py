@@ -49,7 +49,7 @@ class ResultChoice:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """All that a person said. `name`, `question`, `origin` are the campaign's, which results of a run go into."""
+    """All answers of a person. `name`, `question` and `origin` belong to the campaign of the measured results."""
 
     chosen: Sequence[ResultChoice]
     name: str = ""
@@ -58,27 +58,27 @@ class Agreement:
 
     @property
     def selected(self) -> list[ResultChoice]:
-        return [one for one in self.chosen if one.take]
+        return [choice for choice in self.chosen if choice.take]
 
 
 class Refused(Exception):
     """`errors`: (index in the choices or None for the whole, field) -> what is wrong."""
 
     def __init__(self, errors: Mapping[tuple[int | None, str], list[str]]) -> None:
-        super().__init__("; ".join(said for one in errors.values() for said in one))
+        super().__init__("; ".join(message for messages in errors.values() for message in messages))
         self.errors = dict(errors)
 
 
 @dataclass
 class ErrorCollector:
-    """Collects all that is wrong, so that it is said at once."""
+    """Collects errors so that all are shown together."""
 
     errors: dict[tuple[int | None, str], list[str]] = field(
         default_factory=lambda: defaultdict(list)
     )
 
-    def add_error(self, index: int | None, name: str, said: str) -> None:
-        self.errors[index, name].append(said)
+    def add_error(self, index: int | None, name: str, message: str) -> None:
+        self.errors[index, name].append(message)
 
     def raise_errors(self) -> None:
         if self.errors:
@@ -86,71 +86,73 @@ class ErrorCollector:
 
 
 def validate_agreement(
-    agreement: Agreement, offered: Mapping[Key, OfferedResult], draft: Draft
+    agreement: Agreement, results_by_key: Mapping[Key, OfferedResult], draft: Draft
 ) -> Agreement:
-    """As it is stored: blanks cut, only what was told of the origin. Raises Refused."""
+    """Return the agreement as it is stored: stripped, without empty fields of the origin. Raises Refused."""
     wrong = ErrorCollector()
     name = agreement.name.strip()
     origin = _validate_origin(agreement.origin, wrong)
-    taken = {one.key for one in agreement.selected}
-    if not taken:
+    selected = {choice.key for choice in agreement.selected}
+    if not selected:
         wrong.add_error(None, "results", "Select at least one result.")
-    if not name and any(key in offered and not offered[key].parsed.described for key in taken):
+    if not name and any(
+        key in results_by_key and not results_by_key[key].parsed.described for key in selected
+    ):
         wrong.add_error(None, "campaign", "Give the campaign a name.")
     if len(name) > NAME_MOST:
         wrong.add_error(None, "campaign", f"A name has at most {NAME_MOST} characters.")
-    alone = {one.key for one in agreement.selected if one.beside is None}
+    alone = {choice.key for choice in agreement.selected if choice.beside is None}
     names = _WorkloadNames(draft)
-    seen: set[Key] = set()
-    for index, one in enumerate(agreement.chosen):
-        if one.key not in offered:
-            file, first = one.key
+    earlier: set[Key] = set()
+    for index, choice in enumerate(agreement.chosen):
+        if choice.key not in results_by_key:
+            file, first = choice.key
             wrong.add_error(index, "first", f"No result of file {file} begins in line {first}.")
-        elif one.key in seen:
+        elif choice.key in earlier:
             wrong.add_error(index, "first", "It is listed twice.")
-        elif one.take:
-            shown = offered[one.key]
-            if shown.parsed.described:
-                _check_described(index, one, shown, names, wrong)
+        elif choice.take:
+            result = results_by_key[choice.key]
+            if result.parsed.described:
+                _check_described(index, choice, result, names, wrong)
             else:
-                _check_measured(index, one, offered, alone, draft, wrong)
-        seen.add(one.key)
-    _check_disks(agreement, offered, draft, wrong)
+                _check_measured(index, choice, results_by_key, alone, draft, wrong)
+        earlier.add(choice.key)
+    _check_disks(agreement, results_by_key, draft, wrong)
     wrong.raise_errors()
     return replace(agreement, name=name, origin=origin)
 
 
 class _WorkloadNames:
-    """Those that new workloads cannot have."""
+    """Names that new workloads cannot have."""
 
     def __init__(self, draft: Draft) -> None:
         self.team, self.known = draft.team, set[str]()
 
     def is_free(self, name: str) -> bool:
-        taken = name in self.known or Workload.objects.filter(team=self.team, name=name).exists()
+        is_taken = name in self.known or Workload.objects.filter(team=self.team, name=name).exists()
         self.known.add(name)
-        return not taken
+        return not is_taken
 
 
 def _check_described(
     index: int,
-    one: ResultChoice,
-    shown: OfferedResult,
+    choice: ResultChoice,
+    result: OfferedResult,
     names: _WorkloadNames,
     wrong: ErrorCollector,
 ) -> None:
     """A workload only: no host and no topology belong to it."""
-    if shown.parsed.trouble:
-        wrong.add_error(index, "take", f"It cannot be read: {shown.parsed.trouble}")
-    if one.beside is not None:
+    if result.parsed.trouble:
+        wrong.add_error(index, "take", f"It cannot be read: {result.parsed.trouble}")
+    if choice.beside is not None:
         wrong.add_error(
             index, "beside", "Only monitoring output (iostat etc.) can be attached to a result."
         )
-    if one.outstanding is not None:
+    if choice.outstanding is not None:
         wrong.add_error(
             index, "outstanding", "It is a workload: change its options once it is stored."
         )
-    name = one.workload.strip() or shown.workload_name
+    name = choice.workload.strip() or result.workload_name
     if len(name) > 90:
         wrong.add_error(index, "workload", "A name has at most 90 characters.")
     elif not names.is_free(name):
@@ -161,30 +163,30 @@ def _check_described(
 
 def _check_measured(
     index: int,
-    one: ResultChoice,
-    offered: Mapping[Key, OfferedResult],
+    choice: ResultChoice,
+    results_by_key: Mapping[Key, OfferedResult],
     alone: set[Key],
     draft: Draft,
     wrong: ErrorCollector,
 ) -> None:
-    shown = offered[one.key]
-    if shown.parsed.trouble:
-        wrong.add_error(index, "take", f"It cannot be read: {shown.parsed.trouble}")
-    if said := _log_unit_error(shown, one, offered):
-        wrong.add_error(index, "log_unit", said)
-    if one.beside is not None:
-        if not shown.watches:
+    result = results_by_key[choice.key]
+    if result.parsed.trouble:
+        wrong.add_error(index, "take", f"It cannot be read: {result.parsed.trouble}")
+    if message := _log_unit_error(result, choice, results_by_key):
+        wrong.add_error(index, "log_unit", message)
+    if choice.beside is not None:
+        if not result.watches:
             wrong.add_error(
                 index, "beside", "Only monitoring output (iostat etc.) can be attached to a result."
             )
-        elif one.beside not in alone:
+        elif choice.beside not in alone:
             wrong.add_error(
                 index, "beside", "What it belongs to is not selected as a result of its own."
             )
         return
     for what, row, new in (
-        ("host", one.host, one.new_host.strip()),
-        ("topology", one.topology, one.new_topology.strip()),
+        ("host", choice.host, choice.new_host.strip()),
+        ("topology", choice.topology, choice.new_topology.strip()),
     ):
         if row is None and not new:
             wrong.add_error(index, what, f"Choose a {what}, or name a new one.")
@@ -194,81 +196,84 @@ def _check_measured(
             wrong.add_error(index, what, f"{row} does not belong to {draft.team}.")
         if len(new) > 100:
             wrong.add_error(index, f"new_{what}", "A name has at most 100 characters.")
-    if len(one.workload.strip()) > 90:
+    if len(choice.workload.strip()) > 90:
         wrong.add_error(index, "workload", "A name has at most 90 characters.")
-    told = shown.parsed.outstanding
-    if one.outstanding is not None:
-        if shown.parsed.varies == "outstanding":
+    outstanding = result.parsed.outstanding
+    if choice.outstanding is not None:
+        if result.parsed.varies == "outstanding":
             wrong.add_error(index, "outstanding", "The table already gives it for each column.")
-        elif told is not None and told != one.outstanding:
-            wrong.add_error(index, "outstanding", f"The text says {told}.")
-        elif not 1 <= one.outstanding <= MOST_OUTSTANDING:
+        elif outstanding is not None and outstanding != choice.outstanding:
+            wrong.add_error(index, "outstanding", f"The text says {outstanding}.")
+        elif not 1 <= choice.outstanding <= MOST_OUTSTANDING:
             wrong.add_error(index, "outstanding", "Give a number from 1 on, or nothing.")
 
 
 def _check_disks(
-    agreement: Agreement, offered: Mapping[Key, OfferedResult], draft: Draft, wrong: ErrorCollector
+    agreement: Agreement,
+    results_by_key: Mapping[Key, OfferedResult],
+    draft: Draft,
+    wrong: ErrorCollector,
 ) -> None:
     """Check the disks that were named; what is wrong is told at the first result of which it was said."""
     telling = {
-        index: one
-        for index, one in enumerate(agreement.chosen)
-        if one.take and one.disks and one.beside is None and one.key in offered
+        index: choice
+        for index, choice in enumerate(agreement.chosen)
+        if choice.take and choice.disks and choice.beside is None and choice.key in results_by_key
     }
-    names = {one.new_topology.strip() for one in telling.values()} - {""}
+    names = {choice.new_topology.strip() for choice in telling.values()} - {""}
     rows = Topology.objects.filter(team=draft.team, name__in=names) if names else ()
-    known = {row.name: row.stack for row in rows}
+    stacks = {row.name: row.stack for row in rows}
     of_results = [
-        source_disks.ResultDisks(index, one.disks, one.topology.name, one.topology.stack)
-        if one.topology
-        else source_disks.ResultDisks(index, one.disks, new, known.get(new, []))
-        for index, one in telling.items()
-        for new in (one.new_topology.strip(),)
+        source_disks.ResultDisks(index, choice.disks, choice.topology.name, choice.topology.stack)
+        if choice.topology
+        else source_disks.ResultDisks(index, choice.disks, new, stacks.get(new, []))
+        for index, choice in telling.items()
+        for new in (choice.new_topology.strip(),)
     ]
-    for index, number, said in source_disks.disk_errors(of_results):
-        wrong.add_error(index, f"disks.{number}", said)
+    for index, number, message in source_disks.disk_errors(of_results):
+        wrong.add_error(index, f"disks.{number}", message)
 
 
 def _log_unit(
-    shown: OfferedResult, chosen: ResultChoice, offered: Mapping[Key, OfferedResult]
+    result: OfferedResult, chosen: ResultChoice, results_by_key: Mapping[Key, OfferedResult]
 ) -> str:
-    """As the person says; else as what stands beside it, or what it belongs to, tells."""
-    its = offered.get(chosen.beside) if chosen.beside else None
-    return chosen.log_unit or shown.log_unit or (fio_log.unit(its.parsed.version) if its else "")
+    """Unit that the person chose; else the unit of the result beside it, or of the one it belongs to."""
+    its = results_by_key.get(chosen.beside) if chosen.beside else None
+    return chosen.log_unit or result.log_unit or (fio_log.unit(its.parsed.version) if its else "")
 
 
 def _log_unit_error(
-    shown: OfferedResult, chosen: ResultChoice, offered: Mapping[Key, OfferedResult]
+    result: OfferedResult, chosen: ResultChoice, results_by_key: Mapping[Key, OfferedResult]
 ) -> str:
     """Fault in the answer on the unit; "" for none."""
-    if not shown.parsed.needs:
+    if not result.parsed.needs:
         return "Its unit is known." if chosen.log_unit else ""
-    if chosen.log_unit and shown.log_unit not in ("", chosen.log_unit):
-        return f"By the result of fio beside it, they are {LOG_UNITS[shown.log_unit]}."
-    return "" if _log_unit(shown, chosen, offered) else WHICH_UNIT
+    if chosen.log_unit and result.log_unit not in ("", chosen.log_unit):
+        return f"By the result of fio beside it, they are {LOG_UNITS[result.log_unit]}."
+    return "" if _log_unit(result, chosen, results_by_key) else WHICH_UNIT
 
 
 def reader_file_name(
-    shown: OfferedResult, chosen: ResultChoice, offered: Mapping[Key, OfferedResult]
+    result: OfferedResult, chosen: ResultChoice, results_by_key: Mapping[Key, OfferedResult]
 ) -> str:
     """Name of the file for its reader, so that nothing is open; "" for that of the file."""
-    found = _log_unit(shown, chosen, offered) if shown.parsed.needs else ""
-    return fio_log.name_with_unit(shown.file.name, found) if found else ""
+    unit = _log_unit(result, chosen, results_by_key) if result.parsed.needs else ""
+    return fio_log.name_with_unit(result.file.name, unit) if unit else ""
 
 
-def _validate_origin(given: Mapping[str, str], wrong: ErrorCollector) -> dict[str, str]:
-    """Only what was told. A link that could run a script is refused."""
-    told = {name: str(given.get(name) or "").strip() for name in ORIGIN}
-    if told["url"]:
+def _validate_origin(origin: Mapping[str, str], wrong: ErrorCollector) -> dict[str, str]:
+    """Origin without empty fields. A link that could run a script is refused."""
+    texts = {name: str(origin.get(name) or "").strip() for name in ORIGIN}
+    if texts["url"]:
         try:
-            URLValidator(schemes=["http", "https"])(told["url"])
+            URLValidator(schemes=["http", "https"])(texts["url"])
         except ValidationError:
             wrong.add_error(
                 None, "url", "Give a whole address that begins with http:// or https://."
             )
-    if told["date"] and not DATE.fullmatch(told["date"]):
+    if texts["date"] and not DATE.fullmatch(texts["date"]):
         wrong.add_error(None, "date", "Give a date as 2013-05-07, 2013-05 or 2013.")
-    for name, value in told.items():
+    for name, value in texts.items():
         if len(value) > 500:
             wrong.add_error(None, name, "It has at most 500 characters.")
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in texts.items() if value}

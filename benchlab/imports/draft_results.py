@@ -59,16 +59,18 @@ class OfferedResult:
         """A name for what was done, from its kind and options; what is only described has one."""
         if self.parsed.described:
             return self.parsed.title[:90]
-        told = self.parsed.options
-        said = [_format_option(name, told[name]) for name in NAMING_OPTIONS if told.get(name)]
+        options = self.parsed.options
+        words = [
+            _format_option(name, options[name]) for name in NAMING_OPTIONS if options.get(name)
+        ]
         # sweeps over different things do not share a chart's axis
         if self.parsed.varies:
-            said.append(f"over {self.parsed.varies.replace('_', ' ')}")
-        return " ".join([self.parsed.tool or self.parsed.kind, *said])[:90]
+            words.append(f"over {self.parsed.varies.replace('_', ' ')}")
+        return " ".join([self.parsed.tool or self.parsed.kind, *words])[:90]
 
     @property
     def option_texts(self) -> list[tuple[str, str]]:
-        """In words."""
+        """Names and texts of the options."""
         return [(name, _format_option(name, value)) for name, value in self.parsed.options.items()]
 
     @property
@@ -88,7 +90,7 @@ class OfferedResult:
 
 def _format_option(name: str, value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(_format_option(name, one) for one in value)
+        return ", ".join(_format_option(name, item) for item in value)
     return points.value(name, value)
 
 
@@ -100,34 +102,36 @@ def offered_results(draft: Draft) -> list[OfferedResult]:
     rows = read.values_list("pk", "reading__found").iterator(chunk_size=FILES_AT_ONCE)
     return _with_units(
         [
-            OfferedResult(files[pk], reading_json.from_json(one), {"series": one["series"]})
-            for pk, found in rows
+            OfferedResult(files[pk], reading_json.from_json(stored), {"series": stored["series"]})
+            for pk, rows_of_file in rows
             if pk in files
-            for one in found or ()
+            for stored in rows_of_file or ()
         ]
     )
 
 
-def _with_units(shown: Sequence[OfferedResult]) -> list[OfferedResult]:
+def _with_units(results: Sequence[OfferedResult]) -> list[OfferedResult]:
     """Each log with the unit that fio's results beside it tell, by their version."""
-    told: dict[str, set[str]] = {}
-    for one in shown:
-        if one.parsed.kind == "fio" and (unit := fio_log.unit(one.parsed.version)):
-            told.setdefault(_folder(one.file.name), set()).add(unit)
+    units: dict[str, set[str]] = {}
+    for result in results:
+        if result.parsed.kind == "fio" and (unit := fio_log.unit(result.parsed.version)):
+            units.setdefault(_folder(result.file.name), set()).add(unit)
     return [
-        replace(one, log_unit=_near(one.file.name, told)) if one.parsed.needs else one
-        for one in shown
+        replace(result, log_unit=_near(result.file.name, units)) if result.parsed.needs else result
+        for result in results
     ]
 
 
-def _near(name: str, told: Mapping[str, set[str]]) -> str:
-    """By the results in its folder, or else in the nearest one above; "" where they differ, or there are none."""
-    units: set[str] = next((told[folder] for folder in _folders(name) if folder in told), set())
+def _near(name: str, units_by_folder: Mapping[str, set[str]]) -> str:
+    """Unit of the results in the same folder, or else in the nearest one above; "" if they differ or there are none."""
+    units: set[str] = next(
+        (units_by_folder[folder] for folder in _folders(name) if folder in units_by_folder), set()
+    )
     return next(iter(units)) if len(units) == 1 else ""
 
 
 def _folders(name: str) -> Iterator[str]:
-    """From its own up to its archive, or to the upload itself if it came in none."""
+    """Folders from the file's own up to its archive, or to the upload itself if it came in none."""
     folder = _folder(name)
     while folder:
         yield folder

@@ -78,7 +78,7 @@ def pasted_upload(text: str, name: str = "") -> Upload:
 
 
 def create_draft(*, team: Team, user: Person | None, uploads: Sequence[Upload]) -> Draft:
-    """Keep what came, for workers to unpack and to read. Raises ValidationError when there is nothing."""
+    """Store the uploads for workers to unpack and read. Raises ValidationError if there are none."""
     if not uploads:
         raise ValidationError("Paste something, or choose at least one file.")
     with transaction.atomic():
@@ -104,10 +104,10 @@ def _draft_name(uploads: Sequence[Upload]) -> str:
 
 
 def reading_progress(draft: Draft) -> ReadingProgress:
-    found = draft.files.aggregate(
+    counts = draft.files.aggregate(
         files=Count("pk"), unread=Count("pk", filter=UNREAD), size=Sum("size")
     )
-    return ReadingProgress(found["files"], found["files"] - found["unread"], found["size"] or 0)
+    return ReadingProgress(counts["files"], counts["files"] - counts["unread"], counts["size"] or 0)
 
 
 def queue_reading(ids: Iterable[int]) -> None:
@@ -137,10 +137,10 @@ def read_file(pk: int) -> None:
     else:
         text = _read_text(row)
     with transaction.atomic():
-        done = DraftFile.objects.filter(UNREAD, pk=pk).update(
+        is_updated = DraftFile.objects.filter(UNREAD, pk=pk).update(
             reading=row.reading, trouble=row.trouble, notes=row.notes, lines=row.lines
         )
-        if done and not row.trouble:
+        if is_updated and not row.trouble:
             _store_pages(row, text)
 
 
@@ -206,7 +206,7 @@ def _store_files(draft: Draft, position: int, files: Iterable[File]) -> list[int
     for number, file in enumerate(files, 1):
         row = DraftFile(draft=draft, position=position + number)
         _fill_row(row, file)
-        if sum(len(one.content) for one in rows) + row.size > MAX_BATCH_BYTES:
+        if sum(len(pending.content) for pending in rows) + row.size > MAX_BATCH_BYTES:
             together()
         rows.append(row)
         # in parts, see blobs
@@ -236,21 +236,21 @@ def _fill_row(row: DraftFile, file: File) -> None:
 
 
 def _read_text(row: DraftFile) -> str:
-    """Its text."""
+    """Read the file and return its text."""
     try:
-        found = texts.decode_upload(row.name, blobs.read_content(row.pk))
+        decoded = texts.decode_upload(row.name, blobs.read_content(row.pk))
     except texts.NotText as error:
         row.trouble = str(error)
         return ""
-    row.notes = list(found.notes)
-    row.lines = found.text.count("\n") + 1
+    row.notes = list(decoded.notes)
+    row.lines = decoded.text.count("\n") + 1
     try:
-        row.reading = reading_json.to_json(text_reading.read_text(found.text, row.name))
+        row.reading = reading_json.to_json(text_reading.read_text(decoded.text, row.name))
     except Exception:
         # whatever a reader does, the other files and the page must go on
         log.exception("reading %s (file %s)", row.name, row.pk)
         row.trouble = "Reading it failed because of a bug in BenchLab; see the worker's log."
-    return found.text
+    return decoded.text
 
 
 def file_text(row: DraftFile) -> str:
@@ -262,7 +262,7 @@ def file_text(row: DraftFile) -> str:
 
 
 def due_files() -> list[int]:
-    """Files that nobody reads: their message was lost, or their worker died."""
+    """Files that no worker reads: the message was lost, or the worker died."""
     now = timezone.now()
     waiting = Q(claimed_at=None, draft__created_at__lt=now - QUEUE_TIMEOUT) | Q(
         claimed_at__lt=now - CLAIM_TIMEOUT
@@ -272,7 +272,7 @@ def due_files() -> list[int]:
 
 
 def delete_expired() -> None:
-    """Drafts that nobody agreed to within a day, and what tells of those that were stored."""
+    """Delete drafts that nobody agreed to within a day, and the records of those that were stored."""
     old = Q(created_at__lt=timezone.now() - DRAFT_LIFETIME)
     for draft in Draft.objects.filter(old, Q(agreed_at=None) | Q(stored_at__isnull=False)):
         draft.delete()

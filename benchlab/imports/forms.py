@@ -56,11 +56,15 @@ class CommonForm(forms.Form):
     )
 
     def __init__(
-        self, rows: SelectableRows, asks: bool, data: Mapping[str, Any] | None = None, **kwargs: Any
+        self,
+        rows: SelectableRows,
+        needs_log_unit: bool,
+        data: Mapping[str, Any] | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(data, **kwargs)
         _choose(self, rows, "choose")
-        if not asks:
+        if not needs_log_unit:
             del self.fields["log_unit"]
 
 
@@ -87,9 +91,11 @@ class DisksForm(forms.Form):
         return any(value not in (None, "") for value in self.cleaned_data.values())
 
     def source_disks(self) -> SourceDisks:
-        said = self.cleaned_data
-        names = tuple(said["names"].replace(",", " ").split())
-        return SourceDisks(said["role"], names, said["rated_iops"], in_bytes(said["rated_mb"]))
+        cleaned = self.cleaned_data
+        names = tuple(cleaned["names"].replace(",", " ").split())
+        return SourceDisks(
+            cleaned["role"], names, cleaned["rated_iops"], in_bytes(cleaned["rated_mb"])
+        )
 
 
 class ResultForm(forms.Form):
@@ -117,29 +123,29 @@ class ResultForm(forms.Form):
 
     def __init__(
         self,
-        shown: OfferedResult,
+        result: OfferedResult,
         rows: SelectableRows,
         results: Choices,
         data: Mapping[str, Any] | None,
     ) -> None:
-        super().__init__(data, prefix=f"r{shown.result_key[0]}-{shown.result_key[1]}")
-        self.fields["workload"].widget.attrs["placeholder"] = shown.workload_name
-        if shown.parsed.described:
+        super().__init__(data, prefix=f"r{result.result_key[0]}-{result.result_key[1]}")
+        self.fields["workload"].widget.attrs["placeholder"] = result.workload_name
+        if result.parsed.described:
             for name in set(self.fields) - {"take", "workload"}:
                 del self.fields[name]
             return
         _choose(self, rows, "as above")
-        if not shown.needs_log_unit:
+        if not result.needs_log_unit:
             del self.fields["log_unit"]
-        if shown.parsed.outstanding is not None or shown.parsed.varies == "outstanding":
+        if result.parsed.outstanding is not None or result.parsed.varies == "outstanding":
             del self.fields["outstanding"]
-        if not shown.watches:
+        if not result.watches:
             del self.fields["beside"]
             return
         beside = self.fields["beside"]
         assert isinstance(beside, forms.ChoiceField)
         beside.choices = [("", OWN_RESULT), *results]
-        beside.initial = _nearest(shown, results)
+        beside.initial = _nearest(result, results)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +174,9 @@ def _choose(form: forms.Form, rows: SelectableRows, empty: str) -> None:
         field.choices = [("", f"– {empty} –"), *((key, str(row)) for key, row in items)]
 
 
-def _nearest(shown: OfferedResult, results: Choices) -> str:
+def _nearest(result: OfferedResult, results: Choices) -> str:
     """Result of the same file before this one, or else after it: most likely the one it watched; "" without any."""
-    file, first = shown.result_key
+    file, first = result.result_key
     near = [tuple(map(int, value.split("-"))) for value, _ in results]
     same = [key for key in near if key[0] == file]
     before = [key for key in same if key[1] < first]
@@ -182,36 +188,36 @@ class DraftForms:
     """All forms of a draft's page."""
 
     def __init__(
-        self, draft: Draft, shown: Sequence[OfferedResult], data: Mapping[str, Any] | None
+        self, draft: Draft, results: Sequence[OfferedResult], data: Mapping[str, Any] | None
     ) -> None:
         self.rows = SelectableRows.load_rows(draft)
-        self.offered = [one for one in shown if not one.parsed.trouble]
-        self.is_itemized = len(self.offered) <= MAX_RESULT_FORMS
+        self.results = [result for result in results if not result.parsed.trouble]
+        self.is_itemized = len(self.results) <= MAX_RESULT_FORMS
         # Else there are workloads only
-        self.runs = any(not one.parsed.described for one in self.offered)
-        self.needs_log_unit = any(one.needs_log_unit for one in self.offered)
+        self.runs = any(not result.parsed.described for result in self.results)
+        self.needs_log_unit = any(result.needs_log_unit for result in self.results)
         self.common = CommonForm(
             self.rows, self.needs_log_unit, data, initial={"campaign": draft.name}
         )
-        numbered = {one.result_key: number for number, one in enumerate(shown, 1)}
+        numbered = {result.result_key: number for number, result in enumerate(results, 1)}
         self.measured: Choices = [
             (
-                f"{one.result_key[0]}-{one.result_key[1]}",
-                f"{numbered[one.result_key]}: {one.parsed.title}"[:100],
+                f"{result.result_key[0]}-{result.result_key[1]}",
+                f"{numbered[result.result_key]}: {result.parsed.title}"[:100],
             )
-            for one in self.offered
-            if not one.watches and not one.parsed.described
+            for result in self.results
+            if not result.watches and not result.parsed.described
         ]
         self.disks = [
             DisksForm(data, prefix=f"disks{n}") for n in range(MAX_DISK_FORMS * self.runs)
         ]
         self.forms: dict[Key, ResultForm] = {
-            one.result_key: ResultForm(one, self.rows, self.measured, data)
-            for one in (self.offered if self.is_itemized else ())
+            result.result_key: ResultForm(result, self.rows, self.measured, data)
+            for result in (self.results if self.is_itemized else ())
         }
 
     def is_valid(self) -> bool:
-        valid = [one.is_valid() for one in (self.common, *self.disks, *self.forms.values())]
+        valid = [form.is_valid() for form in (self.common, *self.disks, *self.forms.values())]
         # each was asked, and each says what is wrong with it
         return all(valid)
 
@@ -223,25 +229,25 @@ class DraftForms:
     def agreement(self) -> Agreement:
         same = self.common.cleaned_data
         origin = {name: same[name] for name in ORIGIN}
-        chosen = [self._result_choice(one) for one in self.offered]
+        chosen = [self._result_choice(result) for result in self.results]
         return Agreement(chosen, same["campaign"], same["question"], origin)
 
-    def _result_choice(self, shown: OfferedResult) -> ResultChoice:
-        form = self.forms.get(shown.result_key)
+    def _result_choice(self, result: OfferedResult) -> ResultChoice:
+        form = self.forms.get(result.result_key)
         own: dict[str, Any] = form.cleaned_data if form else {"take": True}
-        if shown.parsed.described:
+        if result.parsed.described:
             return ResultChoice(
-                shown.result_key, take=own["take"], workload=own.get("workload", "")
+                result.result_key, take=own["take"], workload=own.get("workload", "")
             )
         same = self.common.cleaned_data
         beside: str = (
-            own.get("beside", "") if form else _nearest(shown, self.measured) * shown.watches
+            own.get("beside", "") if form else _nearest(result, self.measured) * result.watches
         )
         one_host = own if own.get("host") or own.get("new_host") else same
         one_topology = own if own.get("topology") or own.get("new_topology") else same
         file, _, first = beside.partition("-")
         return ResultChoice(
-            key=shown.result_key,
+            key=result.result_key,
             take=own["take"],
             host=self.rows.hosts.get(one_host["host"]),
             new_host=one_host["new_host"],
@@ -250,21 +256,21 @@ class DraftForms:
             workload=own.get("workload") or same["workload"],
             outstanding=own.get("outstanding"),
             beside=(int(file), int(first)) if first else None,
-            log_unit=(own.get("log_unit") or same["log_unit"]) if shown.needs_log_unit else "",
+            log_unit=(own.get("log_unit") or same["log_unit"]) if result.needs_log_unit else "",
             disks=tuple(form.source_disks() for form in self.disks if form.filled),
         )
 
     def add_errors(self, refused: Refused) -> None:
         """Put what is wrong where it was typed; what is wrong of all is said once."""
-        for (index, name), said in refused.errors.items():
+        for (index, name), messages in refused.errors.items():
             form: forms.Form = self._disks_form(name) or self.common
-            own = self.forms.get(self.offered[index].result_key) if index is not None else None
+            own = self.forms.get(self.results[index].result_key) if index is not None else None
             if own is not None and self._belongs_to_result(own, name):
                 form = own
             field = name if name in form.fields else None
-            known = list(form.errors.get(field or "__all__", ()))
-            for text in said:
-                if text not in known:
+            shown_errors = list(form.errors.get(field or "__all__", ()))
+            for text in messages:
+                if text not in shown_errors:
                     form.add_error(field, text)
 
     def _disks_form(self, name: str) -> DisksForm | None:
@@ -279,6 +285,6 @@ class DraftForms:
         if name.startswith("disks."):
             return False
         if name in ("host", "topology"):
-            given = form.cleaned_data
-            return bool(given.get(name) or given.get(f"new_{name}"))
+            cleaned = form.cleaned_data
+            return bool(cleaned.get(name) or cleaned.get(f"new_{name}"))
         return True

@@ -79,8 +79,8 @@ def _take_raw_element(page: str, start: int, name: str, lines: _Lines) -> int:
 
 
 def _position_after(page: str, mark: str, start: int) -> int:
-    found = page.find(mark, start)
-    return found + len(mark) if found >= 0 else len(page)
+    at = page.find(mark, start)
+    return at + len(mark) if at >= 0 else len(page)
 
 
 class _Lines:
@@ -134,8 +134,8 @@ class _Lines:
         if self.kept:
             self._append(text.replace("\r\n", "\n"))
             return
-        shown = SPACE.sub(" ", text)
-        self._append(shown.lstrip(" ") if self.fresh else shown)
+        collapsed = SPACE.sub(" ", text)
+        self._append(collapsed.lstrip(" ") if self.fresh else collapsed)
 
     def _end_line(self, always: bool = False) -> None:
         if always or not self.fresh:

@@ -73,10 +73,10 @@ class Unzipped(RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         """Up to `size` bytes; fewer only at the end. Raises EOFError when the end is missing."""
-        wanted = size if size >= 0 else CHUNK
-        parts, have = [self.ready[:wanted]], len(self.ready[:wanted])
-        self.ready = self.ready[wanted:]
-        while have < wanted and (part := self._inflate_chunk(wanted - have)):
+        size_left = size if size >= 0 else CHUNK
+        parts, have = [self.ready[:size_left]], len(self.ready[:size_left])
+        self.ready = self.ready[size_left:]
+        while have < size_left and (part := self._inflate_chunk(size_left - have)):
             parts.append(part)
             have += len(part)
         return b"".join(parts)

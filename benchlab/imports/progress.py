@@ -15,9 +15,9 @@ EVERY_S = 0.3
 KEPT_S = 24 * 3600
 
 
-def set_progress(pk: int, done: int) -> None:
+def set_progress(pk: int, stored: int) -> None:
     try:
-        cache.set(_cache_key(pk), done, KEPT_S)
+        cache.set(_cache_key(pk), stored, KEPT_S)
     except Exception as error:
         # whatever the cache's client raises
         log.warning("the cache does not answer, no progress of draft %s is shown: %s", pk, error)
@@ -32,14 +32,14 @@ def get_progress(pk: int) -> int:
 
 
 def throttled_reporter(pk: int) -> Callable[[int], None]:
-    """Tells it a few times a second only."""
+    """Return a function that stores the progress, but only a few times a second."""
     last = time.monotonic()
 
-    def tell(done: int) -> None:
+    def tell(stored: int) -> None:
         nonlocal last
         if time.monotonic() - last >= EVERY_S:
             last = time.monotonic()
-            set_progress(pk, done)
+            set_progress(pk, stored)
 
     return tell
 

@@ -30,31 +30,31 @@ PLAIN = (
 
 def to_json(reading: Reading) -> dict[str, Any]:
     return {
-        "found": [_result_to_json(one) for one in reading.results],
-        "unread": [dataclasses.asdict(one) for one in reading.unread],
+        "found": [_result_to_json(row) for row in reading.results],
+        "unread": [dataclasses.asdict(row) for row in reading.unread],
     }
 
 
-def from_json(one: Mapping[str, Any]) -> ParsedResult:
-    """Of one entry of "found"; without its series."""
+def from_json(stored: Mapping[str, Any]) -> ParsedResult:
+    """Rebuild a result from an entry of "found"; without its series."""
     metrics = tuple(
         Metric(m["name"], m["value"], Unit(m["unit"]), m["labels"], note=m["note"], line=m["line"])
-        for m in one["metrics"]
+        for m in stored["metrics"]
     )
     return ParsedResult(
-        **{name: one[name] for name in PLAIN if name in one},
-        sweep=one.get("sweep", {}),
+        **{name: stored[name] for name in PLAIN if name in stored},
+        sweep=stored.get("sweep", {}),
         metrics=metrics,
-        options=one["options"],
-        point=one["point"],
-        notes=tuple(one["notes"]),
+        options=stored["options"],
+        point=stored["point"],
+        notes=tuple(stored["notes"]),
     )
 
 
-def _result_to_json(one: ParsedResult) -> dict[str, Any]:
+def _result_to_json(result: ParsedResult) -> dict[str, Any]:
     return {
-        **{name: storable_value(getattr(one, name)) for name in PLAIN},
-        "metrics": [_metric_to_json(metric) for metric in one.metrics],
+        **{name: storable_value(getattr(result, name)) for name in PLAIN},
+        "metrics": [_metric_to_json(metric) for metric in result.metrics],
         "series": [
             {
                 "device": series.device,
@@ -63,12 +63,12 @@ def _result_to_json(one: ParsedResult) -> dict[str, Any]:
                 "samples": len(series.values),
                 "seconds": storable_value(series.times[-1]) if series.times else 0,
             }
-            for series in one.series
+            for series in result.series
         ],
-        "options": storable_value(dict(one.options)),
-        "point": storable_value(dict(one.point)),
-        "sweep": storable_value(dict(one.sweep)),
-        "notes": [storable_value(note) for note in one.notes],
+        "options": storable_value(dict(result.options)),
+        "point": storable_value(dict(result.point)),
+        "sweep": storable_value(dict(result.sweep)),
+        "notes": [storable_value(note) for note in result.notes],
     }
 
 

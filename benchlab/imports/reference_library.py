@@ -32,7 +32,7 @@ SLUG, SHA256 = "library", "sha256"
 
 
 @transaction.atomic
-def load_library(wanted: Sequence[Article]) -> list[str]:
+def load_library(articles: Sequence[Article]) -> list[str]:
     """Make the stored library what `wanted` says; returns what was done, in words; [] when it was so already.
 
     Raises ArticleError or ValidationError; then nothing was changed.
@@ -41,22 +41,22 @@ def load_library(wanted: Sequence[Article]) -> list[str]:
     stored: dict[str, set[str]] = {}
     for origin in _library_campaigns(library).values_list("origin", flat=True):
         stored.setdefault(origin.get(SLUG, ""), set()).add(origin.get(SHA256, ""))
-    hashes = {article.slug: article.sha256 for article in wanted}
-    stale = [slug for slug, found in stored.items() if found != {hashes.get(slug)}]
+    hashes = {article.slug: article.sha256 for article in articles}
+    stale = [slug for slug, stored_hashes in stored.items() if stored_hashes != {hashes.get(slug)}]
     _library_campaigns(library).filter(origin__library__in=stale).delete()
-    fresh = [a for a in wanted if a.slug in stale or a.slug not in stored]
+    fresh = [a for a in articles if a.slug in stale or a.slug not in stored]
     for article in fresh:
         _ArticleLoader(library, article).load_article()
     if stale:
         _delete_unused(library)
-    gone = [slug for slug in stale if slug not in hashes]
-    return [f"loaded {article.slug}" for article in fresh] + [f"removed {slug}" for slug in gone]
+    removed = [slug for slug in stale if slug not in hashes]
+    return [f"loaded {article.slug}" for article in fresh] + [f"removed {slug}" for slug in removed]
 
 
 def _make_team() -> Team:
     """A team of users may have the name already."""
-    taken = Team.objects.filter(name=NAME).exists()
-    return Team.objects.create(name=f"{NAME} (BenchLab's)" if taken else NAME, library=True)
+    is_taken = Team.objects.filter(name=NAME).exists()
+    return Team.objects.create(name=f"{NAME} (BenchLab's)" if is_taken else NAME, library=True)
 
 
 def _library_campaigns(library: Team) -> QuerySet[Campaign]:
@@ -75,15 +75,15 @@ class _ArticleLoader:
 
     def __init__(self, library: Team, article: Article) -> None:
         self.library, self.article, self.toml = library, article, article.parse_toml()
-        self.found: Callable[[str], Sequence[ParsedResult]] = cache(
+        self.parsed_results: Callable[[str], Sequence[ParsedResult]] = cache(
             lambda name: text_reading.read_text(article.read_text(name), name).results
         )
 
     def load_article(self) -> None:
         try:
-            hosts = {key: self._store_host(**told) for key, told in self.toml["hosts"].items()}
+            hosts = {key: self._store_host(**table) for key, table in self.toml["hosts"].items()}
             stacks = {
-                key: self._store_topology(**told) for key, told in self.toml["topologies"].items()
+                key: self._store_topology(**table) for key, table in self.toml["topologies"].items()
             }
             for campaign in self.toml["campaigns"]:
                 self._store_campaign(campaign, hosts, stacks)
@@ -99,31 +99,31 @@ class _ArticleLoader:
     ) -> Host:
         """Its `disks`, and what they are `rated` for, are kept with its results: a host that was only described has
         none."""
-        made, _ = Host.objects.update_or_create(
+        host, _ = Host.objects.update_or_create(
             team=self.library,
             name=name,
             defaults={"notes": notes.strip(), "access": Host.Access.DESCRIBED},
         )
-        return made
+        return host
 
     def _store_topology(self, name: str, description: str, stack: list[dict[str, Any]]) -> Topology:
         """Checked like anybody's: its chain, and every layer's options."""
-        known = Topology.objects.filter(team=self.library, name=name).first()
+        existing = Topology.objects.filter(team=self.library, name=name).first()
         return change_topology(
-            known or Topology(team=self.library), name=name, description=description, stack=stack
+            existing or Topology(team=self.library), name=name, description=description, stack=stack
         )
 
     def _store_campaign(
-        self, told: Mapping[str, Any], hosts: Mapping[str, Host], stacks: Mapping[str, Topology]
+        self, table: Mapping[str, Any], hosts: Mapping[str, Host], stacks: Mapping[str, Topology]
     ) -> None:
-        results = [self._build_result(one, hosts, stacks) for one in told["results"]]
+        results = [self._build_result(row, hosts, stacks) for row in table["results"]]
         used = {piece.name for result in results for piece in (result.piece, *result.beside)}
         origin = {key: str(self.toml[key]).strip() for key in TEXT_KEYS}
         services.store_results(
             team=self.library,
             user=None,
-            name=told["name"],
-            question=told["question"],
+            name=table["name"],
+            question=table["question"],
             results=results,
             sources={name: self.article.files[name] for name in sorted(used)},
             source=Campaign.Source.LIBRARY,
@@ -131,30 +131,32 @@ class _ArticleLoader:
         )
 
     def _build_result(
-        self, told: Mapping[str, Any], hosts: Mapping[str, Host], stacks: Mapping[str, Topology]
+        self, table: Mapping[str, Any], hosts: Mapping[str, Host], stacks: Mapping[str, Topology]
     ) -> Result:
-        piece, host = self._build_excerpt(told), self.toml["hosts"][told["host"]]
+        piece, host = self._build_excerpt(table), self.toml["hosts"][table["host"]]
         return Result(
             piece=piece,
-            host=hosts[told["host"]],
-            topology=stacks[told["topology"]],
-            workload=told["workload"],
-            point=told.get("point", piece.parsed.point),
-            outstanding=told.get("outstanding", piece.parsed.outstanding),
-            beside=tuple(self._build_excerpt(one) for one in told.get("beside", ())),
+            host=hosts[table["host"]],
+            topology=stacks[table["topology"]],
+            workload=table["workload"],
+            point=table.get("point", piece.parsed.point),
+            outstanding=table.get("outstanding", piece.parsed.outstanding),
+            beside=tuple(self._build_excerpt(row) for row in table.get("beside", ())),
             disks=host.get("disks", {}),
             rated=host.get("rated", {}),
         )
 
-    def _build_excerpt(self, told: Mapping[str, Any]) -> TextExcerpt:
+    def _build_excerpt(self, table: Mapping[str, Any]) -> TextExcerpt:
         """The nth result of a file, with its lines."""
-        name, number = told["file"], told.get("number", 1)
-        found = self.found(name)
-        if not 1 <= number <= len(found):
+        name, number = table["file"], table.get("number", 1)
+        results = self.parsed_results(name)
+        if not 1 <= number <= len(results):
             where = f"{self.article.slug}/{name}"
-            raise ArticleError(f"{where} holds {len(found)} results; article.toml wants {number}")
-        one = found[number - 1]
-        version = told.get("version", one.version)
+            raise ArticleError(f"{where} holds {len(results)} results; article.toml wants {number}")
+        result = results[number - 1]
+        version = table.get("version", result.version)
         return TextExcerpt(
-            replace(one, version=version), name, one.alone(LineIndex(self.article.read_text(name)))
+            replace(result, version=version),
+            name,
+            result.alone(LineIndex(self.article.read_text(name))),
         )

@@ -74,7 +74,7 @@ class TextExcerpt:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A piece that a person agreed to, with what the text could not tell."""
+    """A result that a person agreed to store, with what the text does not say."""
 
     piece: TextExcerpt
     host: Host
@@ -104,7 +104,7 @@ def store_results(
     source: str = Campaign.Source.IMPORTED,
     origin: Mapping[str, str] | None = None,
     failed: list[tuple[TextExcerpt, str]] | None = None,
-    told: Callable[[int], None] = lambda done: None,
+    report_progress: Callable[[int], None] = lambda handled: None,
 ) -> Campaign:
     """A campaign of these results. Raises ValidationError naming what cannot be; then nothing was stored.
 
@@ -137,18 +137,18 @@ def store_results(
     runs = _create_runs(campaign, results)
     layouts = _create_layouts(campaign, results)
     missed: list[tuple[TextExcerpt, str]] = []
-    done = 0
+    handled = 0
     for some in _prepare_batches(zip(runs, results, strict=True), layouts):
-        for result, said in _store_batch(some):
-            if said and failed is None:
-                raise ValidationError(said)
-            missed += [(result.piece, said)] if said else []
-        done += len(some)
+        for result, error in _store_batch(some):
+            if error and failed is None:
+                raise ValidationError(error)
+            missed += [(result.piece, error)] if error else []
+        handled += len(some)
         # the next ones are read now
         some.clear()
-        told(done)
+        report_progress(handled)
     if len(missed) == len(results):
-        raise ValidationError([said for _, said in missed])
+        raise ValidationError([error for _, error in missed])
     if failed is not None:
         failed += missed
     stored = Attempt.objects.filter(run__campaign=campaign).order_by("pk")
@@ -158,7 +158,7 @@ def store_results(
 
 @dataclass(slots=True)
 class _PreparedResult:
-    """A result that is read, and not stored yet; `said`: why it cannot be."""
+    """A result that was read and is not stored yet; `error`: why it cannot be."""
 
     run: Run
     result: Result
@@ -173,69 +173,69 @@ class _PreparedResult:
 
 
 def _prepare_batches(
-    wanted: Iterable[tuple[Run, Result]], layouts: Mapping[tuple[int, int], Layout]
+    runs: Iterable[tuple[Run, Result]], layouts: Mapping[tuple[int, int], Layout]
 ) -> Iterator[list[_PreparedResult]]:
-    """Read, as many as are stored together: the last one of them may be large."""
-    some: list[_PreparedResult] = []
+    """Read as many results as are stored together; the last one of a batch may be large."""
+    batch: list[_PreparedResult] = []
     size = 0
-    for run, result in wanted:
-        some.append(_prepare_result(run, layouts[run.host_id, run.topology_id], result))
-        size += some[-1].byte_count
-        if len(some) == MAX_BATCH_RESULTS or size >= MAX_BATCH_BYTES:
-            yield some
-            some, size = [], 0
-    if some:
-        yield some
+    for run, result in runs:
+        batch.append(_prepare_result(run, layouts[run.host_id, run.topology_id], result))
+        size += batch[-1].byte_count
+        if len(batch) == MAX_BATCH_RESULTS or size >= MAX_BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def _prepare_result(run: Run, layout: Layout, result: Result) -> _PreparedResult:
-    one = _PreparedResult(run, result)
-    with _recording_error(one):
-        one.attempt, one.files, one.figures = _build_attempt(run, layout, result)
-    return one
+    prepared = _PreparedResult(run, result)
+    with _recording_error(prepared):
+        prepared.attempt, prepared.files, prepared.figures = _build_attempt(run, layout, result)
+    return prepared
 
 
 @contextmanager
-def _recording_error(one: _PreparedResult) -> Iterator[None]:
-    """Notes why the result cannot be stored, where it cannot."""
+def _recording_error(prepared: _PreparedResult) -> Iterator[None]:
+    """Record why the result cannot be stored."""
     try:
         yield
     except ValidationError as error:
-        one.error = "; ".join(error.messages)
+        prepared.error = "; ".join(error.messages)
     except OperationalError:
         # the database is gone, not the result
         raise
     except Exception:
         # one of a thousand files must not keep the others from being stored
-        piece = one.result.piece
+        piece = prepared.result.piece
         log.exception("storing %s, line %s", piece.name, piece.parsed.first)
-        one.error = f"{piece.artifact_name}: a bug in BenchLab; see the log"
+        prepared.error = f"{piece.artifact_name}: a bug in BenchLab; see the log"
 
 
-def _store_batch(some: Sequence[_PreparedResult]) -> Iterator[tuple[Result, str]]:
-    """Each result stored whole, or nothing of it and why: all together, or one by one where one of them cannot be."""
-    good = [one for one in some if not one.error]
+def _store_batch(batch: Sequence[_PreparedResult]) -> Iterator[tuple[Result, str]]:
+    """Store each result completely or not at all, with the error: together, or one by one if one of them fails."""
+    good = [prepared for prepared in batch if not prepared.error]
     try:
         with transaction.atomic():
             _insert_batch(good)
     except OperationalError:
         raise
     except Exception:
-        for one in good:
-            with _recording_error(one), transaction.atomic():
-                _insert_batch([one])
-    for one in some:
-        if one.error:
-            one.run.delete()
-        yield one.result, one.error
+        for prepared in good:
+            with _recording_error(prepared), transaction.atomic():
+                _insert_batch([prepared])
+    for prepared in batch:
+        if prepared.error:
+            prepared.run.delete()
+        yield prepared.result, prepared.error
 
 
-def _insert_batch(some: Sequence[_PreparedResult]) -> None:
+def _insert_batch(batch: Sequence[_PreparedResult]) -> None:
     """Attempts with their artifacts and figures. Raises whatever the database says of one of them."""
     read = [
-        (one.attempt, one.files, one.figures)
-        for one in some
-        if one.attempt is not None and one.figures is not None
+        (prepared.attempt, prepared.files, prepared.figures)
+        for prepared in batch
+        if prepared.attempt is not None and prepared.figures is not None
     ]
     for attempt, _, _ in read:
         # of what was undone
@@ -272,16 +272,16 @@ def sha256(raw: bytes) -> str:
 def _create_runs(campaign: Campaign, results: Sequence[Result]) -> list[Run]:
     """One per result; those that are alike in everything are repeats."""
     workloads: dict[tuple[str, str], Workload] = {}
-    seen: Counter[str] = Counter()
+    repeats: Counter[str] = Counter()
     runs = []
     for position, result in enumerate(results):
-        found = result.piece.parsed
-        tool = found.tool or found.kind
+        parsed = result.piece.parsed
+        tool = parsed.tool or parsed.kind
         key = result.workload, tool
         if key not in workloads:
             workloads[key] = _find_or_create_workload(campaign, result.workload, tool)
         cell = repr((result.host.pk, result.topology.pk, key, sorted(result.point.items())))
-        seen[cell] += 1
+        repeats[cell] += 1
         runs.append(
             Run(
                 campaign=campaign,
@@ -289,40 +289,40 @@ def _create_runs(campaign: Campaign, results: Sequence[Result]) -> list[Run]:
                 topology=result.topology,
                 workload=workloads[key],
                 tool=tool,
-                options={**found.options, **result.point},
+                options={**parsed.options, **result.point},
                 point=dict(result.point),
                 outstanding=result.outstanding,
-                repeat=seen[cell],
+                repeat=repeats[cell],
                 position=position,
             )
         )
-    campaign.repeats = max(seen.values())
+    campaign.repeats = max(repeats.values())
     campaign.save(update_fields=["repeats"])
     return Run.objects.bulk_create(runs, batch_size=1000)
 
 
 def _find_or_create_workload(campaign: Campaign, name: str, tool: str) -> Workload:
     """The team's imported workload of that name and tool; a name that is taken by another gets a number."""
-    known = {row.name: row for row in Workload.objects.filter(team=campaign.team)}
+    existing = {row.name: row for row in Workload.objects.filter(team=campaign.team)}
     tried, number = name, 1
-    while tried in known:
-        if known[tried].imported and known[tried].tool == tool:
-            return known[tried]
+    while tried in existing:
+        if existing[tried].imported and existing[tried].tool == tool:
+            return existing[tried]
         number += 1
         tried = f"{name} ({number})"
-    made = Workload(
+    workload = Workload(
         team=campaign.team, created_by=campaign.created_by, name=tried, tool=tool, imported=True
     )
-    made.full_clean(exclude=["created_by"])
-    made.save()
-    return made
+    workload.full_clean(exclude=["created_by"])
+    workload.save()
+    return workload
 
 
 def _create_layouts(campaign: Campaign, results: Sequence[Result]) -> dict[tuple[int, int], Layout]:
     """A layout that is over for each host and topology: what measured results have, too."""
-    wanted = {(r.host.pk, r.topology.pk): r.topology for r in results}
+    pairs = {(r.host.pk, r.topology.pk): r.topology for r in results}
     now = timezone.now()
-    made = Layout.objects.bulk_create(
+    layouts = Layout.objects.bulk_create(
         Layout(
             campaign=campaign,
             host_id=host,
@@ -335,32 +335,32 @@ def _create_layouts(campaign: Campaign, results: Sequence[Result]) -> dict[tuple
             planned_at=now,
             ended_at=now,
         )
-        for position, ((host, _), topology) in enumerate(wanted.items())
+        for position, ((host, _), topology) in enumerate(pairs.items())
     )
-    return {(layout.host_id, layout.topology_id): layout for layout in made}
+    return {(layout.host_id, layout.topology_id): layout for layout in layouts}
 
 
 def _build_attempt(
     run: Run, layout: Layout, result: Result
 ) -> tuple[Attempt, Mapping[str, bytes], Figures]:
-    """With its artifacts, and the figures that are read from them. Nothing is stored. Raises ValidationError."""
+    """Build the attempt, its artifacts and the figures read from them. Nothing is stored. Raises ValidationError."""
     pieces = {piece.artifact_name: piece for piece in (result.piece, *result.beside)}
-    found = result.piece.parsed
+    parsed = result.piece.parsed
     readers = [_reader_meta(name, piece) for name, piece in pieces.items()]
     attempt = Attempt(
         run=run,
         layout=layout,
         phase=AttemptPhase.DONE,
         outcome=Outcome.SUCCEEDED,
-        tool_version=found.version[:200],
-        argv=[found.command] if found.command else [],
+        tool_version=parsed.version[:200],
+        argv=[parsed.command] if parsed.command else [],
         fingerprint=fingerprint.digest(
             {
                 "elsewhere": True,
                 "host": run.host_id,
                 "stack": layout.stack,
                 "tool": run.tool,
-                "tool_version": found.version,
+                "tool_version": parsed.version,
                 "options": run.options,
             }
         ),
@@ -381,9 +381,9 @@ def _disk_meta(result: Result) -> dict[str, Any]:
     disks = {role: list(names) for role, names in result.disks.items()}
     rated = {role: dict(most) for role, most in result.rated.items()}
     return {
-        key: told
-        for key, told in ((attempt_meta.DISKS, disks), (attempt_meta.RATED, rated))
-        if told
+        key: by_role
+        for key, by_role in ((attempt_meta.DISKS, disks), (attempt_meta.RATED, rated))
+        if by_role
     }
 
 

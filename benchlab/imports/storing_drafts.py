@@ -55,7 +55,9 @@ def agree(draft: Draft, agreement: Agreement, *, user: Person | None) -> None:
     if not drafts.reading_progress(draft).is_complete:
         raise _general_error("It is still being read; wait until every file is through.")
     agreement = validate_agreement(
-        agreement, {one.result_key: one for one in draft_results.offered_results(draft)}, draft
+        agreement,
+        {result.result_key: result for result in draft_results.offered_results(draft)},
+        draft,
     )
     with transaction.atomic():
         # Twice at the same moment: one agrees, the other finds no draft.
@@ -65,12 +67,12 @@ def agree(draft: Draft, agreement: Agreement, *, user: Person | None) -> None:
         _queue_agreement(row, agreement, user)
 
 
-def _general_error(said: str) -> Refused:
-    return Refused({(None, ""): [said]})
+def _general_error(message: str) -> Refused:
+    return Refused({(None, ""): [message]})
 
 
 def _queue_agreement(row: Draft, agreement: Agreement, user: Person | None) -> None:
-    """To the workers."""
+    """Save the agreement and queue it for the workers."""
     row.agreement, row.trouble, row.tries = told.to_json(agreement), "", 0
     row.agreed_at = timezone.now()
     row.agreed_by_id = user.pk if user else None
@@ -85,7 +87,7 @@ def queue_storing(pk: int) -> None:
 
 
 def _mark_stored(row: Draft, outcome: Outcome) -> None:
-    """Its files are the campaign's now."""
+    """Record the outcome and delete the files, which now belong to the campaign."""
     row.outcome = told.outcome_to_json(outcome)
     row.agreement = None
     row.agreed_at = row.agreed_at or timezone.now()
@@ -134,17 +136,17 @@ def store_draft(pk: int) -> None:
 
 
 def _store_agreed(row: Draft) -> Outcome:
-    shown = {one.result_key: one for one in draft_results.offered_results(row)}
-    agreement = validate_agreement(told.from_json(row.agreement or {}), shown, row)
+    results_by_key = {result.result_key: result for result in draft_results.offered_results(row)}
+    agreement = validate_agreement(told.from_json(row.agreement or {}), results_by_key, row)
     return storing_results.store_agreement(
-        row, agreement, shown, row.agreed_by, progress.throttled_reporter(row.pk)
+        row, agreement, results_by_key, row.agreed_by, progress.throttled_reporter(row.pk)
     )
 
 
-def _reopen_draft(row: Draft, said: str) -> None:
-    """It is a draft as before, and says why."""
+def _reopen_draft(row: Draft, message: str) -> None:
+    """Make it an open draft again, with the reason."""
     row.agreement = row.agreed_at = row.agreed_by = None
-    row.trouble = said
+    row.trouble = message
     row.save(update_fields=["agreement", "agreed_at", "agreed_by", "trouble"])
 
 
@@ -161,7 +163,7 @@ def due_drafts() -> list[int]:
 def count_agreed(row: Draft) -> int:
     """Results and workloads that are agreed to, or were."""
     if row.outcome:
-        done = told.outcome_from_json(row.outcome)
-        return done.stored + len(done.failed)
+        outcome = told.outcome_from_json(row.outcome)
+        return outcome.stored + len(outcome.failed)
     chosen: list[Any] = (row.agreement or {}).get("chosen", [])
-    return sum(one["take"] and not one["beside"] for one in chosen)
+    return sum(choice["take"] and not choice["beside"] for choice in chosen)

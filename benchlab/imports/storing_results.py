@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what was agreed to, to a campaign and workloads: in the caller's transaction, all that can be stored."""
+"""Storage of an agreement as a campaign and workloads, in the caller's transaction: everything that can be stored."""
 
 from __future__ import annotations
 
@@ -32,40 +32,49 @@ SELECT %s, name, content, size, sha256, now() FROM imports_draftfile WHERE id = 
 def store_agreement(
     draft: Draft,
     agreement: Agreement,
-    offered: Mapping[Key, OfferedResult],
+    results_by_key: Mapping[Key, OfferedResult],
     user: Person | None,
-    told: Callable[[int], None] = lambda done: None,
+    report_progress: Callable[[int], None] = lambda handled: None,
 ) -> Outcome:
     """`told` hears how much of `size(agreement)` was seen to. Raises ValidationError; then nothing may be stored."""
-    described = [one for one in agreement.selected if offered[one.key].parsed.described]
-    workloads = [_create_workload(draft.team, user, one, offered[one.key]).pk for one in described]
-    told(len(workloads))
-    measured = [one for one in agreement.selected if not offered[one.key].parsed.described]
+    described = [
+        choice for choice in agreement.selected if results_by_key[choice.key].parsed.described
+    ]
+    workloads = [
+        _create_workload(draft.team, user, choice, results_by_key[choice.key]).pk
+        for choice in described
+    ]
+    report_progress(len(workloads))
+    measured = [
+        choice for choice in agreement.selected if not results_by_key[choice.key].parsed.described
+    ]
     if not measured:
         return Outcome(None, len(workloads), tuple(workloads))
     failed: list[tuple[TextExcerpt, str]] = []
-    results = _build_results(draft.team, user, measured, offered)
+    results = _build_results(draft.team, user, measured, results_by_key)
     # a sweep is one of them, and several runs
     results_agreed = count_agreed_results(agreement) - len(workloads)
-    made = store_results(
+    campaign = store_results(
         team=draft.team,
         user=user,
         name=agreement.name,
         question=agreement.question,
         results=results,
-        sources=partial(_keep_as_sources, [one.key[0] for one in measured]),
+        sources=partial(_keep_as_sources, [choice.key[0] for choice in measured]),
         origin=agreement.origin,
         failed=failed,
-        told=lambda done: told(len(workloads) + done * results_agreed // len(results)),
+        report_progress=lambda handled: report_progress(
+            len(workloads) + handled * results_agreed // len(results)
+        ),
     )
     stored = len(workloads) + len(results) - len(failed)
-    missed = tuple(FailedResult(piece.name, piece.parsed.first, said) for piece, said in failed)
-    return Outcome(made.pk, stored, tuple(workloads), missed)
+    missed = tuple(FailedResult(piece.name, piece.parsed.first, error) for piece, error in failed)
+    return Outcome(campaign.pk, stored, tuple(workloads), missed)
 
 
 def count_agreed_results(agreement: Agreement) -> int:
     """Results and workloads; what only watched is a part of its result."""
-    return sum(one.beside is None for one in agreement.selected)
+    return sum(choice.beside is None for choice in agreement.selected)
 
 
 def stored_campaign(outcome: Outcome) -> Campaign | None:
@@ -76,49 +85,52 @@ def stored_campaign(outcome: Outcome) -> Campaign | None:
 
 
 def _create_workload(
-    team: Team, user: Person | None, one: ResultChoice, shown: OfferedResult
+    team: Team, user: Person | None, choice: ResultChoice, result: OfferedResult
 ) -> Workload:
-    name = one.workload.strip() or shown.workload_name
-    found = shown.parsed
+    name = choice.workload.strip() or result.workload_name
+    parsed = result.parsed
     return icf_workloads.create_icf_workload(
         team=team,
         user=user,
         name=name,
-        options=found.options,
-        sweep=found.sweep,
-        description=found.description,
+        options=parsed.options,
+        sweep=parsed.sweep,
+        description=parsed.description,
     )
 
 
 def _build_results(
-    team: Team, user: Person | None, taken: list[ResultChoice], offered: Mapping[Key, OfferedResult]
+    team: Team,
+    user: Person | None,
+    choices: list[ResultChoice],
+    results_by_key: Mapping[Key, OfferedResult],
 ) -> list[Result]:
     pieces = _result_excerpts(
         [
-            (shown.file, shown.parsed, reader_file_name(shown, one, offered))
-            for one in taken
-            for shown in (offered[one.key],)
+            (result.file, result.parsed, reader_file_name(result, choice, results_by_key))
+            for choice in choices
+            for result in (results_by_key[choice.key],)
         ]
     )
     beside: dict[Key, list[TextExcerpt]] = defaultdict(list)
-    for one in taken:
-        if one.beside is not None:
-            beside[one.beside].append(pieces[one.key])
-    named = NamedRows(team, user)
+    for choice in choices:
+        if choice.beside is not None:
+            beside[choice.beside].append(pieces[choice.key])
+    rows = NamedRows(team, user)
     return [
         result
-        for one in taken
-        if one.beside is None
+        for choice in choices
+        if choice.beside is None
         for result in _split_sweep(
             Result(
-                pieces[one.key],
-                one.host or named.find_or_create_host(one.new_host.strip()),
-                one.topology or named.find_or_create_topology(one.new_topology.strip()),
-                one.workload.strip() or offered[one.key].workload_name,
-                offered[one.key].parsed.point,
-                offered[one.key].parsed.outstanding or one.outstanding,
-                tuple(beside[one.key]),
-                *source_disks.names_and_ratings(one.disks),
+                pieces[choice.key],
+                choice.host or rows.find_or_create_host(choice.new_host.strip()),
+                choice.topology or rows.find_or_create_topology(choice.new_topology.strip()),
+                choice.workload.strip() or results_by_key[choice.key].workload_name,
+                results_by_key[choice.key].parsed.point,
+                results_by_key[choice.key].parsed.outstanding or choice.outstanding,
+                tuple(beside[choice.key]),
+                *source_disks.names_and_ratings(choice.disks),
             )
         )
     ]
@@ -144,15 +156,15 @@ def _keep_as_sources(ids: Iterable[int], campaign: Campaign) -> None:
 
 
 def _result_excerpts(
-    found: Sequence[tuple[DraftFile, ParsedResult, str]],
+    rows: Sequence[tuple[DraftFile, ParsedResult, str]],
 ) -> dict[tuple[int, int], TextExcerpt]:
     """(file id, first line) -> its lines, to be read late; by the name that tells what they do not."""
     texts = _FileTexts()
     return {
-        (file.pk, one.first): TextExcerpt(
-            one, file.name, partial(texts.result_text, file, one), reader_name=told
+        (file.pk, parsed.first): TextExcerpt(
+            parsed, file.name, partial(texts.result_text, file, parsed), reader_name=reader_name
         )
-        for file, one, told in found
+        for file, parsed, reader_name in rows
     }
 
 
@@ -163,13 +175,13 @@ class _FileTexts:
         self.pk = 0
         self.text = LineIndex("")
 
-    def result_text(self, file: DraftFile, found: ParsedResult) -> str:
+    def result_text(self, file: DraftFile, parsed: ParsedResult) -> str:
         if file.pk != self.pk:
             # the one goes before the other comes
             self.text = LineIndex("")
             self.text = LineIndex(drafts.file_text(file))
             self.pk = file.pk
-        return found.own_text(self.text)
+        return parsed.own_text(self.text)
 
 
 class NamedRows:
@@ -182,25 +194,25 @@ class NamedRows:
 
     def find_or_create_host(self, name: str) -> Host:
         if name not in self.hosts:
-            known = Host.objects.filter(team=self.team, name=name).first()
-            self.hosts[name] = known or self._new_host(name)
+            existing = Host.objects.filter(team=self.team, name=name).first()
+            self.hosts[name] = existing or self._new_host(name)
         return self.hosts[name]
 
     def find_or_create_topology(self, name: str) -> Topology:
         if name not in self.topologies:
-            known = Topology.objects.filter(team=self.team, name=name).first()
-            self.topologies[name] = known or self._new_topology(name)
+            existing = Topology.objects.filter(team=self.team, name=name).first()
+            self.topologies[name] = existing or self._new_topology(name)
         return self.topologies[name]
 
     def _new_host(self, name: str) -> Host:
-        made = Host(team=self.team, name=name, access=Host.Access.DESCRIBED)
-        made.full_clean(exclude=["credential", "address"])
-        made.save()
-        return made
+        host = Host(team=self.team, name=name, access=Host.Access.DESCRIBED)
+        host.full_clean(exclude=["credential", "address"])
+        host.save()
+        return host
 
     def _new_topology(self, name: str) -> Topology:
-        made = Topology(team=self.team, name=name, stack=[])
-        made.created_by_id = self.user.pk if self.user else None
-        made.full_clean(exclude=["created_by", "stack"])
-        made.save()
-        return made
+        topology = Topology(team=self.team, name=name, stack=[])
+        topology.created_by_id = self.user.pk if self.user else None
+        topology.full_clean(exclude=["created_by", "stack"])
+        topology.save()
+        return topology

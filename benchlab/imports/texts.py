@@ -69,8 +69,8 @@ def decode_upload(name: str, raw: bytes) -> DecodedText:
             single,
             (*notes, "Every second line was empty: those lines are left out, and not counted."),
         )
-    shown = pasting.strip_marks(text)
-    return DecodedText(shown.text, (*notes, *shown.notes))
+    stripped = pasting.strip_marks(text)
+    return DecodedText(stripped.text, (*notes, *stripped.notes))
 
 
 def _single_spaced(text: str) -> str:
@@ -85,12 +85,12 @@ def _single_spaced(text: str) -> str:
 
 def _cursor_replacement(sequence: re.Match[str]) -> str:
     """Text in the place of a control sequence: where the cursor went to another place, the words there are others."""
-    said = sequence[0]
-    if said[1:2] != "[" or said[-1] not in "HfdEC":
+    code = sequence[0]
+    if code[1:2] != "[" or code[-1] not in "HfdEC":
         return ""
-    if said[-1] != "C":
+    if code[-1] != "C":
         return "\n"
-    steps = said[2:-1] or "1"
+    steps = code[2:-1] or "1"
     return " " * min(int(steps), 200) if steps.isdecimal() else ""
 
 
@@ -104,9 +104,9 @@ def _decode(raw: bytes, page: bool) -> tuple[str, tuple[str, ...]]:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         place = f"byte {error.start + 1}, line {line}"
-    said = CHARSET.search(raw[:4096]) if page else None
-    if said and CHARSETS.fullmatch(named := said[1].decode()):
-        return raw.decode(named, "replace"), (f"Read as {named}, as the page says.",)
+    declared = CHARSET.search(raw[:4096]) if page else None
+    if declared and CHARSETS.fullmatch(charset := declared[1].decode()):
+        return raw.decode(charset, "replace"), (f"Read as {charset}, as the page says.",)
     note = f"It is not UTF-8 (at {place}); read as Latin-1, so letters other than English may be wrong."
     return raw.decode("latin-1"), (note,)
 
@@ -128,7 +128,7 @@ def _check_not_binary(raw: bytes) -> None:
         raise NotText(_nul_message(raw.count(b"\n", 0, at) + 1) + f", byte {at + 1}")
     odd = len(raw) - len(raw.translate(None, CONTROL))
     if odd > len(raw) * MOST_CONTROL:
-        at = min(found for one in CONTROL if (found := raw.find(one)) >= 0)
+        at = min(position for byte in CONTROL if (position := raw.find(byte)) >= 0)
         line = raw.count(b"\n", 0, at) + 1
         raise NotText(f"it is binary, not text (a control character in line {line}, byte {at + 1})")
 

@@ -122,7 +122,7 @@ class Unpacker:
         yield self._file(SUFFIX.sub("", name), cast(IO[bytes], stream), packed, nested=True)
 
     def _verify_stream(self, stream: Unzipped, packed: int) -> None:
-        """To its end, where its checksum is: a tar ends before that, and damaged figures must not get through.
+        """Read the stream to its checksum at the end: a tar ends earlier, and damaged figures must not pass.
 
         Raises what `unpack` catches.
         """
@@ -176,7 +176,7 @@ class Unpacker:
                     yield self._member(inside, lambda m=member: archive.extractfile(m), packed)
 
     def _member(self, name: str, opened: Any, packed: int) -> File:
-        """One that cannot be read does not keep the others from being read."""
+        """Read a member; an unreadable one does not stop the others."""
         try:
             with opened() as stream:
                 return self._file(name, stream, packed, nested=True)
@@ -198,8 +198,8 @@ class Unpacker:
             whole.write(part)
             size += len(part)
             self.total += len(part)
-            if said := self._limit_error(size, packed):
-                return self._rejected_file(name, said)
+            if message := self._limit_error(size, packed):
+                return self._rejected_file(name, message)
         if self._count_file():
             return File(self._unique(name), whole.getvalue())
         return self._rejected_file(name, self.full)
@@ -231,12 +231,12 @@ class Unpacker:
 
     def _unique(self, name: str) -> str:
         """The name as it is shown, unlike every other."""
-        shown = tried = clean_name(name)
-        stem, dot, suffix = shown.rpartition(".")
+        cleaned = tried = clean_name(name)
+        stem, dot, suffix = cleaned.rpartition(".")
         number = 1
         while tried in self.names:
             number += 1
-            tried = f"{stem} ({number}).{suffix}" if dot and stem else f"{shown} ({number})"
+            tried = f"{stem} ({number}).{suffix}" if dot and stem else f"{cleaned} ({number})"
         self.names.add(tried)
         return tried
 
@@ -245,10 +245,10 @@ def clean_name(name: str) -> str:
     """A name fit to be shown: no way out of a directory, no control or direction characters, not too long."""
     plain = "".join(c for c in name if unicodedata.category(c)[0] != "C")
     parts = [part.strip() for part in plain.replace("\\", "/").split("/")]
-    shown = "/".join(part for part in parts if part not in ("", ".", ".."))
-    if len(shown) > MAX_NAME_LENGTH:
-        shown = "…" + shown[1 - MAX_NAME_LENGTH :]
-    return shown or "unnamed"
+    cleaned = "/".join(part for part in parts if part not in ("", ".", ".."))
+    if len(cleaned) > MAX_NAME_LENGTH:
+        cleaned = "…" + cleaned[1 - MAX_NAME_LENGTH :]
+    return cleaned or "unnamed"
 
 
 def _read_head(stream: IO[bytes]) -> bytes:
@@ -260,18 +260,18 @@ def _read_head(stream: IO[bytes]) -> bytes:
 
 def _check_member_count(stream: IO[bytes], most: int) -> None:
     """A list of millions would be memory before any limit is looked at. Raises _TooMuch."""
-    seen, tail = 0, b""
+    members, tail = 0, b""
     while part := stream.read(CHUNK):
-        seen += (tail + part).count(b"PK\x01\x02")
+        members += (tail + part).count(b"PK\x01\x02")
         tail = part[-3:]
     stream.seek(0)
-    if seen > most:
+    if members > most:
         raise _LimitExceeded(f"more than {most} files in one archive")
 
 
 def _broken_message(error: Exception) -> str:
-    said = str(error) or type(error).__name__
-    return f"the archive is damaged or of a kind that cannot be read: {said[:200]}"
+    message = str(error) or type(error).__name__
+    return f"the archive is damaged or of a kind that cannot be read: {message[:200]}"
 
 
 class _LimitedStream(RawIOBase):

@@ -56,7 +56,7 @@ class ResultRow:
     """A result on the page."""
 
     number: int
-    offered: OfferedResult
+    result: OfferedResult
     label: str
     form: ResultForm | None
 
@@ -132,8 +132,8 @@ def import_detail(request: HttpRequest, pk: int) -> HttpResponse:
         answer = HttpResponse()
         answer["HX-Refresh"] = "true"
         return answer
-    shown = draft_results.offered_results(draft)
-    draft_forms = DraftForms(draft, shown, request.POST if request.method == "POST" else None)
+    results = draft_results.offered_results(draft)
+    draft_forms = DraftForms(draft, results, request.POST if request.method == "POST" else None)
     if request.method == "POST" and draft_forms.is_valid():
         try:
             storing_drafts.agree(draft, draft_forms.agreement(), user=request.user)
@@ -142,7 +142,7 @@ def import_detail(request: HttpRequest, pk: int) -> HttpResponse:
         else:
             # how far that is
             return redirect("import-detail", draft.pk)
-    return render(request, PAGE, _draft_context(draft, shown, draft_forms))
+    return render(request, PAGE, _draft_context(draft, results, draft_forms))
 
 
 def _render_progress(request: HttpRequest, draft: Draft, state: State) -> HttpResponse:
@@ -171,22 +171,22 @@ def _render_progress(request: HttpRequest, draft: Draft, state: State) -> HttpRe
 
 
 def _draft_context(
-    draft: Draft, shown: list[OfferedResult], draft_forms: DraftForms
+    draft: Draft, results: list[OfferedResult], draft_forms: DraftForms
 ) -> dict[str, Any]:
-    known = draft_results.campaigns_by_hash(draft)
+    campaigns = draft_results.campaigns_by_hash(draft)
     by_file: dict[int, list[ResultRow]] = {}
-    for number, one in enumerate(shown, 1):
+    for number, result in enumerate(results, 1):
         row = ResultRow(
             number,
-            one,
-            draft_results.reader_label(one.parsed.kind),
-            draft_forms.forms.get(one.result_key),
+            result,
+            draft_results.reader_label(result.parsed.kind),
+            draft_forms.forms.get(result.result_key),
         )
-        by_file.setdefault(one.file.pk, []).append(row)
+        by_file.setdefault(result.file.pk, []).append(row)
     files = [
         FileRow(
             file,
-            known.get(file.sha256) if not file.trouble else None,
+            campaigns.get(file.sha256) if not file.trouble else None,
             (file.reading or {}).get("unread", []),
             by_file.get(file.pk, []),
         )
@@ -195,10 +195,10 @@ def _draft_context(
     return {
         "draft": draft,
         "files": files,
-        "results": len(shown),
-        "numbers": sum(len(one.parsed.metrics) for one in shown),
+        "results": len(results),
+        "numbers": sum(len(result.parsed.metrics) for result in results),
         "draft_forms": draft_forms,
-        "inline": sum(len(one.parsed.metrics) for one in shown) <= MAX_INLINE_NUMBERS,
+        "inline": sum(len(result.parsed.metrics) for result in results) <= MAX_INLINE_NUMBERS,
     }
 
 
@@ -210,13 +210,15 @@ def import_file(request: HttpRequest, pk: int, file_pk: int) -> HttpResponse:
     if file.reading is None and not file.trouble:
         # which shows how far the reading is
         return redirect("import-detail", draft.pk)
-    found = [one for one in draft_results.offered_results(draft) if one.file.pk == file.pk]
+    results = [
+        result for result in draft_results.offered_results(draft) if result.file.pk == file.pk
+    ]
     context = {
         "draft": draft,
         "file": file,
         "rows": [
-            ResultRow(n, one, draft_results.reader_label(one.parsed.kind), None)
-            for n, one in enumerate(found, 1)
+            ResultRow(n, result, draft_results.reader_label(result.parsed.kind), None)
+            for n, result in enumerate(results, 1)
         ],
         "lines": drafts.file_page(file, numbered_lines.parse_line_number(request.GET.get("line"))),
     }

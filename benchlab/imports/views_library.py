@@ -54,8 +54,11 @@ def library(request: HttpRequest) -> HttpResponse:
         origin = Origin.of(row)
         key = origin.url or origin.title or row.name
         articles.setdefault(key, Publication(origin, [])).campaigns.append(row)
-    found = sorted(articles.values(), key=lambda one: (one.origin.date, one.origin.title))
-    return render(request, "imports/library.html", {"articles": found, "listed": listed})
+    publications = sorted(
+        articles.values(),
+        key=lambda publication: (publication.origin.date, publication.origin.title),
+    )
+    return render(request, "imports/library.html", {"articles": publications, "listed": listed})
 
 
 @require_GET

@@ -316,7 +316,7 @@ def test_the_first_that_is_due_is_waited_for(monkeypatch, deadline, look, ends, 
     with contextlib.closing(stopper), here, there:
         talk: Any = link.Transport(None, stopper, None, None)
         talk._stream = here
-        assert talk._wait(console, look, ends) == [here, stopper]
+        assert talk._wait_ready(console, look, ends) == [here, stopper]
     assert waited == [waits]
 
 
@@ -331,7 +331,7 @@ class Session:
     def over(self) -> bool:
         return self.cancelled and self.turns == 0
 
-    def start(self, now: float) -> Turn:
+    def start_script(self, now: float) -> Turn:
         return Turn(b"", ())
 
     def cancel(self, now: float) -> Turn:

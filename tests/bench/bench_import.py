@@ -186,8 +186,8 @@ def imported(files: int, packed: bytes) -> Imported:
     return Imported(took, busy, made, figures)
 
 
-def shown(pk: int, done: int) -> None:
-    print(f"  stored: {done} of {FILES} results", flush=True)
+def shown(pk: int, stored: int) -> None:
+    print(f"  stored: {stored} of {FILES} results", flush=True)
 
 
 def memory_mb(field: str) -> float:

@@ -38,7 +38,7 @@ from agents.drivers import reading, registry
 from benchlab.imports import reading_json, texts
 registry.all_readers()
 def work(raw):
-    found = reading.read(texts.read("fio.json", raw).text, "fio.json")
+    found = text_reading.read_text(texts.decode_upload("fio.json", raw).text, "fio.json")
     assert len(found.found) == 1 and not found.found[0].trouble and not found.unread
     return reading_json.to_json(found)
 """

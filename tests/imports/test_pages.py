@@ -71,7 +71,7 @@ def test_looking_at_lines_takes_no_file_apart(web, monkeypatch):
     def parsed(*args):
         raise AssertionError("a request took the file apart")
 
-    for one in ("texts.read", "blobs.get"):
+    for one in ("texts.decode_upload", "blobs.read_content"):
         monkeypatch.setattr(f"benchlab.imports.drafts.{one}", parsed)
     first, last = (web.get(f"{address}?line={n}").content.decode() for n in (1, 2400))
     assert "RATE 1" in first and "1000 more characters" in first and 'id="L1000"' in first

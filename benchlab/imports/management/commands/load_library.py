@@ -20,8 +20,8 @@ class Command(terminal.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            done = reference_library.load_library(articles())
+            changes = reference_library.load_library(articles())
         except (ArticleError, ValidationError) as error:
             raise CommandError(f"The reference library was not loaded: {error}") from error
-        if options["verbosity"] > 0 and done:
-            self.stdout.write(f"Reference library: {', '.join(done)}")
+        if options["verbosity"] > 0 and changes:
+            self.stdout.write(f"Reference library: {', '.join(changes)}")
