@@ -34,12 +34,12 @@ def work(raw):
     return fio.parse({"fio.json": raw}, fio.Options())
 """
 IMPORT = """
-from agents.drivers import reading, registry
+from agents.drivers import registry, text_reading
 from benchlab.imports import reading_json, texts
 registry.all_readers()
 def work(raw):
     found = text_reading.read_text(texts.decode_upload("fio.json", raw).text, "fio.json")
-    assert len(found.found) == 1 and not found.found[0].trouble and not found.unread
+    assert len(found.results) == 1 and not found.results[0].trouble and not found.unread
     return reading_json.to_json(found)
 """
 CHILD = """
