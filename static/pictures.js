@@ -81,7 +81,7 @@ globalThis.pictures = (() => {
     setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
   }
 
-  /* In base64: for who takes pictures of a report on the server (benchlab/sharing/made_reports.py). */
+  /* In base64: for who takes pictures of a report on the server (benchlab/sharing/report_jobs.py). */
   async function encoded(chart, format) {
     const reader = new FileReader();
     const read = new Promise((done, failed) => Object.assign(reader, { onload: done, onerror: failed }));

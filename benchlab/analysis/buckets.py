@@ -37,13 +37,15 @@ class Buckets:
     high_at: Places
     total: Floats
     # how many samples
-    known: Places
+    sample_counts: Places
 
     @property
     def means(self) -> Floats:
         """Of the samples that are known."""
         unknown = np.full(self.total.shape, np.nan)
-        found: Floats = np.divide(self.total, self.known, out=unknown, where=self.known > 0)
+        found: Floats = np.divide(
+            self.total, self.sample_counts, out=unknown, where=self.sample_counts > 0
+        )
         return found
 
     @property
@@ -60,20 +62,20 @@ class Buckets:
             return self
         low = np.where(np.isnan(self.low), np.inf, self.low)
         high = np.where(np.isnan(self.high), -np.inf, self.high)
-        lowest = _folded(low, times, np.inf).argmin(axis=2)[:, :, None]
-        highest = _folded(high, times, -np.inf).argmax(axis=2)[:, :, None]
+        lowest = _fold(low, times, np.inf).argmin(axis=2)[:, :, None]
+        highest = _fold(high, times, -np.inf).argmax(axis=2)[:, :, None]
         return Buckets(
             self.every * times,
             self.times,
-            _taken(self.low, times, lowest),
-            _taken(self.low_at, times, lowest),
-            _taken(self.high, times, highest),
-            _taken(self.high_at, times, highest),
-            _folded(self.total, times, 0).sum(axis=2),
-            _folded(self.known, times, 0).sum(axis=2),
+            _take_places(self.low, times, lowest),
+            _take_places(self.low_at, times, lowest),
+            _take_places(self.high, times, highest),
+            _take_places(self.high_at, times, highest),
+            _fold(self.total, times, 0).sum(axis=2),
+            _fold(self.sample_counts, times, 0).sum(axis=2),
         )
 
-    def line(self, row: int) -> tuple[Floats, Floats]:
+    def device_line(self, row: int) -> tuple[Floats, Floats]:
         """(times, values) of one device: both ends of each bucket by their times, or the samples themselves."""
         if self.every == 1:
             return self.times, self.low[row]
@@ -94,7 +96,7 @@ class Buckets:
         )
 
 
-def of_samples(times: Floats, values: Floats) -> Buckets:
+def bucket_samples(times: Floats, values: Floats) -> Buckets:
     """Each sample for itself. `values`: device x sample."""
     at = np.broadcast_to(np.arange(len(times)), values.shape)
     known = ~np.isnan(values)
@@ -102,7 +104,7 @@ def of_samples(times: Floats, values: Floats) -> Buckets:
     return Buckets(1, times, values, at, values, at, total, known.astype(np.int64))
 
 
-def width(samples: int, pixels: int) -> int:
+def samples_per_bucket(samples: int, pixels: int) -> int:
     """Number of samples to a bucket: 1 where each is seen, else what can be made of what is stored."""
     if samples <= 2 * pixels:
         return 1
@@ -111,12 +113,12 @@ def width(samples: int, pixels: int) -> int:
     return -(-wanted // step) * step
 
 
-def step_of(every: int) -> int:
+def stored_step(every: int) -> int:
     """The coarsest of what is stored that buckets of so many samples are made of: COARSE, FINE or 1."""
     return next(one for one in (COARSE, FINE, 1) if every % one == 0)
 
 
-def _folded(array: Any, times: int, fill: float) -> Any:
+def _fold(array: Any, times: int, fill: float) -> Any:
     """device x bucket x so many; what is missing at the end is `fill`."""
     missing = -array.shape[1] % times
     if missing:
@@ -124,8 +126,8 @@ def _folded(array: Any, times: int, fill: float) -> Any:
     return array.reshape(len(array), -1, times)
 
 
-def _taken(array: Any, times: int, which: Places) -> Any:
-    return np.take_along_axis(_folded(array, times, 0), which, axis=2)[:, :, 0]
+def _take_places(array: Any, times: int, which: Places) -> Any:
+    return np.take_along_axis(_fold(array, times, 0), which, axis=2)[:, :, 0]
 
 
 def _medians(means: Floats) -> Floats:

@@ -69,45 +69,49 @@ class Unusual:
     past: int
 
 
-def changes(values: Sequence[float], builds: Sequence[object] = ()) -> list[Change]:
+def find_changes(values: Sequence[float], builds: Sequence[object] = ()) -> list[Change]:
     """Of runs in the order of time, above 0; `builds` says of each which build of its layout it ran on.
 
     Without `builds` each run counts as a build of its own.
     """
     logs = np.log(np.asarray(values, dtype=float))
-    found = _found(logs)
+    found = _change_points(logs)
     if not found:
         return []
     edges = [0, *found, len(logs)]
     medians = [median_of(values[a:b]) for a, b in pairwise(edges)]
     known = list(builds) or list(range(len(logs)))
-    looks = [_found(logs[:-1]), _of_builds(logs, known), _of_builds(logs[:-1], known[:-1])]
+    looks = [
+        _change_points(logs[:-1]),
+        _build_change_points(logs, known),
+        _build_change_points(logs[:-1], known[:-1]),
+    ]
     return [
         Change(
             at,
             medians[nth],
             medians[nth + 1],
-            len(logs) - at >= ENOUGH_AFTER and _in_all(at, looks),
+            len(logs) - at >= ENOUGH_AFTER and _confirmed_by_all(at, looks),
         )
         for nth, at in enumerate(found)
     ]
 
 
-def _in_all(at: int, looks: Sequence[Sequence[int]]) -> bool:
+def _confirmed_by_all(at: int, looks: Sequence[Sequence[int]]) -> bool:
     return all(any(abs(one - at) <= SAME for one in look) for look in looks)
 
 
-def _of_builds(logs: Array, builds: Sequence[object]) -> list[int]:
+def _build_change_points(logs: Array, builds: Sequence[object]) -> list[int]:
     """Changes between the medians of builds, each by its first run: builds differ by luck, and their runs share it."""
     starts = [at for at in range(len(logs)) if not at or builds[at] != builds[at - 1]]
     medians = [float(np.median(logs[a:b])) for a, b in pairwise([*starts, len(logs)])]
-    return [starts[at] for at in _found(np.array(medians))]
+    return [starts[at] for at in _change_points(np.array(medians))]
 
 
-def _found(logs: Array) -> list[int]:
+def _change_points(logs: Array) -> list[int]:
     """Indices of changes whose steps are worth a word."""
     cleaned = hampel(logs)
-    found = sorted(_segmented(cleaned, 0))
+    found = sorted(_segment(cleaned, 0))
     while found:
         edges = [0, *found, len(logs)]
         medians = [float(np.median(cleaned[a:b])) for a, b in pairwise(edges)]
@@ -118,18 +122,18 @@ def _found(logs: Array) -> list[int]:
     return found
 
 
-def _segmented(logs: Array, offset: int) -> list[int]:
+def _segment(logs: Array, offset: int) -> list[int]:
     if len(logs) < 2 * LEAST:
         return []
     (at,), (t,) = largest_t(logs[None, :])
-    if t <= critical(len(logs)):
+    if t <= critical_t(len(logs)):
         return []
-    left, right = _segmented(logs[:at], offset), _segmented(logs[at:], offset + int(at))
+    left, right = _segment(logs[:at], offset), _segment(logs[at:], offset + int(at))
     return [*left, offset + int(at), *right]
 
 
 @cache
-def _table() -> tuple[Array, Array]:
+def _critical_table() -> tuple[Array, Array]:
     """(ln lengths, critical values at ALPHA)."""
     made = json.loads(Path(__file__).with_name("critical_values.json").read_text())
     column = made["alphas"].index(ALPHA)
@@ -137,9 +141,9 @@ def _table() -> tuple[Array, Array]:
     return np.log([length for length, _ in rows]), np.array([value for _, value in rows])
 
 
-def critical(length: int) -> float:
+def critical_t(length: int) -> float:
     """Of the largest t in a series of that length; beyond the table that of its longest."""
-    lengths, values = _table()
+    lengths, values = _critical_table()
     return float(np.interp(log(length), lengths, values))
 
 
@@ -158,20 +162,20 @@ def hampel(logs: Array) -> Array:
     return np.where((np.abs(logs - median) > FAR * noise) & alone, median, logs)
 
 
-def unusual(values: Sequence[float], found: Sequence[Change]) -> list[Unusual]:
+def find_unusual(values: Sequence[float], found: Sequence[Change]) -> list[Unusual]:
     """The runs that stand out from those before them since the last confirmed change; silent below ten."""
     logs = np.log(np.asarray(values, dtype=float))
     starts = [0, *(one.at for one in found if one.confirmed)]
     stand_out = []
     for at in range(len(logs)):
         begun = max(one for one in starts if one <= at)
-        z, limit = against(logs[begun:at], float(logs[at]))
+        z, limit = robust_z(logs[begun:at], float(logs[at]))
         if limit is not None and z > limit:
             stand_out.append(Unusual(at, z, at - begun))
     return stand_out
 
 
-def against(past: Array, new: float) -> tuple[float, float | None]:
+def robust_z(past: Array, new: float) -> tuple[float, float | None]:
     """(robust z of a logarithm against those before it, from where on it is unusual: None with too few)."""
     limit = next((limit for enough, limit in LIMITS if len(past) >= enough), None)
     if limit is None:

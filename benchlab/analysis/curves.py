@@ -84,6 +84,6 @@ def common_factor(found: Sequence[Little]) -> int | None:
     return factor if alike and factor >= 2 else None
 
 
-def percent(new: float, old: float) -> float | None:
+def percent_change(new: float, old: float) -> float | None:
     """Change against `old` in percent; None when there is nothing to compare with."""
     return (new / old - 1) * 100 if old else None

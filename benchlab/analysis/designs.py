@@ -65,11 +65,11 @@ class Design:
         return self.order in (Order.INTERLEAVED, Order.ABBA)
 
     @property
-    def words(self) -> str:
+    def order_text(self) -> str:
         return WORDS[self.order]
 
     @property
-    def percent(self) -> str:
+    def tau_percent(self) -> str:
         """Percent by which two builds of the same differ, as people read it."""
         return f"{self.tau * 100:.1f} %"
 

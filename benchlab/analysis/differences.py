@@ -25,7 +25,7 @@ ONE_SIDED, TWO_SIDED = 0.95, 0.975
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Estimates:
     """Of each pair (and depth): `est` = ln(second / first), its standard error and degrees of freedom (0: no error).
 
     `more`: 1 second is larger, -1 smaller, 0 neither. `none`: no difference worth naming. Neither: not enough data.
@@ -34,8 +34,8 @@ class Said:
     est: Array
     se: Array
     df: Array
-    more: NDArray[np.int64]
-    none: Mask
+    sign: NDArray[np.int64]
+    equal: Mask
 
     def half(self, share: float = TWO_SIDED) -> Array:
         """Half the width of an interval, by default of 95 %; infinite where there is no error to tell."""
@@ -43,7 +43,7 @@ class Said:
         return np.where(known, stdtrit(np.where(known, self.df, 1), share) * self.se, np.inf)
 
 
-def at_points(found: Fit, design: Design) -> Said:
+def estimate_points(found: Fit, design: Design) -> Estimates:
     """A depth needs two repeats of each set-up, and less than half of a cell's may be far off."""
     se = np.sqrt(found.variance + design.tau**2)
     told = (found.df > 0) & (found.counts >= 2).all(axis=1)
@@ -51,14 +51,14 @@ def at_points(found: Fit, design: Design) -> Said:
     df = np.where(found.df > 0, found.df, 1)
     size = np.abs(found.est)
     luck = discoveries(np.where(told, 2 * stdtr(df, -size / se), np.nan))
-    differ = (luck <= _level(found)[:, None]) & (size >= LEAST)
+    differ = (luck <= _false_discovery_level(found)[:, None]) & (size >= LEAST)
     inside = np.where(told, stdtr(df, (size - LEAST) / se), np.nan)
     alike = (inside <= 1 - ONE_SIDED) & (discoveries(inside) <= NONE_DISCOVERIES)
     more = np.where(differ, np.sign(found.est), 0).astype(np.int64)
-    return Said(found.est, se, df, more, alike & (more == 0) & design.may_say_none)
+    return Estimates(found.est, se, df, more, alike & (more == 0) & design.may_say_none)
 
 
-def _level(found: Fit) -> Array:
+def _false_discovery_level(found: Fit) -> Array:
     """Of the false discovery rate: few repeats of many depths err more often than they say (tried with 1 to 12)."""
     few = OF_FEW * min(1.0, DEPTHS / found.est.shape[1])
     return np.where(found.counts.min(axis=(1, 2)) <= FEW, few, FALSE_DISCOVERIES)
@@ -77,45 +77,45 @@ def discoveries(p: Array) -> Array:
     return np.where(np.isnan(p), np.nan, np.minimum(found, 1))
 
 
-def over_curve(found: Fit, design: Design) -> Said:
+def estimate_curve(found: Fit, design: Design) -> Estimates:
     """Of the geometric mean of the ratios over the depths.
 
     Not interleaved, a single repeat stands for one visit: such depths are left out where others have more.
     """
-    kept = _every(found)
+    kept = _all_depths(found)
     if not design.interleaved:
         often = found.counts.min(axis=1) >= 2
         kept = often | ~often.any(axis=1, keepdims=True)
     found = replace(found, rest=np.where(kept[:, None, :, None], found.rest, np.nan))
-    est = _over(found.est, kept)
+    est = _mean_over_depths(found.est, kept)
     if design.interleaved:
-        se, df = _interleaved(found)
+        se, df = _interleaved_error(found)
     else:
-        se, df = _apart(found, design, kept)
-    said = Said(est, se, df, np.zeros(len(est), np.int64), np.zeros(len(est), bool))
+        se, df = _sequential_error(found, design, kept)
+    said = Estimates(est, se, df, np.zeros(len(est), np.int64), np.zeros(len(est), bool))
     size = np.abs(est)
     more = np.where((size > said.half()) & (size >= LEAST), np.sign(est), 0).astype(np.int64)
     none = (size + said.half(ONE_SIDED) <= LEAST) & (more == 0) & design.may_say_none
-    return replace(said, more=more, none=none)
+    return replace(said, sign=more, equal=none)
 
 
-def _every(found: Fit) -> Mask:
+def _all_depths(found: Fit) -> Mask:
     return np.ones(found.est.shape, bool)
 
 
-def _over(values: Array, kept: Mask) -> Array:
+def _mean_over_depths(values: Array, kept: Mask) -> Array:
     """The mean of those depths."""
     return np.asarray(np.where(kept, values, 0).sum(axis=1) / kept.sum(axis=1))
 
 
-def _pooled(found: Fit, kept: Mask) -> tuple[Array, Array]:
-    mean = _over(found.variance, kept) / kept.sum(axis=1)
+def _pooled_error(found: Fit, kept: Mask) -> tuple[Array, Array]:
+    mean = _mean_over_depths(found.variance, kept) / kept.sum(axis=1)
     return np.sqrt(mean), np.where(kept, found.df, 0).sum(axis=1)
 
 
-def _interleaved(found: Fit) -> tuple[Array, Array]:
+def _interleaved_error(found: Fit) -> tuple[Array, Array]:
     """The larger of what the runs and what the blocks show; with less than three repeats, what the depths show."""
-    se, df = _pooled(found, _every(found))
+    se, df = _pooled_error(found, _all_depths(found))
     of_blocks, blocks = _block_error(found)
     depths = found.est.shape[1]
     if depths > 1:
@@ -128,12 +128,12 @@ def _interleaved(found: Fit) -> tuple[Array, Array]:
 
 def _block_error(found: Fit) -> tuple[Array, Array]:
     """(standard error of the mean difference, from block to block; how many blocks have both)."""
-    means, weights = _blocks(found, _every(found))
-    square, count = _spread(means[:, 1] - means[:, 0])
+    means, weights = _block_means(found, _all_depths(found))
+    square, count = _variance_and_count(means[:, 1] - means[:, 0])
     return np.sqrt(square * (weights**2).sum(axis=2).max(axis=1)), count
 
 
-def _blocks(found: Fit, kept: Mask) -> tuple[Array, Array]:
+def _block_means(found: Fit, kept: Mask) -> tuple[Array, Array]:
     """(pairs, 2, blocks) each: from the set-up's mean over the depths that the block has; its share of that mean."""
     there = ~np.isnan(found.rest)
     count = there.sum(axis=2)
@@ -143,7 +143,7 @@ def _blocks(found: Fit, kept: Mask) -> tuple[Array, Array]:
     return means, shares
 
 
-def _spread(values: Array) -> tuple[Array, Array]:
+def _variance_and_count(values: Array) -> tuple[Array, Array]:
     """(variance, number) of what is known along the last axis."""
     there = ~np.isnan(values)
     count = there.sum(axis=-1)
@@ -152,14 +152,14 @@ def _spread(values: Array) -> tuple[Array, Array]:
     return squares / np.maximum(count - 1, 1), count
 
 
-def _apart(found: Fit, design: Design, kept: Mask) -> tuple[Array, Array]:
+def _sequential_error(found: Fit, design: Design, kept: Mask) -> tuple[Array, Array]:
     """From block to block within each set-up; one after the other at least what the runs show."""
-    means, weights = _blocks(found, kept)
-    variance, count = _spread(means)
+    means, weights = _block_means(found, kept)
+    variance, count = _variance_and_count(means)
     square = (variance * (weights**2).sum(axis=2)).sum(axis=1)
     free = np.where((count >= 2).all(axis=1), (count - 1).sum(axis=1), 0).astype(float)
     if not design.may_say_none:
-        pooled, df = _pooled(found, kept)
+        pooled, df = _pooled_error(found, kept)
         larger = (pooled**2 > square) & (free > 0)
         square, free = np.where(larger, pooled**2, square), np.where(larger, df, free)
         # Satterthwaite: tau is no estimate of these runs.
@@ -167,7 +167,7 @@ def _apart(found: Fit, design: Design, kept: Mask) -> tuple[Array, Array]:
     return np.sqrt(square + design.tau**2), free
 
 
-def compare(logs: Array, design: Design) -> tuple[Fit, Said, Said]:
+def compare_pairs(logs: Array, design: Design) -> tuple[Fit, Estimates, Estimates]:
     """(the fit, at each depth, over the curve) of pairs of set-ups."""
     found = fit(logs, blocks=design.interleaved)
-    return found, at_points(found, design), over_curve(found, design)
+    return found, estimate_points(found, design), estimate_curve(found, design)

@@ -107,20 +107,20 @@ class Track:
 
     def spans(self) -> tuple[float, ...]:
         """`lengths`, or what they must be."""
-        return self.lengths or _between(self.times)
+        return self.lengths or _intervals(self.times)
 
-    def within(self, windows: Sequence[Window]) -> Track:
+    def intervals_within(self, windows: Sequence[Window]) -> Track:
         """Those intervals that lie wholly in one of them."""
         spans = self.spans()
         parts = sorted(self._range(spans, one) for one in windows)
         if len(parts) == 1:
             whole = slice(*parts[0])
-            return self._cut(self.times[whole], self.values[whole], spans[whole])
+            return self._with_intervals(self.times[whole], self.values[whole], spans[whole])
         kept = dict.fromkeys(at for first, end in parts for at in range(first, end))
         each = (self.times, self.values, spans)
-        return self._cut(*(tuple(one[at] for at in kept) for one in each))
+        return self._with_intervals(*(tuple(one[at] for at in kept) for one in each))
 
-    def _cut(
+    def _with_intervals(
         self, times: tuple[float, ...], values: tuple[float, ...], lengths: tuple[float, ...]
     ) -> Track:
         return Track(self.device, self.metric, self.unit, times, values, lengths)
@@ -144,7 +144,7 @@ class Track:
 
 # all that one sampler tells of a run has the same times
 @lru_cache(maxsize=16)
-def _between(times: tuple[float, ...]) -> tuple[float, ...]:
+def _intervals(times: tuple[float, ...]) -> tuple[float, ...]:
     """s from each to the next, and what the first must be."""
     if not times:
         return ()
@@ -186,7 +186,7 @@ class Run:
     # What the runner recorded: "clock_step", caches, resyncs meanwhile.
     meta: Mapping[str, Any] = field(default_factory=dict)
     # what was set for it on purpose: "scheduler"
-    asked: tuple[str, ...] = ()
+    requested: tuple[str, ...] = ()
     degraded: tuple[str, ...] = ()
     # in words, why it may have read blocks that nothing ever wrote
     unwritten: str = ""
@@ -198,7 +198,9 @@ class Run:
     run: int = 0
     attempt: int = 0
 
-    def measured(self, metric: str, devices: Iterable[str] | None = None) -> tuple[Track, ...]:
+    def measured_tracks(
+        self, metric: str, devices: Iterable[str] | None = None
+    ) -> tuple[Track, ...]:
         """Tracks of that metric, over what was measured; of these devices only, or of all of them.
 
         A run whose tool told no windows is measured as a whole.
@@ -206,19 +208,19 @@ class Run:
         wanted = None if devices is None else set(devices)
         known = [one for one in self.windows if one.measured]
         return tuple(
-            track.within(known) if known else track
+            track.intervals_within(known) if known else track
             for track in self.tracks
             if track.metric == metric and (wanted is None or track.device in wanted)
         )
 
-    def total(self, metric: str, devices: Iterable[str]) -> float | None:
+    def total_rate(self, metric: str, devices: Iterable[str]) -> float | None:
         """The sum of their means over what was measured; None where one of them is not known."""
         names = set(devices)
-        means = {track.device: track.mean() for track in self.measured(metric, names)}
+        means = {track.device: track.mean() for track in self.measured_tracks(metric, names)}
         values = [means.get(name, float("nan")) for name in names]
         return None if not values or any(np.isnan(values)) else float(np.sum(values))
 
-    def disks(self) -> tuple[str, ...]:
+    def layout_disks(self) -> tuple[str, ...]:
         """All disks of the layout, each once."""
         given = (names for layer in self.layers for names in layer.uses.values())
         return tuple(dict.fromkeys(name for names in given for name in names))
@@ -246,7 +248,7 @@ class Line:
     def layers(self) -> tuple[Layer, ...]:
         return self.runs[0].layers
 
-    def sweep(self, figure: str) -> dict[int, dict[int, float]]:
+    def sweep_values(self, figure: str) -> dict[int, dict[int, float]]:
         """{outstanding I/Os, 0 where untold: {repeat: value}} for benchlab.analysis.verdicts."""
         found: dict[int, dict[int, float]] = {}
         for run, repeat in zip(self.runs, self.repeats, strict=True):
@@ -257,28 +259,28 @@ class Line:
 
 def run_from_json(told: Mapping[str, Any]) -> Run:
     """Raises ValueError naming a field that is not there."""
-    made: Run = _built(Run, told)
+    made: Run = _from_json(Run, told)
     return made
 
 
 def lines_from_json(told: Sequence[Mapping[str, Any]]) -> tuple[Line, ...]:
     """Raises ValueError naming a field that is not there."""
-    return tuple(_built(Line, one) for one in told)
+    return tuple(_from_json(Line, one) for one in told)
 
 
-def _built(kind: Any, told: Any) -> Any:
+def _from_json(kind: Any, told: Any) -> Any:
     if is_dataclass(kind):
         assert isinstance(kind, type)
         hints = get_type_hints(kind)
         unknown = set(told) - {one.name for one in fields(kind)}
         if unknown:
             raise ValueError(f"{kind.__name__} has no {', '.join(sorted(unknown))}")
-        return kind(**{name: _built(hints[name], value) for name, value in told.items()})
+        return kind(**{name: _from_json(hints[name], value) for name, value in told.items()})
     origin, inner = get_origin(kind), get_args(kind)
     if origin is tuple and isinstance(told, list):
-        return tuple(_built(inner[0], one) for one in told)
+        return tuple(_from_json(inner[0], one) for one in told)
     if origin is not None and origin is not UnionType and isinstance(told, Mapping):
-        return {key: _built(inner[1], value) for key, value in told.items()}
+        return {key: _from_json(inner[1], value) for key, value in told.items()}
     return float("nan") if kind is float and told is None else told
 
 
@@ -291,7 +293,7 @@ def members(run: Run, use: str = "") -> dict[str, tuple[str, ...]]:
     }
 
 
-def concat(tracks: Iterable[Track]) -> NDArray[np.float64]:
+def known_values(tracks: Iterable[Track]) -> NDArray[np.float64]:
     """Their values one after the other, without the unknown."""
     values = np.concatenate([np.asarray(t.values, dtype=float) for t in tracks] or [np.array([])])
     known: NDArray[np.float64] = values[~np.isnan(values)]

@@ -20,7 +20,7 @@ from scipy.special import stdtr, stdtrit
 
 from benchlab.analysis.differences import FALSE_DISCOVERIES, LEAST, TWO_SIDED, discoveries
 from benchlab.analysis.fits import LEAST_NOISE, Array
-from benchlab.analysis.repeats import robust
+from benchlab.analysis.repeats import robust_means
 
 # as robust means need
 ENOUGH_REPEATS = 3
@@ -37,7 +37,7 @@ class Effect:
     ratio: float
     low: float | None
     high: float | None
-    named: bool
+    significant: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +60,10 @@ class Gap:
     lacks: Mapping[int, tuple[str, ...]]
     cell: Place
     missing: int
-    of: int
+    total: int
 
 
-def complete(there: Collection[Place]) -> tuple[set[Place], tuple[Gap, ...]]:
+def complete_submatrix(there: Collection[Place]) -> tuple[set[Place], tuple[Gap, ...]]:
     """A part of a matrix that has no gaps, and what was left out for that, in this order.
 
     Left out is, as long as cells are missing, the level of which the largest share is; of several the one that costs
@@ -103,7 +103,7 @@ def _gap(there: set[Place], levels: Sequence[Sequence[str]], axis: int, level: s
     return Gap(axis, level, {n: some for n, some in lacks.items() if some}, cell, of - len(own), of)
 
 
-def effects(
+def factor_effects(
     factors: Sequence[str],
     cells: Mapping[Place, Sequence[float]],
     tau: float = 0.0,
@@ -121,7 +121,7 @@ def effects(
     if min(min(values) for values in cells.values()) <= 0:
         return None
     keys = sorted(cells)
-    found = robust([cells[key] for key in keys], ENOUGH_REPEATS)
+    found = robust_means([cells[key] for key in keys], ENOUGH_REPEATS)
     grid = found.means.reshape([len(some) for some in levels])
     df = float((found.counts - 1).sum())
     noise = max(sqrt(found.within / df), LEAST_NOISE) if df else None
@@ -131,14 +131,16 @@ def effects(
         rows = [
             (axes, index, value, size)
             for axes in combinations(varied, order)
-            for index, value, size in _of(grid, axes)
+            for index, value, size in _level_effects(grid, axes)
         ]
         luck = [tau**2 / 2 if axes[0] < built else 0.0 for axes, *_ in rows]
         made[order] = _effects(rows, factors, levels, each, df, luck)
     return Effects(tuple(made[1]), tuple(made[2]))
 
 
-def _of(grid: Array, axes: tuple[int, ...]) -> list[tuple[tuple[int, ...], float, float]]:
+def _level_effects(
+    grid: Array, axes: tuple[int, ...]
+) -> list[tuple[tuple[int, ...], float, float]]:
     """(index, effect, its variance in units of a cell's) of each level of one axis, or pair of levels of two."""
     others = tuple(axis for axis in range(grid.ndim) if axis not in axes)
     table = grid.mean(axis=others) if others else grid

@@ -29,7 +29,7 @@ class Severity(StrEnum):
 
 
 # Of a run, told by the history of its set-up (benchlab.verdicts.history_alerts) and by no module; their labels.
-OF_HISTORY = {"change": "Level changed", "stands_out": "Stands out of its history"}
+HISTORY_LABELS = {"change": "Level changed", "stands_out": "Stands out of its history"}
 # the number that tells how many repeats, in all, of its runs' points would tell
 NEEDED = "needed"
 
@@ -57,7 +57,7 @@ class Finding:
     """`says`: one plain sentence that ends without a full stop, numbers in it. `about`: what tells it from others of
     its kind in the same run ("sdb", "write at 8"), so that a dismissed one stays so when it is found again."""
 
-    says: str
+    sentence: str
     severity: Severity
     numbers: Mapping[str, Number] = field(default_factory=dict)
     about: str = ""
@@ -65,7 +65,7 @@ class Finding:
     runs: tuple[int, ...] = ()
 
 
-class OfRun(Protocol):
+class RunFinding(Protocol):
     """Looks at one run. `applies` is pure and quick (1,000 runs in 5 s, all findings together)."""
 
     # "Read from a cache"
@@ -75,7 +75,7 @@ class OfRun(Protocol):
     applies: Callable[[Run], list[Finding]]
 
 
-class OfLines(Protocol):
+class LineFinding(Protocol):
     """Looks at the set-ups of one workload beside each other; `compares` is pure."""
 
     LABEL: str
@@ -84,16 +84,18 @@ class OfLines(Protocol):
 
 
 @cache
-def of_runs() -> Mapping[str, OfRun]:
+def run_findings() -> Mapping[str, RunFinding]:
     """By kind, in the order of their names."""
-    return {kind: cast(OfRun, one) for kind, one in _modules().items() if hasattr(one, "applies")}
+    return {
+        kind: cast(RunFinding, one) for kind, one in _modules().items() if hasattr(one, "applies")
+    }
 
 
 @cache
-def of_lines() -> Mapping[str, OfLines]:
+def line_findings() -> Mapping[str, LineFinding]:
     """By kind, in the order of their names."""
     found = {kind: one for kind, one in _modules().items() if hasattr(one, "compares")}
-    return {kind: cast(OfLines, one) for kind, one in found.items()}
+    return {kind: cast(LineFinding, one) for kind, one in found.items()}
 
 
 def _modules() -> dict[str, object]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from benchlab.analysis.rate_words import IOPS, apart
+from benchlab.analysis.rate_words import IOPS, separates_prefix
 
 PREFIXES = (
     (1e12, "T"),
@@ -22,7 +22,7 @@ def rate(value: float, unit: str = "B/s") -> str:
     size, prefix = next((one for one in PREFIXES if abs(value) >= one[0] * 0.9995), (1.0, ""))
     digits = f"{value / size:#.3g}".rstrip(".") if value else "0"
     word = IOPS if unit == "op/s" else unit
-    return f"{digits} {f'{prefix} {word}'.lstrip() if apart(word) else prefix + word}"
+    return f"{digits} {f'{prefix} {word}'.lstrip() if separates_prefix(word) else prefix + word}"
 
 
 def share(value: float) -> str:
@@ -31,7 +31,7 @@ def share(value: float) -> str:
     return f"{percent:.0f} %" if percent >= 10 or not percent else f"{percent:.2g} %"
 
 
-def names(of: tuple[str, ...], most: int = 4) -> str:
+def join_names(of: tuple[str, ...], most: int = 4) -> str:
     """ "sda and sdb", "sda, sdb, sdc and 9 more"."""
     if len(of) > most:
         return f"{', '.join(of[: most - 1])} and {len(of) - most + 1} more"

@@ -3,5 +3,5 @@
 
 from __future__ import annotations
 
-MOST_REPEATS = 30
-NOT_IN_REASON = "not decidable in reason: lower the noise"
+MAX_REPEATS = 30
+NOT_DECIDABLE = "not decidable in reason: lower the noise"

@@ -35,7 +35,7 @@ class Bins:
     def total(self) -> int:
         return sum(self.counts)
 
-    def within(self) -> list[tuple[float, float]]:
+    def cumulative_shares(self) -> list[tuple[float, float]]:
         """(latency, share of the I/Os that took less), 0 to 1, at each edge: between two of them nobody knows."""
         found: list[tuple[float, float]] = []
         total, below = self.total, 0
@@ -46,7 +46,7 @@ class Bins:
             found.append((high, below / total))
         return found
 
-    def rank(self, percent: float) -> tuple[float, float]:
+    def percentile_bin(self, percent: float) -> tuple[float, float]:
         """The bin in which so many percent of the I/Os are reached: the percentile lies in it."""
         wanted = percent / 100 * self.total
         reached = accumulate(self.counts)
@@ -58,15 +58,15 @@ class Bins:
 Cells = Counter[int]
 
 
-def cells(bins: Bins) -> Cells:
+def count_cells(bins: Bins) -> Cells:
     """A bin counts where it begins."""
     found: Cells = Counter()
     for low, count in zip(bins.lows, bins.counts, strict=True):
-        found[_cell(low)] += count
+        found[_cell_number(low)] += count
     return found
 
 
-def _cell(low: float) -> int:
+def _cell_number(low: float) -> int:
     """By nanoseconds: doublings of those are what fio cuts."""
     mantissa, exponent = math.frexp(max(low * NS, 1.0))
     place = FINEST * (2 * mantissa - 1) + NEAR
@@ -75,21 +75,21 @@ def _cell(low: float) -> int:
     return CELLS * (exponent - 1) + bisect_right(CUTS, place) - 1
 
 
-def edge(cell: int) -> float:
+def cell_edge(cell: int) -> float:
     """Start of a cell, and end of the one below (s)."""
     doubling, part = divmod(cell, CELLS)
     return 2.0**doubling * (1 + CUTS[part] / FINEST) / NS
 
 
-def of_cells(found: Cells) -> Bins:
+def bins_of_cells(found: Cells) -> Bins:
     kept = sorted(cell for cell, count in found.items() if count)
     return Bins(
-        tuple(edge(cell) for cell in kept),
-        tuple(edge(cell + 1) for cell in kept),
+        tuple(cell_edge(cell) for cell in kept),
+        tuple(cell_edge(cell + 1) for cell in kept),
         tuple(found[cell] for cell in kept),
     )
 
 
-def together(every: Iterable[Bins]) -> Bins:
+def merge_bins(every: Iterable[Bins]) -> Bins:
     """The I/Os of several as if one had counted them. Bins differ from run to run, so they are counted in cells."""
-    return of_cells(sum((cells(one) for one in every), Counter()))
+    return bins_of_cells(sum((count_cells(one) for one in every), Counter()))

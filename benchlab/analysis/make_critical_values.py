@@ -29,7 +29,7 @@ def lengths() -> list[int]:
     return sorted({min(LONGEST, round(2 * LEAST * 2 ** (step / A_DOUBLING))) for step in steps})
 
 
-def critical(length: int) -> list[float]:
+def critical_values(length: int) -> list[float]:
     """By ALPHAS, to four digits."""
     dice = np.random.default_rng([SEED, length])
     parts = [largest_t(dice.normal(size=(AT_ONCE, length)))[1] for _ in range(SERIES // AT_ONCE)]
@@ -38,7 +38,7 @@ def critical(length: int) -> list[float]:
 
 
 def main() -> None:
-    rows = {str(length): critical(length) for length in lengths()}
+    rows = {str(length): critical_values(length) for length in lengths()}
     made = {"seed": SEED, "series": SERIES, "alphas": ALPHAS, "critical": rows}
     text = json.dumps(made).replace('": {"', '": {\n"').replace("], ", "],\n").replace("}}", "\n}}")
     FILE.write_text(text + "\n")

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 from benchlab.analysis.differences import LEAST, TWO_SIDED
-from benchlab.analysis.in_reason import MOST_REPEATS
-from benchlab.analysis.repeats import robust
+from benchlab.analysis.in_reason import MAX_REPEATS
+from benchlab.analysis.repeats import robust_means
 
 # of a normal distribution: 80 % of such comparisons are decided
 POWER = 0.84
@@ -33,7 +33,7 @@ def repeats_for_mean(cells: Sequence[Sequence[float]], within: float) -> int | N
     if df < 1:
         return FIRST
     noise = sqrt(sum(float(((one - one.mean()) ** 2).sum()) for one in logs) / df)
-    return _in_reason(max(_for_mean(noise, df, within), *(len(one) for one in logs)))
+    return _reasonable(max(_repeats_for_noise(noise, df, within), *(len(one) for one in logs)))
 
 
 def repeats_to_agree(cells: Sequence[Sequence[float]], within: float) -> int | None:
@@ -46,12 +46,12 @@ def repeats_to_agree(cells: Sequence[Sequence[float]], within: float) -> int | N
     known = [cell for cell in cells if min(cell) > 0]
     freedom = sum(len(cell) - 1 for cell in known)
     if freedom < 1 or min(map(len, cells)) < ENOUGH:
-        return _in_reason(least)
-    noise = sqrt(robust(known, ENOUGH).within / freedom)
-    return _in_reason(max(_for_mean(noise, freedom, within), least))
+        return _reasonable(least)
+    noise = sqrt(robust_means(known, ENOUGH).within / freedom)
+    return _reasonable(max(_repeats_for_noise(noise, freedom, within), least))
 
 
-def _for_mean(noise: float, freedom: int, within: float) -> int:
+def _repeats_for_noise(noise: float, freedom: int, within: float) -> int:
     return ceil((float(stdtrit(freedom, TWO_SIDED)) * noise / log(1 + within)) ** 2)
 
 
@@ -67,8 +67,8 @@ def repeats_to_decide(est: float, se: float, df: float, repeats: int, tau: float
     if allowed <= 0:
         return None
     needed = repeats * max(se**2 - tau**2, 0) / allowed
-    return _in_reason(max(ceil(needed), repeats + 1))
+    return _reasonable(max(ceil(needed), repeats + 1))
 
 
-def _in_reason(repeats: int) -> int | None:
-    return repeats if repeats <= MOST_REPEATS else None
+def _reasonable(repeats: int) -> int | None:
+    return repeats if repeats <= MAX_REPEATS else None

@@ -17,7 +17,7 @@ import numpy as np
 
 from benchlab.analysis.curves import ENOUGH_REPEATS, median_of
 from benchlab.analysis.knees import usable
-from benchlab.analysis.repeats import robust
+from benchlab.analysis.repeats import robust_means
 from benchlab.analysis.shape_library import library, posterior
 
 # of the peak: less is no fall worth a word
@@ -74,7 +74,7 @@ def cap(
     if not cells or any(not cell or min(cell) <= 0 for cell in cells.values()):
         return None
     depths = sorted(cells)
-    means = robust([cells[depth] for depth in depths], ENOUGH_REPEATS).means
+    means = robust_means([cells[depth] for depth in depths], ENOUGH_REPEATS).means
     flat = next(at for at in range(len(depths)) if np.ptp(means[at:]) <= log(1 + FLAT))
     low, high = depths[flat], depths[-1]
     if log2(high / low) < DOUBLINGS or not _waits(low, high, latencies or {}):

@@ -9,7 +9,7 @@ from math import exp, log
 from statistics import mean
 
 from benchlab.analysis.designs import Design
-from benchlab.analysis.verdicts import Comparison, Says, Sweep, compare_sweeps
+from benchlab.analysis.verdicts import Comparison, Conclusion, Sweep, compare_sweeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Ranked:
     against: Comparison | None
 
 
-def ranked(
+def rank_set_ups(
     sweeps: Sequence[Sweep],
     baseline: int,
     designs: Mapping[tuple[int, int], Design],
@@ -42,33 +42,33 @@ def ranked(
 
     against = {i: compared(baseline, i) for i in range(len(sweeps)) if i != baseline}
     kept = {i: one for i, one in against.items() if one.curve}
-    order = _ordered(kept, baseline, -1 if lower_is_better else 1)
+    order = _order_by_ratio(kept, baseline, -1 if lower_is_better else 1)
     found: list[Ranked] = []
     leader, place = order[0], 1
     for number, name in enumerate(order, 1):
         behind = compared(leader, name).curve if name != leader else None
-        if behind is not None and behind.says == Says.SLOWER:
+        if behind is not None and behind.conclusion == Conclusion.SLOWER:
             leader, place = name, number
         found.append(Ranked(name, place, against.get(name)))
     return found
 
 
-def _ordered(against: Mapping[int, Comparison], baseline: int, sign: int) -> list[int]:
+def _order_by_ratio(against: Mapping[int, Comparison], baseline: int, sign: int) -> list[int]:
     """Names, best first: ratios over other depths are of other things."""
     shared = {i: frozenset(one.points) for i, one in against.items()}
     every = frozenset.intersection(*shared.values()) if shared else frozenset()
     most = max(map(len, shared.values()), default=0)
 
-    def key(name: int) -> tuple[bool, float]:
+    def sort_key(name: int) -> tuple[bool, float]:
         if name == baseline:
             return False, 0.0
         partly = not every and len(shared[name]) < most
-        return partly, -sign * log(_ratio(against[name], every or shared[name]))
+        return partly, -sign * log(_ratio_over(against[name], every or shared[name]))
 
-    return sorted([baseline, *against], key=key)
+    return sorted([baseline, *against], key=sort_key)
 
 
-def _ratio(one: Comparison, depths: Collection[int]) -> float:
+def _ratio_over(one: Comparison, depths: Collection[int]) -> float:
     """Over these depths: the curve's where they are all that it is over, else the points' geometric mean."""
     if one.curve is not None and len(depths) == len(one.points):
         return one.curve.ratio

@@ -23,6 +23,6 @@ def shown_unit(name: str, unit: str) -> str:
     return next((word for pattern, word in WORDS if pattern.fullmatch(name)), OPERATIONS)
 
 
-def apart(word: str) -> bool:
+def separates_prefix(word: str) -> bool:
     """True for a word to which a prefix does not stick: 12.3 k IOPS, 4 k fsyncs/s, but 4 kB/s."""
     return word == IOPS or word.endswith("s/s")

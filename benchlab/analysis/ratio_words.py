@@ -10,7 +10,7 @@ TIMES = "\u00a0×"
 LARGE = 100
 
 
-def number(ratio: float) -> str:
+def ratio_number(ratio: float) -> str:
     """2.63 -> "2.6", 1.184 -> "1.18", 0.0004 -> "0.00040", 1234.5 -> "1,234": never "0.00" of what is above 0."""
     if ratio <= 0 or not isfinite(ratio):
         return f"{ratio:.2f}"
@@ -19,24 +19,24 @@ def number(ratio: float) -> str:
     return f"{ratio:.{_decimals(ratio)}f}"
 
 
-def times(ratio: float) -> str:
+def times_text(ratio: float) -> str:
     """2.63 -> "2.6 times"."""
-    return f"{number(ratio)} times"
+    return f"{ratio_number(ratio)} times"
 
 
-def sign(ratio: float) -> str:
+def ratio_sign(ratio: float) -> str:
     """2.63 -> "2.6 ×", in tables and beside marks."""
-    return f"{number(ratio)}{TIMES}"
+    return f"{ratio_number(ratio)}{TIMES}"
 
 
-def tick(ratio: float) -> str:
+def ratio_tick(ratio: float) -> str:
     """Of an axis, whose labels stand beside each other: 2 -> "2 ×", 2.05 -> "2.05 ×"."""
     return f"{ratio:.3g}{TIMES}"
 
 
-def span(low: float, high: float) -> str:
+def ratio_range(low: float, high: float) -> str:
     """ "1.9 to 3.4". Bounds that leave 1 out are not rounded onto it: 1.003 to 1.16 is "1.003 to 1.16"."""
-    words = _off_one if low > 1 or high < 1 else number
+    words = _off_one if low > 1 or high < 1 else ratio_number
     return f"{words(low)} to {words(high)}"
 
 
@@ -49,7 +49,7 @@ def _decimals(ratio: float) -> int:
 
 def _off_one(bound: float) -> str:
     """With as many decimals more as tell it from 1."""
-    said, decimals = number(bound), _decimals(bound)
+    said, decimals = ratio_number(bound), _decimals(bound)
     while float(said.replace(",", "")) == 1 and decimals < 9:
         decimals += 1
         said = f"{bound:.{decimals}f}"

@@ -38,27 +38,29 @@ QUANTILES = (
 CLIP, ROUNDS = 2.5, 12
 
 
-def disagreeing(cells: Sequence[Sequence[float]]) -> list[float | None]:
+def disagreement_ratios(cells: Sequence[Sequence[float]]) -> list[float | None]:
     """Of each cell the largest over the smallest repeat where they differ more than the other cells let expect.
 
     Twofold is told always, and nothing below 10 %; None where they agree, or there is one repeat.
     """
-    spreads = [_range(cell) for cell in cells]
+    spreads = [_log_range(cell) for cell in cells]
     sums = [_squares(cell) for cell in cells]
     return [
-        _ratio(spread) if _differ(spread, len(cell), sums[:index] + sums[index + 1 :]) else None
+        _ratio_of_range(spread)
+        if _differ(spread, len(cell), sums[:index] + sums[index + 1 :])
+        else None
         for index, (cell, spread) in enumerate(zip(cells, spreads, strict=True))
     ]
 
 
-def _range(cell: Sequence[float]) -> float:
+def _log_range(cell: Sequence[float]) -> float:
     """In logarithms; infinite where nothing was done in one repeat and something in another."""
     if len(cell) < 2 or min(cell) == max(cell):
         return 0.0
     return log(max(cell) / min(cell)) if min(cell) > 0 else inf
 
 
-def _ratio(spread: float) -> float:
+def _ratio_of_range(spread: float) -> float:
     return float(np.exp(spread))
 
 
@@ -77,10 +79,10 @@ def _differ(spread: float, repeats: int, others: Sequence[tuple[float, int]]) ->
     if not freedom:
         return False
     noise = sqrt(sum(squares for squares, _ in others) / freedom)
-    return spread > quantile(repeats, freedom) * noise
+    return spread > range_quantile(repeats, freedom) * noise
 
 
-def quantile(repeats: int, freedom: int) -> float:
+def range_quantile(repeats: int, freedom: int) -> float:
     """Of the studentised range; for more repeats than the table has, that of the most."""
     column = next((n for n, most in enumerate(REPEATS) if most >= repeats), len(REPEATS) - 1)
     return QUANTILES[min(freedom, len(QUANTILES)) - 1][column]
@@ -95,7 +97,7 @@ class Cells:
     counts: Array
 
 
-def robust(cells: Sequence[Sequence[float]], enough: int) -> Cells:
+def robust_means(cells: Sequence[Sequence[float]], enough: int) -> Cells:
     """Means that one bad repeat does not draw away, where each cell has `enough` of them; else plain means.
 
     Values are above 0, every cell has at least one.

@@ -20,7 +20,7 @@ class Summary:
     maximum: float
 
 
-def mean(values: Numbers, weights: Numbers = ()) -> float:
+def weighted_mean(values: Numbers, weights: Numbers = ()) -> float:
     """Of the known values, each as much as it weighs: a rate by the seconds that it is of, a wait by its requests."""
     array = np.asarray(values, dtype=float)
     weight = np.asarray(weights, dtype=float) if len(weights) else np.ones(array.shape)
@@ -28,7 +28,7 @@ def mean(values: Numbers, weights: Numbers = ()) -> float:
     return float(np.average(array[known], weights=weight[known])) if known.any() else float("nan")
 
 
-def summary(values: Numbers, weights: Numbers = ()) -> Summary | None:
+def summarize(values: Numbers, weights: Numbers = ()) -> Summary | None:
     """Of the known values; None when there are none."""
     known = np.asarray(values, dtype=float)
     known = known[~np.isnan(known)]
@@ -38,14 +38,14 @@ def summary(values: Numbers, weights: Numbers = ()) -> Summary | None:
     return Summary(
         known.size,
         float(known.min()),
-        mean(values, weights),
+        weighted_mean(values, weights),
         float(p50),
         float(p99),
         float(known.max()),
     )
 
 
-def rounded(values: Numbers, digits: int = 5) -> list[float | None]:
+def round_significant(values: Numbers, digits: int = 5) -> list[float | None]:
     """To so many significant digits, unknown as None: what a chart needs, at a third of the bytes."""
     array = np.asarray(values, dtype=float)
     known = np.isfinite(array) & (array != 0)

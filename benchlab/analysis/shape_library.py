@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchlab.analysis.curves import ENOUGH_REPEATS
-from benchlab.analysis.repeats import Cells, robust
+from benchlab.analysis.repeats import Cells, robust_means
 
 # a doubling of outstanding I/Os that gains less is past the knee
 KNEE_GAIN = 0.05
@@ -79,7 +79,7 @@ def labels_of(curves: Array, x: Array) -> NDArray[np.int64]:
 def posterior(depths: tuple[int, ...], cells: Sequence[Sequence[float]]) -> Array:
     """The probability of each curve of `library(depths)`, of a cell of repeats (op/s, above 0) for each depth."""
     known = library(depths)
-    weights = known.prior + _likelihood(robust(cells, ENOUGH_REPEATS), known.curves)
+    weights = known.prior + _likelihood(robust_means(cells, ENOUGH_REPEATS), known.curves)
     weights = np.exp(weights - weights.max())
     return np.asarray(weights / weights.sum())
 
@@ -92,16 +92,20 @@ def _likelihood(cells: Cells, curves: Array) -> Array:
     firsts, seconds = weighed.sum(axis=1), squared.sum(axis=1)
     one = min(OUTLYING, 0.5 / len(cells.means))
     every = np.ones(len(cells.means), dtype=bool)
-    found = log(1 - one * len(every)) + _plain(cells, every, firsts, seconds)
+    found = log(1 - one * len(every)) + _point_likelihood(cells, every, firsts, seconds)
     for left in range(len(every)):
         points = every.copy()
         points[left] = False
-        without = _plain(cells, points, firsts - weighed[:, left], seconds - squared[:, left])
+        without = _point_likelihood(
+            cells, points, firsts - weighed[:, left], seconds - squared[:, left]
+        )
         found = np.logaddexp(found, log(one * OUTLIER_DENSITY) + without)
     return np.asarray(found)
 
 
-def _plain(cells: Cells, points: NDArray[np.bool_], firsts: Array, seconds: Array) -> Array:
+def _point_likelihood(
+    cells: Cells, points: NDArray[np.bool_], firsts: Array, seconds: Array
+) -> Array:
     """Of these points alone, by the weighted sum of what a curve leaves of them, and that of its squares."""
     counts = cells.counts[points]
     count, runs = len(counts), float(counts.sum())

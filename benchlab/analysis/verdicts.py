@@ -17,9 +17,9 @@ from math import exp, inf, log
 import numpy as np
 
 from benchlab.analysis.designs import Design
-from benchlab.analysis.differences import Said, compare
+from benchlab.analysis.differences import Estimates, compare_pairs
 from benchlab.analysis.fits import Array, Fit
-from benchlab.analysis.in_reason import NOT_IN_REASON
+from benchlab.analysis.in_reason import NOT_DECIDABLE
 from benchlab.analysis.more_repeats import repeats_to_decide
 
 # an interval beyond that says nothing
@@ -28,7 +28,7 @@ WIDEST = log(1000)
 Sweep = Mapping[int, Mapping[int, float]]
 
 
-class Says(StrEnum):
+class Conclusion(StrEnum):
     FASTER = "faster"
     SLOWER = "slower"
     NONE = "no difference worth naming"
@@ -46,18 +46,18 @@ class Verdict:
     is decided, or where no number in reason does.
     """
 
-    says: Says
+    conclusion: Conclusion
     ratio: float
     low: float | None
     high: float | None
     repeats: tuple[int, int]
     reason: str
     values: tuple[float, float] | None = None
-    more: int | None = None
+    more_repeats: int | None = None
 
     @property
     def decided(self) -> bool:
-        return self.says != Says.UNKNOWN
+        return self.conclusion != Conclusion.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +77,13 @@ class Comparison:
     def unlike(self) -> dict[int, Verdict]:
         """Points that are decided, and not as the curve is. Empty where the curve says itself that it depends."""
         curve = self.curve
-        if curve is None or curve.says == Says.OVERTAKES or len(self.points) == 1:
+        if curve is None or curve.conclusion == Conclusion.OVERTAKES or len(self.points) == 1:
             return {}
-        decided = (Says.FASTER, Says.SLOWER)
+        decided = (Conclusion.FASTER, Conclusion.SLOWER)
         return {
             depth: point
             for depth, point in self.points.items()
-            if depth and point.says in decided and point.says != curve.says
+            if depth and point.conclusion in decided and point.conclusion != curve.conclusion
         }
 
 
@@ -91,19 +91,19 @@ def compare_sweeps(
     first: Sweep, second: Sweep, design: Design, *, lower_is_better: bool = False
 ) -> Comparison:
     """Of the depths that both have; what has no value above 0 in each run cannot be compared as a ratio."""
-    return _compared(_frozen(first), _frozen(second), design, lower_is_better)
+    return _compare_frozen(_freeze_sorted(first), _freeze_sorted(second), design, lower_is_better)
 
 
 Frozen = tuple[tuple[int, tuple[tuple[int, float], ...]], ...]
 
 
-def _frozen(sweep: Sweep) -> Frozen:
+def _freeze_sorted(sweep: Sweep) -> Frozen:
     return tuple((depth, tuple(sorted(cell.items()))) for depth, cell in sorted(sweep.items()))
 
 
 # a few ms each, and pages ask for the same ones again and again
 @lru_cache(maxsize=4096)
-def _compared(
+def _compare_frozen(
     first_cells: Frozen, second_cells: Frozen, design: Design, lower_is_better: bool
 ) -> Comparison:
     first, second = (
@@ -114,13 +114,15 @@ def _compared(
     left_out = tuple(sorted((first.keys() | second.keys()) - set(kept)))
     if not kept:
         return Comparison({}, None, design, left_out=left_out)
-    found, at, over = compare(_logs((first, second), kept), design)
+    found, at, over = compare_pairs(_logs((first, second), kept), design)
     sign = -1 if lower_is_better else 1
-    points = {depth: _point(found, at, index, design, sign) for index, depth in enumerate(kept)}
-    crossings = _crossings({d: int(at.more[0, i]) for i, d in enumerate(kept)})
+    points = {
+        depth: _point_verdict(found, at, index, design, sign) for index, depth in enumerate(kept)
+    }
+    crossings = _crossings({d: int(at.sign[0, i]) for i, d in enumerate(kept)})
     if len(kept) == 1:
         return Comparison(points, points[kept[0]], design, (), left_out)
-    curve = _curve(found, over, design, sign, _lead(points, crossings))
+    curve = _curve_verdict(found, over, design, sign, _lead(points, crossings))
     return Comparison(points, curve, design, crossings, left_out)
 
 
@@ -138,9 +140,9 @@ def _logs(sweeps: tuple[Sweep, Sweep], depths: Sequence[int]) -> Array:
     return logs
 
 
-def _point(
+def _point_verdict(
     found: Fit,
-    said: Said,
+    said: Estimates,
     index: int,
     design: Design,
     sign: int,
@@ -150,10 +152,14 @@ def _point(
     est, half = float(said.est[0, index]), float(said.half()[0, index])
     if repeats[0] < 2:
         half = inf
-    says = _says(int(said.more[0, index]), bool(said.none[0, index]), sign)
+    says = _conclude(int(said.sign[0, index]), bool(said.equal[0, index]), sign)
     apart = bool((found.clipped[0, :, index] * 2 >= counts).any()) and repeats[0] > 1
     se, df = float(said.se[0, index]), float(said.df[0, index])
-    more = None if says != Says.UNKNOWN else repeats_to_decide(est, se, df, repeats[0], design.tau)
+    more = (
+        None
+        if says != Conclusion.UNKNOWN
+        else repeats_to_decide(est, se, df, repeats[0], design.tau)
+    )
     return Verdict(
         says,
         exp(est),
@@ -165,23 +171,27 @@ def _point(
     )
 
 
-def _curve(found: Fit, said: Said, design: Design, sign: int, lead: str) -> Verdict:
+def _curve_verdict(found: Fit, said: Estimates, design: Design, sign: int, lead: str) -> Verdict:
     counts = found.counts[0]
     repeats = int(counts.min()), int(counts.max())
     est, half = float(said.est[0]), float(said.half()[0])
-    says = _says(int(said.more[0]), bool(said.none[0]), sign)
+    says = _conclude(int(said.sign[0]), bool(said.equal[0]), sign)
     if lead:
-        return Verdict(Says.OVERTAKES, exp(est), *_interval(est, half), repeats, lead)
+        return Verdict(Conclusion.OVERTAKES, exp(est), *_interval(est, half), repeats, lead)
     se, df = float(said.se[0]), float(said.df[0])
-    more = None if says != Says.UNKNOWN else repeats_to_decide(est, se, df, repeats[0], design.tau)
+    more = (
+        None
+        if says != Conclusion.UNKNOWN
+        else repeats_to_decide(est, se, df, repeats[0], design.tau)
+    )
     reason = _reason(says, est, half, repeats[0], design, more)
     return Verdict(says, exp(est), *_interval(est, half), repeats, reason, None, more)
 
 
-def _says(more: int, none: bool, sign: int) -> Says:
+def _conclude(more: int, none: bool, sign: int) -> Conclusion:
     if more:
-        return Says.FASTER if more * sign > 0 else Says.SLOWER
-    return Says.NONE if none else Says.UNKNOWN
+        return Conclusion.FASTER if more * sign > 0 else Conclusion.SLOWER
+    return Conclusion.NONE if none else Conclusion.UNKNOWN
 
 
 def _interval(est: float, half: float) -> tuple[float | None, float | None]:
@@ -189,7 +199,7 @@ def _interval(est: float, half: float) -> tuple[float | None, float | None]:
 
 
 def _reason(
-    says: Says,
+    says: Conclusion,
     est: float,
     half: float,
     repeats: int,
@@ -198,18 +208,18 @@ def _reason(
     *,
     disagree: bool = False,
 ) -> str:
-    if says in (Says.FASTER, Says.SLOWER):
+    if says in (Conclusion.FASTER, Conclusion.SLOWER):
         return "the 95 % interval is on one side of 1, and the difference is 5 % or more"
-    if says == Says.NONE:
+    if says == Conclusion.NONE:
         return "the 90 % interval lies within 5 %"
     after = _what_would(more, design)
     if half == inf:
         many = "one repeat" if repeats == 1 else f"{repeats} repeats"
-        return f"{many}, {design.words}, so nothing tells the noise; at least {more} of each are needed"
+        return f"{many}, {design.order_text}, so nothing tells the noise; at least {more} of each are needed"
     if disagree:
         return f"repeats disagree{after}"
     if not design.may_say_none and abs(est) <= half:
-        return f"{design.words}, and so small a difference may be the builds'{after}"
+        return f"{design.order_text}, and so small a difference may be the builds'{after}"
     if abs(est) > half:
         return f"the interval does not tell it from a difference below 5 %{after}"
     return f"the 95 % interval holds 1 and reaches beyond 5 %{after}"
@@ -220,7 +230,7 @@ def _what_would(more: int | None, design: Design) -> str:
         return f"; {more} repeats of each would probably decide"
     if not design.may_say_none:
         return "; more repeats cannot tell, builds that take turns (ABBA) can"
-    return f"; {NOT_IN_REASON}{', or build in more visits' if design.tau else ''}"
+    return f"; {NOT_DECIDABLE}{', or build in more visits' if design.tau else ''}"
 
 
 def _crossings(signs: Mapping[int, int]) -> tuple[int, ...]:
@@ -232,11 +242,11 @@ def _lead(points: Mapping[int, Verdict], crossings: Sequence[int]) -> str:
     """In words who is ahead where, when it is not the same one everywhere."""
     if not crossings:
         return ""
-    ahead = points[crossings[0]].says == Says.FASTER
+    ahead = points[crossings[0]].conclusion == Conclusion.FASTER
     if len(crossings) == 1:
         return f"{'overtakes' if ahead else 'is overtaken'} at depth {crossings[0]}"
     by = {
-        says: ", ".join(str(d) for d, one in points.items() if one.says == says)
-        for says in (Says.FASTER, Says.SLOWER)
+        says: ", ".join(str(d) for d, one in points.items() if one.conclusion == says)
+        for says in (Conclusion.FASTER, Conclusion.SLOWER)
     }
-    return f"faster at {by[Says.FASTER]}, slower at {by[Says.SLOWER]}"
+    return f"faster at {by[Conclusion.FASTER]}, slower at {by[Conclusion.SLOWER]}"

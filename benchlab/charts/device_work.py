@@ -13,12 +13,17 @@ from math import isnan
 from agents.plans import chain
 from agents.plans.chain import LayerSpec
 from agents.plans.stack import BELOW, Placed
-from benchlab.analysis.devices.amplification import amplification, by_application
-from benchlab.analysis.devices.balance import TELLS, Balance, Spread, of_samples
+from benchlab.analysis.devices.amplification import amplification, application_rates
+from benchlab.analysis.devices.balance import (
+    MIN_CONCLUSIVE_WINDOWS,
+    Balance,
+    Spread,
+    balance_samples,
+)
 from benchlab.analysis.devices.flushes import Flushes, flushes
-from benchlab.analysis.devices.hit_ratio import of_bytes, of_requests
+from benchlab.analysis.devices.hit_ratio import byte_hit_ratio, request_hit_ratio
 from benchlab.analysis.evidence import Layer
-from benchlab.analysis.series import mean
+from benchlab.analysis.series import weighted_mean
 from benchlab.charts.tracks import Track
 from benchlab.charts.windows import Part
 
@@ -148,7 +153,7 @@ def disk_work(
     layers: Sequence[Layer], parts: Sequence[Part], figures: Mapping[str, float], only: str = ""
 ) -> list[DiskWork]:
     """For each part of the run and each use: what can be said. `figures`: the tool's plain ones, base units; `only`:
-    the one way that it goes (benchlab.analysis.devices.amplification.only_way)."""
+    the one way that it goes (benchlab.analysis.devices.amplification.only_direction)."""
     alone = len(parts) == 1
     rows = (
         _work_in_window(use, part, figures, alone, only)
@@ -166,7 +171,7 @@ def _work_in_window(
         # File layout and ramp are in a whole run, and not in what the tool tells.
         {"read": None, "write": None}
         if part.is_whole_run
-        else by_application(figures, part.name, alone=alone, only=only)
+        else application_rates(figures, part.name, alone=alone, only=only)
     )
     found = DiskWork(
         part.name,
@@ -193,7 +198,7 @@ def _member_balance(
         return None
     of = len(members)
     first = known[0]
-    return of_samples(
+    return balance_samples(
         [one.values for one in known[:of]],
         [one.values for one in known[of:]],
         first.durations,
@@ -205,7 +210,7 @@ def _member_means(
     members: Sequence[str], by_key: Mapping[tuple[str, str], Track], metric: str
 ) -> list[float]:
     tracks = [by_key.get((name, metric)) for name in members]
-    return [mean(t.values, t.durations) if t is not None else float("nan") for t in tracks]
+    return [weighted_mean(t.values, t.durations) if t is not None else float("nan") for t in tracks]
 
 
 def _member_flushes(
@@ -229,8 +234,9 @@ def balance_text(found: Balance | None, members: Sequence[str]) -> str:
     if found.spread == Spread.EVEN and found.averaged and found.windows == 1:
         # an average over what it is of; unevenness it would not tell from chance
         return "even, by one report"
-    if not found.told:
-        return f"not told by {found.windows} sample{'' if found.windows == 1 else 's'}: {TELLS} are needed"
+    if not found.conclusive:
+        samples = f"{found.windows} sample{'' if found.windows == 1 else 's'}"
+        return f"not told by {samples}: {MIN_CONCLUSIVE_WINDOWS} are needed"
     of = len(members)
     carried = sum(found.shares[index] for index in found.doers)
     if found.spread == Spread.FEW:
@@ -276,7 +282,7 @@ def cache_hits(
 
     Under writes alone a cache is read for its own sake, which is no hit.
     """
-    reads = (by_application(figures, "", alone=True, only=only)["read"] or 0.0) > 0
+    reads = (application_rates(figures, "", alone=True, only=only)["read"] or 0.0) > 0
     return [hit for part in parts for hit in _hits_in_window(layers if reads else (), part)]
 
 
@@ -299,7 +305,7 @@ def _hits_in_window(layers: Sequence[Layer], part: Part) -> list[CacheHits]:
 def _counted_ratio(found: Track | None, missed: Track | None) -> float | None:
     if found is None or missed is None or not found.shares_times(missed):
         return None
-    return of_requests(found.values, missed.values, found.durations)
+    return request_hit_ratio(found.values, missed.values, found.durations)
 
 
 def _byte_ratio(layer: Layer, by_key: Mapping[tuple[str, str], Track]) -> float | None:
@@ -310,4 +316,4 @@ def _byte_ratio(layer: Layer, by_key: Mapping[tuple[str, str], Track]) -> float 
     if not cache or not behind:
         return None
     sums = [sum(_member_means(names, by_key, "read.bandwidth")) for names in (cache, behind)]
-    return None if any(map(isnan, sums)) else of_bytes(*sums)
+    return None if any(map(isnan, sums)) else byte_hit_ratio(*sums)

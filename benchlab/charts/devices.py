@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agents.contracts import Window
-from benchlab.analysis.series import rounded
+from benchlab.analysis.series import round_significant
 from benchlab.charts import figure, palette, percentiles
 from benchlab.charts.bands import window_bands
 from benchlab.charts.device_work import DiskUse
@@ -188,8 +188,8 @@ def build_cpu_figure(title: str, found: Sequence[Rows], windows: Sequence[Window
 def _cpu_means(rows: Rows) -> TimedShares:
     """Means, for areas that are stacked: all get the same times."""
     at = rows.devices.index("")
-    times = rounded(rows.buckets.middles, 6)
-    return times, rounded(100 * rows.buckets.means[at])
+    times = round_significant(rows.buckets.middles, 6)
+    return times, round_significant(100 * rows.buckets.means[at])
 
 
 def _unstacked_line(means: TimedShares, name: str, index: int) -> dict[str, Any]:

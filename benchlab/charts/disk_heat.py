@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from agents.contracts import Window
-from benchlab.analysis.series import rounded
+from benchlab.analysis.series import round_significant
 from benchlab.charts import figure
 from benchlab.charts.bands import window_bands
 from benchlab.charts.device_work import DiskUse
@@ -94,9 +94,9 @@ def _heat_cells(rows: Rows, names: Collection[str], panel: Panel) -> dict[str, A
     at = [(place, name) for place, name in enumerate(rows.devices) if name in names]
     return {
         "type": "heatmap",
-        "x": rounded(rows.buckets.middles, 6),
+        "x": round_significant(rows.buckets.middles, 6),
         "y": [name for _, name in at],
-        "z": [rounded(rows.buckets.means[place] * panel.scale) for place, _ in at],
+        "z": [round_significant(rows.buckets.means[place] * panel.scale) for place, _ in at],
         "coloraxis": "coloraxis",
         "ygap": 1,
         "hovertemplate": f"%{{y}}<br>%{{x:.3~f}} s: {panel.hover.replace('%{y', '%{z')}<extra></extra>",

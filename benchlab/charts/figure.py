@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from benchlab.analysis.series import rounded
+from benchlab.analysis.series import round_significant
 from benchlab.charts.palette import dark_swaps
 from benchlab.web.units import si
 
@@ -167,7 +167,7 @@ def _escape_names(value: Any) -> Any:
 def _rounded_values(values: Any) -> Any:
     """The digits of a chart's figures that it needs: of a large campaign all others were half of what was sent."""
     numbers = isinstance(values, list | tuple) and all(isinstance(one, float) for one in values)
-    return rounded(values, 6) if numbers else values
+    return round_significant(values, 6) if numbers else values
 
 
 def empty_figure(title: str, says: str) -> Figure:

@@ -18,7 +18,7 @@ from django.db.models import Q
 from benchlab.analysis.curves import little, median_of
 from benchlab.analysis.devices.full_station import Deepest, Full, FullStation, full_station
 from benchlab.analysis.plateaus import Cap
-from benchlab.analysis.series import mean
+from benchlab.analysis.series import weighted_mean
 from benchlab.charts import device_work, windows
 from benchlab.charts.attempt_layers import read_disk_uses, read_placed_layers
 from benchlab.charts.curve_answers import curve_answer
@@ -139,7 +139,7 @@ def _attempt_queues(
     attempt: Attempt, stands: LayoutDevices, tracks: Sequence[Track]
 ) -> AttemptQueues:
     part = windows.select_part(tracks, windows.parse_windows(attempt.windows))
-    means = {(t.device, t.metric): mean(t.values, t.durations) for t in part.tracks}
+    means = {(t.device, t.metric): weighted_mean(t.values, t.durations) for t in part.tracks}
     queues = {name: means.get((name, "queue"), float("nan")) for name in stands.disks}
     entered = None if stands.volume in stands.disks else means.get((stands.volume, "queue"))
     busy = [

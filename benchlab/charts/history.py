@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from benchlab.analysis.changes import ENOUGH_AFTER, SAME, Change, Unusual, changes, unusual
+from benchlab.analysis.changes import (
+    ENOUGH_AFTER,
+    SAME,
+    Change,
+    Unusual,
+    find_changes,
+    find_unusual,
+)
 from benchlab.campaigns.models import Run
 from benchlab.charts import naming
 from benchlab.charts.queries import Person
@@ -120,7 +127,7 @@ def read_history(user: Person, run: Run, metric: str = "", let_go: str = "") -> 
         if values.get(one.pk, 0) > 0
     )
     numbers = [one.value for one in runs]
-    steps = changes(numbers, [one.build for one in runs])
+    steps = find_changes(numbers, [one.build for one in runs])
     return History(
         chosen,
         units.get(chosen, "1"),
@@ -128,7 +135,7 @@ def read_history(user: Person, run: Run, metric: str = "", let_go: str = "") -> 
         tuple(known),
         runs,
         tuple(steps),
-        tuple(unusual(numbers, steps)),
+        tuple(find_unusual(numbers, steps)),
         len(found) - len(runs),
         attempt,
     )

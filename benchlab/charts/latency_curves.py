@@ -69,7 +69,7 @@ class LatencyCurve:
             if percent in self.ranks:
                 found[percent] = self.ranks[percent]
             elif self.bins is not None:
-                found[percent] = self.bins.rank(percent)[1]
+                found[percent] = self.bins.percentile_bin(percent)[1]
         return found
 
 

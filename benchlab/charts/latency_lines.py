@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from benchlab.analysis.curves import median_of
-from benchlab.analysis.latency_bins import Bins, together
+from benchlab.analysis.latency_bins import Bins, merge_bins
 from benchlab.charts import figure, latency_shares
 from benchlab.charts.chart_options import OPERATIONS, Choice
 from benchlab.charts.curve import run_url
@@ -100,7 +100,7 @@ def _pooled_curve(
     ]
     # whose percentiles are not the repeats' medians: marks are to lie on the curve
     if bins:
-        return LatencyCurve(name, kind, {}, bins[0] if len(bins) == 1 else together(bins))
+        return LatencyCurve(name, kind, {}, bins[0] if len(bins) == 1 else merge_bins(bins))
     ranks = _median_percentiles(samples, kind, choice)
     return LatencyCurve(name, kind, ranks) if len(ranks) >= MIN_PERCENTILES else None
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchlab.analysis.latency_bins import Bins, cells, edge
+from benchlab.analysis.latency_bins import Bins, cell_edge, count_cells
 from benchlab.charts import figure, palette
 from benchlab.charts.figure import Axis, Figure
 from benchlab.charts.latency_curves import KIND_WORDS, MARKED_PERCENTILES, LatencyCurve
@@ -148,18 +148,18 @@ def _percent_axis(drawn: Sequence[DrawnCurve], scale: str) -> Axis:
 def _share_points(curve: LatencyCurve) -> list[tuple[float, float]]:
     """(latency, share of the I/Os that took at least that long)."""
     if curve.bins is not None:
-        return [(at, 1 - below) for at, below in curve.bins.within()]
+        return [(at, 1 - below) for at, below in curve.bins.cumulative_shares()]
     return [(at, 1 - percent / 100) for percent, at in curve.ranks.items()]
 
 
 def _histogram_trace(one: DrawnCurve, bins: Bins) -> dict[str, Any]:
     """As an outline of steps: bars have no width on a logarithmic axis that holds for several."""
-    found, total = cells(bins), bins.total
+    found, total = count_cells(bins), bins.total
     first, last = min(found), max(found)
     every = range(first, last + 1)
     return {
         **_curve_trace(one),
-        "x": [edge(cell) for cell in (*every, last + 1)],
+        "x": [cell_edge(cell) for cell in (*every, last + 1)],
         "y": [100 * found[cell] / total for cell in every] + [0.0],
         "xaxis": "x",
         "yaxis": "y",
@@ -172,7 +172,7 @@ def _histogram_trace(one: DrawnCurve, bins: Bins) -> dict[str, Any]:
 
 
 def _bar_hover(curve: LatencyCurve, cell: int, hits: int, total: int) -> str:
-    span = f"{si(edge(cell), 's')} to {si(edge(cell + 1), 's')}"
+    span = f"{si(cell_edge(cell), 's')} to {si(cell_edge(cell + 1), 's')}"
     return f"{curve.name}: <b>{format_share(hits / total)}</b>, {hits:,} from {span}"
 
 

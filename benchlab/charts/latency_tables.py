@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from benchlab.analysis.latency_bins import cells, edge
+from benchlab.analysis.latency_bins import cell_edge, count_cells
 from benchlab.charts.latency_curves import LatencyCurve, StoredHistogram
 from benchlab.web.spreadsheets import csv_lines
 from benchlab.web.units import format_share, si
@@ -62,7 +62,9 @@ def percentile_rows(found: Sequence[LatencyCurve]) -> list[PercentileRow]:
 
 def bin_rows(found: Sequence[LatencyCurve]) -> list[BinRow]:
     """As the histogram's bars: those in which any curve has an I/O."""
-    counted = [(cells(curve.bins), curve.bins.total) for curve in found if curve.bins is not None]
+    counted = [
+        (count_cells(curve.bins), curve.bins.total) for curve in found if curve.bins is not None
+    ]
     below = [0] * len(counted)
     rows = []
     for cell in sorted(set().union(*(hits for hits, _ in counted))):
@@ -71,7 +73,7 @@ def bin_rows(found: Sequence[LatencyCurve]) -> list[BinRow]:
             BinCell(hits[cell], 100 * hits[cell] / total, so_far, total)
             for so_far, (hits, total) in zip(below, counted, strict=True)
         )
-        rows.append(BinRow(edge(cell), edge(cell + 1), made))
+        rows.append(BinRow(cell_edge(cell), cell_edge(cell + 1), made))
     return rows
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchlab.analysis.series import rounded
+from benchlab.analysis.series import round_significant
 from benchlab.charts.device_work import DiskUse
 from benchlab.charts.palette import Style
 from benchlab.runs.strips import Rows
@@ -54,8 +54,8 @@ def band_traces(
     """The band, its two edges, and the median. Idle members count: a disk that does nothing is what one looks for."""
     places = [at for at, name in enumerate(rows.devices) if name in crowd.members]
     low, high, median = rows.buckets.band(places)
-    x = rounded(rows.buckets.middles, 6)
-    edges = [rounded(one * scale) for one in (low, high)]
+    x = round_significant(rows.buckets.middles, 6)
+    edges = [round_significant(one * scale) for one in (low, high)]
     of = f"of {crowd.label}"
     plain = {"type": "scatter", "mode": "lines", "legendgroup": crowd.label, **common}
     edge = {**plain, "x": x, "showlegend": False, "line": {"color": look.faded(0.55), "width": 0.8}}
@@ -80,7 +80,7 @@ def band_traces(
             **plain,
             "name": f"{crowd.label}: median",
             "x": x,
-            "y": rounded(median * scale),
+            "y": round_significant(median * scale),
             "line": {"color": look.colour, "dash": look.dash, "width": 1.6},
             "hovertemplate": f"{hover} median {of}<extra></extra>",
         },

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchlab.analysis.buckets import Floats
-from benchlab.analysis.series import rounded
+from benchlab.analysis.series import round_significant
 from benchlab.charts import figure, palette
 from benchlab.charts.overplotting import DiskBand
 from benchlab.charts.overplotting import band_traces as of_crowd
@@ -73,7 +73,7 @@ def device_lines(
             if rows is None:
                 continue
             thinned = thinned or rows.buckets.every > 1
-            data.append(_device_line(device, look, number, panel, *rows.buckets.line(at)))
+            data.append(_device_line(device, look, number, panel, *rows.buckets.device_line(at)))
     for index, crowd in enumerate(crowds, start=first + len(placed)):
         for number, panel in enumerate(panels, start=1):
             for rows in found:
@@ -103,8 +103,8 @@ def _device_line(
         "mode": "lines+markers" if len(times) <= MAX_MARKED_POINTS else "lines",
         "name": device.indented,
         "legendgroup": device.name,
-        "x": rounded(times, 6),
-        "y": rounded(values * panel.scale),
+        "x": round_significant(times, 6),
+        "y": round_significant(values * panel.scale),
         "xaxis": axis_name("x", number),
         "yaxis": axis_name("y", number),
         "line": {

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchlab.analysis.repeats import disagreeing
+from benchlab.analysis.repeats import disagreement_ratios
 from benchlab.charts.naming import METRICS
 from benchlab.charts.queries import Group, Sample
 
@@ -18,13 +18,13 @@ def ratios_by_depth(group: Group, name: str) -> dict[int, float]:
     for sample in group.samples:
         if name in sample.values:
             cells.setdefault(sample.outstanding or 0, []).append(sample.values[name])
-    found = zip(cells, disagreeing(list(cells.values())), strict=True)
+    found = zip(cells, disagreement_ratios(list(cells.values())), strict=True)
     return {depth: ratio for depth, ratio in found if ratio}
 
 
 def ratios_by_line(groups: Sequence[Group], name: str) -> list[float | None]:
     """Of lines without a sweep: a cell each, held against the noise of the others."""
-    return disagreeing([_sample_values(group.samples, name) for group in groups])
+    return disagreement_ratios([_sample_values(group.samples, name) for group in groups])
 
 
 def has_depth_rows(lines: Sequence[Group]) -> bool:

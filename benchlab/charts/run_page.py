@@ -17,7 +17,7 @@ from django_htmx.middleware import HtmxDetails
 
 from agents.drivers import registry
 from benchlab.analysis.curves import Little, little
-from benchlab.analysis.devices.amplification import only_way
+from benchlab.analysis.devices.amplification import only_direction
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import (
     caches,
@@ -259,8 +259,8 @@ def _meta_rows(attempt: Attempt) -> list[tuple[str, str]]:
 def _device_work_context(
     attempt: Attempt, measured: list[Measurement], tracks: Sequence[Track]
 ) -> dict[str, Any]:
-    layers, access = read_layers(attempt), stored_runs.access_of(attempt)
-    only = only_way(access.reads, access.writes)
+    layers, access = read_layers(attempt), stored_runs.tool_access(attempt)
+    only = only_direction(access.reads, access.writes)
     parts = windows.measured_parts(tracks, read_windows(attempt))
     figures = {row.name: row.value for row in measured if not row.labels and row.value is not None}
     return {

@@ -13,7 +13,7 @@ from psycopg.sql import SQL, Literal
 from agents.contracts import Window
 from agents.drivers import registry
 from agents.drivers.protocols import Reader, Tool
-from benchlab.analysis.buckets import step_of
+from benchlab.analysis.buckets import stored_step
 from benchlab.charts import windows
 from benchlab.charts.spans import Span, narrow_rows
 from benchlab.charts.tracks import Track
@@ -37,7 +37,7 @@ def read_rows(attempt: Attempt, metrics: Collection[str], span: Span) -> list[Ro
 def _rows_from_strips(attempt: Attempt, metrics: Collection[str], span: Span) -> Iterator[Rows]:
     for clock, times in strips.clocks(attempt).items():
         part, every = span.slice_samples(times)
-        step = step_of(every)
+        step = stored_step(every)
         for rows in strips.read(attempt, list(metrics), clock, times, step, part):
             yield replace(rows, buckets=rows.buckets.coarser(every // step))
 

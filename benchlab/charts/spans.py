@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchlab.analysis.buckets import Floats, of_samples, width
+from benchlab.analysis.buckets import Floats, bucket_samples, samples_per_bucket
 from benchlab.charts.tracks import Track
 from benchlab.runs.strips import Rows, Sampled, rows_of, together
 
@@ -34,7 +34,7 @@ class Span:
         """
         first = max(0, int(np.searchsorted(times, self.start)) - 1)
         last = min(len(times), int(np.searchsorted(times, self.end, "right")) + 1)
-        every = width(last - first, self.pixels)
+        every = samples_per_bucket(last - first, self.pixels)
         return slice(first // every * every, min(len(times), -(-last // every) * every)), every
 
 
@@ -54,5 +54,5 @@ def _as_sampled(one: Track) -> Sampled:
 def narrow_rows(rows: Rows, span: Span) -> Rows:
     """Of rows by sample. What is known of the whole stays."""
     part, every = span.slice_samples(rows.buckets.times)
-    inside = of_samples(rows.buckets.times[part], rows.buckets.low[:, part])
+    inside = bucket_samples(rows.buckets.times[part], rows.buckets.low[:, part])
     return replace(rows, buckets=inside.coarser(every))

@@ -13,7 +13,7 @@ import numpy as np
 from benchlab.analysis.buckets import Numbers
 from benchlab.analysis.curves import Little, Spread, little, spread
 from benchlab.analysis.rate_words import shown_unit
-from benchlab.analysis.series import Summary, summary
+from benchlab.analysis.series import Summary, summarize
 from benchlab.charts import caches, naming, percentiles
 from benchlab.charts.chart_options import Choice
 from benchlab.charts.curve_answers import curve_answer
@@ -218,7 +218,7 @@ def _device_row(device: str, track: Track, weights: Numbers) -> DeviceRow | None
         else PANEL_TITLES[track.metric][0]
     )
     values = np.asarray(track.values, dtype=float) * (100 if share else 1)
-    found = summary(values, weights)
+    found = summarize(values, weights)
     if found and track.metric in percentiles.PERCENTILE_METRICS:
         # percentiles are never averaged
         found = replace(found, mean=math.nan)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.db.models import Max
 
-from benchlab.analysis.in_reason import MOST_REPEATS
+from benchlab.analysis.in_reason import MAX_REPEATS
 from benchlab.campaigns import matrix
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.engine import wishes
@@ -50,8 +50,8 @@ def add(campaign: Campaign, like: Collection[int], repeats: int, after: int | No
     """
     locked = wishes.locked(campaign.pk)
     wishes.ours(locked)
-    if not 1 <= repeats <= MOST_REPEATS:
-        raise CommandError(f"Repeats to add: 1 to {MOST_REPEATS}, not {repeats}.")
+    if not 1 <= repeats <= MAX_REPEATS:
+        raise CommandError(f"Repeats to add: 1 to {MAX_REPEATS}, not {repeats}.")
     points = _points(locked, like)
     last = locked.runs.aggregate(repeat=Max("repeat"), position=Max("position"))
     place = _Place(locked, last["repeat"], last["position"])

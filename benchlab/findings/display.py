@@ -26,27 +26,27 @@ from benchlab.web.units import si
 Person = AbstractBaseUser | AnonymousUser
 RANK = {word: at for at, word in enumerate(Severities.values)}
 # rows of a page: who has more of them looks at the first
-MOST = 500
+MAX_FINDINGS = 500
 # lines of Home
-MOST_TO_LOOK_AT = 20
+MAX_UNREVIEWED = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class DisplayedNumber:
     """A number of a sentence; `url`: where it comes from, "" where nothing leads there."""
 
-    of: str
+    label: str
     text: str
     url: str
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class DisplayedFinding:
     row: Finding
     label: str
     # of its paragraph in docs/method.md
     anchor: str
-    numbers: tuple[Told, ...]
+    numbers: tuple[DisplayedNumber, ...]
     # None: between set-ups
     run: int | None
     # of its attempt
@@ -63,84 +63,86 @@ class Kind:
     label: str
     severity: str
     word: str
-    found: tuple[Shown, ...]
+    findings: tuple[DisplayedFinding, ...]
 
     @property
-    def runs(self) -> int:
-        return len({run for one in self.found for run in one.row.runs})
+    def run_count(self) -> int:
+        return len({run for one in self.findings for run in one.row.runs})
 
 
 def label_of(kind: str) -> str:
-    module = _module(kind)
-    known = finding.OF_HISTORY.get(kind, kind.replace("_", " ").capitalize())
+    module = _finding_module(kind)
+    known = finding.HISTORY_LABELS.get(kind, kind.replace("_", " ").capitalize())
     return module.LABEL if module else known
 
 
 def anchor_of(kind: str) -> str:
     """Of its paragraph in docs/method.md: of a run's findings by their label, of all others by their kind."""
-    if kind in finding.OF_HISTORY:
+    if kind in finding.HISTORY_LABELS:
         return slugify(kind.replace("_", " "))
-    return slugify(label_of(kind) if kind in finding.of_runs() else kind)
+    return slugify(label_of(kind) if kind in finding.run_findings() else kind)
 
 
 def method_of(kind: str) -> str:
     """The heading in docs/method.md."""
-    module = _module(kind)
+    module = _finding_module(kind)
     return module.METHOD if module else "Findings"
 
 
-def _module(kind: str) -> finding.OfRun | finding.OfLines | None:
+def _finding_module(kind: str) -> finding.RunFinding | finding.LineFinding | None:
     """None of one that is no more."""
-    return finding.of_runs().get(kind) or finding.of_lines().get(kind)
+    return finding.run_findings().get(kind) or finding.line_findings().get(kind)
 
 
-def not_looked_at(user: Person) -> QuerySet[Finding]:
+def unreviewed_alerts(user: Person) -> QuerySet[Finding]:
     """Findings in the histories of set-ups that nobody looked at: the newest first, as many as are shown."""
     rows = Finding.objects.for_user(user).current()
-    rows = rows.filter(kind__in=list(finding.OF_HISTORY), stands=True, dismissed_at=None)
-    return rows.order_by("-found_at", "-pk")[:MOST_TO_LOOK_AT]
+    rows = rows.filter(kind__in=list(finding.HISTORY_LABELS), stands=True, dismissed_at=None)
+    return rows.order_by("-found_at", "-pk")[:MAX_UNREVIEWED]
 
 
-def to_look_at(user: Person) -> list[Finding]:
+def unreviewed_with_context(user: Person) -> list[Finding]:
     """The same with what it is about. One query."""
     whose = ("attempt__run__topology", "attempt__run__workload", "attempt__run__host")
-    return list(not_looked_at(user).select_related(*whose))
+    return list(unreviewed_alerts(user).select_related(*whose))
 
 
-def of_attempt(user: Person, attempt: Attempt) -> list[Shown]:
-    return _shown(_standing(user).filter(attempt=attempt))
+def attempt_findings(user: Person, attempt: Attempt) -> list[DisplayedFinding]:
+    return _display_query(_current_findings(user).filter(attempt=attempt))
 
 
-def of_campaign(user: Person, campaign: Campaign) -> list[Shown]:
+def campaign_findings(user: Person, campaign: Campaign) -> list[DisplayedFinding]:
     """Between its set-ups, and of the last attempt of each run that succeeded."""
-    return _shown(_standing(user).filter(campaign=campaign).filter(_of_last()))
+    return _display_query(_current_findings(user).filter(campaign=campaign).filter(_of_last()))
 
 
-def with_offers(campaign: Campaign, found: Sequence[Shown]) -> list[Shown]:
+def with_offers(campaign: Campaign, found: Sequence[DisplayedFinding]) -> list[DisplayedFinding]:
     """With what would tell: as many repeats as its number of that name says. Three queries where there are any."""
-    wanted = {at: one for at, row in enumerate(found) if (one := _wanted(row.row))}
+    wanted = {at: one for at, row in enumerate(found) if (one := _requested_repeats(row.row))}
     offered = dict(zip(wanted, offers(campaign, list(wanted.values())), strict=True))
     return [replace(one, offer=offered.get(at)) for at, one in enumerate(found)]
 
 
-def _wanted(row: Finding) -> Wanted | None:
+def _requested_repeats(row: Finding) -> Wanted | None:
     told = row.numbers.get(finding.NEEDED)
     if row.dismissed_at or not told or not told["value"]:
         return None
     return Wanted(row.runs, int(told["value"]))
 
 
-def of_lines(
+def compared_findings(
     user: Person, campaigns: Collection[int], workloads: Collection[int], attempts: Collection[int]
-) -> list[Shown]:
+) -> list[DisplayedFinding]:
     """Of these attempts; between set-ups only what is about runs of theirs."""
-    rows = _standing(user).filter(campaign__in=campaigns)
+    rows = _current_findings(user).filter(campaign__in=campaigns)
     found = rows.filter(Q(attempt__in=attempts) | Q(workload__in=workloads))
     runs = set(Attempt.objects.filter(pk__in=attempts).values_list("run", flat=True))
-    return [one for one in _shown(found) if one.run is not None or set(one.row.runs) <= runs]
+    return [
+        one for one in _display_query(found) if one.run is not None or set(one.row.runs) <= runs
+    ]
 
 
-def _standing(user: Person) -> QuerySet[Finding]:
+def _current_findings(user: Person) -> QuerySet[Finding]:
     rows = Finding.objects.visible_to(user).filter(stands=True)
     return rows.filter(Q(attempt=None) | Q(attempt__outcome=Outcome.SUCCEEDED))
 
@@ -154,22 +156,22 @@ def _of_last() -> Q:
     return Q(attempt=None) | Q(~Exists(later))
 
 
-def _shown(rows: QuerySet[Finding]) -> list[Shown]:
+def _display_query(rows: QuerySet[Finding]) -> list[DisplayedFinding]:
     """Three queries."""
     found = list(rows.select_related("attempt", "dismissed_by", "campaign").order_by("pk"))
     found.sort(key=lambda row: (RANK.get(row.severity, 9), row.attempt_id is not None))
-    return shown(found[:MOST])
+    return display_rows(found[:MAX_FINDINGS])
 
 
-def shown(rows: Sequence[Finding]) -> list[Shown]:
-    lines = _lines_of(rows)
-    return [_one(row, lines) for row in rows]
+def display_rows(rows: Sequence[Finding]) -> list[DisplayedFinding]:
+    lines = _output_line_urls(rows)
+    return [_display_row(row, lines) for row in rows]
 
 
-def _one(row: Finding, lines: Mapping[tuple[int, str], str]) -> Shown:
+def _display_row(row: Finding, lines: Mapping[tuple[int, str], str]) -> DisplayedFinding:
     attempt = row.attempt
-    numbers = tuple(_told(row, one, lines) for one in row.numbers.values())
-    return Shown(
+    numbers = tuple(_display_number(row, one, lines) for one in row.numbers.values())
+    return DisplayedFinding(
         row,
         label_of(row.kind),
         anchor_of(row.kind),
@@ -179,14 +181,16 @@ def _one(row: Finding, lines: Mapping[tuple[int, str], str]) -> Shown:
     )
 
 
-def _told(row: Finding, one: Mapping[str, Any], lines: Mapping[tuple[int, str], str]) -> Told:
+def _display_number(
+    row: Finding, one: Mapping[str, Any], lines: Mapping[tuple[int, str], str]
+) -> DisplayedNumber:
     value, unit = one["value"], one["unit"]
     counts = shown_unit(one["figure"] or one["metric"], unit)
     text = "not known" if value is None else si(value, counts)
-    return Told(one["of"], text, _url(row, one, lines))
+    return DisplayedNumber(one["of"], text, _number_url(row, one, lines))
 
 
-def _url(row: Finding, one: Mapping[str, Any], lines: Mapping[tuple[int, str], str]) -> str:
+def _number_url(row: Finding, one: Mapping[str, Any], lines: Mapping[tuple[int, str], str]) -> str:
     """The line of raw output; the chart of the devices; else its run."""
     attempt = row.attempt
     own = attempt is not None and one["run"] in (0, attempt.run_id)
@@ -202,7 +206,7 @@ def _url(row: Finding, one: Mapping[str, Any], lines: Mapping[tuple[int, str], s
     return f"{page}#measurements" if one["figure"] else page if not own else ""
 
 
-def _lines_of(rows: Iterable[Finding]) -> dict[tuple[int, str], str]:
+def _output_line_urls(rows: Iterable[Finding]) -> dict[tuple[int, str], str]:
     """{(attempt, figure): address of the line that says it}. Two queries."""
     wanted: dict[int, set[str]] = defaultdict(set)
     for row in rows:
@@ -217,19 +221,19 @@ def _lines_of(rows: Iterable[Finding]) -> dict[tuple[int, str], str]:
     kept = Artifact.objects.filter(attempt__in=wanted).values_list("attempt", "name", "pk")
     artifacts = {(attempt, name): pk for attempt, name, pk in kept}
     return {
-        (attempt, name): _line(artifacts[attempt, output], line)
+        (attempt, name): _line_url(artifacts[attempt, output], line)
         for attempt, name, line, output in told
         if (attempt, output) in artifacts
     }
 
 
-def _line(artifact: int, line: int) -> str:
+def _line_url(artifact: int, line: int) -> str:
     return f"{reverse('artifact-lines', args=[artifact])}?{urlencode({'line': line})}#L{line}"
 
 
-def by_kind(found: Iterable[Shown]) -> list[Kind]:
+def group_by_kind(found: Iterable[DisplayedFinding]) -> list[Kind]:
     """In their order; what is between set-ups apart from what is of single runs."""
-    kinds: dict[tuple[str, str, bool], list[Shown]] = defaultdict(list)
+    kinds: dict[tuple[str, str, bool], list[DisplayedFinding]] = defaultdict(list)
     for one in found:
         kinds[one.row.kind, one.row.severity, one.run is None].append(one)
     return [

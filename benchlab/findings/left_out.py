@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 
 @dataclass(slots=True)
-class LeftOut:
+class OmittedCounts:
     """In a page's context as `left_out`: the page is a report. Who shows answers or findings there fills it in."""
 
     answers: int = 0
     findings: int = 0
 
     @property
-    def place(self) -> str:
+    def anchor(self) -> str:
         """Place where the team has them, on the page that the report is of."""
         return "answers" if self.answers else "findings"
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """ "2 answers and 1 finding were", empty where nothing is left out."""
         told = [(self.answers, "answer"), (self.findings, "finding")]
         parts = [f"{number} {noun}{'s' if number > 1 else ''}" for number, noun in told if number]

@@ -25,7 +25,7 @@ from agents.plans import as_json, chain, fits
 from agents.plans.stack import BELOW, Placed, StackPlan
 from benchlab.analysis.evidence import Access, Device, Figure, Layer, Run, Track, Window
 from benchlab.campaigns.models import Campaign
-from benchlab.findings import written_before
+from benchlab.findings import earlier_writes
 from benchlab.hosts.models import Device as Disk
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs import in_force
@@ -42,12 +42,12 @@ ROWS = 50
 AT_ONCE = 10
 
 
-def runs_of(attempts: Sequence[int], *, of_disks: bool = True) -> Iterator[Run]:
+def read_runs(attempts: Sequence[int], *, of_disks: bool = True) -> Iterator[Run]:
     """In their order; who is not there is left out. Without `of_disks` only the tracks of the whole host are read:
     a workload's runs are in memory together."""
-    shared = _Shared()
+    shared = _SharedRows()
     for begin in range(0, len(attempts), AT_ONCE):
-        yield from _some(attempts[begin : begin + AT_ONCE], shared, of_disks)
+        yield from _read_batch(attempts[begin : begin + AT_ONCE], shared, of_disks)
 
 
 # op/s and B/s
@@ -55,7 +55,7 @@ _Rated = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Built:
+class _LayoutState:
     """A layout at one moment."""
 
     layers: tuple[Layer, ...]
@@ -77,18 +77,18 @@ class _Host:
 
 
 @dataclass(slots=True)
-class _Shared:
+class _SharedRows:
     """Rows that many attempts have in common."""
 
     layouts: dict[int, Layout] = field(default_factory=dict)
     facts: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     plans: dict[int, StackPlan | None] = field(default_factory=dict)
-    built: dict[tuple[int, str, str], _Built] = field(default_factory=dict)
+    layout_states: dict[tuple[int, str, str], _LayoutState] = field(default_factory=dict)
     hosts: dict[tuple[int, str], _Host] = field(default_factory=dict)
     # by host and identity
     rated: dict[tuple[int, str], _Rated] = field(default_factory=dict)
 
-    def read(self, rows: Iterable[Attempt]) -> None:
+    def load(self, rows: Iterable[Attempt]) -> None:
         """Layouts and facts of these, where they are not known yet."""
         wanted = {row.layout_id for row in rows} - self.layouts.keys()
         told = Layout.objects.only("stack", "plan", "facts_ready", "host")
@@ -104,17 +104,17 @@ class _Shared:
     def _facts_of(self, row: Attempt) -> int | None:
         return row.facts_id or self.layouts[row.layout_id].facts_ready_id
 
-    def at(self, row: Attempt, stage: str) -> _Built:
+    def layout_state(self, row: Attempt, stage: str) -> _LayoutState:
         # Of one import each result may tell other disks.
         told = json.dumps([row.meta.get(DISKS), row.meta.get(RATED)])
         key = row.layout_id, stage, told
-        if key not in self.built:
-            self.built[key] = _built(
-                self.layouts[row.layout_id], self._plan(row.layout_id), stage, row.meta
+        if key not in self.layout_states:
+            self.layout_states[key] = _read_layout_state(
+                self.layouts[row.layout_id], self._stack_plan(row.layout_id), stage, row.meta
             )
-        return self.built[key]
+        return self.layout_states[key]
 
-    def _plan(self, layout: int) -> StackPlan | None:
+    def _stack_plan(self, layout: int) -> StackPlan | None:
         if layout not in self.plans:
             try:
                 self.plans[layout] = as_json.from_json(self.layouts[layout].plan or {})
@@ -129,30 +129,36 @@ class _Shared:
             return _Host()
         key = facts, json.dumps(row.meta.get(in_force.QUEUES))
         if key not in self.hosts:
-            self.hosts[key] = _host(in_force.told(self.facts[facts], row.meta))
+            self.hosts[key] = _host_facts(in_force.told(self.facts[facts], row.meta))
         return self.hosts[key]
 
 
-def _some(attempts: Sequence[int], shared: _Shared, of_disks: bool) -> Iterator[Run]:
+def _read_batch(attempts: Sequence[int], shared: _SharedRows, of_disks: bool) -> Iterator[Run]:
     rows = Attempt.objects.filter(pk__in=attempts).select_related("run__campaign").in_bulk()
-    shared.read(rows.values())
-    printed = _printed(rows)
-    series = _series(rows, of_disks)
-    made = [_run(rows[pk], shared, printed[pk], series[pk]) for pk in attempts if pk in rows]
+    shared.load(rows.values())
+    printed = _printed_figures(rows)
+    series = _stored_series(rows, of_disks)
+    made = [
+        _evidence_run(rows[pk], shared, printed[pk], series[pk]) for pk in attempts if pk in rows
+    ]
     doubted = {rows[one.attempt].layout_id for one in made if one.unwritten}
-    wrote = written_before.of_layouts(doubted) if doubted else {}
+    wrote = earlier_writes.writes_by_layout(doubted) if doubted else {}
     for one in made:
         row = rows[one.attempt]
-        held = one.unwritten and written_before.all_of(
+        held = one.unwritten and earlier_writes.cover_read(
             row, one.access.size, wrote.get(row.layout_id, ())
         )
         yield dataclasses.replace(one, unwritten="") if held else one
 
 
-def _run(row: Attempt, shared: _Shared, printed: _Printed, series: Sequence[_Series]) -> Run:
-    run, built = row.run, shared.at(row, row.run.stage)
+def _evidence_run(
+    row: Attempt, shared: _SharedRows, printed: _Printed, series: Sequence[_Series]
+) -> Run:
+    run, built = row.run, shared.layout_state(row, row.run.stage)
     ours = run.campaign.source == Campaign.Source.MEASURED
-    access, unwritten = _asked(row, built.target, shared.layouts[row.layout_id], ours)
+    access, unwritten = _access_and_unwritten(
+        row, built.target, shared.layouts[row.layout_id], ours
+    )
     host = shared.host_of(row)
     windows = tuple(
         Window(one["name"], one["start"], one["end"], one["measured"]) for one in row.windows
@@ -167,11 +173,11 @@ def _run(row: Attempt, shared: _Shared, printed: _Printed, series: Sequence[_Ser
         windows=windows,
         tracks=tuple(_tracks(row, series, windows)),
         layers=built.layers,
-        devices=_disks(built, host, shared.rated, run.host_id),
+        devices=_rated_devices(built, host, shared.rated, run.host_id),
         memory=host.memory,
         conditions=host.conditions,
         meta=row.meta,
-        asked=("scheduler",) if run.scheduler else (),
+        requested=("scheduler",) if run.scheduler else (),
         degraded=tuple(one["says"] for one in row.degraded),
         unwritten=unwritten,
         stage=run.stage,
@@ -190,8 +196,8 @@ class _Printed:
     labelled: list[Figure] = field(default_factory=list)
 
 
-def _disks(
-    built: _Built, host: _Host, rated: Mapping[tuple[int, str], _Rated], pk: int
+def _rated_devices(
+    built: _LayoutState, host: _Host, rated: Mapping[tuple[int, str], _Rated], pk: int
 ) -> Mapping[str, Device]:
     """Of the layout, with what a person, or the source of the result, said that they are rated for."""
     found = {}
@@ -213,7 +219,7 @@ def _ratings(hosts: Collection[int]) -> dict[tuple[int, str], _Rated]:
     return {(host, identity): (iops, bandwidth) for host, identity, iops, bandwidth in told}
 
 
-def _printed(attempts: Collection[int]) -> Mapping[int, _Printed]:
+def _printed_figures(attempts: Collection[int]) -> Mapping[int, _Printed]:
     found: dict[int, _Printed] = defaultdict(_Printed)
     rows = Measurement.objects.filter(attempt__in=attempts, value__isnull=False).order_by("pk")
     told = rows.values_list("attempt", "name", "value", "unit", "labels", "note")
@@ -232,7 +238,7 @@ def _printed(attempts: Collection[int]) -> Mapping[int, _Printed]:
 _Series = tuple[str, Track]
 
 
-def _series(attempts: Collection[int], of_disks: bool) -> Mapping[int, list[_Series]]:
+def _stored_series(attempts: Collection[int], of_disks: bool) -> Mapping[int, list[_Series]]:
     # Of each CPU, too: one may be full.
     some = SQL("" if of_disks else " AND (device = '' OR metric = ANY({}))")
     statement = SQL(
@@ -262,15 +268,17 @@ def _tracks(row: Attempt, series: Iterable[_Series], windows: Sequence[Window]) 
             yield track
 
 
-def access_of(row: Attempt) -> Access:
+def tool_access(row: Attempt) -> Access:
     """Access of its tool to the storage, as far as that is known without its layout. Of a row with its run's campaign
     and its layout.
     """
     ours = row.run.campaign.source == Campaign.Source.MEASURED
-    return _asked(row, None, row.layout, ours)[0]
+    return _access_and_unwritten(row, None, row.layout, ours)[0]
 
 
-def _asked(row: Attempt, target: Target | None, layout: Layout, ours: bool) -> tuple[Access, str]:
+def _access_and_unwritten(
+    row: Attempt, target: Target | None, layout: Layout, ours: bool
+) -> tuple[Access, str]:
     """Access of its tool to the storage, and why it may have read what was never written."""
     run = row.run
     try:
@@ -294,13 +302,15 @@ def _asked(row: Attempt, target: Target | None, layout: Layout, ours: bool) -> t
     return access, unwritten
 
 
-def _built(layout: Layout, plan: StackPlan | None, code: str, meta: Mapping[str, Any]) -> _Built:
+def _read_layout_state(
+    layout: Layout, plan: StackPlan | None, code: str, meta: Mapping[str, Any]
+) -> _LayoutState:
     """Its layers at that moment, by the plan; of a result from elsewhere, as somebody described them, on the disks
     that its source tells."""
     if plan is None:
         specs, disks = chain.specs(layout.stack), meta.get(DISKS, {})
         layers = zip(specs, chain.assign_source_disks(specs, disks), strict=True)
-        return _Built(
+        return _LayoutState(
             tuple(Layer(spec.kind, spec.options, uses) for spec, uses in layers),
             None,
             rated={
@@ -313,23 +323,23 @@ def _built(layout: Layout, plan: StackPlan | None, code: str, meta: Mapping[str,
     stage = min(moment.stage, len(plan.stages))
     placed = plan.layers_after(stage)
     claims = (claim for one in placed for each in one.target.devices.values() for claim in each)
-    return _Built(
+    return _LayoutState(
         tuple(_layer(one) for one in placed),
         plan.target_at(stage, moment.growing),
-        {_name(claim.node): claim.identity for claim in claims},
+        {_kernel_name(claim.node): claim.identity for claim in claims},
     )
 
 
 def _layer(placed: Placed) -> Layer:
     uses = {
-        use: tuple(_name(claim.node) for claim in claims)
+        use: tuple(_kernel_name(claim.node) for claim in claims)
         for use, claims in placed.target.devices.items()
         if use != BELOW and claims
     }
-    return Layer(placed.spec.kind, _complete(placed.spec), uses)
+    return Layer(placed.spec.kind, _options_with_defaults(placed.spec), uses)
 
 
-def _complete(spec: chain.LayerSpec) -> Mapping[str, Any]:
+def _options_with_defaults(spec: chain.LayerSpec) -> Mapping[str, Any]:
     """With the defaults of its driver, as it was built."""
     try:
         kind = registry.layer(spec.kind).Options
@@ -340,21 +350,21 @@ def _complete(spec: chain.LayerSpec) -> Mapping[str, Any]:
         return spec.options
 
 
-def _name(node: str) -> str:
+def _kernel_name(node: str) -> str:
     """The kernel's: it writes cciss!c0d0 for /dev/cciss/c0d0."""
     return node.removeprefix("/dev/").replace("/", "!")
 
 
-def _host(facts: Mapping[str, Any]) -> _Host:
+def _host_facts(facts: Mapping[str, Any]) -> _Host:
     told = {"kernel": str(facts.get("kernel") or "")}
     return _Host(
-        {one["name"]: _device(one) for one in facts.get("devices", ())},
+        {one["name"]: _evidence_device(one) for one in facts.get("devices", ())},
         facts.get("memory") or None,
         {name: words for name, words in told.items() if words},
     )
 
 
-def _device(told: Mapping[str, Any]) -> Device:
+def _evidence_device(told: Mapping[str, Any]) -> Device:
     return Device(
         told["name"],
         size=told.get("size") or None,

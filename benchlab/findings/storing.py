@@ -26,70 +26,76 @@ from benchlab.runs.states import LayoutPhase, Outcome
 log = logging.getLogger(__name__)
 
 # fields that are made anew
-SAID = ("says", "severity", "numbers", "runs", "stands")
+REBUILT_FIELDS = ("says", "severity", "numbers", "runs", "stands")
 
 # by kind; None: its module failed
-Found = Mapping[str, Sequence[finding.Finding] | None]
+FindingsByKind = Mapping[str, Sequence[finding.Finding] | None]
 
 
-def attempts(pks: Iterable[int]) -> None:
+def find_for_attempts(pks: Iterable[int]) -> None:
     """These have their results: what is to be found of them. Never raises."""
     rows = Attempt.objects.filter(pk__in=list(pks)).order_by("pk")
     known = dict(rows.values_list("pk", "run__campaign"))
-    for some in _in_turn(list(known)):
-        _find({pk: known[pk] for pk in some})
+    for some in _batches(list(known)):
+        _find_for_batch({pk: known[pk] for pk in some})
 
 
-def _in_turn(pks: Sequence[int]) -> Iterator[Sequence[int]]:
+def _batches(pks: Sequence[int]) -> Iterator[Sequence[int]]:
     for begin in range(0, len(pks), stored_runs.AT_ONCE):
         yield pks[begin : begin + stored_runs.AT_ONCE]
 
 
-def _find(campaigns: Mapping[int, int]) -> None:
+def _find_for_batch(campaigns: Mapping[int, int]) -> None:
     """Of these attempts; {attempt: its campaign}."""
     try:
         # an import's own would be lost to an error in it
         with transaction.atomic():
-            look_again(set(campaigns.values()))
-            runs = list(stored_runs.runs_of(list(campaigns)))
+            reset_comparison(set(campaigns.values()))
+            runs = list(stored_runs.read_runs(list(campaigns)))
     except Exception:
         # the result stands; `manage.py reparse` finds again
         # one that cannot be read costs the others nothing
         if len(campaigns) > 1:
             for pk, campaign in campaigns.items():
-                _find({pk: campaign})
+                _find_for_batch({pk: campaign})
             return
         log.exception("findings of attempts %s", list(campaigns))
         return
-    _keep_runs([(run, of_run(run)) for run in runs], campaigns)
+    _store_run_findings([(run, findings_of_run(run)) for run in runs], campaigns)
 
 
-def _keep_runs(looked: Sequence[tuple[Run, Found]], campaigns: Mapping[int, int]) -> None:
+def _store_run_findings(
+    looked: Sequence[tuple[Run, FindingsByKind]], campaigns: Mapping[int, int]
+) -> None:
     """All of them in one transaction; each in its own where one cannot be kept."""
     pks = [run.attempt for run, _ in looked]
-    told = [_Told(found, [run.run], campaigns[run.attempt], run.attempt) for run, found in looked]
+    told = [
+        _FindingSet(found, [run.run], campaigns[run.attempt], run.attempt) for run, found in looked
+    ]
     try:
-        _keep(Finding.objects.filter(attempt__in=pks), told)
+        _store_sets(Finding.objects.filter(attempt__in=pks), told)
     except Exception:
         if len(looked) > 1:
             for one in looked:
-                _keep_runs([one], campaigns)
+                _store_run_findings([one], campaigns)
             return
         log.exception("findings of attempts %s", pks)
 
 
-def of_run(run: Run) -> Found:
+def findings_of_run(run: Run) -> FindingsByKind:
     """By every module that looks at one run. Pure."""
-    return _each({kind: one.applies for kind, one in finding.of_runs().items()}, run, run.run)
+    return _collect_findings(
+        {kind: one.applies for kind, one in finding.run_findings().items()}, run, run.run
+    )
 
 
-def of_lines(lines: Sequence[Line]) -> Found:
+def findings_of_lines(lines: Sequence[Line]) -> FindingsByKind:
     """By every module that looks at lines beside each other. Pure."""
-    looks = {kind: one.compares for kind, one in finding.of_lines().items()}
-    return _each(looks, lines, lines[0].workload if lines else "")
+    looks = {kind: one.compares for kind, one in finding.line_findings().items()}
+    return _collect_findings(looks, lines, lines[0].workload if lines else "")
 
 
-def _each(
+def _collect_findings(
     looks: Mapping[str, Callable[[Any], list[finding.Finding]]], evidence: Any, what: object
 ) -> dict[str, list[finding.Finding] | None]:
     found: dict[str, list[finding.Finding] | None] = {}
@@ -103,26 +109,28 @@ def _each(
     return found
 
 
-def keep_lines(campaign: Campaign, workload_id: int, lines: Sequence[Line]) -> None:
+def store_line_findings(campaign: Campaign, workload_id: int, lines: Sequence[Line]) -> None:
     """Between the lines of one workload. Never raises."""
     try:
         rows = Finding.objects.filter(campaign=campaign, workload=workload_id)
-        _keep(rows, [_Told(of_lines(lines), [], campaign.pk, workload=workload_id)])
+        _store_sets(
+            rows, [_FindingSet(findings_of_lines(lines), [], campaign.pk, workload=workload_id)]
+        )
     except Exception:
         log.exception("findings of campaign %s, workload %s", campaign.pk, workload_id)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Told:
+class _FindingSet:
     """Findings of one attempt, or of the lines of one workload. `runs`: those of a finding that names none."""
 
-    found: Found
+    findings: FindingsByKind
     runs: Sequence[int]
     campaign: int
     attempt: int | None = None
     workload: int | None = None
 
-    def row(self, kind: str, about: str) -> Finding:
+    def new_row(self, kind: str, about: str) -> Finding:
         return Finding(
             kind=kind,
             about=about,
@@ -133,34 +141,34 @@ class _Told:
 
 
 @transaction.atomic
-def _keep(rows: QuerySet[Finding], told: Sequence[_Told]) -> None:
+def _store_sets(rows: QuerySet[Finding], told: Sequence[_FindingSet]) -> None:
     """In place of what was found before, which are those `rows`. Three queries, and one for each that is gone."""
-    of_runs = rows.exclude(kind__in=list(finding.OF_HISTORY)).order_by("pk")
+    of_runs = rows.exclude(kind__in=list(finding.HISTORY_LABELS)).order_by("pk")
     known: dict[int | None, dict[tuple[str, str], Finding]] = defaultdict(dict)
     for row in of_runs.select_for_update():
         known[row.attempt_id][row.kind, row.about] = row
-    changed = [row for one in told for row in _changed(one, known[one.attempt])]
+    changed = [row for one in told for row in _changed_rows(one, known[one.attempt])]
     Finding.objects.bulk_create([row for row in changed if row.pk is None])
     there = [row for row in changed if row.pk is not None]
     if there:
-        Finding.objects.bulk_update(there, SAID)
+        Finding.objects.bulk_update(there, REBUILT_FIELDS)
 
 
-def _changed(told: _Told, known: Mapping[tuple[str, str], Finding]) -> Iterator[Finding]:
+def _changed_rows(told: _FindingSet, known: Mapping[tuple[str, str], Finding]) -> Iterator[Finding]:
     """New rows, and those that say something else now. What is found no longer goes at once."""
-    there = _each_once(told.found)
+    there = _unique_findings(told.findings)
     for key, one in there.items():
-        row = known.get(key) or told.row(*key)
-        if _say(row, one, told.runs):
+        row = known.get(key) or told.new_row(*key)
+        if _fill_row(row, one, told.runs):
             yield row
-    failed = {kind for kind, of in told.found.items() if of is None}
+    failed = {kind for kind, of in told.findings.items() if of is None}
     for key, row in known.items():
         if key not in there and key[0] not in failed:
-            _gone(row)
+            _retire(row)
 
 
 @transaction.atomic
-def keep_history(
+def store_history_alerts(
     rows: QuerySet[Finding], alerts: Sequence[tuple[int, str, finding.Finding]]
 ) -> None:
     """`alerts`: (run, kind, what is told) in place of those `rows`."""
@@ -173,14 +181,14 @@ def keep_history(
         attempt = attempts_of[run]
         of_new = {"campaign_id": attempt.run.campaign_id, "attempt": attempt, "about": one.about}
         row = known.get((run, kind)) or Finding(kind=kind, **of_new)
-        if _say(row, one, [run]):
+        if _fill_row(row, one, [run]):
             row.save()
     for key, row in known.items():
         if key not in wanted:
-            _gone(row)
+            _retire(row)
 
 
-def _each_once(found: Found) -> dict[tuple[str, str], finding.Finding]:
+def _unique_findings(found: FindingsByKind) -> dict[tuple[str, str], finding.Finding]:
     """By kind and about. Two that nobody could tell apart are a fault of their module."""
     there: dict[tuple[str, str], finding.Finding] = {}
     for kind, told in found.items():
@@ -191,7 +199,7 @@ def _each_once(found: Found) -> dict[tuple[str, str], finding.Finding]:
     return there
 
 
-def _gone(row: Finding) -> None:
+def _retire(row: Finding) -> None:
     """It is found no longer."""
     if row.dismissed_at is None:
         row.delete()
@@ -200,12 +208,12 @@ def _gone(row: Finding) -> None:
         row.save(update_fields=["stands"])
 
 
-def _say(row: Finding, one: finding.Finding, runs: Sequence[int]) -> bool:
+def _fill_row(row: Finding, one: finding.Finding, runs: Sequence[int]) -> bool:
     """Store a finding in its row. Returns true when the row is new, or says something else now."""
     said: dict[str, Any] = {
-        "says": visible(one.says),
+        "says": visible(one.sentence),
         "severity": one.severity.value,
-        "numbers": {name: _number(number) for name, number in one.numbers.items()},
+        "numbers": {name: _number_to_json(number) for name, number in one.numbers.items()},
         "runs": list(dict.fromkeys(one.runs or runs)),
         "stands": True,
     }
@@ -216,7 +224,7 @@ def _say(row: Finding, one: finding.Finding, runs: Sequence[int]) -> bool:
     return True
 
 
-def _number(one: finding.Number) -> dict[str, Any]:
+def _number_to_json(one: finding.Number) -> dict[str, Any]:
     """JSON has no NaN and no infinity."""
     told = dataclasses.asdict(one)
     told["value"] = float(one.value) if math.isfinite(one.value) else None
@@ -225,7 +233,7 @@ def _number(one: finding.Number) -> dict[str, Any]:
     }
 
 
-def due(most: int | None, among: Iterable[int] | None = None) -> list[int]:
+def campaigns_due(most: int | None, among: Iterable[int] | None = None) -> list[int]:
     """Campaigns that are over and whose lines nobody looked at since their last result came, the newest first."""
     of = {"campaign": OuterRef("pk")}
     got = Attempt.objects.filter(run__campaign=OuterRef("pk"), outcome=Outcome.SUCCEEDED)
@@ -238,21 +246,21 @@ def due(most: int | None, among: Iterable[int] | None = None) -> list[int]:
     return list(rows.order_by("-pk").values_list("pk", flat=True)[:most])
 
 
-def results(campaign: Campaign) -> tuple[object, ...]:
+def result_state(campaign: Campaign) -> tuple[object, ...]:
     """Changes when a result comes."""
-    return tuple(succeeded(campaign).aggregate(Max("ended_at"), Count("pk")).values())
+    return tuple(succeeded_attempts(campaign).aggregate(Max("ended_at"), Count("pk")).values())
 
 
-def succeeded(campaign: Campaign) -> QuerySet[Attempt]:
+def succeeded_attempts(campaign: Campaign) -> QuerySet[Attempt]:
     return Attempt.objects.filter(run__campaign=campaign, outcome=Outcome.SUCCEEDED)
 
 
-def looked(campaign: Campaign, at: tuple[object, ...], began: datetime) -> None:
+def record_comparison(campaign: Campaign, at: tuple[object, ...], began: datetime) -> None:
     """Its lines were looked at from then on, when its results were `at`."""
-    if results(campaign) == at:
+    if result_state(campaign) == at:
         Looked.objects.update_or_create(campaign=campaign, defaults={"at": began})
 
 
-def look_again(campaigns: Iterable[int]) -> None:
+def reset_comparison(campaigns: Iterable[int]) -> None:
     """As if a result had come."""
     Looked.objects.filter(campaign__in=list(campaigns)).delete()

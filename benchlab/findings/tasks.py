@@ -8,7 +8,7 @@ from benchlab.celery import app
 from benchlab.findings import storing
 from benchlab.workers.batching import BatchedWork
 
-_results = BatchedWork(storing.attempts)
+_results = BatchedWork(storing.find_for_attempts)
 
 
 @app.task

@@ -152,7 +152,7 @@ def store_results(
     if failed is not None:
         failed += missed
     stored = Attempt.objects.filter(run__campaign=campaign).order_by("pk")
-    storing.attempts(stored.values_list("pk", flat=True))
+    storing.find_for_attempts(stored.values_list("pk", flat=True))
     return campaign
 
 

@@ -16,7 +16,7 @@ from rest_framework.response import Response
 
 from agents.drivers import registry
 from agents.plans import before_runs
-from benchlab.analysis.in_reason import MOST_REPEATS
+from benchlab.analysis.in_reason import MAX_REPEATS
 from benchlab.campaigns import matrix, services
 from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.engine import added_repeats, wishes
@@ -204,7 +204,7 @@ class RepeatsSerializer(serializers.Serializer[dict[str, Any]]):
         max_length=matrix.MAX_RUNS,
         help_text="Each names its point, which is repeated: one of each will do",
     )
-    repeats = serializers.IntegerField(min_value=1, max_value=MOST_REPEATS)
+    repeats = serializers.IntegerField(min_value=1, max_value=MAX_REPEATS)
     after = serializers.IntegerField(
         required=False,
         allow_null=True,

@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from benchlab.analysis import finding
-from benchlab.findings import dismissing, display
+from benchlab.findings import dismissal, display
 from benchlab.findings.models import MOST_NOTE, Finding
 from benchlab.team.services import person
 from benchlab.web.api import Conflict, FiniteFloatField, Problem, ReadOnlyViewSet, errors_by_field
@@ -27,7 +27,7 @@ from benchlab.web.filters import (
 
 
 def finding_kinds() -> set[str]:
-    return {*finding.of_runs(), *finding.of_lines(), *finding.OF_HISTORY}
+    return {*finding.run_findings(), *finding.line_findings(), *finding.HISTORY_LABELS}
 
 
 class FindingFilter(StrictFilterSet):
@@ -122,7 +122,7 @@ class Findings(ReadOnlyViewSet[Finding]):
     def dismiss(self, request: Request, pk: str | None = None) -> Response:
         """Say that it does not matter here, and why. Pages fold it away; made anew, it stays dismissed."""
         return self._record_note(
-            request, lambda row, note: dismissing.dismiss(row, person(request), note)
+            request, lambda row, note: dismissal.dismiss_row(row, person(request), note)
         )
 
     @extend_schema(
@@ -131,7 +131,7 @@ class Findings(ReadOnlyViewSet[Finding]):
     @action(detail=True, methods=["post"], url_path="take-back")
     def take_back(self, request: Request, pk: str | None = None) -> Response:
         """Say that it matters after all, and why."""
-        return self._record_note(request, dismissing.take_back)
+        return self._record_note(request, dismissal.restore_row)
 
     def _record_note(self, request: Request, act: Callable[[Finding, str], None]) -> Response:
         row = self.get_object()
@@ -139,7 +139,7 @@ class Findings(ReadOnlyViewSet[Finding]):
         sent.is_valid(raise_exception=True)
         try:
             act(row, sent.validated_data["note"])
-        except dismissing.Already as error:
+        except dismissal.AlreadyDecided as error:
             raise Conflict(error.messages[0]) from None
         except ValidationError as error:
             raise serializers.ValidationError(errors_by_field(error, "note")) from None

@@ -54,7 +54,7 @@ class SavedViews(ReadOnlyViewSet[SavedView]):
         asked = sent.validated_data
         query = or_invalid(lambda: queries.canonical(asked["query"]), "query")
         found = or_invalid(lambda: queries.campaigns_of(request.user, query), "query")
-        team = or_invalid(lambda: queries.team_of(found, team_of(request.user)), "query")
+        team = or_invalid(lambda: queries.comparison_team(found, team_of(request.user)), "query")
         everybody = asked.get("for_team", True)
         made = or_invalid(
             lambda: queries.save_view(person(request), team, asked["name"], query, everybody),
@@ -136,10 +136,10 @@ class Shares(ReadOnlyViewSet[Share]):
         about = (asked["kind"], asked.get("object_id"), asked.get("query", ""))
         field = "query" if asked["kind"] == Share.Kind.COMPARISON else "object_id"
         try:
-            wish = or_invalid(lambda: links.wish(person(request), *about), field)
+            wish = or_invalid(lambda: links.check_target(person(request), *about), field)
         except Http404 as error:
             raise serializers.ValidationError({field: [str(error)]}) from None
-        made, token = links.make(
+        made, token = links.create_link(
             wish, person(request), days=asked["days"], hide_hosts=asked["hide_hosts"]
         )
         describe_for_audit(request, made.team, f"link {made.pk}: {made.get_kind_display()}, {made}")
@@ -151,7 +151,7 @@ class Shares(ReadOnlyViewSet[Share]):
     def revoke(self, request: Request, pk: str | None = None) -> Response:
         """Its link shows nothing any more. Safe to send twice."""
         share = self.get_object()
-        links.revoke(share)
+        links.revoke_link(share)
         share.refresh_from_db()
         return Response(self.get_serializer(share).data)
 
@@ -181,6 +181,6 @@ class Activity(mixins.ListModelMixin, TeamViewSet[Event]):
         if not (asked.isascii() and asked.isdecimal() and 1 <= int(asked[:9]) <= LAST_PAGE):
             raise serializers.ValidationError({"page": [f"Give a number from 1 to {LAST_PAGE}."]})
         start = (int(asked[:9]) - 1) * PER_PAGE
-        found = activity.rows(request.user, start + PER_PAGE)[start:]
-        told = activity.events(request.user, found)
+        found = activity.newest_rows(request.user, start + PER_PAGE)[start:]
+        told = activity.page_events(request.user, found)
         return Response(EventSerializer(told, many=True).data)

@@ -37,12 +37,12 @@ class About(serializers.Serializer[Any]):
 
 def target_row(request: Request, about: dict[str, Any], *, library: bool = False) -> Any:
     """Raises ValidationError: no such row of theirs."""
-    find = targets.seen if library else targets.own
+    find = targets.visible_row if library else targets.owned_row
     try:
         row = find(request.user, about["kind"], about["object_id"])
     except Http404 as error:
         raise serializers.ValidationError({"object_id": [str(error)]}) from None
-    describe_for_audit(request, targets.team_of(row), targets.words(row))
+    describe_for_audit(request, targets.row_team(row), targets.audit_name(row))
     return row
 
 
@@ -89,7 +89,7 @@ class Comments(ReadOnlyViewSet[Comment]):
         sent.is_valid(raise_exception=True)
         row = target_row(request, sent.validated_data)
         text = sent.validated_data["text"]
-        made = or_invalid(lambda: discussion.comment(row, person(request), text), "text")
+        made = or_invalid(lambda: discussion.add_comment(row, person(request), text), "text")
         return Response(self.get_serializer(made).data, status=201)
 
     @extend_schema(
@@ -101,17 +101,17 @@ class Comments(ReadOnlyViewSet[Comment]):
         comment = self.get_object()
         text = request.data.get("text", comment.text) if isinstance(request.data, dict) else ""
         if comment.by_id != request.user.pk:
-            discussion.edit(comment, person(request), comment.text)
+            discussion.edit_comment(comment, person(request), comment.text)
         sent = CommentTextSerializer(data={"text": text})
         sent.is_valid(raise_exception=True)
         said = sent.validated_data["text"]
-        or_invalid(lambda: discussion.edit(comment, person(request), said), "text")
+        or_invalid(lambda: discussion.edit_comment(comment, person(request), said), "text")
         return Response(self.get_serializer(comment).data)
 
     @extend_schema(responses={204: None, 403: Problem})
     def destroy(self, request: Request, pk: str | None = None) -> Response:
         """One's own; owners anybody's."""
-        discussion.delete(self.get_object(), person(request))
+        discussion.delete_comment(self.get_object(), person(request))
         return Response(status=204)
 
 
@@ -156,14 +156,14 @@ class Taggings(ReadOnlyViewSet[Tagging]):
         sent = self.get_serializer(data=request.data)
         sent.is_valid(raise_exception=True)
         row, name = target_row(request, sent.validated_data), sent.validated_data["tag"]["name"]
-        made = or_invalid(lambda: discussion.tag(row, name), "tag")
+        made = or_invalid(lambda: discussion.tag_row(row, name), "tag")
         return Response(self.get_serializer(made).data, status=201)
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: str | None = None) -> Response:
         """The tag is taken off that row; one that nothing has any more is gone."""
         row = self.get_object()
-        discussion.untag(targets.own(request.user, row.kind, row.object_id), row.tag_id)
+        discussion.untag_row(targets.owned_row(request.user, row.kind, row.object_id), row.tag_id)
         return Response(status=204)
 
 
@@ -194,7 +194,7 @@ class Notes(ReadOnlyViewSet[Note]):
         sent = self.get_serializer(data=request.data)
         sent.is_valid(raise_exception=True)
         row, text = target_row(request, sent.validated_data), sent.validated_data["text"]
-        made = or_invalid(lambda: discussion.note(row, person(request), text), "text")
+        made = or_invalid(lambda: discussion.write_note(row, person(request), text), "text")
         return Response(self.get_serializer(made).data, status=201)
 
 
@@ -224,5 +224,5 @@ class Stars(ReadOnlyViewSet[Star]):
         sent = WishedStarSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         row = target_row(request, sent.validated_data, library=True)
-        discussion.star(row, person(request), sent.validated_data["starred"])
+        discussion.set_star(row, person(request), sent.validated_data["starred"])
         return Response(sent.data)

@@ -20,15 +20,15 @@ from rest_framework.response import Response
 
 from benchlab.analysis.designs import Order
 from benchlab.analysis.devices.full_station import Full
-from benchlab.analysis.verdicts import Comparison, Says, Verdict
+from benchlab.analysis.verdicts import Comparison, Conclusion, Verdict
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import curve_answers, full_stations, request_params
-from benchlab.findings import dismissing
+from benchlab.findings import dismissal
 from benchlab.findings.models import MOST_NOTE
 from benchlab.team.services import person
-from benchlab.verdicts import baselines, by_itself, dismissals, matrix
+from benchlab.verdicts import baselines, dismissals, matrix, single_line_summary
 from benchlab.verdicts.answers import Answer, Row, answers_of, lines_of
-from benchlab.verdicts.dismissals import Noted
+from benchlab.verdicts.dismissals import DismissalNote
 from benchlab.verdicts.matrix import factors_of
 from benchlab.verdicts.sentences import sentences
 from benchlab.web.api import Conflict, Problem, SingleAnswerViewSet, errors_by_field
@@ -37,7 +37,7 @@ JsonObject = dict[str, Any]
 
 
 class SaidSerializer(serializers.Serializer[JsonObject]):
-    verdict = serializers.ChoiceField(choices=[one.value for one in Says])
+    verdict = serializers.ChoiceField(choices=[one.value for one in Conclusion])
     ratio = serializers.FloatField(help_text="Of this line's value over the baseline's")
     low = serializers.FloatField(allow_null=True, help_text="95 %; null: the error is unknown")
     high = serializers.FloatField(allow_null=True)
@@ -272,7 +272,7 @@ class Verdicts(SingleAnswerViewSet[Any]):
         query = _valid_query(request)
         try:
             wanted = request_params.line_filter(query)
-            baseline = baselines.wanted(query)
+            baseline = baselines.requested_baseline(query)
             if not wanted.campaigns:
                 raise ValidationError({"campaign": ["Name at least one."]})
             lines = lines_of(request.user, wanted)
@@ -281,10 +281,10 @@ class Verdicts(SingleAnswerViewSet[Any]):
         except BadRequest as error:
             raise _as_validation_error(error) from None
         factors = factors_of(lines, metric)
-        told = [_effect_json(one, by.metric) for by in factors for one in by.told]
-        without = [said for by in factors for said in by.says]
-        curves = [_curve_json(one) for one in by_itself.curves_of(lines)]
-        noted = dismissals.of_answers(request.user, found)
+        told = [_effect_json(one, by.metric) for by in factors for one in by.effects]
+        without = [said for by in factors for said in by.omissions]
+        curves = [_curve_json(one) for one in single_line_summary.summarize_curves(lines)]
+        noted = dismissals.notes_of_answers(request.user, found)
         results = [_answer_json(one, said) for one, said in zip(found, noted, strict=True)]
         return Response(
             {"results": results, "curves": curves, "effects": told, "effects_without": without}
@@ -296,7 +296,7 @@ class Verdicts(SingleAnswerViewSet[Any]):
         """Say that an answer of this campaign does not matter, and why. Pages fold it away while it says the same."""
         return self._record_note(
             request,
-            lambda row, one, sent: dismissals.dismiss(
+            lambda row, one, sent: dismissals.dismiss_answer(
                 one, row, person(request), sent["answer"], sent["note"]
             ),
         )
@@ -306,7 +306,7 @@ class Verdicts(SingleAnswerViewSet[Any]):
     def take_back(self, request: Request, pk: str | None = None) -> Response:
         """Say that it matters after all, and why."""
         return self._record_note(
-            request, lambda row, one, sent: dismissals.take_back(one, sent["note"])
+            request, lambda row, one, sent: dismissals.restore_answer(one, sent["note"])
         )
 
     def _record_note(
@@ -317,17 +317,17 @@ class Verdicts(SingleAnswerViewSet[Any]):
         sent.is_valid(raise_exception=True)
         told: dict[str, str] = sent.validated_data
         try:
-            one = dismissals.find(request.user, row, _valid_query(request), told["answer"])
+            one = dismissals.find_answer(request.user, row, _valid_query(request), told["answer"])
             act(row, one, told)
         except BadRequest as error:
             raise _as_validation_error(error) from None
-        except dismissals.Unknown as error:
+        except dismissals.UnknownAnswer as error:
             raise NotFound(error.messages[0]) from None
-        except dismissing.Already as error:
+        except dismissal.AlreadyDecided as error:
             raise Conflict(error.messages[0]) from None
         except Refused as error:
             raise ValidationError(errors_by_field(error, "note")) from None
-        [said] = dismissals.of_answers(request.user, [one])
+        [said] = dismissals.notes_of_answers(request.user, [one])
         return Response(_answer_json(one, said))
 
 
@@ -344,12 +344,12 @@ def _as_validation_error(error: BadRequest) -> ValidationError:
     return ValidationError({name: [said]})
 
 
-def _curve_json(one: by_itself.Line) -> JsonObject:
+def _curve_json(one: single_line_summary.LineSummary) -> JsonObject:
     group, known, full = one.group, one.answer, one.full
     return {
         "workload": group.workload_name,
         "name": one.label,
-        "key": ".".join(letter + told for letter, told in baselines.parts_of(group).items()),
+        "key": ".".join(letter + told for letter, told in baselines.line_parts(group).items()),
         "campaign": group.campaign,
         "topology": group.topology,
         "host": group.host,
@@ -368,7 +368,7 @@ def _curve_json(one: by_itself.Line) -> JsonObject:
     }
 
 
-def _effect_json(one: matrix.Told, metric: str) -> JsonObject:
+def _effect_json(one: matrix.NotableEffect, metric: str) -> JsonObject:
     said = one.effect
     return {
         "metric": metric,
@@ -380,22 +380,22 @@ def _effect_json(one: matrix.Told, metric: str) -> JsonObject:
     }
 
 
-def _answer_json(one: Answer, noted: Noted) -> JsonObject:
+def _answer_json(one: Answer, noted: DismissalNote) -> JsonObject:
     return {
         "key": noted.key,
         "dismissed": _dismissal_json(noted),
         "workload": one.title,
-        "where": one.where,
+        "where": one.scope,
         "metric": one.metric,
         "unit": one.unit,
         "lower_is_better": one.lower_is_better,
-        "so_far": not one.over,
-        "says": [said.text for said in sentences(one)],
+        "so_far": not one.is_over,
+        "says": [said.full_text for said in sentences(one)],
         "lines": [_line_json(one, row) for row in one.rows],
     }
 
 
-def _dismissal_json(noted: Noted) -> JsonObject | None:
+def _dismissal_json(noted: DismissalNote) -> JsonObject | None:
     row = noted.row
     if row is None or row.dismissed_at is None:
         return None
@@ -404,7 +404,7 @@ def _dismissal_json(noted: Noted) -> JsonObject | None:
         "by": row.dismissed_by.get_username() if row.dismissed_by else None,
         "note": row.note,
         "holds": noted.holds,
-        "said": noted.before,
+        "said": noted.earlier_text,
     }
 
 
@@ -449,12 +449,12 @@ def _points_json(answer: Answer, row: Row, against: Comparison) -> list[JsonObje
 
 def _verdict_json(one: Verdict) -> JsonObject:
     return {
-        "verdict": one.says,
+        "verdict": one.conclusion,
         "ratio": one.ratio,
         "low": one.low,
         "high": one.high,
         "least_repeats": one.repeats[0],
         "most_repeats": one.repeats[1],
         "reason": one.reason,
-        "repeats_needed": one.more,
+        "repeats_needed": one.more_repeats,
     }

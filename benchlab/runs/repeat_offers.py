@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import Count, Max, Q, QuerySet
 
-from benchlab.analysis.in_reason import MOST_REPEATS
+from benchlab.analysis.in_reason import MAX_REPEATS
 from benchlab.campaigns import matrix
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.runs.models import Layout
@@ -156,7 +156,7 @@ def _offer(
     if more <= 0:
         return None
     if any(builds.get(point.set_up) for point in runs):
-        more = min(max(more, ceil(have * TURN)), MOST_REPEATS)
+        more = min(max(more, ceil(have * TURN)), MAX_REPEATS)
     seconds: dict[int, float] = defaultdict(float)
     for point in runs:
         seconds[point.host] += known[point].seconds * more

@@ -19,7 +19,7 @@ from django.db import connection
 from psycopg.sql import SQL, Literal
 
 from agents.contracts import Series
-from benchlab.analysis.buckets import COARSE, FINE, Buckets, Floats, of_samples
+from benchlab.analysis.buckets import COARSE, FINE, Buckets, Floats, bucket_samples
 from benchlab.runs import bulk
 from benchlab.runs.models import Attempt, Strip
 
@@ -42,7 +42,7 @@ FIELDS = (
 # Of each device and bucket; what a strip of more than one sample each holds, one array after the other.
 COLUMNS = (
     *((name, "<f8") for name in ("low", "high", "total")),
-    *((name, "u1") for name in ("low_at", "high_at", "known")),
+    *((name, "u1") for name in ("low_at", "high_at", "sample_counts")),
 )
 
 
@@ -100,7 +100,7 @@ def together(series: Iterable[Sampled]) -> list[list[Sampled]]:
 def rows_of(group: Sequence[Sampled]) -> Rows:
     """A group of `together`, by sample."""
     first = group[0]
-    buckets = of_samples(first.times, np.stack([one.values for one in group]))
+    buckets = bucket_samples(first.times, np.stack([one.values for one in group]))
     names = tuple(one.device for one in group)
     return Rows(first.sampler, first.metric, first.unit, names, _most(buckets), buckets)
 
@@ -191,7 +191,7 @@ def _unpacked(
     inside = times[part]
     if every == 1:
         values = [np.frombuffer(data, "<f8").reshape(devices, -1) for _, data in strips]
-        return of_samples(inside, np.concatenate(values, axis=1)[:, wanted])
+        return bucket_samples(inside, np.concatenate(values, axis=1)[:, wanted])
     columns: dict[str, list[Any]] = defaultdict(list)
     for _, data in strips:
         cells = len(data) // sum(np.dtype(kind).itemsize for _, kind in COLUMNS)

@@ -21,7 +21,7 @@ from benchlab.sharing.models import Comment, Event, Kind
 
 Person = AbstractBaseUser | AnonymousUser
 # Actions of pages and of the API (benchlab/audit/middleware.py) -> what to say of them before their subject.
-TOLD: Mapping[str, str] = {
+PHRASES: Mapping[str, str] = {
     "campaign-start": "started",
     "campaign.apply": "started",
     "campaign.start": "started",
@@ -79,36 +79,38 @@ TOLD: Mapping[str, str] = {
 }
 SUBJECT = re.compile(rf"^({'|'.join(Kind.values)}) (\d{{1,18}}) \(")
 # nothing is at the address of what it is about
-GONE = ("-delete", ".destroy", "-remove")
+REMOVING_ACTIONS = ("-delete", ".destroy", "-remove")
 # characters of a comment
-SHOWN = 200
+MAX_COMMENT_CHARS = 200
 
 
-def rows(user: Person, most: int) -> list[tuple[Any, str, int]]:
+def newest_rows(user: Person, most: int) -> list[tuple[Any, str, int]]:
     """(at, source, id) of the newest `most` things in the user's teams; `events` tells a page of them."""
     entries = Entry.objects.for_user(user).filter(
-        team_id__isnull=False, action__in=TOLD, outcome="done"
+        team_id__isnull=False, action__in=PHRASES, outcome="done"
     )
-    comments = _of("comment", Comment.objects.teams_first().for_user(user), "created_at", most)
-    found = _of("entry", entries, "at", most).union(
-        comments, _of("ended", _ended(user), "ended", most), all=True
+    comments = _source_rows(
+        "comment", Comment.objects.teams_first().for_user(user), "created_at", most
+    )
+    found = _source_rows("entry", entries, "at", most).union(
+        comments, _source_rows("ended", _ended_campaigns(user), "ended", most), all=True
     )
     return list(found.order_by("-at", "told_as", "-pk")[:most])
 
 
-def _of(source: str, found: QuerySet[Any], at: str, most: int) -> Any:
+def _source_rows(source: str, found: QuerySet[Any], at: str, most: int) -> Any:
     """No source gives more than all of them together: each is read by its own index, and only so far."""
     told = found.order_by(f"-{at}", "-pk").annotate(told_as=Value(source, CharField()))
     return told.values_list(at, "told_as", "pk")[:most]
 
 
-def _ended(user: Person) -> QuerySet[Campaign]:
+def _ended_campaigns(user: Person) -> QuerySet[Campaign]:
     still_open = Layout.objects.filter(campaign=OuterRef("pk")).exclude(phase=LayoutPhase.DONE)
     mine = Campaign.objects.for_user(user).filter(~Exists(still_open))
     return mine.annotate(ended=Max("layouts__ended_at")).filter(ended__isnull=False)
 
 
-def events(user: Person, found: Sequence[Any]) -> list[Event]:
+def page_events(user: Person, found: Sequence[Any]) -> list[Event]:
     """The rows of a page, told. Three queries and those of the names."""
     keys = {
         source: [pk for _, one, pk in found if one == source]
@@ -118,39 +120,43 @@ def events(user: Person, found: Sequence[Any]) -> list[Event]:
     comments = Comment.objects.select_related("by").in_bulk(keys["comment"])
     campaigns = Campaign.objects.in_bulk(keys["ended"])
     states = progress.of(campaigns.values())
-    names = targets.named(user, [(one.kind, one.object_id) for one in comments.values()])
+    names = targets.visible_names(user, [(one.kind, one.object_id) for one in comments.values()])
     told: list[Event] = []
     for at, source, pk in found:
         if source == "entry" and pk in entries:
-            told.append(_entry(entries[pk]))
+            told.append(_audit_event(entries[pk]))
         elif source == "comment" and pk in comments:
-            told.append(_comment(comments[pk], names))
+            told.append(_comment_event(comments[pk], names))
         elif pk in campaigns:
-            told.append(_campaign(at, campaigns[pk], states[pk]))
+            told.append(_campaign_event(at, campaigns[pk], states[pk]))
     return told
 
 
-def _entry(entry: Entry) -> Event:
+def _audit_event(entry: Entry) -> Event:
     about = SUBJECT.match(entry.subject)
-    there = not entry.action.endswith(GONE)
-    url = targets.url(about[1], int(about[2])) if about and there else ""
-    says = f"{TOLD[entry.action]} {'' if entry.subject.startswith('/') else entry.subject}".strip()
+    there = not entry.action.endswith(REMOVING_ACTIONS)
+    url = targets.row_url(about[1], int(about[2])) if about and there else ""
+    says = (
+        f"{PHRASES[entry.action]} {'' if entry.subject.startswith('/') else entry.subject}".strip()
+    )
     return Event(at=entry.at, source="entry", who=entry.actor or "engine", says=says, url=url)
 
 
-def _comment(said: Comment, names: Mapping[tuple[str, int], str]) -> Event:
+def _comment_event(said: Comment, names: Mapping[tuple[str, int], str]) -> Event:
     about = f"{said.kind} {said.object_id} ({names.get((said.kind, said.object_id), 'gone')})"
-    text = said.text if len(said.text) <= SHOWN else f"{said.text[:SHOWN]} …"
+    text = (
+        said.text if len(said.text) <= MAX_COMMENT_CHARS else f"{said.text[:MAX_COMMENT_CHARS]} …"
+    )
     return Event(
         at=said.created_at,
         source="comment",
         who=said.by.get_username() if said.by else "somebody",
         says=f"on {about}: {text}",
-        url=f"{targets.url(said.kind, said.object_id)}#comment-{said.pk}",
+        url=f"{targets.row_url(said.kind, said.object_id)}#comment-{said.pk}",
     )
 
 
-def _campaign(at: Any, campaign: Campaign, standing: progress.Progress) -> Event:
+def _campaign_event(at: Any, campaign: Campaign, standing: progress.Progress) -> Event:
     counts = ", ".join(f"{number} {name}" for name, number in standing.counts.items() if number)
     return Event(
         at=at,

@@ -14,7 +14,7 @@ class Sharing(AppConfig):
         # Here, for it needs the models, which are loaded after the apps.
         from benchlab.sharing import targets
 
-        for model in targets.models():
+        for model in targets.target_models():
             post_delete.connect(
-                targets.forget, sender=model, dispatch_uid=f"talk of {model._meta.label}"
+                targets.delete_discussion, sender=model, dispatch_uid=f"talk of {model._meta.label}"
             )

@@ -23,7 +23,7 @@ from typing import IO, Any
 from django.conf import settings
 
 # from its start to its end
-MOST_S = 120
+MAX_SECONDS = 120
 # of paper against a screen
 SCALE = 0.85
 # CSS px of A4 between its margins, at that scale
@@ -57,33 +57,36 @@ LOADED = """new Promise((done) => {
   };
   look();
 })"""
-NEEDED = (
+NOT_INSTALLED = (
     "Chromium is not installed: install it where the worker runs (apt install chromium-headless-shell, or chromium), "
     "or name it in BENCHLAB_CHROMIUM."
 )
 
 
-class Trouble(Exception):
+class ChromiumError(Exception):
     """Nothing came of it; the words are for who asked."""
 
 
 def program() -> str:
     """Its path. Raises Trouble: there is none."""
     if not settings.CHROMIUM:
-        raise Trouble(NEEDED)
+        raise ChromiumError(NOT_INSTALLED)
     return str(settings.CHROMIUM)
 
 
 @contextmanager
-def opened(html: bytes) -> Iterator[Page]:
+def open_page(html: bytes) -> Iterator[Page]:
     """That page, loaded as for paper. Raises Trouble."""
-    with tempfile.TemporaryDirectory(prefix="benchlab-chromium-") as home, _started(home) as page:
-        page.load(html)
+    with (
+        tempfile.TemporaryDirectory(prefix="benchlab-chromium-") as home,
+        _start_chromium(home) as page,
+    ):
+        page.load_html(html)
         yield page
 
 
 @contextmanager
-def _started(home: str) -> Iterator[Page]:
+def _start_chromium(home: str) -> Iterator[Page]:
     switches = () if settings.CHROMIUM_SANDBOX else ("--no-sandbox",)
     argv = [program(), *FLAGS, *switches, f"--user-data-dir={home}"]
     with (
@@ -98,11 +101,11 @@ def _started(home: str) -> Iterator[Page]:
             cwd=home,
             env={"HOME": home, "TMPDIR": home, "PATH": os.defpath, "LANG": "C.UTF-8"},
             start_new_session=True,
-            **_nobody(home),
+            **_unprivileged_user(home),
         ) as process,
     ):
         page = Page(process, Path(said.name))
-        clock = threading.Timer(MOST_S, page.give_up)
+        clock = threading.Timer(MAX_SECONDS, page.give_up)
         clock.start()
         try:
             yield page
@@ -111,7 +114,7 @@ def _started(home: str) -> Iterator[Page]:
             page.kill()
 
 
-def _nobody(home: str) -> dict[str, Any]:
+def _unprivileged_user(home: str) -> dict[str, Any]:
     """Never as root: Chromium's own sandbox would refuse, and without it the page would be root's."""
     if os.geteuid() != 0:
         return {}
@@ -125,40 +128,40 @@ class Page:
 
     def __init__(self, process: subprocess.Popen[bytes], said: Path) -> None:
         assert process.stdin and process.stdout
-        self._process, self._said = process, said
+        self._process, self._stderr = process, said
         self._to: IO[bytes] = process.stdin
         self._from: IO[bytes] = process.stdout
-        self._heard = bytearray()
+        self._received = bytearray()
         self._number = 0
         self._session: str | None = None
         self._html = b""
         self._late = False
 
-    def load(self, html: bytes) -> None:
+    def load_html(self, html: bytes) -> None:
         self._html = html
-        target = self._ask("Target.createTarget", url="about:blank")["targetId"]
-        attached = self._ask("Target.attachToTarget", targetId=target, flatten=True)
+        target = self._request("Target.createTarget", url="about:blank")["targetId"]
+        attached = self._request("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
-        self._ask("Fetch.enable")
+        self._request("Fetch.enable")
         size = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
-        self._ask("Emulation.setDeviceMetricsOverride", **size)
+        self._request("Emulation.setDeviceMetricsOverride", **size)
         light = {"name": "prefers-color-scheme", "value": "light"}
-        self._ask("Emulation.setEmulatedMedia", media="print", features=[light])
-        self._ask("Page.navigate", url=ADDRESS)
-        self.run(LOADED)
+        self._request("Emulation.setEmulatedMedia", media="print", features=[light])
+        self._request("Page.navigate", url=ADDRESS)
+        self.evaluate(LOADED)
 
-    def run(self, script: str) -> Any:
+    def evaluate(self, script: str) -> Any:
         """Value of a script of ours, as JSON; a promise is waited for. Raises Trouble."""
-        answer = self._ask(
+        answer = self._request(
             "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
         )
         if told := answer.get("exceptionDetails"):
-            raise Trouble(f"The page failed in Chromium: {_words(told)}")
+            raise ChromiumError(f"The page failed in Chromium: {_exception_text(told)}")
         return answer["result"].get("value")
 
     def pdf(self, footer: str) -> bytes:
         """A4; `footer` is HTML at the foot of each page."""
-        made = self._ask(
+        made = self._request(
             "Page.printToPDF",
             displayHeaderFooter=True,
             headerTemplate="<span></span>",
@@ -183,19 +186,21 @@ class Page:
         except ProcessLookupError:
             return
 
-    def _ask(self, method: str, **params: Any) -> dict[str, Any]:
+    def _request(self, method: str, **params: Any) -> dict[str, Any]:
         number = self._send(method, params)
         while True:
-            told = self._hear()
+            told = self._receive()
             if told.get("method") == "Fetch.requestPaused":
-                self._serve(told["params"])
+                self._serve_request(told["params"])
             elif told.get("id") == number:
                 if "error" in told:
-                    raise Trouble(f"Chromium refused {method}: {told['error'].get('message')}")
+                    raise ChromiumError(
+                        f"Chromium refused {method}: {told['error'].get('message')}"
+                    )
                 result: dict[str, Any] = told["result"]
                 return result
 
-    def _serve(self, asked: dict[str, Any]) -> None:
+    def _serve_request(self, asked: dict[str, Any]) -> None:
         """Its page, once; whatever else it asks for is refused before it would go anywhere."""
         wanted = {"requestId": asked["requestId"]}
         if asked["request"]["url"] != ADDRESS or not self._html:
@@ -216,30 +221,30 @@ class Page:
             while rest:
                 rest = rest[os.write(self._to.fileno(), rest) :]
         except OSError as error:
-            raise self._gone() from error
+            raise self._process_error() from error
         return self._number
 
-    def _hear(self) -> dict[str, Any]:
-        while b"\0" not in self._heard:
+    def _receive(self) -> dict[str, Any]:
+        while b"\0" not in self._received:
             more = os.read(self._from.fileno(), 1 << 20)
             if not more:
-                raise self._gone()
-            self._heard += more
-        said, _, self._heard = self._heard.partition(b"\0")
+                raise self._process_error()
+            self._received += more
+        said, _, self._received = self._received.partition(b"\0")
         found: dict[str, Any] = json.loads(said)
         return found
 
-    def _gone(self) -> Trouble:
+    def _process_error(self) -> ChromiumError:
         if self._late:
-            return Trouble(f"Chromium was not done after {MOST_S} s.")
-        lines = self._said.read_text(errors="replace").strip().splitlines()
+            return ChromiumError(f"Chromium was not done after {MAX_SECONDS} s.")
+        lines = self._stderr.read_text(errors="replace").strip().splitlines()
         if any("No usable sandbox" in line for line in lines):
-            return Trouble(
+            return ChromiumError(
                 "Chromium cannot make its sandbox here; docs/operating.md says what to do."
             )
-        return Trouble(f"Chromium ended: {lines[-1][:300] if lines else 'no output'}")
+        return ChromiumError(f"Chromium ended: {lines[-1][:300] if lines else 'no output'}")
 
 
-def _words(told: dict[str, Any]) -> str:
+def _exception_text(told: dict[str, Any]) -> str:
     said = told.get("exception", {}).get("description") or told.get("text") or "no words"
     return str(said).splitlines()[0][:300]

@@ -25,13 +25,13 @@ def tag_name(text: str) -> str:
     return clean_text(SPACES.sub(" ", text), 40)
 
 
-def comment(row: Any, by: AbstractBaseUser, text: str) -> Comment:
+def add_comment(row: Any, by: AbstractBaseUser, text: str) -> Comment:
     return Comment.objects.create(
-        **_about(row), team=targets.team_of(row), by_id=by.pk, text=clean_text(text)
+        **_row_key(row), team=targets.row_team(row), by_id=by.pk, text=clean_text(text)
     )
 
 
-def edit(comment: Comment, by: AbstractBaseUser, text: str) -> None:
+def edit_comment(comment: Comment, by: AbstractBaseUser, text: str) -> None:
     """Raises PermissionDenied: it is somebody else's."""
     if comment.by_id != by.pk:
         raise PermissionDenied("Only the author of a comment may change it.")
@@ -44,7 +44,7 @@ def may_delete(by: AbstractBaseUser, of: int | None, team_id: int) -> bool:
     return of == by.pk or has_role(by, team_id, Role.OWNER)
 
 
-def delete(comment: Comment, by: AbstractBaseUser) -> None:
+def delete_comment(comment: Comment, by: AbstractBaseUser) -> None:
     """Raises PermissionDenied."""
     if not may_delete(by, comment.by_id, comment.team_id):
         raise PermissionDenied(
@@ -63,31 +63,31 @@ def make_tag(team: Team, name: str, colour: int | None = None) -> Tag:
     return Tag.objects.get_or_create(team=team, name=name, defaults={"colour": chosen})[0]
 
 
-def tag(row: Any, name: str) -> Tagging:
-    return put(row, make_tag(targets.team_of(row), name))
+def tag_row(row: Any, name: str) -> Tagging:
+    return add_tag(row, make_tag(targets.row_team(row), name))
 
 
-def put(row: Any, tag: Tag) -> Tagging:
+def add_tag(row: Any, tag: Tag) -> Tagging:
     """Twice is as once. Raises ValidationError: another team's tag."""
-    if tag.team_id != targets.team_of(row).pk:
+    if tag.team_id != targets.row_team(row).pk:
         raise ValidationError("That tag is another team's.")
-    return Tagging.objects.get_or_create(**_about(row), tag=tag)[0]
+    return Tagging.objects.get_or_create(**_row_key(row), tag=tag)[0]
 
 
-def untag(row: Any, tag_id: int) -> None:
+def untag_row(row: Any, tag_id: int) -> None:
     """Twice is as once. A tag that nothing has any more is gone."""
-    Tagging.objects.filter(**_about(row), tag=tag_id).delete()
-    Tag.objects.filter(pk=tag_id, team=targets.team_of(row), taggings=None).delete()
+    Tagging.objects.filter(**_row_key(row), tag=tag_id).delete()
+    Tag.objects.filter(pk=tag_id, team=targets.row_team(row), taggings=None).delete()
 
 
-def note(row: Any, by: AbstractBaseUser, text: str) -> Note:
-    said = {"text": clean_text(text, empty=True), "by_id": by.pk, "team": targets.team_of(row)}
-    return Note.objects.update_or_create(**_about(row), defaults=said)[0]
+def write_note(row: Any, by: AbstractBaseUser, text: str) -> Note:
+    said = {"text": clean_text(text, empty=True), "by_id": by.pk, "team": targets.row_team(row)}
+    return Note.objects.update_or_create(**_row_key(row), defaults=said)[0]
 
 
-def star(row: Any, by: AbstractBaseUser, starred: bool) -> None:
+def set_star(row: Any, by: AbstractBaseUser, starred: bool) -> None:
     """Twice is as once."""
-    mine = {**_about(row), "user_id": by.pk}
+    mine = {**_row_key(row), "user_id": by.pk}
     if not starred:
         Star.objects.filter(**mine).delete()
         return
@@ -99,5 +99,5 @@ def star(row: Any, by: AbstractBaseUser, starred: bool) -> None:
         pass
 
 
-def _about(row: Any) -> dict[str, Any]:
-    return {"kind": targets.kind_of(row), "object_id": row.pk}
+def _row_key(row: Any) -> dict[str, Any]:
+    return {"kind": targets.row_kind(row), "object_id": row.pk}

@@ -16,31 +16,33 @@ from benchlab.charts.conditions import line_differences
 from benchlab.charts.queries import Group, read_groups
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import Outcome
-from benchlab.sharing.links import BY_QUERY, Opened
+from benchlab.sharing.links import BY_QUERY, OpenedLink
 
 
-def lines_of(link: Opened) -> list[Group]:
+def lines_of(link: OpenedLink) -> list[Group]:
     """Every line that the guest sees, by its names for the guest."""
-    return link.hiding.groups(read_groups(link.guest, link.lines.campaigns))
+    return link.redaction.redact_groups(read_groups(link.guest, link.lines.campaigns))
 
 
-def cards_of(link: Opened, request: HttpRequest) -> list[Card]:
+def cards_of(link: OpenedLink, request: HttpRequest) -> list[Card]:
     """With ?metric= and ?moment=, as without JavaScript they are asked for."""
     figure, csv = (reverse(name, args=[link.token]) for name in ("shared-figure", "shared-csv"))
     found = read_groups(link.guest, link.lines.campaigns)
-    unequal = link.hiding.differences(line_differences(link.guest, found)) if found else {}
+    unequal = (
+        link.redaction.redact_differences(line_differences(link.guest, found)) if found else {}
+    )
     wanted = request_params.Filter(moment=request_params.requested_moment(request.GET))
     metric = request_params.requested_metric(request.GET)
-    made = build_cards(link.hiding.groups(found), figure, csv, wanted, metric)
+    made = build_cards(link.redaction.redact_groups(found), figure, csv, wanted, metric)
     return with_differences(made, unequal)
 
 
-def shows_anything(link: Opened) -> bool:
+def shows_anything(link: OpenedLink) -> bool:
     """True when a campaign of what it is about is still there."""
     return Campaign.objects.visible_to(link.guest).exists()
 
 
-def campaign_of(link: Opened) -> Campaign:
+def campaign_of(link: OpenedLink) -> Campaign:
     """Raises Http404: it is gone, or the link is about something else."""
     campaign = Campaign.objects.visible_to(link.guest).filter(pk=link.share.object_id or 0).first()
     if campaign is None or link.of_a_run or link.share.kind in BY_QUERY:
@@ -48,7 +50,7 @@ def campaign_of(link: Opened) -> Campaign:
     return campaign
 
 
-def attempt_of(link: Opened) -> Attempt:
+def attempt_of(link: OpenedLink) -> Attempt:
     """The last one that succeeded, else the last. Raises Http404: there is none, or the link is of no run."""
     rows = Attempt.objects.visible_to(link.guest).select_related(
         "facts", "layout", "run__campaign", "run__host", "run__topology", "run__workload"
@@ -61,7 +63,7 @@ def attempt_of(link: Opened) -> Attempt:
     return found[-1]
 
 
-def run_context(link: Opened) -> dict[str, Any]:
+def run_context(link: OpenedLink) -> dict[str, Any]:
     """As benchlab.charts.run_page shows it, without what leads into the app and without what the engine did."""
     attempt = attempt_of(link)
     run: Run = attempt.run
@@ -80,20 +82,20 @@ def run_context(link: Opened) -> dict[str, Any]:
         "elsewhere",
         "meta",
     )
-    plain = {name: link.hiding.deep(_list(told[name])) for name in kept}
+    plain = {name: link.redaction.redact(_as_list(told[name])) for name in kept}
     return {
         **plain,
         # Without the lines of raw output, which a guest need not be given.
         "figures": [(row, None) for row in plain["measurements"]],
-        "part": link.hiding.deep(replace(told["part"], tracks=())),
-        "run": link.hiding.deep(run),
-        "attempt": link.hiding.deep(attempt),
+        "part": link.redaction.redact(replace(told["part"], tracks=())),
+        "run": link.redaction.redact(run),
+        "attempt": link.redaction.redact(attempt),
         "caches": told["caches"](),
         "meta": [pair for pair in plain["meta"] if pair[0] != "Boot"],
         "offered": not link.share.hide_hosts,
     }
 
 
-def _list(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     """A queryset is read once, and its rows are copied when words are hidden in them."""
     return list(value) if hasattr(value, "iterator") else value

@@ -19,7 +19,7 @@ from benchlab.campaigns.models import Run
 from benchlab.charts import request_params
 from benchlab.sharing import queries, targets
 from benchlab.sharing.models import Kind, SavedView, Share
-from benchlab.sharing.redaction import Hiding, hiding
+from benchlab.sharing.redaction import Redaction, build_redaction
 from benchlab.team.guests import Guest
 from benchlab.team.models import Team
 from benchlab.team.services import team_of
@@ -30,7 +30,7 @@ WHOLE = (Share.Kind.CAMPAIGN, Share.Kind.REPORT)
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ShareTarget:
     """Row that a person wants to share, looked at: one that is there, and that the person's team may share."""
 
     team: Team
@@ -40,49 +40,53 @@ class Wish:
     name: str
 
 
-def wish(user: AbstractBaseUser, kind: str, object_id: int | None, query: str = "") -> Wish:
+def check_target(
+    user: AbstractBaseUser, kind: str, object_id: int | None, query: str = ""
+) -> ShareTarget:
     """Raises Http404 (no such row of theirs) and ValidationError (what cannot be shared)."""
     if kind == Share.Kind.COMPARISON:
         kept = queries.canonical(query)
-        return _of_query(user, kind, None, kept, "")
+        return _comparison_target(user, kind, None, kept, "")
     if kind == Share.Kind.VIEW:
-        view = SavedView.objects.for_user(user).filter(pk=_id(object_id)).first()
+        view = SavedView.objects.for_user(user).filter(pk=_valid_id(object_id)).first()
         if view is None:
             raise ValidationError("There is no such saved view.")
-        return _of_query(user, kind, view.pk, view.query, view.name)
+        return _comparison_target(user, kind, view.pk, view.query, view.name)
     if kind not in Share.Kind.values:
         raise ValidationError(
             f"{kind[:20]!r} cannot be shared: {', '.join(Share.Kind.values)} can."
         )
-    row = targets.seen(user, Kind.RUN if kind == Share.Kind.RUN else Kind.CAMPAIGN, _id(object_id))
-    team = targets.team_of(row)
+    row = targets.visible_row(
+        user, Kind.RUN if kind == Share.Kind.RUN else Kind.CAMPAIGN, _valid_id(object_id)
+    )
+    team = targets.row_team(row)
     name = f"Run {row.pk}: {row}" if kind == Share.Kind.RUN else str(row)
-    return Wish(team_of(user) if team.library else team, kind, row.pk, "", name[:200])
+    return ShareTarget(team_of(user) if team.library else team, kind, row.pk, "", name[:200])
 
 
-def _id(object_id: int | None) -> int:
+def _valid_id(object_id: int | None) -> int:
     return object_id if object_id is not None and 0 < object_id <= targets.GREATEST else 0
 
 
-def _of_query(
+def _comparison_target(
     user: AbstractBaseUser, kind: str, object_id: int | None, query: str, name: str
-) -> Wish:
+) -> ShareTarget:
     if queries.is_explored(query):
         raise ValidationError(
             "Guests see comparisons; a view of Explore cannot be shared by a link."
         )
     campaigns = queries.campaigns_of(user, query)
-    team = queries.team_of(campaigns, team_of(user))
+    team = queries.comparison_team(campaigns, team_of(user))
     words = name or " and ".join(str(row) for row in campaigns)
-    return Wish(team, kind, object_id, query, words[:200])
+    return ShareTarget(team, kind, object_id, query, words[:200])
 
 
-def digest(token: str) -> str:
+def token_digest(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
-def make(
-    wish: Wish, by: AbstractBaseUser, *, days: int = DAYS, hide_hosts: bool = True
+def create_link(
+    wish: ShareTarget, by: AbstractBaseUser, *, days: int = DAYS, hide_hosts: bool = True
 ) -> tuple[Share, str]:
     """The row, and the token, which is nowhere else."""
     token = secrets.token_urlsafe(32)
@@ -93,37 +97,37 @@ def make(
         query=wish.query,
         name=wish.name,
         hide_hosts=hide_hosts,
-        digest=digest(token),
+        digest=token_digest(token),
         by_id=by.pk,
         expires_at=timezone.now() + timedelta(days=max(1, min(days, MOST_DAYS))),
     )
     return made, token
 
 
-def revoke(share: Share) -> None:
+def revoke_link(share: Share) -> None:
     """Twice is as once."""
     Share.objects.filter(pk=share.pk, revoked_at=None).update(revoked_at=timezone.now())
 
 
-def still_open(token: str) -> Share | None:
+def open_share(token: str) -> Share | None:
     """None also for a link that never was: who tries one learns nothing."""
     now = timezone.now()
     rows = Share.objects.select_related("team").filter(revoked_at=None, expires_at__gt=now)
-    return rows.filter(digest=digest(token)).first()
+    return rows.filter(digest=token_digest(token)).first()
 
 
-def viewed(share: Share) -> None:
+def count_view(share: Share) -> None:
     Share.objects.filter(pk=share.pk).update(views=F("views") + 1, viewed_at=timezone.now())
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedLink:
     """A link as a guest has it: what they see, how it is called to them, and under which address."""
 
     share: Share
     token: str
     guest: Guest
-    hiding: Hiding
+    redaction: Redaction
     # of a comparison; else the campaign alone
     lines: request_params.Filter
 
@@ -132,8 +136,8 @@ class Opened:
         return self.share.kind == Share.Kind.RUN
 
 
-def opened(share: Share, token: str) -> Opened:
-    runs = Run.objects.there().filter(_runs(share))
+def open_link(share: Share, token: str) -> OpenedLink:
+    runs = Run.objects.there().filter(_shared_runs(share))
     sees: dict[str, Any] = {
         "campaigns.Run": Q(pk__in=runs.values("pk")),
         "campaigns.Campaign": Q(pk__in=runs.order_by().values("campaign")),
@@ -151,12 +155,16 @@ def opened(share: Share, token: str) -> Opened:
     if share.hide_hosts or share.kind != Share.Kind.RUN:
         # byte for byte they would tell; and only a run's page shows them
         del sees["runs.Artifact"]
-    return Opened(
-        share, token, Guest(sees), hiding(runs, share.team, share.hide_hosts), _lines(share)
+    return OpenedLink(
+        share,
+        token,
+        Guest(sees),
+        build_redaction(runs, share.team, share.hide_hosts),
+        _shared_lines(share),
     )
 
 
-def _lines(share: Share) -> request_params.Filter:
+def _shared_lines(share: Share) -> request_params.Filter:
     if share.kind in BY_QUERY:
         return request_params.line_filter(QueryDict(share.query))
     if share.kind == Share.Kind.RUN:
@@ -164,12 +172,12 @@ def _lines(share: Share) -> request_params.Filter:
     return request_params.Filter((share.object_id or 0,))
 
 
-def _runs(share: Share) -> Q:
+def _shared_runs(share: Share) -> Q:
     """Filter of the runs that a link is about: never another team's, whatever its query says."""
     mine = Q(campaign__team=share.team) | Q(campaign__team__library=True)
     if share.kind == Share.Kind.RUN:
         return mine & Q(pk=share.object_id)
-    lines = _lines(share)
+    lines = _shared_lines(share)
     found = mine & Q(campaign__in=lines.campaigns)
     for field in ("topology", "host", "workload"):
         if wanted := getattr(lines, _plural(field)):

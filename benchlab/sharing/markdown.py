@@ -33,12 +33,12 @@ CSV = "data:text/csv;base64,"
 @dataclass(slots=True)
 class Node:
     tag: str
-    told: Mapping[str, str] = field(default_factory=dict)
+    attributes: Mapping[str, str] = field(default_factory=dict)
     parts: list[Node | str] = field(default_factory=list)
 
     @property
     def classes(self) -> set[str]:
-        return set(self.told.get("class", "").split())
+        return set(self.attributes.get("class", "").split())
 
     def all(self, *tags: str) -> Iterator[Node]:
         for part in self.parts:
@@ -49,7 +49,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class MarkdownText:
     """`files`: those that were in the page itself, by name."""
 
     text: str
@@ -77,16 +77,16 @@ class _Tree(HTMLParser):
         self._open[-1].parts.append(data)
 
 
-def tree(html: str) -> Node:
+def parse_html(html: str) -> Node:
     reader = _Tree()
     reader.feed(html)
     reader.close()
     return reader.root
 
 
-def of_page(html: str, pictures: Mapping[str, str], csv: str) -> Made:
+def convert_page(html: str, pictures: Mapping[str, str], csv: str) -> MarkdownText:
     """`pictures`: what stands for each chart, by its DOM id, as Markdown. `csv`: name of attached numbers."""
-    return _Writer(pictures, csv).page(tree(html))
+    return _Writer(pictures, csv).write_page(parse_html(html))
 
 
 class _Writer:
@@ -94,25 +94,25 @@ class _Writer:
         self._pictures, self._csv = pictures, csv
         self._files: dict[str, bytes] = {}
         self._blocks: dict[str, Callable[[Node], list[str]]] = {
-            "table": self._table,
-            "ul": self._list,
-            "ol": self._list,
-            "dl": self._facts,
+            "table": self._table_block,
+            "ul": self._list_block,
+            "ol": self._list_block,
+            "dl": self._definition_block,
             "details": self._details,
             "pre": self._commands,
         }
 
-    def page(self, root: Node) -> Made:
+    def write_page(self, root: Node) -> MarkdownText:
         body = next(root.all("body"), root)
-        return Made("\n\n".join(self._children(body)) + "\n", self._files)
+        return MarkdownText("\n\n".join(self._children(body)) + "\n", self._files)
 
     def _children(self, node: Node) -> list[str]:
         """Its blocks; words between them are a paragraph."""
         found: list[str] = []
         loose: list[Node | str] = []
 
-        def close() -> None:
-            if words := self._words(loose):
+        def end_paragraph() -> None:
+            if words := self._paragraph(loose):
                 found.append(words)
             loose.clear()
 
@@ -120,39 +120,39 @@ class _Writer:
             if isinstance(part, str) or part.tag in INLINE:
                 loose.append(part)
                 continue
-            close()
+            end_paragraph()
             found += self._block(part)
-        close()
+        end_paragraph()
         return found
 
     def _block(self, node: Node) -> list[str]:
         if node.tag in LEFT_OUT or node.classes & UNSEEN:
             return []
         if node.tag in HEADS:
-            words = self._words(node.parts)
+            words = self._paragraph(node.parts)
             return [f"{HEADS[node.tag]} {words}"] if words else []
         if "chart" in node.classes:
-            told = self._pictures.get(node.told.get("id", ""))
+            told = self._pictures.get(node.attributes.get("id", ""))
             return [told] if told else []
         return self._blocks.get(node.tag, self._children)(node)
 
-    def _list(self, node: Node) -> list[str]:
+    def _list_block(self, node: Node) -> list[str]:
         rows = []
-        for number, item in enumerate(_of(node, "li"), 1):
+        for number, item in enumerate(_children_of(node, "li"), 1):
             mark = f"{number}." if node.tag == "ol" else "-"
             rows.append(_indented(mark, self._children(item)))
         if not rows:
             return []
-        label = node.told.get("aria-label")
-        return [*([f"*{escaped(label)}:*"] if label else []), "\n".join(rows)]
+        label = node.attributes.get("aria-label")
+        return [*([f"*{escape_markdown(label)}:*"] if label else []), "\n".join(rows)]
 
-    def _facts(self, node: Node) -> list[str]:
+    def _definition_block(self, node: Node) -> list[str]:
         rows: list[str] = []
         name = ""
         for part in node.parts:
             if isinstance(part, str):
                 continue
-            words = self._words(part.parts)
+            words = self._paragraph(part.parts)
             if part.tag == "dt":
                 name = words
             else:
@@ -160,10 +160,10 @@ class _Writer:
         return ["\n".join(rows)] if rows else []
 
     def _details(self, node: Node) -> list[str]:
-        summary = next(iter(_of(node, "summary")), None)
+        summary = next(iter(_children_of(node, "summary")), None)
         rest = Node("", {}, [part for part in node.parts if part is not summary])
         told = self._children(rest)
-        head = self._words(summary.parts) if summary and told else ""
+        head = self._paragraph(summary.parts) if summary and told else ""
         return [*([f"**{head}**"] if head else []), *told]
 
     def _commands(self, node: Node) -> list[str]:
@@ -171,10 +171,10 @@ class _Writer:
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
         return [f"{fence}\n{text}\n{fence}"] if text else []
 
-    def _table(self, node: Node) -> list[str]:
+    def _table_block(self, node: Node) -> list[str]:
         """Its caption, and its rows; those of its head before the others."""
         rows = [
-            [self._cell(cell) for cell in _of(row, "th", "td")]
+            [self._cell_text(cell) for cell in _children_of(row, "th", "td")]
             for row in node.all("tr")
             if not row.classes & UNSEEN
         ]
@@ -183,35 +183,39 @@ class _Writer:
         wide = max(map(len, rows))
         lines = ["| " + " | ".join([*row, *[""] * (wide - len(row))]) + " |" for row in rows]
         first = next(node.all("tr"))
-        right = ["num" in cell.classes for cell in _of(first, "th", "td")]
+        right = ["num" in cell.classes for cell in _children_of(first, "th", "td")]
         right += [False] * (wide - len(right))
         lines.insert(1, "|" + "|".join(" ---: " if one else " --- " for one in right) + "|")
-        caption = next(iter(_of(node, "caption")), None)
-        told = [f"*{words}*"] if caption and (words := self._words(caption.parts)) else []
+        caption = next(iter(_children_of(node, "caption")), None)
+        told = [f"*{words}*"] if caption and (words := self._paragraph(caption.parts)) else []
         return [*told, "\n".join(lines)]
 
-    def _cell(self, cell: Node) -> str:
+    def _cell_text(self, cell: Node) -> str:
         words = " ".join(" ".join(self._children(cell)).split())
         return PIPE.sub(r"\\|", words)
 
-    def _words(self, parts: Iterable[Node | str]) -> str:
+    def _paragraph(self, parts: Iterable[Node | str]) -> str:
         """Of one paragraph; a line that begins like a mark does not begin one."""
         lines = "".join(map(self._inline, parts)).split("\0")
-        told = [_first(SPACES.sub(" ", line).strip()) for line in lines]
+        told = [_escape_line_start(SPACES.sub(" ", line).strip()) for line in lines]
         return "\\\n".join(line for line in told if line)
 
     def _inline(self, part: Node | str) -> str:
         if isinstance(part, str):
-            return escaped(part)
-        if part.tag in LEFT_OUT or part.classes & UNSEEN or part.told.get("aria-hidden") == "true":
+            return escape_markdown(part)
+        if (
+            part.tag in LEFT_OUT
+            or part.classes & UNSEEN
+            or part.attributes.get("aria-hidden") == "true"
+        ):
             return ""
         if part.tag == "br":
             return "\0"
         if part.tag == "code":
-            return _code("".join(_texts(part)))
+            return _code_span("".join(_texts(part)))
         words = "".join(map(self._inline, part.parts))
         if part.tag == "a":
-            return self._link(part.told.get("href", ""), words)
+            return self._link(part.attributes.get("href", ""), words)
         if part.tag in ("strong", "b") and words.strip():
             return _around("**", words)
         return words if part.tag in INLINE else f" {words} "
@@ -226,13 +230,13 @@ class _Writer:
         return f"[{words.strip()}]({quote(address, safe=':/?#@!$&*+,;=%~')})"
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Words that stay words, wherever in a line they stand."""
     plain = text.replace("\0", " ").replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return MARKS.sub(r"\\\1", plain)
 
 
-def _first(line: str) -> str:
+def _escape_line_start(line: str) -> str:
     return FIRST.sub(lambda found: f"{found[1]}{_masked(found[2])}", line)
 
 
@@ -240,7 +244,7 @@ def _masked(mark: str) -> str:
     return mark[:-1] + "\\" + mark[-1]
 
 
-def _code(text: str) -> str:
+def _code_span(text: str) -> str:
     words = SPACES.sub(" ", text.replace("\0", " ")).strip()
     if not words:
         return ""
@@ -262,7 +266,7 @@ def _indented(mark: str, blocks: list[str]) -> str:
     return f"{mark} " + text.replace("\n", f"\n{pad}").replace(f"\n{pad}\n", "\n\n")
 
 
-def _of(node: Node, *tags: str) -> list[Node]:
+def _children_of(node: Node, *tags: str) -> list[Node]:
     """Its own parts of these kinds, and not those of what is inside them."""
     return [part for part in node.parts if isinstance(part, Node) and part.tag in tags]
 

@@ -53,7 +53,10 @@ class AboutQuerySet(OwnedQuerySet[M]):
 
 
 class About(models.Model):
-    """No foreign key to the row: it may be one of five models. Who deletes it deletes these (nouns.forget)."""
+    """Subject of five possible models, so without a foreign key.
+
+    Deleting the subject deletes these rows (targets.delete_discussion).
+    """
 
     kind = models.CharField(max_length=10, choices=Kind)
     object_id = models.BigIntegerField()
@@ -306,7 +309,7 @@ class MadeReport(models.Model):
         return f"{self.get_format_display()} of {self.campaign or self.view}"
 
     @property
-    def over(self) -> bool:
+    def is_ready(self) -> bool:
         return self.made_at is not None
 
 

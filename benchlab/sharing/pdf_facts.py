@@ -15,14 +15,14 @@ SIZE = re.compile(rb"/Size\s+(\d+)")
 ROOT = re.compile(rb"/Root\s+(\d+\s+\d+\s+R)")
 
 
-def described(pdf: bytes, told: Mapping[str, str], made: datetime) -> bytes:
+def add_metadata(pdf: bytes, told: Mapping[str, str], made: datetime) -> bytes:
     """With `told` (Title, Subject, Creator …) as its facts. Raises ValueError: it ends as no PDF of Chromium does."""
     end = TRAILER.search(pdf, max(0, len(pdf) - 2048))
     size, root = (SIZE.search(end[1]), ROOT.search(end[1])) if end else (None, None)
     if end is None or size is None or root is None:
         raise ValueError("a PDF without a trailer")
     number = int(size[1])
-    facts = b"".join(b"/%s %s " % (key.encode(), _text(value)) for key, value in told.items())
+    facts = b"".join(b"/%s %s " % (key.encode(), _pdf_string(value)) for key, value in told.items())
     date = made.astimezone(UTC).strftime("D:%Y%m%d%H%M%SZ").encode()
     head = pdf if pdf.endswith(b"\n") else pdf + b"\n"
     row = b"%d 0 obj\n<<%s/CreationDate (%s)>>\nendobj\n" % (number, facts, date)
@@ -36,6 +36,6 @@ def described(pdf: bytes, told: Mapping[str, str], made: datetime) -> bytes:
     return head + row + table + trailer + b"startxref\n%d\n%%%%EOF\n" % (len(head) + len(row))
 
 
-def _text(words: str) -> bytes:
+def _pdf_string(words: str) -> bytes:
     """A text string in hexadecimal UTF-16, which needs no escapes."""
     return b"<FEFF" + words.encode("utf-16-be", "replace").hex().upper().encode() + b">"

@@ -46,7 +46,7 @@ def is_explored(query: str) -> bool:
     return wish.is_explore_query(QueryDict(query))
 
 
-def address(query: str) -> str:
+def view_url(query: str) -> str:
     """Address that shows a canonical query."""
     return f"{reverse('explore' if is_explored(query) else 'compare')}?{query}"
 
@@ -60,7 +60,7 @@ def campaigns_of(user: Person, query: str) -> list[Campaign]:
     return found
 
 
-def team_of(campaigns: list[Campaign], otherwise: Team) -> Team:
+def comparison_team(campaigns: list[Campaign], otherwise: Team) -> Team:
     """The one team that they are of; the library's are everybody's. Raises ValidationError: of several."""
     teams = {row.team_id: row.team for row in campaigns if not row.team.library}
     if len(teams) > 1:

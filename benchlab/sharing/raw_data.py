@@ -20,7 +20,7 @@ from django.db.models import Count, Q, QuerySet, Sum
 
 from benchlab.runs.models import Artifact
 from benchlab.runs.outputs import RawRemoved
-from benchlab.sharing.packed_names import Names
+from benchlab.sharing.archive_paths import ArchivePaths
 from benchlab.team.models import OwnedQuerySet
 from benchlab.web.units import format_size as in_words
 
@@ -48,7 +48,7 @@ EARLIEST = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RawOutput:
     """Raw data that can be had: `files` of `size` bytes together. `removed`: how many a team's rule has taken away."""
 
     files: int
@@ -56,7 +56,7 @@ class Told:
     removed: int
 
     @property
-    def too_much(self) -> str:
+    def size_error(self) -> str:
         """Reason why no archive is made of it, as a sentence that goes on with addresses; empty where one is."""
         if self.size <= MOST and self.files <= MOST_FILES:
             return ""
@@ -72,7 +72,7 @@ class Told:
 
 
 @dataclass(slots=True)
-class Room:
+class EmbedBudget:
     """Room in a report's file: whole files, in the order of runs, each that still fits for sure."""
 
     files: int = 0
@@ -82,12 +82,12 @@ class Room:
     packed: int = 0
     # bytes of the ZIP that are no file's content, at most
     heads: int = 0
-    left: int = 0
-    left_size: int = 0
+    omitted: int = 0
+    omitted_bytes: int = 0
     # of the first that were left out
     names: list[str] = field(default_factory=list)
 
-    def takes(self, row: Artifact, name: str, written: int) -> bool:
+    def admit(self, row: Artifact, name: str, written: int) -> bool:
         """`written`: bytes of the ZIP until now. What cannot be compressed grows by a thousandth."""
         heads = self.heads + 3 * len(name.encode()) + OF_EACH
         most = written + row.size + row.size // 1000 + heads + OF_LEFT
@@ -96,19 +96,19 @@ class Room:
             self.heads = heads
             self.read += row.size
             return True
-        self.left += 1
-        self.left_size += row.size
+        self.omitted += 1
+        self.omitted_bytes += row.size
         if len(self.names) < LISTED:
             self.names.append(f"{name} ({in_words(row.size)})")
         return False
 
     @property
-    def more(self) -> int:
+    def unnamed_count(self) -> int:
         """Of those that were left out, how many are not named."""
-        return self.left - len(self.names)
+        return self.omitted - len(self.names)
 
 
-def readable(
+def readable_artifacts(
     user: AbstractBaseUser | AnonymousUser, rows: OwnedQuerySet[Artifact]
 ) -> QuerySet[Artifact]:
     """Those of `rows` that this person may read and that are there, in the order of runs."""
@@ -116,7 +116,9 @@ def readable(
     return found.order_by("attempt__run_id", "attempt_id", "name")
 
 
-def told(user: AbstractBaseUser | AnonymousUser, rows: OwnedQuerySet[Artifact]) -> Told:
+def raw_output_of(
+    user: AbstractBaseUser | AnonymousUser, rows: OwnedQuerySet[Artifact]
+) -> RawOutput:
     """By one query, of sizes alone."""
     there = Q(attempt__raw_removed_at=None)
     found: dict[str, Any] = (
@@ -128,13 +130,13 @@ def told(user: AbstractBaseUser | AnonymousUser, rows: OwnedQuerySet[Artifact]) 
             removed=Count("pk", filter=~there),
         )
     )
-    return Told(**found)
+    return RawOutput(**found)
 
 
-def embedded(rows: QuerySet[Artifact], room: Room) -> Iterator[bytes]:
+def embed_archive(rows: QuerySet[Artifact], room: EmbedBudget) -> Iterator[bytes]:
     """A ZIP of what there is room for, as base64, bit by bit. `room` knows what that was once all of it was taken."""
     rest = b""
-    for part in archive(rows, room):
+    for part in stream_archive(rows, room):
         room.packed += len(part)
         rest += part
         # bytes that end with a character
@@ -144,29 +146,29 @@ def embedded(rows: QuerySet[Artifact], room: Room) -> Iterator[bytes]:
     yield base64.b64encode(rest)
 
 
-def archive(rows: QuerySet[Artifact], room: Room | None = None) -> Iterator[bytes]:
+def stream_archive(rows: QuerySet[Artifact], room: EmbedBudget | None = None) -> Iterator[bytes]:
     """A ZIP of them, or of what there is `room` for, bit by bit: run-7/attempt-1/stdout, and so on, and their sums.
 
     Raises RawRemoved: a rule took one away meanwhile. What was made until then has no end, and no program takes it for
     a whole one.
     """
-    tail, names = _Tail(), Names()
+    tail, names = _Tail(), ArchivePaths()
     sums: list[str] = []
     with zipfile.ZipFile(tail, "w", zipfile.ZIP_DEFLATED) as made:
         # One file's bytes in memory at a time, and none of what is left out.
         for row in rows.defer("content").iterator(chunk_size=500):
             folder = f"run-{row.attempt.run_id}/attempt-{row.attempt.number}"
-            name = names.of(folder, row.name)
-            if room is None or room.takes(row, name, tail.written):
+            name = names.unique_path(folder, row.name)
+            if room is None or room.admit(row, name, tail.written):
                 sums.append(f"{row.sha256}  {name}\n")
-                yield from _packed(made, tail, row, name)
+                yield from _add_file(made, tail, row, name)
         made.writestr(SUMS, "".join(sums))
-        if room is not None and room.left:
-            made.writestr(LEFT_OUT, _left_out(room))
-    yield tail.taken()
+        if room is not None and room.omitted:
+            made.writestr(LEFT_OUT, _omitted_names(room))
+    yield tail.take()
 
 
-def _packed(made: zipfile.ZipFile, tail: _Tail, row: Artifact, name: str) -> Iterator[bytes]:
+def _add_file(made: zipfile.ZipFile, tail: _Tail, row: Artifact, name: str) -> Iterator[bytes]:
     info = zipfile.ZipInfo(name, max(row.created_at.timetuple()[:6], EARLIEST))
     info.compress_type = zipfile.ZIP_DEFLATED
     size = 0
@@ -175,13 +177,13 @@ def _packed(made: zipfile.ZipFile, tail: _Tail, row: Artifact, name: str) -> Ite
             size += len(piece)
             for at in range(0, len(piece), PIECE):
                 out.write(piece[at : at + PIECE])
-                yield tail.taken()
+                yield tail.take()
     if size != row.size:
         raise RawRemoved(f"{name} was removed while it was packed.")
 
 
-def _left_out(room: Room) -> str:
-    more = f"and {room.more} more\n" if room.more else ""
+def _omitted_names(room: EmbedBudget) -> str:
+    more = f"and {room.unnamed_count} more\n" if room.unnamed_count else ""
     return "".join(f"{name}\n" for name in room.names) + more
 
 
@@ -200,7 +202,7 @@ class _Tail(io.RawIOBase):
         self.written += len(part)
         return len(part)
 
-    def taken(self) -> bytes:
+    def take(self) -> bytes:
         found = b"".join(self._parts)
         self._parts.clear()
         return found

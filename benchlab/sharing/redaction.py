@@ -34,7 +34,7 @@ PLAIN = {"localhost", "host", "hosts", "this machine"}
 
 
 @dataclass(frozen=True, slots=True)
-class Hiding:
+class Redaction:
     """`words`: lower case -> what stands for it. `hosts`, `names`: by id and by name, what stands for hosts."""
 
     words: Mapping[str, str]
@@ -42,71 +42,77 @@ class Hiding:
     hosts: Mapping[int, str]
     names: Mapping[str, str]
 
-    def text(self, text: str) -> str:
+    def redact_text(self, text: str) -> str:
         if self.pattern is None:
             return text
         return self.pattern.sub(
             lambda found: self.words.get(found.group().lower(), "(hidden)"), text
         )
 
-    def deep(self, value: T) -> T:
+    def redact(self, value: T) -> T:
         """The same with every text in it hidden: lists, dicts, dataclasses; a model's row as a copy."""
-        found: T = self._deep(value) if self.pattern is not None or self.hosts else value
+        found: T = self._redact(value) if self.pattern is not None or self.hosts else value
         return found
 
-    def _deep(self, value: Any) -> Any:
+    def _redact(self, value: Any) -> Any:
         if isinstance(value, str):
-            return self.text(value)
+            return self.redact_text(value)
         if isinstance(value, Mapping):
-            return {self._deep(key): self._deep(item) for key, item in value.items()}
+            return {self._redact(key): self._redact(item) for key, item in value.items()}
         if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return type(value)(*map(self._deep, value))
+            return type(value)(*map(self._redact, value))
         if isinstance(value, (list, tuple, set, frozenset)):
-            return type(value)(map(self._deep, value))
+            return type(value)(map(self._redact, value))
         if is_dataclass(value) and not isinstance(value, type):
             told = {
-                one.name: self._deep(getattr(value, one.name)) for one in fields(value) if one.init
+                one.name: self._redact(getattr(value, one.name))
+                for one in fields(value)
+                if one.init
             }
             return replace(value, **told)
-        return self._row(value) if isinstance(value, Model) else value
+        return self._redact_row(value) if isinstance(value, Model) else value
 
-    def _row(self, row: Model) -> Model:
+    def _redact_row(self, row: Model) -> Model:
         """Texts and JSON of the row, and of the rows that it was read with."""
         told = copy.copy(row)
         if isinstance(told, Host):
             told.name = self.hosts.get(told.pk, told.name)
         told._state = copy.copy(row._state)
         told._state.fields_cache = {
-            name: self._row(other) if isinstance(other, Model) else other
+            name: self._redact_row(other) if isinstance(other, Model) else other
             for name, other in row._state.fields_cache.items()
         }
         for field in row._meta.concrete_fields:
             value = row.__dict__.get(field.attname)
             if isinstance(value, str) or isinstance(field, JSONField):
-                setattr(told, field.attname, self._deep(value))
+                setattr(told, field.attname, self._redact(value))
         return told
 
-    def groups(self, found: Iterable[Group]) -> list[Group]:
+    def redact_groups(self, found: Iterable[Group]) -> list[Group]:
         """Also a host whose name is too short to be looked for in texts."""
         named = (replace(one, host_name=self.hosts.get(one.host, one.host_name)) for one in found)
-        return [self.deep(group) for group in named]
+        return [self.redact(group) for group in named]
 
-    def differences(self, found: Mapping[int, Differences]) -> dict[int, Differences]:
+    def redact_differences(self, found: Mapping[int, Differences]) -> dict[int, Differences]:
         return {
-            workload: self.deep(_hosts_named(one, self.names)) for workload, one in found.items()
+            workload: self.redact(_rename_hosts(one, self.names)) for workload, one in found.items()
         }
 
-    def figure(self, figure: Figure) -> Figure:
+    def redact_figure(self, figure: Figure) -> Figure:
         """Also without what a click would open: a guest cannot go there."""
-        found: Figure = bare(self.deep(figure))
+        found: Figure = remove_links(self.redact(figure))
         return found
 
 
-def _hosts_named(one: Differences, names: Mapping[str, str]) -> Differences:
-    return replace(one, compared=_named(one.compared, names), others=_named(one.others, names))
+def _rename_hosts(one: Differences, names: Mapping[str, str]) -> Differences:
+    return replace(
+        one,
+        compared=_rename_table_hosts(one.compared, names),
+        others=_rename_table_hosts(one.others, names),
+    )
 
 
-def _named(one: ConditionTable, names: Mapping[str, str]) -> ConditionTable:
+def _rename_table_hosts(one: ConditionTable, names: Mapping[str, str]) -> ConditionTable:
     at = one.names.index("Host") if "Host" in one.names else -1
     rows = tuple(
         (label, tuple(names.get(v, v) if n == at else v for n, v in enumerate(values)))
@@ -115,39 +121,39 @@ def _named(one: ConditionTable, names: Mapping[str, str]) -> ConditionTable:
     return replace(one, rows=rows)
 
 
-def bare(figure: Any) -> Any:
+def remove_links(figure: Any) -> Any:
     """A figure that links to nothing."""
     if isinstance(figure, dict):
-        return {key: bare(value) for key, value in figure.items() if key != "customdata"}
+        return {key: remove_links(value) for key, value in figure.items() if key != "customdata"}
     if isinstance(figure, list):
-        return [bare(value) for value in figure]
+        return [remove_links(value) for value in figure]
     return CLICKS.sub("", figure) if isinstance(figure, str) else figure
 
 
-def hiding(runs: QuerySet[Run], team: Team, hide_hosts: bool) -> Hiding:
+def build_redaction(runs: QuerySet[Run], team: Team, hide_hosts: bool) -> Redaction:
     """Of all hosts of these runs, and of the team: people compare with others too. Addresses are hidden always."""
     shown = set(runs.order_by().values_list("host", flat=True))
     hosts = list(Host.objects.filter(Q(team=team) | Q(pk__in=shown)).order_by("pk"))
-    aliases = {pk: f"host {letters(n)}" for n, pk in enumerate(sorted(shown))}
+    aliases = {pk: f"host {host_letters(n)}" for n, pk in enumerate(sorted(shown))}
     words: dict[str, str] = {}
     if hide_hosts:
         for host in hosts:
-            _add(words, host.name, aliases.get(host.pk, OTHER_HOST))
-        _names(words, [host.pk for host in hosts], aliases)
-        _disks(words, [host.pk for host in hosts], aliases)
+            _add_word(words, host.name, aliases.get(host.pk, OTHER_HOST))
+        _add_host_names(words, [host.pk for host in hosts], aliases)
+        _add_disk_names(words, [host.pk for host in hosts], aliases)
     for host in hosts:
         if hide_hosts or host.address.lower() != host.name.lower():
-            _add(words, host.address, ADDRESS)
+            _add_word(words, host.address, ADDRESS)
     hidden = [host for host in hosts if hide_hosts and host.pk in aliases]
-    return Hiding(
+    return Redaction(
         words,
-        _pattern(tuple(sorted(words))),
+        _word_pattern(tuple(sorted(words))),
         {host.pk: aliases[host.pk] for host in hidden},
         {host.name: aliases[host.pk] for host in hidden},
     )
 
 
-def letters(number: int) -> str:
+def host_letters(number: int) -> str:
     """0 -> A, 25 -> Z, 26 -> AA."""
     text = ""
     number += 1
@@ -157,26 +163,30 @@ def letters(number: int) -> str:
     return text
 
 
-def _names(words: dict[str, str], hosts: Iterable[int], aliases: Mapping[int, str]) -> None:
+def _add_host_names(
+    words: dict[str, str], hosts: Iterable[int], aliases: Mapping[int, str]
+) -> None:
     """Add the names that hosts call themselves, whole and without their domain."""
     rows = FactSnapshot.objects.filter(host__in=hosts).order_by("host")
     for host, name in rows.values_list("host", "facts__hostname").distinct():
         for one in (str(name or ""), str(name or "").partition(".")[0]):
-            _add(words, one, aliases.get(host, OTHER_HOST))
+            _add_word(words, one, aliases.get(host, OTHER_HOST))
 
 
-def _disks(words: dict[str, str], hosts: Iterable[int], aliases: Mapping[int, str]) -> None:
+def _add_disk_names(
+    words: dict[str, str], hosts: Iterable[int], aliases: Mapping[int, str]
+) -> None:
     counts: dict[int, int] = {}
     for disk in Device.objects.filter(host__in=hosts).order_by("host", "pk"):
         counts[disk.host_id] = counts.get(disk.host_id, 0) + 1
         letter = aliases.get(disk.host_id, "").removeprefix("host ")
         alias = f"disk {letter}{counts[disk.host_id]}" if letter else OTHER_DISK
         for known in (disk.identity, disk.serial, disk.wwn):
-            for spelled in _spelled(known):
-                _add(words, spelled, alias)
+            for spelled in _spellings(known):
+                _add_word(words, spelled, alias)
 
 
-def _spelled(known: str) -> Iterator[str]:
+def _spellings(known: str) -> Iterator[str]:
     """As facts, /dev/disk/by-id and pools write the same number."""
     yield known
     core = known.partition(":")[2] if known.startswith(("wwn:", "serial:")) else known
@@ -188,7 +198,7 @@ def _spelled(known: str) -> Iterator[str]:
         yield re.sub(r"[\s_-]+", "", core)
 
 
-def _add(words: dict[str, str], word: str, alias: str) -> None:
+def _add_word(words: dict[str, str], word: str, alias: str) -> None:
     word = word.strip().lower()
     # A word of one letter or of few digits would be found in numbers, and a number must stay what it is.
     if len(word) < 2 or word in PLAIN or (word.isdigit() and len(word) < LONG):
@@ -199,16 +209,16 @@ def _add(words: dict[str, str], word: str, alias: str) -> None:
 
 
 @lru_cache(maxsize=64)
-def _pattern(words: tuple[str, ...]) -> re.Pattern[str] | None:
+def _word_pattern(words: tuple[str, ...]) -> re.Pattern[str] | None:
     """The longest word at each place; a short one only where it stands alone."""
     long = [word for word in words if len(word) >= LONG]
     short = [word for word in words if len(word) < LONG]
-    parts = [tree(long)] if long else []
-    parts += [rf"(?<![^\W_])(?:{tree(short)})(?![^\W_])"] if short else []
+    parts = [prefix_pattern(long)] if long else []
+    parts += [rf"(?<![^\W_])(?:{prefix_pattern(short)})(?![^\W_])"] if short else []
     return re.compile("|".join(parts), re.IGNORECASE) if parts else None
 
 
-def tree(words: Iterable[str]) -> str:
+def prefix_pattern(words: Iterable[str]) -> str:
     """A pattern that takes the same time for ten words and for ten thousand: what begins alike is looked at once."""
     by_first: dict[str, list[str]] = {}
     ends = False
@@ -217,7 +227,7 @@ def tree(words: Iterable[str]) -> str:
             by_first.setdefault(word[0], []).append(word[1:])
         else:
             ends = True
-    branches = [re.escape(first) + tree(rest) for first, rest in sorted(by_first.items())]
+    branches = [re.escape(first) + prefix_pattern(rest) for first, rest in sorted(by_first.items())]
     if not branches:
         return ""
     return f"(?:{'|'.join(branches)}){'?' if ends else ''}"

@@ -19,7 +19,7 @@ from benchlab.charts import request_params
 from benchlab.charts.cards import Card, build_cards, campaign_cards, with_differences
 from benchlab.charts.conditions import iterate_claims, line_differences
 from benchlab.charts.queries import Group, read_groups
-from benchlab.findings.left_out import LeftOut
+from benchlab.findings.left_out import OmittedCounts
 from benchlab.hosts.models import Device, FactSnapshot, Host
 from benchlab.runs import progress
 from benchlab.runs.models import Artifact, Attempt, Layout, StepLog
@@ -47,42 +47,42 @@ class Subject:
         """As the names of addresses begin with it."""
         return "view" if isinstance(self.row, SavedView) else "campaign"
 
-    def url(self, part: str = "") -> str:
+    def report_url(self, part: str = "") -> str:
         """Of the page; "-file" (one HTML file), "-made" (what workers make of it), "-raw"."""
         return reverse(f"{self.kind}-report{part}", args=[self.row.pk])
 
     @property
-    def page(self) -> str:
-        return self.url()
+    def page_url(self) -> str:
+        return self.report_url()
 
     @property
-    def file(self) -> str:
-        return self.url("-file")
+    def file_url(self) -> str:
+        return self.report_url("-file")
 
     @property
-    def made(self) -> str:
-        return self.url("-made")
+    def jobs_url(self) -> str:
+        return self.report_url("-made")
 
     @property
-    def raw(self) -> str:
+    def raw_url(self) -> str:
         """The raw output behind it, as an archive."""
-        return self.url("-raw")
+        return self.report_url("-raw")
 
     @property
-    def home(self) -> str:
+    def home_url(self) -> str:
         """Address of what it is a report of."""
         if isinstance(self.row, SavedView):
             return f"{reverse('compare')}?{self.row.query}"
         return reverse("campaign-detail", args=[self.row.pk])
 
     @property
-    def words(self) -> str:
+    def title(self) -> str:
         return f"{'comparison' if self.kind == 'view' else 'campaign'} {self.row.pk}"
 
     @property
-    def name(self) -> str:
+    def file_stem(self) -> str:
         """Of its files, without what the format adds."""
-        return f"{self.words.replace(' ', '-')}-report"
+        return f"{self.title.replace(' ', '-')}-report"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuiltTopology:
     """A topology: its layers, and what was done to build it, in words."""
 
     name: str
@@ -119,18 +119,18 @@ class Load:
     command: str
 
 
-def context(campaign: Campaign) -> dict[str, Any]:
+def report_context(campaign: Campaign) -> dict[str, Any]:
     """All but its cards, whose addresses are the reader's own."""
     return {
         "campaign": campaign,
         "progress": progress.of_one(campaign),
-        "texts": report_texts.of(campaign),
-        "left_out": LeftOut(),
-        **_set_up(campaign.layouts.all(), Q(campaign=campaign)),
+        "texts": report_texts.texts_by_place(campaign),
+        "left_out": OmittedCounts(),
+        **_set_up_context(campaign.layouts.all(), Q(campaign=campaign)),
     }
 
 
-def _set_up(layouts: QuerySet[Layout], runs: Q) -> dict[str, Any]:
+def _set_up_context(layouts: QuerySet[Layout], runs: Q) -> dict[str, Any]:
     """Hosts, stacks, workloads, hashes of those layouts and runs."""
     built = list(
         layouts.select_related("host", "topology", "facts_ready", "facts_planned").order_by(
@@ -138,36 +138,42 @@ def _set_up(layouts: QuerySet[Layout], runs: Q) -> dict[str, Any]:
         )
     )
     wanted = Run.objects.filter(runs).order_by()
-    artifacts = _artifacts(wanted)
+    artifacts = _succeeded_artifacts(wanted)
     return {
         "machines": _machines(wanted, built),
-        "built": _built(built),
+        "built": _built_topologies(built),
         "loads": _loads(wanted),
         "artifacts": list(artifacts[:MOST_ARTIFACTS]),
         "artifacts_left": max(0, artifacts.count() - MOST_ARTIFACTS),
     }
 
 
-def for_member(request: HttpRequest, subject: Subject) -> dict[str, Any]:
+def member_context(request: HttpRequest, subject: Subject) -> dict[str, Any]:
     """With its cards and lines, as who is logged in sees them. ?metric= and ?moment= as on the campaign's page."""
     row = subject.row
-    told = _comparison(request, row) if isinstance(row, SavedView) else _campaign(request, row)
+    told = (
+        _comparison_context(request, row)
+        if isinstance(row, SavedView)
+        else _campaign_context(request, row)
+    )
     return {"subject": subject, **told}
 
 
-def raw_of(
+def raw_artifacts(
     request: HttpRequest, subject: Subject, lines: Iterable[Group] | None = None
 ) -> OwnedQuerySet[Artifact]:
     """Of the attempts that its numbers come from, whoever may read it: raw_data.readable looks. `lines`: of a
     comparison, as for_member gives them; without, they are asked for."""
     runs = Q(campaign=subject.row.pk)
     if isinstance(subject.row, SavedView):
-        found = _lines(request, request_params.line_filter(request.GET)) if lines is None else lines
+        found = lines
+        if found is None:
+            found = _lines_at_all_moments(request, request_params.line_filter(request.GET))
         runs = Q(pk__in=[one.run for line in found for one in line.samples])
-    return _artifacts(Run.objects.filter(runs).order_by())
+    return _succeeded_artifacts(Run.objects.filter(runs).order_by())
 
 
-def listed_at(request: HttpRequest, subject: Subject) -> list[str]:
+def artifact_list_urls(request: HttpRequest, subject: Subject) -> list[str]:
     """Addresses of the API that list each file of raw output, one for each of its first campaigns."""
     asked: Sequence[int] = [subject.row.pk]
     if isinstance(subject.row, SavedView):
@@ -179,18 +185,18 @@ def listed_at(request: HttpRequest, subject: Subject) -> list[str]:
     ]
 
 
-def _campaign(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
+def _campaign_context(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
     lines = read_groups(request.user, [campaign.pk])
     unequal = line_differences(request.user, lines)
     made = campaign_cards(request.user, campaign.pk, request.GET, lines)
     shown = with_differences(made, unequal)
-    return {**context(campaign), "cards": shown, "campaign_lines": lines, "lines": lines}
+    return {**report_context(campaign), "cards": shown, "campaign_lines": lines, "lines": lines}
 
 
-def _comparison(request: HttpRequest, view: SavedView) -> dict[str, Any]:
+def _comparison_context(request: HttpRequest, view: SavedView) -> dict[str, Any]:
     """`request.GET` is as `asked` gives it."""
     wanted = request_params.line_filter(request.GET)
-    lines = _lines(request, wanted)
+    lines = _lines_at_all_moments(request, wanted)
     attempts = [one.attempt for line in lines for one in line.samples]
     runs = [one.run for line in lines for one in line.samples]
     kept = Campaign.objects.visible_to(request.user).filter(pk__in=wanted.campaigns)
@@ -198,22 +204,22 @@ def _comparison(request: HttpRequest, view: SavedView) -> dict[str, Any]:
         "comparison": view,
         "compared": list(kept),
         "missing": len(set(wanted.campaigns)) - len(kept),
-        "texts": report_texts.of(view),
-        "left_out": LeftOut(),
-        "cards": _cards(request, wanted, lines),
+        "texts": report_texts.texts_by_place(view),
+        "left_out": OmittedCounts(),
+        "cards": _comparison_cards(request, wanted, lines),
         "lines": lines,
         "answered": wanted.select(lines),
-        **_set_up(Layout.objects.filter(attempts__in=attempts).distinct(), Q(pk__in=runs)),
+        **_set_up_context(Layout.objects.filter(attempts__in=attempts).distinct(), Q(pk__in=runs)),
     }
 
 
-def _lines(request: HttpRequest, wanted: request_params.Filter) -> list[Group]:
+def _lines_at_all_moments(request: HttpRequest, wanted: request_params.Filter) -> list[Group]:
     # each card chooses its own
     every_moment = replace(wanted, moment=None)
     return every_moment.select_styled(read_groups(request.user, wanted.campaigns))
 
 
-def asked(request: HttpRequest, view: SavedView) -> QueryDict:
+def saved_query(request: HttpRequest, view: SavedView) -> QueryDict:
     """Query that the view was saved with; of the page's address only what its own forms choose."""
     found = QueryDict(view.query, mutable=True)
     for name in ("metric", "moment", "baseline"):
@@ -222,7 +228,7 @@ def asked(request: HttpRequest, view: SavedView) -> QueryDict:
     return found
 
 
-def _cards(
+def _comparison_cards(
     request: HttpRequest, wanted: request_params.Filter, lines: Sequence[Group]
 ) -> list[Card]:
     unequal = line_differences(request.user, wanted.select(lines))
@@ -245,10 +251,10 @@ def _machines(runs: QuerySet[Run], layouts: Iterable[Layout]) -> list[Machine]:
     for disk in Device.objects.filter(host__in=used).order_by("host", "name"):
         if disk.identity in used[disk.host_id]:
             disks.setdefault(disk.host_id, []).append(disk)
-    return [_machine(host, newest.get(host.pk), disks.get(host.pk, [])) for host in hosts]
+    return [_build_machine(host, newest.get(host.pk), disks.get(host.pk, [])) for host in hosts]
 
 
-def _machine(host: Host, snapshot: FactSnapshot | None, disks: Iterable[Device]) -> Machine:
+def _build_machine(host: Host, snapshot: FactSnapshot | None, disks: Iterable[Device]) -> Machine:
     facts: Mapping[str, Any] = snapshot.facts if snapshot else {}
     cpus = f"{facts.get('cpus')} × {facts.get('cpu_model', '')}" if facts.get("cpus") else ""
     return Machine(
@@ -261,16 +267,16 @@ def _machine(host: Host, snapshot: FactSnapshot | None, disks: Iterable[Device])
     )
 
 
-def _built(layouts: Iterable[Layout]) -> list[Built]:
+def _built_topologies(layouts: Iterable[Layout]) -> list[BuiltTopology]:
     """One for each topology and copy of its stack; the steps are those of its first layout that was built."""
-    found: dict[tuple[int, str], Built] = {}
-    said = _said(layouts)
+    found: dict[tuple[int, str], BuiltTopology] = {}
+    said = _applied_commands(layouts)
     for layout in layouts:
         key = (layout.topology_id, repr(layout.stack))
         if key in found and (found[key].steps or not said.get(layout.pk)):
             continue
         steps = said.get(layout.pk, [])
-        found[key] = Built(
+        found[key] = BuiltTopology(
             layout.topology.name,
             picture.boxes(layout.stack),
             picture.growths(layout.stack, layout.stages),
@@ -280,7 +286,7 @@ def _built(layouts: Iterable[Layout]) -> list[Built]:
     return list(found.values())
 
 
-def _said(layouts: Iterable[Layout]) -> dict[int, list[tuple[str, str]]]:
+def _applied_commands(layouts: Iterable[Layout]) -> dict[int, list[tuple[str, str]]]:
     """Layout -> (what it was for, itself) of each command that changed something, in order."""
     rows = StepLog.objects.filter(layout__in=[one.pk for one in layouts], kind="apply", exit_code=0)
     found: dict[int, list[tuple[str, str]]] = {}
@@ -293,7 +299,7 @@ def _said(layouts: Iterable[Layout]) -> dict[int, list[tuple[str, str]]]:
 
 def _loads(runs: QuerySet[Run]) -> list[Load]:
     rows = Workload.objects.filter(pk__in=runs.values("workload")).order_by("name")
-    commands = _commands(runs)
+    commands = _run_commands(runs)
     return [
         Load(
             row,
@@ -305,7 +311,7 @@ def _loads(runs: QuerySet[Run]) -> list[Load]:
     ]
 
 
-def _commands(runs: QuerySet[Run]) -> dict[int, str]:
+def _run_commands(runs: QuerySet[Run]) -> dict[int, str]:
     """Workload -> what was started for its first run that succeeded."""
     rows = Attempt.objects.filter(run__in=runs, outcome=Outcome.SUCCEEDED).exclude(argv=[])
     first = rows.order_by("run__workload", "pk").distinct("run__workload")
@@ -315,7 +321,7 @@ def _commands(runs: QuerySet[Run]) -> dict[int, str]:
     }
 
 
-def _artifacts(runs: QuerySet[Run]) -> OwnedQuerySet[Artifact]:
+def _succeeded_artifacts(runs: QuerySet[Run]) -> OwnedQuerySet[Artifact]:
     """Of the attempts that the numbers come from."""
     rows = Artifact.objects.filter(attempt__run__in=runs, attempt__outcome=Outcome.SUCCEEDED)
     return (

@@ -50,53 +50,58 @@ POLICY = (
 
 
 @dataclass(frozen=True, slots=True)
-class Nobody:
+class NoRoles:
     """Reader of the file, who may do nothing there."""
 
     operator: frozenset[int] = frozenset()
 
 
-def page(request: HttpRequest, subject: Subject, *, attached: bool) -> str:
+def render_file(request: HttpRequest, subject: Subject, *, attached: bool) -> str:
     """The whole file. ?metric= and ?moment= as on the campaign's page; `attached`: each run's numbers are in it too."""
-    return _page(request, report.for_member(request, subject), attached=attached)
+    return _render_page(request, report.member_context(request, subject), attached=attached)
 
 
-def with_raw(
+def stream_with_raw(
     request: HttpRequest, subject: Subject, *, attached: bool
 ) -> Callable[[], Iterator[bytes]]:
     """The same with what the tools wrote, as far as it has room for that, and a sentence on what it has not. All but
     the raw output is made at once; that is, by who takes the parts, as fast as they are taken."""
-    shown = report.for_member(request, subject)
-    raw = report.raw_of(request, subject, shown["lines"])
-    rows, known = raw_data.readable(request.user, raw), raw_data.told(request.user, raw)
+    shown = report.member_context(request, subject)
+    raw = report.raw_artifacts(request, subject, shown["lines"])
+    rows, known = (
+        raw_data.readable_artifacts(request.user, raw),
+        raw_data.raw_output_of(request.user, raw),
+    )
     if not known.files:
-        whole = _page(request, shown, attached=attached).encode()
+        whole = _render_page(request, shown, attached=attached).encode()
         return lambda: iter([whole])
     # nobody who wrote a text of the report knows it
     mark = secrets.token_hex(16)
-    parts = _page(request, shown, attached=attached, mark=mark).split(mark)
+    parts = _render_page(request, shown, attached=attached, mark=mark).split(mark)
     head, middle, tail = (part.encode() for part in parts)
     origin = _origin(request)
     where = {
         "known": known,
-        "archive": origin + subject.raw,
-        "listed": [origin + address for address in report.listed_at(request, subject)],
+        "archive": origin + subject.raw_url,
+        "listed": [origin + address for address in report.artifact_list_urls(request, subject)],
     }
 
-    def made() -> Iterator[bytes]:
-        room = raw_data.Room()
+    def stream() -> Iterator[bytes]:
+        room = raw_data.EmbedBudget()
         yield head
-        yield from raw_data.embedded(rows, room)
+        yield from raw_data.embed_archive(rows, room)
         yield middle
         yield render_to_string("sharing/_raw_in_file.html", {"room": room, **where}).encode()
         yield tail
 
-    return made
+    return stream
 
 
-def _page(request: HttpRequest, shown: dict[str, Any], *, attached: bool, mark: str = "") -> str:
+def _render_page(
+    request: HttpRequest, shown: dict[str, Any], *, attached: bool, mark: str = ""
+) -> str:
     """`mark` stands where the ZIP of raw output and what is said of it come, where there is one."""
-    told = shown | {"in_file": True, "guest": True, "may": Nobody()}
+    told = shown | {"in_file": True, "guest": True, "may": NoRoles()}
     subject, cards, lines = told["subject"], told["cards"], told["lines"]
     origin = _origin(request)
     body = render_to_string("sharing/_report.html", told, request)
@@ -109,11 +114,11 @@ def _page(request: HttpRequest, shown: dict[str, Any], *, attached: bool, mark: 
             "body": mark_safe(_absolute(body, origin)),  # noqa: S308  # ours, escaped already
             "style": _style(),
             "scripts": scripts,
-            "policy": POLICY.format(scripts=" ".join(map(_hashed, scripts))),
-            "figures": [(card.dom_id, _figures(card, lines)) for card in cards],
+            "policy": POLICY.format(scripts=" ".join(map(_csp_hash, scripts))),
+            "figures": [(card.dom_id, _card_figures(card, lines)) for card in cards],
             "raw": mark,
-            "numbers": _numbers(lines) if attached else "",
-            "address": origin + subject.home,
+            "numbers": _numbers_url(lines) if attached else "",
+            "address": origin + subject.home_url,
             "made": timezone.now(),
             "version": benchlab.__version__,
         },
@@ -129,7 +134,7 @@ def _absolute(html: str, origin: str) -> str:
     return html.replace('href="/', f'href="{origin}/')
 
 
-def _figures(card: Card, lines: Iterable[Group]) -> SafeString:
+def _card_figures(card: Card, lines: Iterable[Group]) -> SafeString:
     """JSON of the card's figures by metric, that shown first first. No `<`: it stands in a script."""
     query = QueryDict(urlsplit(card.figure_url).query, mutable=True)
     metrics = dict.fromkeys([card.chosen_metric, *(name for name, _ in card.main_choices)])
@@ -141,16 +146,16 @@ def _figures(card: Card, lines: Iterable[Group]) -> SafeString:
         made[metric] = figure_json(
             build_lines_figure(title, kept, request_params.chart_choice(query))
         )
-    return _embedded(made)
+    return _figures_json(made)
 
 
-def _embedded(made: Mapping[str, bytes]) -> SafeString:
+def _figures_json(made: Mapping[str, bytes]) -> SafeString:
     pairs = b",".join(orjson.dumps(name) + b":" + figure for name, figure in made.items())
     text = (b"{" + pairs + b"}").decode().replace("<", "\\u003c")
     return mark_safe(text)  # noqa: S308  # JSON without a tag
 
 
-def _numbers(lines: Iterable[Group]) -> str:
+def _numbers_url(lines: Iterable[Group]) -> str:
     """Every run's numbers as a data: address of CSV."""
     text = "".join(tables.campaign_csv_lines(list(lines)))
     return "data:text/csv;base64," + base64.b64encode(text.encode()).decode()
@@ -159,29 +164,29 @@ def _numbers(lines: Iterable[Group]) -> str:
 @cache
 def _script(name: str) -> SafeString:
     """A source of ours. Raises ValueError for one that would end its own element."""
-    text = _source(name).decode()
+    text = _static_source(name).decode()
     if "</script" in text.lower():
         raise ValueError(f"{name}: holds the end of a script element")
     return mark_safe(text)  # noqa: S308  # a file of this repository
 
 
-def _hashed(script: str) -> str:
+def _csp_hash(script: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
 @cache
 def _style() -> SafeString:
     """The stylesheet, with its font in it."""
-    text = _source("benchlab.css").decode()
-    text = FONT.sub(lambda found: f'url("{_data(found[1])}")', text)
+    text = _static_source("benchlab.css").decode()
+    text = FONT.sub(lambda found: f'url("{_font_url(found[1])}")', text)
     return mark_safe(text)  # noqa: S308  # a file of this repository
 
 
-def _data(name: str) -> str:
-    return f"data:font/woff2;base64,{base64.b64encode(_source(name)).decode()}"
+def _font_url(name: str) -> str:
+    return f"data:font/woff2;base64,{base64.b64encode(_static_source(name)).decode()}"
 
 
-def _source(name: str) -> bytes:
+def _static_source(name: str) -> bytes:
     found = finders.find(name)
     if not isinstance(found, str):
         raise FileNotFoundError(f"static file {name}")

@@ -23,33 +23,33 @@ class ChangedMeanwhile(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class PlaceText:
     """A place of the report. `draft` stands in its form: what is stored, or what was sent and refused with `said`."""
 
     place: str
     label: str
     text: str
     draft: str
-    said: str = ""
+    error: str = ""
 
     @property
-    def seen(self) -> str:
+    def digest(self) -> str:
         """Sent along by the form: which text the writer had before them."""
-        return _digest(self.text)
+        return _text_digest(self.text)
 
 
-def of(about: Reported) -> dict[str, Written]:
+def texts_by_place(about: Reported) -> dict[str, PlaceText]:
     """Every place, also those where nothing stands yet."""
     stored = dict(about.report_texts.values_list("place", "text"))
     return {
-        place.value: Written(
+        place.value: PlaceText(
             place.value, str(place.label), stored.get(place, ""), stored.get(place, "")
         )
         for place in Place
     }
 
 
-def write(about: Reported, place: str, by: AbstractBaseUser, text: str, seen: str) -> None:
+def write_text(about: Reported, place: str, by: AbstractBaseUser, text: str, seen: str) -> None:
     """Raises ValidationError (too long), ChangedMeanwhile."""
     said = clean_text(text, empty=True).replace("\r\n", "\n")
     with transaction.atomic():
@@ -58,14 +58,16 @@ def write(about: Reported, place: str, by: AbstractBaseUser, text: str, seen: st
         before = row.text if row else ""
         if said == before:
             return
-        if _digest(before) != seen:
+        if _text_digest(before) != seen:
             raise ChangedMeanwhile
         about.report_texts.update_or_create(place=place, defaults={"text": said, "by_id": by.pk})
 
 
-def refused(about: Reported, place: str, draft: str, error: Exception) -> dict[str, Written]:
+def texts_with_error(
+    about: Reported, place: str, draft: str, error: Exception
+) -> dict[str, PlaceText]:
     """As `of`, with what was sent at that place and why it was not saved."""
-    texts = of(about)
+    texts = texts_by_place(about)
     was = texts[place]
     if isinstance(error, ValidationError):
         said = error.messages[0]
@@ -74,8 +76,8 @@ def refused(about: Reported, place: str, draft: str, error: Exception) -> dict[s
             "Somebody else changed this text while you were writing; theirs is above, yours below. "
             "Save again to replace theirs."
         )
-    return {**texts, place: Written(place, was.label, was.text, draft, said)}
+    return {**texts, place: PlaceText(place, was.label, was.text, draft, said)}
 
 
-def _digest(text: str) -> str:
+def _text_digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -16,7 +16,7 @@ M = TypeVar("M", bound=Model)
 TAG = "tag"
 
 
-def by_tag(request: HttpRequest, kind: Kind, rows: QuerySet[M]) -> QuerySet[M]:
+def filter_by_tag(request: HttpRequest, kind: Kind, rows: QuerySet[M]) -> QuerySet[M]:
     """Those that have the tag of that name; all of them without ?tag=. Raises BadRequest for a tag that nobody made."""
     name = request.GET.get(TAG, "").replace("\0", "")
     if not name:

@@ -26,70 +26,70 @@ MODELS = {
 GREATEST = 2**63 - 1
 
 
-def model(kind: str) -> Any:
+def model_of_kind(kind: str) -> Any:
     """Raises Http404: no such noun."""
     if kind not in MODELS:
         raise Http404(f"{kind[:20]!r} cannot have comments, tags or links.")
     return apps.get_model(MODELS[Kind(kind)])
 
 
-def models() -> list[Any]:
+def target_models() -> list[Any]:
     return [apps.get_model(label) for label in MODELS.values()]
 
 
-def kind_of(row: Model) -> Kind:
+def row_kind(row: Model) -> Kind:
     return next(kind for kind, label in MODELS.items() if label == row._meta.label)
 
 
-def own(user: Person, kind: str, pk: int) -> Any:
+def owned_row(user: Person, kind: str, pk: int) -> Any:
     """The row, of a team where the user has the role that this request needs. Raises Http404."""
-    return _one(rows(kind).for_user(user), kind, pk)
+    return _row_or_404(rows_of_kind(kind).for_user(user), kind, pk)
 
 
-def seen(user: Person, kind: str, pk: int) -> Any:
+def visible_row(user: Person, kind: str, pk: int) -> Any:
     """Also one of the reference library. Raises Http404."""
-    return _one(rows(kind).visible_to(user), kind, pk)
+    return _row_or_404(rows_of_kind(kind).visible_to(user), kind, pk)
 
 
-def rows(kind: str) -> Any:
-    found = model(kind)._default_manager.all()
+def rows_of_kind(kind: str) -> Any:
+    found = model_of_kind(kind)._default_manager.all()
     if kind == Kind.RUN:
         return found.select_related("campaign__team", "topology", "workload")
     return found.select_related("team")
 
 
-def _one(found: QuerySet[Any], kind: str, pk: int) -> Any:
+def _row_or_404(found: QuerySet[Any], kind: str, pk: int) -> Any:
     row = found.filter(pk=pk).first() if 0 < pk <= GREATEST else None
     if row is None:
         raise Http404(f"There is no {kind} {pk}.")
     return row
 
 
-def team_of(row: Any) -> Team:
-    team: Team = row.campaign.team if kind_of(row) is Kind.RUN else row.team
+def row_team(row: Any) -> Team:
+    team: Team = row.campaign.team if row_kind(row) is Kind.RUN else row.team
     return team
 
 
-def words(row: Model) -> str:
+def audit_name(row: Model) -> str:
     """ "campaign 12 (Stripe sizes)", as the audit log has it."""
     return f"{row._meta.verbose_name} {row.pk} ({row})"
 
 
-def url(kind: str, pk: int) -> str:
+def row_url(kind: str, pk: int) -> str:
     return reverse(f"{Kind(kind).value}-detail", args=[pk])
 
 
-def named(user: Person, pairs: Iterable[tuple[str, int]]) -> dict[tuple[str, int], str]:
+def visible_names(user: Person, pairs: Iterable[tuple[str, int]]) -> dict[tuple[str, int], str]:
     """(kind, id) -> name, of those that the user sees. A query per kind."""
-    return _names(pairs, lambda kind: rows(kind).visible_to(user))
+    return _names_by_key(pairs, lambda kind: rows_of_kind(kind).visible_to(user))
 
 
-def current(user: Person, pairs: Iterable[tuple[str, int]]) -> dict[tuple[str, int], str]:
+def current_names(user: Person, pairs: Iterable[tuple[str, int]]) -> dict[tuple[str, int], str]:
     """Likewise, without what is archived."""
-    return _names(pairs, lambda kind: rows(kind).visible_to(user).current())
+    return _names_by_key(pairs, lambda kind: rows_of_kind(kind).visible_to(user).current())
 
 
-def _names(
+def _names_by_key(
     pairs: Iterable[tuple[str, int]], seen: Callable[[str], QuerySet[Any]]
 ) -> dict[tuple[str, int], str]:
     ids: dict[str, list[int]] = {}
@@ -102,7 +102,7 @@ def _names(
     }
 
 
-def forget(sender: Any, instance: Model, **rest: Any) -> None:
+def delete_discussion(sender: Any, instance: Model, **rest: Any) -> None:
     """A row is gone: so is what was said about it."""
     for said in (Comment, Tagging, Note, Star):
-        said.objects.filter(kind=kind_of(instance), object_id=instance.pk).delete()
+        said.objects.filter(kind=row_kind(instance), object_id=instance.pk).delete()

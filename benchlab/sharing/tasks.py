@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from benchlab.celery import app
-from benchlab.sharing import made_reports
+from benchlab.sharing import report_jobs
 
 
 @app.task
 def make_report(pk: int) -> None:
-    made_reports.make()
+    report_jobs.make_waiting_reports()
 
 
 @app.task
 def sweep_reports() -> None:
-    made_reports.sweep()
+    report_jobs.sweep_reports()

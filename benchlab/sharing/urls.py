@@ -15,25 +15,25 @@ from benchlab.sharing import (
 )
 
 talk = [
-    path("comment/", views_discussion.comment, name="talk-comment"),
-    path("tag/", views_discussion.tag, name="talk-tag"),
-    path("untag/", views_discussion.untag, name="talk-untag"),
-    path("note/", views_discussion.note, name="talk-note"),
-    path("star/", views_discussion.star, name="talk-star"),
+    path("comment/", views_discussion.comment_add, name="talk-comment"),
+    path("tag/", views_discussion.tag_add, name="talk-tag"),
+    path("untag/", views_discussion.tag_remove, name="talk-untag"),
+    path("note/", views_discussion.note_save, name="talk-note"),
+    path("star/", views_discussion.star_set, name="talk-star"),
 ]
 
 # /s/<token>/: without an account
 guest = [
-    path("", views_guest.shared, name="shared"),
+    path("", views_guest.shared_page, name="shared"),
     path("embed/", views_guest.embed, name="shared-embed"),
-    path("figure.json", views_guest.figure, name="shared-figure"),
-    path("numbers.csv", views_guest.numbers, name="shared-csv"),
+    path("figure.json", views_guest.guest_figure, name="shared-figure"),
+    path("numbers.csv", views_guest.guest_numbers, name="shared-csv"),
     path("devices.json", views_guest.run_devices, name="shared-devices"),
     path("histogram.json", views_guest.run_histogram, name="shared-histogram"),
     path("cpu.json", views_guest.run_cpu, name="shared-cpu"),
     path("caches/<slug:which>.json", views_guest.run_cache, name="shared-cache"),
     path("series.csv", views_guest.run_series, name="shared-series"),
-    path("artifacts/<int:pk>/", views_guest.artifact, name="shared-artifact"),
+    path("artifacts/<int:pk>/", views_guest.guest_artifact, name="shared-artifact"),
 ]
 
 urlpatterns = [
@@ -51,7 +51,7 @@ urlpatterns = [
         path(f"{folder}/<int:pk>/{ending}", view, {"kind": kind}, name=f"{kind}-report{name}")
         for folder, kind in (("campaigns", "campaign"), ("views", "view"))
         for ending, view, name in (
-            ("report/", views_report.report, ""),
+            ("report/", views_report.report_page, ""),
             ("report/<slug:place>/", views_report.report_text, "-text"),
             ("report.html", views_report.report_file, "-file"),
             ("report-raw.zip", views_report.report_raw, "-raw"),

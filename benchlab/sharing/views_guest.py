@@ -28,34 +28,34 @@ from benchlab.charts.figure import Figure, figure_json
 from benchlab.runs.models import Artifact
 from benchlab.runs.outputs import RawRemoved
 from benchlab.sharing import guest_content, links, report
-from benchlab.sharing.links import BY_QUERY, Opened
+from benchlab.sharing.links import BY_QUERY, OpenedLink
 from benchlab.sharing.models import Share
 
-Shown = Callable[..., HttpResponseBase]
+GuestView = Callable[..., HttpResponseBase]
 # Any site may show the page in a frame, and nobody may send a form from it.
 EMBEDDABLE = {"frame-ancestors": ["*"], "form-action": ["'none'"]}
 
 
-def guest_page(view: Shown) -> Shown:
+def guest_page(view: GuestView) -> GuestView:
     """`view(request, link, …)`; Http404 from it is told as a link that is over, without saying of what."""
 
     @wraps(view)
-    def answer(request: HttpRequest, token: str, **rest: Any) -> HttpResponseBase:
+    def respond(request: HttpRequest, token: str, **rest: Any) -> HttpResponseBase:
         try:
-            return sealed(_answered(view, request, token, rest))
+            return seal_response(_respond(view, request, token, rest))
         except BadRequest as error:
-            return sealed(HttpResponse(f"{error}\n", status=400, content_type="text/plain"))
+            return seal_response(HttpResponse(f"{error}\n", status=400, content_type="text/plain"))
 
-    return login_not_required(require_safe(answer))
+    return login_not_required(require_safe(respond))
 
 
-def _answered(
-    view: Shown, request: HttpRequest, token: str, rest: dict[str, Any]
+def _respond(
+    view: GuestView, request: HttpRequest, token: str, rest: dict[str, Any]
 ) -> HttpResponseBase:
-    share = links.still_open(token)
+    share = links.open_share(token)
     try:
         if share is not None:
-            return view(request, links.opened(share, token), **rest)
+            return view(request, links.open_link(share, token), **rest)
     except Http404:
         pass
     except RawRemoved as error:
@@ -63,7 +63,7 @@ def _answered(
     return render(request, "sharing/gone.html", status=404)
 
 
-def sealed(answer: HttpResponseBase) -> HttpResponseBase:
+def seal_response(answer: HttpResponseBase) -> HttpResponseBase:
     """The address is the key: no cache, no search engine and no other site may learn it."""
     answer["Cache-Control"] = "no-store"
     answer["Referrer-Policy"] = "no-referrer"
@@ -72,14 +72,14 @@ def sealed(answer: HttpResponseBase) -> HttpResponseBase:
 
 
 @guest_page
-def shared(request: HttpRequest, link: Opened) -> HttpResponse:
-    template, context = _page(request, link)
-    links.viewed(link.share)
+def shared_page(request: HttpRequest, link: OpenedLink) -> HttpResponse:
+    template, context = _template_and_context(request, link)
+    links.count_view(link.share)
     base = {"link": link, "share": link.share, "guest": True, "until": link.share.expires_at}
     return render(request, template, {**base, **context, "embeds": _embeds(request, link, context)})
 
 
-def _page(request: HttpRequest, link: Opened) -> tuple[str, dict[str, Any]]:
+def _template_and_context(request: HttpRequest, link: OpenedLink) -> tuple[str, dict[str, Any]]:
     if link.of_a_run:
         return "sharing/guest_run.html", guest_content.run_context(link)
     if not guest_content.shows_anything(link):
@@ -88,29 +88,35 @@ def _page(request: HttpRequest, link: Opened) -> tuple[str, dict[str, Any]]:
     if link.share.kind in BY_QUERY:
         names = dict.fromkeys(line.campaign_name for line in lines)
         title = link.share.name if link.share.kind == Share.Kind.VIEW else " and ".join(names)
-        told = {"title": link.hiding.text(title) or "Comparison", "cards": cards, "lines": lines}
+        told = {
+            "title": link.redaction.redact_text(title) or "Comparison",
+            "cards": cards,
+            "lines": lines,
+        }
         return "sharing/guest_charts.html", told
     campaign = guest_content.campaign_of(link)
     if link.share.kind == Share.Kind.REPORT:
-        told = link.hiding.deep(report.context(campaign))
+        told = link.redaction.redact(report.report_context(campaign))
         return "sharing/guest_report.html", {**told, "cards": cards, "lines": lines}
-    plain = link.hiding.deep(campaign)
+    plain = link.redaction.redact(campaign)
     shown: dict[str, Any] = {"title": plain.name, "campaign": plain, "cards": cards, "lines": lines}
     return "sharing/guest_charts.html", shown
 
 
-def _embeds(request: HttpRequest, link: Opened, context: dict[str, Any]) -> list[tuple[str, str]]:
+def _embeds(
+    request: HttpRequest, link: OpenedLink, context: dict[str, Any]
+) -> list[tuple[str, str]]:
     """(title, <iframe …>) of each chart."""
     path = request.build_absolute_uri(reverse("shared-embed", args=[link.token]))
     if link.of_a_run:
-        return [("The devices over the run", snippet(path, "Devices over the run"))]
+        return [("The devices over the run", embed_snippet(path, "Devices over the run"))]
     return [
-        (card.title, snippet(f"{path}?workload={card.workloads[0]}", card.title))
+        (card.title, embed_snippet(f"{path}?workload={card.workloads[0]}", card.title))
         for card in context["cards"]
     ]
 
 
-def snippet(url: str, title: str) -> str:
+def embed_snippet(url: str, title: str) -> str:
     """To be pasted into another page: text, which ours escapes once more."""
     return (
         f'<iframe src="{escape(url)}" title="{escape(title)}" width="100%" height="720"'
@@ -121,21 +127,23 @@ def snippet(url: str, title: str) -> str:
 @guest_page
 @xframe_options_exempt
 @csp_replace(EMBEDDABLE)  # type: ignore[arg-type]
-def embed(request: HttpRequest, link: Opened) -> HttpResponse:
+def embed(request: HttpRequest, link: OpenedLink) -> HttpResponse:
     """One chart and nothing else, for another site's page. ?workload= chooses it, ?metric= what it shows."""
     if link.of_a_run:
-        title = link.hiding.text(figure_views.attempt_title(guest_content.attempt_of(link)))
+        title = link.redaction.redact_text(
+            figure_views.attempt_title(guest_content.attempt_of(link))
+        )
         url = reverse("shared-devices", args=[link.token])
     else:
-        card = _card(
+        card = _chosen_card(
             guest_content.cards_of(link, request), request_params.line_filter(request.GET).workloads
         )
         title, url = card.title, card.figure_url
-    links.viewed(link.share)
+    links.count_view(link.share)
     return render(request, "sharing/embed.html", {"title": title, "figure_url": url})
 
 
-def _card(found: list[Card], workloads: frozenset[int]) -> Card:
+def _chosen_card(found: list[Card], workloads: frozenset[int]) -> Card:
     chosen = [card for card in found if not workloads or workloads.intersection(card.workloads)]
     if not chosen:
         raise Http404
@@ -143,20 +151,20 @@ def _card(found: list[Card], workloads: frozenset[int]) -> Card:
 
 
 @guest_page
-def figure(request: HttpRequest, link: Opened) -> HttpResponse:
+def guest_figure(request: HttpRequest, link: OpenedLink) -> HttpResponse:
     """?metric= ?operation= ?latency= ?workload= ?moment=, of the lines that are shared."""
     if link.of_a_run:
         raise Http404
     found = request_params.line_filter(request.GET).select(guest_content.lines_of(link))
     title = " and ".join(dict.fromkeys(line.campaign_name for line in found)) or "nothing chosen"
-    return _json(
+    return _figure_response(
         link,
         figure_views.build_lines_figure(title, found, request_params.chart_choice(request.GET)),
     )
 
 
 @guest_page
-def numbers(request: HttpRequest, link: Opened) -> HttpResponseBase:
+def guest_numbers(request: HttpRequest, link: OpenedLink) -> HttpResponseBase:
     if link.of_a_run:
         raise Http404
     found = request_params.line_filter(request.GET).select(guest_content.lines_of(link))
@@ -164,28 +172,28 @@ def numbers(request: HttpRequest, link: Opened) -> HttpResponseBase:
 
 
 @guest_page
-def run_devices(request: HttpRequest, link: Opened) -> HttpResponse:
+def run_devices(request: HttpRequest, link: OpenedLink) -> HttpResponse:
     attempt = guest_content.attempt_of(link)
     made = figure_views.device_figure(attempt, request.GET)
-    return _json(link, figure_views.with_attempt_origin(made, attempt))
+    return _figure_response(link, figure_views.with_attempt_origin(made, attempt))
 
 
 @guest_page
-def run_histogram(request: HttpRequest, link: Opened) -> HttpResponse:
+def run_histogram(request: HttpRequest, link: OpenedLink) -> HttpResponse:
     attempt = guest_content.attempt_of(link)
     made = figure_views.histogram_figure(attempt, request.GET)
-    return _json(link, figure_views.with_attempt_origin(made, attempt))
+    return _figure_response(link, figure_views.with_attempt_origin(made, attempt))
 
 
 @guest_page
-def run_cpu(request: HttpRequest, link: Opened) -> HttpResponse:
+def run_cpu(request: HttpRequest, link: OpenedLink) -> HttpResponse:
     attempt = guest_content.attempt_of(link)
     made = figure_views.cpu_figure(attempt, request.GET)
-    return _json(link, figure_views.with_attempt_origin(made, attempt))
+    return _figure_response(link, figure_views.with_attempt_origin(made, attempt))
 
 
 @guest_page
-def run_cache(request: HttpRequest, link: Opened, which: str) -> HttpResponse:
+def run_cache(request: HttpRequest, link: OpenedLink, which: str) -> HttpResponse:
     attempt, chart = guest_content.attempt_of(link), caches.find_chart(which)
     if chart is None:
         raise Http404
@@ -194,21 +202,21 @@ def run_cache(request: HttpRequest, link: Opened, which: str) -> HttpResponse:
     made = caches.build_cache_figure(
         figure_views.attempt_title(attempt), chart, tracks, facts, marks
     )
-    return _json(link, figure_views.with_attempt_origin(made, attempt))
+    return _figure_response(link, figure_views.with_attempt_origin(made, attempt))
 
 
 @guest_page
-def run_series(request: HttpRequest, link: Opened) -> HttpResponseBase:
+def run_series(request: HttpRequest, link: OpenedLink) -> HttpResponseBase:
     attempt = guest_content.attempt_of(link)
     tracks = (
-        replace(track, device=link.hiding.text(track.device))
+        replace(track, device=link.redaction.redact_text(track.device))
         for track in sampled.iterate_tracks(attempt)
     )
     return downloads.csv_response(request, lambda: tables.series_csv_lines(tracks), "series.csv")
 
 
 @guest_page
-def artifact(request: HttpRequest, link: Opened, pk: int) -> HttpResponseBase:
+def guest_artifact(request: HttpRequest, link: OpenedLink, pk: int) -> HttpResponseBase:
     """Raw output, unless host names are hidden: it would tell them."""
     if not link.of_a_run:
         raise Http404
@@ -217,5 +225,7 @@ def artifact(request: HttpRequest, link: Opened, pk: int) -> HttpResponseBase:
     )
 
 
-def _json(link: Opened, made: Figure) -> HttpResponse:
-    return HttpResponse(figure_json(link.hiding.figure(made)), content_type="application/json")
+def _figure_response(link: OpenedLink, made: Figure) -> HttpResponse:
+    return HttpResponse(
+        figure_json(link.redaction.redact_figure(made)), content_type="application/json"
+    )

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from benchlab.audit import view_notes
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import downloads
-from benchlab.sharing import made_reports, queries, raw_data, report_texts
+from benchlab.sharing import queries, raw_data, report_jobs, report_texts
 from benchlab.sharing import report as reports
 from benchlab.sharing import report_file as files
 from benchlab.sharing.models import MadeReport, SavedView
@@ -30,9 +30,9 @@ HTML = "text/html; charset=utf-8"
 
 
 @require_GET
-def report(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
+def report_page(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
     """?metric= and ?moment= as on the campaign's page, or the compare page's."""
-    return _page(request, _subject(request, kind, pk))
+    return _render_report(request, _report_subject(request, kind, pk))
 
 
 @require_POST
@@ -40,14 +40,16 @@ def report_text(request: HttpRequest, kind: str, pk: int, place: str) -> HttpRes
     """`text` at one of the report's places; `seen` tells which text the form showed."""
     if place not in report_texts.Place.values:
         raise Http404(f"{place[:20]!r} is not a place of a report.")
-    subject = _subject(request, kind, pk, change=True)
+    subject = _report_subject(request, kind, pk, change=True)
     text = request.POST.get("text", "")
     try:
-        report_texts.write(subject.row, place, person(request), text, request.POST.get("seen", ""))
+        report_texts.write_text(
+            subject.row, place, person(request), text, request.POST.get("seen", "")
+        )
     except (ValidationError, report_texts.ChangedMeanwhile) as error:
-        texts = report_texts.refused(subject.row, place, text, error)
-        return _page(request, subject, texts, status=409)
-    return redirect(f"{subject.page}#text-{place}")
+        texts = report_texts.texts_with_error(subject.row, place, text, error)
+        return _render_report(request, subject, texts, status=409)
+    return redirect(f"{subject.page_url}#text-{place}")
 
 
 @require_GET
@@ -55,42 +57,44 @@ def report_file(request: HttpRequest, kind: str, pk: int) -> HttpResponseBase:
     """One HTML file to keep and to send. ?metric= and ?moment= as on the page; ?numbers=1 adds the runs, ?raw=1 what
     their tools wrote, as far as there is room for it."""
     attached, raw = (request.GET.get(name) == "1" for name in ("numbers", "raw"))
-    subject = _subject(request, kind, pk)
-    name = f"{subject.name}.html"
+    subject = _report_subject(request, kind, pk)
+    name = f"{subject.file_stem}.html"
     if raw:
-        made = files.with_raw(request, subject, attached=attached)
+        made = files.stream_with_raw(request, subject, attached=attached)
         return downloads.streamed_response(request, made, HTML, name)
-    return _saved(files.page(request, subject, attached=attached), name)
+    return _download_response(files.render_file(request, subject, attached=attached), name)
 
 
 @require_GET
 def report_raw(request: HttpRequest, kind: str, pk: int) -> HttpResponseBase:
     """All raw output behind the report, as a ZIP. 413 beyond its bounds: the page says where each file can be had."""
-    subject = _subject(request, kind, pk)
-    raw = reports.raw_of(request, subject)
-    if too_much := raw_data.told(request.user, raw).too_much:
-        at = ", ".join(reports.listed_at(request, subject))
+    subject = _report_subject(request, kind, pk)
+    raw = reports.raw_artifacts(request, subject)
+    if too_much := raw_data.raw_output_of(request.user, raw).size_error:
+        at = ", ".join(reports.artifact_list_urls(request, subject))
         view_notes.refused(request, f"{too_much} {at}")
-        return _page(request, subject, status=413)
-    rows, name = raw_data.readable(request.user, raw), f"{subject.name}-raw.zip"
+        return _render_report(request, subject, status=413)
+    rows, name = raw_data.readable_artifacts(request.user, raw), f"{subject.file_stem}-raw.zip"
     return downloads.streamed_response(
-        request, lambda: raw_data.archive(rows), "application/zip", name
+        request, lambda: raw_data.stream_archive(rows), "application/zip", name
     )
 
 
 @require_http_methods(["GET", "POST"])
 def report_made(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
     """Files that workers make of it: POST asks for one (`format`, `numbers`), GET tells how far they are."""
-    subject = _subject(request, kind, pk)
+    subject = _report_subject(request, kind, pk)
     if request.method == "GET":
-        return render(request, "sharing/_made_reports.html", _files(request, subject))
+        return render(request, "sharing/_made_reports.html", _files_context(request, subject))
     attached = request.POST.get("numbers") == "1"
     try:
-        made_reports.ask(request, subject, request.POST.get("format", ""), attached=attached)
+        report_jobs.request_report(
+            request, subject, request.POST.get("format", ""), attached=attached
+        )
     except ValidationError as error:
         view_notes.refused(request, error.messages[0])
     query = request.META.get("QUERY_STRING", "")
-    return redirect(f"{subject.page}{'?' if query else ''}{query}#report-files")
+    return redirect(f"{subject.page_url}{'?' if query else ''}{query}#report-files")
 
 
 @require_GET
@@ -98,13 +102,13 @@ def made_file(request: HttpRequest, pk: int) -> HttpResponse:
     """Only for who asked for it, while they see what is in it."""
     rows = MadeReport.objects.for_user(request.user).select_related("campaign", "view")
     row = get_object_or_404(rows.defer("page"), pk=pk)
-    if row.content is None or not made_reports.still_seen(request.user, row):
+    if row.content is None or not report_jobs.may_still_see(request.user, row):
         raise Http404
-    name, kind = made_reports.file_of(row)
-    return _saved(bytes(row.content), name, kind)
+    name, kind = report_jobs.download_name(row)
+    return _download_response(bytes(row.content), name, kind)
 
 
-def _subject(request: HttpRequest, kind: str, pk: int, *, change: bool = False) -> Subject:
+def _report_subject(request: HttpRequest, kind: str, pk: int, *, change: bool = False) -> Subject:
     """Raises Http404. A comparison's report is asked for what it was saved with."""
     if kind == "campaign":
         rows = Campaign.objects.for_user if change else Campaign.objects.visible_to
@@ -112,40 +116,40 @@ def _subject(request: HttpRequest, kind: str, pk: int, *, change: bool = False) 
     view = get_object_or_404(SavedView.objects.for_user(request.user), pk=pk)
     if queries.is_explored(view.query):
         raise Http404("A view of Explore has no report; save the comparison, which has one.")
-    request.GET = reports.asked(request, view)  # type: ignore[assignment]  # as all that charts know
+    request.GET = reports.saved_query(request, view)  # type: ignore[assignment]  # as all that charts know
     return Subject(view)
 
 
-def _page(
+def _render_report(
     request: HttpRequest,
     subject: Subject,
-    texts: dict[str, report_texts.Written] | None = None,
+    texts: dict[str, report_texts.PlaceText] | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    context = reports.for_member(request, subject)
+    context = reports.member_context(request, subject)
     context["writable"] = has_role(request.user, subject.row.team_id, Role.OPERATOR)
     if texts is not None:
         context["texts"] = texts
-    raw = reports.raw_of(request, subject, context["lines"])
-    context["raw_told"] = raw_data.told(request.user, raw)
-    context["raw_listed"] = reports.listed_at(request, subject)
-    told = context | _files(request, subject)
+    raw = reports.raw_artifacts(request, subject, context["lines"])
+    context["raw_output"] = raw_data.raw_output_of(request.user, raw)
+    context["raw_listed"] = reports.artifact_list_urls(request, subject)
+    told = context | _files_context(request, subject)
     return render(request, "sharing/report.html", told, status=status)
 
 
-def _files(request: HttpRequest, subject: Subject) -> dict[str, Any]:
-    rows = made_reports.of(request.user, subject)
+def _files_context(request: HttpRequest, subject: Subject) -> dict[str, Any]:
+    rows = report_jobs.reports_of(request.user, subject)
     query = request.META.get("QUERY_STRING", "")
     return {
         "subject": subject,
         "asked_for": without_parameters(QueryDict(query), "numbers", "raw").urlencode(),
-        "made_reports": [(row, made_reports.file_of(row)[0]) for row in rows],
-        "under_way": any(not row.over for row in rows),
+        "made_reports": [(row, report_jobs.download_name(row)[0]) for row in rows],
+        "under_way": any(not row.is_ready for row in rows),
         "prints": bool(settings.CHROMIUM),
     }
 
 
-def _saved(content: str | bytes, name: str, kind: str = HTML) -> HttpResponse:
+def _download_response(content: str | bytes, name: str, kind: str = HTML) -> HttpResponse:
     answer = HttpResponse(content, content_type=kind)
     answer["Content-Disposition"] = content_disposition_header(True, name) or ""
     answer["X-Content-Type-Options"] = "nosniff"

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from benchlab.audit import view_notes
 from benchlab.sharing import links
 from benchlab.sharing.models import MOST_QUERY, Share
-from benchlab.sharing.views_guest import snippet
+from benchlab.sharing.views_guest import embed_snippet
 from benchlab.team.services import person
 from benchlab.web import lists
 from benchlab.web.pages import BoundedPaginator
@@ -74,28 +74,28 @@ def share_new(request: HttpRequest) -> HttpResponse:
     asked = request.POST if request.method == "POST" else request.GET
     first = {"kind": asked.get("kind"), "object": asked.get("object"), "query": asked.get("query")}
     form = ShareForm(request.POST if request.method == "POST" else None, initial=first)
-    wish, said = _wish(request, form, first)
+    wish, said = _requested_target(request, form, first)
     if request.method != "POST" or wish is None or not form.is_valid():
         context = {"form": form, "wish": wish, "said": said, "kinds": Share.Kind}
         return render(request, "sharing/share_new.html", context)
     asks = form.cleaned_data
-    made, token = links.make(
+    made, token = links.create_link(
         wish, person(request), days=asks["days"], hide_hosts=asks["hide_hosts"]
     )
     view_notes.about(request, made.team_id, f"link {made.pk}: {made.get_kind_display()}, {made}")
     view_notes.done(request)
-    return _shown_once(request, made, token)
+    return _render_once(request, made, token)
 
 
-def _wish(
+def _requested_target(
     request: HttpRequest, form: ShareForm, first: dict[str, Any]
-) -> tuple[links.Wish | None, str]:
+) -> tuple[links.ShareTarget | None, str]:
     """Wish of what is to be shared, or None and why it cannot be."""
     if not first["kind"]:
         return None, ""
     number = str(first["object"] or "")
     try:
-        return links.wish(
+        return links.check_target(
             person(request),
             str(first["kind"]),
             int(number) if number.isascii() and number.isdigit() and len(number) < 19 else None,
@@ -105,11 +105,11 @@ def _wish(
         return None, error.messages[0]
 
 
-def _shown_once(request: HttpRequest, made: Share, token: str) -> HttpResponse:
+def _render_once(request: HttpRequest, made: Share, token: str) -> HttpResponse:
     link = request.build_absolute_uri(reverse("shared", args=[token]))
     # The snippet is for other people's pages: not even its title may tell what the link hides.
-    title = links.opened(made, token).hiding.text(made.name)[:80]
-    context = {"share": made, "link": link, "snippet": snippet(f"{link}embed/", title)}
+    title = links.open_link(made, token).redaction.redact_text(made.name)[:80]
+    context = {"share": made, "link": link, "snippet": embed_snippet(f"{link}embed/", title)}
     answer = render(request, "sharing/share_made.html", context)
     answer["Cache-Control"] = "no-store"
     return answer
@@ -117,5 +117,5 @@ def _shown_once(request: HttpRequest, made: Share, token: str) -> HttpResponse:
 
 @require_POST
 def share_revoke(request: HttpRequest, pk: int) -> HttpResponse:
-    links.revoke(get_object_or_404(Share.objects.for_user(request.user), pk=pk))
+    links.revoke_link(get_object_or_404(Share.objects.for_user(request.user), pk=pk))
     return redirect("share-list")

@@ -31,7 +31,7 @@ def view_list(request: HttpRequest) -> HttpResponse:
     found = SavedView.objects.for_user(request.user).select_related("by", "team")
     listed = lists.filter_rows(request, found, COLUMNS, FINDS)
     rows = [
-        (row, queries.address(row.query), queries.is_explored(row.query)) for row in listed.rows
+        (row, queries.view_url(row.query), queries.is_explored(row.query)) for row in listed.rows
     ]
     return render(request, "sharing/views.html", {"rows": rows, "listed": listed})
 
@@ -42,7 +42,9 @@ def view_save(request: HttpRequest) -> HttpResponse:
     query = request.POST.get("query", "")
     try:
         query = queries.canonical(query)
-        team = queries.team_of(queries.campaigns_of(request.user, query), team_of(request.user))
+        team = queries.comparison_team(
+            queries.campaigns_of(request.user, query), team_of(request.user)
+        )
         made = queries.save_view(
             person(request),
             team,
@@ -54,7 +56,7 @@ def view_save(request: HttpRequest) -> HttpResponse:
         messages.success(request, f"Saved as {made.name}.")
     except ValidationError as error:
         view_notes.refused(request, error.messages[0])
-    return redirect(queries.address(query) if query else "explore")
+    return redirect(queries.view_url(query) if query else "explore")
 
 
 @require_POST

@@ -16,7 +16,7 @@ from django.core.exceptions import BadRequest
 
 from benchlab.analysis.curves import curve
 from benchlab.analysis.designs import Design
-from benchlab.analysis.ranking import Ranked, ranked
+from benchlab.analysis.ranking import Ranked, rank_set_ups
 from benchlab.analysis.verdicts import Comparison, Sweep, compare_sweeps
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import cards, naming, request_params
@@ -26,7 +26,7 @@ from benchlab.charts.queries import Group, Identity, Person, line_labels, line_s
 from benchlab.verdicts import baselines, builds
 
 # unit -> whether lower is better
-BETTER = {"op/s": False, "B/s": False, "s": True}
+LOWER_IS_BETTER = {"op/s": False, "B/s": False, "s": True}
 TAILS = ("lat.p99", "clat.p99")
 # What lines of one answer have in common; the first that leaves two in one.
 ALIKE = (
@@ -63,7 +63,7 @@ class Answer:
     key: str
     title: str
     # what tells it from others of the same workload
-    where: str
+    scope: str
     metric: str
     unit: str
     baseline: Row
@@ -74,21 +74,21 @@ class Answer:
 
     @property
     def lower_is_better(self) -> bool:
-        return BETTER[self.unit]
+        return LOWER_IS_BETTER[self.unit]
 
     @property
-    def word(self) -> str:
+    def metric_word(self) -> str:
         return naming.metric_word(self.metric)
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         return all(row.group.over for row in self.rows)
 
     @property
-    def more(self) -> int | None:
+    def needed_repeats(self) -> int | None:
         """Repeats, in all, that would decide what is open; None where nothing is, or nothing in reason does."""
         open_ = [row.against.curve for row in self.others if row.against and row.against.curve]
-        return max((one.more for one in open_ if one.more), default=None)
+        return max((one.more_repeats for one in open_ if one.more_repeats), default=None)
 
     @property
     def open_runs(self) -> list[int]:
@@ -96,7 +96,7 @@ class Answer:
         open_ = [
             row
             for row in self.others
-            if row.against and row.against.curve and row.against.curve.more
+            if row.against and row.against.curve and row.against.curve.more_repeats
         ]
         rows = [self.baseline, *open_] if open_ else []
         return [sample.run for row in rows for sample in row.group.samples]
@@ -126,18 +126,18 @@ def answers_of(found: Sequence[Group], metric: str = "", baseline: str = "") -> 
     parts = [
         (lines, some, name, alike)
         for lines in group_by_work([one for one in found if not one.condition])
-        for alike, several in [_parts(lines)]
+        for alike, several in [_comparable_sets(lines)]
         for part in several
-        for some, name in [_told(part, metric)]
+        for some, name in [_lines_with_metric(part, metric)]
         if len(some) > 1
     ]
     compared = [line for _, some, _, _ in parts for line in some]
     if not compared:
         return []
-    known = builds.of_groups(compared)
+    known = builds.read_builds(compared)
     spread = spread_of(compared)
     made = [
-        replace(_answer(lines, some, name, baseline, known, spread, styles), alike=alike)
+        replace(_build_answer(lines, some, name, baseline, known, spread, styles), alike=alike)
         for lines, some, name, alike in parts
     ]
     return [one for one in made if one.others]
@@ -159,10 +159,10 @@ def spread_of(lines: Iterable[Group]) -> tuple[float, ...]:
     """Spread of rebuilt equals in the labs that these are of. A query, and two that are kept for a while."""
     ours = {line.campaign for line in lines if line.measured_here}
     teams = Campaign.objects.filter(pk__in=ours).order_by().values_list("team", flat=True)
-    return builds.rebuilt(set(teams)) if ours else ()
+    return builds.rebuilt_ratios(set(teams)) if ours else ()
 
 
-def _parts(lines: Sequence[Group]) -> tuple[tuple[str, ...], list[list[Group]]]:
+def _comparable_sets(lines: Sequence[Group]) -> tuple[tuple[str, ...], list[list[Group]]]:
     """(what they have in common, sets of two lines and more that differ in one thing)."""
     for names in ALIKE:
         parts: dict[tuple[object, ...], list[Group]] = {}
@@ -174,17 +174,17 @@ def _parts(lines: Sequence[Group]) -> tuple[tuple[str, ...], list[list[Group]]]:
     return (), []
 
 
-def _told(lines: list[Group], wanted: str) -> tuple[list[Group], str]:
+def _lines_with_metric(lines: list[Group], wanted: str) -> tuple[list[Group], str]:
     """(lines that have it, the metric): what is asked for, else the tool's first that all of them have."""
     if wanted:
         some = [line for line in lines if wanted in line.units]
-        if some and some[0].units[wanted] not in BETTER:
+        if some and some[0].units[wanted] not in LOWER_IS_BETTER:
             raise BadRequest(f"metric: nobody can say whether more of {wanted!r} is better")
         return some, wanted
     units = lines[0].units
     common = [name for name in units if all(name in line.units for line in lines)]
     choices = naming.order_choices(common, lines[0].tool, any(line.swept for line in lines))
-    found = [name for name in choices if "*" not in name and units[name] in BETTER]
+    found = [name for name in choices if "*" not in name and units[name] in LOWER_IS_BETTER]
     return (lines, found[0]) if found else ([], "")
 
 
@@ -203,7 +203,7 @@ def medians_of(line: Group, name: str) -> dict[int, float]:
     return {depth: one.median for depth, one in told.items() if isfinite(one.median)}
 
 
-def _answer(
+def _build_answer(
     card: Sequence[Group],
     lines: list[Group],
     metric: str,
@@ -212,13 +212,13 @@ def _answer(
     spread: Sequence[float],
     styles: Styles,
 ) -> Answer:
-    lines = sorted(lines, key=lambda line: (line.campaign, builds.built(line, known)))
+    lines = sorted(lines, key=lambda line: (line.campaign, builds.builds_of_line(line, known)))
     names = line_labels(lines)
-    at, keys = baselines.place(lines, baseline), baselines.keys_of(lines)
+    at, keys = baselines.baseline_index(lines, baseline), baselines.line_keys(lines)
     designs = builds.designs_of(lines, known, spread)
     unit = lines[0].units[metric]
-    sweeps = tuple(_frozen(sweep_of(line, metric)) for line in lines)
-    order = _ranked(sweeps, at, tuple(designs.items()), BETTER[unit])
+    sweeps = tuple(_freeze(sweep_of(line, metric)) for line in lines)
+    order = _rank_frozen(sweeps, at, tuple(designs.items()), LOWER_IS_BETTER[unit])
     rows = tuple(
         Row(
             line := lines[one.name],
@@ -226,7 +226,7 @@ def _answer(
             styles[line.campaign, line.identity],
             one.place,
             one.against,
-            _tail(lines, at, one, designs),
+            _tail_comparison(lines, at, one, designs),
             keys[one.name],
         )
         for one in order
@@ -236,7 +236,7 @@ def _answer(
     return Answer(
         cards.card_dom_id(card[0].workload, any(line.swept for line in card)),
         " · ".join(dict.fromkeys(line.workload_name for line in lines)),
-        _where(lines, card),
+        _scope_text(lines, card),
         metric,
         unit,
         next(row for row in rows if row.against is None),
@@ -249,12 +249,12 @@ def _answer(
 Frozen = tuple[tuple[int, tuple[tuple[int, float], ...]], ...]
 
 
-def _frozen(sweep: Sweep) -> Frozen:
+def _freeze(sweep: Sweep) -> Frozen:
     return tuple((depth, tuple(blocks.items())) for depth, blocks in sweep.items())
 
 
 @lru_cache(maxsize=1024)
-def _ranked(
+def _rank_frozen(
     sweeps: tuple[Frozen, ...],
     baseline: int,
     designs: tuple[tuple[tuple[int, int], Design], ...],
@@ -262,10 +262,10 @@ def _ranked(
 ) -> tuple[Ranked, ...]:
     """Reckoned once for all who look at the same results."""
     thawed = [{depth: dict(blocks) for depth, blocks in one} for one in sweeps]
-    return tuple(ranked(thawed, baseline, dict(designs), lower_is_better=lower_is_better))
+    return tuple(rank_set_ups(thawed, baseline, dict(designs), lower_is_better=lower_is_better))
 
 
-def _where(lines: Sequence[Group], card: Sequence[Group]) -> str:
+def _scope_text(lines: Sequence[Group], card: Sequence[Group]) -> str:
     """In words what this answer's lines have in common and others of the card have not."""
     rest = "rest" if len({one.rest for one in lines}) == 1 else "load"
     parts = ("stage_name", "host_name", rest)
@@ -273,7 +273,7 @@ def _where(lines: Sequence[Group], card: Sequence[Group]) -> str:
     return " · ".join(filter(None, (str(getattr(lines[0], part)) for part in told)))
 
 
-def _tail(
+def _tail_comparison(
     lines: Sequence[Group], at: int, one: Ranked, designs: Mapping[tuple[int, int], Design]
 ) -> Comparison | None:
     """Of the p99 of the latency, where both told it of the same kind."""

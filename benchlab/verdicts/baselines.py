@@ -22,7 +22,7 @@ KEY = re.compile(r"(?:[cht][0-9]{1,18}|m[a-z]+(?:-[0-9]{1,9})?|r[0-9a-f]{8})", r
 Parts = Mapping[str, str]
 
 
-def parts_of(line: Group) -> Parts:
+def line_parts(line: Group) -> Parts:
     """All that a line is, but for its workload."""
     return {
         "c": str(line.campaign),
@@ -33,24 +33,24 @@ def parts_of(line: Group) -> Parts:
     }
 
 
-def keys_of(lines: Sequence[Group]) -> list[str]:
+def line_keys(lines: Sequence[Group]) -> list[str]:
     """Of each, by the parts that they have not all in common, so that it means the same in answers beside this one."""
-    told = [parts_of(line) for line in lines]
+    told = [line_parts(line) for line in lines]
     unlike = [letter for letter in told[0] if len({one[letter] for one in told}) > 1]
     return [".".join(letter + one[letter] for letter in unlike) for one in told]
 
 
-def place(lines: Sequence[Group], wanted: str) -> int:
+def baseline_index(lines: Sequence[Group], wanted: str) -> int:
     """Of the first line that has every part of it; 0 of none, and of "" """
     named = {part[0]: part[1:] for part in wanted.split(".") if part}
     for at, line in enumerate(lines):
-        told = parts_of(line)
+        told = line_parts(line)
         if all(told[letter] == value for letter, value in named.items()):
             return at
     return 0
 
 
-def wanted(query: QueryDict) -> str:
+def requested_baseline(query: QueryDict) -> str:
     """?baseline=, "" for none. Raises BadRequest."""
     told = query.get("baseline", "")
     if told.isascii() and told.isdigit() and len(told) < 19:

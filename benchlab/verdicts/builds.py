@@ -24,15 +24,15 @@ from benchlab.runs.states import Outcome
 # attempt -> (place in its campaign, layout)
 Builds = Mapping[int, tuple[int, int]]
 # a lab's spread changes with its builds, which take longer
-KEPT_S = 600
-NEWEST = 100
+CACHE_SECONDS = 600
+MAX_PAIRS = 100
 # of a point the first that it has
 RATES = ("iops", "one.fsync.ops", "bandwidth")
 # Two builds' luck cancels where both measure enough: 2 and 1, 3 and 2 repeats do, 3 and 1 do not.
-SHARED = 1.75
+MIN_EFFECTIVE_BUILDS = 1.75
 
 
-def of_groups(groups: Iterable[Group]) -> Builds:
+def read_builds(groups: Iterable[Group]) -> Builds:
     """One query."""
     attempts = [sample.attempt for group in groups for sample in group.samples]
     rows = Attempt.objects.filter(pk__in=attempts).values_list(
@@ -41,7 +41,7 @@ def of_groups(groups: Iterable[Group]) -> Builds:
     return {attempt: (position, layout) for attempt, position, layout in rows}
 
 
-def built(group: Group, builds: Builds) -> list[tuple[int, int]]:
+def builds_of_line(group: Group, builds: Builds) -> list[tuple[int, int]]:
     """(place, layout) of every build that this line was measured on, in order."""
     return sorted({builds[sample.attempt] for sample in group.samples if sample.attempt in builds})
 
@@ -50,7 +50,7 @@ def designs_of(
     lines: Sequence[Group], builds: Builds, rebuilt: Sequence[float]
 ) -> dict[tuple[int, int], Design]:
     """Of each two lines, by their places."""
-    of_each = [built(line, builds) for line in lines]
+    of_each = [builds_of_line(line, builds) for line in lines]
     return {
         (a, b): _design_of((lines[a], of_each[a]), (lines[b], of_each[b]), builds, rebuilt)
         for a in range(len(lines))
@@ -75,14 +75,17 @@ def _design_of(
     if of_first == of_second and first.stage == second.stage:
         return design(Order.INTERLEAVED)
     visits = min(len(of_first), len(of_second))
-    shared = min(_shared(first, builds), _shared(second, builds)) >= SHARED
-    in_turns = visits >= 2 and shared and _turns(of_first, of_second) >= 3
+    shared = (
+        min(_effective_builds(first, builds), _effective_builds(second, builds))
+        >= MIN_EFFECTIVE_BUILDS
+    )
+    in_turns = visits >= 2 and shared and _count_turns(of_first, of_second) >= 3
     if first.campaign == second.campaign and in_turns:
         return design(Order.ABBA, rebuilt, visits, min(_repeats(first), _repeats(second)))
     return design(Order.ONE_AFTER_OTHER, rebuilt)
 
 
-def _shared(line: Group, builds: Builds) -> float:
+def _effective_builds(line: Group, builds: Builds) -> float:
     """Over how many builds its runs are shared out: 2 of two with as many each, 1.2 of two with ten and one."""
     counts = Counter(builds[one.attempt] for one in line.samples if one.attempt in builds).values()
     squares = sum(count**2 for count in counts)
@@ -94,28 +97,28 @@ def _repeats(line: Group) -> int:
     return max(Counter(sample.outstanding for sample in line.samples).values())
 
 
-def _turns(first: Collection[tuple[int, int]], second: Collection[tuple[int, int]]) -> int:
+def _count_turns(first: Collection[tuple[int, int]], second: Collection[tuple[int, int]]) -> int:
     """Number of times that one of them stood in a row: A A B B is two, A B B A three."""
     in_order = sorted([*((one, 1) for one in first), *((one, 2) for one in second)])
     return sum(1 for _ in groupby(side for _, side in in_order))
 
 
-def rebuilt(teams: Collection[int]) -> tuple[float, ...]:
+def rebuilt_ratios(teams: Collection[int]) -> tuple[float, ...]:
     """ln ratios of IOPS, else of fsyncs, else of throughput, between two builds whose fingerprints are equal, a pair of
     layouts each. Kept for a while, where there is a Redis."""
     key = f"rebuilt-{'-'.join(map(str, sorted(teams)))}"
     try:
         found: tuple[float, ...] | None = cache.get(key)
     except RedisError:
-        return _rebuilt(teams)
+        return _read_rebuilt_ratios(teams)
     if found is None:
-        found = _rebuilt(teams)
+        found = _read_rebuilt_ratios(teams)
         with suppress(RedisError):
-            cache.set(key, found, KEPT_S)
+            cache.set(key, found, CACHE_SECONDS)
     return found
 
 
-def _rebuilt(teams: Collection[int]) -> tuple[float, ...]:
+def _read_rebuilt_ratios(teams: Collection[int]) -> tuple[float, ...]:
     equal = (
         Attempt.objects.there()
         .filter(
@@ -153,4 +156,4 @@ def _rebuilt(teams: Collection[int]) -> tuple[float, ...]:
         of_layout = next(rates[name] for name in RATES if name in rates)
         for a, b in pairwise(sorted(of_layout)):
             apart[a, b].append(log(median_of(of_layout[b]) / median_of(of_layout[a])))
-    return tuple(mean(apart[pair]) for pair in sorted(apart)[-NEWEST:])
+    return tuple(mean(apart[pair]) for pair in sorted(apart)[-MAX_PAIRS:])

@@ -20,20 +20,20 @@ from django.http import QueryDict
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import request_params
 from benchlab.charts.queries import Group, Person
-from benchlab.findings import dismissing
+from benchlab.findings import dismissal
 from benchlab.findings.models import Finding
 from benchlab.verdicts import baselines
 from benchlab.verdicts.answers import Answer, answers_of, lines_of
-from benchlab.verdicts.models import DismissedAnswer, Said, changed
-from benchlab.verdicts.sentences import ratio
+from benchlab.verdicts.models import DismissedAnswer, VerdictSnapshot, changed_lines
+from benchlab.verdicts.sentences import ratio_text
 
 
-class Unknown(ValidationError):
+class UnknownAnswer(ValidationError):
     """No answer of these lines has that key."""
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class DismissalNote:
     """Notes on an answer. `key`: what names the answer in a request, and what it says; `holds`: dismissed, and it says
     the same still; `before`: what it said then, where it says another thing.
     """
@@ -41,14 +41,14 @@ class Noted:
     key: str
     row: DismissedAnswer | None = None
     holds: bool = False
-    before: str = ""
+    earlier_text: str = ""
 
     @property
     def dismissed(self) -> bool:
         return self.row is not None and self.row.dismissed_at is not None
 
 
-class Look(StrEnum):
+class Presentation(StrEnum):
     """Look of an answer by what was said to it."""
 
     PLAIN = "plain"
@@ -61,57 +61,59 @@ class Look(StrEnum):
     LEFT_OUT = "left out"
 
 
-def look(noted: Noted, *, worked_on: bool) -> Look:
+def choose_presentation(noted: DismissalNote, *, worked_on: bool) -> Presentation:
     """The one place that decides it. `worked_on`: where people weigh answers (a campaign, a comparison); elsewhere
     (Home, a report) what was dismissed is not told, and all else as if nobody had said anything to it."""
     if not worked_on:
-        return Look.LEFT_OUT if noted.holds else Look.PLAIN
+        return Presentation.LEFT_OUT if noted.holds else Presentation.PLAIN
     if noted.dismissed:
-        return Look.FOLDED if noted.holds else Look.AGAIN
-    return Look.TAKEN_BACK if noted.row and noted.row.note else Look.PLAIN
+        return Presentation.FOLDED if noted.holds else Presentation.AGAIN
+    return Presentation.TAKEN_BACK if noted.row and noted.row.note else Presentation.PLAIN
 
 
-def key_of(answer: Answer) -> str:
+def answer_key(answer: Answer) -> str:
     """Key of an answer and of what it says in words: who answers a page that is older than its numbers is told."""
-    words = [(line, says) for line, (says, _) in sorted(said_of(answer).items())]
-    return f"{identity(answer)}-{_digest(words)[:8]}"
+    words = [(line, says) for line, (says, _) in sorted(verdict_snapshot(answer).items())]
+    return f"{answer_identity(answer)}-{_json_digest(words)[:8]}"
 
 
-def identity(answer: Answer) -> str:
+def answer_identity(answer: Answer) -> str:
     """By what it compares: its campaigns, the baseline with its workload, the metric, what its lines have in common.
     Neither what was measured nor which lines there are so far is in it."""
     campaigns = sorted({row.group.campaign for row in answer.rows})
-    told = [answer.metric, answer.alike, campaigns, _line(answer.baseline.group)]
-    return _digest(told)[:24]
+    told = [answer.metric, answer.alike, campaigns, _line_key(answer.baseline.group)]
+    return _json_digest(told)[:24]
 
 
-def said_of(answer: Answer) -> Said:
+def verdict_snapshot(answer: Answer) -> VerdictSnapshot:
     told = [(row, row.against.curve) for row in answer.others if row.against]
     return {
-        _line(row.group): (curve.says.value, float(f"{curve.ratio:.6g}"))
+        _line_key(row.group): (curve.conclusion.value, float(f"{curve.ratio:.6g}"))
         for row, curve in told
         if curve
     }
 
 
-def _line(group: Group) -> str:
-    parts = {**baselines.parts_of(group), "w": str(group.workload)}
+def _line_key(group: Group) -> str:
+    parts = {**baselines.line_parts(group), "w": str(group.workload)}
     return ".".join(letter + told for letter, told in parts.items())
 
 
-def _digest(told: object) -> str:
+def _json_digest(told: object) -> str:
     return sha256(json.dumps(told).encode()).hexdigest()
 
 
-def of_answers(user: Person, made: Sequence[Answer]) -> list[Noted]:
+def notes_of_answers(user: Person, made: Sequence[Answer]) -> list[DismissalNote]:
     """Notes on each answer, as `user` may see them. One query where there are any."""
     if not made:
         return []
-    rows = DismissedAnswer.objects.visible_to(user).filter(answer__in=map(identity, made))
-    return noted(made, rows.select_related("dismissed_by"))
+    rows = DismissedAnswer.objects.visible_to(user).filter(answer__in=map(answer_identity, made))
+    return notes_from_rows(made, rows.select_related("dismissed_by"))
 
 
-def of_campaigns(user: Person, campaigns: Iterable[int]) -> dict[int, list[DismissedAnswer]]:
+def dismissed_by_campaign(
+    user: Person, campaigns: Iterable[int]
+) -> dict[int, list[DismissedAnswer]]:
     """Those that are dismissed, by their campaign. One query."""
     rows = DismissedAnswer.objects.visible_to(user).exclude(dismissed_at=None)
     found: dict[int, list[DismissedAnswer]] = defaultdict(list)
@@ -120,99 +122,103 @@ def of_campaigns(user: Person, campaigns: Iterable[int]) -> dict[int, list[Dismi
     return found
 
 
-def mark(campaign: Campaign) -> str:
+def campaign_version(campaign: Campaign) -> str:
     """Another one whenever an answer or a finding of it is dismissed, or taken back. One query."""
     answers = DismissedAnswer.objects.filter(campaign=campaign).exclude(dismissed_at=None)
     findings = Finding.objects.filter(campaign=campaign).exclude(dismissed_at=None).order_by()
     there = findings.values_list(Cast("pk", CharField()), "dismissed_at")
     said = answers.order_by().values_list("answer", "dismissed_at").union(there, all=True)
     told = sorted((which, str(at)) for which, at in said)
-    return _digest(told)[:8] if told else ""
+    return _json_digest(told)[:8] if told else ""
 
 
-def noted(made: Sequence[Answer], rows: Iterable[DismissedAnswer]) -> list[Noted]:
+def notes_from_rows(made: Sequence[Answer], rows: Iterable[DismissedAnswer]) -> list[DismissalNote]:
     """Notes of these rows on each."""
     said = {row.answer: row for row in rows}
-    return [_noted(one, said.get(identity(one))) for one in made]
+    return [_note_from_row(one, said.get(answer_identity(one))) for one in made]
 
 
-def digest(rows: Iterable[DismissedAnswer]) -> str:
+def rows_version(rows: Iterable[DismissedAnswer]) -> str:
     """Another one whenever an answer is dismissed, or taken back."""
     told = [(row.answer, row.dismissed_at and row.dismissed_at.timestamp()) for row in rows]
-    return _digest(sorted(told))[:8] if told else ""
+    return _json_digest(sorted(told))[:8] if told else ""
 
 
-def _noted(answer: Answer, row: DismissedAnswer | None) -> Noted:
-    key = key_of(answer)
+def _note_from_row(answer: Answer, row: DismissedAnswer | None) -> DismissalNote:
+    key = answer_key(answer)
     if row is None or row.dismissed_at is None:
-        return Noted(key, row)
-    unlike = changed(row.said, said_of(answer))
-    return Noted(key, row, not unlike, _before(answer, row.said, unlike))
+        return DismissalNote(key, row)
+    unlike = changed_lines(row.said, verdict_snapshot(answer))
+    return DismissalNote(key, row, not unlike, _earlier_text(answer, row.said, unlike))
 
 
-def _before(answer: Answer, said: Said, unlike: Sequence[str]) -> str:
+def _earlier_text(answer: Answer, said: VerdictSnapshot, unlike: Sequence[str]) -> str:
     """ "faster, 1.3×"; of several lines each that changed, by its name."""
-    names = {_line(row.group): row.label for row in answer.others}
+    names = {_line_key(row.group): row.label for row in answer.others}
     told = []
     for line in unlike:
         before = said.get(line)
-        words = f"{before[0]}, {ratio(before[1])}" if before else "nothing"
+        words = f"{before[0]}, {ratio_text(before[1])}" if before else "nothing"
         told.append(f"{words} of {names[line]}" if len(names) > 1 or not before else words)
     return "; ".join(told)
 
 
-def find(user: Person, campaign: Campaign, query: QueryDict, key: str) -> Answer:
+def find_answer(user: Person, campaign: Campaign, query: QueryDict, key: str) -> Answer:
     """The answer of this key among those that an address asks for, on this campaign and, where it names some, others.
 
     Raises BadRequest for an address that nobody understands, Unknown where there is no such answer of this campaign.
     """
     wanted = request_params.line_filter(query)
     if campaign.pk not in wanted.campaigns:
-        wanted = request_params.line_filter(_with(query, campaign))
+        wanted = request_params.line_filter(_with_campaign(query, campaign))
     made = answers_of(
-        lines_of(user, wanted), request_params.requested_metric(query), baselines.wanted(query)
+        lines_of(user, wanted),
+        request_params.requested_metric(query),
+        baselines.requested_baseline(query),
     )
     name = key.partition("-")[0]
     for one in made:
-        if identity(one) == name and campaign.pk in {row.group.campaign for row in one.rows}:
+        if answer_identity(one) == name and campaign.pk in {row.group.campaign for row in one.rows}:
             return one
-    raise Unknown("There is no such answer; it may have gone with its results.")
+    raise UnknownAnswer("There is no such answer; it may have gone with its results.")
 
 
-def _with(query: QueryDict, campaign: Campaign) -> QueryDict:
+def _with_campaign(query: QueryDict, campaign: Campaign) -> QueryDict:
     told = query.copy()
     told.appendlist("campaign", str(campaign.pk))
     return told
 
 
-def dismiss(answer: Answer, campaign: Campaign, by: AbstractBaseUser, key: str, note: str) -> None:
+def dismiss_answer(
+    answer: Answer, campaign: Campaign, by: AbstractBaseUser, key: str, note: str
+) -> None:
     """Raises ValidationError without a note, Already where somebody else was faster, or where it says another thing
     than what `key` was told of."""
-    if key_of(answer) != key:
-        raise dismissing.Already(
+    if answer_key(answer) != key:
+        raise dismissal.AlreadyDecided(
             "It says another thing by now: look again. Your note was not kept."
         )
-    now = dict(said_of(answer))
+    now = dict(verdict_snapshot(answer))
     with transaction.atomic():
         row, _ = DismissedAnswer.objects.get_or_create(
-            answer=identity(answer), defaults={"campaign": campaign, "said": now}
+            answer=answer_identity(answer), defaults={"campaign": campaign, "said": now}
         )
         kept: Mapping[str, tuple[str, float]] = row.said if row.dismissed_at else {}
         # Of a part of its lines: what was said of the others stands.
-        row.said = now if changed(kept, now) else {**kept, **now}
-        dismissing.dismiss(row, by, note)
+        row.said = now if changed_lines(kept, now) else {**kept, **now}
+        dismissal.dismiss_row(row, by, note)
 
 
-def take_back(answer: Answer, note: str) -> None:
+def restore_answer(answer: Answer, note: str) -> None:
     """It counts again. Raises ValidationError without a note, Unknown where nobody dismissed it, Already where it was
     taken back with another note."""
-    row = DismissedAnswer.objects.filter(answer=identity(answer)).first()
+    row = DismissedAnswer.objects.filter(answer=answer_identity(answer)).first()
     if row is None:
-        raise Unknown("Nobody dismissed it.")
-    dismissing.take_back(row, note)
+        raise UnknownAnswer("Nobody dismissed it.")
+    dismissal.restore_row(row, note)
 
 
-def words_of(answer: Answer) -> str:
+def audit_text(answer: Answer) -> str:
     """For the log: which one it is."""
-    against = f"{answer.word} against {answer.baseline.label}"
-    return f"answer {' · '.join(filter(None, [answer.title, answer.where]))}: {against}"
+    against = f"{answer.metric_word} against {answer.baseline.label}"
+    return f"answer {' · '.join(filter(None, [answer.title, answer.scope]))}: {against}"

@@ -35,22 +35,22 @@ CHANGE, STANDS_OUT = "change", "stands_out"
 Alert = tuple[int, str, Told]
 
 
-def look(campaign: Campaign) -> None:
+def update_alerts(campaign: Campaign) -> None:
     """Of each set-up of the campaign that has a history: what its newest runs say. Replaces what was said before."""
-    for run in _runs(campaign):
-        found = read_history(_team(campaign), run)
+    for run in _runs_with_history(campaign):
+        found = read_history(_team_guest(campaign), run)
         if found.attempt is not None and found.runs:
-            rows = _told_before(
+            rows = _replaced_findings(
                 campaign, found.attempt.fingerprint, newest=_is_newest(found, campaign)
             )
-            storing.keep_history(rows, list(_alerts(found, campaign)))
+            storing.store_history_alerts(rows, list(_alerts(found, campaign)))
 
 
 def _is_newest(found: History, campaign: Campaign) -> bool:
     return found.runs[-1].campaign == campaign.pk
 
 
-def _told_before(campaign: Campaign, fingerprint: str, *, newest: bool) -> QuerySet[Finding]:
+def _replaced_findings(campaign: Campaign, fingerprint: str, *, newest: bool) -> QuerySet[Finding]:
     """Findings that this look replaces. An earlier campaign's run that stands out is told until it is dismissed."""
     own = Q(kind=STANDS_OUT, campaign=campaign)
     rows = Finding.objects.there().filter(
@@ -59,14 +59,14 @@ def _told_before(campaign: Campaign, fingerprint: str, *, newest: bool) -> Query
     return rows.filter(own | Q(kind=CHANGE) if newest else own)
 
 
-def _team(campaign: Campaign) -> Guest:
+def _team_guest(campaign: Campaign) -> Guest:
     """Guest who sees what the campaign's team has, and nothing else."""
     return Guest({"runs.Attempt": Q(run__campaign__team=campaign.team_id)})
 
 
-def _runs(campaign: Campaign) -> list[Run]:
+def _runs_with_history(campaign: Campaign) -> list[Run]:
     """One run of each set-up that the team has measured often enough. Two queries."""
-    mine = storing.succeeded(campaign).filter(degraded=[]).exclude(fingerprint="")
+    mine = storing.succeeded_attempts(campaign).filter(degraded=[]).exclude(fingerprint="")
     newest = dict(mine.order_by("pk").values_list("fingerprint", "run"))
     often = (
         Attempt.objects.there()
@@ -88,46 +88,49 @@ def _runs(campaign: Campaign) -> list[Run]:
 def _alerts(found: History, campaign: Campaign) -> Iterator[Alert]:
     for one in found.unusual:
         if found.runs[one.at].campaign == campaign.pk:
-            yield found.runs[one.at].run, STANDS_OUT, _stands_out(found, one)
+            yield found.runs[one.at].run, STANDS_OUT, _outlier_finding(found, one)
     steps = [step for step in found.history_changes if step.change.confirmed]
     if steps and _is_newest(found, campaign):
-        yield steps[-1].first.run, CHANGE, _changed(found, steps[-1])
+        yield steps[-1].first.run, CHANGE, _change_finding(found, steps[-1])
 
 
-def _stands_out(found: History, one: Unusual) -> Told:
+def _outlier_finding(found: History, one: Unusual) -> Told:
     run = found.runs[one.at]
     return Told(
-        f"the {_word(found)} of {_amount(found, run.value)} stands out of the {one.past} runs before it, "
+        f"the {_metric_name(found)} of {_amount_text(found, run.value)} stands out of the {one.past} runs before it, "
         f"by {one.z:.1f} robust standard deviations",
         Severity.DOUBT,
-        {"value": _number(found, run.value, run)},
+        {"value": _history_number(found, run.value, run)},
         about=found.metric,
         runs=(run.run,),
     )
 
 
-def _changed(found: History, step: HistoryChange) -> Told:
+def _change_finding(found: History, step: HistoryChange) -> Told:
     before, after = step.change.before, step.change.after
     return Told(
-        f"from this run on the {_word(found)} is {share(abs(step.change.ratio - 1))} {step.direction}: "
-        f"{_amount(found, before)} before, {_amount(found, after)} in the {step.runs_since} runs since",
+        f"from this run on the {_metric_name(found)} is {share(abs(step.change.ratio - 1))} {step.direction}: "
+        f"{_amount_text(found, before)} before, {_amount_text(found, after)} in the {step.runs_since} runs since",
         Severity.NOTE,
-        {"before": _number(found, before, step.first), "after": _number(found, after, step.first)},
+        {
+            "before": _history_number(found, before, step.first),
+            "after": _history_number(found, after, step.first),
+        },
         about=found.metric,
         runs=tuple(one.run for one in found.runs[step.change.at :]),
     )
 
 
-def _word(found: History) -> str:
+def _metric_name(found: History) -> str:
     name = naming.metric_word(found.metric)
     return name if name.isupper() else name.lower()
 
 
-def _amount(found: History, value: float) -> str:
+def _amount_text(found: History, value: float) -> str:
     return rate(value, shown_unit(found.metric, found.unit))
 
 
-def _number(found: History, value: float, run: HistoryRun) -> Number:
+def _history_number(found: History, value: float, run: HistoryRun) -> Number:
     return Number(
         value, found.unit, naming.metric_word(found.metric), run=run.run, figure=found.metric
     )

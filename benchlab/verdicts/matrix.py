@@ -7,27 +7,34 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from benchlab.analysis.designs import Order, design
-from benchlab.analysis.factors import Effect, Effects, Gap, Place, complete, effects
+from benchlab.analysis.factors import (
+    Effect,
+    Effects,
+    Gap,
+    Place,
+    complete_submatrix,
+    factor_effects,
+)
 from benchlab.charts import naming
 from benchlab.charts.queries import Group
 from benchlab.topologies.models import Topology
-from benchlab.verdicts.answers import BETTER, TAILS, spread_of
-from benchlab.verdicts.settings_apart import AS_IT_IS, Apart, apart
+from benchlab.verdicts.answers import LOWER_IS_BETTER, TAILS, spread_of
+from benchlab.verdicts.tuning_settings import AS_IT_IS, TuningSplit, split_tuning
 
 FACTORS = ("Layout", "Settings", "Host", "Moment", "Scheduler", "Point")
 POINT = FACTORS.index("Point")
 # of them, the first: their levels are built, or follow each other, so drift and luck are in what they do
 BUILT = 4
 # on a page
-SHOWN = 8
+MAX_EFFECTS = 8
 # runs that a link names
 MOST_LINKED = 500
 # levels that a sentence names, before it counts
-NAMED = 3
+MAX_NAMED_LEVELS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class NotableEffect:
     """An effect worth a word, and the runs that it is of: all that have its levels."""
 
     effect: Effect
@@ -44,11 +51,11 @@ class Factors:
     """By one metric. `says`: what was left out, in plain sentences without their full stops."""
 
     metric: str
-    told: tuple[Told, ...]
-    says: tuple[str, ...] = ()
+    effects: tuple[NotableEffect, ...]
+    omissions: tuple[str, ...] = ()
 
     @property
-    def word(self) -> str:
+    def metric_title(self) -> str:
         return naming.metric_title(self.metric)
 
 
@@ -68,40 +75,40 @@ def factors_of(found: Sequence[Group], metric: str = "", most: int | None = None
     `most`: main effects, and as many interactions, of each metric.
     """
     lines = [line for line in found if not line.condition]
-    names = _apart(lines)
-    cells = {name: _cells(lines, names, name) for name in _metrics(lines, metric)}
+    names = _tuning_split(lines)
+    cells = {name: _collect_cells(lines, names, name) for name in _chosen_metrics(lines, metric)}
     if not any(_varied(one.values) > 1 for one in cells.values()):
         return []
     tau = design(Order.ONE_AFTER_OTHER, spread_of(lines)).tau
     over = all(line.over for line in lines)
     made = (_factors(name, one, tau, most, over) for name, one in cells.items())
-    return [one for one in made if one.told or one.says]
+    return [one for one in made if one.effects or one.omissions]
 
 
-def _metrics(lines: Sequence[Group], asked: str) -> list[str]:
+def _chosen_metrics(lines: Sequence[Group], asked: str) -> list[str]:
     if asked or not lines:
         return [asked] if any(asked in line.units for line in lines) else []
-    common = [name for name in lines[0].units if _all(lines, name)]
+    common = [name for name in lines[0].units if _all_have(lines, name)]
     known = naming.order_choices(common, lines[0].tool, any(line.swept for line in lines))
-    rates = [n for n in known if "*" not in n and lines[0].units[n] in BETTER]
+    rates = [n for n in known if "*" not in n and lines[0].units[n] in LOWER_IS_BETTER]
     rate = "iops" if any("iops" in line.units for line in lines) else next(iter(rates), "")
     having = [line for line in lines if rate in line.units]
-    tail = next((name for name in TAILS if having and _all(having, name)), "")
+    tail = next((name for name in TAILS if having and _all_have(having, name)), "")
     return [name for name in dict.fromkeys((rate, tail)) if name]
 
 
-def _all(lines: Iterable[Group], name: str) -> bool:
+def _all_have(lines: Iterable[Group], name: str) -> bool:
     return all(name in line.units for line in lines)
 
 
-def _cells(lines: Sequence[Group], names: Apart, metric: str) -> _Cells:
+def _collect_cells(lines: Sequence[Group], names: TuningSplit, metric: str) -> _Cells:
     """Values and runs of each cell. What did nothing has no logarithm: such a cell is missing."""
     found, none = _Cells(), set()
     for line in lines:
         for sample in line.samples:
             if metric not in sample.values:
                 continue
-            load = filter(None, [line.workload_name, line.load, _depth(sample.outstanding)])
+            load = filter(None, [line.workload_name, line.load, _depth_text(sample.outstanding)])
             place = (
                 *names.get(line.topology, (line.topology_name, "")),
                 line.host_name,
@@ -118,17 +125,17 @@ def _cells(lines: Sequence[Group], names: Apart, metric: str) -> _Cells:
     return found
 
 
-def _apart(found: Sequence[Group]) -> Apart:
+def _tuning_split(found: Sequence[Group]) -> TuningSplit:
     """One query, where there are several layouts."""
     # as who sees them may read them
     names = {line.topology: line.topology_name for line in found}
     if len(names) < 2:
         return {}
     rows = Topology.objects.filter(pk__in=names).values_list("pk", "stack", "stages")
-    return apart({pk: (names[pk], stack, stages) for pk, stack, stages in rows})
+    return split_tuning({pk: (names[pk], stack, stages) for pk, stack, stages in rows})
 
 
-def _depth(outstanding: int | None) -> str:
+def _depth_text(outstanding: int | None) -> str:
     return f"{outstanding} outstanding" if outstanding else ""
 
 
@@ -139,15 +146,18 @@ def _varied(places: Iterable[Place]) -> int:
 
 def _factors(metric: str, cells: _Cells, tau: float, most: int | None, over: bool) -> Factors:
     """Of the part that has no gaps; while the campaign goes on they may still be filled, and nothing is said."""
-    kept, gaps = complete(cells.values.keys())
+    kept, gaps = complete_submatrix(cells.values.keys())
     if gaps and not over:
         return Factors(metric, ())
-    made = effects(FACTORS, {place: cells.values[place] for place in kept}, tau, BUILT)
-    told = tuple(Told(one, _runs(one, kept, cells.runs)) for one in named(made, most))
-    return Factors(metric, told, _said(gaps, kept, made, naming.metric_title(metric)))
+    made = factor_effects(FACTORS, {place: cells.values[place] for place in kept}, tau, BUILT)
+    told = tuple(
+        NotableEffect(one, _runs_at_levels(one, kept, cells.runs))
+        for one in notable_effects(made, most)
+    )
+    return Factors(metric, told, _describe_omissions(gaps, kept, made, naming.metric_title(metric)))
 
 
-def _runs(
+def _runs_at_levels(
     one: Effect, kept: Iterable[Place], runs: Mapping[Place, Sequence[int]]
 ) -> tuple[int, ...]:
     wanted = {FACTORS.index(factor): level for factor, level in one.levels.items()}
@@ -161,53 +171,60 @@ def _runs(
     )
 
 
-def named(found: Effects | None, most: int | None = None) -> list[Effect]:
+def notable_effects(found: Effects | None, most: int | None = None) -> list[Effect]:
     """Those worth a word: main effects, then interactions, the largest first, at most so many of each.
 
     What a point alone does is the workload's doing and no finding.
     """
     if found is None:
         return []
-    main = [one for one in found.main if one.named and set(one.levels) != {"Point"}]
-    pairs = [one for one in found.interactions if one.named]
-    return [one for some in (main, pairs) for one in sorted(some, key=_size, reverse=True)[:most]]
+    main = [one for one in found.main if one.significant and set(one.levels) != {"Point"}]
+    pairs = [one for one in found.interactions if one.significant]
+    return [
+        one for some in (main, pairs) for one in sorted(some, key=_effect_size, reverse=True)[:most]
+    ]
 
 
-def _size(one: Effect) -> float:
+def _effect_size(one: Effect) -> float:
     return max(one.ratio, 1 / one.ratio)
 
 
-def _said(
+def _describe_omissions(
     gaps: Sequence[Gap], kept: Iterable[Place], made: Effects | None, word: str
 ) -> tuple[str, ...]:
     """Of each factor that lost its levels, that it has no effect, and why; of all else, what was left out."""
     if gaps and made is None:
-        return (f"No effect of any factor on {word}: {_why(gaps[0], word)}",)
+        return (f"No effect of any factor on {word}: {_explain_gap(gaps[0], word)}",)
     levels = [set(some) for some in zip(*kept, strict=True)]
     lost = [gap.factor for gap in gaps if len(levels[gap.factor]) == 1]
     said = [
-        f"No effect of the {FACTORS[gap.factor].lower()} on {word}: {_why(gap, word)}"
+        f"No effect of the {FACTORS[gap.factor].lower()} on {word}: {_explain_gap(gap, word)}"
         if gap.factor in lost
-        else f"{word} without {_level(gap.factor, [gap.level])}: {_why(gap, word)}"
+        else f"{word} without {_level_text(gap.factor, [gap.level])}: {_explain_gap(gap, word)}"
         for gap in gaps
     ]
     return tuple(said)
 
 
-def _why(gap: Gap, word: str) -> str:
+def _explain_gap(gap: Gap, word: str) -> str:
     """ "layout B has no IOPS with scheduler none", the earlier factor first."""
     whole = next(iter(gap.lacks.items()), None)
     if whole is None:
-        rest = [_level(axis, [level]) for axis, level in enumerate(gap.cell) if axis != gap.factor]
-        such = f"{_level(gap.factor, [gap.level])} has no {word} in {gap.missing} of {gap.of} cells"
+        rest = [
+            _level_text(axis, [level]) for axis, level in enumerate(gap.cell) if axis != gap.factor
+        ]
+        such = f"{_level_text(gap.factor, [gap.level])} has no {word} in {gap.missing} of {gap.total} cells"
         return f"{such}, such as with {', '.join(filter(None, rest))}"
     sides = sorted([(gap.factor, [gap.level]), (whole[0], list(whole[1]))])
-    first, second = (_level(axis, some) for axis, some in sides)
+    first, second = (_level_text(axis, some) for axis, some in sides)
     return f"{first} {'have' if len(sides[0][1]) > 1 else 'has'} no {word} with {second}"
 
 
-def _level(axis: int, levels: Sequence[str]) -> str:
+def _level_text(axis: int, levels: Sequence[str]) -> str:
     """ "layout A and B"; "" of one without a name."""
-    some = [*levels[:NAMED], *([f"{len(levels) - NAMED} more"] if len(levels) > NAMED else [])]
+    some = [
+        *levels[:MAX_NAMED_LEVELS],
+        *([f"{len(levels) - MAX_NAMED_LEVELS} more"] if len(levels) > MAX_NAMED_LEVELS else []),
+    ]
     told = " and ".join(filter(None, [", ".join(some[:-1]), some[-1]]))
     return f"{FACTORS[axis].lower()} {told}" if told else ""

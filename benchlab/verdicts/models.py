@@ -15,7 +15,7 @@ from benchlab.findings.models import Dismissible
 from benchlab.team.models import OwnedQuerySet
 
 # line -> (verdict, ratio to the baseline)
-Said = Mapping[str, tuple[str, float]]
+VerdictSnapshot = Mapping[str, tuple[str, float]]
 
 
 class DismissedAnswer(Dismissible):
@@ -39,14 +39,14 @@ class DismissedAnswer(Dismissible):
         return f"answer {self.answer}"
 
     def same(self, now: Self) -> bool:
-        return not changed(self.said, now.said)
+        return not changed_lines(self.said, now.said)
 
 
-def changed(before: Said, now: Said) -> list[str]:
+def changed_lines(before: VerdictSnapshot, now: VerdictSnapshot) -> list[str]:
     """Lines of which another verdict is told now, or a ratio that differs by what is worth naming. One that is gone
     changes nothing: a page that is narrowed down shows a part of the same."""
-    return [line for line, told in now.items() if not _alike(before.get(line), told)]
+    return [line for line, told in now.items() if not _same_verdict(before.get(line), told)]
 
 
-def _alike(before: tuple[str, float] | None, now: tuple[str, float]) -> bool:
+def _same_verdict(before: tuple[str, float] | None, now: tuple[str, float]) -> bool:
     return before is not None and before[0] == now[0] and abs(log(before[1] / now[1])) < LEAST

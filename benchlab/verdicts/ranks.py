@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from benchlab.analysis.rate_words import shown_unit
-from benchlab.analysis.verdicts import Says, Verdict
+from benchlab.analysis.verdicts import Conclusion, Verdict
 from benchlab.charts import naming, sparkline
 from benchlab.charts.queries import Group
 from benchlab.verdicts.answers import TAILS, Answer, Row, medians_of
@@ -17,11 +17,11 @@ from benchlab.web.units import short_si, si
 
 # What a verdict is called beside a name, and the class of its badge.
 WORDS = {
-    Says.FASTER: ("Faster", "is-good"),
-    Says.SLOWER: ("Slower", "is-bad"),
-    Says.NONE: ("No difference", ""),
-    Says.UNKNOWN: ("Not conclusive", "is-warn"),
-    Says.OVERTAKES: ("Depends on depth", ""),
+    Conclusion.FASTER: ("Faster", "is-good"),
+    Conclusion.SLOWER: ("Slower", "is-bad"),
+    Conclusion.NONE: ("No difference", ""),
+    Conclusion.UNKNOWN: ("Not conclusive", "is-warn"),
+    Conclusion.OVERTAKES: ("Depends on depth", ""),
 }
 
 
@@ -39,15 +39,15 @@ class Rank:
     tail: str
     verdict: Verdict | None
     mark: Mark | None
-    but: str = ""
+    exceptions: str = ""
 
     @property
-    def says(self) -> str:
-        return WORDS[self.verdict.says][0] if self.verdict else "Baseline"
+    def verdict_label(self) -> str:
+        return WORDS[self.verdict.conclusion][0] if self.verdict else "Baseline"
 
     @property
     def badge(self) -> str:
-        return WORDS[self.verdict.says][1] if self.verdict else ""
+        return WORDS[self.verdict.conclusion][1] if self.verdict else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,27 +60,27 @@ class Lead:
     against: str
     verdict: Verdict
     scale: Scale
-    but: str = ""
+    exceptions: str = ""
 
     @property
     def large(self) -> bool:
-        return self.verdict.says in (Says.FASTER, Says.SLOWER, Says.NONE)
+        return self.verdict.conclusion in (Conclusion.FASTER, Conclusion.SLOWER, Conclusion.NONE)
 
     @property
     def badge(self) -> str:
-        return WORDS[self.verdict.says][1]
+        return WORDS[self.verdict.conclusion][1]
 
     @property
-    def mark(self) -> Mark:
-        return self.scale.mark(self.verdict)
+    def scale_mark(self) -> Mark:
+        return self.scale.place_verdict(self.verdict)
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class RankTable:
     """`latency`, `tail`: heads, empty where not all tell the same kind. `lead`: None without a comparison. `partly`:
     whether a line has depths that another lacks, which verdicts leave out, and so does its best."""
 
-    word: str
+    metric_word: str
     latency: str
     tail: str
     swept: bool
@@ -90,18 +90,22 @@ class Table:
     lead: Lead | None
 
 
-def table(answer: Answer) -> Table:
+def rank_table(answer: Answer) -> RankTable:
     rows = answer.rows
     curves = [row.against.curve for row in rows if row.against and row.against.curve]
-    scale = Scale.of(curves)
+    scale = Scale.spanning(curves)
     of_latency = answer.metric not in naming.METRICS
-    kind = "" if of_latency else _told(rows, (f"{kind}.mean" for kind in naming.LATENCY_KINDS))
-    tail = "" if of_latency else _told(rows, TAILS)
+    kind = (
+        ""
+        if of_latency
+        else _common_metric(rows, (f"{kind}.mean" for kind in naming.LATENCY_KINDS))
+    )
+    tail = "" if of_latency else _common_metric(rows, TAILS)
     of_each = [medians_of(row.group, answer.metric).keys() for row in rows]
     shared = frozenset.intersection(*map(frozenset, of_each))
-    ranks = tuple(_rank(answer, row, scale, kind, tail, shared) for row in rows)
-    return Table(
-        word=answer.word,
+    ranks = tuple(_rank_row(answer, row, scale, kind, tail, shared) for row in rows)
+    return RankTable(
+        metric_word=answer.metric_word,
         latency=naming.LATENCY_KINDS[kind.partition(".")[0]] if kind else "",
         tail=naming.metric_word(tail) if tail else "",
         swept=any(rank.depth for rank in ranks),
@@ -117,33 +121,39 @@ def _lead(answer: Answer) -> Lead | None:
     told = [(row, row.against.curve) for row in answer.rows if row.against and row.against.curve]
     if not told:
         return None
-    order = (Says.FASTER, Says.SLOWER, Says.NONE, Says.OVERTAKES, Says.UNKNOWN)
-    row, verdict = min(told, key=lambda one: order.index(one[1].says))
+    order = (
+        Conclusion.FASTER,
+        Conclusion.SLOWER,
+        Conclusion.NONE,
+        Conclusion.OVERTAKES,
+        Conclusion.UNKNOWN,
+    )
+    row, verdict = min(told, key=lambda one: order.index(one[1].conclusion))
     label, against = row.label, answer.baseline.label
-    but = _but(row)
-    if verdict.says == Says.SLOWER:
-        label, against, verdict = against, label, _turned(verdict)
-        but = _but(row, TURNED)
-    return Lead(label, against, verdict, Scale.of([verdict]), but)
+    but = _exceptions(row)
+    if verdict.conclusion == Conclusion.SLOWER:
+        label, against, verdict = against, label, _reverse(verdict)
+        but = _exceptions(row, TURNED)
+    return Lead(label, against, verdict, Scale.spanning([verdict]), but)
 
 
-TURNED = {Says.FASTER: Says.SLOWER, Says.SLOWER: Says.FASTER}
+TURNED = {Conclusion.FASTER: Conclusion.SLOWER, Conclusion.SLOWER: Conclusion.FASTER}
 
 
-def _but(row: Row, turned: Mapping[Says, Says] = MappingProxyType({})) -> str:
+def _exceptions(row: Row, turned: Mapping[Conclusion, Conclusion] = MappingProxyType({})) -> str:
     """ "slower at 1, 2": the depths that the sentence names, which the word over the curve leaves out."""
     unlike = row.against.unlike if row.against else {}
-    depths: dict[Says, list[str]] = {}
+    depths: dict[Conclusion, list[str]] = {}
     for depth, point in unlike.items():
-        depths.setdefault(turned.get(point.says, point.says), []).append(str(depth))
+        depths.setdefault(turned.get(point.conclusion, point.conclusion), []).append(str(depth))
     return ", ".join(f"{says} at {', '.join(some)}" for says, some in depths.items())
 
 
-def _turned(one: Verdict) -> Verdict:
+def _reverse(one: Verdict) -> Verdict:
     """Of the first set-up against the second."""
     return replace(
         one,
-        says=Says.FASTER,
+        conclusion=Conclusion.FASTER,
         ratio=1 / one.ratio,
         low=None if not one.high else 1 / one.high,
         high=None if not one.low else 1 / one.low,
@@ -151,7 +161,7 @@ def _turned(one: Verdict) -> Verdict:
     )
 
 
-def _told(rows: Iterable[Row], names: Iterable[str]) -> str:
+def _common_metric(rows: Iterable[Row], names: Iterable[str]) -> str:
     """The first that every line has: figures of two kinds do not stand in one column."""
     lines = [row.group for row in rows]
     return next((name for name in names if all(name in line.units for line in lines)), "")
@@ -166,7 +176,7 @@ def _best_depth(
     return max(eligible, key=lambda depth: (sign * medians[depth], -depth), default=None)
 
 
-def _rank(
+def _rank_row(
     answer: Answer, row: Row, scale: Scale, latency: str, tail: str, shared: Collection[int]
 ) -> Rank:
     medians = medians_of(row.group, answer.metric)
@@ -178,15 +188,15 @@ def _rank(
         sparkline.legend_key(row.style),
         si(medians[depth], shown_unit(answer.metric, answer.unit)) if depth is not None else "",
         depth or None,
-        _at(row.group, latency, depth),
-        _at(row.group, tail, depth),
+        _latency_text(row.group, latency, depth),
+        _latency_text(row.group, tail, depth),
         verdict,
-        scale.mark(verdict) if verdict else None,
-        _but(row),
+        scale.place_verdict(verdict) if verdict else None,
+        _exceptions(row),
     )
 
 
-def _at(line: Group, name: str, depth: int | None) -> str:
+def _latency_text(line: Group, name: str, depth: int | None) -> str:
     if not name or depth is None:
         return ""
     value = medians_of(line, name).get(depth)

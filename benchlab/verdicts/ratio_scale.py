@@ -13,7 +13,7 @@ from benchlab.analysis.verdicts import Verdict
 
 # of the drawing, in its own units
 WIDTH = 240
-LEFT, RIGHT = 12, 228
+MIN_X, MAX_X = 12, 228
 # of the middles of two labels
 APART = 34
 # an interval beyond that says nothing, and would leave no room for what does
@@ -56,7 +56,7 @@ class Scale:
     most: float
 
     @classmethod
-    def of(cls, verdicts: Iterable[Verdict]) -> Scale:
+    def spanning(cls, verdicts: Iterable[Verdict]) -> Scale:
         """One that holds all of them and 1."""
         ends = [0.0]
         for one in verdicts:
@@ -69,21 +69,21 @@ class Scale:
         return cls(least - room, most + room)
 
     @property
-    def one(self) -> str:
+    def unity(self) -> str:
         """Text of the place where both are equal."""
-        return self._text(0.0)
+        return self._coordinate(0.0)
 
     @property
     def ticks(self) -> tuple[Tick, ...]:
         """1 and as many more as have room."""
         return max((self._ticks(steps) for steps in STEPS), key=len)
 
-    def mark(self, verdict: Verdict) -> Mark:
-        at = self._text(_ln(verdict.ratio))
+    def place_verdict(self, verdict: Verdict) -> Mark:
+        at = self._coordinate(_ln(verdict.ratio))
         span = ""
         if verdict.low is not None and verdict.high is not None:
-            span = f"M{self._text(_ln(verdict.low))} 0H{self._text(_ln(verdict.high))}"
-        return Mark(at, f"M{self.one} 0H{at}", span)
+            span = f"M{self._coordinate(_ln(verdict.low))} 0H{self._coordinate(_ln(verdict.high))}"
+        return Mark(at, f"M{self.unity} 0H{at}", span)
 
     def _ticks(self, steps: Iterable[float]) -> tuple[Tick, ...]:
         """None where two labels would touch."""
@@ -93,12 +93,12 @@ class Scale:
         places = [self._x(log(value)) for value in shown]
         if any(b - a < APART for a, b in pairwise(places)):
             return ()
-        return tuple(Tick(self._text(log(value)), f"{value:g}×") for value in shown)
+        return tuple(Tick(self._coordinate(log(value)), f"{value:g}×") for value in shown)
 
     def _x(self, ln: float) -> float:
-        return LEFT + (ln - self.least) / (self.most - self.least) * (RIGHT - LEFT)
+        return MIN_X + (ln - self.least) / (self.most - self.least) * (MAX_X - MIN_X)
 
-    def _text(self, ln: float) -> str:
+    def _coordinate(self, ln: float) -> str:
         return f"{self._x(ln):.1f}"
 
 

@@ -8,11 +8,11 @@ from itertools import zip_longest
 from math import exp, log
 
 from benchlab.analysis.differences import LEAST
-from benchlab.analysis.in_reason import NOT_IN_REASON
+from benchlab.analysis.in_reason import NOT_DECIDABLE
 from benchlab.analysis.more_repeats import repeats_for_mean
 from benchlab.analysis.rate_words import shown_unit
-from benchlab.analysis.ratio_words import number, span, times
-from benchlab.analysis.verdicts import Comparison, Says, Verdict
+from benchlab.analysis.ratio_words import ratio_number, ratio_range, times_text
+from benchlab.analysis.verdicts import Comparison, Conclusion, Verdict
 from benchlab.charts import naming
 from benchlab.charts.queries import Group
 from benchlab.verdicts.answers import Answer, Row, sweep_of
@@ -36,33 +36,35 @@ class Sentence:
     """`head` says it; `numbers`: both means where it is of one point; `rest`: interval, repeats. `but`: depths that are
     decided otherwise; `why`: the reason, or what else is told."""
 
-    says: Says
+    conclusion: Conclusion
     head: str
     numbers: tuple[Number, ...]
     rest: str
-    but: str = ""
-    why: str = ""
+    exceptions: str = ""
+    reason: str = ""
 
     @property
-    def after(self) -> str:
-        return "; ".join(filter(None, [self.but, self.why]))
+    def remark(self) -> str:
+        return "; ".join(filter(None, [self.exceptions, self.reason]))
 
     @property
-    def text(self) -> str:
+    def full_text(self) -> str:
         """Without links, as the page has it with them."""
         told = [" against ".join(number.text for number in self.numbers), self.rest]
-        end = f"; {self.after}" if self.after else ""
+        end = f"; {self.remark}" if self.remark else ""
         return f"{self.head} ({'; '.join(filter(None, told))}){end}."
 
 
-_LAST = Sentence(Says.NONE, "", (), "")
+_LAST = Sentence(Conclusion.NONE, "", (), "")
 
 
 def sentences(answer: Answer) -> list[Sentence]:
     """One for each set-up against the baseline; a reason that several have in a row is told once."""
     found = [_sentence(answer, row, row.against) for row in answer.others if row.against]
     return [
-        replace(one, why="") if one.says == Says.UNKNOWN and one.why == after.why else one
+        replace(one, reason="")
+        if one.conclusion == Conclusion.UNKNOWN and one.reason == after.reason
+        else one
         for one, after in zip_longest(found, found[1:], fillvalue=_LAST)
     ]
 
@@ -70,40 +72,54 @@ def sentences(answer: Answer) -> list[Sentence]:
 def _sentence(answer: Answer, row: Row, against: Comparison) -> Sentence:
     base, curve = answer.baseline, against.curve
     assert curve is not None
-    if curve.says == Says.OVERTAKES:
-        by = f" by {_named(answer)}" if _named(answer) else ""
+    if curve.conclusion == Conclusion.OVERTAKES:
+        by = f" by {_metric_label(answer)}" if _metric_label(answer) else ""
         head = f"{row.label} against {base.label}{by}: {curve.reason}"
-        return Sentence(curve.says, head, (), f"{_word(answer)}, {repeats_words(curve)}")
-    depth, shown = _shown(against, curve)
-    numbers = _numbers(answer, row, depth, shown) if shown.values else ()
+        return Sentence(
+            curve.conclusion, head, (), f"{_metric_noun(answer)}, {repeats_words(curve)}"
+        )
+    depth, shown = _representative(against, curve)
+    numbers = _numbers_winner_first(answer, row, depth, shown) if shown.values else ()
     if not shown.decided:
-        seen = _seen(answer, row, against) if not depth and len(against.points) > 1 else ""
-        on = f" on {_named(answer)}" if _named(answer) else ""
-        said = seen or _more(answer, row, shown, "did")
-        head = f"Not enough data{on}: {_place(depth)}{said}"
-        rest = _over_all(shown) if seen else _told(shown)
-        return Sentence(shown.says, head, numbers, rest, _but(against), shown.reason)
-    if shown.says == Says.NONE:
-        but = _but(against)
-        where = "over all depths " if but else _place(depth)
-        head = f"{_what(answer)}{where}{row.label} and {base.label} differ by less than is worth naming"
-        ratio = f"{times(shown.ratio)} the {_word(answer)}"
+        seen = (
+            _ratios_by_depth(answer, row, against) if not depth and len(against.points) > 1 else ""
+        )
+        on = f" on {_metric_label(answer)}" if _metric_label(answer) else ""
+        said = seen or _comparison_clause(answer, row, shown, "did")
+        head = f"Not enough data{on}: {_depth_phrase(depth)}{said}"
+        rest = _over_all(shown) if seen else _uncertainty(shown)
+        return Sentence(shown.conclusion, head, numbers, rest, _exceptions(against), shown.reason)
+    if shown.conclusion == Conclusion.NONE:
+        but = _exceptions(against)
+        where = "over all depths " if but else _depth_phrase(depth)
+        head = f"{_metric_prefix(answer)}{where}{row.label} and {base.label} differ by less than is worth naming"
+        ratio = f"{times_text(shown.ratio)} the {_metric_noun(answer)}"
         # Both of this line against the baseline, so that the ratio lies in its interval.
         return Sentence(
-            shown.says, _capital(head), numbers, f"{ratio}; {_told(shown, winner=False)}", but
+            shown.conclusion,
+            _capital(head),
+            numbers,
+            f"{ratio}; {_uncertainty(shown, winner=False)}",
+            but,
         )
-    head = _capital(f"{_what(answer)}{_place(depth)}{_more(answer, row, shown, 'does')}")
+    head = _capital(
+        f"{_metric_prefix(answer)}{_depth_phrase(depth)}{_comparison_clause(answer, row, shown, 'does')}"
+    )
     others = _others(against, curve, depth, row)
-    return Sentence(shown.says, head, numbers, _told(shown), _but(against), others)
+    return Sentence(
+        shown.conclusion, head, numbers, _uncertainty(shown), _exceptions(against), others
+    )
 
 
-def _place(depth: int | None) -> str:
+def _depth_phrase(depth: int | None) -> str:
     return f"at {depth} outstanding " if depth else ""
 
 
-def _but(against: Comparison) -> str:
+def _exceptions(against: Comparison) -> str:
     """ "but 0.75 times at 1, 0.82 times at 2 outstanding"."""
-    depths = ", ".join(f"{times(one.ratio)} at {depth}" for depth, one in against.unlike.items())
+    depths = ", ".join(
+        f"{times_text(one.ratio)} at {depth}" for depth, one in against.unlike.items()
+    )
     return f"but {depths} outstanding" if depths else ""
 
 
@@ -113,40 +129,44 @@ def _capital(text: str) -> str:
     return text[0].upper() + text[1:] if begins else text
 
 
-def _told(shown: Verdict, *, winner: bool = True) -> str:
+def _uncertainty(shown: Verdict, *, winner: bool = True) -> str:
     words = interval_words(shown, winner=winner)
     return f"95 % interval {words}, {repeats_words(shown)}" if words else repeats_words(shown)
 
 
 def _over_all(curve: Verdict) -> str:
     words = interval_words(curve)
-    told = f"{times(curve.ratio)} over all depths"
+    told = f"{times_text(curve.ratio)} over all depths"
     return ", ".join(filter(None, [told, words and f"95 % interval {words}", repeats_words(curve)]))
 
 
-def _seen(answer: Answer, row: Row, against: Comparison) -> str:
+def _ratios_by_depth(answer: Answer, row: Row, against: Comparison) -> str:
     """Of a curve that is not decided: from the smallest to the largest ratio of its depths."""
     ratios = sorted(point.ratio for point in against.points.values())
     low, high = ratios[0], ratios[-1]
-    word, base = _word(answer), answer.baseline.label
+    word, base = _metric_noun(answer), answer.baseline.label
     if answer.lower_is_better:
-        return f"the {word} of {row.label} was {span(low, high)} times that of {base}, by depth"
-    return f"{row.label} did {span(low, high)} times the {word} of {base}, by depth"
+        return (
+            f"the {word} of {row.label} was {ratio_range(low, high)} times that of {base}, by depth"
+        )
+    return f"{row.label} did {ratio_range(low, high)} times the {word} of {base}, by depth"
 
 
-def _shown(against: Comparison, curve: Verdict) -> tuple[int | None, Verdict]:
+def _representative(against: Comparison, curve: Verdict) -> tuple[int | None, Verdict]:
     """Of the points that say what the curve says the one most like it (the largest would be luck); else the curve."""
     if len(against.points) == 1:
         [(depth, only)] = against.points.items()
         return depth or None, only
-    alike = {d: one for d, one in against.points.items() if one.says == curve.says and d}
-    if curve.says not in (Says.FASTER, Says.SLOWER) or not alike:
+    alike = {
+        d: one for d, one in against.points.items() if one.conclusion == curve.conclusion and d
+    }
+    if curve.conclusion not in (Conclusion.FASTER, Conclusion.SLOWER) or not alike:
         return None, curve
     depth = min(alike, key=lambda d: abs(log(alike[d].ratio / curve.ratio)))
     return depth, alike[depth]
 
 
-def _word(answer: Answer) -> str:
+def _metric_noun(answer: Answer) -> str:
     """IOPS, throughput; of what has a longer name the sentence begins with it."""
     name = naming.metric_word(answer.metric)
     if answer.metric in naming.METRICS:
@@ -154,54 +174,56 @@ def _word(answer: Answer) -> str:
     return "latency" if answer.lower_is_better else "work"
 
 
-def _named(answer: Answer) -> str:
+def _metric_label(answer: Answer) -> str:
     """Of what a sentence has no word for within it."""
     return "" if answer.metric in naming.METRICS else naming.metric_word(answer.metric)
 
 
-def _what(answer: Answer) -> str:
+def _metric_prefix(answer: Answer) -> str:
     """Beginning of such a sentence; where it has a colon of its own, the name stands before that."""
-    return f"{_named(answer)}: " if _named(answer) else ""
+    return f"{_metric_label(answer)}: " if _metric_label(answer) else ""
 
 
-def _more(answer: Answer, row: Row, shown: Verdict, does: str) -> str:
+def _comparison_clause(answer: Answer, row: Row, shown: Verdict, does: str) -> str:
     """The one that does more, or answers sooner, is the subject. `does`, or of what is not decided "did"."""
-    word, ratio = _word(answer), max(shown.ratio, 1 / shown.ratio)
+    word, ratio = _metric_noun(answer), max(shown.ratio, 1 / shown.ratio)
     ahead = (shown.ratio < 1) == answer.lower_is_better
     winner, loser = (row, answer.baseline) if ahead else (answer.baseline, row)
     if answer.lower_is_better:
         is_ = "is" if does == "does" else "was"
-        if number(ratio) == number(1.0):
+        if ratio_number(ratio) == ratio_number(1.0):
             return f"the {word} of {winner.label} {is_} within 1 % of that of {loser.label}"
-        return f"the {word} of {winner.label} {is_} {times(ratio)} lower than that of {loser.label}"
+        return f"the {word} of {winner.label} {is_} {times_text(ratio)} lower than that of {loser.label}"
     if ratio < HARDLY:
         return f"{winner.label} {does} less than 0.1 % more {word} than {loser.label}"
     if ratio < 1.5:
-        return f"{winner.label} {does} {_percent(ratio)} more {word} than {loser.label}"
-    return f"{winner.label} {does} {times(ratio)} the {word} of {loser.label}"
+        return f"{winner.label} {does} {_percent_text(ratio)} more {word} than {loser.label}"
+    return f"{winner.label} {does} {times_text(ratio)} the {word} of {loser.label}"
 
 
-def _percent(ratio: float) -> str:
+def _percent_text(ratio: float) -> str:
     more = 100 * (ratio - 1)
     return f"{more:.0f} %" if more >= 9.5 else f"{more:.1f} %"
 
 
 def _others(against: Comparison, curve: Verdict, depth: int | None, row: Row) -> str:
     parts = []
-    if row.tail and (tail := row.tail.points.get(depth or 0)) and tail.says in _TOLD:
+    if row.tail and (tail := row.tail.points.get(depth or 0)) and tail.conclusion in _DECIDED:
         ratio = max(tail.ratio, 1 / tail.ratio)
-        lower = tail.says == curve.says
-        parts.append(f"p99 is {times(ratio)} {LOWER if lower else 'higher'}")
+        lower = tail.conclusion == curve.conclusion
+        parts.append(f"p99 is {times_text(ratio)} {LOWER if lower else 'higher'}")
     if depth and len(against.points) > 1:
         ratio = max(curve.ratio, 1 / curve.ratio)
-        parts.append(f"over all depths {times(ratio)} ({interval_words(curve, winner=True)})")
+        parts.append(f"over all depths {times_text(ratio)} ({interval_words(curve, winner=True)})")
     return "; ".join(parts)
 
 
-_TOLD = (Says.FASTER, Says.SLOWER)
+_DECIDED = (Conclusion.FASTER, Conclusion.SLOWER)
 
 
-def _numbers(answer: Answer, row: Row, depth: int | None, shown: Verdict) -> tuple[Number, ...]:
+def _numbers_winner_first(
+    answer: Answer, row: Row, depth: int | None, shown: Verdict
+) -> tuple[Number, ...]:
     """The winner's first."""
     assert shown.values is not None
     of_base, of_row = (
@@ -228,9 +250,9 @@ def _nearest(line: Group, metric: str, depth: int | None, value: float) -> int:
     return min(runs)[1]
 
 
-def ratio(value: float) -> str:
+def ratio_text(value: float) -> str:
     """2.63 -> "2.6×", 1.184 -> "1.18×"."""
-    return f"{number(value)}×"
+    return f"{ratio_number(value)}×"
 
 
 def needed_words(answer: Answer) -> str:
@@ -241,7 +263,7 @@ def needed_words(answer: Answer) -> str:
         for cell in sweep_of(row.group, answer.metric).values()
     ]
     needed = repeats_for_mean([cell for cell in cells if cell], exp(LEAST) - 1)
-    return f"{needed} repeats" if needed else NOT_IN_REASON
+    return f"{needed} repeats" if needed else NOT_DECIDABLE
 
 
 def interval_words(one: Verdict, *, winner: bool = False) -> str:
@@ -249,7 +271,7 @@ def interval_words(one: Verdict, *, winner: bool = False) -> str:
     if one.low is None or one.high is None:
         return ""
     low, high = (1 / one.high, 1 / one.low) if winner and one.ratio < 1 else (one.low, one.high)
-    return span(low, high)
+    return ratio_range(low, high)
 
 
 def repeats_words(one: Verdict) -> str:

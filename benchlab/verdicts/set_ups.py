@@ -27,56 +27,56 @@ ORDERS = (Order.UNTOLD, Order.ONE_AFTER_OTHER, Order.ABBA, Order.INTERLEAVED)
 AT_ONCE = 20
 
 
-def sweep(among: Iterable[int] | None = None) -> None:
+def sweep_campaigns(among: Iterable[int] | None = None) -> None:
     """Look at the campaigns that ended, or whose results changed since; of these only, then at all of them."""
-    for pk in storing.due(AT_ONCE if among is None else None, among):
+    for pk in storing.campaigns_due(AT_ONCE if among is None else None, among):
         with lease(pk, Lock.SET_UPS) as held:
             campaign = Campaign.objects.filter(pk=pk).first() if held else None
             if campaign is not None:
-                _look(campaign)
+                _find_for_campaign(campaign)
 
 
-def _look(campaign: Campaign) -> None:
+def _find_for_campaign(campaign: Campaign) -> None:
     """A fault of ours is told once, and not each time that somebody sweeps: `manage.py reparse` looks again."""
-    at, began = storing.results(campaign), timezone.now()
+    at, began = storing.result_state(campaign), timezone.now()
     # a message may have been lost
     if campaign.source == Campaign.Source.MEASURED:
-        storing.attempts(storing.succeeded(campaign).values_list("pk", flat=True))
+        storing.find_for_attempts(storing.succeeded_attempts(campaign).values_list("pk", flat=True))
     try:
-        of_campaign(campaign)
+        find_between_lines(campaign)
         if campaign.source == Campaign.Source.MEASURED:
-            history_alerts.look(campaign)
+            history_alerts.update_alerts(campaign)
     except (OperationalError, InterfaceError):
         raise
     except Exception:
         log.exception("set-ups of campaign %s", campaign.pk)
-    storing.looked(campaign, at, began)
+    storing.record_comparison(campaign, at, began)
 
 
-def of_campaign(campaign: Campaign) -> None:
+def find_between_lines(campaign: Campaign) -> None:
     """Find anew between its lines, a workload at a time."""
     by_workload: dict[int, list[Group]] = {}
-    for group in _groups(campaign):
+    for group in _campaign_groups(campaign):
         by_workload.setdefault(group.workload, []).append(group)
     before = campaign.findings.exclude(workload=None).values_list("workload", flat=True)
     ours = campaign.source == Campaign.Source.MEASURED
-    spread = builds.rebuilt([campaign.team_id]) if ours and by_workload else ()
+    spread = builds.rebuilt_ratios([campaign.team_id]) if ours and by_workload else ()
     for workload in dict.fromkeys([*by_workload, *(pk for pk in before if pk)]):
-        lines = list(_lines(by_workload.get(workload, []), spread))
-        storing.keep_lines(campaign, workload, lines)
+        lines = list(_evidence_lines(by_workload.get(workload, []), spread))
+        storing.store_line_findings(campaign, workload, lines)
 
 
-def _groups(campaign: Campaign) -> list[Group]:
+def _campaign_groups(campaign: Campaign) -> list[Group]:
     """Nobody asks: whoever sees the campaign will. What was measured degraded is of no set-up."""
     nobody = Guest({"runs.Attempt": Q(run__campaign=campaign)})
     return [one for one in read_groups(nobody, [campaign.pk], names=()) if not one.condition]
 
 
-def _lines(found: Sequence[Group], spread: tuple[float, ...]) -> Iterator[Line]:
-    known = builds.of_groups(found)
+def _evidence_lines(found: Sequence[Group], spread: tuple[float, ...]) -> Iterator[Line]:
+    known = builds.read_builds(found)
     for group, label in zip(found, line_labels(found), strict=True):
         repeats = {sample.attempt: sample.repeat for sample in group.samples}
-        runs = tuple(stored_runs.runs_of(list(repeats), of_disks=False))
+        runs = tuple(stored_runs.read_runs(list(repeats), of_disks=False))
         if runs:
             yield Line(
                 label,
@@ -84,12 +84,12 @@ def _lines(found: Sequence[Group], spread: tuple[float, ...]) -> Iterator[Line]:
                 runs,
                 tuple(repeats[run.attempt] for run in runs),
                 group.topology,
-                _order(group, found, known),
+                _worst_order(group, found, known),
                 group.host,
                 spread,
             )
 
 
-def _order(line: Group, found: Iterable[Group], known: builds.Builds) -> Order:
+def _worst_order(line: Group, found: Iterable[Group], known: builds.Builds) -> Order:
     orders = {builds.design_of(line, other, known, ()).order for other in found if other != line}
     return next((one for one in ORDERS if one in orders), Order.INTERLEAVED)

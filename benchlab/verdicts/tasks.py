@@ -9,4 +9,4 @@ from benchlab.verdicts import set_ups
 
 @app.task
 def sweep_set_ups() -> None:
-    set_ups.sweep()
+    set_ups.sweep_campaigns()

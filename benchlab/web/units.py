@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 
-from benchlab.analysis.rate_words import IOPS, apart
-from benchlab.analysis.ratio_words import sign
+from benchlab.analysis.rate_words import IOPS, separates_prefix
+from benchlab.analysis.ratio_words import ratio_sign
 
 SI = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n")]
 UNIT_WORDS = {"op/s": IOPS, "1": ""}
@@ -28,13 +28,13 @@ def si(value: float | None, unit: str = "") -> str:
     if not math.isfinite(value) or value == 0 or unit == "1":
         return f"{value:.3g} {word}".strip()
     scale, prefix = next(((s, p) for s, p in SI if abs(value) >= s), SI[-1])
-    return f"{_three(value / scale)} {prefix}{' ' if prefix and apart(word) else ''}{word}".strip()
+    return f"{_three(value / scale)} {prefix}{' ' if prefix and separates_prefix(word) else ''}{word}".strip()
 
 
 def short_si(value: float | None, unit: str) -> str:
     """Under a head that says what is counted: 12345.6, "op/s" -> "12.3 k"; 0.00123, "s" -> "1.23 ms"."""
     text, word = si(value, unit), UNIT_WORDS.get(unit, unit)
-    return text.removesuffix(word).strip() if apart(word) else text
+    return text.removesuffix(word).strip() if separates_prefix(word) else text
 
 
 def format_size(value: float | None) -> str:
@@ -64,7 +64,7 @@ def digits(value: float | None) -> str:
 
 def factor(ratio: float) -> str:
     """3.684 -> "3.7 ×", 1.184 -> "1.18 ×"; of a repeat in which nothing was done: "from nothing"."""
-    return sign(ratio) if math.isfinite(ratio) else "from nothing"
+    return ratio_sign(ratio) if math.isfinite(ratio) else "from nothing"
 
 
 def format_share(share: float) -> str:

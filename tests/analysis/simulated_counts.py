@@ -15,8 +15,8 @@ from agents.drivers import registry
 from agents.dynamo import crosscheck
 from agents.plans import fits
 from agents.plans.chain import LayerSpec
-from benchlab.findings import written_before
-from benchlab.findings.written_before import Wrote
+from benchlab.findings import earlier_writes
+from benchlab.findings.earlier_writes import EarlierWrite
 from benchlab.runs.models import Attempt
 
 JOURNAL = 32 << 10  # B/s
@@ -57,7 +57,7 @@ def unwritten(truth, size):
     built = options.build_options(registry.tool(truth.tool).Options, READING[truth.tool])
     said = fits.unwritten(specs, truth.tool, built)
     began, before = _before(truth.dice, size, truth.filled)
-    return "" if written_before.all_of(Attempt(started_at=began), size, before) else said
+    return "" if earlier_writes.cover_read(Attempt(started_at=began), size, before) else said
 
 
 def _before(dice, size, filled):
@@ -88,5 +88,5 @@ def _before(dice, size, filled):
 
 def _wrote(ended, tool, told, moved):
     """Rows as the product has them: what wrote here and there is none."""
-    upto = written_before._upto(tool, told, moved)
-    return [Wrote(ended, upto)] if upto else []
+    upto = earlier_writes._contiguous_bytes(tool, told, moved)
+    return [EarlierWrite(ended, upto)] if upto else []

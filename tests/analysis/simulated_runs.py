@@ -215,7 +215,7 @@ def run(truth):
         devices=_devices(truth),
         memory=16 << 30,
         conditions=simulated_hosts.conditions(truth.dice, truth.host),
-        asked=("scheduler",) if truth.scheduler else (),
+        requested=("scheduler",) if truth.scheduler else (),
         unwritten=simulated_counts.unwritten(truth, SIZE),
         meta={"clock_step": truth.step, "started_mono": 100.0, "ended_mono": 100.0 + end},
         options={"conv": ("fdatasync",)} if truth.tool == "dd" else {},

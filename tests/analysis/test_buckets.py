@@ -12,7 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchlab.analysis.buckets import COARSE, FINE, Buckets, of_samples, step_of, width
+from benchlab.analysis.buckets import (
+    COARSE,
+    FINE,
+    Buckets,
+    bucket_samples,
+    samples_per_bucket,
+    stored_step,
+)
 
 NAN = float("nan")
 noise = st.floats(-1e9, 1e9) | st.just(NAN)
@@ -20,7 +27,7 @@ noise = st.floats(-1e9, 1e9) | st.just(NAN)
 
 def made(rows: list[list[float]], times: list[float] | None = None) -> Buckets:
     at = [float(n) for n in range(len(rows[0]))] if times is None else times
-    return of_samples(np.asarray(at), np.asarray(rows, dtype=float))
+    return bucket_samples(np.asarray(at), np.asarray(rows, dtype=float))
 
 
 def by_hand(row: list[float], every: int) -> list[list[float]]:
@@ -45,7 +52,7 @@ def test_coarse_buckets_are_what_the_samples_give(rows, data):
         known = by_hand(row, every)
         same(found.low[n], [min(one, default=NAN) for one in known])
         same(found.high[n], [max(one, default=NAN) for one in known])
-        assert found.known[n].tolist() == [len(one) for one in known]
+        assert found.sample_counts[n].tolist() == [len(one) for one in known]
         same(found.means[n], [math.fsum(one) / len(one) if one else NAN for one in known])
         for b, one in enumerate(known):
             if one:
@@ -68,7 +75,7 @@ def test_a_band_is_over_all_devices(rows, data):
 
 @given(st.lists(st.floats(-1e9, 1e9), min_size=50, max_size=500), st.integers(2, 40))
 def test_a_line_keeps_extremes_and_order(values, every):
-    times, kept = made([values]).coarser(every).line(0)
+    times, kept = made([values]).coarser(every).device_line(0)
     assert len(kept) <= 2 * -(-len(values) // every)
     assert (min(kept), max(kept)) == (min(values), max(values))
     assert times.tolist() == sorted(times)
@@ -76,12 +83,12 @@ def test_a_line_keeps_extremes_and_order(values, every):
 
 
 def test_a_gap_stays_a_gap():
-    _, kept = made([[1.0] * 100 + [NAN] * 100 + [1.0] * 100]).coarser(10).line(0)
+    _, kept = made([[1.0] * 100 + [NAN] * 100 + [1.0] * 100]).coarser(10).device_line(0)
     assert np.isnan(kept).any()
 
 
 def test_single_samples_are_told_as_they_are():
-    times, kept = made([[5.0, NAN, 6.0]], [1.0, 2.1, 3.0]).line(0)
+    times, kept = made([[5.0, NAN, 6.0]], [1.0, 2.1, 3.0]).device_line(0)
     assert times.tolist() == [1.0, 2.1, 3.0]
     np.testing.assert_array_equal(kept, [5.0, NAN, 6.0])
 
@@ -94,8 +101,8 @@ def test_a_mean_is_drawn_in_the_middle_of_its_bucket():
 def test_widths_can_be_made_of_what_is_stored_and_fill_a_panel(pixels):
     dice = random.Random(3)
     for samples in islice(iter(lambda: dice.randrange(1, 200_000), None), 500):
-        every = width(samples, pixels)
-        assert step_of(every) in (1, FINE, COARSE)
-        assert every <= FINE or step_of(every) >= FINE
+        every = samples_per_bucket(samples, pixels)
+        assert stored_step(every) in (1, FINE, COARSE)
+        assert every <= FINE or stored_step(every) >= FINE
         count = -(-samples // every)
         assert count <= 2 * pixels if every == 1 else pixels / 2 <= count <= pixels

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import ttest_ind
 
 from benchlab.analysis import make_critical_values as maker
-from benchlab.analysis.changes import against, changes, critical, hampel, unusual
+from benchlab.analysis.changes import critical_t, find_changes, find_unusual, hampel, robust_z
 from benchlab.analysis.splits import LEAST, largest_t
 from benchlab.testing import profiles
 from tests.analysis.noise_of_curves import allowed, dice, many
@@ -49,7 +49,7 @@ def test_the_table_is_what_its_script_makes():
     assert [int(length) for length in TABLE["critical"]] == maker.lengths()
     tried = maker.lengths() if profiles.profile() == profiles.FULL else (6, 12)
     for length in tried:
-        assert TABLE["critical"][str(length)] == maker.critical(length)
+        assert TABLE["critical"][str(length)] == maker.critical_values(length)
 
 
 @pytest.mark.draws
@@ -58,8 +58,8 @@ def test_critical_values_are_passed_by_chance_as_seldom_as_they_say(length):
     """Normal series, none of them those of the table; also of a length between two of the table's."""
     series = 2000
     _, t = largest_t(dice(f"critical {length}").normal(size=(series, length)))
-    assert (t > critical(length)).sum() <= series * 0.002 + 3 * np.sqrt(series * 0.002)
-    assert critical(5000) == critical(maker.LONGEST)
+    assert (t > critical_t(length)).sum() <= series * 0.002 + 3 * np.sqrt(series * 0.002)
+    assert critical_t(5000) == critical_t(maker.LONGEST)
 
 
 def test_a_lone_bad_run_is_replaced_and_the_first_of_a_step_is_not():
@@ -75,27 +75,27 @@ def by_hand(after):
 
 
 def test_a_change_has_where_and_how_much():
-    (found,) = changes(by_hand([80.0, 81.0, 79.0, 80.0, 80.0, 82.0, 79.0]))
+    (found,) = find_changes(by_hand([80.0, 81.0, 79.0, 80.0, 80.0, 82.0, 79.0]))
     assert (found.at, found.before, found.after) == (8, 100.0, 80.0)
     assert found.ratio == pytest.approx(0.8) and found.confirmed
 
 
 @pytest.mark.parametrize("after", [4, 5])
 def test_a_young_change_is_possible_only(after):
-    (found,) = changes(by_hand([80.0, 81.0, 79.0, 80.0, 80.0, 82.0, 79.0][:after]))
+    (found,) = find_changes(by_hand([80.0, 81.0, 79.0, 80.0, 80.0, 82.0, 79.0][:after]))
     assert found.at == 8 and not found.confirmed
 
 
 def test_runs_of_one_build_confirm_no_change():
     """Ten runs, all on one layout that was built once: its luck, perhaps."""
     values = by_hand([80.0, 81.0, 79.0, 80.0, 80.0, 82.0, 79.0, 80.0, 81.0, 80.0])
-    (found,) = changes(values, [0, 0, 1, 1, 2, 2, 3, 3, *[4] * 10])
+    (found,) = find_changes(values, [0, 0, 1, 1, 2, 2, 3, 3, *[4] * 10])
     assert found.at == 8 and not found.confirmed
 
 
 @pytest.mark.parametrize("values", [[], [1.0], [5.0] * 40, by_hand([99.0, 98.0] * 6)])
 def test_no_change(values):
-    assert changes(values) == []
+    assert find_changes(values) == []
 
 
 @pytest.mark.draws
@@ -103,7 +103,7 @@ def test_no_change(values):
 def test_clean_histories_seldom_change(noise):
     """docs/analysis.md: 0.01, 0.05 and 0.01 per 100 runs."""
     drawn, histories = dice(f"clean {noise}"), many(700)
-    false = sum(len(changes(history(100, noise, drawn))) for _ in range(histories))
+    false = sum(len(find_changes(history(100, noise, drawn))) for _ in range(histories))
     print(f"noise {noise:.0%}: {false} changes in {histories} histories of 100 runs")
     assert false <= allowed(0.03, histories)
 
@@ -116,7 +116,7 @@ def test_steps_are_found(step, noise, least):
     """docs/analysis.md: 95, 30, 97 and 97 %, of 60 runs with the step in the middle."""
     drawn, histories = dice(f"steps {step} {noise}"), many(420)
     found = sum(
-        any(abs(one.at - 30) <= 3 for one in changes(history(60, noise, drawn, step=step)))
+        any(abs(one.at - 30) <= 3 for one in find_changes(history(60, noise, drawn, step=step)))
         for _ in range(histories)
     )
     print(f"{step:.0%} at noise {noise:.0%}: found {found} of {histories}")
@@ -126,7 +126,7 @@ def test_steps_are_found(step, noise, least):
 def alarms(values, layouts):
     """True when looking again after each second run, from the 20th on, ever confirms a change."""
     looks = range(20, len(values) + 1, 2)
-    return any(any(one.confirmed for one in changes(values[:n], layouts[:n])) for n in looks)
+    return any(any(one.confirmed for one in find_changes(values[:n], layouts[:n])) for n in looks)
 
 
 @pytest.mark.draws
@@ -154,7 +154,7 @@ def test_a_step_of_lucky_builds_is_confirmed_soon():
     soon = 0
     for _ in range(histories):
         values = history(90, 0.02, drawn, luck=0.02, build=3, step=0.10)[: 45 + 15]
-        soon += any(one.confirmed for one in changes(values, builds(60, 3)))
+        soon += any(one.confirmed for one in find_changes(values, builds(60, 3)))
     print(f"{soon} of {histories} within 15 runs")
     assert histories - soon <= allowed(0.25, histories)
 
@@ -166,7 +166,7 @@ def test_a_clean_run_is_seldom_unusual(past):
     """At most 1 in 100, whatever is behind it: each limit where it begins to hold, and before the next."""
     drawn, runs, most = dice(f"unusual {past}"), RUNS, 0.01
     rows = 0.05 * drawn.normal(size=(runs, past + 1))
-    verdicts = [against(row[:-1], float(row[-1])) for row in rows]
+    verdicts = [robust_z(row[:-1], float(row[-1])) for row in rows]
     false = sum(limit is not None and z > limit for z, limit in verdicts)
     print(f"{past} past runs: {false} of {runs}")
     assert false <= most * runs + SDS * np.sqrt(runs * most)
@@ -177,21 +177,21 @@ def test_a_run_that_lost_a_fifth_stands_out():
     """docs/analysis.md: 75 % at noise 5 %."""
     drawn = dice("fifth")
     rows = 0.05 * drawn.normal(size=(400, 21))
-    looks = (against(row[:-1], float(row[-1] + log(0.8))) for row in rows)
+    looks = (robust_z(row[:-1], float(row[-1] + log(0.8))) for row in rows)
     found = sum(z > limit for z, limit in looks)
     assert found >= 0.60 * 400
 
 
 def test_unusual_is_silent_below_ten_and_counts_from_the_last_change():
     values = by_hand([100.0, 99.0, 101.0, 60.0])
-    (one,) = unusual(values, [])
+    (one,) = find_unusual(values, [])
     assert (one.at, one.past) == (11, 11) and one.z > 5
-    assert unusual(values[2:], []) == []
+    assert find_unusual(values[2:], []) == []
     calm = by_hand([80.0, 81.0, 79.0, 80.0, 80.0, 82.0, 79.0, 80.0])
-    assert unusual(calm, changes(calm)) == []
+    assert find_unusual(calm, find_changes(calm)) == []
 
 
 def test_a_capped_disk_is_not_held_to_its_own_tenth_of_a_percent():
     values = [5099.0, 5100.0] * 8 + [5106.0]
-    assert unusual(values, []) == []
-    assert [one.at for one in unusual([*values[:-1], 4900.0], [])] == [16]
+    assert find_unusual(values, []) == []
+    assert [one.at for one in find_unusual([*values[:-1], 4900.0], [])] == [16]

@@ -13,7 +13,7 @@ from benchlab.analysis.curves import (
     curve,
     little,
     median_of,
-    percent,
+    percent_change,
     spread,
 )
 
@@ -43,8 +43,8 @@ def test_little_flags_a_depth_that_was_not_reached():
 
 
 def test_percent():
-    assert percent(110, 100) == pytest.approx(10)
-    assert percent(1, 0) is None
+    assert percent_change(110, 100) == pytest.approx(10)
+    assert percent_change(1, 0) is None
 
 
 @given(st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=50))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchlab.analysis.devices.balance import Spread, balance, of_samples
+from benchlab.analysis.devices.balance import Spread, balance, balance_samples
 from benchlab.testing import profiles
 
 RUNS = 1000 if profiles.profile() == profiles.FULL else 100
@@ -103,8 +103,8 @@ def test_one_of_four_that_does_half_as_much_again_is_found():
 
 def test_samples_of_devices():
     """Flushes are no operations that moved bytes: by hand 4 s of 1 KiB are 8 sectors, fewer than 5 a member."""
-    few = of_samples([[1024.0] * 4, [0.0] * 4], [[900.0] * 4, [900.0] * 4], [1.0] * 4)
+    few = balance_samples([[1024.0] * 4, [0.0] * 4], [[900.0] * 4, [900.0] * 4], [1.0] * 4)
     assert few is None
-    many = of_samples([[4e6] * 4, [0.0] * 4], [[900.0] * 4, [900.0] * 4], [1.0] * 4)
+    many = balance_samples([[4e6] * 4, [0.0] * 4], [[900.0] * 4, [900.0] * 4], [1.0] * 4)
     assert many.spread == Spread.FEW and many.averaged
-    assert of_samples([[1.0]], [[1.0]], [1.0]) is None and of_samples([], [], []) is None
+    assert balance_samples([[1.0]], [[1.0]], [1.0]) is None and balance_samples([], [], []) is None

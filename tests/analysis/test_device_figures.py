@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agents.outputs import pg_test_fsync_text as printed
-from benchlab.analysis.devices.amplification import PER_TEST, amplification, by_application
+from benchlab.analysis.devices.amplification import PER_TEST, amplification, application_rates
 from benchlab.analysis.devices.flushes import flushes
-from benchlab.analysis.devices.hit_ratio import of_bytes, of_requests
+from benchlab.analysis.devices.hit_ratio import byte_hit_ratio, request_hit_ratio
 
 NAN = float("nan")
 KB = 1024.0  # of iostat
@@ -31,7 +31,7 @@ def test_nothing_to_hold_against():
 def test_article_000s_lvm_cache_writes_each_byte_about_twice():
     """one.open_datasync, 8,124.408 times 8 KiB; iostat of that time: 63,312 kB/s on the SSD, 56,192 behind it."""
     figures = {"one.open_datasync.ops": 8124.408}
-    told = by_application(figures, "one.open_datasync", alone=False)
+    told = application_rates(figures, "one.open_datasync", alone=False)
     assert told == {"read": None, "write": pytest.approx(66_555_150.3)}
     behind = [4664 * KB] * 4 + [4708 * KB] * 4 + [4676 * KB] * 4
     assert sum(behind) == 56192 * KB
@@ -43,16 +43,16 @@ def test_article_000s_lvm_cache_writes_each_byte_about_twice():
 def test_each_test_of_pg_test_fsync_that_has_bytes_is_known():
     told = {name.partition(".")[0] for rows in printed.ROWS.values() for name in rows.values()}
     assert PER_TEST.keys() <= told
-    sized = by_application({"open_sync.8x2.ops": 834.181}, "open_sync.8x2", alone=False)
+    sized = application_rates({"open_sync.8x2.ops": 834.181}, "open_sync.8x2", alone=False)
     assert sized["write"] == 834.181 * 16384
     nothing = {"read": None, "write": None}
-    assert by_application({"unsynced.write.ops": 3e5}, "unsynced.write", alone=False) == nothing
+    assert application_rates({"unsynced.write.ops": 3e5}, "unsynced.write", alone=False) == nothing
 
 
 def test_figures_are_of_the_one_window_only():
     figures = {"read.bandwidth": 1e6, "iops": 5.0}
-    assert by_application(figures, "measured", alone=True) == {"read": 1e6, "write": None}
-    assert by_application(figures, "measured", alone=False) == {"read": None, "write": None}
+    assert application_rates(figures, "measured", alone=True) == {"read": 1e6, "write": None}
+    assert application_rates(figures, "measured", alone=False) == {"read": None, "write": None}
 
 
 # --- hit ratio
@@ -60,21 +60,21 @@ def test_figures_are_of_the_one_window_only():
 
 def test_hits_are_held_against_all_that_was_asked():
     """By hand: 1 s with 90 of 100, 1 s with 0 of 1, 2 s with 10 of 10 a second: 110 of 121."""
-    assert of_requests([90, 0, 10], [10, 1, 0], [1, 1, 2]) == pytest.approx(110 / 121)
+    assert request_hit_ratio([90, 0, 10], [10, 1, 0], [1, 1, 2]) == pytest.approx(110 / 121)
 
 
 def test_what_is_not_known_is_left_out():
-    assert of_requests([90, NAN, 10], [10, 5, NAN], [1, 1, 1]) == 0.9
-    assert of_requests([0, 0], [0, 0], [1, 1]) is None
-    assert of_requests([], [], []) is None
-    assert of_requests([NAN], [NAN], [1]) is None
+    assert request_hit_ratio([90, NAN, 10], [10, 5, NAN], [1, 1, 1]) == 0.9
+    assert request_hit_ratio([0, 0], [0, 0], [1, 1]) is None
+    assert request_hit_ratio([], [], []) is None
+    assert request_hit_ratio([NAN], [NAN], [1]) is None
 
 
 def test_by_bytes():
-    assert of_bytes(3e6, 1e6) == 0.75
-    assert of_bytes(0.0, 0.0) is None
-    assert of_bytes(0.0, 1e6) == 0
-    assert of_bytes(NAN, 1e6) is None
+    assert byte_hit_ratio(3e6, 1e6) == 0.75
+    assert byte_hit_ratio(0.0, 0.0) is None
+    assert byte_hit_ratio(0.0, 1e6) == 0
+    assert byte_hit_ratio(NAN, 1e6) is None
 
 
 # --- flushes

@@ -140,7 +140,7 @@ def told():
     found: Counter[str] = Counter()
     for _ in range(RUNS):
         run = clean(dice)
-        found.update(kind for kind in KINDS if finding.of_runs()[kind].applies(run))
+        found.update(kind for kind in KINDS if finding.run_findings()[kind].applies(run))
     print(f"\nseed {SEED}, {RUNS} clean runs: {dict(found)}")
     return found
 
@@ -203,6 +203,6 @@ DUE = {
 def test_what_is_due_is_found(kind):
     due, least = DUE[kind]
     dice = np.random.default_rng(SEED)
-    found = sum(bool(finding.of_runs()[kind].applies(due(dice))) for _ in range(RUNS // 2))
+    found = sum(bool(finding.run_findings()[kind].applies(due(dice))) for _ in range(RUNS // 2))
     print(f"seed {SEED}: {kind} found in {found} of {RUNS // 2}")
     assert found >= least * (RUNS // 2)

@@ -22,7 +22,7 @@ from tests.each_case import check_each
 __all__ = ["accepted"]
 
 CASES = Path(__file__).parents[1] / "cases" / "findings"
-KINDS = [*finding.of_runs(), *finding.of_lines()]
+KINDS = [*finding.run_findings(), *finding.line_findings()]
 
 
 def cases(kind: str) -> list[dict[str, Any]]:
@@ -32,8 +32,8 @@ def cases(kind: str) -> list[dict[str, Any]]:
 
 def findings_of(kind: str, case: dict[str, Any]) -> list[Finding]:
     if "run" in case:
-        return finding.of_runs()[kind].applies(evidence.run_from_json(case["run"]))
-    return finding.of_lines()[kind].compares(evidence.lines_from_json(case["lines"]))
+        return finding.run_findings()[kind].applies(evidence.run_from_json(case["run"]))
+    return finding.line_findings()[kind].compares(evidence.lines_from_json(case["lines"]))
 
 
 def described(case: dict[str, Any], findings: list[Finding]) -> str:
@@ -73,9 +73,9 @@ def test_a_finding_says_what_its_cases_show(kind):
 
 def check_case(kind: str, case: dict[str, Any]) -> None:
     found = findings_of(kind, case)
-    assert [one.says for one in found] == case["finds"]
+    assert [one.sentence for one in found] == case["finds"]
     for one in found:
-        assert not one.says.endswith(".") and one.numbers
+        assert not one.sentence.endswith(".") and one.numbers
         assert len({(each.about) for each in found}) == len(found), "`about` tells them apart"
 
 
@@ -88,12 +88,12 @@ def test_a_finding_has_a_case_that_finds_and_one_that_does_not(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_of_which_nothing_is_known_is_found_nothing_of(kind):
     nothing = evidence.Run(tool="fio")
-    if kind in finding.of_runs():
-        assert finding.of_runs()[kind].applies(nothing) == []
+    if kind in finding.run_findings():
+        assert finding.run_findings()[kind].applies(nothing) == []
     else:
         alone = evidence.Line("a", "w", (nothing,), (1,))
-        assert finding.of_lines()[kind].compares([alone]) == []
-        assert finding.of_lines()[kind].compares([alone, alone]) == []
+        assert finding.line_findings()[kind].compares([alone]) == []
+        assert finding.line_findings()[kind].compares([alone, alone]) == []
 
 
 def test_a_misspelt_field_is_named():

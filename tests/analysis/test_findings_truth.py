@@ -34,11 +34,11 @@ def told():
     found: Counter[str] = Counter()
     for _ in range(RUNS):
         made = run(clean(dice))
-        for kind, module in finding.of_runs().items():
+        for kind, module in finding.run_findings().items():
             said = module.applies(made)
             found[kind] += bool(said)
     print(f"\nseed {SEED}, {RUNS} clean runs; told of:")
-    for kind in finding.of_runs():
+    for kind in finding.run_findings():
         print(f"  {kind:22} {100 * found[kind] / RUNS:5.2f} %")
     return found
 
@@ -47,11 +47,11 @@ def told():
 def test_lines_are_compared_by_iops_along_a_sweep_and_by_throughput_elsewhere(depths, figure):
     figures = {"iops": 100.0, "bandwidth": 4096e2}
     runs = [Run("fio", Access(outstanding=depth), figures=figures) for depth in depths]
-    assert _set_ups.figure_of([Line("a", "b", tuple(runs), (1, 2))]) == figure
+    assert _set_ups.common_figure([Line("a", "b", tuple(runs), (1, 2))]) == figure
 
 
 @pytest.mark.one_in(4)
-@pytest.mark.parametrize("kind", list(finding.of_runs()))
+@pytest.mark.parametrize("kind", list(finding.run_findings()))
 def test_clean_runs_are_told_nothing(told, kind):
     assert told[kind] / RUNS <= MOST + SLACK
 
@@ -77,7 +77,7 @@ def test_what_wanders_for_long_has_no_short_warm_up(share):
     for _ in range(RUNS):
         truth = clean(dice, "fio", "raw", carries=(0.95, share))
         truth.tool_told = True
-        found += bool(finding.of_runs()["short_warm_up"].applies(run(truth)))
+        found += bool(finding.run_findings()["short_warm_up"].applies(run(truth)))
     print(f"\nseed {SEED}, {RUNS} runs, rho 0.95 in {share:.0%}: {100 * found / RUNS:.2f} %")
     assert found / RUNS <= MOST + SLACK
 
@@ -164,7 +164,7 @@ def test_what_is_due_is_found(what):
         truth.reads = False
         truth.access["outstanding"] = truth.outstanding
         change(truth)
-        found += bool(finding.of_runs()[kind].applies(run(truth)))
+        found += bool(finding.run_findings()[kind].applies(run(truth)))
     print(f"\nseed {SEED}, {EACH} runs, {what}: {kind} in {100 * found / EACH:.0f} %")
     chance = 3 * np.sqrt(least * (1 - least) / EACH)
     assert found / EACH >= least - chance
@@ -179,7 +179,7 @@ def evidence():
     return {"runs": set().union(*own), "devices": set().union(*other)}
 
 
-@pytest.mark.parametrize("kind", list(finding.of_runs()))
+@pytest.mark.parametrize("kind", list(finding.run_findings()))
 def test_a_finding_could_be_made_of_what_clean_runs_carry(kind, evidence):
     """Of a drawn tool on a drawn stack, changed in its values alone. What looks at evidence that clean runs never carry
     would be told of none of them, whatever is wrong with it."""
@@ -187,14 +187,14 @@ def test_a_finding_could_be_made_of_what_clean_runs_carry(kind, evidence):
     changes = [change for of, change, *_ in DUE.values() if of == kind]
     if not changes:
         made = devices.DUE[kind][0](dice)
-        assert finding.of_runs()[kind].applies(made) and carried(made) <= evidence["devices"]
+        assert finding.run_findings()[kind].applies(made) and carried(made) <= evidence["devices"]
         return
     told = 0
     for _ in range(150):
         truth = clean(dice)
         changes[0](truth)
         made = run(truth)
-        told += bool(finding.of_runs()[kind].applies(made))
+        told += bool(finding.run_findings()[kind].applies(made))
         assert carried(made) <= evidence["runs"]
     print(f"\nseed {SEED}, {kind}: said of {told} of 150 drawn runs that were made so")
     assert told
@@ -237,7 +237,10 @@ def test_what_is_not_known_is_neither_a_crash_nor_a_number():
     dice = np.random.default_rng(SEED)
     for _ in range(EACH * 5):
         made = torn(run(clean(dice, seconds=int(dice.integers(1, 40)))), dice)
-        for kind, module in finding.of_runs().items():
+        for kind, module in finding.run_findings().items():
             for one in module.applies(made):
                 values = [number.value for number in one.numbers.values()]
-                assert "nan" not in one.says.split() and np.isfinite(values).all(), (kind, one.says)
+                assert "nan" not in one.sentence.split() and np.isfinite(values).all(), (
+                    kind,
+                    one.sentence,
+                )

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from agents.outputs import fio_hist
 from agents.outputs.fio_model import Latencies
 from agents.tools import _fio_bins
-from benchlab.analysis.latency_bins import CELLS, Bins, cells, edge, of_cells, together
+from benchlab.analysis.latency_bins import (
+    CELLS,
+    Bins,
+    bins_of_cells,
+    cell_edge,
+    count_cells,
+    merge_bins,
+)
 
 ONE = Bins((1e-6, 2e-6, 8e-6), (2e-6, 4e-6, 16e-6), (6, 3, 1))
 Many = st.lists(st.integers(1, 10**11), min_size=1, max_size=60)  # ns
@@ -32,41 +39,41 @@ def binned(samples: list[int], wide: float = 1.1) -> Bins:
 
 
 def test_shares_are_told_at_edges_and_stay_where_nothing_was():
-    assert ONE.within() == [
+    assert ONE.cumulative_shares() == [
         (1e-6, 0.0), (2e-6, 0.6), (4e-6, 0.9), (8e-6, 0.9), (16e-6, 1.0),
     ]  # fmt: skip
 
 
 def test_a_percentile_lies_in_the_bin_at_which_it_is_reached():
-    assert ONE.rank(50) == ONE.rank(60) == (1e-6, 2e-6)
-    assert ONE.rank(60.1) == ONE.rank(90) == (2e-6, 4e-6)
-    assert ONE.rank(99) == ONE.rank(100) == (8e-6, 16e-6)
+    assert ONE.percentile_bin(50) == ONE.percentile_bin(60) == (1e-6, 2e-6)
+    assert ONE.percentile_bin(60.1) == ONE.percentile_bin(90) == (2e-6, 4e-6)
+    assert ONE.percentile_bin(99) == ONE.percentile_bin(100) == (8e-6, 16e-6)
 
 
 @given(Many)
 def test_no_io_is_lost_on_the_way_to_a_chart(samples: list[int]) -> None:
     bins = binned(samples)
-    assert sum(cells(bins).values()) == bins.total == len(samples)
-    assert of_cells(cells(bins)).total == len(samples)
-    assert bins.within()[-1][1] == pytest.approx(1.0)
+    assert sum(count_cells(bins).values()) == bins.total == len(samples)
+    assert bins_of_cells(count_cells(bins)).total == len(samples)
+    assert bins.cumulative_shares()[-1][1] == pytest.approx(1.0)
 
 
 @given(Many, Many)
 def test_runs_together_are_as_if_one_had_counted(first: list[int], second: list[int]) -> None:
     """Whatever bins each was counted in, a cell has what began in it."""
-    both = together([binned(first), binned(second, 1.02)])
+    both = merge_bins([binned(first), binned(second, 1.02)])
     assert both.total == len(first) + len(second)
-    assert cells(both) == cells(binned(first)) + cells(binned(second, 1.02))
+    assert count_cells(both) == count_cells(binned(first)) + count_cells(binned(second, 1.02))
 
 
 def test_cells_are_an_eighth_of_a_doubling_and_touch():
-    assert edge(CELLS + 3) == pytest.approx(2 * edge(3))
-    assert all(edge(at) < edge(at + 1) for at in range(-5, 300))
-    assert cells(of_cells(cells(ONE))) == cells(ONE)
+    assert cell_edge(CELLS + 3) == pytest.approx(2 * cell_edge(3))
+    assert all(cell_edge(at) < cell_edge(at + 1) for at in range(-5, 300))
+    assert count_cells(bins_of_cells(count_cells(ONE))) == count_cells(ONE)
 
 
 def test_a_latency_of_nothing_has_its_place():
-    assert cells(Bins((0.0,), (1e-9,), (4,))).total() == 4
+    assert count_cells(Bins((0.0,), (1e-9,), (4,))).total() == 4
 
 
 @given(
@@ -76,7 +83,7 @@ def test_at_the_edge_of_a_cell_the_share_is_what_fio_counted(hits: dict[int, int
     """As it prints them or merged, none of its bins reaches over an edge: nothing is off by as much as one."""
     printed = {f"{fio_hist.middle(at):.0f}": count for at, count in hits.items()}
     found = _fio_bins.histogram("clat", Latencies(1, 0, 0, 0, 0, printed, 1e9))
-    counted = of_cells(cells(Bins(found.lows, found.highs, found.counts)))
-    for end, share in counted.within():
+    counted = bins_of_cells(count_cells(Bins(found.lows, found.highs, found.counts)))
+    for end, share in counted.cumulative_shares():
         below = sum(count for at, count in hits.items() if fio_hist.middle(at) < end * 1e9 - 1e-3)
         assert share == pytest.approx(below / sum(hits.values()), abs=1e-12)

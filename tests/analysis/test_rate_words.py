@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchlab.analysis.findings._set_ups import amount
+from benchlab.analysis.findings._set_ups import figure_amount
 from benchlab.analysis.formats import rate
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.web.units import si
@@ -41,5 +41,5 @@ def test_only_rates_have_such_words():
 
 
 def test_set_ups_are_compared_in_them():
-    assert amount(682.0, "one.fsync.ops") == "682 fsyncs/s"
-    assert amount(40.5e6, "bandwidth") == "40.5 MB/s"
+    assert figure_amount(682.0, "one.fsync.ops") == "682 fsyncs/s"
+    assert figure_amount(40.5e6, "bandwidth") == "40.5 MB/s"

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from benchlab.analysis.ratio_words import number, sign, span, tick, times
+from benchlab.analysis.ratio_words import (
+    ratio_number,
+    ratio_range,
+    ratio_sign,
+    ratio_tick,
+    times_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -24,13 +30,13 @@ from benchlab.analysis.ratio_words import number, sign, span, tick, times
     ],
 )
 def test_two_digits_count(ratio, says):
-    assert number(ratio) == says
-    assert times(ratio) == f"{says} times"
-    assert sign(ratio) == f"{says}\u00a0×"
+    assert ratio_number(ratio) == says
+    assert times_text(ratio) == f"{says} times"
+    assert ratio_sign(ratio) == f"{says}\u00a0×"
 
 
 def test_labels_of_an_axis_are_told_apart():
-    assert [tick(value) for value in (0.5, 2, 2.05, 10)] == [
+    assert [ratio_tick(value) for value in (0.5, 2, 2.05, 10)] == [
         "0.5\u00a0×",
         "2\u00a0×",
         "2.05\u00a0×",
@@ -55,4 +61,4 @@ def test_labels_of_an_axis_are_told_apart():
     ],
 )
 def test_a_bound_that_leaves_1_out_does_not_read_as_1(low, high, says):
-    assert span(low, high) == says
+    assert ratio_range(low, high) == says

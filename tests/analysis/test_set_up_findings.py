@@ -73,22 +73,22 @@ def told(one, host, dice):
     for run in one.runs:
         own = ("scheduler",) if dice.random() < 0.1 else ()
         disks = simulated_hosts.devices(
-            dice, host, run.disks(), "kyber" if own else "", rated_iops=RATED
+            dice, host, run.layout_disks(), "kyber" if own else "", rated_iops=RATED
         )
         known = simulated_hosts.conditions(dice, host)
-        runs.append(replace(run, devices=disks, conditions=known, asked=own))
+        runs.append(replace(run, devices=disks, conditions=known, requested=own))
     return replace(one, runs=tuple(runs))
 
 
 def said(kind, first, second, truth=1.0, grown="", allowed=()):
     """Share of pairs that are told a thing, and are not told that it is open or one of those `allowed`."""
-    compares = finding.of_lines()[kind].compares
+    compares = finding.line_findings()[kind].compares
     wrong, dice = 0, np.random.default_rng(SEED)
     for logs, order in simulated(truth):
         host = simulated_hosts.host(dice)
         both = [line("a", logs[0], order, first), line("b", logs[1], order, second, stage=grown)]
         both = [told(one, host, dice) for one in both]
-        says = [one.says for one in compares(both) if "not decided" not in one.says]
+        says = [one.sentence for one in compares(both) if "not decided" not in one.sentence]
         wrong += any(not one.startswith(allowed or "-") for one in says)
     print(f"seed {SEED}: {kind}: {wrong} of {COUNT} pairs, true ratio {truth}")
     return wrong / COUNT
@@ -131,7 +131,7 @@ def test_what_a_lab_differs_by_is_in_the_error(order):
             line("a", logs[0], order, POOL, rebuilt),
             line("b", logs[1], order, LOGGED, rebuilt),
         ]
-        assert len(finding.of_lines()["slog_costs"].compares(both)) == told
+        assert len(finding.line_findings()["slog_costs"].compares(both)) == told
 
 
 @pytest.mark.one_in(2)
@@ -149,7 +149,7 @@ def by_depth(ratios, kind, first, second, **more):
         line("a", logs[0], Order.INTERLEAVED, first),
         line("b", logs[1], Order.INTERLEAVED, second, **more),
     ]
-    return [one.says for one in finding.of_lines()[kind].compares(both)]
+    return [one.sentence for one in finding.line_findings()[kind].compares(both)]
 
 
 def test_slower_after_a_growth_is_said_of_the_depths_that_are():
@@ -180,7 +180,7 @@ def test_where_disks_scale_at_some_depths_the_others_are_named():
 def test_a_rating_is_not_reached_before_it_is():
     """All depths do 85 % of it."""
     wrong = found = 0
-    kind = finding.of_lines()["rating_reached_at_depth"]
+    kind = finding.line_findings()["rating_reached_at_depth"]
     for logs, order in simulated():
         if len(logs[0]) > 1:
             disk, half = (
@@ -199,7 +199,7 @@ def test_a_rating_is_not_reached_before_it_is():
 @pytest.mark.parametrize("tilt", [1.0, 1.6])
 def test_repeats_with_nothing_but_noise_agree(noise, repeats, tilt):
     """`tilt`: up to so many times larger or smaller noise towards one end of the sweep."""
-    dice, kind = np.random.default_rng(SEED), finding.of_lines()["repeats_disagree"]
+    dice, kind = np.random.default_rng(SEED), finding.line_findings()["repeats_disagree"]
     logs = dice.normal(0, noise, (COUNT, 7, repeats))
     logs *= (tilt ** (dice.uniform(-1, 1, (COUNT, 1)) * np.linspace(0, 1, 7)))[..., None]
     wrong = sum(bool(kind.compares([line("a", one, Order.INTERLEAVED, DISK)])) for one in logs)
@@ -244,7 +244,7 @@ SPEAKS = {
 }
 
 
-@pytest.mark.parametrize("kind", list(finding.of_lines()))
+@pytest.mark.parametrize("kind", list(finding.line_findings()))
 def test_each_finding_could_be_made_of_what_equals_carry(kind):
     """The same evidence with other values: none is silent for want of what it looks at."""
     logs, first, second, grown, differs = SPEAKS[kind]
@@ -258,4 +258,4 @@ def test_each_finding_could_be_made_of_what_equals_carry(kind):
             dice,
         ),
     ]
-    assert finding.of_lines()[kind].compares(both)
+    assert finding.line_findings()[kind].compares(both)

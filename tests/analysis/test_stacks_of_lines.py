@@ -34,7 +34,7 @@ def of_layers(*layers: Layer) -> Line:
 def test_a_sweep_is_compared_by_its_iops_and_one_depth_by_its_throughput(depths, figures, taken):
     values = dict.fromkeys(figures, 1.0)
     runs = [Run(tool="fio", access=Access(outstanding=n), figures=values) for n in depths]
-    assert _set_ups.figure_of([line(*runs)]) == taken
+    assert _set_ups.common_figure([line(*runs)]) == taken
 
 
 @pytest.mark.parametrize(
@@ -48,11 +48,11 @@ def test_a_sweep_is_compared_by_its_iops_and_one_depth_by_its_throughput(depths,
     ],
 )
 def test_spare_uses_are_left_out_of_a_stack(layers, spare, expected):
-    assert _set_ups.stack(layers, spare) == expected
+    assert _set_ups.stack_signature(layers, spare) == expected
 
 
 def test_a_stack_that_is_not_counted_names_its_uses_only():
-    assert _set_ups.stack([POOL], ignore=["layout"], counted=False) == (
+    assert _set_ups.stack_signature([POOL], ignore=["layout"], counted=False) == (
         ("zpool", (), (("data", 0), ("log", 0))),
     )
 
@@ -72,12 +72,15 @@ def test_a_stack_that_is_not_counted_names_its_uses_only():
     ],
 )
 def test_a_use_is_given_by_disks_by_a_partition_or_by_a_layer_that_caches(layer, use, expected):
-    assert _set_ups.has(of_layers(layer), use) is expected
+    assert _set_ups.has_use(of_layers(layer), use) is expected
 
 
 def test_disks_that_hold_data_are_named_once():
     cache = Layer("partition", {"use": "cache"}, {"data": ("nvme1n1",)})
-    assert _set_ups.holding(of_layers(LOG, cache, POOL, Layer("zfs", {}, DATA))) == ("sdb", "sdc")
+    assert _set_ups.data_disks(of_layers(LOG, cache, POOL, Layer("zfs", {}, DATA))) == (
+        "sdb",
+        "sdc",
+    )
 
 
 @pytest.mark.parametrize(

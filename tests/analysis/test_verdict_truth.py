@@ -11,7 +11,7 @@ import pytest
 
 from benchlab.analysis.designs import Design, Order
 from benchlab.analysis.designs import design as design_of
-from benchlab.analysis.differences import LEAST, compare
+from benchlab.analysis.differences import LEAST, compare_pairs
 from benchlab.testing.profiles import CI, FULL, QUICK, drawn, profile
 from tests.analysis.simulated import NOISES, pairs
 
@@ -45,17 +45,17 @@ class Said:
         effect = np.log1p(np.asarray(truth) / 100)
         logs, self.which = pairs(dice, PAIRS, repeats, effect, order, **more)
         logs = change(logs, dice) if change else logs
-        _, points, curve = compare(logs, design or design_of(order, repeats=repeats))
-        false = points.more != np.sign(effect) if np.all(effect == 0) else points.more < 0
+        _, points, curve = compare_pairs(logs, design or design_of(order, repeats=repeats))
+        false = points.sign != np.sign(effect) if np.all(effect == 0) else points.sign < 0
         beyond = np.broadcast_to(effect, points.est.shape[1]) > LEAST
-        false = false | (points.none & beyond)
+        false = false | (points.equal & beyond)
         self.points, self.sweeps = 100 * false.mean(), 100 * false.any(axis=1).mean()
-        wrong = curve.more != 0 if np.all(effect == 0) else curve.more < 0
-        self.curves = 100 * (wrong | (curve.none & (np.min(effect) > LEAST))).mean()
-        self.found, self.found_curve = 100 * (points.more > 0).mean(), 100 * (curve.more > 0).mean()
-        self.none, self.none_curve = 100 * points.none.mean(), 100 * curve.none.mean()
+        wrong = curve.sign != 0 if np.all(effect == 0) else curve.sign < 0
+        self.curves = 100 * (wrong | (curve.equal & (np.min(effect) > LEAST))).mean()
+        self.found, self.found_curve = 100 * (points.sign > 0).mean(), 100 * (curve.sign > 0).mean()
+        self.none, self.none_curve = 100 * points.equal.mean(), 100 * curve.equal.mean()
         self.by_noise = [
-            f"{100 * (curve.more > 0)[self.which == n].mean():.0f}" for n in range(len(NOISES))
+            f"{100 * (curve.sign > 0)[self.which == n].mean():.0f}" for n in range(len(NOISES))
         ]
 
 
@@ -194,7 +194,7 @@ def test_a_difference_at_some_depths_only():
     """20 % at four of seven: docs/analysis.md finds 49 % with three repeats, 2 % false at the others."""
     truth = np.log1p([0, 0, 0, 0.2, 0.2, 0.2, 0.2])
     logs, _ = pairs(np.random.default_rng(SEED), PAIRS, 3, truth)
-    _, points, _ = compare(logs, Design(Order.INTERLEAVED, 0))
-    false, found = 100 * (points.more[:, :3] != 0).mean(), 100 * (points.more[:, 3:] > 0).mean()
+    _, points, _ = compare_pairs(logs, Design(Order.INTERLEAVED, 0))
+    false, found = 100 * (points.sign[:, :3] != 0).mean(), 100 * (points.sign[:, 3:] > 0).mean()
     print("seed", SEED, "false", false, "found", found)
     assert false <= 2.5 and found >= 49 - NOISE

@@ -7,19 +7,23 @@ from math import inf
 import pytest
 
 from benchlab.analysis import verdicts
-from benchlab.analysis.in_reason import NOT_IN_REASON
-from benchlab.analysis.verdicts import Says, compare_sweeps
+from benchlab.analysis.in_reason import NOT_DECIDABLE
+from benchlab.analysis.verdicts import Conclusion, compare_sweeps
 from tests.analysis.test_verdicts import ABBA, APART, TURNS, sweep
 
 
 @pytest.mark.parametrize(
     ("spread", "says"),
-    [((0.999, 1, 1.001), Says.NONE), ((0.99, 1, 1.01), Says.NONE), ((0.9, 1, 1.1), Says.UNKNOWN)],
+    [
+        ((0.999, 1, 1.001), Conclusion.NONE),
+        ((0.99, 1, 1.01), Conclusion.NONE),
+        ((0.9, 1, 1.1), Conclusion.UNKNOWN),
+    ],
 )
 def test_equals_are_called_equal_at_each_depth_as_far_as_noise_allows(spread, says):
     equal = sweep(100, 200, 300, spread=spread)
     found = compare_sweeps(equal, equal, TURNS)
-    assert [point.says for point in found.points.values()] == [says] * 3
+    assert [point.conclusion for point in found.points.values()] == [says] * 3
 
 
 @pytest.mark.parametrize(
@@ -27,8 +31,8 @@ def test_equals_are_called_equal_at_each_depth_as_far_as_noise_allows(spread, sa
     [
         (7, TURNS, "; 7 repeats of each would probably decide"),
         (7, APART, "; 7 repeats of each would probably decide"),
-        (None, TURNS, f"; {NOT_IN_REASON}"),
-        (None, ABBA, f"; {NOT_IN_REASON}, or build in more visits"),
+        (None, TURNS, f"; {NOT_DECIDABLE}"),
+        (None, ABBA, f"; {NOT_DECIDABLE}, or build in more visits"),
         (None, APART, "; more repeats cannot tell, builds that take turns (ABBA) can"),
     ],
 )
@@ -58,4 +62,4 @@ def test_what_would_decide_is_named(more, order, words):
     ],
 )
 def test_why_nothing_was_decided(est, half, more, order, words):
-    assert verdicts._reason(Says.UNKNOWN, est, half, 1, order, more).startswith(words)
+    assert verdicts._reason(Conclusion.UNKNOWN, est, half, 1, order, more).startswith(words)

@@ -13,13 +13,13 @@ from scipy.stats import t
 
 from benchlab.analysis.designs import TAU, Order, design
 from benchlab.analysis.differences import discoveries
-from benchlab.analysis.factors import complete, effects
+from benchlab.analysis.factors import complete_submatrix, factor_effects
 from benchlab.analysis.fits import fit, shrunk
 from benchlab.analysis.more_repeats import repeats_for_mean, repeats_to_decide
-from benchlab.analysis.ranking import ranked
-from benchlab.analysis.verdicts import Says, compare_sweeps
+from benchlab.analysis.ranking import rank_set_ups
+from benchlab.analysis.verdicts import Conclusion, compare_sweeps
 from benchlab.testing.profiles import examples
-from benchlab.verdicts.matrix import BUILT, FACTORS, named
+from benchlab.verdicts.matrix import BUILT, FACTORS, notable_effects
 
 TURNS, ABBA, APART = (
     design(order) for order in (Order.INTERLEAVED, Order.ABBA, Order.ONE_AFTER_OTHER)
@@ -38,9 +38,9 @@ def sweep(*values, spread=SPREAD):
 def test_faster_and_slower_are_each_others_mirror():
     slow, fast = sweep(100, 200, 300, 400), sweep(130, 260, 390, 520)
     one, two = compare_sweeps(slow, fast, TURNS), compare_sweeps(fast, slow, TURNS)
-    assert (one.curve.says, two.curve.says) == (Says.FASTER, Says.SLOWER)
+    assert (one.curve.conclusion, two.curve.conclusion) == (Conclusion.FASTER, Conclusion.SLOWER)
     assert one.curve.ratio == pytest.approx(1.3) == 1 / two.curve.ratio
-    assert {point.says for point in one.points.values()} == {Says.FASTER}
+    assert {point.conclusion for point in one.points.values()} == {Conclusion.FASTER}
     assert one.points[4].values == pytest.approx((300, 390), rel=1e-3)
     assert one.points[4].low < 1.3 < one.points[4].high
     assert one.points[4].repeats == (3, 3)
@@ -58,15 +58,15 @@ def test_the_numbers_have_the_ratio_that_is_told():
 
 def test_of_latency_less_is_better():
     found = compare_sweeps(sweep(1, 2, 3), sweep(2, 4, 6), TURNS, lower_is_better=True)
-    assert found.curve.says == Says.SLOWER
+    assert found.curve.conclusion == Conclusion.SLOWER
     assert found.curve.ratio == pytest.approx(2)
 
 
 def test_equals_are_called_so_unless_they_were_built_one_after_the_other():
     equal = sweep(100, 200, 300, 400)
-    assert compare_sweeps(equal, equal, TURNS).curve.says == Says.NONE
+    assert compare_sweeps(equal, equal, TURNS).curve.conclusion == Conclusion.NONE
     apart = compare_sweeps(equal, equal, APART).curve
-    assert apart.says == Says.UNKNOWN
+    assert apart.conclusion == Conclusion.UNKNOWN
     assert apart.reason.startswith("built one after the other")
     assert apart.reason.endswith("builds that take turns (ABBA) can")
 
@@ -75,7 +75,12 @@ def test_one_repeat_is_not_enough_and_its_ratio_is_shown_all_the_same():
     """Article 003's bcache: one run of each."""
     for order in (TURNS, ABBA, APART):
         found = compare_sweeps({8: {1: 146.0}}, {8: {1: 381.0}}, order).curve
-        assert (found.says, found.low, found.high, found.more) == (Says.UNKNOWN, None, None, 3)
+        assert (found.conclusion, found.low, found.high, found.more_repeats) == (
+            Conclusion.UNKNOWN,
+            None,
+            None,
+            3,
+        )
         assert found.ratio == pytest.approx(381 / 146)
         assert "one repeat" in found.reason and "at least 3" in found.reason
 
@@ -86,14 +91,14 @@ def test_one_repeat_of_a_sweep_decides_only_where_both_took_turns():
         sweep(*values, spread=(1.0,)) for values in ((100, 200, 300, 400), (150, 302, 449, 601))
     )
     found = compare_sweeps(slow, fast, TURNS)
-    assert found.curve.says == Says.FASTER
-    assert {point.says for point in found.points.values()} == {Says.UNKNOWN}
-    assert compare_sweeps(slow, fast, APART).curve.says == Says.UNKNOWN
+    assert found.curve.conclusion == Conclusion.FASTER
+    assert {point.conclusion for point in found.points.values()} == {Conclusion.UNKNOWN}
+    assert compare_sweeps(slow, fast, APART).curve.conclusion == Conclusion.UNKNOWN
 
 
 def test_one_that_overtakes():
     found = compare_sweeps(sweep(100, 200, 300, 400), sweep(80, 160, 360, 520), TURNS)
-    assert (found.curve.says, found.crossings) == (Says.OVERTAKES, (4,))
+    assert (found.curve.conclusion, found.crossings) == (Conclusion.OVERTAKES, (4,))
     assert found.curve.reason == "overtakes at depth 4"
     back = compare_sweeps(sweep(80, 160, 360, 520), sweep(100, 200, 300, 400), TURNS)
     assert back.curve.reason == "is overtaken at depth 4"
@@ -105,7 +110,7 @@ def test_repeats_that_disagree_name_nothing():
     wild = sweep(100, 200, 300, 400)
     wild[4] = {0: 300.0, 1: 150.0, 2: 600.0}
     found = compare_sweeps(sweep(100, 200, 300, 400), wild, TURNS).points[4]
-    assert found.says == Says.UNKNOWN
+    assert found.conclusion == Conclusion.UNKNOWN
     assert found.reason.startswith("repeats disagree")
 
 
@@ -146,10 +151,10 @@ def test_whatever_was_measured_there_is_an_answer(first, second, order, lower):
         assert one.reason
         if one.low is not None:
             assert one.low <= one.ratio <= one.high
-        if one.says in (Says.FASTER, Says.SLOWER):
-            assert (one.says == Says.FASTER) == ((one.ratio > 1) != lower)
+        if one.conclusion in (Conclusion.FASTER, Conclusion.SLOWER):
+            assert (one.conclusion == Conclusion.FASTER) == ((one.ratio > 1) != lower)
             assert abs(log(one.ratio)) >= log(1.05) - 1e-9
-        if one.says == Says.NONE:
+        if one.conclusion == Conclusion.NONE:
             assert order in (Order.INTERLEAVED, Order.ABBA) and 1 / 1.05 <= one.ratio <= 1.05
         if one.repeats[0] < 2 and order != Order.INTERLEAVED:
             assert not one.decided or one is found.curve
@@ -164,8 +169,8 @@ def test_who_is_faster_does_not_hang_on_who_is_named_first(first, second, order)
         assert two is None
         return
     assert one.ratio == pytest.approx(1 / two.ratio)
-    mirror = {Says.FASTER: Says.SLOWER, Says.SLOWER: Says.FASTER}
-    assert two.says == mirror.get(one.says, one.says)
+    mirror = {Conclusion.FASTER: Conclusion.SLOWER, Conclusion.SLOWER: Conclusion.FASTER}
+    assert two.conclusion == mirror.get(one.conclusion, one.conclusion)
 
 
 def test_tau_is_in_the_interval():
@@ -261,11 +266,11 @@ def test_the_coverage_of_repeats_needed():
 def test_places_are_shared_by_what_cannot_be_told_apart():
     sweeps = [sweep(100, 200, 300), sweep(200, 400, 600), sweep(201, 398, 603), sweep(50, 100, 150)]
     designs = {(a, b): TURNS for a in range(4) for b in range(a + 1, 4)}
-    found = ranked(sweeps, 0, designs)
+    found = rank_set_ups(sweeps, 0, designs)
     assert [(one.name, one.place) for one in found][2:] == [(0, 3), (3, 4)]
     assert [one.place for one in found] == [1, 1, 3, 4]
     assert [one.against is None for one in found] == [False, False, True, False]
-    of_latency = ranked(sweeps, 0, designs, lower_is_better=True)
+    of_latency = rank_set_ups(sweeps, 0, designs, lower_is_better=True)
     assert [one.name for one in of_latency][:2] == [3, 0]
 
 
@@ -283,9 +288,9 @@ def test_places_are_by_depths_that_all_have():
     b = {64: sweep(*[1200] * 7)[64]}
     designs = {(x, y): TURNS for x in range(3) for y in range(x + 1, 3)}
     for sweeps, names in (([a, b, c], [2, 1, 0]), ([a, c, b], [1, 2, 0])):
-        found = ranked(sweeps, 0, designs)
+        found = rank_set_ups(sweeps, 0, designs)
         assert [(one.name, one.place) for one in found] == list(zip(names, (1, 2, 3), strict=True))
-    slower = ranked([a, b, c], 0, designs, lower_is_better=True)
+    slower = rank_set_ups([a, b, c], 0, designs, lower_is_better=True)
     assert [one.name for one in slower] == [0, 1, 2]
 
 
@@ -294,7 +299,7 @@ def test_without_a_depth_that_all_have_who_has_most_comes_first():
     a, c = sweep(100, 200, 300), sweep(150, 300, 450)
     b, d = {4: sweep(*[600] * 3)[4]}, {1: sweep(250)[1]}
     designs = {(x, y): TURNS for x in range(4) for y in range(x + 1, 4)}
-    found = ranked([a, b, c, d], 0, designs)
+    found = rank_set_ups([a, b, c, d], 0, designs)
     assert [one.name for one in found] == [2, 0, 3, 1]
 
 
@@ -309,60 +314,64 @@ def matrix(value):
 
 def test_main_effects_by_hand():
     """Cached is twice plain everywhere: sqrt 2 above the mean of both, and nothing else is to tell."""
-    found = effects(("layout", "workload"), matrix(lambda a, b: 200 if a == "cached" else 100))
+    found = factor_effects(
+        ("layout", "workload"), matrix(lambda a, b: 200 if a == "cached" else 100)
+    )
     by = {tuple(one.levels.items()): one for one in found.main}
     cached = by[("layout", "cached"),]
-    assert cached.ratio == pytest.approx(sqrt(2)) and cached.named
+    assert cached.ratio == pytest.approx(sqrt(2)) and cached.significant
     assert cached.low < sqrt(2) < cached.high
     assert by[("workload", "read"),].ratio == pytest.approx(1)
-    assert not any(one.named for one in found.interactions)
+    assert not any(one.significant for one in found.interactions)
 
 
 def test_an_interaction_by_hand():
     """The cache doubles reads and does nothing to writes: ln 2 / 4 either way of each pair."""
-    found = effects(
+    found = factor_effects(
         ("layout", "workload"), matrix(lambda a, b: 200 if (a, b) == ("cached", "read") else 100)
     )
     pairs = {tuple(one.levels.values()): one for one in found.interactions}
     assert pairs["cached", "read"].ratio == pytest.approx(exp(log(2) / 4))
     assert pairs["plain", "read"].ratio == pytest.approx(exp(-log(2) / 4))
-    assert all(one.named for one in pairs.values())
+    assert all(one.significant for one in pairs.values())
 
 
 def test_effects_need_a_whole_matrix_and_say_nothing_of_one_repeat():
     cells = matrix(lambda a, b: 100)
     single = {key: values[:1] for key, values in cells.items()}
-    assert all(one.low is None and not one.named for one in effects(("a", "b"), single).main)
+    assert all(
+        one.low is None and not one.significant for one in factor_effects(("a", "b"), single).main
+    )
     del cells["plain", "read"]
-    assert effects(("a", "b"), cells) is None
-    assert effects(("a", "b"), {("plain", "read"): [1.0]}) is None
+    assert factor_effects(("a", "b"), cells) is None
+    assert factor_effects(("a", "b"), {("plain", "read"): [1.0]}) is None
 
 
 def test_the_part_without_gaps_by_hand():
     """Three layouts, two schedulers, two points; c lacks both cells with none: half of c, a third of none."""
     there = {(a, b, p) for a in "abc" for b in ("mq", "none") for p in "xy"}
-    assert complete(there) == (there, ())
+    assert complete_submatrix(there) == (there, ())
     there -= {("c", "none", "x"), ("c", "none", "y")}
-    kept, [gap] = complete(there)
+    kept, [gap] = complete_submatrix(there)
     assert kept == {place for place in there if place[0] != "c"}
     assert (gap.factor, gap.level, gap.lacks) == (0, "c", {1: ("none",)})
-    assert (gap.missing, gap.of) == (2, 4)
+    assert (gap.missing, gap.total) == (2, 4)
 
 
 def test_of_two_halves_the_later_factor_goes():
     """Of two layouts a half is missing of b and of none alike: layouts are what was asked for."""
     there = {(a, b, p) for a in "ab" for b in ("mq", "none") for p in "xy"}
-    kept, [gap] = complete(there - {("b", "none", "x"), ("b", "none", "y")})
+    kept, [gap] = complete_submatrix(there - {("b", "none", "x"), ("b", "none", "y")})
     assert kept == {(a, "mq", p) for a in "ab" for p in "xy"}
     assert (gap.factor, gap.level, gap.lacks) == (1, "none", {0: ("b",)})
 
 
 def test_a_cell_alone_takes_its_point():
     there = {(a, b, p) for a in "abc" for b in ("mq", "none") for p in "wxyz"}
-    kept, [gap] = complete(there - {("b", "none", "z")})
+    kept, [gap] = complete_submatrix(there - {("b", "none", "z")})
     assert len(kept) == 18 and (gap.factor, gap.level, gap.lacks) == (2, "z", {})
-    assert (gap.cell, gap.missing, gap.of) == (("b", "none", "z"), 1, 6)
-    assert complete([]) == (set(), ())
+    assert (gap.cell, gap.missing, gap.total) == (("b", "none", "z"), 1, 6)
+    assert complete_submatrix([]) == (set(), ())
 
 
 def test_false_effects_are_few():
@@ -375,8 +384,8 @@ def test_false_effects_are_few():
             for a in range(3)
             for b in range(4)
         }
-        found = effects(("layout", "workload"), cells)
-        told += any(one.named for one in found.main)
+        found = factor_effects(("layout", "workload"), cells)
+        told += any(one.significant for one in found.main)
     print("seed", seed, "told", told, "of", tables)
     assert told <= 0.08 * tables
 
@@ -418,7 +427,9 @@ def test_drift_is_no_effect_of_what_follows_each_other(levels):
             key = ["x"] * len(FACTORS)
             key[axis], key[-1] = f"level {level}", f"point {point}"
             cells[tuple(key)] = np.exp(repeats).tolist()
-        named_by[factor] += bool(named(effects(FACTORS, cells, TAU[Order.ONE_AFTER_OTHER], BUILT)))
+        named_by[factor] += bool(
+            notable_effects(factor_effects(FACTORS, cells, TAU[Order.ONE_AFTER_OTHER], BUILT))
+        )
     print("seed", seed, levels, "levels: named", dict(named_by), "of", tables)
     assert named_by.total() <= 0.05 * tables
     assert max(named_by.values()) <= 0.07 * tables / len(factors)

@@ -55,12 +55,12 @@ def again(what: str, pks: list[int]) -> float:
 
     spent = dict.fromkeys(("reading", "looking", "keeping"), 0.0)
     with (
-        timed(stored_runs, "runs_of", "reading", spent, list),
-        timed(storing, "of_run", "looking", spent, clock=time.process_time),
-        timed(storing, "_keep", "keeping", spent),
+        timed(stored_runs, "read_runs", "reading", spent, list),
+        timed(storing, "findings_of_run", "looking", spent, clock=time.process_time),
+        timed(storing, "_store_sets", "keeping", spent),
     ):
         started, before = time.perf_counter(), cpu()
-        storing.attempts(pks)
+        storing.find_for_attempts(pks)
         wall, whole = time.perf_counter() - started, cpu() - before
     parts = [*spent.items(), ("else", whole - sum(spent.values()))]
     print(
@@ -117,9 +117,9 @@ def kinds(pks: list[int]) -> None:
     from benchlab.analysis import finding
     from benchlab.findings import stored_runs
 
-    spent, runs = dict.fromkeys(finding.of_runs(), 0.0), pks[:100]
-    for run in stored_runs.runs_of(runs):
-        for kind, module in finding.of_runs().items():
+    spent, runs = dict.fromkeys(finding.run_findings(), 0.0), pks[:100]
+    for run in stored_runs.read_runs(runs):
+        for kind, module in finding.run_findings().items():
             begun = time.process_time()
             module.applies(run)
             spent[kind] += time.process_time() - begun

@@ -23,7 +23,7 @@ def campaign(team, user):
         found, made.host(team), made.topology(team, "raw"), made.workload(team), depths=(1, 4)
     )
     SavedView.objects.create(team=team, name="Two days", query=f"campaign={found.pk}", by=user)
-    links.make(links.wish(user, "campaign", found.pk), user)
+    links.create_link(links.check_target(user, "campaign", found.pk), user)
     return found
 
 

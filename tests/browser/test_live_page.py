@@ -163,11 +163,11 @@ def test_what_somebody_else_dismisses_comes_to_a_finished_page(chromium, web, us
         assert asked == []
         lines = lines_of(user, Filter((bench.campaign.pk,)))
         [answer] = answers_of(lines)
-        key = dismissals.key_of(answer)
-        dismissals.dismiss(answer, bench.campaign, user, key, "The cache was cold.")
+        key = dismissals.answer_key(answer)
+        dismissals.dismiss_answer(answer, bench.campaign, user, key, "The cache was cold.")
         expect(card).to_contain_text("The cache was cold.")
         expect(card.locator("details").first).not_to_have_attribute("open", "")
-        dismissals.take_back(answer, "It was warm after all.")
+        dismissals.restore_answer(answer, "It was warm after all.")
         expect(card).to_contain_text("It was warm after all.")
         assert chart.evaluate("(one) => one.seen")  # charts are not swapped
         page.clock.fast_forward("10:00")

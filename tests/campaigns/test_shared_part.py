@@ -209,8 +209,8 @@ def test_it_was_made_already_and_still_strangers_guests_and_other_teams_get_noth
     bob = Client()
     bob.force_login(other_user)
     assert bob.get(url, headers=headers).status_code == 404
-    wish = links.wish(user, "campaign", troubled.pk, "")
-    token = links.make(wish, user, hide_hosts=True)[1]
+    wish = links.check_target(user, "campaign", troubled.pk, "")
+    token = links.create_link(wish, user, hide_hosts=True)[1]
     guest = Client().get(f"/s/{token}/", headers=headers)
     assert guest.status_code == 200
     assert "sdb has an xfs" not in guest.text and not any(deed in guest.text for deed in DEEDS)

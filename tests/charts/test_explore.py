@@ -176,8 +176,8 @@ def test_it_is_saved_as_a_view_and_opened_where_it_was(opened, web, lab):
 def test_no_link_for_guests_says_that_it_shows_what_their_page_has_not(web, user, lab):
     asked = f"campaign={lab.campaign.pk}&x=iops&y=lat.mean"
     with pytest.raises(ValidationError, match="Guests see comparisons"):
-        links.wish(user, "comparison", None, asked)
-    assert links.wish(user, "comparison", None, f"campaign={lab.campaign.pk}").query
+        links.check_target(user, "comparison", None, asked)
+    assert links.check_target(user, "comparison", None, f"campaign={lab.campaign.pk}").query
     page = web.get(f"{reverse('explore')}?{asked}").content.decode()
     assert "Save this view" in page
     assert "Share a link" not in page

@@ -334,7 +334,7 @@ def test_repeats_that_disagree_are_told_once(web, team):
     Measurement.objects.filter(attempt=attempts[8], name="iops").update(value=1.0)
     url = reverse("campaign-detail", args=[one.pk])
     assert "Repeats differ at 1 point" in web.get(url).text
-    set_ups.of_campaign(one)
+    set_ups.find_between_lines(one)
     page = web.get(url).text
     assert "Repeats disagree:" in page and "Add 2 repeats" in page
     assert "Repeats differ at" not in page

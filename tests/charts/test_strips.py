@@ -13,7 +13,7 @@ import pytest
 from django.urls import reverse
 
 from agents.contracts import Series, Unit
-from benchlab.analysis.buckets import width
+from benchlab.analysis.buckets import samples_per_bucket
 from benchlab.charts.sampled import read_rows
 from benchlab.charts.spans import Span
 from benchlab.runs import artifact_figures, attempt_meta, figure_rows
@@ -74,7 +74,7 @@ def buckets(times: list[float], span: Span) -> Iterator[slice]:
     """By hand: whole buckets of equal many samples, counted from the first one of all."""
     first = max(0, sum(at < span.start for at in times) - 1)
     last = min(len(times), sum(at <= span.end for at in times) + 1)
-    every = width(last - first, span.pixels)
+    every = samples_per_bucket(last - first, span.pixels)
     for at in range(first // every * every, last, every):
         yield slice(at, min(at + every, len(times)))
 

@@ -65,7 +65,9 @@ def test_nothing_else_is_served(web, name):
     assert web.get(f"/docs/{name}/").status_code == 404
 
 
-@pytest.mark.parametrize("kind", [*finding.of_runs(), *finding.of_lines(), *finding.OF_HISTORY])
+@pytest.mark.parametrize(
+    "kind", [*finding.run_findings(), *finding.line_findings(), *finding.HISTORY_LABELS]
+)
 def test_every_finding_leads_to_its_paragraph(kind):
     assert display.anchor_of(kind) in views.load_document("method").anchors
 

@@ -19,14 +19,14 @@ COUNTED = [0.5 * 49152000.0, 49152000.0, 2 * 49152000.0]
 
 def found(figures, note):
     run = evidence.Run("dynamo", figures=figures, notes={"iops": note} if note else {})
-    return finding.of_runs()["dynamo_crosscheck"].applies(run)
+    return finding.run_findings()["dynamo_crosscheck"].applies(run)
 
 
 @pytest.mark.parametrize("counted", COUNTED)
 def test_its_words_are_the_findings(counted):
     figures = SAID | {"kernel.read.bytes": counted}
     remark = crosscheck.kernel_count_note(figures)
-    said = [one.says for one in found(figures, f"of one worker; {remark}")]
+    said = [one.sentence for one in found(figures, f"of one worker; {remark}")]
     assert said == ([remark.partition(": ")[2]] if counted != 49152000.0 else [])
     for one in found(figures, remark):
         assert {number.value for number in one.numbers.values()} == {49152000.0, counted}
@@ -54,7 +54,7 @@ def test_it_is_found_of_what_is_stored(lab):
         )
         for name, value in figures.items()
     )  # fmt: skip
-    storing.attempts([lab.attempt.pk])
+    storing.find_for_attempts([lab.attempt.pk])
     assert (
         "I/Os failed that dynamo counted as completed"
         in Finding.objects.get(kind="dynamo_crosscheck").says

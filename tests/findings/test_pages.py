@@ -24,7 +24,7 @@ NOTE = "The ARC <b>is</b> what we measure."
 
 @pytest.fixture
 def found(lab) -> Finding:
-    storing.attempts([lab.attempt.pk])
+    storing.find_for_attempts([lab.attempt.pk])
     return Finding.objects.get()
 
 
@@ -62,7 +62,7 @@ def test_a_campaign_a_report_and_a_comparison_show_it(web, lab, found, page):
 def test_many_of_one_kind_are_a_line(web, lab, found):
     for attempt in lab.attempts[1:]:
         cached(attempt)
-        storing.attempts([attempt.pk])
+        storing.find_for_attempts([attempt.pk])
     shown = text(web, f"/campaigns/{lab.campaign.pk}/")
     assert "8 findings in 8 runs, such as" in shown and "All 8" in shown
 
@@ -152,8 +152,8 @@ def link(lab, kind: str, pk: int | None = None, query: str = "", hide: bool = Tr
     until = timezone.now() + timedelta(days=1)
     token = f"token-{kind}-{hide}"
     Share.objects.create(
-        team=lab.team, kind=kind, object_id=pk, name=kind, query=query, digest=links.digest(token), expires_at=until,
-        hide_hosts=hide,
+        team=lab.team, kind=kind, object_id=pk, name=kind, query=query, expires_at=until, hide_hosts=hide,
+        digest=links.token_digest(token),
     )  # fmt: skip
     return f"/s/{token}/"
 
@@ -261,11 +261,11 @@ def test_the_queries_do_not_grow_with_the_findings(
 def test_a_view_looks_for_no_finding_and_stores_none(web, lab, found, what, monkeypatch):
     """They are found once, by a worker: fifty viewers cost fifty readings of rows."""
     many(lab)
-    for module in (*finding.of_runs().values(), *finding.of_lines().values()):
+    for module in (*finding.run_findings().values(), *finding.line_findings().values()):
         for look in ("applies", "compares"):
             if hasattr(module, look):
                 monkeypatch.setattr(module, look, None)
-    for look in ("attempts", "_keep", "of_run", "of_lines"):
+    for look in ("find_for_attempts", "_store_sets", "findings_of_run", "findings_of_lines"):
         monkeypatch.setattr(storing, look, None)
     before = list(Finding.objects.order_by("pk").values())
     assert SAYS in text(web, address(lab, what)) or what == "history"

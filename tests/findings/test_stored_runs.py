@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 
 def one(attempt: Attempt):
-    [found] = stored_runs.runs_of([attempt.pk])
+    [found] = stored_runs.read_runs([attempt.pk])
     return found
 
 
@@ -31,7 +31,7 @@ def test_a_run_has_its_layers_disks_and_access(lab):
     lvm, fs = run.layers
     assert lvm.kind == "lvm" and lvm.uses == {"data": DISKS} and fs.uses == {}
     assert lvm.options["stripe_size"], "with what its driver does by itself"
-    assert run.disks() == DISKS
+    assert run.layout_disks() == DISKS
     assert run.devices["sdc"] == evidence.Device(
         "sdc", size=run.devices["sdc"].size, rotational=run.devices["sdc"].rotational, logical_block=512,
         physical_block=run.devices["sdc"].physical_block, scheduler=run.devices["sdc"].scheduler,
@@ -40,7 +40,7 @@ def test_a_run_has_its_layers_disks_and_access(lab):
     assert run.access.reads is True and run.access.outstanding == 1 and run.access.size == 1 << 30
     assert run.memory == 8 << 30 and run.conditions == {"kernel": "6.1.0"}
     assert run.figures["read.bandwidth"] == 400e6 and run.unwritten == "", "files are laid out"
-    assert run.total("read.bandwidth", DISKS) == 40e6
+    assert run.total_rate("read.bandwidth", DISKS) == 40e6
 
 
 def test_what_a_disk_is_rated_for_goes_by_who_it_is(lab):
@@ -76,7 +76,7 @@ def test_what_a_source_says_that_its_disks_are_rated_for(lab):
     attempt.meta[RATED] = {"hdd": {"iops": 500}, "ssd": {"bandwidth": 200e6}}
     attempt.save()
     run = one(attempt)
-    assert run.devices.keys() == set(run.disks())
+    assert run.devices.keys() == set(run.layout_disks())
     assert run.devices["S31"] == evidence.Device("S31", rated_iops=500)
 
 
@@ -113,7 +113,7 @@ def test_a_tools_own_series_is_left_out_where_it_is_on_another_clock(lab):
 
 
 def test_without_disks_only_the_hosts_own_tracks_are_read(lab):
-    [run] = stored_runs.runs_of([lab.attempt.pk], of_disks=False)
+    [run] = stored_runs.read_runs([lab.attempt.pk], of_disks=False)
     assert run.tracks == () and run.figures
 
 
@@ -201,7 +201,7 @@ def test_without_disks_what_each_core_waited_is_read_too(lab):
         lab.attempt.series.create(
             sampler="cpu", device="cpu0", metric=metric, unit="1", times=[1.0], values=[0.1]
         )
-    [run] = stored_runs.runs_of([lab.attempt.pk], of_disks=False)
+    [run] = stored_runs.read_runs([lab.attempt.pk], of_disks=False)
     cores = {track.metric for track in run.tracks if track.device == "cpu0"}
     assert cores == {"cpu.idle", "cpu.iowait"}
     assert not {track.device for track in run.tracks} & {"sdb", "sdc"}
@@ -210,5 +210,5 @@ def test_without_disks_what_each_core_waited_is_read_too(lab):
 def test_the_queries_are_few(lab, django_assert_num_queries):
     wanted = [attempt.pk for attempt in lab.attempts]
     with django_assert_num_queries(5):  # and the series', which Django does not see
-        assert len(list(stored_runs.runs_of(wanted))) == len(wanted)
-    assert next(stored_runs.runs_of([0, *wanted[:1]])).attempt == wanted[0]
+        assert len(list(stored_runs.read_runs(wanted))) == len(wanted)
+    assert next(stored_runs.read_runs([0, *wanted[:1]])).attempt == wanted[0]

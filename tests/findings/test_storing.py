@@ -35,7 +35,7 @@ def only(monkeypatch):
             kind: SimpleNamespace(LABEL=kind, METHOD="Findings", applies=look, compares=look)
             for kind, look in looks.items()
         }
-        monkeypatch.setattr(finding, "of_lines" if lines else "of_runs", lambda: made)
+        monkeypatch.setattr(finding, "line_findings" if lines else "run_findings", lambda: made)
 
     return use
 
@@ -53,7 +53,7 @@ def found(**of) -> list[str]:
 
 
 def test_what_a_run_is_evidence_of_is_kept(lab):
-    storing.attempts([lab.attempt.pk])
+    storing.find_for_attempts([lab.attempt.pk])
     [row] = lab.attempt.findings.filter(kind="cached_read")
     assert (
         row.says
@@ -67,18 +67,18 @@ def test_what_a_run_is_evidence_of_is_kept(lab):
 
 def test_again_it_is_the_same_row_and_what_is_gone_goes(lab, only):
     only(one=lambda run: [says("a", "x"), says("b", "y")])
-    storing.attempts([lab.attempt.pk])
+    storing.find_for_attempts([lab.attempt.pk])
     first = Finding.objects.get(about="x")
     only(one=lambda run: [says("c", "x")])
-    storing.attempts([lab.attempt.pk])
+    storing.find_for_attempts([lab.attempt.pk])
     assert found(attempt=lab.attempt) == ["c"] and Finding.objects.get() == first
 
 
 def test_one_that_explodes_keeps_no_other_from_being_told(lab, only):
     only(one=lambda run: [says("a")], two=lambda run: [says("b")])
-    storing.attempts([lab.attempt.pk])
+    storing.find_for_attempts([lab.attempt.pk])
     only(one=explode, two=lambda run: [])
-    storing.attempts([lab.attempt.pk])
+    storing.find_for_attempts([lab.attempt.pk])
     assert found() == ["a"], "what the broken one had found stays, what is no more goes"
 
 
@@ -87,7 +87,7 @@ def test_two_of_one_name_are_one_and_numbers_that_are_none_are_null(lab, only):
         says("first \x1b[1m"), numbers={"n": Number(float("nan"), "s", "x" * 9)}
     )
     only(one=lambda run: [odd, says("second")], two=lambda run: [says("y", "z" * 999)])
-    storing.attempts([lab.attempt.pk])
+    storing.find_for_attempts([lab.attempt.pk])
     row = Finding.objects.get(kind="one")
     assert row.says == "first \\x1b[1m" and row.numbers["n"]["value"] is None
     assert len(Finding.objects.get(kind="two").about) == 300
@@ -98,8 +98,8 @@ def test_nothing_that_fails_here_costs_the_result(lab, monkeypatch, error):
     def fails(*args, **more):
         raise error("ours")
 
-    monkeypatch.setattr(stored_runs, "runs_of", fails)
-    storing.attempts([lab.attempt.pk])
+    monkeypatch.setattr(stored_runs, "read_runs", fails)
+    storing.find_for_attempts([lab.attempt.pk])
     assert not Finding.objects.exists()
     lab.attempt.refresh_from_db()
     assert lab.attempt.outcome == Outcome.SUCCEEDED
@@ -109,26 +109,26 @@ def test_a_statement_that_fails_leaves_an_imports_transaction_whole(lab, monkeyp
     def fails(*args, **more):
         Finding.objects.raw("SELECT 1/0")[0]
 
-    monkeypatch.setattr(stored_runs, "runs_of", fails)
-    storing.attempts([lab.attempt.pk])
+    monkeypatch.setattr(stored_runs, "read_runs", fails)
+    storing.find_for_attempts([lab.attempt.pk])
     assert lab.attempt.measurements.exists()  # the transaction goes on
 
 
 def test_one_that_cannot_be_read_costs_no_other_its_findings(lab, monkeypatch):
-    real, bad = stored_runs.runs_of, lab.attempts[1].pk
+    real, bad = stored_runs.read_runs, lab.attempts[1].pk
 
     def fails(pks, **more):
         if bad in pks:
             raise ZeroDivisionError("ours")
         return real(pks, **more)
 
-    monkeypatch.setattr(stored_runs, "runs_of", fails)
-    storing.attempts([bad, lab.attempt.pk])
+    monkeypatch.setattr(stored_runs, "read_runs", fails)
+    storing.find_for_attempts([bad, lab.attempt.pk])
     assert lab.attempt.findings.filter(kind="cached_read").exists()
 
 
 def test_one_that_cannot_be_kept_costs_no_other_its_findings(lab, only, monkeypatch):
-    real, bad = storing._changed, lab.attempts[1].pk
+    real, bad = storing._changed_rows, lab.attempts[1].pk
 
     def fails(told, known):
         if told.attempt == bad:
@@ -136,8 +136,8 @@ def test_one_that_cannot_be_kept_costs_no_other_its_findings(lab, only, monkeypa
         return real(told, known)
 
     only(one=lambda run: [says("a")])
-    monkeypatch.setattr(storing, "_changed", fails)
-    storing.attempts([attempt.pk for attempt in lab.attempts])
+    monkeypatch.setattr(storing, "_changed_rows", fails)
+    storing.find_for_attempts([attempt.pk for attempt in lab.attempts])
     kept = set(Finding.objects.values_list("attempt", flat=True))
     assert kept == {attempt.pk for attempt in lab.attempts} - {bad}
 
@@ -148,9 +148,9 @@ def test_many_runs_are_kept_in_as_many_queries_as_one(
     for text in ("new", "changed", "changed"):
         only(one=lambda run, text=text: [says(text, "x"), says(text, "y")])
         with django_assert_max_num_queries(30) as few:
-            storing.attempts([lab.attempts[1].pk])
+            storing.find_for_attempts([lab.attempts[1].pk])
         with django_assert_num_queries(len(few)):
-            storing.attempts([attempt.pk for attempt in lab.attempts[2:]])
+            storing.find_for_attempts([attempt.pk for attempt in lab.attempts[2:]])
         assert set(found(attempt=lab.attempts[3])) == {text}
 
 
@@ -184,22 +184,22 @@ def test_a_worker_is_asked_for_those_of_a_result(
 def test_what_a_lost_message_asked_for_is_found_when_the_campaign_is_over(lab, only):
     only(one=lambda run: [says("a")])
     Campaign.objects.update(source=Campaign.Source.MEASURED)
-    set_ups.sweep()
+    set_ups.sweep_campaigns()
     assert "a" in found()
 
 
 def test_a_result_that_came_later_has_the_set_ups_looked_at_again(lab):
-    set_ups.sweep()
-    assert storing.due(None) == []
+    set_ups.sweep_campaigns()
+    assert storing.campaigns_due(None) == []
     attempt = lab.attempt
     attempt.ended_at = timezone.now() + timedelta(seconds=1)
     attempt.save()
-    assert storing.due(None) == [attempt.run.campaign_id]
+    assert storing.campaigns_due(None) == [attempt.run.campaign_id]
 
 
 def test_a_result_stands_though_its_findings_explode(lab, only):
     only(one=explode)
-    storing.attempts([lab.attempt.pk])
+    storing.find_for_attempts([lab.attempt.pk])
     lab.attempt.refresh_from_db()
     assert lab.attempt.outcome == "succeeded" and lab.attempt.measurements.exists()
 
@@ -213,7 +213,7 @@ def dismissed(row: Finding, user) -> Finding:
 def test_a_dismissal_survives_reparse_and_a_time_in_which_it_is_not_found(lab, only, monkeypatch):
     monkeypatch.setattr("benchlab.runs.conclusion.reparse", lambda attempt: "")
     only(one=lambda run: [says("a", "x")])
-    storing.attempts([lab.attempt.pk])
+    storing.find_for_attempts([lab.attempt.pk])
     row = dismissed(Finding.objects.get(), lab.user)
     looks = [
         (lambda run: [says("b", "x")], True),
@@ -259,11 +259,11 @@ def test_lines_are_as_the_charts_name_them_and_in_the_order_they_were_built(lab,
         return []
 
     only(lines=True, one=look)
-    set_ups.sweep()
+    set_ups.sweep_campaigns()
     assert [line.name for line in seen] == ["one", "two"]
     assert {line.order for line in seen} == {"one_after_other"}
-    assert seen[0].sweep("iops").keys() == {1, 4} and set(seen[0].repeats) == {1, 2}
-    assert seen[0].runs[0].disks() and seen[0].workload == lab.load.name
+    assert seen[0].sweep_values("iops").keys() == {1, 4} and set(seen[0].repeats) == {1, 2}
+    assert seen[0].runs[0].layout_disks() and seen[0].workload == lab.load.name
 
 
 def test_a_campaign_is_looked_at_once_it_is_over_and_again_when_a_result_came(lab, only):
@@ -277,42 +277,42 @@ def test_a_campaign_is_looked_at_once_it_is_over_and_again_when_a_result_came(la
     layout = lab.campaign.layouts.first()
     layout.phase, layout.outcome = "ready", ""
     layout.save()
-    set_ups.sweep()
+    set_ups.sweep_campaigns()
     assert looks == []
     layout.phase, layout.outcome = "done", "succeeded"
     layout.save()
-    set_ups.sweep()
-    set_ups.sweep()
+    set_ups.sweep_campaigns()
+    set_ups.sweep_campaigns()
     assert looks == [2] and Looked.objects.get().campaign == lab.campaign
-    storing.attempts([lab.attempts[1].pk])
-    set_ups.sweep()
+    storing.find_for_attempts([lab.attempts[1].pk])
+    set_ups.sweep_campaigns()
     assert looks == [2, 2]
 
 
 def test_a_fault_between_lines_is_not_met_again_at_each_sweep(lab, only, monkeypatch):
     only(lines=True, one=explode)
-    set_ups.sweep()
+    set_ups.sweep_campaigns()
     assert Looked.objects.exists() and found(attempt=None) == []
     Looked.objects.all().delete()
-    monkeypatch.setattr(set_ups, "_groups", explode)
-    set_ups.sweep()
+    monkeypatch.setattr(set_ups, "_campaign_groups", explode)
+    set_ups.sweep_campaigns()
     assert Looked.objects.exists()
 
 
 def test_what_was_found_between_lines_that_are_gone_goes(lab, only):
     only(lines=True, one=lambda lines: [says("a")] if lines else [])
-    set_ups.sweep()
+    set_ups.sweep_campaigns()
     assert found(workload=lab.load) == ["a"]
     for attempt in lab.attempts:
         attempt.degraded = [{"says": "a disk failed", "seen": "during"}]
         attempt.save()
-    storing.look_again([lab.campaign.pk])
-    set_ups.sweep()
+    storing.reset_comparison([lab.campaign.pk])
+    set_ups.sweep_campaigns()
     assert found(attempt=None) == []
 
 
 def test_it_goes_with_what_it_is_about(lab, only):
     only(one=lambda run: [says("a")])
-    storing.attempts([lab.attempt.pk])
+    storing.find_for_attempts([lab.attempt.pk])
     lab.attempt.delete()
     assert not Finding.objects.exists()

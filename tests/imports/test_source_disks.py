@@ -83,7 +83,7 @@ def test_a_rating_typed_on_the_page_is_reached_at_a_depth(web, team, raw):
     assert {str((one["disks"], one["rated"])) for one in metas} == {
         "({'ssd': ['P30']}, {'ssd': {'iops': 13, 'bandwidth': 2500000}})"
     }
-    set_ups.sweep([campaign.pk])
+    set_ups.sweep_campaigns([campaign.pk])
     [found] = Finding.objects.filter(campaign=campaign, kind="rating_reached_at_depth")
     assert (
         "reaches what its disk is rated for at 8 outstanding: 13.0 IOPS of 13.0 IOPS" in found.says

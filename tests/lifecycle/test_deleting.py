@@ -31,7 +31,7 @@ def delete(web, lab):
 
 def test_the_page_says_what_goes_and_what_stays(web, lab, user):
     SavedView.objects.create(team=lab.team, name="Both", query=f"campaign={lab.campaign.pk}")
-    links.make(links.wish(user, "campaign", lab.campaign.pk), user)
+    links.create_link(links.check_target(user, "campaign", lab.campaign.pk), user)
     Comment.objects.create(
         team=lab.team, kind="campaign", object_id=lab.campaign.pk, text="Look at this."
     )
@@ -216,8 +216,8 @@ def test_whoever_makes_a_campaign_of_it_at_the_same_moment_is_told(lab, user):
 @pytest.mark.parametrize("kind", ["campaign", "report", "run", "comparison"])
 def test_links_of_it_show_guests_a_plain_page(web, lab, user, kind):
     about = {"run": lab.run.pk, "comparison": None}.get(kind, lab.campaign.pk)
-    wish = links.wish(user, kind, about, f"campaign={lab.campaign.pk}")
-    _, token = links.make(wish, user)
+    wish = links.check_target(user, kind, about, f"campaign={lab.campaign.pk}")
+    _, token = links.create_link(wish, user)
     guest = Client()
     assert guest.get(f"/s/{token}/").status_code == 200
     delete(web, lab)
@@ -233,7 +233,7 @@ def test_a_comparison_loses_a_line_and_shows_the_others(web, lab, user):
     other = made.campaign(lab.team, "Another")
     made.swept(other, lab.host, lab.topology, lab.workload, depths=(1, 4), repeats=1)
     query = f"campaign={lab.campaign.pk}&campaign={other.pk}"
-    _, token = links.make(links.wish(user, "comparison", None, query), user)
+    _, token = links.create_link(links.check_target(user, "comparison", None, query), user)
     delete(web, lab)
     web.get("/deleted/")  # which says what was done
     answer = Client().get(f"/s/{token}/")

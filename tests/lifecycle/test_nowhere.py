@@ -63,7 +63,7 @@ def away(team, user) -> SimpleNamespace:
         said_of(team, user, kind, row.pk)
     said_of(team, user, "run", attempts[0].run_id)
     for kind, pk in (("campaign", campaign.pk), ("run", attempts[0].run_id)):
-        links.make(links.wish(user, kind, pk), user)
+        links.create_link(links.check_target(user, kind, pk), user)
     return SimpleNamespace(rows=list(rows.values()), campaign=campaign, run=attempts[0].run)
 
 

@@ -35,7 +35,7 @@ def deleted(lab, user):
     )
     Source.objects.create(campaign=lab.campaign, name="a", content=b"a", size=1, sha256="0" * 64)
     for kind, pk in (("campaign", lab.campaign.pk), ("run", lab.run.pk)):
-        links.make(links.wish(user, kind, pk), user)
+        links.create_link(links.check_target(user, kind, pk), user)
         Comment.objects.create(team=lab.team, kind=kind, object_id=pk, text="Look.")
     SavedView.objects.create(team=lab.team, name="one", query=f"campaign={lab.campaign.pk}")
     deleting.delete(lab.campaign, user, f"delete {lab.campaign}")

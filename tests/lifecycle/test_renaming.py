@@ -32,8 +32,8 @@ def test_a_campaign_gets_another_name_and_question(web, lab):
 
 
 def test_what_was_made_under_the_old_name_keeps_it(web, lab, user):
-    wish = links.wish(user, "campaign", lab.campaign.pk)
-    share, _ = links.make(wish, user)
+    wish = links.check_target(user, "campaign", lab.campaign.pk)
+    share, _ = links.create_link(wish, user)
     send(web, lab, name="Stripes", question="")
     share.refresh_from_db()
     assert share.name == "Stripe sizes"

@@ -71,7 +71,9 @@ def test_pages_say_what_became_of_it(old, web, api):
 
 def test_guests_are_told_too(old, user):
     sweep_raw()
-    _, token = links.make(links.wish(user, "run", old.run.pk), user, hide_hosts=False)
+    _, token = links.create_link(
+        links.check_target(user, "run", old.run.pk), user, hide_hosts=False
+    )
     guest = Client()
     assert guest.get(f"/s/{token}/").status_code == 200
     artifact = Artifact.objects.filter(attempt__run=old.run).first()
@@ -100,17 +102,17 @@ def test_what_is_left_alone(old, user, why):
     elif why == "run starred":
         Star.objects.create(user=user, kind="run", object_id=old.run.pk)
     elif why == "shared":
-        links.make(links.wish(user, "report", old.campaign.pk), user)
+        links.create_link(links.check_target(user, "report", old.campaign.pk), user)
     elif why == "compared":
         query = f"campaign={old.campaign.pk}"
-        links.make(links.wish(user, "comparison", None, query), user)
+        links.create_link(links.check_target(user, "comparison", None, query), user)
     assert retention.sweep() == 0
     assert Series.objects.exists() and not Attempt.objects.exclude(raw_removed_at=None).exists()
 
 
 def test_a_link_that_is_over_keeps_nothing(old, user):
-    share, _ = links.make(links.wish(user, "campaign", old.campaign.pk), user)
-    links.revoke(share)
+    share, _ = links.create_link(links.check_target(user, "campaign", old.campaign.pk), user)
+    links.revoke_link(share)
     assert retention.sweep() == 1
 
 

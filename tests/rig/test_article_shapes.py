@@ -60,7 +60,7 @@ def run(host: Host, team, user, topologies: list[Topology], options: dict) -> Ca
     for attempt in Attempt.objects.filter(run__campaign=campaign):
         assert attempt.outcome == "succeeded", attempt.reason_text
     assert set(campaign.layouts.values_list("phase", flat=True)) == {"done"}
-    set_ups.sweep([campaign.pk])
+    set_ups.sweep_campaigns([campaign.pk])
     return campaign
 
 

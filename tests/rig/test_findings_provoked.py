@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from benchlab.analysis.finding import OF_HISTORY
+from benchlab.analysis.finding import HISTORY_LABELS
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.engine import tasks as engine
 from benchlab.engine.new_campaign import create_campaign
@@ -81,7 +81,7 @@ def measure(team, user, rig, monkeypatch) -> Measure:
         drive.to_the_end(campaign)
         for attempt in Attempt.objects.filter(run__campaign=campaign):
             assert attempt.outcome == "succeeded", attempt.reason_text
-        set_ups.sweep([campaign.pk])
+        set_ups.sweep_campaigns([campaign.pk])
         return campaign
 
     return run
@@ -91,7 +91,7 @@ def told(campaign: Campaign) -> dict[str, dict[str, str]]:
     """Of each run by its workload's name: {kind: sentence}."""
     found: dict[str, dict[str, str]] = {one.workload.name: {} for one in campaign.runs.all()}
     rows = Finding.objects.filter(campaign=campaign, attempt__isnull=False)
-    for row in rows.exclude(kind__in=list(OF_HISTORY)).select_related("attempt__run__workload"):
+    for row in rows.exclude(kind__in=list(HISTORY_LABELS)).select_related("attempt__run__workload"):
         assert row.attempt
         found[row.attempt.run.workload.name][row.kind] = row.says
         print(f"{row.attempt.run.workload.name}: {row.kind}: {row.says}")

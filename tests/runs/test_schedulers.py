@@ -349,8 +349,8 @@ def test_findings_see_what_was_in_force_and_that_it_was_asked_for(ready):
     attempt = attempt_of(ready, "kyber")
     attempt.meta = {QUEUES: {"sdb": {"scheduler": "kyber", "nr_requests": "64"}}}
     attempt.save()
-    (found,) = stored_runs.runs_of([attempt.pk])
-    assert found.asked == ("scheduler",)
+    (found,) = stored_runs.read_runs([attempt.pk])
+    assert found.requested == ("scheduler",)
     assert {name: one.scheduler for name, one in found.devices.items()} == {
         "sdb": "kyber",
         "sdc": "none",

@@ -52,8 +52,8 @@ def link(rows: Any, kind: str, user: Any, *, hide: bool) -> str:
         rows.view.query = query
         rows.view.save()
     about = {"run": rows.run.pk, "view": rows.view.pk, "comparison": None}
-    wish = links.wish(user, kind, about.get(kind, rows.campaign.pk), query)
-    return links.make(wish, user, hide_hosts=hide)[1]
+    wish = links.check_target(user, kind, about.get(kind, rows.campaign.pk), query)
+    return links.create_link(wish, user, hide_hosts=hide)[1]
 
 
 def hidden(team: Any) -> SimpleNamespace:
@@ -277,7 +277,7 @@ def test_under_the_link_nothing_can_be_written(rows, user, kind):
             assert not writes.found, f"{method} {address}"
             if method not in ("get", "head"):
                 assert answer.status_code == 405, f"{method} {address}: {answer.status_code}"
-    kept = Share.objects.get(digest=links.digest(token))
+    kept = Share.objects.get(digest=links.token_digest(token))
     assert (kept.name, kept.hide_hosts) != ("x", True)
 
 

@@ -95,5 +95,5 @@ def link_of(
     about = lab.run.pk if kind == "run" else None if kind == "comparison" else lab.campaign.pk
     if kind == "comparison":
         query = query or f"campaign={lab.campaign.pk}"
-    wish = links.wish(lab.user, kind, about, query)
-    return links.make(wish, lab.user, hide_hosts=hide)
+    wish = links.check_target(lab.user, kind, about, query)
+    return links.create_link(wish, lab.user, hide_hosts=hide)

@@ -91,7 +91,7 @@ def test_every_noun_has_its_words(web, rows, kind):
     web.post(reverse("talk-tag", args=[kind, row.pk]), {"name": "  odd   one "})
     web.post(reverse("talk-note", args=[kind, row.pk]), {"text": "Keep in mind."})
     web.post(reverse("talk-star", args=[kind, row.pk]), {"on": "yes"})
-    page = web.get(targets.url(kind, row.pk)).content.decode()
+    page = web.get(targets.row_url(kind, row.pk)).content.decode()
     for said in ("Look here.", "odd one", "Keep in mind.", "remove the star"):
         assert said in page
     assert str(row) in web.get("/").content.decode()
@@ -104,16 +104,16 @@ def test_every_noun_has_its_words(web, rows, kind):
 
 def test_lists_are_narrowed_by_tag(web, rows, team):
     other = made.campaign(team, "Untagged")
-    discussion.tag(rows["campaign"], "keep")
+    discussion.tag_row(rows["campaign"], "keep")
     assert other.name in web.get(reverse("campaign-list")).content.decode()
     page = web.get(reverse("campaign-list"), {"tag": "keep"}).content.decode()
     assert rows["campaign"].name in page and other.name not in page
     for kind in ("host", "topology", "workload"):
-        discussion.tag(rows[kind], "keep")
+        discussion.tag_row(rows[kind], "keep")
         found = web.get(reverse(f"{kind}-list"), {"tag": "keep"}).content.decode()
-        assert f'href="{targets.url(kind, rows[kind].pk)}"' in found
+        assert f'href="{targets.row_url(kind, rows[kind].pk)}"' in found
         assert (
-            f'href="{targets.url(kind, rows[kind].pk)}"'
+            f'href="{targets.row_url(kind, rows[kind].pk)}"'
             not in web.get(reverse(f"{kind}-list"), {"tag": "else"}).content.decode()
         )
 
@@ -171,11 +171,11 @@ def test_a_star_is_personal_and_goes_when_the_row_is_out_of_sight(web, other_web
 
 
 def test_a_tag_that_nothing_has_is_gone(rows):
-    one = discussion.tag(rows["run"], "a")
-    discussion.tag(rows["host"], "a")
-    discussion.untag(rows["run"], one.tag_id)
+    one = discussion.tag_row(rows["run"], "a")
+    discussion.tag_row(rows["host"], "a")
+    discussion.untag_row(rows["run"], one.tag_id)
     assert Tag.objects.count() == 1
-    discussion.untag(rows["host"], one.tag_id)
+    discussion.untag_row(rows["host"], one.tag_id)
     assert not Tag.objects.exists()
 
 

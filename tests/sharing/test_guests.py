@@ -129,7 +129,7 @@ def test_what_is_over_says_so_and_not_what_it_was(lab, guest):
     never = plain(gone(guest.get("/s/never-was-one/")))
     expired, revoked = link_of(lab, "campaign"), link_of(lab, "campaign")
     Share.objects.filter(pk=expired[0].pk).update(expires_at=timezone.now() - timedelta(seconds=1))
-    links.revoke(revoked[0])
+    links.revoke_link(revoked[0])
     for share, token in (expired, revoked):
         for address in addresses(token, "campaign"):
             assert plain(gone(guest.get(address))) == never
@@ -142,7 +142,7 @@ def test_what_is_over_says_so_and_not_what_it_was(lab, guest):
 def test_a_link_is_only_its_hash(lab):
     share, token = link_of(lab, "run")
     assert token not in str(Share.objects.filter(pk=share.pk).values())
-    assert share.digest == links.digest(token)
+    assert share.digest == links.token_digest(token)
 
 
 def test_views_are_counted_and_figures_are_not(lab, guest):
@@ -210,9 +210,9 @@ def test_a_link_of_another_team_cannot_be_wished_for(lab, other_user):
 
     for kind, about in (("run", lab.run.pk), ("campaign", lab.campaign.pk)):
         with pytest.raises(Http404):
-            links.wish(other_user, kind, about)
+            links.check_target(other_user, kind, about)
     with pytest.raises(ValidationError):
-        links.wish(other_user, "comparison", None, f"campaign={lab.campaign.pk}")
+        links.check_target(other_user, "comparison", None, f"campaign={lab.campaign.pk}")
 
 
 def test_numbers_stay_what_they_are_beside_hosts_with_odd_names(lab, guest):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from benchlab.campaigns.models import Campaign
 from benchlab.runs.models import Artifact, Attempt
 from benchlab.sharing import raw_data
-from benchlab.sharing.packed_names import Names, plain
+from benchlab.sharing.archive_paths import ArchivePaths, safe_path
 from tests.charts import made
 
 HOSTILE = (
@@ -59,29 +59,29 @@ def check(paths: list[str], folder: str) -> None:
     ],
 )
 def test_a_name_stays_below_its_folder(name, kept):
-    assert plain(name) == kept
+    assert safe_path(name) == kept
 
 
 def test_names_that_would_be_one_are_told_apart():
-    names = Names()
+    names = ArchivePaths()
     asked = ["a", "A", "a/b", "é", "e\u0301", "x/y", "x", "2-a"]
-    found = [names.of("f", name) for name in asked]
+    found = [names.unique_path("f", name) for name in asked]
     told = ["f/a", "f/2-A", "f/3-a/b", "f/é", "f/2-e\u0301", "f/x/y", "f/2-x", "f/2-2-a"]
     assert found == told
     check(found, "f")
-    assert names.of("g", "a") == "g/a"  # of another folder
+    assert names.unique_path("g", "a") == "g/a"  # of another folder
 
 
 @given(st.lists(st.text(alphabet=st.sampled_from("aAbé./\\ \n:20\u202e"), max_size=8), max_size=12))
 def test_whatever_they_are_called(asked):
-    names = Names()
-    check([names.of("run-1/attempt-1", name) for name in asked], "run-1/attempt-1")
+    names = ArchivePaths()
+    check([names.unique_path("run-1/attempt-1", name) for name in asked], "run-1/attempt-1")
 
 
 @given(st.lists(st.text(max_size=200), max_size=8))
 def test_whatever_text_they_are(asked):
-    names = Names()
-    check([names.of("run-1/attempt-1", name) for name in asked], "run-1/attempt-1")
+    names = ArchivePaths()
+    check([names.unique_path("run-1/attempt-1", name) for name in asked], "run-1/attempt-1")
 
 
 @pytest.fixture

@@ -61,7 +61,9 @@ def large(campaign) -> Artifact:
 def test_what_there_is_is_counted_by_one_look_at_each_file(campaign, user):
     """Where PostgreSQL knows nothing of a table's rows it would go through all of them for each of them."""
     with CaptureQueriesContext(connection) as asked_for:
-        found = raw_data.told(user, Artifact.objects.filter(attempt__run__campaign=campaign))
+        found = raw_data.raw_output_of(
+            user, Artifact.objects.filter(attempt__run__campaign=campaign)
+        )
     assert found.files == Artifact.objects.count()
     [said] = [one["sql"] for one in asked_for]
     assert len(re.findall(r'(?:FROM|JOIN) "runs_artifact"', said)) == 1
@@ -199,10 +201,10 @@ def test_it_is_made_in_the_memory_of_one_file(campaign, user):
     for number in range(20):
         kept(attempt, f"log {number}", dice.randbytes(2 << 20))
     for made_of in (
-        lambda rows: raw_data.archive(rows),
-        lambda rows: raw_data.embedded(rows, raw_data.Room()),
+        lambda rows: raw_data.stream_archive(rows),
+        lambda rows: raw_data.embed_archive(rows, raw_data.EmbedBudget()),
     ):
-        rows = raw_data.readable(user, Artifact.objects.filter(attempt=attempt))
+        rows = raw_data.readable_artifacts(user, Artifact.objects.filter(attempt=attempt))
         tracemalloc.start()
         size = sum(map(len, made_of(rows)))
         most = tracemalloc.get_traced_memory()[1]
@@ -216,7 +218,7 @@ def test_what_is_removed_meanwhile_ends_it(campaign, user, large, small):
     kept(large.attempt, "a log", b"first")
     later = kept(large.attempt, "z log", b"second") if small else large
     rows = Artifact.objects.filter(attempt=large.attempt, name__in=("a log", later.name))
-    made_of = raw_data.archive(raw_data.readable(user, rows))
+    made_of = raw_data.stream_archive(raw_data.readable_artifacts(user, rows))
     next(made_of)
     Artifact.objects.filter(pk=later.pk).update(content=b"")
     ArtifactPiece.objects.all().delete()
@@ -230,13 +232,13 @@ def test_a_server_streams_both(web, user, campaign, large, monkeypatch):
     attempt = Attempt.objects.filter(run__campaign=campaign).earliest("pk")
     kept(attempt, "noise", random.Random(1).randbytes(2 << 20))
     began: list[threading.Thread] = []
-    archive = raw_data.archive
+    archive = raw_data.stream_archive
 
     def noted(*args: Any) -> Any:
         began.append(threading.current_thread())
         yield from archive(*args)
 
-    monkeypatch.setattr(raw_data, "archive", noted)
+    monkeypatch.setattr(raw_data, "stream_archive", noted)
     for address in (url(campaign, "-raw"), url(campaign, "-file") + "?raw=1"):
         answer, parts = asked(user, address)
         assert answer.status_code == 200 and answer.streaming and len(parts) > 4
@@ -286,8 +288,8 @@ def test_a_comparison_has_that_of_its_runs(web, team, user, campaign):
 
 @pytest.mark.parametrize("hide", [True, False])
 def test_guests_do_not_get_it(client, user, campaign, hide):
-    wish = links.wish(user, "report", campaign.pk)
-    _, token = links.make(wish, user, hide_hosts=hide)
+    wish = links.check_target(user, "report", campaign.pk)
+    _, token = links.create_link(wish, user, hide_hosts=hide)
     shown = client.get(f"/s/{token}/", {"raw": "1"})
     assert shown.status_code == 200
     assert "application/zip" not in shown.text and "raw output (" not in shown.text

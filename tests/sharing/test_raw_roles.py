@@ -125,7 +125,7 @@ def test_guests_get_no_more_than_under_their_link(lab, addresses, kind, hide):
         raw = body(answer)
         assert packed(raw) == {} and b"application/zip" not in raw and b"raw=1" not in raw
         assert answer.status_code in (302, 403, 404) or address == own[0]
-    rows = raw_data.readable(links.opened(share, token).guest, Artifact.objects.all())
+    rows = raw_data.readable_artifacts(links.open_link(share, token).guest, Artifact.objects.all())
     assert {row.read() for row in rows} == set(allowed.values())
 
 

@@ -18,7 +18,7 @@ def test_a_guest_sees_the_links_rows_and_no_others(lab, other_user):
     """Whatever asks `visible_to`, and whatever asks `for_user`."""
     theirs = made.campaign(other_user.teams.get(), "Theirs")
     share, token = link_of(lab, "run")
-    guest = links.opened(share, token).guest
+    guest = links.open_link(share, token).guest
     assert list(Run.objects.visible_to(guest)) == [lab.run]
     assert list(Campaign.objects.visible_to(guest)) == [lab.campaign]
     assert {one.run_id for one in Attempt.objects.visible_to(guest)} == {lab.run.pk}
@@ -71,7 +71,7 @@ def test_moments_that_were_not_shared_are_not_there(lab, guest, asked, seen):
     share, token = link_of(
         lab, "comparison", query=f"campaign={lab.campaign.pk}{'&' if asked else ''}{asked}"
     )
-    person = links.opened(share, token).guest
+    person = links.open_link(share, token).guest
     assert set(Run.objects.visible_to(person).values_list("stage", flat=True)) == set(seen)
     assert set(Attempt.objects.visible_to(person).values_list("run__stage", flat=True)) == set(seen)
 

@@ -21,7 +21,7 @@ from django.utils import timezone
 from benchlab.audit.chain import record
 from benchlab.audit.models import Entry
 from benchlab.campaigns.models import Campaign, Run, Workload
-from benchlab.findings import dismissing, storing
+from benchlab.findings import dismissal, storing
 from benchlab.findings.models import Finding
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Credential, Device, Host
@@ -121,7 +121,7 @@ def _results(team: Team, host: Host, stack: Topology, cases: Path) -> Campaign:
     Attempt.objects.filter(pk=removed.pk).update(
         raw_removed_at=timezone.now(), raw_removed_after=30
     )
-    storing.attempts(over.runs.values_list("attempts", flat=True))
+    storing.find_for_attempts(over.runs.values_list("attempts", flat=True))
     return over
 
 
@@ -164,7 +164,7 @@ def _talked_about(team: Team, user: User, over: Campaign) -> None:
     SavedView.objects.create(team=team, name="all of it", query=f"campaign={over.pk}", by=user)
     ReportText.objects.create(campaign=over, place="opening", text="What we asked", by=user)
     if finding := Finding.objects.first():
-        dismissing.dismiss(finding, user, "It is known")
+        dismissal.dismiss_row(finding, user, "It is known")
 
 
 def opened(cases: Path) -> dict[str, str]:
@@ -174,7 +174,7 @@ def opened(cases: Path) -> dict[str, str]:
     team = over.team
     invitations.invite(team, Role.VIEWER, user, "somebody@example.com")
     _, token = tokens.make(user, "script", Role.OPERATOR, days=300)
-    _, share = links.make(links.wish(user, "campaign", over.pk), user, days=300)
+    _, share = links.create_link(links.check_target(user, "campaign", over.pk), user, days=300)
     later = timezone.now() + timedelta(days=36500)
     Share.objects.update(expires_at=later)
     ApiToken.objects.update(expires_at=later)

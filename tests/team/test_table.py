@@ -115,7 +115,7 @@ def rows(team):
     made.invitation.digest = invitations.digest(TOKEN)
     made.invitation.save()
     for row, token in ((made.share, TOKEN), (made.run_share, RUNS_LINK)):
-        row.digest = links.digest(token)
+        row.digest = links.token_digest(token)
         row.save()
     return made
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchlab.analysis.verdicts import Says
+from benchlab.analysis.verdicts import Conclusion
 from benchlab.campaigns.models import Run
 from benchlab.runs.models import Attempt, Measurement
 from benchlab.verdicts import sentences
@@ -213,18 +213,19 @@ def test_of_two_lines_each_tells_its_own_depth(bench, api):
 @pytest.mark.parametrize(
     ("says", "reasons", "told"),
     [
-        (Says.UNKNOWN, "a a b", ["", "a", "b"]),
-        (Says.UNKNOWN, "a b a", ["a", "b", "a"]),
-        (Says.FASTER, "a a b", ["a", "a", "b"]),
+        (Conclusion.UNKNOWN, "a a b", ["", "a", "b"]),
+        (Conclusion.UNKNOWN, "a b a", ["a", "b", "a"]),
+        (Conclusion.FASTER, "a a b", ["a", "a", "b"]),
     ],
 )
 def test_a_reason_that_several_have_in_a_row_is_told_once(monkeypatch, says, reasons, told):
     rows = [
-        SimpleNamespace(against=Sentence(says, "head", (), "", why=why)) for why in reasons.split()
+        SimpleNamespace(against=Sentence(says, "head", (), "", reason=why))
+        for why in reasons.split()
     ]
     monkeypatch.setattr(sentences, "_sentence", lambda answer, row, against: against)
     answer: Any = SimpleNamespace(others=rows)
-    assert [one.why for one in sentences.sentences(answer)] == told
+    assert [one.reason for one in sentences.sentences(answer)] == told
 
 
 @pytest.mark.parametrize(
@@ -232,4 +233,4 @@ def test_a_reason_that_several_have_in_a_row_is_told_once(monkeypatch, says, rea
     [(1.001, "0.1 %"), (1.05, "5.0 %"), (1.094, "9.4 %"), (1.096, "10 %"), (1.254, "25 %")],
 )
 def test_percents_have_two_digits(ratio, words):
-    assert sentences._percent(ratio) == words
+    assert sentences._percent_text(ratio) == words

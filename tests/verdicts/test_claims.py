@@ -41,7 +41,7 @@ def library():
 
 def run_under(line: str, workload: str):
     found = Attempt.objects.filter(run__topology__name=line, run__workload__name=workload)
-    [run] = stored_runs.runs_of(
+    [run] = stored_runs.read_runs(
         list(found.filter(run__campaign__in=library()).values_list("pk", flat=True))
     )
     return run
@@ -103,7 +103,7 @@ class Answers:
 
     def of_finds(self, one: Finds) -> str:
         for campaign in library():
-            set_ups.of_campaign(campaign)
+            set_ups.find_between_lines(campaign)
         found = Finding.objects.filter(
             campaign__in=library(), kind=one.kind, workload__name=one.workload
         )
@@ -129,7 +129,9 @@ class Answers:
         run = run_under(one.line, one.workload)
         told = []
         for metric, value in one.metrics:
-            means = [t.mean() for t in run.measured(metric) if t.device.startswith(one.devices)]
+            means = [
+                t.mean() for t in run.measured_tracks(metric) if t.device.startswith(one.devices)
+            ]
             known = [mean for mean in means if mean]  # the system's disk did nothing
             assert sum(known) == pytest.approx(value)
             shown = rate(value) if metric.endswith("bandwidth") else share(value / len(known))
@@ -172,7 +174,7 @@ def test_the_page_of_an_articles_run_has_how_its_disks_worked(shelved, db, web, 
 )
 def test_what_counters_prove_is_found(shelved, db, claim):
     [about] = claim.answers
-    found = finding.of_runs()[claim.waits].applies(run_under(about.line, about.workload))
+    found = finding.run_findings()[claim.waits].applies(run_under(about.line, about.workload))
     assert found, f"{claim.waits} does not say: {claim.says}"
 
 

@@ -63,7 +63,7 @@ def test_what_one_layout_carries_is_interleaved_but_for_its_moments(bench, api, 
     [line] = [line for line in told["lines"] if line["design"]]
     assert (line["design"], line["stage"]) == ("one_after_other", "after-1")
     one = read_groups(user, [bench.campaign.pk])[0]
-    known = builds.of_groups([one])
+    known = builds.read_builds([one])
     assert builds.design_of(one, one, known, ()).order == "interleaved"
 
 
@@ -82,7 +82,7 @@ def test_tau_is_learned_from_rebuilt_equals(bench, api):
         for attempt in bench.measure(bench.build("a"), 1000 * 1.1**build, noise=0):
             depth = attempt.run.outstanding
             Attempt.objects.filter(pk=attempt.pk).update(fingerprint=f"equal at {depth}")
-    found = builds.rebuilt([bench.team.pk])
+    found = builds.rebuilt_ratios([bench.team.pk])
     assert found == pytest.approx([log(1.1)] * 5)
     bench.measure(bench.build("b"), 1000)
     line = by_name(bench.answer(api))["b"]
@@ -99,13 +99,13 @@ def test_findings_between_set_ups_know_what_the_lab_differs_by(bench, monkeypatc
             Attempt.objects.filter(pk=attempt.pk).update(fingerprint=f"equal at {depth}")
     bench.measure(bench.build("b"), 1000)
     lines = []
-    monkeypatch.setattr(storing, "keep_lines", lambda of, load, found: lines.extend(found))
-    set_ups.of_campaign(bench.campaign)
+    monkeypatch.setattr(storing, "store_line_findings", lambda of, load, found: lines.extend(found))
+    set_ups.find_between_lines(bench.campaign)
     assert [line.rebuilt for line in lines] == [pytest.approx([log(1.15)] * 5)] * 2
     lines.clear()
     bench.campaign.source = "imported"
     bench.campaign.save()
-    set_ups.of_campaign(bench.campaign)
+    set_ups.find_between_lines(bench.campaign)
     assert [line.rebuilt for line in lines] == [(), ()], "somebody else's lab"
 
 
@@ -118,4 +118,4 @@ def test_tau_is_learned_of_tools_that_count_no_iops(bench, name):
             Attempt.objects.filter(pk=attempt.pk).update(fingerprint=f"equal at {depth}")
     Measurement.objects.filter(name="bandwidth").delete()
     Measurement.objects.filter(name="iops").update(name=name)
-    assert builds.rebuilt([bench.team.pk]) == pytest.approx([log(1.1)] * 2)
+    assert builds.rebuilt_ratios([bench.team.pk]) == pytest.approx([log(1.1)] * 2)

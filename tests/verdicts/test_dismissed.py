@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.db import connections
 from django.test import Client
 
-from benchlab.analysis.verdicts import Says
+from benchlab.analysis.verdicts import Conclusion
 from benchlab.audit.models import Entry
 from benchlab.campaigns.models import Campaign
 from benchlab.lifecycle import losses
@@ -20,7 +20,7 @@ from benchlab.runs import events
 from benchlab.runs.models import Measurement
 from benchlab.team.models import Membership, Team
 from benchlab.team.roles import Role
-from benchlab.verdicts.answers import _ranked
+from benchlab.verdicts.answers import _rank_frozen
 from benchlab.verdicts.models import DismissedAnswer
 from tests.api.conftest import client_of
 from tests.charts import made
@@ -386,7 +386,7 @@ def test_another_word_brings_it_back_though_the_ratio_is_much_the_same(bench, ap
     assert dismissed(bench, api)["dismissed"]["holds"]
     measured(bench, 1.02 / 1.06)
     after = verdict(bench.answer(api))
-    assert after[0] == Says.NONE and after[1] / before[1] > 1 / 1.05
+    assert after[0] == Conclusion.NONE and after[1] / before[1] > 1 / 1.05
     told = bench.answer(api)["dismissed"]
     assert (told["holds"], told["said"].partition(",")[0]) == (False, "faster")
     assert "when it said faster" in card(web.get(f"/campaigns/{bench.campaign.pk}/"))
@@ -411,7 +411,7 @@ def test_equal_numbers_told_anew_bring_nothing_back(bench, api, web):
         row.pk = None
         row.value *= 1 + 1e-12  # the last digit of a float
     Measurement.objects.bulk_create(reversed(rows))
-    _ranked.cache_clear()
+    _rank_frozen.cache_clear()
     for _ in range(2):
         told = bench.answer(api)
         assert told["dismissed"] == first["dismissed"] and told["key"] == first["key"]

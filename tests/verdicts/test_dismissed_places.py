@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from benchlab.findings.left_out import LeftOut
+from benchlab.findings.left_out import OmittedCounts
 from benchlab.findings.models import Finding
 from benchlab.sharing import links
 from benchlab.sharing.models import SavedView, Share
@@ -133,7 +133,7 @@ def page_of(two, web, user, what: str) -> str:
 
 def shared(two, kind: str) -> str:
     Share.objects.create(
-        team=two.team, kind=kind, name=kind, digest=links.digest(f"token-{kind}"), hide_hosts=True,
+        team=two.team, kind=kind, name=kind, digest=links.token_digest(f"token-{kind}"), hide_hosts=True,
         object_id=None if kind == "comparison" else two.campaign.pk,
         query=f"campaign={two.campaign.pk}" if kind == "comparison" else "",
         expires_at=timezone.now() + timedelta(days=1),
@@ -236,4 +236,4 @@ def test_its_link_leads_to_the_same_baseline_and_metric(two, web, api):
      (1, 1, "1 answer and 1 finding were"), (2, 3, "2 answers and 3 findings were")],
 )  # fmt: skip
 def test_the_count_in_words(answers, findings, said):
-    assert LeftOut(answers, findings).words == said
+    assert OmittedCounts(answers, findings).text == said

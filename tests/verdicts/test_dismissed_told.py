@@ -32,7 +32,7 @@ def two(bench, api) -> Bench:
 @pytest.mark.parametrize("kind", ["campaign", "comparison"])
 def test_a_guest_reads_that_and_when_and_nothing_of_the_team(two, kind):
     Share.objects.create(
-        team=two.team, kind=kind, name=kind, digest=links.digest(f"token-{kind}"), hide_hosts=True,
+        team=two.team, kind=kind, name=kind, digest=links.token_digest(f"token-{kind}"), hide_hosts=True,
         object_id=None if kind == "comparison" else two.campaign.pk,
         query=f"campaign={two.campaign.pk}" if kind == "comparison" else "",
         expires_at=timezone.now() + timedelta(days=1),
@@ -67,7 +67,7 @@ def test_a_saved_comparisons_report_takes_nothing(two, api, web, user):
 
 def test_markdown_counts_it_as_the_file_does(two, web):
     page = web.get(f"/campaigns/{two.campaign.pk}/report.html")
-    text = markdown.of_page(page.text, {}, "numbers.csv").text
+    text = markdown.convert_page(page.text, {}, "numbers.csv").text
     assert text.count("1 answer was dismissed by the team.") == 1
     for told in ("by alice", "Cold", "2.5 times the IOPS"):
         assert told not in page.text and told not in text, told

@@ -99,7 +99,7 @@ def test_an_effect_carries_what_this_lab_was_seen_to_differ_by(bench, api, monke
         for load in (bench.load, other):
             bench.measure(layout, top, load=load, noise=0.001)
     assert effects(bench, api)
-    monkeypatch.setattr(builds, "rebuilt", lambda teams: (0.2, -0.2, 0.2, -0.2, 0.2))
+    monkeypatch.setattr(builds, "rebuilt_ratios", lambda teams: (0.2, -0.2, 0.2, -0.2, 0.2))
     assert effects(bench, api) == []
 
 
@@ -190,7 +190,7 @@ CELL = ("a", "", "lab1", "", "none", "4 outstanding")
     ],
 )
 def test_a_gap_is_explained_by_what_is_missing(gap, words):
-    assert matrix._why(gap, "IOPS") == words
+    assert matrix._explain_gap(gap, "IOPS") == words
 
 
 @pytest.mark.parametrize(
@@ -203,4 +203,4 @@ def test_a_gap_is_explained_by_what_is_missing(gap, words):
     ],
 )
 def test_three_levels_are_named_and_the_others_counted(levels, words):
-    assert matrix._level(0, levels) == words
+    assert matrix._level_text(0, levels) == words

@@ -45,7 +45,7 @@ def test_the_report_has_the_answers_too(bench, web):
 
 def share(bench, kind: str) -> str:
     """The address of a link to the campaign."""
-    digest = links.digest(f"token-{kind}")
+    digest = links.token_digest(f"token-{kind}")
     Share.objects.create(
         team=bench.team, kind=kind, name=kind, digest=digest, hide_hosts=True,
         object_id=None if kind == "comparison" else bench.campaign.pk,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchlab.verdicts.settings_apart import AS_IT_IS, apart
+from benchlab.verdicts.tuning_settings import AS_IT_IS, split_tuning
 
 Told = dict[int, tuple[str, list[dict[str, Any]], list[dict[str, Any]]]]
 RAW: dict[str, Any] = {"kind": "raw", "options": {}, "devices": []}
@@ -26,7 +26,7 @@ def test_schedulers_on_two_layouts():
             for scheduler in ("none", "bfq")
         )
     }
-    assert apart(told) == {
+    assert split_tuning(told) == {
         0: ("disk", "scheduler none"),
         1: ("disk", "scheduler bfq"),
         2: ("stripe", "scheduler none"),
@@ -39,7 +39,7 @@ def test_the_plain_one_names_the_layout():
         1: ("as it comes", [RAW], []),
         2: ("calm", [tuning(sysctls=["vm.dirty_ratio=5"], scheduler=""), RAW], []),
     }
-    assert apart(told) == {
+    assert split_tuning(told) == {
         1: ("as it comes", AS_IT_IS),
         2: ("as it comes", "sysctls vm.dirty_ratio=5"),
     }
@@ -47,7 +47,7 @@ def test_the_plain_one_names_the_layout():
 
 def test_names_that_have_nothing_in_common_are_all_told():
     told: Told = {1: ("a", [RAW, tuning(nomerges=0)], []), 2: ("b", [RAW, tuning(nomerges=2)], [])}
-    assert apart(told) == {1: ("a / b", "nomerges 0"), 2: ("a / b", "nomerges 2")}
+    assert split_tuning(told) == {1: ("a / b", "nomerges 0"), 2: ("a / b", "nomerges 2")}
 
 
 @pytest.mark.parametrize(
@@ -60,4 +60,4 @@ def test_names_that_have_nothing_in_common_are_all_told():
     ],
 )
 def test_others_stay_as_they_are(told):
-    assert apart(told) == {}
+    assert split_tuning(told) == {}

@@ -28,14 +28,14 @@ def amplification(devices: Sequence[float], application: float | None) -> float 
     return total / application if isfinite(total) and isfinite(application) else None
 
 
-def only_way(reads: bool | None, writes: bool | None) -> str:
+def only_direction(reads: bool | None, writes: bool | None) -> str:
     """ "read" or "write" of a tool that is known to do that alone; "" of others, and where nobody tells."""
     if reads is None or reads is writes or writes is None:
         return ""
     return "read" if reads else "write"
 
 
-def by_application(
+def application_rates(
     figures: Mapping[str, float], window: str, *, alone: bool, only: str = ""
 ) -> dict[str, float | None]:
     """{"read", "write": B/s that the tool moved in a window of what it measured}; None where it does not tell.
@@ -44,7 +44,7 @@ def by_application(
     and no writes wrote nothing, and the other way round. `only`: the one way that it goes (`only_way`), whose rate dd
     and others print as that of the whole.
     """
-    synced = _synced(figures, window)
+    synced = _synced_write_rate(figures, window)
     if synced is not None:
         return {"read": None, "write": synced}
     if not alone:
@@ -55,7 +55,7 @@ def by_application(
     return found
 
 
-def _synced(figures: Mapping[str, float], window: str) -> float | None:
+def _synced_write_rate(figures: Mapping[str, float], window: str) -> float | None:
     """Of a test of pg_test_fsync, whose window has its name: "one.fdatasync" beside "one.fdatasync.ops"."""
     size = PER_TEST.get(window.partition(".")[0])
     rate = figures.get(f"{window}.ops")

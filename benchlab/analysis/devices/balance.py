@@ -23,7 +23,7 @@ WORK = 0.90
 # of a window's bytes; of the windows; windows
 SAME, OFTEN, LEAST = 0.80, 0.80, 5
 # windows: fewer tell little of a run's own swing
-TELLS = 10
+MIN_CONCLUSIVE_WINDOWS = 10
 # times the median window
 ACTIVE = (0.1, 4.0)
 # coefficient of variation
@@ -59,12 +59,12 @@ class Balance:
     averaged: bool
 
     @property
-    def told(self) -> bool:
+    def conclusive(self) -> bool:
         """True when so many windows tell it. That few do the work, few windows tell; how even the members are, not."""
-        return self.spread == Spread.FEW or self.windows >= TELLS
+        return self.spread == Spread.FEW or self.windows >= MIN_CONCLUSIVE_WINDOWS
 
 
-def of_samples(
+def balance_samples(
     bandwidths: Sequence[Numbers],
     rates: Sequence[Numbers],
     lengths: Numbers,
@@ -111,7 +111,7 @@ def balance(
     shares = moved.sum(axis=1) / moved.sum()
     doers = _doers(shares)
     variation = float(shares.std() / shares.mean())
-    spread = _spread(moved, doers, variation, operations, averaged)
+    spread = _classify_spread(moved, doers, variation, operations, averaged)
     return Balance(
         spread, tuple(shares.tolist()), tuple(doers), variation, moved.shape[1], averaged
     )
@@ -135,7 +135,7 @@ def _doers(shares: Array) -> list[int]:
     return [int(member) for member in order[:k]]
 
 
-def _spread(
+def _classify_spread(
     moved: Array, doers: Sequence[int], variation: float, operations: float, averaged: bool
 ) -> Spread:
     members, windows = moved.shape

@@ -25,7 +25,7 @@ BUSY = 0.90
 # of the additional outstanding I/Os
 AT_DEVICES, ELSEWHERE = 0.50, 0.25
 # of what queues at the devices: then it is that one's
-ONE = 0.70
+MIN_SINGLE_DEVICE_SHARE = 0.70
 
 
 class Full(StrEnum):
@@ -82,13 +82,13 @@ def full_station(half: Deepest, deepest: Deepest) -> FullStation | None:
         return None
     gain = deepest.iops / half.iops - 1
     queued = sum(grown.values()) / half.depth
-    inside = _inside(half, deepest, queued)
-    full = _which(gain, queued, deepest.cpu, inside)
-    device = _most(grown) if full == Full.DEVICES else ""
+    inside = _layer_queue_share(half, deepest, queued)
+    full = _full_resource(gain, queued, deepest.cpu, inside)
+    device = _single_full_device(grown) if full == Full.DEVICES else ""
     return FullStation(full, gain, queued, deepest.cpu, deepest.depth, device, inside)
 
 
-def _inside(half: Deepest, deepest: Deepest, queued: float) -> float | None:
+def _layer_queue_share(half: Deepest, deepest: Deepest, queued: float) -> float | None:
     """Of a layer that makes several requests of one, more may be at the disks than entered: then none is inside."""
     if half.entered is None or deepest.entered is None:
         return None
@@ -96,7 +96,7 @@ def _inside(half: Deepest, deepest: Deepest, queued: float) -> float | None:
     return max(0.0, found) if isfinite(found) else None
 
 
-def _which(gain: float, queued: float, cpu: float | None, inside: float | None) -> Full:
+def _full_resource(gain: float, queued: float, cpu: float | None, inside: float | None) -> Full:
     if gain > STILL_GAINS:
         return Full.NOT_YET
     if cpu is not None and cpu >= BUSY:
@@ -108,7 +108,11 @@ def _which(gain: float, queued: float, cpu: float | None, inside: float | None) 
     return Full.NOTHING if queued <= ELSEWHERE else Full.UNCLEAR
 
 
-def _most(grown: Mapping[str, float]) -> str:
+def _single_full_device(grown: Mapping[str, float]) -> str:
     """The one device where most of it queues, of several; "": all of them."""
     name = max(grown, key=lambda one: grown[one])
-    return name if len(grown) > 1 and grown[name] >= ONE * sum(grown.values()) else ""
+    return (
+        name
+        if len(grown) > 1 and grown[name] >= MIN_SINGLE_DEVICE_SHARE * sum(grown.values())
+        else ""
+    )

@@ -15,7 +15,7 @@ from benchlab.analysis.buckets import Numbers
 LEAST = 1024.0
 
 
-def of_requests(hits: Numbers, misses: Numbers, lengths: Numbers) -> float | None:
+def request_hit_ratio(hits: Numbers, misses: Numbers, lengths: Numbers) -> float | None:
     """`hits`, `misses`: op/s in each interval of `lengths` s; an interval in which one is unknown is left out.
 
     None where nothing was asked, or nothing is known.
@@ -26,7 +26,7 @@ def of_requests(hits: Numbers, misses: Numbers, lengths: Numbers) -> float | Non
     return float(np.sum(found[known] * spans[known])) / asked if asked > 0 else None
 
 
-def of_bytes(cache: float, backing: float) -> float | None:
+def byte_hit_ratio(cache: float, backing: float) -> float | None:
     """Share of the bytes read (B/s of all cache disks, of all backing disks) that came from the cache.
 
     Of reads alone: what is written to a cache says nothing of hits, for misses are copied into it. What the cache reads

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from benchlab.analysis.devices.amplification import by_application, only_way
-from benchlab.analysis.devices.balance import Balance, of_samples
+from benchlab.analysis.devices.amplification import application_rates, only_direction
+from benchlab.analysis.devices.balance import Balance, balance_samples
 from benchlab.analysis.evidence import Layer, Run, Track
 from benchlab.analysis.findings._stacks import IDLE, copies_of
 
-WORD = {"read": "bytes read", "write": "bytes written"}
+BYTES_LABEL = {"read": "bytes read", "write": "bytes written"}
 PARITY = {"raidz": 1, "raidz1": 1, "raidz2": 2, "raidz3": 3}
 # copies of a mirror of which nobody told how many
-UNTOLD = 2
+DEFAULT_MIRROR_COPIES = 2
 MD_PARITY = {4: 1, 5: 1, 6: 2}
 
 
@@ -28,7 +28,7 @@ class Group:
     names: tuple[str, ...]
 
 
-def groups(run: Run) -> list[Group]:
+def disk_groups(run: Run) -> list[Group]:
     """From the bottom, without spares."""
     found = [
         Group(one.kind, use, names)
@@ -39,7 +39,7 @@ def groups(run: Run) -> list[Group]:
     return [one for one in found if one.use not in IDLE]
 
 
-def parts(run: Run) -> list[tuple[str, Run]]:
+def measured_parts(run: Run) -> list[tuple[str, Run]]:
     """(its name, the run as if only that had been measured) of each window; of a run without any, the whole."""
     known = [one for one in run.windows if one.measured]
     if len(known) < 2:
@@ -47,36 +47,36 @@ def parts(run: Run) -> list[tuple[str, Run]]:
     return [(one.name, replace(run, windows=(one,))) for one in known]
 
 
-class _This:
+class _ByIdentity:
     """A run by what it is and not by what is in it: three findings ask the same of it one after the other."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _This) and self.run is other.run
+        return isinstance(other, _ByIdentity) and self.run is other.run
 
     def __hash__(self) -> int:
         return id(self.run)
 
 
-Shared = tuple[str, Group, Balance]
+WindowBalance = tuple[str, Group, Balance]
 
 
-def balances(run: Run, way: str) -> tuple[Shared, ...]:
+def balances(run: Run, way: str) -> tuple[WindowBalance, ...]:
     """(window, disks, how they share what was moved) of each part that tells; "read" or "write"."""
-    return _balances(_This(run), way)
+    return _balances(_ByIdentity(run), way)
 
 
 # the two ways of one run
 @lru_cache(maxsize=2)
-def _balances(this: _This, way: str) -> tuple[Shared, ...]:
+def _balances(this: _ByIdentity, way: str) -> tuple[WindowBalance, ...]:
     return tuple(_each_balance(this.run, way))
 
 
-def _each_balance(run: Run, way: str) -> Iterator[Shared]:
-    wide = [one for one in groups(run) if len(one.names) > 1]
-    for window, part in parts(run) if wide else ():
+def _each_balance(run: Run, way: str) -> Iterator[WindowBalance]:
+    wide = [one for one in disk_groups(run) if len(one.names) > 1]
+    for window, part in measured_parts(run) if wide else ():
         for group in wide:
             found = _balance(part, group, way)
             if found is not None:
@@ -92,7 +92,7 @@ def _balance(part: Run, group: Group, way: str) -> Balance | None:
     first = moved[group.names[0]]
     if any(one.times != first.times for one in (*moved.values(), *done.values())):
         return None
-    return of_samples(
+    return balance_samples(
         [moved[name].values for name in group.names],
         [done[name].values for name in group.names],
         first.spans(),
@@ -101,16 +101,16 @@ def _balance(part: Run, group: Group, way: str) -> Balance | None:
 
 
 def _by_name(part: Run, metric: str, group: Group) -> Mapping[str, Track]:
-    return {one.device: one for one in part.measured(metric, group.names)}
+    return {one.device: one for one in part.measured_tracks(metric, group.names)}
 
 
-def asked(part: Run, window: str, run: Run) -> dict[str, float | None]:
+def tool_rates(part: Run, window: str, run: Run) -> dict[str, float | None]:
     """{"read", "write": B/s that the tool moved in a part of a run}; None where nobody tells, as of a whole run."""
     known = [one for one in run.windows if one.measured]
     if not known:
         return {"read": None, "write": None}
-    only = only_way(run.access.reads, run.access.writes)
-    return by_application(part.figures, window, alone=len(known) == 1, only=only)
+    only = only_direction(run.access.reads, run.access.writes)
+    return application_rates(part.figures, window, alone=len(known) == 1, only=only)
 
 
 def only_writes(run: Run) -> bool:
@@ -119,11 +119,11 @@ def only_writes(run: Run) -> bool:
     return run.access.writes is True and reads is False and not run.figures.get("read.bandwidth")
 
 
-def multiple(run: Run) -> float:
+def write_multiple(run: Run) -> float:
     """Bytes on the disks for each byte written, by the layout itself: copies, the parity of small writes, a cache."""
     found = 1.0
     for one in run.layers:
-        found *= copies_of(one) or UNTOLD
+        found *= copies_of(one) or DEFAULT_MIRROR_COPIES
         if one.kind == "md":
             found *= 1 + md_parity(one)
         elif one.kind == "zpool":
@@ -139,7 +139,7 @@ def md_parity(layer: Layer) -> int:
     return MD_PARITY.get(level, 0) if isinstance(level, int) else 0
 
 
-def resyncs(run: Run) -> bool:
+def is_resyncing(run: Run) -> bool:
     """True when an array was read for its own sake meanwhile."""
-    going = (value > 0 for one in run.measured("sync.bandwidth") for value in one.values)
+    going = (value > 0 for one in run.measured_tracks("sync.bandwidth") for value in one.values)
     return bool(run.meta.get("during")) or any(going)

@@ -23,15 +23,15 @@ class Pace:
 
     window: str
     # "IOPS, by the tool"
-    of: str
+    label: str
     unit: str
     values: Array
     # s
     spans: Array
-    alone: bool
+    only_window: bool
 
     @property
-    def seconds(self) -> float:
+    def duration_s(self) -> float:
         return float(self.spans.sum())
 
 
@@ -39,45 +39,47 @@ def paces(run: Run) -> Iterator[Pace]:
     """One of each measured window. Where a tool told none, only its own track is of what it measured; where it told
     several, its track is on no clock of theirs."""
     windows = [one for one in run.windows if one.measured]
-    found = _of_tool(run) if len(windows) < 2 else None
+    found = _tool_rate_tracks(run) if len(windows) < 2 else None
     if not found and windows and run.access.direct and _stacks.straight(run):
-        found = _of_disks(run)
+        found = _disk_rate_tracks(run)
     if not found:
         return
     of, unit, tracks = found
     for one in windows or [Window("", -np.inf, np.inf)]:
-        values, spans = _summed(tracks, one)
+        values, spans = _sum_in_window(tracks, one)
         if values.size:
             yield Pace(one.name, of, unit, values, spans, len(windows) < 2)
 
 
-def latency(run: Run) -> Pace | None:
+def latency_pace(run: Run) -> Pace | None:
     """Mean latency over time, by the tool, of a run with one window at most."""
     windows = [one for one in run.windows if one.measured]
-    track = next((one for way in WAYS for one in _named(run, f"{way}lat.mean")), None)
+    track = next((one for way in WAYS for one in _tool_tracks(run, f"{way}lat.mean")), None)
     if track is None or len(windows) > 1:
         return None
-    values, spans = _summed([track], windows[0] if windows else Window("", -np.inf, np.inf))
+    values, spans = _sum_in_window([track], windows[0] if windows else Window("", -np.inf, np.inf))
     return Pace("", "latency, by the tool", "s", values, spans, True) if values.size else None
 
 
-def _of_tool(run: Run) -> tuple[str, str, Sequence[Track]] | None:
+def _tool_rate_tracks(run: Run) -> tuple[str, str, Sequence[Track]] | None:
     for name, unit in RATES:
         for ways in (("",), ("read.", "write.")):
-            tracks = [one for way in ways for one in _named(run, way + name)]
+            tracks = [one for way in ways for one in _tool_tracks(run, way + name)]
             if tracks:
                 return f"{'IOPS' if unit == 'op/s' else 'rate'}, by the tool", unit, tracks
     return None
 
 
-def _named(run: Run, metric: str) -> list[Track]:
+def _tool_tracks(run: Run, metric: str) -> list[Track]:
     return [one for one in run.tracks if one.device == "" and one.metric == metric and one.times]
 
 
-def _of_disks(run: Run) -> tuple[str, str, Sequence[Track]] | None:
-    names = set(_stacks.disks(run))
+def _disk_rate_tracks(run: Run) -> tuple[str, str, Sequence[Track]] | None:
+    names = set(_stacks.active_disks(run))
     wanted = [
-        f"{way}.bandwidth" for way, on in zip(("read", "write"), _ways(run), strict=True) if on
+        f"{way}.bandwidth"
+        for way, on in zip(("read", "write"), _directions(run), strict=True)
+        if on
     ]
     tracks = [one for one in run.tracks if one.device in names and one.metric in wanted]
     if not names or len(tracks) != len(names) * len(wanted):
@@ -85,12 +87,12 @@ def _of_disks(run: Run) -> tuple[str, str, Sequence[Track]] | None:
     return "rate, by the disks", "B/s", tracks
 
 
-def _ways(run: Run) -> tuple[bool, bool]:
+def _directions(run: Run) -> tuple[bool, bool]:
     """(reads, writes), each true when it does so or nobody told."""
     return run.access.reads is not False, run.access.writes is not False
 
 
-def _summed(tracks: Sequence[Track], window: Window) -> tuple[Array, Array]:
+def _sum_in_window(tracks: Sequence[Track], window: Window) -> tuple[Array, Array]:
     """Values and lengths (s) of the intervals in the window that all of them know; of one where their times differ."""
     first = tracks[0]
     same = [one for one in tracks if len(one.times) == len(first.times)]

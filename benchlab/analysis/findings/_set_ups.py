@@ -18,11 +18,11 @@ from typing import Any
 from benchlab.analysis.designs import Design, Order, design
 from benchlab.analysis.evidence import Layer, Line
 from benchlab.analysis.finding import Number
-from benchlab.analysis.formats import names as joined
+from benchlab.analysis.formats import join_names as joined
 from benchlab.analysis.formats import rate
 from benchlab.analysis.rate_words import shown_unit
-from benchlab.analysis.ratio_words import span, times
-from benchlab.analysis.verdicts import Comparison, Says, Sweep, Verdict, compare_sweeps
+from benchlab.analysis.ratio_words import ratio_range, times_text
+from benchlab.analysis.verdicts import Comparison, Conclusion, Sweep, Verdict, compare_sweeps
 
 # Rates that tell what a set-up does, the first that all have; larger is better. The pages' order (charts.naming).
 FIGURES: Mapping[str, str] = {
@@ -51,63 +51,72 @@ class Pair:
     first: Line
     second: Line
     figure: str
-    held: Comparison
+    comparison: Comparison
     # all depths that both have
-    over: Verdict
+    overall: Verdict
 
     @property
     def about(self) -> str:
         return f"{self.second.name} against {self.first.name}"
 
     @property
-    def runs(self) -> tuple[int, ...]:
+    def run_ids(self) -> tuple[int, ...]:
         return tuple(run.run for line in (self.first, self.second) for run in line.runs if run.run)
 
     @property
     def single(self) -> bool:
         """True when one of its points rests on one repeat, which decides nothing."""
-        return self.over.repeats[0] < 2
+        return self.overall.repeats[0] < 2
 
-    def differs(self) -> Verdict | None:
+    def certain_verdict(self) -> Verdict | None:
         """Faster or slower, where that may be said of them without a doubt."""
-        over = self.over
-        if over.says not in (Says.FASTER, Says.SLOWER):
+        over = self.overall
+        if over.conclusion not in (Conclusion.FASTER, Conclusion.SLOWER):
             return None
-        if not any(point.says == over.says for point in self.held.points.values()):
+        if not any(
+            point.conclusion == over.conclusion for point in self.comparison.points.values()
+        ):
             return None
         return over if self._sure(over) else None
 
     @property
-    def decided(self) -> bool:
+    def any_decided(self) -> bool:
         """True when one of several depths is called faster or slower; then nothing is equal."""
-        return any(one.says in (Says.FASTER, Says.SLOWER) for one in self.held.points.values())
+        return any(
+            one.conclusion in (Conclusion.FASTER, Conclusion.SLOWER)
+            for one in self.comparison.points.values()
+        )
 
     @property
-    def everywhere(self) -> bool:
+    def unanimous(self) -> bool:
         """True when no depth tells against what is said of all: it rests on several repeats, and is not equal."""
-        return not self.single and all(one.says != Says.NONE for one in self.held.points.values())
+        return not self.single and all(
+            one.conclusion != Conclusion.NONE for one in self.comparison.points.values()
+        )
 
-    def surely(self, says: Says) -> list[int]:
+    def certain_depths(self, says: Conclusion) -> list[int]:
         """Depths that are so by themselves, as far beyond doubt as `differs` asks."""
         return [
             depth
-            for depth, point in self.held.points.items()
-            if depth and point.says == says and self._sure(point)
+            for depth, point in self.comparison.points.items()
+            if depth and point.conclusion == says and self._sure(point)
         ]
 
-    def below(self, most: float) -> list[int]:
+    def depths_below(self, most: float) -> list[int]:
         """Depths of which the interval ends as far below that ratio as `differs` asks it to be beyond 1."""
-        points = self.held.points.items()
+        points = self.comparison.points.items()
         return [
             d for d, one in points if d and one.high is not None and one.high * self._margin <= most
         ]
 
-    def at(self, depths: Sequence[int]) -> Pair:
+    def at_worst_of(self, depths: Sequence[int]) -> Pair:
         """Of the one of these depths where they differ most."""
-        points = self.held.points
+        points = self.comparison.points
         worst = max(depths, key=lambda depth: abs(log(points[depth].ratio)))
         one = points[worst]
-        return replace(self, held=replace(self.held, points={worst: one}, curve=one), over=one)
+        return replace(
+            self, comparison=replace(self.comparison, points={worst: one}, curve=one), overall=one
+        )
 
     def _sure(self, one: Verdict) -> bool:
         if one.low is None or one.high is None:
@@ -116,41 +125,45 @@ class Pair:
 
     @property
     def _margin(self) -> float:
-        return SURE if self.held.design.may_say_none else SURE_APART
+        return SURE if self.comparison.design.may_say_none else SURE_APART
 
-    def did(self, verb: str = "does") -> str:
+    def ratio_sentence(self, verb: str = "does") -> str:
         """ "B does 2.1 times the IOPS of A at 8 outstanding"; of one that is not decided "did"."""
-        told = f"{times(self.over.ratio)} the {word(self.figure)} of {self.first.name}"
-        points = tuple(self.held.points)
-        where = depths(points) if len(points) == 1 else "over all depths"
+        told = (
+            f"{times_text(self.overall.ratio)} the {figure_word(self.figure)} of {self.first.name}"
+        )
+        points = tuple(self.comparison.points)
+        where = depths_text(points) if len(points) == 1 else "over all depths"
         return " ".join(filter(None, [self.second.name, verb, told, where]))
 
-    def error(self) -> str:
+    def interval_text(self) -> str:
         """ "95 % interval 1.9 to 2.4, 3 repeats", or that it is not decided."""
         if self.single:
-            each = "one repeat each" if self.over.repeats[1] == 1 else "one repeat at some depths"
+            each = (
+                "one repeat each" if self.overall.repeats[1] == 1 else "one repeat at some depths"
+            )
             return f"{each}: not decided"
-        least, most = self.over.repeats
+        least, most = self.overall.repeats
         repeats = f"{least} repeats" if least == most else f"{least} to {most} repeats"
-        if self.over.low is None or self.over.high is None:
+        if self.overall.low is None or self.overall.high is None:
             return repeats
-        return f"95 % interval {span(self.over.low, self.over.high)}, {repeats}"
+        return f"95 % interval {ratio_range(self.overall.low, self.overall.high)}, {repeats}"
 
-    def numbers(self) -> dict[str, Number]:
+    def ratio_numbers(self) -> dict[str, Number]:
         """The ratio, and both means where it is of one depth."""
         ratio = Number(
-            self.over.ratio, "1", f"{word(self.figure)}, {self.about}", figure=self.figure
+            self.overall.ratio, "1", f"{figure_word(self.figure)}, {self.about}", figure=self.figure
         )
-        if self.over.values is None:
+        if self.overall.values is None:
             return {"ratio": ratio}
-        both = zip((self.first, self.second), self.over.values, strict=True)
+        both = zip((self.first, self.second), self.overall.values, strict=True)
         # both means are there where there is but one
-        [depth] = self.held.points
+        [depth] = self.comparison.points
         first, second = (
             Number(
                 value,
-                unit(self.figure),
-                f"{word(self.figure)} of {line.name}",
+                figure_unit(self.figure),
+                f"{figure_word(self.figure)} of {line.name}",
                 _nearest(line, self.figure, depth, value),
                 self.figure,
             )
@@ -168,25 +181,25 @@ def _nearest(line: Line, figure: str, depth: int, value: float) -> int:
     return min(told)[1] if told else 0
 
 
-def word(figure: str) -> str:
+def figure_word(figure: str) -> str:
     return FIGURES.get(figure, figure)
 
 
-def unit(figure: str) -> str:
+def figure_unit(figure: str) -> str:
     return "B/s" if figure.endswith("bandwidth") else "op/s"
 
 
-def amount(value: float, figure: str) -> str:
+def figure_amount(value: float, figure: str) -> str:
     """ "5.10 k IOPS", "40.5 MB/s", "682 fsyncs/s"."""
-    return rate(value, shown_unit(figure, unit(figure)))
+    return rate(value, shown_unit(figure, figure_unit(figure)))
 
 
-def depths(of: Sequence[int]) -> str:
+def depths_text(of: Sequence[int]) -> str:
     """ "at 4 and 8 outstanding"; "" where the depth is not told."""
     return f"at {joined(tuple(map(str, of)))} outstanding" if any(of) else ""
 
 
-def figure_of(lines: Sequence[Line]) -> str:
+def common_figure(lines: Sequence[Line]) -> str:
     """The first that every run of them has; without a sweep throughput before IOPS, as pages do. "" without any."""
     wanted = list(FIGURES)
     swept = any(len({run.access.outstanding or 0 for run in line.runs}) > 1 for line in lines)
@@ -196,7 +209,7 @@ def figure_of(lines: Sequence[Line]) -> str:
     return next((name for name in wanted if told and all(name in one for one in told)), "")
 
 
-def pair(
+def compare_lines(
     first: Line,
     second: Line,
     kept: Callable[[int], bool] = lambda depth: True,
@@ -206,11 +219,11 @@ def pair(
 
     `but`: options of the tool that may differ.
     """
-    figure = figure_of((first, second))
+    figure = common_figure((first, second))
     if not figure or first.host != second.host or not _same_work(first, second, but):
         return None
-    sweeps = [_only(line.sweep(figure), kept) for line in (first, second)]
-    held = compare_sweeps(sweeps[0], sweeps[1], design_of(first, second))
+    sweeps = [_select_depths(line.sweep_values(figure), kept) for line in (first, second)]
+    held = compare_sweeps(sweeps[0], sweeps[1], pair_design(first, second))
     return Pair(first, second, figure, held, held.curve) if held.curve else None
 
 
@@ -220,12 +233,12 @@ def _same_work(first: Line, second: Line, but: Sequence[str]) -> bool:
     asked = (
         (getattr(a, name), getattr(b, name)) for name in ("reads", "writes", "random", "block")
     )
-    one, other = _constant(first), _constant(second)
+    one, other = _constant_options(first), _constant_options(second)
     given = ((one[name], other[name]) for name in one.keys() & other.keys() - set(but))
     return all(x == y for x, y in given) and all(None in (x, y) or x == y for x, y in asked)
 
 
-def _constant(line: Line) -> Mapping[str, Any]:
+def _constant_options(line: Line) -> Mapping[str, Any]:
     """Its tool's options that no run of it varies."""
     told = line.runs[0].options
     return {
@@ -235,11 +248,11 @@ def _constant(line: Line) -> Mapping[str, Any]:
     }
 
 
-def _only(sweep: Sweep, kept: Callable[[int], bool]) -> Sweep:
+def _select_depths(sweep: Sweep, kept: Callable[[int], bool]) -> Sweep:
     return {depth: cell for depth, cell in sweep.items() if kept(depth)}
 
 
-def pairs(
+def comparable_pairs(
     lines: Sequence[Line], alike: Callable[[Line, Line], bool], but: Sequence[str] = ()
 ) -> Iterator[Pair]:
     """Of those (first, second), in either order, that are so; on the same disks, or on disks of the same kind."""
@@ -247,51 +260,51 @@ def pairs(
         if (
             alike(first, second)
             and _same_disks(first, second)
-            and (found := pair(first, second, but=but))
+            and (found := compare_lines(first, second, but=but))
         ):
             yield found
 
 
 def _same_disks(first: Line, second: Line) -> bool:
-    names = [set(holding(line)) for line in (first, second)]
+    names = [set(data_disks(line)) for line in (first, second)]
     if names[0] <= names[1] or names[1] <= names[0]:
         return True
-    kinds = [{_spins(line, name) for name in holding(line)} for line in (first, second)]
+    kinds = [{_rotational(line, name) for name in data_disks(line)} for line in (first, second)]
     return kinds[0] == kinds[1] and None not in kinds[0]
 
 
-def _spins(line: Line, name: str) -> bool | None:
+def _rotational(line: Line, name: str) -> bool | None:
     known = line.runs[0].devices.get(name)
     return known.rotational if known else None
 
 
-def design_of(first: Line, second: Line) -> Design:
+def pair_design(first: Line, second: Line) -> Design:
     """The worse of both orders: a line says of itself how it stands to the others. Both are of one lab."""
-    orders = {_order(line.order) for line in (first, second)}
+    orders = {_parse_order(line.order) for line in (first, second)}
     order = next(one for one in WORST if one in orders)
-    repeats = [len(cell) for line in (first, second) for cell in _cells(line)]
+    repeats = [len(cell) for line in (first, second) for cell in _sweep_cells(line)]
     return design(order, first.rebuilt, repeats=min(repeats, default=1))
 
 
-def _order(told: str) -> Order:
+def _parse_order(told: str) -> Order:
     return next((one for one in Order if told in (one.value, str(one))), Order.UNTOLD)
 
 
-def _cells(line: Line) -> list[Mapping[int, float]]:
-    figure = figure_of([line])
-    return list(line.sweep(figure).values()) if figure else []
+def _sweep_cells(line: Line) -> list[Mapping[int, float]]:
+    figure = common_figure([line])
+    return list(line.sweep_values(figure).values()) if figure else []
 
 
-Stack = tuple[tuple[str, tuple[tuple[str, str], ...], tuple[tuple[str, int], ...]], ...]
+StackSignature = tuple[tuple[str, tuple[tuple[str, str], ...], tuple[tuple[str, int], ...]], ...]
 
 
-def stack(
+def stack_signature(
     layers: Sequence[Layer],
     spare: Sequence[str] = (),
     ignore: Sequence[str] = (),
     *,
     counted: bool = True,
-) -> Stack:
+) -> StackSignature:
     """Layers of a layout, without the disks of the `spare` uses and what is there for them, and `ignore`d options.
 
     Not `counted`: however many disks it has.
@@ -299,7 +312,7 @@ def stack(
     rows = []
     for layer in layers:
         uses = {use: len(names) for use, names in layer.uses.items() if use not in spare and names}
-        kind, options = layer.kind, _options(layer, spare, ignore)
+        kind, options = layer.kind, _option_signature(layer, spare, ignore)
         if "cache" in spare and kind in CACHES:
             kind, options, uses = "raw", (), {"data": uses.get("backing", uses.get("data", 0))}
             if not uses["data"]:
@@ -312,7 +325,7 @@ def stack(
     return tuple(rows)
 
 
-def _options(
+def _option_signature(
     layer: Layer, spare: Sequence[str], ignore: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
     kept = {
@@ -323,7 +336,7 @@ def _options(
     return tuple(sorted(kept.items()))
 
 
-def has(line: Line, use: str) -> bool:
+def has_use(line: Line, use: str) -> bool:
     """True when its layout gives disks, or a piece of one, to that use; a layer that caches counts for "cache"."""
     return any(
         bool(layer.uses.get(use))
@@ -333,7 +346,7 @@ def has(line: Line, use: str) -> bool:
     )
 
 
-def holding(line: Line) -> tuple[str, ...]:
+def data_disks(line: Line) -> tuple[str, ...]:
     """The disks that hold its data, each once."""
     given = (
         names

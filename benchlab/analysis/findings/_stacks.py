@@ -45,7 +45,7 @@ def cached(run: Run) -> bool:
     return not run.layers or any(one.kind in CACHES for one in run.layers)
 
 
-def disks(run: Run) -> tuple[str, ...]:
+def active_disks(run: Run) -> tuple[str, ...]:
     """All that carry something."""
     held = (names for one in run.layers for use, names in one.uses.items() if use not in IDLE)
     return tuple(dict.fromkeys(name for names in held for name in names))
@@ -88,13 +88,13 @@ def copies_of(one: Layer) -> int | None:
     return 1
 
 
-def asked(run: Run, way: str) -> float | None:
+def tool_rate(run: Run, way: str) -> float | None:
     """B/s that the tool counted, "read" or "write"; its only rate where it does but that."""
-    said = run.figures.get(figure(run, way))
+    said = run.figures.get(tool_figure(run, way))
     return None if said is None or isnan(said) else said
 
 
-def figure(run: Run, way: str) -> str:
+def tool_figure(run: Run, way: str) -> str:
     """The name of that figure."""
     reads, writes = run.access.reads, run.access.writes
     alone = (reads, writes) == ((True, False) if way == "read" else (False, True))

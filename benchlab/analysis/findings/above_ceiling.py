@@ -25,7 +25,7 @@ class Limit:
     about: str
     words: str
     unit: str
-    of: Callable[[Device], float | None]
+    value: Callable[[Device], float | None]
 
 
 LIMITS = (
@@ -38,15 +38,15 @@ LIMITS = (
 def applies(run: Run) -> list[Finding]:
     """All disks together are the ceiling, whichever of them the stack reads. Links carry both ways at once, so each way
     is looked at alone; small requests in order may become one of the disk's, so rated IOPS are for random ones."""
-    return [found for limit in LIMITS for found in _above(run, limit)]
+    return [found for limit in LIMITS for found in _above_limit(run, limit)]
 
 
-def _above(run: Run, limit: Limit) -> list[Finding]:
-    disks = _stacks.disks(run)
+def _above_limit(run: Run, limit: Limit) -> list[Finding]:
+    disks = _stacks.active_disks(run)
     known = [
-        each for name in disks if name in run.devices and (each := limit.of(run.devices[name]))
+        each for name in disks if name in run.devices and (each := limit.value(run.devices[name]))
     ]
-    needed = _needed(run, limit.unit)
+    needed = _needed_rates(run, limit.unit)
     if not disks or len(known) < len(disks) or not needed:
         return []
     figure, most = max(needed.items(), key=lambda pair: pair[1])
@@ -54,7 +54,7 @@ def _above(run: Run, limit: Limit) -> list[Finding]:
     if not most > ABOVE * ceiling:
         return []
     copies = round(most / counted)
-    why, numbers = _why(run, figure, limit.unit, most)
+    why, numbers = _explain_excess(run, figure, limit.unit, most)
     return [
         Finding(
             f"{rate(counted, limit.unit)}{f', written {copies} times,' if copies > 1 else ''} is more than the "
@@ -70,16 +70,20 @@ def _above(run: Run, limit: Limit) -> list[Finding]:
     ]
 
 
-def _needed(run: Run, unit: str) -> dict[str, float]:
+def _needed_rates(run: Run, unit: str) -> dict[str, float]:
     """By figure what the disks must have done: what is written is on every mirror."""
     if unit == "op/s":
         random = run.access.random is not False
-        return {name: run.figures[name] for name in ("iops",) if random and _is(run.figures, name)}
+        return {
+            name: run.figures[name]
+            for name in ("iops",)
+            if random and _is_positive(run.figures, name)
+        }
     one_way = run.access.reads is False or run.access.writes is False
     found = {}
     for name in run.figures:
         of_both = name == "bandwidth" and not one_way
-        if name.split(".")[-1] == "bandwidth" and not of_both and _is(run.figures, name):
+        if name.split(".")[-1] == "bandwidth" and not of_both and _is_positive(run.figures, name):
             written = name == "write.bandwidth" or (
                 name == "bandwidth" and run.access.reads is False
             )
@@ -87,13 +91,15 @@ def _needed(run: Run, unit: str) -> dict[str, float]:
     return found
 
 
-def _is(figures: Mapping[str, float], name: str) -> bool:
+def _is_positive(figures: Mapping[str, float], name: str) -> bool:
     return figures.get(name, 0.0) > 0
 
 
-def _why(run: Run, figure: str, unit: str, needed: float) -> tuple[str, dict[str, Number]]:
+def _explain_excess(
+    run: Run, figure: str, unit: str, needed: float
+) -> tuple[str, dict[str, Number]]:
     """Explanation of such a figure, as far as one is known, and its numbers."""
-    given = _given(run, figure, unit)
+    given = _kernel_rate(run, figure, unit)
     if given is None:
         direct = run.access.direct and not _stacks.cached(run) and not _stacks.packing(run)
         return (
@@ -110,12 +116,12 @@ def _why(run: Run, figure: str, unit: str, needed: float) -> tuple[str, dict[str
     return wrong, numbers
 
 
-def _given(run: Run, figure: str, unit: str) -> float | None:
+def _kernel_rate(run: Run, figure: str, unit: str) -> float | None:
     """Rate of the same that the kernel counted on the disks; None where it is not known."""
     if figure not in OF_ALL:
         return None
     metric = "iops" if unit == "op/s" else "bandwidth"
     ways = [way for way in ("read", "write") if figure == f"{way}.{metric}"] or ["read", "write"]
-    sums = [run.total(f"{way}.{metric}", _stacks.disks(run)) for way in ways]
+    sums = [run.total_rate(f"{way}.{metric}", _stacks.active_disks(run)) for way in ways]
     known = [each for each in sums if each is not None]
     return sum(known) if len(known) == len(ways) else None

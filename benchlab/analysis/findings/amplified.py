@@ -7,9 +7,14 @@ from benchlab.analysis import ratio_words
 from benchlab.analysis.devices.amplification import amplification
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
-from benchlab.analysis.findings._disks import asked, multiple, parts, resyncs
-from benchlab.analysis.findings._stacks import disks
-from benchlab.analysis.formats import names, rate
+from benchlab.analysis.findings._disks import (
+    is_resyncing,
+    measured_parts,
+    tool_rates,
+    write_multiple,
+)
+from benchlab.analysis.findings._stacks import active_disks
+from benchlab.analysis.formats import join_names, rate
 
 LABEL = "The disks move more than the tool"
 METHOD = "Findings"
@@ -24,37 +29,43 @@ ENOUGH = 3
 
 def applies(run: Run) -> list[Finding]:
     """One for each direction: of several windows the dearest."""
-    if resyncs(run):
+    if is_resyncing(run):
         return []
-    members, found = disks(run), []
-    for way, due in (("read", 1.0), ("write", multiple(run))):
+    members, found = active_disks(run), []
+    for way, due in (("read", 1.0), ("write", write_multiple(run))):
         known = [
             (times, window, rates)
-            for window, part in parts(run)
-            if (rates := _rates(part, window, run, way)) is not None
+            for window, part in measured_parts(run)
+            if (rates := _disk_and_tool_rates(part, window, run, way)) is not None
             and (times := amplification([rates[0]], rates[1])) is not None
             and times >= MORE * due
         ]
         if known:
             times, window, (moved, wanted) = max(known)
             found.append(
-                _finding(
-                    way, times, due, window if len(parts(run)) > 1 else "", moved, wanted, members
+                _describe_amplification(
+                    way,
+                    times,
+                    due,
+                    window if len(measured_parts(run)) > 1 else "",
+                    moved,
+                    wanted,
+                    members,
                 )
             )
     return found
 
 
-def _rates(part: Run, window: str, run: Run, way: str) -> tuple[float, float] | None:
-    wanted, members = asked(part, window, run)[way], disks(part)
-    tracks = part.measured(f"{way}.bandwidth", members)
-    moved = part.total(f"{way}.bandwidth", members)
+def _disk_and_tool_rates(part: Run, window: str, run: Run, way: str) -> tuple[float, float] | None:
+    wanted, members = tool_rates(part, window, run)[way], active_disks(part)
+    tracks = part.measured_tracks(f"{way}.bandwidth", members)
+    moved = part.total_rate(f"{way}.bandwidth", members)
     if wanted is None or moved is None or wanted < LEAST:
         return None
     return (moved, wanted) if min(len(one.times) for one in tracks) >= ENOUGH else None
 
 
-def _finding(
+def _describe_amplification(
     way: str,
     times: float,
     due: float,
@@ -66,8 +77,8 @@ def _finding(
     what = "reads" if way == "read" else "writes"
     own = f", of which the layout's own copies and parity make up to {due:g}" if due > 1 else ""
     return Finding(
-        f"The {what} on disk are {ratio_words.times(times)} those of the tool{own}: {rate(moved)} on {names(members)},"
-        f" {rate(wanted)} asked{f' in {window}' if window else ''}",
+        f"The {what} on disk are {ratio_words.times_text(times)} those of the tool{own}: {rate(moved)} on"
+        f" {join_names(members)}, {rate(wanted)} asked{f' in {window}' if window else ''}",
         Severity.NOTE,
         {
             "disks": Number(moved, "B/s", f"{what} on disk", metric=f"{way}.bandwidth"),

@@ -34,18 +34,18 @@ def applies(run: Run) -> list[Finding]:
     """By the disks' own count where they were watched, else by the size against the memory."""
     if run.access.direct or run.access.synced or run.access.writes is not True:
         return []
-    said = _stacks.asked(run, "write")
+    said = _stacks.tool_rate(run, "write")
     if not said or said < LEAST:
         return []
-    tracks = run.measured("write.bandwidth", _stacks.disks(run))
+    tracks = run.measured_tracks("write.bandwidth", _stacks.active_disks(run))
     if tracks:
         short = not run.windows or min(len(one.times) for one in tracks) < ENOUGH
-        return [] if short else _late(run, said)
-    return _in_memory(run, said)
+        return [] if short else _late_writes(run, said)
+    return _fits_in_memory(run, said)
 
 
-def _late(run: Run, said: float) -> list[Finding]:
-    given = run.total("write.bandwidth", _stacks.disks(run))
+def _late_writes(run: Run, said: float) -> list[Finding]:
+    given = run.total_rate("write.bandwidth", _stacks.active_disks(run))
     if given is None or given > (1 - LATER) * said or _stacks.packing(run):
         return []
     return [
@@ -55,7 +55,7 @@ def _late(run: Run, said: float) -> list[Finding]:
             Severity.DOUBT,
             {
                 "tool": Number(
-                    said, "B/s", "write, by the tool", figure=_stacks.figure(run, "write")
+                    said, "B/s", "write, by the tool", figure=_stacks.tool_figure(run, "write")
                 ),
                 "disks": Number(given, "B/s", "write, by the disks", metric="write.bandwidth"),
             },
@@ -63,9 +63,15 @@ def _late(run: Run, said: float) -> list[Finding]:
     ]
 
 
-def _in_memory(run: Run, said: float) -> list[Finding]:
+def _fits_in_memory(run: Run, said: float) -> list[Finding]:
     size, memory = run.access.size, run.memory
-    if run.access.direct is None or not size or not memory or size > FITS * memory or _flushes(run):
+    if (
+        run.access.direct is None
+        or not size
+        or not memory
+        or size > FITS * memory
+        or _flushes_itself(run)
+    ):
         return []
     return [
         Finding(
@@ -76,14 +82,14 @@ def _in_memory(run: Run, said: float) -> list[Finding]:
                 "size": Number(size, "B", "what it went over"),
                 "memory": Number(memory, "B", "the host's memory"),
                 "tool": Number(
-                    said, "B/s", "write, by the tool", figure=_stacks.figure(run, "write")
+                    said, "B/s", "write, by the tool", figure=_stacks.tool_figure(run, "write")
                 ),
             },
         )
     ]
 
 
-def _flushes(run: Run) -> bool:
+def _flushes_itself(run: Run) -> bool:
     """True when the tool makes it durable now and then, or at the end of what it measures."""
     told = run.options.get("conv") or ()
     return any(run.options.get(name) for name in FLUSHES) or any(name in told for name in FLUSHES)

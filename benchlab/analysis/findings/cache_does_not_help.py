@@ -7,8 +7,14 @@ from collections.abc import Sequence
 
 from benchlab.analysis.evidence import Line
 from benchlab.analysis.finding import Finding, Severity
-from benchlab.analysis.findings._set_ups import Pair, depths, has, pairs, stack
-from benchlab.analysis.verdicts import Says
+from benchlab.analysis.findings._set_ups import (
+    Pair,
+    comparable_pairs,
+    depths_text,
+    has_use,
+    stack_signature,
+)
+from benchlab.analysis.verdicts import Conclusion
 
 LABEL = "The cache does not help"
 METHOD = "Findings"
@@ -20,32 +26,45 @@ HELPS = 1.05
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
     """Findings where nothing but the cache differs (bcache, flashcache, LVM's, a pool's second level)."""
-    return [found for one in pairs(lines, _adds) if (found := _told(one))]
+    return [
+        found for one in comparable_pairs(lines, _adds_cache) if (found := _describe_cache(one))
+    ]
 
 
-def _adds(without: Line, with_: Line) -> bool:
-    if has(without, "cache") or not has(with_, "cache"):
+def _adds_cache(without: Line, with_: Line) -> bool:
+    if has_use(without, "cache") or not has_use(with_, "cache"):
         return False
-    return stack(without.layers, CACHE) == stack(with_.layers, CACHE)
+    return stack_signature(without.layers, CACHE) == stack_signature(with_.layers, CACHE)
 
 
-def _told(one: Pair) -> Finding | None:
+def _describe_cache(one: Pair) -> Finding | None:
     """Finding of one pair. A depth by itself comes before all of them together: their mean may hide it."""
     severity = Severity.LIMIT
-    slower = one.surely(Says.SLOWER)
-    if one.everywhere and (verdict := one.differs()) and verdict.says == Says.SLOWER:
-        says = f"the cache makes it slower: {one.did()}"
+    slower = one.certain_depths(Conclusion.SLOWER)
+    if (
+        one.unanimous
+        and (verdict := one.certain_verdict())
+        and verdict.conclusion == Conclusion.SLOWER
+    ):
+        says = f"the cache makes it slower: {one.ratio_sentence()}"
     elif slower:
-        where, one = depths(slower), one.at(slower)
-        says = f"the cache makes it slower {where}: {one.did()}"
+        where, one = depths_text(slower), one.at_worst_of(slower)
+        says = f"the cache makes it slower {where}: {one.ratio_sentence()}"
     elif one.single:
-        if one.over.ratio >= HELPS:
+        if one.overall.ratio >= HELPS:
             return None
-        says, severity = f"whether the cache helps is open: {one.did('did')}", Severity.NOTE
-    elif one.over.says == Says.NONE and not one.decided:
-        says = f"the cache makes no difference: {one.did()}"
+        says, severity = (
+            f"whether the cache helps is open: {one.ratio_sentence('did')}",
+            Severity.NOTE,
+        )
+    elif one.overall.conclusion == Conclusion.NONE and not one.any_decided:
+        says = f"the cache makes no difference: {one.ratio_sentence()}"
     else:
         return None
     return Finding(
-        f"{says} ({one.error()})", severity, one.numbers(), about=one.about, runs=one.runs
+        f"{says} ({one.interval_text()})",
+        severity,
+        one.ratio_numbers(),
+        about=one.about,
+        runs=one.run_ids,
     )

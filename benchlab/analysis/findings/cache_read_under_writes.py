@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
-from benchlab.analysis.findings._disks import groups, only_writes
-from benchlab.analysis.formats import names, rate
+from benchlab.analysis.findings._disks import disk_groups, only_writes
+from benchlab.analysis.formats import join_names, rate
 
 LABEL = "The cache is read under writes"
 METHOD = "Findings"
@@ -26,29 +26,34 @@ SAME = 0.20
 def applies(run: Run) -> list[Finding]:
     if not only_writes(run):
         return []
-    cache = tuple(name for one in groups(run) if one.use == "cache" for name in one.names)
+    cache = tuple(name for one in disk_groups(run) if one.use == "cache" for name in one.names)
     behind = tuple(
         name
-        for one in groups(run)
+        for one in disk_groups(run)
         if one.use in ("backing", "data")
         for name in one.names
         if name not in cache
     )
-    read, written = run.total("read.bandwidth", cache), run.total("write.bandwidth", cache)
+    read, written = (
+        run.total_rate("read.bandwidth", cache),
+        run.total_rate("write.bandwidth", cache),
+    )
     if not cache or read is None or written is None or read < max(LEAST, SHARE * written):
         return []
-    copied = run.total("write.bandwidth", behind)
+    copied = run.total_rate("write.bandwidth", behind)
     says = (
-        f"{names(cache)} (cache) was read at {rate(read)} and written at {rate(written)},"
+        f"{join_names(cache)} (cache) was read at {rate(read)} and written at {rate(written)},"
         " though the tool only writes"
     )
     numbers = {
-        "read": Number(read, "B/s", f"read of {names(cache)}", metric="read.bandwidth"),
-        "written": Number(written, "B/s", f"written to {names(cache)}", metric="write.bandwidth"),
+        "read": Number(read, "B/s", f"read of {join_names(cache)}", metric="read.bandwidth"),
+        "written": Number(
+            written, "B/s", f"written to {join_names(cache)}", metric="write.bandwidth"
+        ),
     }
     if copied is not None:
         numbers["behind"] = Number(
-            copied, "B/s", f"written to {names(behind)}", metric="write.bandwidth"
+            copied, "B/s", f"written to {join_names(behind)}", metric="write.bandwidth"
         )
         if abs(copied - read) <= SAME * read:
             says += f": it copies to the disks behind it, which were written at {rate(copied)}"

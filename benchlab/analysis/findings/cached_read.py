@@ -19,9 +19,9 @@ LEAST = 1 << 20
 
 def applies(run: Run) -> list[Finding]:
     """Bytes, for a cache answers in pieces of its own. Layers that compress read less by themselves: not told of."""
-    said, disks = _stacks.asked(run, "read"), run.disks()
-    told = run.total("read.bandwidth", disks)
-    if said is None or told is None or said < LEAST or told >= SHARE * said or _packs(run):
+    said, disks = _stacks.tool_rate(run, "read"), run.layout_disks()
+    told = run.total_rate("read.bandwidth", disks)
+    if said is None or told is None or said < LEAST or told >= SHARE * said or _compresses(run):
         return []
     return [
         Finding(
@@ -30,7 +30,7 @@ def applies(run: Run) -> list[Finding]:
             Severity.DOUBT,
             {
                 "read": Number(
-                    said, "B/s", "read, by the tool", figure=_stacks.figure(run, "read")
+                    said, "B/s", "read, by the tool", figure=_stacks.tool_figure(run, "read")
                 ),
                 "disks": Number(told, "B/s", "read, by the disks", metric="read.bandwidth"),
             },
@@ -38,7 +38,7 @@ def applies(run: Run) -> list[Finding]:
     ]
 
 
-def _packs(run: Run) -> bool:
+def _compresses(run: Run) -> bool:
     """True when a layer compresses what can be: fewer bytes on disk are then no cache."""
     if run.access.compressible is False:
         return False

@@ -40,10 +40,10 @@ def clock_step(meta: Mapping[str, object]) -> float:
     step = meta.get("clock_step")
     if not isinstance(step, int | float) or not isfinite(step):
         return 0.0
-    return step if abs(step) >= STEP + SLEW * _lasted(meta) else 0.0
+    return step if abs(step) >= STEP + SLEW * _run_seconds(meta) else 0.0
 
 
-def _lasted(meta: Mapping[str, object]) -> float:
+def _run_seconds(meta: Mapping[str, object]) -> float:
     start, end = meta.get("started_mono"), meta.get("ended_mono")
     if isinstance(start, int | float) and isinstance(end, int | float):
         return max(0.0, end - start)

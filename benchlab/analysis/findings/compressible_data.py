@@ -22,13 +22,13 @@ def applies(run: Run) -> list[Finding]:
     if run.access.compressible is not True or not layer:
         return []
     way = "write" if run.access.writes else "read"
-    said = _stacks.asked(run, way)
-    given = run.total(f"{way}.bandwidth", _stacks.disks(run))
+    said = _stacks.tool_rate(run, way)
+    given = run.total_rate(f"{way}.bandwidth", _stacks.active_disks(run))
     numbers = {}
     words = f"its data are zeros or repeat themselves, and {layer} packs them"
     if said:
         numbers["tool"] = Number(
-            said, "B/s", f"{way}, by the tool", figure=_stacks.figure(run, way)
+            said, "B/s", f"{way}, by the tool", figure=_stacks.tool_figure(run, way)
         )
     if said and given is not None and given < PACKED * said:
         numbers["disks"] = Number(given, "B/s", f"{way}, by the disks", metric=f"{way}.bandwidth")
@@ -37,11 +37,11 @@ def applies(run: Run) -> list[Finding]:
             f": of {rate(said)} that it {done} the disks saw {rate(given)} ({share(given / said)})"
         )
     if not numbers:
-        numbers = _any(run)
+        numbers = _doubted_figure(run)
     return [Finding(words, Severity.DOUBT, numbers)] if numbers else []
 
 
-def _any(run: Run) -> dict[str, Number]:
+def _doubted_figure(run: Run) -> dict[str, Number]:
     """A figure that is doubted by it."""
     name, unit = next((one for one in RATES if run.figures.get(one[0], 0) > 0), ("", ""))
     return (

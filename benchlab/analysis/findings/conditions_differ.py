@@ -8,20 +8,20 @@ from collections.abc import Callable, Iterator, Sequence
 
 from benchlab.analysis.evidence import Device, Line, Run
 from benchlab.analysis.finding import Finding, Number, Severity
-from benchlab.analysis.formats import names as joined
+from benchlab.analysis.formats import join_names as joined
 
 LABEL = "Conditions differ"
 METHOD = "Findings"
 
-Told = Callable[[Device], str]
+DeviceSetting = Callable[[Device], str]
 # Of disks of one kind; what a layer may set is its option of that name.
-OF_KIND: dict[str, Told] = {
+OF_KIND: dict[str, DeviceSetting] = {
     "scheduler": lambda disk: disk.scheduler,
     "write_cache": lambda disk: disk.write_cache,
     "logical_block": lambda disk: f"{disk.logical_block} B" if disk.logical_block else "",
 }
 # another disk may have another
-OF_SAME: dict[str, Told] = {"firmware": lambda disk: disk.firmware}
+OF_SAME: dict[str, DeviceSetting] = {"firmware": lambda disk: disk.firmware}
 OF_DISKS = OF_KIND | OF_SAME
 WORDS = {"write_cache": "write cache", "logical_block": "logical block"}
 
@@ -32,21 +32,23 @@ def compares(lines: Sequence[Line]) -> list[Finding]:
     built anew, or began again.
     """
     return [
-        found for host in dict.fromkeys(line.host for line in lines) for found in _of(host, lines)
+        found
+        for host in dict.fromkeys(line.host for line in lines)
+        for found in _host_differences(host, lines)
     ]
 
 
-def _of(host: int, among: Sequence[Line]) -> list[Finding]:
+def _host_differences(host: int, among: Sequence[Line]) -> list[Finding]:
     lines = [line for line in among if line.host == host]
     found = []
-    for what in dict.fromkeys([*OF_DISKS, *_of_hosts(lines)]):
-        for kind, sides in _sides(lines, what).items():
+    for what in dict.fromkeys([*OF_DISKS, *_host_conditions(lines)]):
+        for kind, sides in _group_by_value(lines, what).items():
             if len(sides) > 1:
-                found.append(_finding(what, kind, sides, lines))
+                found.append(_describe_condition(what, kind, sides, lines))
     return found
 
 
-def _of_hosts(lines: Sequence[Line]) -> Iterator[str]:
+def _host_conditions(lines: Sequence[Line]) -> Iterator[str]:
     return (name for line in lines for run in line.runs for name in run.conditions)
 
 
@@ -55,35 +57,35 @@ Values = tuple[str, ...]
 Sides = dict[Values, Counter[str]]
 
 
-def _sides(lines: Sequence[Line], what: str) -> dict[str, Sides]:
+def _group_by_value(lines: Sequence[Line], what: str) -> dict[str, Sides]:
     """By kind of disks, or by disk; "" where it is the host's."""
     found: dict[str, Sides] = {}
     for line in lines:
-        if not _asks(line, what):
+        if not _layout_sets(line, what):
             for run in line.runs:
-                if what in run.asked:
+                if what in run.requested:
                     continue
-                for kind, values in _of_run(run, what).items():
+                for kind, values in _condition_values(run, what).items():
                     sides = found.setdefault(kind, {})
                     sides.setdefault(values, Counter())[line.name] += 1
     return dict(sorted(found.items()))
 
 
-def _of_run(run: Run, what: str) -> dict[str, Values]:
+def _condition_values(run: Run, what: str) -> dict[str, Values]:
     """Values of one condition in a run, by kind of disk, or by disk; under "" where it is none of the disks'."""
     if what not in OF_DISKS:
         return {"": (told,)} if (told := run.conditions.get(what)) else {}
-    wanted, groups = set(run.disks()), dict[str, set[str]]()
+    wanted, groups = set(run.layout_disks()), dict[str, set[str]]()
     for disk in run.devices.values():
         if disk.name not in wanted:
             continue
-        kind = _kind(disk) if what in OF_KIND else f"of {disk.name}"
+        kind = _disk_kind(disk) if what in OF_KIND else f"of {disk.name}"
         if value := OF_DISKS[what](disk):
             groups.setdefault(kind, set()).add(value)
     return {kind: tuple(sorted(values)) for kind, values in groups.items()}
 
 
-def _kind(disk: Device) -> str:
+def _disk_kind(disk: Device) -> str:
     """NVMe disks have queues, and mostly a cache, of another kind than SSDs behind a SCSI link."""
     return NVME if disk.name.startswith("nvme") else KINDS[disk.rotational]
 
@@ -92,14 +94,14 @@ NVME = "of NVMe disks"
 KINDS = {True: "of disks that spin", False: "of SSDs", None: "of disks"}
 
 
-def _asks(line: Line, what: str) -> bool:
+def _layout_sets(line: Line, what: str) -> bool:
     return any(layer.options.get(what) for layer in line.layers)
 
 
-def _finding(what: str, kind: str, sides: Sides, lines: Sequence[Line]) -> Finding:
+def _describe_condition(what: str, kind: str, sides: Sides, lines: Sequence[Line]) -> Finding:
     told = Counter(name for of in sides.values() for name in of.elements())
     words = ", ".join(
-        f"{' and '.join(values)} with {joined(tuple(_part(name, of, told) for name in of))}"
+        f"{' and '.join(values)} with {joined(tuple(_share_of_runs(name, of, told) for name in of))}"
         for values, of in sides.items()
     )
     head = " ".join(filter(None, [WORDS.get(what, what), kind]))
@@ -113,6 +115,6 @@ def _finding(what: str, kind: str, sides: Sides, lines: Sequence[Line]) -> Findi
     )
 
 
-def _part(name: str, of: Counter[str], told: Counter[str]) -> str:
+def _share_of_runs(name: str, of: Counter[str], told: Counter[str]) -> str:
     """A set-up, or how many of its runs."""
     return name if of[name] == told[name] else f"{of[name]} of {told[name]} runs of {name}"

@@ -8,7 +8,7 @@ from math import isnan
 
 import numpy as np
 
-from benchlab.analysis.evidence import Run, concat
+from benchlab.analysis.evidence import Run, known_values
 from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.formats import share
 
@@ -20,18 +20,18 @@ OFTEN = 0.05
 
 
 def applies(run: Run) -> list[Finding]:
-    return [*_heat(run), *_quota(run)]
+    return [*_throttled_by_heat(run), *_throttled_by_quota(run)]
 
 
-def _heat(run: Run) -> Iterator[Finding]:
+def _throttled_by_heat(run: Run) -> Iterator[Finding]:
     """The CPU counts when it begins to throttle, not how long: a single time may have lasted."""
-    known = concat(run.measured("cpu.heat"))
+    known = known_values(run.measured_tracks("cpu.heat"))
     times = int(np.count_nonzero(known))
     if not times:
         return
     of = times / known.size
     numbers = {"heat": Number(of, "1", "samples in which it was counted", metric="cpu.heat")}
-    clock = next((one.mean() for one in run.measured("cpu.speed")), float("nan"))
+    clock = next((one.mean() for one in run.measured_tracks("cpu.speed")), float("nan"))
     at = ""
     if not isnan(clock):
         numbers["clock"] = Number(clock, "1", "clock, of its highest", metric="cpu.speed")
@@ -44,8 +44,8 @@ def _heat(run: Run) -> Iterator[Finding]:
     )
 
 
-def _quota(run: Run) -> Iterator[Finding]:
-    used = next((one.mean() for one in run.measured("cpu.quota")), float("nan"))
+def _throttled_by_quota(run: Run) -> Iterator[Finding]:
+    used = next((one.mean() for one in run.measured_tracks("cpu.quota")), float("nan"))
     if isnan(used) or used < OFTEN:
         return
     yield Finding(

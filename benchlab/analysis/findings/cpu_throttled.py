@@ -13,20 +13,20 @@ LABEL = "CPU time stolen"
 METHOD = "Findings"
 
 # of the host's CPU time
-ALL = 0.03
+MIN_HOST_STEAL = 0.03
 # of a single CPU's: a tool of one thread may be on it
-ONE = 0.10
+MIN_CPU_STEAL = 0.10
 
 
 def applies(run: Run) -> list[Finding]:
     """The host as a whole, else its worst CPU."""
-    means = {one.device: one.mean() for one in run.measured("cpu.steal")}
+    means = {one.device: one.mean() for one in run.measured_tracks("cpu.steal")}
     known = {name: mean for name, mean in means.items() if not isnan(mean)}
     whole = known.pop("", 0.0)
     worst = max(known, key=lambda name: known[name], default="")
-    if whole >= ALL:
+    if whole >= MIN_HOST_STEAL:
         device, mean, of = "", whole, "the host's CPU time"
-    elif worst and known[worst] >= ONE:
+    elif worst and known[worst] >= MIN_CPU_STEAL:
         device, mean, of = worst, known[worst], f"the time of {worst}"
     else:
         return []

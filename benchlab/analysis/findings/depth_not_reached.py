@@ -20,14 +20,14 @@ WAYS = ("read.", "write.")
 def applies(run: Run) -> list[Finding]:
     """A whole number of times as many is so many workers of that depth each. Where flushes take time that no latency
     tells, and where a few I/Os are the whole run, nothing is said."""
-    asked, found = run.access.outstanding, _flight(run)
+    asked, found = run.access.outstanding, _iops_and_latency(run)
     if not asked or found is None or run.access.synced or "sync.lat.mean" in run.figures:
         return []
     iops, latency = found
     law, runtime = little(asked, [found]), run.figures.get("runtime") or run.access.runtime_s
     # the last ones of all, waited for after the end
     edge = latency / runtime if runtime else 0.0
-    if law.holds or _workers(law) or abs(law.ratio - 1) <= LITTLE_TOLERANCE + edge:
+    if law.holds or _whole_workers(law) or abs(law.ratio - 1) <= LITTLE_TOLERANCE + edge:
         return []
     limit = held_back(run)
     word = (
@@ -52,12 +52,12 @@ def applies(run: Run) -> list[Finding]:
     ]
 
 
-def _workers(law: Little) -> bool:
+def _whole_workers(law: Little) -> bool:
     whole = round(law.ratio)
     return whole >= 2 and abs(law.ratio - whole) <= LITTLE_TOLERANCE * whole
 
 
-def _flight(run: Run) -> tuple[float, float] | None:
+def _iops_and_latency(run: Run) -> tuple[float, float] | None:
     """IOPS and mean total latency: of all, else of both ways, the latency weighed by their I/Os."""
     told = run.figures
     pairs = [(told.get("iops"), told.get("lat.mean"))]

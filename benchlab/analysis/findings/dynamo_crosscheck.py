@@ -23,10 +23,13 @@ def applies(run: Run) -> list[Finding]:
     if not any(f"kernel.{way}.bytes" in run.figures for way in ("read", "write")):
         # nobody counted beside the tool
         return []
-    return [Finding(said, Severity.DOUBT, _numbers(run, said)) for said in list(_said(run))[:1]]
+    return [
+        Finding(said, Severity.DOUBT, _counted_bytes(run, said))
+        for said in list(_note_sentences(run))[:1]
+    ]
 
 
-def _said(run: Run) -> Iterator[str]:
+def _note_sentences(run: Run) -> Iterator[str]:
     for note in run.notes.values():
         for begins in BEGINS:
             _, found, said = note.partition(begins)
@@ -34,7 +37,7 @@ def _said(run: Run) -> Iterator[str]:
                 yield said.rstrip(".")
 
 
-def _numbers(run: Run, said: str) -> dict[str, Number]:
+def _counted_bytes(run: Run, said: str) -> dict[str, Number]:
     """Of the direction that the sentence is about."""
     way, done = ("read", "read") if "bytes read" in said else ("write", "written")
     named = {

@@ -9,8 +9,8 @@ from __future__ import annotations
 from benchlab.analysis.devices.balance import Balance, Spread
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
-from benchlab.analysis.findings._disks import WORD, Group, balances
-from benchlab.analysis.formats import names, share
+from benchlab.analysis.findings._disks import BYTES_LABEL, Group, balances
+from benchlab.analysis.formats import join_names, share
 
 LABEL = "Extended, not restriped"
 METHOD = "Findings"
@@ -26,15 +26,15 @@ def applies(run: Run) -> list[Finding]:
     if not run.stage.startswith("after-"):
         return []
     found: dict[str, Finding] = {}
-    for way in WORD:
+    for way in BYTES_LABEL:
         for _, group, one in balances(run, way):
-            new = _new(group, one)
+            new = _idle_new_disks(group, one)
             if new and group.kind in STAY and group.use == "data":
-                found.setdefault(f"{way} {group.kind}", _finding(way, group, one, new))
+                found.setdefault(f"{way} {group.kind}", _describe_extension(way, group, one, new))
     return list(found.values())
 
 
-def _new(group: Group, one: Balance) -> int:
+def _idle_new_disks(group: Group, one: Balance) -> int:
     """Number of the last disks that carry less than half of what each before them carries; 0: none."""
     if one.spread not in (Spread.FEW, Spread.UNEVEN):
         return 0
@@ -43,16 +43,19 @@ def _new(group: Group, one: Balance) -> int:
     return max(known, key=lambda k: min(shares[:-k]) - max(shares[-k:]), default=0)
 
 
-def _finding(way: str, group: Group, one: Balance, new: int) -> Finding:
+def _describe_extension(way: str, group: Group, one: Balance, new: int) -> Finding:
     added, carried = group.names[-new:], sum(one.shares[-new:])
     return Finding(
-        f"{names(added)} carr{'ies' if new == 1 else 'y'} {share(carried)} of the {WORD[way]}, where"
+        f"{join_names(added)} carr{'ies' if new == 1 else 'y'} {share(carried)} of the {BYTES_LABEL[way]}, where"
         f" {share(new / len(group.names))} were even: the {STAY[group.kind]} was extended, and what was written"
         " before stays on the other disks",
         Severity.LIMIT,
         {
             "share": Number(
-                carried, "1", f"{WORD[way]}, by {names(added)}", metric=f"{way}.bandwidth"
+                carried,
+                "1",
+                f"{BYTES_LABEL[way]}, by {join_names(added)}",
+                metric=f"{way}.bandwidth",
             )
         },
         about=f"{way} {group.kind}",

@@ -6,8 +6,8 @@ from __future__ import annotations
 from benchlab.analysis.devices.balance import Balance, Spread
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
-from benchlab.analysis.findings._disks import WORD, Group, balances
-from benchlab.analysis.formats import names, share
+from benchlab.analysis.findings._disks import BYTES_LABEL, Group, balances
+from benchlab.analysis.formats import join_names, share
 
 LABEL = "Few disks do the work"
 METHOD = "Findings"
@@ -16,23 +16,25 @@ METHOD = "Findings"
 def applies(run: Run) -> list[Finding]:
     """One for each use and direction: of several windows the one in which the fewest do it."""
     found = []
-    for way in WORD:
+    for way in BYTES_LABEL:
         told: dict[Group, list[tuple[str, Balance]]] = {}
         for window, group, one in balances(run, way):
             told.setdefault(group, []).append((window, one))
         for group, parts in told.items():
             few = [(window, one) for window, one in parts if one.spread == Spread.FEW]
             if few:
-                found.append(_finding(way, group, few, len(parts)))
+                found.append(_describe_few_members(way, group, few, len(parts)))
     return found
 
 
-def _finding(way: str, group: Group, few: list[tuple[str, Balance]], of: int) -> Finding:
-    window, one = min(few, key=lambda pair: (len(pair[1].doers), -_carried(pair[1])))
+def _describe_few_members(
+    way: str, group: Group, few: list[tuple[str, Balance]], of: int
+) -> Finding:
+    window, one = min(few, key=lambda pair: (len(pair[1].doers), -_carried_share(pair[1])))
     doers = tuple(group.names[index] for index in one.doers)
     says = (
-        f"{len(doers)} of {len(group.names)} disks ({group.kind}, {group.use}) carry {share(_carried(one))}"
-        f" of the {WORD[way]}: {names(doers)}"
+        f"{len(doers)} of {len(group.names)} disks ({group.kind}, {group.use}) carry {share(_carried_share(one))}"
+        f" of the {BYTES_LABEL[way]}: {join_names(doers)}"
     )
     if of > 1:
         says += f"; so in {len(few)} of {of} windows, this is of {window}"
@@ -43,7 +45,10 @@ def _finding(way: str, group: Group, few: list[tuple[str, Balance]], of: int) ->
         Severity.LIMIT,
         {
             "share": Number(
-                _carried(one), "1", f"{WORD[way]}, by {names(doers)}", metric=f"{way}.bandwidth"
+                _carried_share(one),
+                "1",
+                f"{BYTES_LABEL[way]}, by {join_names(doers)}",
+                metric=f"{way}.bandwidth",
             ),
             "disks": Number(len(doers), "1", f"disks of {len(group.names)}"),
         },
@@ -51,5 +56,5 @@ def _finding(way: str, group: Group, few: list[tuple[str, Balance]], of: int) ->
     )
 
 
-def _carried(one: Balance) -> float:
+def _carried_share(one: Balance) -> float:
     return sum(one.shares[index] for index in one.doers)

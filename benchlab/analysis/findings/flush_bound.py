@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from benchlab.analysis.devices.flushes import SECTOR, Flushes, flushes
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
-from benchlab.analysis.findings._disks import parts
-from benchlab.analysis.findings._stacks import disks
+from benchlab.analysis.findings._disks import measured_parts
+from benchlab.analysis.findings._stacks import active_disks
 from benchlab.analysis.formats import share
 
 LABEL = "Disks mostly flush"
@@ -24,21 +24,23 @@ LEAST = 10.0
 def applies(run: Run) -> list[Finding]:
     """One of a run: of several windows the one in which most disks do."""
     best: tuple[int, float, str, dict[str, Flushes]] | None = None
-    for window, part in parts(run):
+    for window, part in measured_parts(run):
         found = {
-            name: one for name, one in _each(part) if one.writes >= LEAST and one.share >= MOST
+            name: one
+            for name, one in _disk_flushes(part)
+            if one.writes >= LEAST and one.share >= MOST
         }
         if found:
             rank = (len(found), max(one.share for one in found.values()))
             if best is None or rank > best[:2]:
-                best = (*rank, window if len(parts(run)) > 1 else "", found)
-    return [] if best is None else [_finding(best[2], best[3], len(disks(run)))]
+                best = (*rank, window if len(measured_parts(run)) > 1 else "", found)
+    return [] if best is None else [_describe_flushes(best[2], best[3], len(active_disks(run)))]
 
 
-def _each(part: Run) -> Iterator[tuple[str, Flushes]]:
-    members = disks(part)
+def _disk_flushes(part: Run) -> Iterator[tuple[str, Flushes]]:
+    members = active_disks(part)
     columns = [
-        {one.device: one.mean() for one in part.measured(metric, members)}
+        {one.device: one.mean() for one in part.measured_tracks(metric, members)}
         for metric in ("write.iops", "write.bandwidth", "flush.iops")
     ]
     for name in members:
@@ -49,7 +51,7 @@ def _each(part: Run) -> Iterator[tuple[str, Flushes]]:
             yield name, one
 
 
-def _finding(window: str, found: dict[str, Flushes], of: int) -> Finding:
+def _describe_flushes(window: str, found: dict[str, Flushes], of: int) -> Finding:
     name = max(found, key=lambda one: found[one].share)
     one = found[name]
     many = f"; {len(found)} of {of} disks got mostly flushes" if of > 1 else ""

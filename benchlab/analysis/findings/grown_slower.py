@@ -7,10 +7,16 @@ from collections.abc import Sequence
 
 from benchlab.analysis.evidence import Line, Run
 from benchlab.analysis.finding import Finding, Number, Severity
-from benchlab.analysis.findings._set_ups import SIZES, Pair, depths, pairs, stack
+from benchlab.analysis.findings._set_ups import (
+    SIZES,
+    Pair,
+    comparable_pairs,
+    depths_text,
+    stack_signature,
+)
 from benchlab.analysis.findings.cpu_bound import busiest
 from benchlab.analysis.formats import share
-from benchlab.analysis.verdicts import Says
+from benchlab.analysis.verdicts import Conclusion
 
 LABEL = "Slower after growth"
 METHOD = "Findings"
@@ -23,48 +29,52 @@ AFTER = "after-"
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
     """Of one repeat each the ratio is told where it is below 1."""
-    return [found for one in pairs(lines, _grew) if (found := _told(one))]
+    return [found for one in comparable_pairs(lines, _is_grown) if (found := _describe_growth(one))]
 
 
-def _grew(other: Line, grown: Line) -> bool:
+def _is_grown(other: Line, grown: Line) -> bool:
     if other.runs[0].stage or not grown.runs[0].stage.startswith(AFTER):
         return False
-    return other.topology == grown.topology or _size(other) == _size(grown)
+    return other.topology == grown.topology or _stack_size(other) == _stack_size(grown)
 
 
-def _size(line: Line) -> object:
+def _stack_size(line: Line) -> object:
     """Stack and number of disks: the options that say how it was made that large may differ."""
-    return stack(line.layers, ignore=SIZES), len(line.runs[0].disks())
+    return stack_signature(line.layers, ignore=SIZES), len(line.runs[0].layout_disks())
 
 
-def _told(one: Pair) -> Finding | None:
+def _describe_growth(one: Pair) -> Finding | None:
     """Over all depths only where none of them tells against it, else of those that say so by themselves."""
     than = (
         "before it" if one.first.topology == one.second.topology else "one built so large at once"
     )
-    slower = one.surely(Says.SLOWER)
+    slower = one.certain_depths(Conclusion.SLOWER)
     severity = Severity.LIMIT
-    if one.everywhere and (verdict := one.differs()) and verdict.says == Says.SLOWER:
-        says = f"after its growth it is slower than {than}: {one.did()}"
+    if (
+        one.unanimous
+        and (verdict := one.certain_verdict())
+        and verdict.conclusion == Conclusion.SLOWER
+    ):
+        says = f"after its growth it is slower than {than}: {one.ratio_sentence()}"
     elif slower:
-        where, one = depths(slower), one.at(slower)
+        where, one = depths_text(slower), one.at_worst_of(slower)
         says = " ".join(filter(None, [f"after its growth it is slower than {than}", where]))
-        says = f"{says}: {one.did()}"
-    elif one.single and one.over.ratio < 1:
+        says = f"{says}: {one.ratio_sentence()}"
+    elif one.single and one.overall.ratio < 1:
         says, severity = (
-            f"whether it is slower than {than} is open: {one.did('did')}",
+            f"whether it is slower than {than} is open: {one.ratio_sentence('did')}",
             Severity.NOTE,
         )
     else:
         return None
-    says, numbers = f"{says} ({one.error()})", one.numbers()
-    if cpu := _busiest(one.second.runs, max(one.held.points)):
+    says, numbers = f"{says} ({one.interval_text()})", one.ratio_numbers()
+    if cpu := _busiest_cpu(one.second.runs, max(one.comparison.points)):
         says += f"; meanwhile its busiest CPU was {share(cpu.value)} busy"
         numbers["cpu"] = cpu
-    return Finding(says, severity, numbers, about=one.about, runs=one.runs)
+    return Finding(says, severity, numbers, about=one.about, runs=one.run_ids)
 
 
-def _busiest(runs: Sequence[Run], deepest: int) -> Number | None:
+def _busiest_cpu(runs: Sequence[Run], deepest: int) -> Number | None:
     """Of the runs with most of the outstanding I/Os that are told of, where a CPU had nothing left to give; waiting for
     I/O is no work."""
     cores = [

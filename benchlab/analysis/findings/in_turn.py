@@ -6,8 +6,8 @@ from __future__ import annotations
 from benchlab.analysis.devices.balance import Spread
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
-from benchlab.analysis.findings._disks import WORD, balances
-from benchlab.analysis.formats import names
+from benchlab.analysis.findings._disks import BYTES_LABEL, balances
+from benchlab.analysis.formats import join_names
 
 LABEL = "Disks work in turn"
 METHOD = "Findings"
@@ -16,18 +16,18 @@ METHOD = "Findings"
 def applies(run: Run) -> list[Finding]:
     """One for each use and direction, of the first window in which they do."""
     found: dict[str, Finding] = {}
-    for way in WORD:
+    for way in BYTES_LABEL:
         for _, group, one in balances(run, way):
             if one.spread == Spread.IN_TURN:
                 about = f"{way} {group.kind} {group.use}"
-                found.setdefault(about, _finding(way, about, group.names, one.windows))
+                found.setdefault(about, _describe_turns(way, about, group.names, one.windows))
     return list(found.values())
 
 
-def _finding(way: str, about: str, members: tuple[str, ...], windows: int) -> Finding:
+def _describe_turns(way: str, about: str, members: tuple[str, ...], windows: int) -> Finding:
     half = len(members) // 2
     return Finding(
-        f"{names(members)} share the {WORD[way]} evenly over the run, and in each second {half} of"
+        f"{join_names(members)} share the {BYTES_LABEL[way]} evenly over the run, and in each second {half} of"
         f" {len(members)} or fewer carry nearly all of them",
         Severity.LIMIT,
         {

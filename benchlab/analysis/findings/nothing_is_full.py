@@ -7,7 +7,7 @@ from math import isnan
 
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
-from benchlab.analysis.findings._stacks import disks, held_back
+from benchlab.analysis.findings._stacks import active_disks, held_back
 from benchlab.analysis.findings.cpu_bound import BUSY, busiest, own_thread
 from benchlab.analysis.formats import share
 
@@ -22,12 +22,12 @@ LEAST = 1 << 16
 
 def applies(run: Run) -> list[Finding]:
     """Not of a run that was told to hold back. Busy is no measure of full, but idle is one of not."""
-    members = disks(run)
-    means = {one.device: one.mean() for one in run.measured("util", members)}
+    members = active_disks(run)
+    means = {one.device: one.mean() for one in run.measured_tracks("util", members)}
     busy = [means.get(name, float("nan")) for name in members]
     if not busy or any(map(isnan, busy)) or max(busy) >= IDLE or held_back(run):
         return []
-    moved = [run.total(f"{way}.bandwidth", members) for way in ("read", "write")]
+    moved = [run.total_rate(f"{way}.bandwidth", members) for way in ("read", "write")]
     core, own = busiest(run)[1], own_thread(run)
     if any(one is None for one in moved) or sum(one or 0.0 for one in moved) < LEAST:
         return []

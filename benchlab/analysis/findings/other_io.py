@@ -13,8 +13,8 @@ import numpy as np
 from benchlab.analysis.evidence import NEAR, Run
 from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.findings import _stacks
-from benchlab.analysis.formats import names, rate
-from benchlab.analysis.ratio_words import times
+from benchlab.analysis.formats import join_names, rate
+from benchlab.analysis.ratio_words import times_text
 
 LABEL = "Other I/O on the disks"
 METHOD = "Findings"
@@ -33,16 +33,20 @@ OTHER = {"read": "write", "write": "read"}
 
 
 def applies(run: Run) -> list[Finding]:
-    way = _way(run)
+    way = _single_direction(run)
     if way is None or not _stacks.quiet(run) or _resyncs(run):
         return []
-    asked = _stacks.asked(run, way)
+    asked = _stacks.tool_rate(run, way)
     if not asked or asked < LEAST:
         return []
-    return [*_across(run, way, asked), *_beyond(run, way, asked), *_before(run, asked)]
+    return [
+        *_opposite_direction(run, way, asked),
+        *_more_than_requested(run, way, asked),
+        *_before_start(run, asked),
+    ]
 
 
-def _way(run: Run) -> str | None:
+def _single_direction(run: Run) -> str | None:
     """Direction of a tool that does but one thing, past the page cache; None of others."""
     reads, writes = run.access.reads, run.access.writes
     if not run.access.direct or None in (reads, writes) or reads == writes:
@@ -54,28 +58,28 @@ def _way(run: Run) -> str | None:
 
 
 def _resyncs(run: Run) -> bool:
-    tracks = run.measured("sync.bandwidth")
+    tracks = run.measured_tracks("sync.bandwidth")
     return bool(run.meta.get("during")) or any(np.nansum(one.values) > 0 for one in tracks)
 
 
-def _across(run: Run, way: str, asked: float) -> list[Finding]:
+def _opposite_direction(run: Run, way: str, asked: float) -> list[Finding]:
     other = OTHER[way]
-    given = _counted(run, other)
+    given = _disk_rate(run, other)
     if given is None or given < max(STRAYS * asked, LEAST):
         return []
     said = "wrote" if way == "write" else "read"
     did = "read" if other == "read" else "written"
     return [
         Finding(
-            f"{rate(given)} were {did} on {names(_stacks.disks(run))} while the tool only {said} ({rate(asked)})"
-            f"{_whose(run, other)}",
+            f"{rate(given)} were {did} on {join_names(_stacks.active_disks(run))} while the tool only {said} "
+            f"({rate(asked)}){_explain_other_io(run, other)}",
             Severity.DOUBT,
             {
                 "disks": Number(
                     given, "B/s", f"{other}, by the disks", metric=f"{other}.bandwidth"
                 ),
                 "tool": Number(
-                    asked, "B/s", f"{way}, by the tool", figure=_stacks.figure(run, way)
+                    asked, "B/s", f"{way}, by the tool", figure=_stacks.tool_figure(run, way)
                 ),
             },
             about=other,
@@ -83,7 +87,7 @@ def _across(run: Run, way: str, asked: float) -> list[Finding]:
     ]
 
 
-def _whose(run: Run, way: str) -> str:
+def _explain_other_io(run: Run, way: str) -> str:
     """mke2fs leaves inode tables to be zeroed after the mount, for minutes on a large disk, unless told otherwise."""
     lazy = any(
         one.kind == "filesystem"
@@ -96,21 +100,21 @@ def _whose(run: Run, way: str) -> str:
     return ", and no layer does that"
 
 
-def _beyond(run: Run, way: str, asked: float) -> list[Finding]:
+def _more_than_requested(run: Run, way: str, asked: float) -> list[Finding]:
     if not _stacks.straight(run):
         return []
-    given = _counted(run, way)
+    given = _disk_rate(run, way)
     if given is None or given < MORE * asked:
         return []
     return [
         Finding(
-            f"the disks {'wrote' if way == 'write' else 'read'} {rate(given)}, {times(given / asked)} the "
+            f"the disks {'wrote' if way == 'write' else 'read'} {rate(given)}, {times_text(given / asked)} the "
             f"{rate(asked)} of the tool, and no layer adds to it",
             Severity.DOUBT,
             {
                 "disks": Number(given, "B/s", f"{way}, by the disks", metric=f"{way}.bandwidth"),
                 "tool": Number(
-                    asked, "B/s", f"{way}, by the tool", figure=_stacks.figure(run, way)
+                    asked, "B/s", f"{way}, by the tool", figure=_stacks.tool_figure(run, way)
                 ),
             },
             about=way,
@@ -118,22 +122,22 @@ def _beyond(run: Run, way: str, asked: float) -> list[Finding]:
     ]
 
 
-def _counted(run: Run, way: str) -> float | None:
-    disks = _stacks.disks(run)
-    tracks = run.measured(f"{way}.bandwidth", disks)
+def _disk_rate(run: Run, way: str) -> float | None:
+    disks = _stacks.active_disks(run)
+    tracks = run.measured_tracks(f"{way}.bandwidth", disks)
     if not run.windows or not tracks or min(len(one.times) for one in tracks) < ENOUGH:
         return None
-    return run.total(f"{way}.bandwidth", disks)
+    return run.total_rate(f"{way}.bandwidth", disks)
 
 
-def _before(run: Run, asked: float) -> list[Finding]:
+def _before_start(run: Run, asked: float) -> list[Finding]:
     """On disks without a file system, which nothing is laid out on."""
     begin = min((one.start for one in run.windows), default=0.0)
     if begin <= NEAR or not _stacks.straight(run):
         return []
     total, seconds = 0.0, 0.0
     for way in OTHER:
-        for name in _stacks.disks(run):
+        for name in _stacks.active_disks(run):
             for one in (
                 each
                 for each in run.tracks
@@ -151,8 +155,8 @@ def _before(run: Run, asked: float) -> list[Finding]:
         return []
     return [
         Finding(
-            f"{rate(total / seconds)} were read or written on {names(_stacks.disks(run))} in the {seconds:.0f} s "
-            "before the tool began",
+            f"{rate(total / seconds)} were read or written on {join_names(_stacks.active_disks(run))} in the "
+            f"{seconds:.0f} s before the tool began",
             Severity.DOUBT,
             {
                 "before": Number(total / seconds, "B/s", "by the disks, before the tool began"),

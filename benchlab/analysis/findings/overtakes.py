@@ -9,9 +9,9 @@ from itertools import combinations
 
 from benchlab.analysis.evidence import Line
 from benchlab.analysis.finding import Finding, Severity
-from benchlab.analysis.findings._set_ups import Pair, depths, pair, word
-from benchlab.analysis.ratio_words import span, times
-from benchlab.analysis.verdicts import Says
+from benchlab.analysis.findings._set_ups import Pair, compare_lines, depths_text, figure_word
+from benchlab.analysis.ratio_words import ratio_range, times_text
+from benchlab.analysis.verdicts import Conclusion
 
 LABEL = "Overtaken"
 METHOD = "Findings"
@@ -22,41 +22,47 @@ APART = 1.05
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
     """By the verdicts of the depths. Of one repeat each only the ratios are told."""
-    held = (pair(first, second) for first, second in combinations(lines, 2))
-    return [found for one in held if one and (found := _told(one))]
+    held = (compare_lines(first, second) for first, second in combinations(lines, 2))
+    return [found for one in held if one and (found := _describe_crossing(one))]
 
 
-def _told(one: Pair) -> Finding | None:
-    ratios = {depth: point.ratio for depth, point in one.held.points.items()}
-    if one.over.says == Says.OVERTAKES:
-        says = {depth: point.says for depth, point in one.held.points.items()}
-        ahead = [depth for depth in ratios if says[depth] == Says.FASTER]
-        behind = [depth for depth in ratios if says[depth] == Says.SLOWER]
-    elif one.over.repeats[1] == 1:
+def _describe_crossing(one: Pair) -> Finding | None:
+    ratios = {depth: point.ratio for depth, point in one.comparison.points.items()}
+    if one.overall.conclusion == Conclusion.OVERTAKES:
+        says = {depth: point.conclusion for depth, point in one.comparison.points.items()}
+        ahead = [depth for depth in ratios if says[depth] == Conclusion.FASTER]
+        behind = [depth for depth in ratios if says[depth] == Conclusion.SLOWER]
+    elif one.overall.repeats[1] == 1:
         ahead = [depth for depth, ratio in ratios.items() if ratio >= APART]
         behind = [depth for depth, ratio in ratios.items() if ratio <= 1 / APART]
     else:
         return None
     if not ahead or not behind:
         return None
-    decided = one.over.says == Says.OVERTAKES
-    lower, higher = (_span([ratios[depth] for depth in some]) for some in (behind, ahead))
+    decided = one.overall.conclusion == Conclusion.OVERTAKES
+    lower, higher = (
+        _range_of_ratios([ratios[depth] for depth in some]) for some in (behind, ahead)
+    )
     head = (
-        f"{one.second.name} {'does' if decided else 'did'} {lower} the {word(one.figure)} of {one.first.name}"
-        f" {depths(behind)}, and {higher} {depths(ahead)}"
+        f"{one.second.name} {'does' if decided else 'did'} {lower} the {figure_word(one.figure)} of {one.first.name}"
+        f" {depths_text(behind)}, and {higher} {depths_text(ahead)}"
     )
     most = max(ratios.values(), key=lambda ratio: max(ratio, 1 / ratio))
-    numbers = one.numbers()
+    numbers = one.ratio_numbers()
     numbers["ratio"] = replace(numbers["ratio"], value=most)
     return Finding(
-        f"{head} ({one.over.reason if decided else one.error()})",
+        f"{head} ({one.overall.reason if decided else one.interval_text()})",
         Severity.NOTE,
         numbers,
         about=one.about,
-        runs=one.runs,
+        runs=one.run_ids,
     )
 
 
-def _span(ratios: Sequence[float]) -> str:
+def _range_of_ratios(ratios: Sequence[float]) -> str:
     low, high = min(ratios), max(ratios)
-    return times(low) if times(low) == times(high) else f"{span(low, high)} times"
+    return (
+        times_text(low)
+        if times_text(low) == times_text(high)
+        else f"{ratio_range(low, high)} times"
+    )

@@ -8,9 +8,16 @@ from __future__ import annotations
 
 from benchlab.analysis.evidence import Layer, Run
 from benchlab.analysis.finding import Finding, Number, Severity
-from benchlab.analysis.findings._disks import PARITY, asked, md_parity, only_writes, parts, resyncs
-from benchlab.analysis.formats import names, rate
-from benchlab.analysis.ratio_words import number
+from benchlab.analysis.findings._disks import (
+    PARITY,
+    is_resyncing,
+    md_parity,
+    measured_parts,
+    only_writes,
+    tool_rates,
+)
+from benchlab.analysis.formats import join_names, rate
+from benchlab.analysis.ratio_words import ratio_number
 
 LABEL = "Parity costs reads"
 METHOD = "Findings"
@@ -23,36 +30,45 @@ LEAST = 1 << 20
 
 def applies(run: Run) -> list[Finding]:
     """Of several windows the dearest. Not while an array resyncs, which reads them all."""
-    if not only_writes(run) or resyncs(run):
+    if not only_writes(run) or is_resyncing(run):
         return []
     found = []
     for layer in run.layers:
-        if not _parity(layer) or len(layer.uses.get("data", ())) < 2:
+        if not _parity_disks(layer) or len(layer.uses.get("data", ())) < 2:
             continue
-        costs = [cost for window, part in parts(run) if (cost := _cost(part, window, run, layer))]
+        costs = [
+            cost
+            for window, part in measured_parts(run)
+            if (cost := _parity_cost(part, window, run, layer))
+        ]
         if costs:
             found.append(
-                _finding(layer, *max(costs, key=lambda cost: (cost[1] + cost[2]) / cost[0]))
+                _describe_parity(layer, *max(costs, key=lambda cost: (cost[1] + cost[2]) / cost[0]))
             )
     return found
 
 
-def _parity(layer: Layer) -> int:
+def _parity_disks(layer: Layer) -> int:
     if layer.kind == "md":
         return md_parity(layer)
     return PARITY.get(str(layer.options.get("layout", "")), 0) if layer.kind == "zpool" else 0
 
 
-def _cost(part: Run, window: str, run: Run, layer: Layer) -> tuple[float, float, float] | None:
+def _parity_cost(
+    part: Run, window: str, run: Run, layer: Layer
+) -> tuple[float, float, float] | None:
     """B/s that the tool wrote, that the members read, and that they wrote."""
-    wrote, members = asked(part, window, run)["write"], layer.uses["data"]
-    read, written = part.total("read.bandwidth", members), part.total("write.bandwidth", members)
+    wrote, members = tool_rates(part, window, run)["write"], layer.uses["data"]
+    read, written = (
+        part.total_rate("read.bandwidth", members),
+        part.total_rate("write.bandwidth", members),
+    )
     if wrote is None or read is None or written is None:
         return None
     return (wrote, read, written) if wrote > 0 and read >= max(LEAST, SHARE * wrote) else None
 
 
-def _finding(layer: Layer, wrote: float, read: float, written: float) -> Finding:
+def _describe_parity(layer: Layer, wrote: float, read: float, written: float) -> Finding:
     members = layer.uses["data"]
     kind = (
         f"RAID {layer.options.get('level', 5)}"
@@ -65,14 +81,14 @@ def _finding(layer: Layer, wrote: float, read: float, written: float) -> Finding
         else "records are read before a part of them is written"
     )
     return Finding(
-        f"Each byte written costs {number((read + written) / wrote)} bytes on the members of {kind}:"
+        f"Each byte written costs {ratio_number((read + written) / wrote)} bytes on the members of {kind}:"
         f" the tool wrote {rate(wrote)}, they read {rate(read)} and wrote {rate(written)}; {why}",
         Severity.LIMIT,
         {
             "tool": Number(wrote, "B/s", "written, by the tool", figure="write.bandwidth"),
-            "read": Number(read, "B/s", f"read of {names(members)}", metric="read.bandwidth"),
+            "read": Number(read, "B/s", f"read of {join_names(members)}", metric="read.bandwidth"),
             "written": Number(
-                written, "B/s", f"written to {names(members)}", metric="write.bandwidth"
+                written, "B/s", f"written to {join_names(members)}", metric="write.bandwidth"
             ),
         },
         about=f"{layer.kind} {kind}",

@@ -10,7 +10,7 @@ import numpy as np
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.findings import _stacks
-from benchlab.analysis.formats import names, rate, share
+from benchlab.analysis.formats import join_names, rate, share
 
 LABEL = "Rating reached"
 METHOD = "Findings"
@@ -24,26 +24,26 @@ RATINGS = (
 
 def applies(run: Run) -> list[Finding]:
     """By the kernel's count of each disk; where nobody watched them, by the tool's over all of them."""
-    return [one for rating in RATINGS for one in _reached(run, *rating)]
+    return [one for rating in RATINGS for one in _rating_reached(run, *rating)]
 
 
-def _reached(run: Run, what: str, field: str, metric: str, unit: str) -> list[Finding]:
+def _rating_reached(run: Run, what: str, field: str, metric: str, unit: str) -> list[Finding]:
     rated = {
         name: float(limit)
-        for name in _stacks.disks(run)
+        for name in _stacks.active_disks(run)
         if name in run.devices and (limit := getattr(run.devices[name], field))
     }
     if not rated:
         return []
-    done = _done(run, metric, _near(run, metric, rated))
+    done = _disk_totals(run, metric, _disks_near_rating(run, metric, rated))
     full = {name: rate_ for name, rate_ in done.items() if rate_ >= REACHED * rated[name]}
     if full:
-        return [_said(what, unit, metric, full, rated)]
+        return [_describe_rating(what, unit, metric, full, rated)]
     watched = any(one.device in rated for one in run.tracks)
-    return [] if watched else _by_the_tool(run, what, metric, unit, rated)
+    return [] if watched else _rating_by_tool(run, what, metric, unit, rated)
 
 
-def _near(run: Run, metric: str, rated: Mapping[str, float]) -> tuple[str, ...]:
+def _disks_near_rating(run: Run, metric: str, rated: Mapping[str, float]) -> tuple[str, ...]:
     """Those that reached it in some interval at all, whenever that was: means are dear."""
     most = dict.fromkeys(rated, 0.0)
     for one in run.tracks:
@@ -56,23 +56,23 @@ def _near(run: Run, metric: str, rated: Mapping[str, float]) -> tuple[str, ...]:
     return tuple(name for name, value in most.items() if value >= REACHED * rated[name])
 
 
-def _done(run: Run, metric: str, disks: tuple[str, ...]) -> dict[str, float]:
+def _disk_totals(run: Run, metric: str, disks: tuple[str, ...]) -> dict[str, float]:
     """Reads and writes of each disk that was watched, a second."""
     found: dict[str, list[float]] = {}
     for way in ("read", "write"):
-        for one in run.measured(f"{way}.{metric}", disks):
+        for one in run.measured_tracks(f"{way}.{metric}", disks):
             found.setdefault(one.device, []).append(one.mean())
     return {name: sum(ways) for name, ways in found.items() if len(ways) == 2}
 
 
-def _said(
+def _describe_rating(
     what: str, unit: str, metric: str, full: dict[str, float], rated: dict[str, float]
 ) -> Finding:
     which = tuple(full)
     mean, limit = sum(full.values()) / len(full), sum(rated[one] for one in which) / len(full)
     each = " each" if len(which) > 1 else ""
     return Finding(
-        f"{names(which)} did {rate(mean, unit)}{each}, {share(mean / limit)} of the {rate(limit, unit)} that "
+        f"{join_names(which)} did {rate(mean, unit)}{each}, {share(mean / limit)} of the {rate(limit, unit)} that "
         f"{'they are' if each else 'it is'} rated for: that holds it back",
         Severity.LIMIT,
         {
@@ -86,18 +86,18 @@ def _said(
     )
 
 
-def _by_the_tool(
+def _rating_by_tool(
     run: Run, what: str, metric: str, unit: str, rated: dict[str, float]
 ) -> list[Finding]:
     counted, limit = run.figures.get(metric), sum(rated.values())
     once = _stacks.quiet(run) and _stacks.copies(run) == 1
-    known = once and len(rated) == len(_stacks.disks(run))
+    known = once and len(rated) == len(_stacks.active_disks(run))
     if not counted or not known or not REACHED * limit <= counted <= limit / REACHED:
         return []
     return [
         Finding(
             f"{rate(counted, unit)} is {share(counted / limit)} of the {rate(limit, unit)} that "
-            f"{names(tuple(rated))} {'are' if len(rated) > 1 else 'is'} rated for: that holds it back",
+            f"{join_names(tuple(rated))} {'are' if len(rated) > 1 else 'is'} rated for: that holds it back",
             Severity.LIMIT,
             {
                 "counted": Number(counted, unit, f"{what}, by the tool", figure=metric),

@@ -11,8 +11,8 @@ from scipy.special import stdtrit
 
 from benchlab.analysis.evidence import Device, Line
 from benchlab.analysis.finding import Finding, Number, Severity
-from benchlab.analysis.findings._set_ups import amount, holding, unit
-from benchlab.analysis.repeats import robust
+from benchlab.analysis.findings._set_ups import data_disks, figure_amount, figure_unit
+from benchlab.analysis.repeats import robust_means
 
 LABEL = "Rating reached"
 METHOD = "Findings"
@@ -27,29 +27,31 @@ ENOUGH = 3
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
     """Of each line and rating. One repeat decides nothing; at which depth it was seen is told all the same."""
-    told = (_told(line, figure) for line in lines for figure in ("iops", "bandwidth"))
+    told = (
+        _describe_rated_depth(line, figure) for line in lines for figure in ("iops", "bandwidth")
+    )
     return [found for found in told if found]
 
 
-def _told(line: Line, figure: str) -> Finding | None:
-    rated = _rated(line, figure)
+def _describe_rated_depth(line: Line, figure: str) -> Finding | None:
+    rated = _total_rating(line, figure)
     sweep = {
         d: list(cell.values())
-        for d, cell in sorted(line.sweep(figure).items())
+        for d, cell in sorted(line.sweep_values(figure).items())
         if d and all(0 < value < inf for value in cell.values())
     }
     if not rated or len(sweep) < 2:
         return None
     single = min(map(len, sweep.values())) < 2
-    lows = {d: min(cell) for d, cell in sweep.items()} if single else _lows(sweep)
+    lows = {d: min(cell) for d, cell in sweep.items()} if single else _lower_bounds(sweep)
     depth = next((d for d in sweep if lows[d] >= REACHED * rated), None)
     if depth is None:
         return None
     value = float(np.exp(np.log(sweep[depth]).mean()))
-    disks = len(_disks(line))
+    disks = len(_rated_disks(line))
     says = (
         f"{line.name} reaches what its {f'{disks} disks are' if disks > 1 else 'disk is'} rated for"
-        f" at {depth} outstanding: {amount(value, figure)} of {amount(rated, figure)}"
+        f" at {depth} outstanding: {figure_amount(value, figure)} of {figure_amount(rated, figure)}"
     )
     runs = [run for run in line.runs if run.access.outstanding == depth and figure in run.figures]
     return Finding(
@@ -57,30 +59,34 @@ def _told(line: Line, figure: str) -> Finding | None:
         Severity.LIMIT if not single else Severity.NOTE,
         {
             "reached": Number(
-                value, unit(figure), f"{line.name} at {depth}", run=runs[0].run, figure=figure
+                value,
+                figure_unit(figure),
+                f"{line.name} at {depth}",
+                run=runs[0].run,
+                figure=figure,
             ),
-            "rated": Number(rated, unit(figure), "the sum of its disks' ratings"),
+            "rated": Number(rated, figure_unit(figure), "the sum of its disks' ratings"),
         },
         about=f"{line.name} {figure}",
         runs=tuple(run.run for run in runs if run.run),
     )
 
 
-def _disks(line: Line) -> tuple[Device, ...]:
+def _rated_disks(line: Line) -> tuple[Device, ...]:
     """Those that hold data; () where one of them is not known."""
-    wanted, known = holding(line), line.runs[0].devices
+    wanted, known = data_disks(line), line.runs[0].devices
     return tuple(known[name] for name in wanted) if known.keys() >= set(wanted) else ()
 
 
-def _rated(line: Line, figure: str) -> float:
+def _total_rating(line: Line, figure: str) -> float:
     """0 where a disk's is not known."""
-    told = [d.rated_iops if figure == "iops" else d.rated_bandwidth for d in _disks(line)]
+    told = [d.rated_iops if figure == "iops" else d.rated_bandwidth for d in _rated_disks(line)]
     return sum(one for one in told if one) if told and all(told) else 0.0
 
 
-def _lows(sweep: dict[int, list[float]]) -> dict[int, float]:
+def _lower_bounds(sweep: dict[int, list[float]]) -> dict[int, float]:
     """Lower bounds of the means, of all depths at once; noise is that of the whole sweep."""
-    cells = robust(list(sweep.values()), ENOUGH)
+    cells = robust_means(list(sweep.values()), ENOUGH)
     free = float(cells.counts.sum() - len(sweep))
     noise = sqrt(max(cells.within, 0.0) / free)
     reach = -float(stdtrit(free, SURE / len(sweep)))

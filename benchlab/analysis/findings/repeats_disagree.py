@@ -7,10 +7,16 @@ from collections.abc import Sequence
 
 from benchlab.analysis.evidence import Line
 from benchlab.analysis.finding import NEEDED, Finding, Number, Severity
-from benchlab.analysis.findings._set_ups import amount, depths, figure_of, unit, word
+from benchlab.analysis.findings._set_ups import (
+    common_figure,
+    depths_text,
+    figure_amount,
+    figure_unit,
+    figure_word,
+)
 from benchlab.analysis.more_repeats import repeats_to_agree
-from benchlab.analysis.ratio_words import times
-from benchlab.analysis.repeats import disagreeing
+from benchlab.analysis.ratio_words import times_text
+from benchlab.analysis.repeats import disagreement_ratios
 
 LABEL = "Repeats disagree"
 METHOD = "Findings"
@@ -20,15 +26,15 @@ WITHIN = 0.05
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
     """Of each line, over all of its sweep; twofold is told always, below 10 % never (benchlab.analysis.repeats)."""
-    return [found for line in lines if (found := _told(line))]
+    return [found for line in lines if (found := _describe_disagreement(line))]
 
 
-def _told(line: Line) -> Finding | None:
-    figure = figure_of([line])
+def _describe_disagreement(line: Line) -> Finding | None:
+    figure = common_figure([line])
     if not figure:
         return None
-    sweep = sorted(line.sweep(figure).items())
-    apart = disagreeing([list(cell.values()) for _, cell in sweep])
+    sweep = sorted(line.sweep_values(figure).items())
+    apart = disagreement_ratios([list(cell.values()) for _, cell in sweep])
     found = {depth: ratio for (depth, _), ratio in zip(sweep, apart, strict=True) if ratio}
     if not found:
         return None
@@ -36,28 +42,28 @@ def _told(line: Line) -> Finding | None:
     values = dict(sweep)[worst].values()
     runs = [run.run for run in line.runs if run.run and (run.access.outstanding or 0) in found]
     low, high = min(values), max(values)
-    told = f"{amount(low, figure)} to {amount(high, figure)}"
-    where = " ".join(filter(None, ["repeats of", line.name, depths(sorted(found))]))
+    told = f"{figure_amount(low, figure)} to {figure_amount(high, figure)}"
+    where = " ".join(filter(None, ["repeats of", line.name, depths_text(sorted(found))]))
     if low <= 0:
         told = f"{told}: one of them did nothing"
     else:
-        told = f"{'up to ' if len(found) > 1 else ''}{times(found[worst])} ({told})"
+        told = f"{'up to ' if len(found) > 1 else ''}{times_text(found[worst])} ({told})"
     needed = repeats_to_agree([list(cell.values()) for _, cell in sweep], WITHIN)
     return Finding(
         f"{where} differ {told}",
         Severity.DOUBT,
         {
-            **_needed(needed),
+            **_needed_repeats(needed),
             "low": Number(
                 low,
-                unit(figure),
-                f"smallest {word(figure)} {depths([worst])}".rstrip(),
+                figure_unit(figure),
+                f"smallest {figure_word(figure)} {depths_text([worst])}".rstrip(),
                 figure=figure,
             ),
             "high": Number(
                 high,
-                unit(figure),
-                f"largest {word(figure)} {depths([worst])}".rstrip(),
+                figure_unit(figure),
+                f"largest {figure_word(figure)} {depths_text([worst])}".rstrip(),
                 figure=figure,
             ),
         },
@@ -66,7 +72,7 @@ def _told(line: Line) -> Finding | None:
     )
 
 
-def _needed(repeats: int | None) -> dict[str, Number]:
+def _needed_repeats(repeats: int | None) -> dict[str, Number]:
     """Nothing where no number in reason would do."""
     if repeats is None:
         return {}

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from benchlab.analysis.evidence import Layer, Run, Track
 from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.findings import _stacks
-from benchlab.analysis.formats import names, rate, share
+from benchlab.analysis.formats import join_names, rate, share
 
 LABEL = "Resync or discards meanwhile"
 METHOD = "Findings"
@@ -22,10 +22,10 @@ LEAST = 1 << 20
 
 def applies(run: Run) -> list[Finding]:
     """Findings of work meanwhile. What was to be measured (a growing layout, a discard asked for) is worth a note."""
-    return [*_recorded(run), *_arrays(run), *_discards(run)]
+    return [*_recorded_work(run), *_resynced_arrays(run), *_discard_findings(run)]
 
 
-def _recorded(run: Run) -> list[Finding]:
+def _recorded_work(run: Run) -> list[Finding]:
     """Findings of what the engine saw at the run's two ends: it measured during that on purpose."""
     during = run.meta.get("during") or {}
     started = during.get("start") or ()
@@ -44,20 +44,20 @@ def _recorded(run: Run) -> list[Finding]:
     return found
 
 
-def _arrays(run: Run) -> list[Finding]:
+def _resynced_arrays(run: Run) -> list[Finding]:
     """Of /proc/mdstat. Those of a host whose layout has none are other disks', and worth a note."""
     if run.meta.get("during"):
         return []
     ours = any(one.kind == "md" for one in run.layers)
     found = []
-    for track in run.measured("sync.bandwidth"):
+    for track in run.measured_tracks("sync.bandwidth"):
         values = np.asarray(track.values, dtype=float)
         going = np.isfinite(values) & (values > 0)
         if not going.any():
             continue
         spans = np.asarray(track.spans(), dtype=float)
         seconds, whole, speed = (
-            _seconds(track, going),
+            _active_seconds(track, going),
             float(spans.sum()),
             float(values[going].mean()),
         )
@@ -82,27 +82,27 @@ def _arrays(run: Run) -> list[Finding]:
     return found
 
 
-def _seconds(track: Track, going: NDArray[np.bool_]) -> float:
+def _active_seconds(track: Track, going: NDArray[np.bool_]) -> float:
     return float(np.asarray(track.spans(), dtype=float)[going].sum())
 
 
-def _discards(run: Run) -> list[Finding]:
+def _discard_findings(run: Run) -> list[Finding]:
     if any(name.startswith("trim.") for name in run.figures):
         # the tool's own
         return []
-    disks = _stacks.disks(run)
-    means = {one.device: one.mean() for one in run.measured("discard.bandwidth", disks)}
+    disks = _stacks.active_disks(run)
+    means = {one.device: one.mean() for one in run.measured_tracks("discard.bandwidth", disks)}
     busy = {name: value for name, value in means.items() if value > LEAST}
     if not busy:
         return []
-    moved = [run.total(f"{way}.bandwidth", disks) or 0.0 for way in ("read", "write")]
+    moved = [run.total_rate(f"{way}.bandwidth", disks) or 0.0 for way in ("read", "write")]
     total = float(sum(busy.values()))
     if total < TRIMMED * sum(moved):
         return []
     return [
         Finding(
-            f"{rate(total)} were discarded on {names(tuple(sorted(busy)))} while it measured",
-            Severity.NOTE if _wanted(run) else Severity.DOUBT,
+            f"{rate(total)} were discarded on {join_names(tuple(sorted(busy)))} while it measured",
+            Severity.NOTE if _discards_requested(run) else Severity.DOUBT,
             {
                 "discards": Number(
                     total, "B/s", "discards, by the disks", metric="discard.bandwidth"
@@ -113,11 +113,11 @@ def _discards(run: Run) -> list[Finding]:
     ]
 
 
-def _wanted(run: Run) -> bool:
+def _discards_requested(run: Run) -> bool:
     """True when a layer was told to discard as it goes."""
-    return any(_told_to_discard(one) for one in run.layers)
+    return any(_layer_discards(one) for one in run.layers)
 
 
-def _told_to_discard(one: Layer) -> bool:
+def _layer_discards(one: Layer) -> bool:
     told = one.options.get("autotrim") or (one.kind == "bcache" and one.options.get("discard"))
     return bool(told) or "discard" in (one.options.get("mount_options") or ())

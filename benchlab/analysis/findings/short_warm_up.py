@@ -34,7 +34,7 @@ WINDOW, SHORT = 5, 2.5
 
 
 @dataclass(frozen=True, slots=True)
-class Begin:
+class WarmUp:
     seconds: float
     # mean of the first part
     level: float
@@ -45,22 +45,22 @@ class Begin:
 
 
 def applies(run: Run) -> list[Finding]:
-    return [_said(pace, begin) for pace in paces(run) if (begin := _begin(pace))]
+    return [_describe_warm_up(pace, begin) for pace in paces(run) if (begin := _warm_up_part(pace))]
 
 
-def _begin(pace: Pace) -> Begin | None:
+def _warm_up_part(pace: Pace) -> WarmUp | None:
     """The first part that stands out most, of those by which the mean is off."""
     if pace.values.size < FEWEST or float(np.median(pace.values)) <= 0:
         return None
-    found = [one for end in _off(pace) if (one := _split(pace, end))]
+    found = [one for end in _biased_lengths(pace) if (one := _split_at(pace, end))]
     best = max(found, key=lambda one: one.z, default=None)
     if best is None or best.z < SURE:
         return None
-    exact = _split(pace, _edge(pace.values))
+    exact = _split_at(pace, _best_split(pace.values))
     return exact if exact and exact.z >= SURE and abs(exact.off) >= OFF else best
 
 
-def _edge(values: Array) -> int:
+def _best_split(values: Array) -> int:
     """Length of the first level where two fit best, by least squares: those tried for a proof are coarse."""
     ends = np.arange(FIRST, values.size // 2 + 1)
     sums = np.cumsum(values)
@@ -68,7 +68,7 @@ def _edge(values: Array) -> int:
     return int(ends[np.argmax(ends * (values.size - ends) * (means - rests) ** 2)])
 
 
-def _off(pace: Pace) -> list[int]:
+def _biased_lengths(pace: Pace) -> list[int]:
     """Lengths of first parts, growing by a half, by which the mean is off."""
     moved, spans = np.cumsum(pace.values * pace.spans), np.cumsum(pace.spans)
     mean, ends, end = moved[-1] / spans[-1], [], float(FIRST)
@@ -81,7 +81,7 @@ def _off(pace: Pace) -> list[int]:
     return ends
 
 
-def _split(pace: Pace, end: int) -> Begin | None:
+def _split_at(pace: Pace, end: int) -> WarmUp | None:
     first, rest = pace.values[:end], pace.values[end:]
     level = float(np.median(rest))
     mean = float(np.average(rest, weights=pace.spans[end:]))
@@ -89,7 +89,7 @@ def _split(pace: Pace, end: int) -> Begin | None:
         return None
     noise = max(NOISE * level, 1.4826 * float(np.median(np.abs(rest - level))))
     error = 1.2533 * noise * np.sqrt(_widened(rest - level, noise) * (1 / end + 1 / rest.size))
-    return Begin(
+    return WarmUp(
         float(pace.spans[:end].sum()),
         float(np.average(first, weights=pace.spans[:end])),
         mean,
@@ -122,19 +122,19 @@ def _correlations(values: Array) -> Array:
     return found
 
 
-def _said(pace: Pace, one: Begin) -> Finding:
+def _describe_warm_up(pace: Pace, one: WarmUp) -> Finding:
     faster = "above" if one.level > one.rest else "below"
-    of = "" if pace.alone else f" of {pace.window}"
+    of = "" if pace.only_window else f" of {pace.window}"
     return Finding(
-        f"the first {one.seconds:.0f} s{of} of {pace.seconds:.0f} s were {share(abs(one.level / one.rest - 1))} "
+        f"the first {one.seconds:.0f} s{of} of {pace.duration_s:.0f} s were {share(abs(one.level / one.rest - 1))} "
         f"{faster} the rest ({rate(one.level, pace.unit)}, then {rate(one.rest, pace.unit)}): "
         f"the mean is off by {share(abs(one.off))}",
         Severity.DOUBT,
         {
-            "first": Number(one.level, pace.unit, f"{pace.of}, first part"),
-            "rest": Number(one.rest, pace.unit, f"{pace.of}, the rest"),
+            "first": Number(one.level, pace.unit, f"{pace.label}, first part"),
+            "rest": Number(one.rest, pace.unit, f"{pace.label}, the rest"),
             "off": Number(one.off, "1", "the mean against that of the rest"),
             "seconds": Number(one.seconds, "s", "length of the first part"),
         },
-        about="" if pace.alone else pace.window,
+        about="" if pace.only_window else pace.window,
     )

@@ -7,8 +7,14 @@ from collections.abc import Sequence
 
 from benchlab.analysis.evidence import Line
 from benchlab.analysis.finding import Finding, Severity
-from benchlab.analysis.findings._set_ups import Pair, depths, has, pairs, stack
-from benchlab.analysis.verdicts import Says
+from benchlab.analysis.findings._set_ups import (
+    Pair,
+    comparable_pairs,
+    depths_text,
+    has_use,
+    stack_signature,
+)
+from benchlab.analysis.verdicts import Conclusion
 
 LABEL = "Log device"
 METHOD = "Findings"
@@ -18,35 +24,39 @@ LOG = ("log",)
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
     """Findings where nothing but the log device differs. Of one repeat each only the ratio is told."""
-    return [found for one in pairs(lines, _adds) if (found := _told(one))]
+    return [found for one in comparable_pairs(lines, _adds_log) if (found := _describe_log(one))]
 
 
-def _adds(without: Line, with_: Line) -> bool:
-    if has(without, "log") or not has(with_, "log"):
+def _adds_log(without: Line, with_: Line) -> bool:
+    if has_use(without, "log") or not has_use(with_, "log"):
         return False
-    return stack(without.layers, LOG) == stack(with_.layers, LOG)
+    return stack_signature(without.layers, LOG) == stack_signature(with_.layers, LOG)
 
 
-def _told(one: Pair) -> Finding | None:
+def _describe_log(one: Pair) -> Finding | None:
     """Finding of one pair. A depth by itself comes before all of them together: their mean may hide it."""
-    costs, gains = one.surely(Says.SLOWER), one.surely(Says.FASTER)
+    costs, gains = one.certain_depths(Conclusion.SLOWER), one.certain_depths(Conclusion.FASTER)
     severity = Severity.NOTE
-    if one.everywhere and (verdict := one.differs()):
-        slower = verdict.says == Says.SLOWER
-        says = f"the log device {'costs' if slower else 'gains'}: {one.did()}"
+    if one.unanimous and (verdict := one.certain_verdict()):
+        slower = verdict.conclusion == Conclusion.SLOWER
+        says = f"the log device {'costs' if slower else 'gains'}: {one.ratio_sentence()}"
         severity = Severity.LIMIT if slower else Severity.NOTE
     elif costs or gains:
         told = [("costs", costs), ("gains", gains)]
-        where = " and ".join(f"{verb} {depths(some)}" for verb, some in told if some)
+        where = " and ".join(f"{verb} {depths_text(some)}" for verb, some in told if some)
         severity = Severity.LIMIT if costs else Severity.NOTE
-        one = one.at(costs or gains)
-        says = f"the log device {where}: {one.did()}"
+        one = one.at_worst_of(costs or gains)
+        says = f"the log device {where}: {one.ratio_sentence()}"
     elif one.single:
-        says = f"whether the log device pays is open: {one.did('did')}"
-    elif one.over.says == Says.NONE and not one.decided:
-        says = f"the log device makes no difference: {one.did()}"
+        says = f"whether the log device pays is open: {one.ratio_sentence('did')}"
+    elif one.overall.conclusion == Conclusion.NONE and not one.any_decided:
+        says = f"the log device makes no difference: {one.ratio_sentence()}"
     else:
         return None
     return Finding(
-        f"{says} ({one.error()})", severity, one.numbers(), about=one.about, runs=one.runs
+        f"{says} ({one.interval_text()})",
+        severity,
+        one.ratio_numbers(),
+        about=one.about,
+        runs=one.run_ids,
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from benchlab.analysis.evidence import Layer, Run
 from benchlab.analysis.finding import Finding, Number, Severity
-from benchlab.analysis.findings._stacks import disks
-from benchlab.analysis.formats import names
-from benchlab.analysis.ratio_words import times
+from benchlab.analysis.findings._stacks import active_disks
+from benchlab.analysis.formats import join_names
+from benchlab.analysis.ratio_words import times_text
 
 LABEL = "Writes below the disk's block"
 METHOD = "Findings"
@@ -29,10 +29,10 @@ PASSES_ON = {
 
 
 def applies(run: Run) -> list[Finding]:
-    return [*_measured(run), *_asked(run)]
+    return [*_measured_sizes(run), *_requested_block(run)]
 
 
-def _measured(run: Run) -> list[Finding]:
+def _measured_sizes(run: Run) -> list[Finding]:
     """Finding by pg_test_fsync: a write of 2 kB, and of 1 kB, takes longer than one of 4 kB."""
     needed = {FOUR_KB[0], *(name for name, _ in BELOW.values())}
     rates = {name: run.figures.get(f"{name}.ops", 0.0) for name in needed}
@@ -44,8 +44,8 @@ def _measured(run: Run) -> list[Finding]:
         return []
     return [
         Finding(
-            f"A synced write of 2 kB takes {times(each[2] / four)} as long as one of 4 kB, one of 1 kB"
-            f" {times(each[1] / four)} ({1e6 * four:.0f}, {1e6 * each[2]:.0f} and {1e6 * each[1]:.0f} µs):"
+            f"A synced write of 2 kB takes {times_text(each[2] / four)} as long as one of 4 kB, one of 1 kB"
+            f" {times_text(each[1] / four)} ({1e6 * four:.0f}, {1e6 * each[2]:.0f} and {1e6 * each[1]:.0f} µs):"
             " below its block the disk, or a layer, reads before it writes",
             Severity.LIMIT,
             {
@@ -58,14 +58,16 @@ def _measured(run: Run) -> list[Finding]:
     ]
 
 
-def _asked(run: Run) -> list[Finding]:
+def _requested_block(run: Run) -> list[Finding]:
     """Direct writes that reach disks of larger blocks as they are."""
     block = run.access.block
     if not (block and run.access.writes and run.access.direct) or not run.layers:
         return []
     passed = all(_passes_on(one) for one in run.layers)
     physical = {
-        name: run.devices[name].physical_block or 0 for name in disks(run) if name in run.devices
+        name: run.devices[name].physical_block or 0
+        for name in active_disks(run)
+        if name in run.devices
     }
     large = tuple(name for name, size in physical.items() if size > block)
     if not passed or not large:
@@ -73,8 +75,8 @@ def _asked(run: Run) -> list[Finding]:
     size = physical[large[0]]
     return [
         Finding(
-            f"It writes {block} B at a time on {names(large)}, whose physical block is {size} B: each write is a read"
-            " and a write inside the disk",
+            f"It writes {block} B at a time on {join_names(large)}, whose physical block is {size} B: each write is a"
+            " read and a write inside the disk",
             Severity.LIMIT,
             {
                 "block": Number(block, "B", "the tool's smallest write"),

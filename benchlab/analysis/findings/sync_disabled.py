@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from benchlab.analysis.evidence import Layer, Line
 from benchlab.analysis.finding import Finding, Severity
-from benchlab.analysis.findings._set_ups import Pair, pairs, stack
-from benchlab.analysis.formats import names as joined
-from benchlab.analysis.verdicts import Says
+from benchlab.analysis.findings._set_ups import Pair, comparable_pairs, stack_signature
+from benchlab.analysis.formats import join_names as joined
+from benchlab.analysis.verdicts import Conclusion
 
 LABEL = "Nothing is made durable"
 METHOD = "Findings"
@@ -36,21 +36,29 @@ LEAST = 1.5
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
     """ZFS's sync=disabled, no barriers, no flushes, writes that are not synced; all else must be alike."""
-    return [found for one in pairs(lines, _loosens, SYNCS) if (found := _told(one))]
+    return [
+        found
+        for one in comparable_pairs(lines, _loosens, SYNCS)
+        if (found := _describe_loosening(one))
+    ]
 
 
 def _loosens(safe: Line, loose: Line) -> bool:
-    if _loose(safe) - _loose(loose) or not _loose(loose) - _loose(safe):
+    if _loose_settings(safe) - _loose_settings(loose) or not _loose_settings(
+        loose
+    ) - _loose_settings(safe):
         return False
-    return _stack(safe) == _stack(loose) and all(_known(safe, loose))
+    return _stack_without_safety(safe) == _stack_without_safety(loose) and all(
+        _certain_flags(safe, loose)
+    )
 
 
-def _known(safe: Line, loose: Line) -> list[bool]:
+def _certain_flags(safe: Line, loose: Line) -> list[bool]:
     """Of a flag that only a host or a tool tells both must be told: not told is no opposite."""
     found = []
-    more = _loose(loose) - _loose(safe)
+    more = _loose_settings(loose) - _loose_settings(safe)
     if NO_FLUSHES_WORDS in more:
-        found.append(_caches(safe) == {FLUSHES})
+        found.append(_write_caches(safe) == {FLUSHES})
     if UNSYNCED in more:
         found.append(safe.runs[0].access.synced is True)
     return found
@@ -60,36 +68,38 @@ NO_FLUSHES_WORDS = "a write cache that gets no flushes"
 UNSYNCED = "writes that are not synced"
 
 
-def _loose(line: Line) -> set[str]:
+def _loose_settings(line: Line) -> set[str]:
     """In words, what of it makes writes less safe."""
     found = {"sync=disabled" for layer in line.layers if layer.options.get("sync") == "disabled"}
     found |= {
-        "no write barriers" for layer in line.layers if set(_mounted(layer)) & set(NO_BARRIERS)
+        "no write barriers"
+        for layer in line.layers
+        if set(_mount_options(layer)) & set(NO_BARRIERS)
     }
-    if _caches(line) == {NO_FLUSHES}:
+    if _write_caches(line) == {NO_FLUSHES}:
         found.add(NO_FLUSHES_WORDS)
     if line.runs[0].access.synced is False:
         found.add(UNSYNCED)
     return found
 
 
-def _mounted(layer: Layer) -> tuple[str, ...]:
+def _mount_options(layer: Layer) -> tuple[str, ...]:
     told = layer.options.get("mount_options") or ()
     return tuple(told.split(",") if isinstance(told, str) else map(str, told))
 
 
-def _caches(line: Line) -> set[str]:
+def _write_caches(line: Line) -> set[str]:
     """Settings of the disks' write caches; "" for one that nobody told."""
     return {device.write_cache for run in line.runs for device in run.devices.values()}
 
 
-def _stack(line: Line) -> object:
+def _stack_without_safety(line: Line) -> object:
     """The layout without what makes it safe; where sync was not told, it is ZFS's own: standard."""
     layers = []
     for layer in line.layers:
         rest = [
             one
-            for one in _mounted(layer)
+            for one in _mount_options(layer)
             if one not in NO_BARRIERS and not one.startswith("barrier")
         ]
         options = {
@@ -98,24 +108,24 @@ def _stack(line: Line) -> object:
             if k not in ("sync", "mount_options", "write_cache")
         }
         layers.append(replace(layer, options={**options, "mount_options": rest}))
-    return stack(layers)
+    return stack_signature(layers)
 
 
-def _told(one: Pair) -> Finding | None:
-    verdict = one.differs()
+def _describe_loosening(one: Pair) -> Finding | None:
+    verdict = one.certain_verdict()
     if one.single:
-        if one.over.ratio < LEAST:
+        if one.overall.ratio < LEAST:
             return None
-        did = one.did("did")
-    elif verdict and verdict.says == Says.FASTER:
-        did = one.did()
+        did = one.ratio_sentence("did")
+    elif verdict and verdict.conclusion == Conclusion.FASTER:
+        did = one.ratio_sentence()
     else:
         return None
-    by = joined(tuple(sorted(_loose(one.second) - _loose(one.first))))
+    by = joined(tuple(sorted(_loose_settings(one.second) - _loose_settings(one.first))))
     return Finding(
-        f"{did}, for it makes nothing durable: {by} ({one.error()})",
+        f"{did}, for it makes nothing durable: {by} ({one.interval_text()})",
         Severity.DOUBT,
-        one.numbers(),
+        one.ratio_numbers(),
         about=one.about,
-        runs=one.runs,
+        runs=one.run_ids,
     )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.findings import _stacks
-from benchlab.analysis.findings._pace import Array, Pace, latency, paces
+from benchlab.analysis.findings._pace import Array, Pace, latency_pace, paces
 from benchlab.analysis.formats import rate, share
 
 LABEL = "Two levels, as credits make them"
@@ -52,18 +52,18 @@ def applies(run: Run) -> list[Finding]:
     known = run.access.direct or run.access.synced
     if not known or _stacks.cached(run):
         return []
-    for pace in (*paces(run), *filter(None, [latency(run)])):
-        found = _levels(pace)
-        if found and (len(found.spells) > 2 or _rated(run, pace, found)):
-            return [_said(pace, found)]
+    for pace in (*paces(run), *filter(None, [latency_pace(run)])):
+        found = _two_levels(pace)
+        if found and (len(found.spells) > 2 or _fell_to_rating(run, pace, found)):
+            return [_describe_levels(pace, found)]
     return []
 
 
-def _levels(pace: Pace) -> Levels | None:
+def _two_levels(pace: Pace) -> Levels | None:
     if pace.values.size < FEWEST or (pace.values <= 0).any():
         return None
     logs = np.log(pace.values)
-    edge = _edge(logs)
+    edge = _class_border(logs)
     high = logs > edge
     if not high.any() or high.all():
         return None
@@ -76,13 +76,13 @@ def _levels(pace: Pace) -> Levels | None:
     between = np.abs(logs - (low_at + high_at) / 2) < gap / 4
     if gap < np.log(APART) or gap < SHARP * noise or between.mean() > BETWEEN:
         return None
-    smooth = _smooth(high)
+    smooth = _majority(high)
     if (smooth != high).mean() > BETWEEN:
         return None
-    return _spells(pace, smooth, low_at, high_at)
+    return _level_spells(pace, smooth, low_at, high_at)
 
 
-def _edge(logs: Array) -> float:
+def _class_border(logs: Array) -> float:
     """Border between the two classes that differ most (Otsu)."""
     ordered = np.sort(logs)
     n = np.arange(1, ordered.size)
@@ -93,46 +93,48 @@ def _edge(logs: Array) -> float:
     return float(ordered[at] + ordered[at + 1]) / 2
 
 
-def _smooth(high: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _majority(high: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Majority of five neighbours: a lone interval is no spell."""
     padded = np.pad(high.astype(int), 2, mode="edge")
     return np.convolve(padded, np.ones(5, dtype=int), "valid") >= 3
 
 
-def _spells(pace: Pace, high: NDArray[np.bool_], low_at: float, high_at: float) -> Levels | None:
+def _level_spells(
+    pace: Pace, high: NDArray[np.bool_], low_at: float, high_at: float
+) -> Levels | None:
     cuts = [0, *(np.flatnonzero(np.diff(high)) + 1).tolist(), high.size]
     lengths = [float(pace.spans[a:b].sum()) for a, b in pairwise(cuts)]
     kinds = [bool(high[a]) for a in cuts[:-1]]
     for kind in (True, False):
         of_kind = [length for length, one in zip(lengths, kinds, strict=True) if one == kind]
-        if not of_kind or np.median(of_kind) < SPELL or sum(of_kind) < LEAST * pace.seconds:
+        if not of_kind or np.median(of_kind) < SPELL or sum(of_kind) < LEAST * pace.duration_s:
             return None
-    at_low = float(pace.spans[~high].sum()) / pace.seconds
+    at_low = float(pace.spans[~high].sum()) / pace.duration_s
     return Levels(float(np.exp(low_at)), float(np.exp(high_at)), at_low, tuple(kinds))
 
 
-def _rated(run: Run, pace: Pace, found: Levels) -> bool:
+def _fell_to_rating(run: Run, pace: Pace, found: Levels) -> bool:
     """True when it fell once, to what the disks are rated for."""
     ways = {"op/s": "rated_iops", "B/s": "rated_bandwidth"}
-    names = _stacks.disks(run)
+    names = _stacks.active_disks(run)
     if found.spells != (True, False) or pace.unit not in ways or not set(names) <= set(run.devices):
         return False
     rated = [getattr(run.devices[name], ways[pace.unit]) for name in names]
     return all(rated) and abs(found.low / sum(rated) - 1) <= RATED
 
 
-def _said(pace: Pace, found: Levels) -> Finding:
+def _describe_levels(pace: Pace, found: Levels) -> Finding:
     changes = len(found.spells) - 1
     times = "once" if changes == 1 else f"{changes} times"
     return Finding(
-        f"the {pace.of.split(',')[0]} changed {times} between {rate(found.high, pace.unit)} and "
+        f"the {pace.label.split(',')[0]} changed {times} between {rate(found.high, pace.unit)} and "
         f"{rate(found.low, pace.unit)}, where it was for {share(found.at_low)} of the time: so does a limit that saves "
         "up credits, and the mean is of neither level",
         Severity.DOUBT,
         {
-            "high": Number(found.high, pace.unit, f"{pace.of}, the higher level"),
-            "low": Number(found.low, pace.unit, f"{pace.of}, the lower level"),
+            "high": Number(found.high, pace.unit, f"{pace.label}, the higher level"),
+            "low": Number(found.low, pace.unit, f"{pace.label}, the lower level"),
             "at_low": Number(found.at_low, "1", "share of the time at the lower level"),
         },
-        about="" if pace.alone else pace.window,
+        about="" if pace.only_window else pace.window,
     )

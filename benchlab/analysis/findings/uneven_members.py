@@ -6,7 +6,7 @@ from __future__ import annotations
 from benchlab.analysis.devices.balance import Spread
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
-from benchlab.analysis.findings._disks import WORD, balances
+from benchlab.analysis.findings._disks import BYTES_LABEL, balances
 from benchlab.analysis.formats import share
 
 LABEL = "Disks are used unevenly"
@@ -16,27 +16,31 @@ METHOD = "Findings"
 def applies(run: Run) -> list[Finding]:
     """One for each use and direction: of several windows the most uneven."""
     worst: dict[str, tuple[float, Finding]] = {}
-    for way in WORD:
+    for way in BYTES_LABEL:
         for window, group, one in balances(run, way):
             about = f"{way} {group.kind} {group.use}"
-            if one.spread != Spread.UNEVEN or not one.told:
+            if one.spread != Spread.UNEVEN or not one.conclusive:
                 continue
             order = sorted(range(len(one.shares)), key=lambda index: -one.shares[index])
             most, least = (group.names[order[end]] for end in (0, -1))
             high, low = one.shares[order[0]], one.shares[order[-1]]
             several = f" in {window}" if sum(each.measured for each in run.windows) > 1 else ""
             finding = Finding(
-                f"Of the {WORD[way]}{several} {most} carries {share(high)} and {least} {share(low)},"
+                f"Of the {BYTES_LABEL[way]}{several} {most} carries {share(high)} and {least} {share(low)},"
                 f" where {share(1 / len(one.shares))} each were even ({group.kind}, {group.use})",
                 Severity.NOTE,
                 {
                     "most": Number(
-                        high, "1", f"{WORD[way]}, by {most}", device=most, metric=f"{way}.bandwidth"
+                        high,
+                        "1",
+                        f"{BYTES_LABEL[way]}, by {most}",
+                        device=most,
+                        metric=f"{way}.bandwidth",
                     ),
                     "least": Number(
                         low,
                         "1",
-                        f"{WORD[way]}, by {least}",
+                        f"{BYTES_LABEL[way]}, by {least}",
                         device=least,
                         metric=f"{way}.bandwidth",
                     ),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.findings import _stacks
-from benchlab.analysis.formats import names, rate
+from benchlab.analysis.formats import join_names, rate
 
 LABEL = "Writes that reached no disk"
 METHOD = "Findings"
@@ -22,24 +22,24 @@ ENOUGH = 5
 
 def applies(run: Run) -> list[Finding]:
     """Only past the page cache: what goes through it is written later (`buffered`)."""
-    claimed = _stacks.asked(run, "write")
+    claimed = _stacks.tool_rate(run, "write")
     if run.access.writes is not True or run.access.direct is not True or not claimed:
         return []
-    disks = _stacks.disks(run)
-    tracks = run.measured("write.bandwidth", disks)
+    disks = _stacks.active_disks(run)
+    tracks = run.measured_tracks("write.bandwidth", disks)
     if claimed < LEAST or not tracks or min(len(one.times) for one in tracks) < ENOUGH:
         return []
-    written = run.total("write.bandwidth", disks)
-    if written is None or written >= SHARE * claimed or _shrinks(run):
+    written = run.total_rate("write.bandwidth", disks)
+    if written is None or written >= SHARE * claimed or _shrinks_data(run):
         return []
     return [
         Finding(
-            f"the tool counted {rate(claimed)} of direct writes, and {names(disks)} wrote {rate(written)}: "
+            f"the tool counted {rate(claimed)} of direct writes, and {join_names(disks)} wrote {rate(written)}: "
             "its rate is not that of the disks",
             Severity.DOUBT,
             {
                 "tool": Number(
-                    claimed, "B/s", "write, by the tool", figure=_stacks.figure(run, "write")
+                    claimed, "B/s", "write, by the tool", figure=_stacks.tool_figure(run, "write")
                 ),
                 "disks": Number(written, "B/s", "write, by the disks", metric="write.bandwidth"),
             },
@@ -47,6 +47,6 @@ def applies(run: Run) -> list[Finding]:
     ]
 
 
-def _shrinks(run: Run) -> bool:
+def _shrinks_data(run: Run) -> bool:
     """True when a layer compresses or deduplicates data that allows it: zeros may take no room at all."""
     return bool(_stacks.packing(run)) and run.access.compressible is not False

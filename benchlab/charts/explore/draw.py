@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from typing import Any, NamedTuple
 
-from benchlab.analysis.ratio_words import sign, tick
+from benchlab.analysis.ratio_words import ratio_sign, ratio_tick
 from benchlab.charts import figure, label_places, line_ends
 from benchlab.charts.curve import run_url
 from benchlab.charts.explore import factors, heat
@@ -313,7 +313,7 @@ def _ratio_axis(word: str, numbers: Sequence[float], *, log: bool) -> Axis:
     title = f"{word}, ratio"
     if log and any(number > 0 for number in numbers):
         made = figure.log_axis(title, TIMES, numbers)
-        return made | {"ticktext": [tick(value) for value in made["tickvals"]]}
+        return made | {"ticktext": [ratio_tick(value) for value in made["tickvals"]]}
     return figure.value_axis(title, TIMES) | {"tickformat": ".3~f", "ticksuffix": "\u00a0×"}
 
 
@@ -441,7 +441,9 @@ def _point_hover(chart: ExploreChart, line: Line, point: Point) -> str:
     for quantity, value in ((chart.x, point.x), (chart.y, point.y), (chart.colour, point.colour)):
         if quantity and value is not None:
             ratio = quantity is chart.y and chart.baseline
-            said.append(f"<b>{sign(value)}</b>" if ratio else f"<b>{si(value, quantity.unit)}</b>")
+            said.append(
+                f"<b>{ratio_sign(value)}</b>" if ratio else f"<b>{si(value, quantity.unit)}</b>"
+            )
     where = (
         ""
         if not chart.x

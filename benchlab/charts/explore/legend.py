@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from django.http import QueryDict
 
-from benchlab.analysis.ratio_words import sign
+from benchlab.analysis.ratio_words import ratio_sign
 from benchlab.charts.explore import factors, lines
 from benchlab.charts.explore.exploration import Exploration
 from benchlab.charts.explore.lines import Line, Point, Quantity, Statistics
@@ -96,7 +96,11 @@ def _legend_columns(scene: Exploration) -> list[Column]:
             if line.id == base.id:
                 return "baseline"
             told = lines.ratio_to_baseline(line, places)
-            return f"{sign(told[0])} at {', '.join(one.text for one in told[1])}" if told else "–"
+            return (
+                f"{ratio_sign(told[0])} at {', '.join(one.text for one in told[1])}"
+                if told
+                else "–"
+            )
 
         found.append(Column("baseline", "Against", base.label, baseline_text, baseline_ratio))
     return found
@@ -215,4 +219,4 @@ def _value_cell(scene: Exploration, axis: str, value: float | None, ratio: bool)
     quantity = scene.quantity(axis)
     if value is None or quantity is None:
         return "–"
-    return sign(value) if ratio and axis in ("y", BESIDE) else short_si(value, quantity.unit)
+    return ratio_sign(value) if ratio and axis in ("y", BESIDE) else short_si(value, quantity.unit)

@@ -12,7 +12,7 @@ from django.utils.safestring import mark_safe
 
 from benchlab.analysis.curves import Spread
 from benchlab.analysis.rate_words import shown_unit
-from benchlab.analysis.ratio_words import number
+from benchlab.analysis.ratio_words import ratio_number
 from benchlab.web import units
 from benchlab.web.units import si
 
@@ -27,7 +27,7 @@ for _shown in (
 ):
     register.filter(_shown)
 register.filter("size", units.format_size)
-register.filter("ratio_digits", number)
+register.filter("ratio_digits", ratio_number)
 
 
 @register.filter

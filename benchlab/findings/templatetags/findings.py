@@ -10,8 +10,8 @@ from django import template
 
 from benchlab.campaigns.models import Campaign
 from benchlab.findings import display
-from benchlab.findings.display import Person, Shown
-from benchlab.findings.left_out import LeftOut
+from benchlab.findings.display import DisplayedFinding, Person
+from benchlab.findings.left_out import OmittedCounts
 from benchlab.runs.models import Attempt
 
 register = template.Library()
@@ -37,12 +37,12 @@ class Line(Protocol):
 def findings_of_run(context: Mapping[str, Any], attempt: Attempt) -> dict[str, Any]:
     if not attempt.outcome:
         return {}
-    return _context(context, display.of_attempt(_person(context), attempt), "run")
+    return _context(context, display.attempt_findings(_person(context), attempt), "run")
 
 
 @register.inclusion_tag("findings/_findings.html", takes_context=True)
 def findings_of_campaign(context: Mapping[str, Any], campaign: Campaign) -> dict[str, Any]:
-    found = display.of_campaign(_person(context), campaign)
+    found = display.campaign_findings(_person(context), campaign)
     if may_add(context, campaign):
         found = display.with_offers(campaign, found)
     return _context(context, found, "campaign")
@@ -59,7 +59,7 @@ def may_add(context: Mapping[str, Any], campaign: Campaign) -> bool:
 def findings_compared(context: Mapping[str, Any], lines: Iterable[Line]) -> dict[str, Any]:
     """Of the lines that are compared."""
     some = list(lines)
-    found = display.of_lines(
+    found = display.compared_findings(
         _person(context),
         {line.campaign for line in some},
         {line.workload for line in some},
@@ -75,17 +75,19 @@ def _person(context: Mapping[str, Any]) -> Person:
     return found
 
 
-def _context(context: Mapping[str, Any], found: Sequence[Shown], on: str) -> dict[str, Any]:
+def _context(
+    context: Mapping[str, Any], found: Sequence[DisplayedFinding], on: str
+) -> dict[str, Any]:
     guest = bool(context.get("link"))
     if guest:
-        found = [context["link"].hiding.deep(one) for one in found]
+        found = [context["link"].redaction.redact(one) for one in found]
     counted = [one for one in found if one.row.dismissed_at is None]
     dismissed = [one for one in found if one.row.dismissed_at is not None]
-    left_out: LeftOut | None = context.get("left_out")
+    left_out: OmittedCounts | None = context.get("left_out")
     if left_out is not None:
         left_out.findings, dismissed = len(dismissed), []
     return {
-        "kinds": display.by_kind(counted),
+        "kinds": display.group_by_kind(counted),
         "dismissed": dismissed,
         "report": left_out is not None,
         "several": on != "run",

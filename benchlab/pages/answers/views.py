@@ -25,14 +25,16 @@ PLACES = {"campaign": "campaign-detail", "report": "campaign-report"}
 def dismiss_answer(request: HttpRequest, pk: int) -> HttpResponse:
     """`answer`: its key; `note`: why; `on`: "campaign", "report" or "compare", where to go back to."""
     by, key, note = person(request), request.POST.get("answer", ""), request.POST.get("note", "")
-    return _record_note(request, pk, lambda row, one: dismissals.dismiss(one, row, by, key, note))
+    return _record_note(
+        request, pk, lambda row, one: dismissals.dismiss_answer(one, row, by, key, note)
+    )
 
 
 @require_POST
 def restore_answer(request: HttpRequest, pk: int) -> HttpResponse:
     """Likewise."""
     note = request.POST.get("note", "")
-    return _record_note(request, pk, lambda row, one: dismissals.take_back(one, note))
+    return _record_note(request, pk, lambda row, one: dismissals.restore_answer(one, note))
 
 
 def _record_note(
@@ -41,8 +43,8 @@ def _record_note(
     """Raises BadRequest for an address that nobody understands."""
     row = get_object_or_404(Campaign.objects.for_user(request.user), pk=pk)
     try:
-        one = dismissals.find(request.user, row, request.GET, request.POST.get("answer", ""))
-        view_notes.about(request, row.team_id, f"{words(row)}, {dismissals.words_of(one)}")
+        one = dismissals.find_answer(request.user, row, request.GET, request.POST.get("answer", ""))
+        view_notes.about(request, row.team_id, f"{words(row)}, {dismissals.audit_text(one)}")
         act(row, one)
     except ValidationError as error:
         view_notes.refused(request, error.messages[0])

@@ -14,7 +14,7 @@ from benchlab.charts import naming
 from benchlab.charts.equal_workloads import group_by_work
 from benchlab.charts.queries import DEGRADED, Group
 from benchlab.charts.repeat_spread import ratios_by_run
-from benchlab.verdicts.answers import BETTER
+from benchlab.verdicts.answers import LOWER_IS_BETTER
 
 # the address's word for it
 HEAT = "heat"
@@ -46,7 +46,7 @@ class MetricFigures:
     @property
     def lower_is_better(self) -> bool | None:
         """None where nobody can say."""
-        return BETTER.get(self.unit)
+        return LOWER_IS_BETTER.get(self.unit)
 
 
 def requested_metric(query: QueryDict) -> str:
@@ -66,7 +66,10 @@ def metric_choices(found: Sequence[Group]) -> dict[str, str]:
     """Metric -> word, what a chart shows first first. Where none of NAMES was measured, some of what was."""
     units = {name: unit for line in found for name, unit in line.units.items()}
     usual = [name for name in NAMES if name in units and not _has_total(name, units)]
-    usual = usual or [name for name, unit in units.items() if unit in BETTER][:MAX_OTHER_METRICS]
+    usual = (
+        usual
+        or [name for name, unit in units.items() if unit in LOWER_IS_BETTER][:MAX_OTHER_METRICS]
+    )
     if not usual:
         return {}
     in_order = naming.order_choices(usual, found[0].tool, any(line.swept for line in found))

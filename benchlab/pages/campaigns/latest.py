@@ -13,14 +13,14 @@ from typing import Any
 from django.core.cache import cache
 from redis.exceptions import RedisError
 
-from benchlab.analysis.verdicts import Says
+from benchlab.analysis.verdicts import Conclusion
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import curve_answers, sparkline
 from benchlab.charts.queries import Group, Person, line_labels, line_styles, read_groups
 from benchlab.pages.campaigns import heat_metric
-from benchlab.verdicts import by_itself, dismissals
+from benchlab.verdicts import dismissals, single_line_summary
 from benchlab.verdicts.answers import Answer, answers_of, medians_of
-from benchlab.verdicts.dismissals import Look
+from benchlab.verdicts.dismissals import Presentation
 from benchlab.verdicts.models import DismissedAnswer
 from benchlab.verdicts.sentences import sentences
 
@@ -47,7 +47,7 @@ def latest_results(user: Person, campaigns: Sequence[Campaign]) -> Mapping[int, 
     They are annotated with `ended`. A query for what was dismissed of them, two for all that were not asked for lately,
     and four for each of those.
     """
-    said = dismissals.of_campaigns(user, [one.pk for one in campaigns])
+    said = dismissals.dismissed_by_campaign(user, [one.pk for one in campaigns])
     keys = {_cache_key(one, said.get(one.pk, [])): one for one in campaigns}
     try:
         known = cache.get_many(list(keys))
@@ -63,7 +63,7 @@ def _cache_key(campaign: Campaign, said: Sequence[DismissedAnswer]) -> str:
     """Another one as soon as a layout ends anew, and where an answer is dismissed or taken back."""
     ended = vars(campaign)["ended"]
     times = (at.timestamp() if at else 0 for at in (campaign.created_at, ended))
-    return "-".join(map(str, ("latest", campaign.pk, *times, dismissals.digest(said))))
+    return "-".join(map(str, ("latest", campaign.pk, *times, dismissals.rows_version(said))))
 
 
 def _compute_results(
@@ -92,19 +92,23 @@ def _campaign_result(
 
 
 def _visible_answers(made: Sequence[Answer], said: Sequence[DismissedAnswer]) -> list[Answer]:
-    noted = zip(made, dismissals.noted(made, said), strict=True)
-    return [one for one, of in noted if dismissals.look(of, worked_on=False) is not Look.LEFT_OUT]
+    noted = zip(made, dismissals.notes_from_rows(made, said), strict=True)
+    return [
+        one
+        for one, of in noted
+        if dismissals.choose_presentation(of, worked_on=False) is not Presentation.LEFT_OUT
+    ]
 
 
 def _comparison_result(answer: Answer, found: Sequence[Group]) -> CampaignResult:
     said = sentences(answer)
-    told = [one for one in said if one.says != Says.UNKNOWN]
-    shown = (told or [one for one in said if one.but] or said)[0]
+    told = [one for one in said if one.conclusion != Conclusion.UNKNOWN]
+    shown = (told or [one for one in said if one.exceptions] or said)[0]
     rows = list(answer.rows[:MAX_LINES])
     if all(row.against for row in rows):
         rows[-1] = answer.baseline
     return CampaignResult(
-        ", ".join(filter(None, [shown.head, shown.but])),
+        ", ".join(filter(None, [shown.head, shown.exceptions])),
         CONCLUSIVE if told else NOT_CONCLUSIVE,
         "Conclusive" if told else "Not conclusive",
         _small_chart(
@@ -120,7 +124,7 @@ def _single_line_result(known: Sequence[Group], name: str) -> CampaignResult:
     says = f"Knee of {names[0]}: {curve_answers.knee_text(knee)}" if knee else ""
     repeats = max(sample.repeat for line in known for sample in line.samples)
     return CampaignResult(
-        says or f"{names[0]}: {by_itself.best(first, name)}",
+        says or f"{names[0]}: {single_line_summary.best_text(first, name)}",
         NOT_CONCLUSIVE if repeats == 1 else "",
         "1 run each" if repeats == 1 else f"{repeats} repeats",
         _small_chart(known[:MAX_LINES], names[:MAX_LINES], known, name),

@@ -132,7 +132,7 @@ def _host_counts(user: AbstractBaseUser | AnonymousUser) -> Any:
 
 
 def _changed_findings(user: AbstractBaseUser | AnonymousUser) -> Any:
-    return display.not_looked_at(user).values(row=Value(1))
+    return display.unreviewed_alerts(user).values(row=Value(1))
 
 
 def _campaign_states(layouts: Rows) -> dict[int, State]:

@@ -40,7 +40,7 @@ from benchlab.runs import campaign_order, progress
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase
 from benchlab.sharing.models import Kind
-from benchlab.sharing.tagged import TAG, by_tag
+from benchlab.sharing.tagged import TAG, filter_by_tag
 from benchlab.team.services import team_of
 from benchlab.verdicts import dismissals
 from benchlab.web import lists
@@ -66,7 +66,7 @@ COLUMNS = {
 @require_GET
 def campaign_list(request: HttpRequest) -> HttpResponse:
     mine = Campaign.objects.teams_first().for_user(request.user).select_related("created_by")
-    rows = by_tag(request, Kind.CAMPAIGN, lists.active_or_archived(request, mine))
+    rows = filter_by_tag(request, Kind.CAMPAIGN, lists.active_or_archived(request, mine))
     listed = lists.filter_rows(
         request, rows, COLUMNS, ("name", "question"), filters=(ARCHIVED, TAG)
     )
@@ -263,7 +263,7 @@ def _results_context(request: HttpRequest, campaign: Campaign, over: bool) -> di
     same = asks is not None and asks == shown(campaign_dom_ids(lines, request.GET))
     if few is not None and not same:
         lines = read_groups(request.user, [campaign.pk])
-    said = dismissals.mark(campaign)
+    said = dismissals.campaign_version(campaign)
     cards = [] if same else campaign_cards(request.user, campaign.pk, request.GET, lines)
     return {
         "campaign_lines": None if same else lines,

@@ -92,7 +92,7 @@ def _needed_context(request: HttpRequest, still_open: Sequence[dict[str, Any]]) 
         "missing": waiting.missing,
         "manual_steps": waiting.manual_steps,
         "hosts": waiting.hosts,
-        "changed": display.to_look_at(request.user),
+        "changed": display.unreviewed_with_context(request.user),
     }
     return context | {"needed": sum(map(len, context.values()))}
 
@@ -112,7 +112,9 @@ def _rest_context(request: HttpRequest) -> dict[str, Any]:
     found = _results_context(request)
     return found | {
         "steps": [] if _measured_on_disks(request) else _first_steps(request, found["fleet"]),
-        "events": activity.events(request.user, activity.rows(request.user, MAX_EVENTS)),
+        "events": activity.page_events(
+            request.user, activity.newest_rows(request.user, MAX_EVENTS)
+        ),
     }
 
 

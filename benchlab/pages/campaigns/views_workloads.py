@@ -25,7 +25,7 @@ from benchlab.campaigns.presets import PRESETS, Preset, grouped
 from benchlab.campaigns.services import create_workload
 from benchlab.charts import tool_parts
 from benchlab.sharing.models import Kind
-from benchlab.sharing.tagged import TAG, by_tag
+from benchlab.sharing.tagged import TAG, filter_by_tag
 from benchlab.team.services import team_of
 from benchlab.web import lists
 from benchlab.web.driver_forms import DriverForm, option_label, option_text
@@ -49,7 +49,7 @@ COLUMNS = {
 @require_GET
 def workload_list(request: HttpRequest) -> HttpResponse:
     kept = lists.active_or_archived(request, Workload.objects.for_user(request.user))
-    every = by_tag(request, Kind.WORKLOAD, kept)
+    every = filter_by_tag(request, Kind.WORKLOAD, kept)
     listed = lists.filter_rows(request, every, COLUMNS, ("name", "tool"), filters=(ARCHIVED, TAG))
     mine = listed.rows
     rows = [

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 from django_htmx.middleware import HtmxDetails
 
 from benchlab.audit import view_notes
-from benchlab.findings import dismissing, display
+from benchlab.findings import dismissal, display
 from benchlab.findings.models import Finding
 from benchlab.team.services import person
 
@@ -23,13 +23,13 @@ from benchlab.team.services import person
 def dismiss_finding(request: HttpRequest, pk: int) -> HttpResponse:
     """`note`: why; `on`: "campaign" goes back there, else to the run's page."""
     by = person(request)
-    return _record_note(request, pk, lambda row, note: dismissing.dismiss(row, by, note))
+    return _record_note(request, pk, lambda row, note: dismissal.dismiss_row(row, by, note))
 
 
 @require_POST
 def restore_finding(request: HttpRequest, pk: int) -> HttpResponse:
     """Likewise."""
-    return _record_note(request, pk, dismissing.take_back)
+    return _record_note(request, pk, dismissal.restore_row)
 
 
 def _record_note(
@@ -38,7 +38,7 @@ def _record_note(
     row = _own_finding(request, pk)
     try:
         act(row, request.POST.get("note", ""))
-    except dismissing.Already as error:
+    except dismissal.AlreadyDecided as error:
         # as the other one left it
         return _finding_response(request, _own_finding(request, pk), error.messages[0])
     except ValidationError as error:
@@ -56,7 +56,7 @@ def _finding_response(request: HttpRequest, row: Finding, said: str = "") -> Htt
     if not said:
         view_notes.done(request)
     if cast(_Htmx, request).htmx:
-        [one] = display.shown([row])
+        [one] = display.display_rows([row])
         context = {"one": one, "said": said, "on": on, "may_dismiss": True}
         return render(request, "findings/_finding.html", context)
     if said:

@@ -23,7 +23,7 @@ from benchlab.hosts.trouble import advice
 from benchlab.pages.hosts import groups, queries
 from benchlab.runs import host_layouts
 from benchlab.sharing.models import Kind
-from benchlab.sharing.tagged import TAG, by_tag
+from benchlab.sharing.tagged import TAG, filter_by_tag
 from benchlab.team.services import team_of
 from benchlab.web import lists
 from benchlab.web.free_names import copy_name
@@ -48,7 +48,7 @@ def own_host(request: HttpRequest, pk: int) -> Host:
 
 @require_GET
 def host_list(request: HttpRequest) -> HttpResponse:
-    rows = by_tag(request, Kind.HOST, queries.host_rows(request.user))
+    rows = filter_by_tag(request, Kind.HOST, queries.host_rows(request.user))
     listed = lists.filter_rows(
         request, rows, queries.COLUMNS, queries.SEARCHED_COLUMNS, filters=(TAG,)
     )

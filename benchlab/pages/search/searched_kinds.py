@@ -194,14 +194,14 @@ def _find_comments(sought: SearchTerm) -> Section:
 def _text_section(sought: SearchTerm, noun: str, rows: Iterable[Note | Comment]) -> Section:
     """About rows that are still there, and not archived."""
     found = list(rows)
-    named = targets.current(sought.user, [(row.kind, row.object_id) for row in found])
+    named = targets.current_names(sought.user, [(row.kind, row.object_id) for row in found])
     there = [row for row in found if (row.kind, row.object_id) in named]
     return _limited_section(
         noun,
         there,
         lambda row: SearchResult(
             sought.mark_title(f"{Kind(row.kind).label} {named[row.kind, row.object_id]}"),
-            targets.url(row.kind, row.object_id),
+            targets.row_url(row.kind, row.object_id),
             sought.make_excerpt(row.text),
         ),
     )
@@ -225,7 +225,7 @@ def _find_tags(sought: SearchTerm) -> Section:
 
 def _tag_result(sought: SearchTerm, name: str, kind: str, number: int, newest: int) -> SearchResult:
     if kind == Kind.RUN:
-        url = targets.url(kind, newest)
+        url = targets.row_url(kind, newest)
     else:
         url = f"{reverse(f'{Kind(kind).value}-list')}?{urlencode({'tag': name})}"
     return SearchResult(

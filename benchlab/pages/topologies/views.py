@@ -25,7 +25,7 @@ from benchlab.pages.topologies import builder, variants
 from benchlab.pages.topologies.builder import Draft
 from benchlab.pages.topologies.host_fit import HostCapacity, with_spares
 from benchlab.sharing.models import Kind
-from benchlab.sharing.tagged import TAG, by_tag
+from benchlab.sharing.tagged import TAG, filter_by_tag
 from benchlab.team.services import team_of
 from benchlab.topologies import forms, picture, services, stage_forms
 from benchlab.topologies.models import Topology
@@ -53,7 +53,7 @@ COLUMNS = {
 @require_GET
 def topology_list(request: HttpRequest) -> HttpResponse:
     mine = lists.active_or_archived(request, Topology.objects.for_user(request.user))
-    found = by_tag(request, Kind.TOPOLOGY, mine)
+    found = filter_by_tag(request, Kind.TOPOLOGY, mine)
     listed = lists.filter_rows(
         request, found, COLUMNS, ("name", "description"), filters=(ARCHIVED, TAG, SIZED)
     )

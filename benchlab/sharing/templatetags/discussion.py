@@ -20,7 +20,7 @@ register.filter("plain_text", text.html)
 STARRED = 12
 
 
-def _base(context: Mapping[str, Any]) -> dict[str, Any]:
+def _base_context(context: Mapping[str, Any]) -> dict[str, Any]:
     request: HttpRequest = context["request"]
     return {
         "request": request,
@@ -33,8 +33,8 @@ def _base(context: Mapping[str, Any]) -> dict[str, Any]:
 @register.inclusion_tag("sharing/_talk_actions.html", takes_context=True)
 def talk_actions(context: Mapping[str, Any], row: Any) -> dict[str, Any]:
     """For the title row: star, report, share. The reference library's rows may be starred too."""
-    base = _base(context)
-    kind = targets.kind_of(row)
+    base = _base_context(context)
+    kind = targets.row_kind(row)
     stars = Star.objects.for_user(base["user"]).filter(kind=kind, object_id=row.pk)
     return base | {
         "kind": kind.value,
@@ -47,8 +47,8 @@ def talk_actions(context: Mapping[str, Any], row: Any) -> dict[str, Any]:
 @register.inclusion_tag("sharing/_talk.html", takes_context=True)
 def talk(context: Mapping[str, Any], row: Any) -> dict[str, Any]:
     """Nothing for the reference library's rows: they belong to no team that could talk."""
-    base = _base(context)
-    kind, team = targets.kind_of(row), targets.team_of(row)
+    base = _base_context(context)
+    kind, team = targets.row_kind(row), targets.row_team(row)
     if team.library:
         return base | {"library": True}
     about = {"kind": kind, "object_id": row.pk}
@@ -69,9 +69,9 @@ def starred(context: Mapping[str, Any]) -> dict[str, Any]:
     """The person's stars, of rows that they still see and that are not archived."""
     user = context["request"].user
     stars = [(star.kind, star.object_id) for star in Star.objects.for_user(user)[:STARRED]]
-    names = targets.current(user, stars)
+    names = targets.current_names(user, stars)
     rows = [
-        (Kind(kind).label, names[kind, pk], targets.url(kind, pk))
+        (Kind(kind).label, names[kind, pk], targets.row_url(kind, pk))
         for kind, pk in stars
         if (kind, pk) in names
     ]
@@ -81,16 +81,16 @@ def starred(context: Mapping[str, Any]) -> dict[str, Any]:
 @register.inclusion_tag("sharing/_views.html", takes_context=True)
 def saved_views(context: Mapping[str, Any]) -> dict[str, Any]:
     """Of Explore and the compare page: what is saved."""
-    base = _base(context)
+    base = _base_context(context)
     found = SavedView.objects.for_user(base["user"]).select_related("team")
-    rows = [(row, queries.address(row.query), queries.is_explored(row.query)) for row in found]
+    rows = [(row, queries.view_url(row.query), queries.is_explored(row.query)) for row in found]
     return base | {"rows": rows}
 
 
 @register.inclusion_tag("sharing/_save_view.html", takes_context=True)
 def save_view(context: Mapping[str, Any], page: str = "compare") -> dict[str, Any]:
     """For their title row: the form that saves what is shown."""
-    base = _base(context)
+    base = _base_context(context)
     try:
         query = queries.canonical(base["request"].GET.urlencode())
     except ValidationError:

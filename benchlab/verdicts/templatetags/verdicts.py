@@ -12,35 +12,35 @@ from django import template
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest
 
-from benchlab.analysis.ratio_words import times
+from benchlab.analysis.ratio_words import times_text
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import request_params
 from benchlab.charts.queries import Group, Person
 from benchlab.charts.request_params import Filter
-from benchlab.findings.left_out import LeftOut
+from benchlab.findings.left_out import OmittedCounts
 from benchlab.findings.templatetags.findings import may_add
 from benchlab.runs.repeat_offers import Offer, Wanted, offers
-from benchlab.verdicts import baselines, by_itself, dismissals, matrix, ranks
+from benchlab.verdicts import baselines, dismissals, matrix, ranks, single_line_summary
 from benchlab.verdicts.answers import Answer, answers_of, lines_of
-from benchlab.verdicts.dismissals import Look, Noted
-from benchlab.verdicts.ranks import Table
+from benchlab.verdicts.dismissals import DismissalNote, Presentation
+from benchlab.verdicts.ranks import RankTable
 from benchlab.verdicts.sentences import (
     Sentence,
     interval_words,
     needed_words,
-    ratio,
+    ratio_text,
     repeats_number,
     sentences,
 )
 
 register = template.Library()
-register.filter("times", times)
-register.filter("ratio", ratio)
+register.filter("times", times_text)
+register.filter("ratio", ratio_text)
 register.filter("interval", interval_words)
 register.filter("repeats", repeats_number)
 register.filter("needed", needed_words)
 
-KEPT = ("metric", "moment", "campaign", "topology", "host", "workload", "stage")
+KEPT_PARAMS = ("metric", "moment", "campaign", "topology", "host", "workload", "stage")
 PAGES = {"campaign-detail": "campaign", "campaign-report": "report", "compare": "compare"}
 
 
@@ -49,10 +49,10 @@ class Card:
     """`campaign`: under which whoever sees it may dismiss it; None: they may not."""
 
     answer: Answer
-    says: list[Sentence]
-    table: Table
-    noted: Noted
-    look: Look = Look.PLAIN
+    sentences: list[Sentence]
+    table: RankTable
+    note: DismissalNote
+    presentation: Presentation = Presentation.PLAIN
     offer: Offer | None = None
     campaign: int | None = None
 
@@ -65,22 +65,22 @@ def answers(context: dict[str, Any], campaign: Campaign) -> dict[str, Any]:
     wanted = Filter((campaign.pk,), moment=request_params.requested_moment(request.GET))
     lines = context.get("campaign_lines")
     kept = lines_of(request.user, wanted) if lines is None else wanted.select(lines)
-    found = _context(request, kept)
+    found = _answers_context(request, kept)
     cards: list[Card] = found["answers"]
     # What was dismissed needs no more repeats.
-    counted = [None if one.noted.holds else one.answer for one in cards]
-    offered = _offers(campaign, counted) if may_add(context, campaign) else {}
+    counted = [None if one.note.holds else one.answer for one in cards]
+    offered = _repeat_offers(campaign, counted) if may_add(context, campaign) else {}
     may = campaign.pk if _may_dismiss(context, {campaign.team_id}) else None
     found["answers"] = [
         replace(one, offer=offered.get(at), campaign=may) for at, one in enumerate(cards)
     ]
     if not found["answers"] and (kept or campaign.question):
-        found |= _alone(kept)
-    return _to_read(context, found) | {
+        found |= _uncompared_context(kept)
+    return _context_for_page(context, found) | {
         "campaign_id": campaign.pk,
         "csrf_token": context.get("csrf_token"),
-        "asked": urlencode(_asked(request, ("metric", "moment", "baseline"))),
-        "on": PAGES.get(_page(request), "campaign"),
+        "asked": urlencode(_query_pairs(request, ("metric", "moment", "baseline"))),
+        "on": PAGES.get(_page_name(request), "campaign"),
     }
 
 
@@ -88,15 +88,16 @@ def answers(context: dict[str, Any], campaign: Campaign) -> dict[str, Any]:
 def answers_compared(context: dict[str, Any], lines: Sequence[Group]) -> dict[str, Any]:
     """Of what the compare page shows. A report of it tells what was dismissed, and takes nothing."""
     request: HttpRequest = context["request"]
-    found = _context(request, lines)
-    if _page(request) == "compare":
+    found = _answers_context(request, lines)
+    if _page_name(request) == "compare":
         teams = _teams(found["answers"])
         found["answers"] = [
-            replace(one, campaign=_under(context, one.answer, teams)) for one in found["answers"]
+            replace(one, campaign=_dismissal_campaign(context, one.answer, teams))
+            for one in found["answers"]
         ]
-    return _to_read(context, found) | {
+    return _context_for_page(context, found) | {
         "csrf_token": context.get("csrf_token"),
-        "asked": urlencode(_asked(request, (*KEPT, "baseline"))),
+        "asked": urlencode(_query_pairs(request, (*KEPT_PARAMS, "baseline"))),
         "on": "compare",
     }
 
@@ -107,31 +108,36 @@ def answers_shared(context: dict[str, Any], lines: Sequence[Group]) -> dict[str,
     request: HttpRequest = context["request"]
     wanted = Filter(moment=request_params.requested_moment(request.GET))
     try:
-        found = _context(request, wanted.select(lines), context["link"].guest)
+        found = _answers_context(request, wanted.select(lines), context["link"].guest)
     except BadRequest:
         # the charts show such a metric all the same
         return {}
     kept = [pair for pair in found["kept"] if pair[0] in ("metric", "moment")]
-    factors = context["link"].hiding.deep(found["factors"])
+    factors = context["link"].redaction.redact(found["factors"])
     if not found["answers"] and lines:
-        found |= _alone(wanted.select(lines))
-    return _to_read(context, found | {"kept": kept, "factors": factors, "guest": True})
+        found |= _uncompared_context(wanted.select(lines))
+    return _context_for_page(context, found | {"kept": kept, "factors": factors, "guest": True})
 
 
-def _alone(lines: Sequence[Group]) -> dict[str, Any]:
+def _uncompared_context(lines: Sequence[Group]) -> dict[str, Any]:
     """Context where nothing can be compared."""
-    return {"alone": by_itself.of_workloads(lines), "why_alone": by_itself.why_alone(lines)}
+    return {
+        "alone": single_line_summary.summarize_workloads(lines),
+        "why_alone": single_line_summary.why_not_compared(lines),
+    }
 
 
-def _to_read(context: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+def _context_for_page(context: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     """Each as this page shows it: a report leaves out what was dismissed, and counts it. In a file nobody is there to
     answer who asks for another baseline, or dismisses."""
-    left_out: LeftOut | None = context.get("left_out")
+    left_out: OmittedCounts | None = context.get("left_out")
     cards = [
-        replace(one, look=dismissals.look(one.noted, worked_on=left_out is None))
+        replace(
+            one, presentation=dismissals.choose_presentation(one.note, worked_on=left_out is None)
+        )
         for one in found["answers"]
     ]
-    shown = [one for one in cards if one.look is not Look.LEFT_OUT]
+    shown = [one for one in cards if one.presentation is not Presentation.LEFT_OUT]
     if left_out is not None:
         left_out.answers = len(cards) - len(shown)
     if context.get("in_file"):
@@ -139,11 +145,11 @@ def _to_read(context: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     return found | {"answers": shown, "factors": found["factors"] if cards else []}
 
 
-def _page(request: HttpRequest) -> str:
+def _page_name(request: HttpRequest) -> str:
     return (request.resolver_match.url_name or "") if request.resolver_match else ""
 
 
-def _asked(request: HttpRequest, names: Sequence[str]) -> list[tuple[str, str]]:
+def _query_pairs(request: HttpRequest, names: Sequence[str]) -> list[tuple[str, str]]:
     """By which these answers are found again, whatever else the page was asked for."""
     return [(name, value) for name in names for value in request.GET.getlist(name) if value]
 
@@ -161,41 +167,45 @@ def _teams(cards: Sequence[Card]) -> dict[int, int]:
     return dict(rows.order_by().values_list("pk", "team"))
 
 
-def _under(context: dict[str, Any], answer: Answer, teams: Mapping[int, int]) -> int | None:
+def _dismissal_campaign(
+    context: dict[str, Any], answer: Answer, teams: Mapping[int, int]
+) -> int | None:
     """The baseline's campaign, or another one where that is the library's; None: the person is no operator in each."""
     rows = [answer.baseline, *answer.others]
     own = [row.group.campaign for row in rows if row.group.campaign in teams]
     return own[0] if _may_dismiss(context, {teams[one] for one in own}) else None
 
 
-def _offers(campaign: Campaign, made: Sequence[Answer | None]) -> dict[int, Offer | None]:
+def _repeat_offers(campaign: Campaign, made: Sequence[Answer | None]) -> dict[int, Offer | None]:
     """By the place of the answer, of those that more repeats would probably decide."""
     wanted = {
-        at: Wanted(one.open_runs, one.more) for at, one in enumerate(made) if one and one.more
+        at: Wanted(one.open_runs, one.needed_repeats)
+        for at, one in enumerate(made)
+        if one and one.needed_repeats
     }
     return dict(zip(wanted, offers(campaign, list(wanted.values())), strict=True))
 
 
-def _context(
+def _answers_context(
     request: HttpRequest, found: Sequence[Group], person: Person | None = None
 ) -> dict[str, Any]:
     """`person`: who looks, where that is not who asks."""
-    baseline = baselines.wanted(request.GET)
+    baseline = baselines.requested_baseline(request.GET)
     metric = request_params.requested_metric(request.GET)
     made = answers_of(found, metric, baseline)
-    said = dismissals.of_answers(person or request.user, made)
+    said = dismissals.notes_of_answers(person or request.user, made)
     choices: dict[str, str] = {}
     for key, name in (pair for one in made for pair in one.choices):
         choices.setdefault(key, name)
     first = made[0].baseline.key if made else ""
     return {
         "answers": [
-            Card(one, sentences(one), ranks.table(one), noted)
+            Card(one, sentences(one), ranks.rank_table(one), noted)
             for one, noted in zip(made, said, strict=True)
         ],
         "choices": list(choices.items()) if len(choices) > 1 else [],
         "baseline": next((key for key in choices if key == baseline), first),
-        "kept": [(k, v) for k in KEPT for v in request.GET.getlist(k) if v],
-        "factors": matrix.factors_of(found, metric, matrix.SHOWN),
-        "so_far": not all(one.over for one in made),
+        "kept": [(k, v) for k in KEPT_PARAMS for v in request.GET.getlist(k) if v],
+        "factors": matrix.factors_of(found, metric, matrix.MAX_EFFECTS),
+        "so_far": not all(one.is_over for one in made),
     }

@@ -215,9 +215,9 @@ def browser() -> str:
     if not settings.CHROMIUM:
         raise Off("there is none, so reports cannot become PDF")
     try:
-        with chromium.opened(b"<p>A page</p>") as page:
+        with chromium.open_page(b"<p>A page</p>") as page:
             page.pdf("")
-    except chromium.Trouble as trouble:
+    except chromium.ChromiumError as trouble:
         raise Wrong(f"{settings.CHROMIUM}: {trouble}") from None
     return str(settings.CHROMIUM)
 

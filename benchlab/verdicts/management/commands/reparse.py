@@ -48,8 +48,8 @@ class Command(terminal.Command):
             if problem:
                 failed += 1
                 self.stderr.write(f"attempt {attempt.pk}: {problem}")
-        storing.look_again(campaigns)
-        set_ups.sweep(campaigns)
+        storing.reset_comparison(campaigns)
+        set_ups.sweep_campaigns(campaigns)
         self.stdout.write(
             f"{done} attempts parsed again, {failed} with something that could not be read"
         )
@@ -60,7 +60,7 @@ def _reparse(attempt: Attempt) -> str:
     try:
         problem = conclusion.reparse(attempt)
         if attempt.outcome == Outcome.SUCCEEDED:
-            storing.attempts([attempt.pk])
+            storing.find_for_attempts([attempt.pk])
         return problem
     except (OperationalError, InterfaceError):
         # the database's trouble would be that of all others, too

@@ -24,14 +24,14 @@ ELSEWHERE = ("extra", "job_file")
 
 
 @dataclass(frozen=True, slots=True)
-class Wrote:
+class EarlierWrite:
     """`upto`: B from the volume's start that it wrote without a gap; 0: it discarded blocks."""
 
     ended: datetime
-    upto: float
+    contiguous_bytes: float
 
 
-def of_layouts(layouts: Collection[int]) -> Mapping[int, list[Wrote]]:
+def writes_by_layout(layouts: Collection[int]) -> Mapping[int, list[EarlierWrite]]:
     """By layout, in the order of time, what its runs wrote in order. One query."""
     rows = Measurement.objects.filter(
         attempt__layout__in=layouts,
@@ -48,16 +48,16 @@ def of_layouts(layouts: Collection[int]) -> Mapping[int, list[Wrote]]:
         "name",
         "value",
     )
-    found: dict[int, list[Wrote]] = defaultdict(list)
+    found: dict[int, list[EarlierWrite]] = defaultdict(list)
     for layout, ended, tool, told, name, moved in rows.order_by("attempt__ended_at", "name"):
         assert ended is not None
-        upto = 0.0 if name == TRIMMED else _upto(tool, told, moved or 0.0)
+        upto = 0.0 if name == TRIMMED else _contiguous_bytes(tool, told, moved or 0.0)
         if upto or name == TRIMMED:
-            found[layout].append(Wrote(ended, upto))
+            found[layout].append(EarlierWrite(ended, upto))
     return found
 
 
-def _upto(tool: str, told: Mapping[str, Any], moved: float) -> float:
+def _contiguous_bytes(tool: str, told: Mapping[str, Any], moved: float) -> float:
     """As far as one stream from the volume's start came that was told to write in order, once it had done all of it."""
     if any(told.get(name) for name in ELSEWHERE):
         return 0.0
@@ -76,10 +76,10 @@ def _upto(tool: str, told: Mapping[str, Any], moved: float) -> float:
     return float(found.size) if moved >= found.size else 0.0
 
 
-def all_of(row: Attempt, size: int | None, wrote: Collection[Wrote]) -> bool:
+def cover_read(row: Attempt, size: int | None, wrote: Collection[EarlierWrite]) -> bool:
     """True when its first `size` B were written before this attempt began, and not discarded since."""
     upto = 0.0
     for one in wrote:
         if row.started_at is not None and one.ended <= row.started_at:
-            upto = max(upto, one.upto) if one.upto else 0.0
+            upto = max(upto, one.contiguous_bytes) if one.contiguous_bytes else 0.0
     return upto >= (size or inf)

@@ -15,41 +15,43 @@ from benchlab.runs import events
 from benchlab.web.written_text import clean_text
 
 
-class Already(ValidationError):
+class AlreadyDecided(ValidationError):
     """Somebody else was faster: what they said stands."""
 
 
-def dismiss(row: Dismissible, by: AbstractBaseUser, note: str) -> None:
+def dismiss_row(row: Dismissible, by: AbstractBaseUser, note: str) -> None:
     """Raises ValidationError without a note, Already where somebody else dismissed the same. One's last note counts."""
     said = clean_text(note, MOST_NOTE)
     with transaction.atomic():
-        there = _as_it_is(row)
+        there = _lock_row(row)
         if there and there.dismissed_at and there.dismissed_by_id != by.pk and there.same(row):
-            raise Already(f"{_who(there)} dismissed it before you. Your note was not kept.")
+            raise AlreadyDecided(
+                f"{_dismisser_name(there)} dismissed it before you. Your note was not kept."
+            )
         row.note, row.dismissed_at, row.dismissed_by_id = said, timezone.now(), by.pk
-        _save(row)
+        _save_dismissal(row)
 
 
-def take_back(row: Dismissible, note: str) -> None:
+def restore_row(row: Dismissible, note: str) -> None:
     """It counts again. Raises ValidationError without a note, Already where it was taken back with another one."""
     said = clean_text(note, MOST_NOTE)
     with transaction.atomic():
-        there = _as_it_is(row)
+        there = _lock_row(row)
         if there and there.dismissed_at is None and there.note not in ("", said):
-            raise Already("It was taken back before you. Your note was not kept.")
+            raise AlreadyDecided("It was taken back before you. Your note was not kept.")
         row.note, row.dismissed_at, row.dismissed_by_id = said, None, None
-        _save(row)
+        _save_dismissal(row)
 
 
-def _as_it_is(row: Dismissible) -> Any:
+def _lock_row(row: Dismissible) -> Any:
     """Row as it is, locked: a request at the same moment waits here. None: it is gone, which saving it tells."""
     return type(row)._default_manager.select_for_update().filter(pk=row.pk).first()
 
 
-def _who(row: Dismissible) -> str:
+def _dismisser_name(row: Dismissible) -> str:
     return row.dismissed_by.get_username() if row.dismissed_by else "Somebody who left"
 
 
-def _save(row: Dismissible) -> None:
+def _save_dismissal(row: Dismissible) -> None:
     row.save(update_fields=["note", "dismissed_at", "dismissed_by", *row.KEPT_WITH])
     events.changed(row.campaign_id)

@@ -17,7 +17,7 @@ DEVICES = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
 LONGEST = 200
 
 
-class Names:
+class ArchivePaths:
     """Each path once. Those of a folder are asked for one after the other: only the last folder's are remembered."""
 
     def __init__(self) -> None:
@@ -25,33 +25,33 @@ class Names:
         self._files: set[str] = set()
         self._folders: set[str] = set()
 
-    def of(self, folder: str, name: str) -> str:
+    def unique_path(self, folder: str, name: str) -> str:
         """A path below `folder`, which is ours, for a file that is called `name`."""
         if folder != self._folder:
             self._folder, self._files, self._folders = folder, set(), set()
-        wanted = plain(name)
+        wanted = safe_path(name)
         path, number = wanted, 1
-        while self._taken(path):
+        while self._is_used(path):
             number += 1
             path = f"{number}-{wanted}"
-        key = _key(path)
+        key = _compare_key(path)
         self._files.add(key)
         self._folders.update(_above(key))
         return f"{folder}/{path}"
 
-    def _taken(self, path: str) -> bool:
+    def _is_used(self, path: str) -> bool:
         """Also where a file would have to be a folder."""
-        key = _key(path)
+        key = _compare_key(path)
         return key in self._files | self._folders or not self._files.isdisjoint(_above(key))
 
 
-def plain(name: str) -> str:
+def safe_path(name: str) -> str:
     """A relative path without ".." and without what no file system takes; "output" where nothing is left."""
-    parts = (_part(part) for part in name.replace("\\", "/").split("/"))
+    parts = (_safe_part(part) for part in name.replace("\\", "/").split("/"))
     return "/".join(part for part in parts if part) or "output"
 
 
-def _part(part: str) -> str:
+def _safe_part(part: str) -> str:
     kept = "".join(" " if one.isspace() else "_" if _is_odd(one) else one for one in part)
     kept = kept.encode()[:LONGEST].decode(errors="ignore").strip().rstrip(". ")
     return f"_{kept}" if DEVICES.fullmatch(kept) else kept
@@ -62,7 +62,7 @@ def _is_odd(one: str) -> bool:
     return one in ODD or unicodedata.category(one)[0] == "C"
 
 
-def _key(path: str) -> str:
+def _compare_key(path: str) -> str:
     """The same for what a file system may take for the same."""
     return unicodedata.normalize("NFKC", path.casefold()).casefold()
 

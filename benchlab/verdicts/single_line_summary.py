@@ -12,12 +12,12 @@ from benchlab.charts import cards, curve_answers, full_stations, naming
 from benchlab.charts.curve_answers import CurveAnswer
 from benchlab.charts.equal_workloads import group_by_work
 from benchlab.charts.queries import Group, line_labels
-from benchlab.verdicts.answers import BETTER, medians_of
+from benchlab.verdicts.answers import LOWER_IS_BETTER, medians_of
 from benchlab.web.units import si
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LineSummary:
     """`full`: what is full at its deepest point; None where it cannot be said."""
 
     group: Group
@@ -26,18 +26,23 @@ class Line:
     full: FullStation | None
 
     @property
-    def says(self) -> str:
+    def text(self) -> str:
         if self.group.swept:
             return f"Knee of {self.label}: {curve_answers.curve_answer_text(self.group)}"
         told = naming.order_choices(self.group.units, self.group.tool, False)
         units = self.group.units
         name = next(
-            (n for n in told if n in units and units[n] in BETTER and medians_of(self.group, n)), ""
+            (
+                n
+                for n in told
+                if n in units and units[n] in LOWER_IS_BETTER and medians_of(self.group, n)
+            ),
+            "",
         )
-        return f"{self.label}: {best(self.group, name)}" if name else ""
+        return f"{self.label}: {best_text(self.group, name)}" if name else ""
 
     @property
-    def full_words(self) -> str:
+    def full_text(self) -> str:
         """ "Full at 64 outstanding: the disks, where …"; "" where it cannot be said."""
         if self.full is None:
             return ""
@@ -46,23 +51,23 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class SummaryCard:
     """Lines of one workload, with the key of its chart on the page."""
 
     key: str
     title: str
-    lines: tuple[Line, ...]
+    lines: tuple[LineSummary, ...]
 
 
-def of_workloads(found: Sequence[Group]) -> list[Card]:
+def summarize_workloads(found: Sequence[Group]) -> list[SummaryCard]:
     """Two queries, and a third one where a volume stands on the disks; none without a line that is swept and over."""
-    known = {id(one.group): one for one in curves_of(found)}
+    known = {id(one.group): one for one in summarize_curves(found)}
     return [
-        Card(
+        SummaryCard(
             cards.card_dom_id(lines[0].workload, any(line.swept for line in lines)),
             " · ".join(dict.fromkeys(line.workload_name for line in lines)),
             tuple(
-                known.get(id(line)) or Line(line, name, CurveAnswer(), None)
+                known.get(id(line)) or LineSummary(line, name, CurveAnswer(), None)
                 for line, name in zip(lines, line_labels(lines), strict=True)
             ),
         )
@@ -70,7 +75,7 @@ def of_workloads(found: Sequence[Group]) -> list[Card]:
     ]
 
 
-def curves_of(found: Sequence[Group]) -> list[Line]:
+def summarize_curves(found: Sequence[Group]) -> list[LineSummary]:
     """Of swept lines alone. Queries as `of_workloads`."""
     lines = [
         (line, name)
@@ -80,21 +85,21 @@ def curves_of(found: Sequence[Group]) -> list[Line]:
     swept = [(line, name) for line, name in lines if line.swept]
     full = full_stations.find_full_stations([line for line, _ in swept])
     return [
-        Line(line, name, curve_answers.curve_answer(line), full.get(at))
+        LineSummary(line, name, curve_answers.curve_answer(line), full.get(at))
         for at, (line, name) in enumerate(swept)
     ]
 
 
-def best(line: Group, name: str) -> str:
+def best_text(line: Group, name: str) -> str:
     """Its best median of a metric, and where."""
     medians, unit = medians_of(line, name), line.units[name]
-    sign = 1 if BETTER.get(unit) else -1
+    sign = 1 if LOWER_IS_BETTER.get(unit) else -1
     depth = min(medians, key=lambda depth: sign * medians[depth])
     at = f" at best, at {depth} outstanding" if len(medians) > 1 else ""
     return f"{si(medians[depth], shown_unit(name, unit))}{at}"
 
 
-def why_alone(found: Sequence[Group]) -> str:
+def why_not_compared(found: Sequence[Group]) -> str:
     """Of lines none of which is held against another: why, and what would answer."""
     if not found:
         return "Nothing is measured yet: the answer comes with the first results."

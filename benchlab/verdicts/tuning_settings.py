@@ -17,22 +17,22 @@ AS_IT_IS = "as the host has them"
 
 Layers = Sequence[Mapping[str, Any]]
 # topology -> (layout, settings)
-Apart = Mapping[int, tuple[str, str]]
+TuningSplit = Mapping[int, tuple[str, str]]
 
 
-def apart(told: Mapping[int, tuple[str, Layers, Layers]]) -> Apart:
+def split_tuning(told: Mapping[int, tuple[str, Layers, Layers]]) -> TuningSplit:
     """Of {topology: (name, stack, stages)}. Empty where no two differ in that alone, or two do not differ at all."""
     layouts: dict[str, dict[str, int]] = defaultdict(dict)
     for pk, (_, stack, stages) in told.items():
         below = [layer for layer in stack if layer["kind"] != TUNING]
-        settings = _words(stack)
+        settings = _settings_text(stack)
         same = layouts[json.dumps([below, stages], sort_keys=True)]
         if settings in same:
             return {}
         same[settings] = pk
     if not any(len(one) > 1 for one in layouts.values()):
         return {}
-    names = [_name({told[pk][0]: s for s, pk in one.items()}) for one in layouts.values()]
+    names = [_layout_name({told[pk][0]: s for s, pk in one.items()}) for one in layouts.values()]
     if len(set(names)) < len(names):
         return {}
     return {
@@ -42,10 +42,10 @@ def apart(told: Mapping[int, tuple[str, Layers, Layers]]) -> Apart:
     }
 
 
-def _words(stack: Layers) -> str:
+def _settings_text(stack: Layers) -> str:
     """ "scheduler none, nr requests 64"."""
     set_ = [
-        f"{name.replace('_', ' ')} {_value(value)}"
+        f"{name.replace('_', ' ')} {_value_text(value)}"
         for layer in stack
         if layer["kind"] == TUNING
         for name, value in sorted(layer.get("options", {}).items())
@@ -54,11 +54,11 @@ def _words(stack: Layers) -> str:
     return ", ".join(set_) or AS_IT_IS
 
 
-def _value(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _name(settings: Mapping[str, str]) -> str:
+def _layout_name(settings: Mapping[str, str]) -> str:
     """The one without any; else what the names begin with, or all of them. `settings`: by the topology's name."""
     plain = [name for name, said in settings.items() if said == AS_IT_IS]
     words = takewhile(

@@ -38,7 +38,7 @@ from benchlab.workers.lease import Lock, lease
 log = logging.getLogger(__name__)
 
 MAKE = "benchlab.sharing.tasks.make_report"
-KEPT = timedelta(days=1)
+KEEP_TIME = timedelta(days=1)
 # of one person
 MOST_WAITING = 3
 MOST_TRIES = 3
@@ -90,13 +90,15 @@ class Picture:
     png: bytes
 
 
-def ask(request: HttpRequest, subject: Subject, format: str, *, attached: bool) -> MadeReport:
+def request_report(
+    request: HttpRequest, subject: Subject, format: str, *, attached: bool
+) -> MadeReport:
     """One that is under way for the same is answered again. Raises ValidationError."""
     by: Any = request.user
     if format not in MadeReport.Format.values:
         raise ValidationError(f"{format[:20]!r} is not a format of a report.")
     if format == MadeReport.Format.PDF and not settings.CHROMIUM:
-        raise ValidationError(chromium.NEEDED)
+        raise ValidationError(chromium.NOT_INSTALLED)
     query = request.META.get("QUERY_STRING", "") + ("&numbers=1" if attached else "")
     if len(query) > 2000:
         raise ValidationError("That address is too long for a report.")
@@ -110,29 +112,29 @@ def ask(request: HttpRequest, subject: Subject, format: str, *, attached: bool) 
         )
     made = MadeReport.objects.create(
         **{subject.kind: subject.row},
-        shown=list(_campaigns(request, subject)),
+        shown=list(_shown_campaigns(request, subject)),
         format=format,
         query=query,
         by=by,
-        page=report_file.page(request, subject, attached=attached).encode(),
+        page=report_file.render_file(request, subject, attached=attached).encode(),
     )
     messages.after_commit(MAKE, [made.pk])
     return made
 
 
-def _campaigns(request: HttpRequest, subject: Subject) -> Sequence[int]:
+def _shown_campaigns(request: HttpRequest, subject: Subject) -> Sequence[int]:
     if isinstance(subject.row, Campaign):
         return [subject.row.pk]
     return request_params.line_filter(request.GET).campaigns
 
 
-def of(user: AbstractBaseUser | Any, subject: Subject) -> list[MadeReport]:
+def reports_of(user: AbstractBaseUser | Any, subject: Subject) -> list[MadeReport]:
     """The newest first; without what is in them."""
     rows = MadeReport.objects.for_user(user).filter(**{subject.kind: subject.row})
     return list(rows.defer("page", "content")[:10])
 
 
-def still_seen(user: AbstractBaseUser | Any, row: MadeReport) -> bool:
+def may_still_see(user: AbstractBaseUser | Any, row: MadeReport) -> bool:
     """True when its asker sees today all that is in it."""
     seen = Campaign.objects.visible_to(user).filter(pk__in=row.shown)
     views = SavedView.objects.for_user(user)
@@ -141,33 +143,33 @@ def still_seen(user: AbstractBaseUser | Any, row: MadeReport) -> bool:
     return seen.count() == len(set(row.shown))
 
 
-def file_of(row: MadeReport) -> tuple[str, str]:
+def download_name(row: MadeReport) -> tuple[str, str]:
     """(name, type) of what is fetched."""
     ending, kind = ENDINGS[MadeReport.Format(row.format)]
     subject = Subject(row.campaign or row.view)  # type: ignore[arg-type]  # one of the two is there
-    return f"{subject.name}.{ending}", kind
+    return f"{subject.file_stem}.{ending}", kind
 
 
-def make() -> None:
+def make_waiting_reports() -> None:
     """All that waits, one after the other; nothing where a worker is at it already."""
-    while _due().exists():
+    while _waiting_reports().exists():
         with lease(0, Lock.CHROMIUM) as held:
             if not held:
                 return
             while (row := next_in_turn()) is not None:
-                _make(row)
+                _make_report(row)
 
 
-def sweep() -> None:
+def sweep_reports() -> None:
     """Those whose message was lost, or whose worker died; and what was kept long enough goes."""
     now = timezone.now()
-    MadeReport.objects.filter(asked_at__lt=now - KEPT).delete()
-    late = _due().filter(asked_at__lt=now - NUDGED).values_list("pk", flat=True).first()
+    MadeReport.objects.filter(asked_at__lt=now - KEEP_TIME).delete()
+    late = _waiting_reports().filter(asked_at__lt=now - NUDGED).values_list("pk", flat=True).first()
     if late is not None:
         messages.send(MAKE, late)
 
 
-def _due() -> QuerySet[MadeReport]:
+def _waiting_reports() -> QuerySet[MadeReport]:
     return MadeReport.objects.filter(made_at=None).order_by("pk")
 
 
@@ -182,17 +184,19 @@ def next_in_turn() -> MadeReport | None:
     return MadeReport.objects.filter(pk=min(turns)[1]).first() if turns else None
 
 
-def _make(row: MadeReport) -> None:
+def _make_report(row: MadeReport) -> None:
     """Make the report, alone by the lease: one that was begun and is not over, somebody died of."""
     mine = MadeReport.objects.filter(pk=row.pk)
     mine.update(tries=F("tries") + 1)
     told: dict[str, Any]
     try:
         if row.tries >= MOST_TRIES:
-            raise chromium.Trouble(f"The worker crashed {MOST_TRIES} times while it made this.")
-        content, note = _made(row)
+            raise chromium.ChromiumError(
+                f"The worker crashed {MOST_TRIES} times while it made this."
+            )
+        content, note = _report_content(row)
         told = {"content": content, "size": len(content), "note": note}
-    except chromium.Trouble as trouble:
+    except chromium.ChromiumError as trouble:
         told = {"trouble": str(trouble)}
     except Exception:
         log.exception("report %s could not be made", row.pk)
@@ -200,22 +204,22 @@ def _make(row: MadeReport) -> None:
     mine.update(**told, page=b"", made_at=timezone.now())
 
 
-def _made(row: MadeReport) -> tuple[bytes, str]:
+def _report_content(row: MadeReport) -> tuple[bytes, str]:
     """(the file, what is not in it)."""
     page = bytes(row.page)
     if row.format == MadeReport.Format.PDF:
         return pdf(page), ""
     if not settings.CHROMIUM:
-        return packed(page, [], NO_PICTURES), NO_PICTURES
-    return packed(page, pictures(page), ""), ""
+        return zip_markdown(page, [], NO_PICTURES), NO_PICTURES
+    return zip_markdown(page, pictures(page), ""), ""
 
 
 def pdf(html: bytes) -> bytes:
     """The report on paper. Raises Trouble."""
-    with chromium.opened(html) as page:
-        _wait(page)
-        page.run(UNFOLDED)
-        facts: dict[str, str] = page.run(FACTS)
+    with chromium.open_page(html) as page:
+        _wait_for_charts(page)
+        page.evaluate(UNFOLDED)
+        facts: dict[str, str] = page.evaluate(FACTS)
         printed = page.pdf(_footer(facts))
     told = {
         "Title": facts["title"],
@@ -224,12 +228,12 @@ def pdf(html: bytes) -> bytes:
         "Creator": facts["software"],
         "Producer": "Chromium",
     }
-    return pdf_facts.described(printed, told, timezone.now())
+    return pdf_facts.add_metadata(printed, told, timezone.now())
 
 
-def _wait(page: chromium.Page) -> None:
-    if lost := page.run(DRAWN):
-        raise chromium.Trouble(f"A chart could not be drawn: {', '.join(lost)}.")
+def _wait_for_charts(page: chromium.Page) -> None:
+    if lost := page.evaluate(DRAWN):
+        raise chromium.ChromiumError(f"A chart could not be drawn: {', '.join(lost)}.")
 
 
 def _footer(facts: Mapping[str, str]) -> str:
@@ -244,33 +248,33 @@ def _footer(facts: Mapping[str, str]) -> str:
 
 def pictures(html: bytes) -> list[Picture]:
     """Each chart as SVG and PNG that tell where they come from. Raises Trouble."""
-    with chromium.opened(html) as page:
-        _wait(page)
+    with chromium.open_page(html) as page:
+        _wait_for_charts(page)
         return [
             Picture(
                 chart,
-                f"charts/{number}-{_plain(name)}",
+                f"charts/{number}-{_file_slug(name)}",
                 title,
-                *(_drawn(page, chart, kind) for kind in ("svg", "png")),
+                *(_encode_chart(page, chart, kind) for kind in ("svg", "png")),
             )
-            for number, (chart, name, title) in enumerate(page.run(CHARTS), 1)
+            for number, (chart, name, title) in enumerate(page.evaluate(CHARTS), 1)
         ]
 
 
-def _drawn(page: chromium.Page, chart: str, format: str) -> bytes:
+def _encode_chart(page: chromium.Page, chart: str, format: str) -> bytes:
     words = {"chart": orjson.dumps(chart).decode(), "format": orjson.dumps(format).decode()}
-    return base64.b64decode(page.run(PICTURE.format(**words)))
+    return base64.b64decode(page.evaluate(PICTURE.format(**words)))
 
 
-def _plain(name: str) -> str:
+def _file_slug(name: str) -> str:
     return re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:60] or "chart"
 
 
-def packed(html: bytes, drawn: Sequence[Picture], note: str) -> bytes:
+def zip_markdown(html: bytes, drawn: Sequence[Picture], note: str) -> bytes:
     """report.md with what it refers to, as a ZIP."""
-    told = {one.chart: _picture(one) for one in drawn}
-    text = markdown.of_page(html.decode(), told, CSV)
-    head = f"> {markdown.escaped(note)}\n\n" if note else ""
+    told = {one.chart: _picture_link(one) for one in drawn}
+    text = markdown.convert_page(html.decode(), told, CSV)
+    head = f"> {markdown.escape_markdown(note)}\n\n" if note else ""
     files = {"report.md": (head + text.text).encode(), **text.files}
     for one in drawn:
         files |= {f"{one.name}.svg": one.svg, f"{one.name}.png": one.png}
@@ -281,6 +285,6 @@ def packed(html: bytes, drawn: Sequence[Picture], note: str) -> bytes:
     return out.getvalue()
 
 
-def _picture(one: Picture) -> str:
-    alt = markdown.escaped(" ".join(one.title.split())) or "Chart"
+def _picture_link(one: Picture) -> str:
+    alt = markdown.escape_markdown(" ".join(one.title.split())) or "Chart"
     return f"[![{alt}]({one.name}.png)]({one.name}.svg)"
