@@ -292,7 +292,7 @@ class DescribesIO(Tool[OptionsT], Protocol[OptionsT]):
 class ComparableWork(Tool[OptionsT], Protocol[OptionsT]):
     """A tool whose results share a chart with those of other workloads that did the same."""
 
-    def same_work(self, told: Mapping[str, object]) -> SameWork | None:
+    def same_work(self, options: Mapping[str, object]) -> SameWork | None:
         """By options as they were told, perhaps some only. None: these do not tell what was done."""
         ...
 
@@ -301,7 +301,7 @@ class ComparableWork(Tool[OptionsT], Protocol[OptionsT]):
 class OptionAliases(Tool[OptionsT], Protocol[OptionsT]):
     """A tool whose options have other names, too, in results from elsewhere."""
 
-    def canonical_names(self, told: Mapping[str, object]) -> dict[str, object]:
+    def canonical_names(self, options: Mapping[str, object]) -> dict[str, object]:
         """The same by our names."""
         ...
 

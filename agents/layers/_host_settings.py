@@ -34,7 +34,7 @@ WHOLE = "of the WHOLE HOST, until teardown"
 
 def parse_sysctls(words: Iterable[str]) -> dict[str, str]:
     """{"vm.dirty_ratio": "5"} of "vm.dirty_ratio=5". Raises OptionsError naming the word."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for word in words:
         match = re.fullmatch(r"\s*([a-z0-9_.-]+)\s*=\s*(\d+)\s*", word)
         if match is None:
@@ -43,34 +43,38 @@ def parse_sysctls(words: Iterable[str]) -> dict[str, str]:
             raise OptionsError(
                 f"sysctls: {match[1]} cannot be set by a layout; allowed are {ALLOWED_SYSCTLS}"
             )
-        if match[1] in found:
+        if match[1] in values:
             raise OptionsError(f"sysctls: {match[1]} is set twice")
-        if PAIRS.get(match[1]) in found:
+        if PAIRS.get(match[1]) in values:
             raise OptionsError(f"sysctls: {match[1]} resets {PAIRS[match[1]]}: set one of them")
         if match[1] in PAIRS and int(match[2]) == 0:
             raise OptionsError(f"sysctls: {match[1]} cannot be set to 0: set {PAIRS[match[1]]}")
-        found[match[1]] = match[2]
-    return found
+        values[match[1]] = match[2]
+    return values
 
 
 def plan_settings(
     sysctls: Mapping[str, str], governor: str, facts: HostFacts
 ) -> tuple[list[Step], dict[str, str]]:
     """Steps, and what was there. Raises PlanError for what this kernel has not."""
-    kept = {}
+    original_values = {}
     steps = []
     for name, value in sysctls.items():
         before = _original_value(name, facts)
-        kept[f"sysctl {before[0]}"] = before[1]
-        says = f"Set {name} {WHOLE}, to {value}"
+        original_values[f"sysctl {before[0]}"] = before[1]
+        purpose = f"Set {name} {WHOLE}, to {value}"
         argv = ("sh", "-c", scripts.SYSCTL_SET, "set", value, _sysctl_path(name))
-        steps.append(Step(argv, says, undo=(_back(*before),)))
+        steps.append(Step(argv, purpose, undo=(_back(*before),)))
     if governor:
         _check_governor(governor, facts)
-        kept |= {f"governor {policy}": now for policy, now in facts.governors.items()}
-        says = f"Set the CPU governor {WHOLE}, to {governor}"
-        steps.append(_govern(governor, facts.governors, says, _ungovern(kept, facts, always=True)))
-    return steps, kept
+        original_values |= {f"governor {policy}": now for policy, now in facts.governors.items()}
+        purpose = f"Set the CPU governor {WHOLE}, to {governor}"
+        steps.append(
+            _govern(
+                governor, facts.governors, purpose, _ungovern(original_values, facts, always=True)
+            )
+        )
+    return steps, original_values
 
 
 def _original_value(name: str, facts: HostFacts) -> tuple[str, str]:
@@ -88,17 +92,17 @@ def _check_governor(governor: str, facts: HostFacts) -> None:
     if not facts.governors:
         raise PlanError("governor: this host has no cpufreq (a virtual machine?): leave it out")
     if governor not in facts.governor_choices:
-        known = ", ".join(facts.governor_choices)
-        raise PlanError(f"governor: this host has no {governor!r}; it has {known}")
+        available = ", ".join(facts.governor_choices)
+        raise PlanError(f"governor: this host has no {governor!r}; it has {available}")
 
 
-def restore_settings(kept: Mapping[str, str], facts: HostFacts) -> list[Step]:
+def restore_settings(original_values: Mapping[str, str], facts: HostFacts) -> list[Step]:
     steps = [
         _back(name, before)
-        for name, before in _saved_values(kept, "sysctl")
+        for name, before in _saved_values(original_values, "sysctl")
         if facts.sysctls.get(name, before) != before
     ]
-    return [*steps, *_ungovern(kept, facts)]
+    return [*steps, *_ungovern(original_values, facts)]
 
 
 def _back(name: str, before: str) -> Step:
@@ -106,9 +110,11 @@ def _back(name: str, before: str) -> Step:
     return Step(argv, f"Set {name} back to {before}")
 
 
-def _ungovern(kept: Mapping[str, str], facts: HostFacts, always: bool = False) -> tuple[Step, ...]:
+def _ungovern(
+    original_values: Mapping[str, str], facts: HostFacts, always: bool = False
+) -> tuple[Step, ...]:
     groups: dict[str, list[str]] = {}
-    for policy, before in _saved_values(kept, "governor"):
+    for policy, before in _saved_values(original_values, "governor"):
         if always or facts.governors.get(policy, before) != before:
             groups.setdefault(before, []).append(policy)
     return tuple(
@@ -117,9 +123,9 @@ def _ungovern(kept: Mapping[str, str], facts: HostFacts, always: bool = False) -
     )
 
 
-def _govern(value: str, policies: Iterable[str], says: str, undo: tuple[Step, ...] = ()) -> Step:
+def _govern(value: str, policies: Iterable[str], purpose: str, undo: tuple[Step, ...] = ()) -> Step:
     paths = (f"/sys/devices/system/cpu/cpufreq/{policy}/scaling_governor" for policy in policies)
-    return Step(("sh", "-c", scripts.GOVERN, "set", value, *paths), says, undo=undo)
+    return Step(("sh", "-c", scripts.GOVERN, "set", value, *paths), purpose, undo=undo)
 
 
 def setting_differences(sysctls: Mapping[str, str], governor: str, facts: HostFacts) -> list[str]:
@@ -135,19 +141,19 @@ def setting_differences(sysctls: Mapping[str, str], governor: str, facts: HostFa
     ]
 
 
-def not_restored(kept: Mapping[str, str], facts: HostFacts) -> list[str]:
+def not_restored(original_values: Mapping[str, str], facts: HostFacts) -> list[str]:
     now = {f"sysctl {name}": value for name, value in facts.sysctls.items()}
     now |= {f"governor {policy}": value for policy, value in facts.governors.items()}
     return [
         f"{key} is {now[key]}, it was {before}"
-        for key, before in kept.items()
+        for key, before in original_values.items()
         if key in now and now[key] != before
     ]
 
 
-def _saved_values(kept: Mapping[str, str], what: str) -> list[tuple[str, str]]:
+def _saved_values(original_values: Mapping[str, str], what: str) -> list[tuple[str, str]]:
     start = f"{what} "
-    return [(k.removeprefix(start), v) for k, v in kept.items() if k.startswith(start)]
+    return [(k.removeprefix(start), v) for k, v in original_values.items() if k.startswith(start)]
 
 
 def _sysctl_path(name: str) -> str:

@@ -51,8 +51,8 @@ KNOWN_TYPES = {
 
 def lvm_version(facts: HostFacts) -> tuple[int, ...]:
     """Of the host's LVM; of the newest when it did not say one."""
-    found = re.search(r"(\d+)\.(\d+)\.(\d+)", facts.tools.get("lvm", ""))
-    return tuple(map(int, found.groups())) if found else (99,)
+    match = re.search(r"(\d+)\.(\d+)\.(\d+)", facts.tools.get("lvm", ""))
+    return tuple(map(int, match.groups())) if match else (99,)
 
 
 def lvm_command(
@@ -67,11 +67,11 @@ def lvm_command(
         "backup{backup=0 archive=0}",
     ]
     devices = _types(target, facts)
-    seen = tuple(dict.fromkeys(nodes))
-    restrict: tuple[str, ...] = ("--devices", ",".join(seen))
+    visible_nodes = tuple(dict.fromkeys(nodes))
+    restrict: tuple[str, ...] = ("--devices", ",".join(visible_nodes))
     # it has a filter only, and a daemon that remembers
     if lvm_version(facts) < (2, 3, 12):
-        accept = ",".join([f'"a({_literal(node)})"' for node in seen] + ['"r(.*)"'])
+        accept = ",".join([f'"a({_literal(node)})"' for node in visible_nodes] + ['"r(.*)"'])
         devices += [f"filter=[{accept}]", f"global_filter=[{accept}]"]
         if lvm_version(facts) < (2, 3):
             config.append("global{use_lvmetad=0}")
@@ -87,13 +87,13 @@ def _literal(node: str) -> str:
 
 def _types(target: Target, facts: HostFacts) -> list[str]:
     graph = Graph(facts)
-    found = set()
+    types = set()
     for claim in claims_of(target):
         device = graph.find_device(claim.node)
         driver = facts.drivers.get(device.majmin.partition(":")[0], "") if device else ""
         if driver and driver not in KNOWN_TYPES:
-            found.add(driver)
-    return ["types=[" + ",".join(f'"{name}",16' for name in sorted(found)) + "]"] if found else []
+            types.add(driver)
+    return ["types=[" + ",".join(f'"{name}",16' for name in sorted(types)) + "]"] if types else []
 
 
 def make_pvs(
@@ -138,7 +138,7 @@ def extents(piece: Part, target: Target, extent_size: int) -> int:
 def lvm_step(
     program: str,
     words: Sequence[str],
-    says: str,
+    purpose: str,
     target: Target,
     nodes: Iterable[str],
     facts: HostFacts,
@@ -146,7 +146,7 @@ def lvm_step(
 ) -> Step:
     """One LVM command that writes."""
     argv = lvm_command(program, words, target, nodes, facts)
-    return Step(argv, says, destroys=claims_of(target), undo=undo, timeout_s=LONG_S, quiet=True)
+    return Step(argv, purpose, destroys=claims_of(target), undo=undo, timeout_s=LONG_S, quiet=True)
 
 
 # What lsblk says nothing of: it goes up from the disks, and does not see what stood on one that was pulled out.
@@ -164,9 +164,9 @@ def remove_nodes(target: Target, facts: HostFacts, *volumes: str) -> list[Step]:
     names = _mapped(target, facts, (*VOLUMES, *volumes))
     if not names:
         return []
-    says = "Remove the logical volumes from the kernel; cached data is dropped"
+    purpose = "Remove the logical volumes from the kernel; cached data is dropped"
     argv = ("sh", "-c", scripts.DM_REMOVE, "remove", *names)
-    return [Step(argv, says, destroys=claims_of(target), quiet=True)]
+    return [Step(argv, purpose, destroys=claims_of(target), quiet=True)]
 
 
 def _mapped(target: Target, facts: HostFacts, volumes: Iterable[str]) -> list[str]:
@@ -176,14 +176,14 @@ def _mapped(target: Target, facts: HostFacts, volumes: Iterable[str]) -> list[st
     is another layer's. A volume that lies on other disks too is the cache's to remove: it was told of them.
     """
     graph = Graph(facts)
-    made = re.compile(rf"(?:{'|'.join(map(re.escape, volumes))}|lvol\d+)(?:[_-]\w+)*")
+    own_names = re.compile(rf"(?:{'|'.join(map(re.escape, volumes))}|lvol\d+)(?:[_-]\w+)*")
     ours = {d.name for claim in claims_of(target) if (d := is_claimed(claim, facts))}
     names = {name for name, _ in facts.mappings()}
     names |= {device.path.removeprefix("/dev/mapper/") for device in facts.devices}
     height: dict[str, int] = {}
     for name in names:
         group, _, volume = name.partition("-")
-        if group != target.name or not made.fullmatch(volume):
+        if group != target.name or not own_names.fullmatch(volume):
             continue
         device = graph.find_device(f"/dev/mapper/{name}")
         under = graph.disks_under(device.name) if device else _by_table(name, graph)
@@ -195,10 +195,10 @@ def _mapped(target: Target, facts: HostFacts, volumes: Iterable[str]) -> list[st
 def _by_table(name: str, graph: Graph) -> set[str]:
     """The disks under a mapping that has no node: what its table names, known or not."""
     numbers = {device.majmin: device.name for device in graph.facts.devices}
-    named = {
+    by_name = {
         w for row in device_table(name, graph.facts) for w in row if re.fullmatch(r"\d+:\d+", w)
     }
-    return set().union(*(graph.disks_under(numbers.get(number, number)) for number in named))
+    return set().union(*(graph.disks_under(numbers.get(number, number)) for number in by_name))
 
 
 def device_table(name: str, facts: HostFacts) -> list[list[str]]:

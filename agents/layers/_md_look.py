@@ -52,8 +52,8 @@ def lost_members(array: MdArray, wished: Sequence[str], spares: int) -> list[str
     """Members (kernel names) that are not in the array or have failed, and spares that were taken, in words."""
     flags = {member.device: member.flags for member in array.members}
     wrong = [f"{name} is not in {array.name}" for name in sorted(set(wished) - flags.keys())]
-    wrong += [f"{name} has failed in {array.name}" for name, said in flags.items() if "F" in said]
-    idle = sum("S" in said for said in flags.values())
+    wrong += [f"{name} has failed in {array.name}" for name, state in flags.items() if "F" in state]
+    idle = sum("S" in state for state in flags.values())
     if idle != spares and not array.action:
         wrong.append(f"{array.name} has {idle} spares, not {spares}")
     return wrong

@@ -62,9 +62,9 @@ def layout_of(
     else:
         most = sum(rooms) if wide == 1 else len(rooms) // wide * wide * min(rooms)
     step = 1 if kind == "mirror" else wide
-    asked = -(-size // wish.extent_size)
-    wanted = -(-asked // step) * step or most
-    if not 0 < wanted <= most:
+    requested_extents = -(-size // wish.extent_size)
+    rounded_extents = -(-requested_extents // step) * step or most
+    if not 0 < rounded_extents <= most:
         raise PlanError(
             f"{len(pieces)} disk(s) have room for {max(most, 0) * wish.extent_size // MIB} MiB"
             f" ({kind}, {wide} wide, extents of {wish.extent_size // 1024} KiB),"
@@ -72,7 +72,7 @@ def layout_of(
         )
     if kind == "striped" and wide == 1:
         kind = "linear"
-    return Segment(kind, wide, wish.stripe_size if kind == "striped" else 0, wanted)
+    return Segment(kind, wide, wish.stripe_size if kind == "striped" else 0, rounded_extents)
 
 
 def written(segment: Segment, extend: bool = False) -> tuple[str, ...]:
@@ -100,14 +100,14 @@ def segment_differences(
     extent_size: int, segments: Sequence[Segment], rows: Iterable[Sequence[str]]
 ) -> list[str]:
     """Wish against `dmsetup table`. LVM may show one segment as several where a disk ends, and merge equal ones."""
-    wanted = [(_format_segment(segment), segment.extents) for segment in segments]
-    found = [(_format_table_row(row), int(row[1]) * SECTOR) for row in rows]
+    expected_rows = [(_format_segment(segment), segment.extents) for segment in segments]
+    actual_rows = [(_format_table_row(row), int(row[1]) * SECTOR) for row in rows]
     if any(segment.type == "mirror" for segment in segments):
-        wanted = [(wanted[0][0], sum(extents for _, extents in wanted))]
+        expected_rows = [(expected_rows[0][0], sum(extents for _, extents in expected_rows))]
     wrong = []
-    for what in dict.fromkeys([w for w, _ in wanted] + [f for f, _ in found]):
-        wish = sum(extents for shown, extents in wanted if shown == what) * extent_size
-        have = sum(size for shown, size in found if shown == what)
+    for what in dict.fromkeys([w for w, _ in expected_rows] + [f for f, _ in actual_rows]):
+        wish = sum(extents for text, extents in expected_rows if text == what) * extent_size
+        have = sum(size for text, size in actual_rows if text == what)
         if wish != have:
             wrong.append(f"{have} B of the volume are {what}, not {wish} B")
     return wrong

@@ -44,7 +44,7 @@ class Wish(Protocol):
 
 def device_groups(wish: Wish, target: Target) -> list[Group]:
     """All groups, uses in the order of the command. Raises PlanError when the numbers do not fit."""
-    found = _data(wish, _nodes(target, "data"))
+    data_groups = _data(wish, _nodes(target, "data"))
     for use, mirrored in (
         ("log", wish.log_mirror),
         ("cache", False),
@@ -54,8 +54,10 @@ def device_groups(wish: Wish, target: Target) -> list[Group]:
         nodes = _nodes(target, use)
         if mirrored and len(nodes) < 2:
             raise PlanError(f"{use}_mirror: a mirror needs 2 {use} devices, there are {len(nodes)}")
-        found += [Group(use, "mirror", nodes)] if mirrored else _single_device_groups(use, nodes)
-    return found
+        data_groups += (
+            [Group(use, "mirror", nodes)] if mirrored else _single_device_groups(use, nodes)
+        )
+    return data_groups
 
 
 def _nodes(target: Target, use: str) -> tuple[str, ...]:
@@ -84,27 +86,30 @@ def _data(wish: Wish, nodes: Sequence[str]) -> list[Group]:
     ]
 
 
-def group_differences(pool: Zpool, wanted: Iterable[Group], facts: HostFacts) -> list[str]:
+def group_differences(pool: Zpool, expected_groups: Iterable[Group], facts: HostFacts) -> list[str]:
     """Groups that are missing or too many, and devices that are not in order."""
     graph = Graph(facts)
-    meant = {
+    expected = {
         _group_key(g.use, g.kind, (_device_name(node, graph, ()) for node in g.nodes)): g
-        for g in wanted
+        for g in expected_groups
     }
-    whole = {name for _, _, names in meant for name in names}
-    there: dict[tuple[str, str], set[str]] = {}
+    whole = {name for _, _, names in expected for name in names}
+    disks_by_group: dict[tuple[str, str], set[str]] = {}
     for number, vdev in enumerate(pool.vdevs):
         group = vdev.group or f"-{number}"
-        there.setdefault((vdev.use, group), set()).add(_device_name(vdev.path, graph, whole))
-    found = {
-        _group_key(use, group.rpartition("-")[0], names) for (use, group), names in there.items()
+        disks_by_group.setdefault((vdev.use, group), set()).add(
+            _device_name(vdev.path, graph, whole)
+        )
+    actual = {
+        _group_key(use, group.rpartition("-")[0], names)
+        for (use, group), names in disks_by_group.items()
     }
-    wrong = [f"{pool.name} has no {g.use} {g}" for key, g in meant.items() if key not in found]
+    wrong = [f"{pool.name} has no {g.use} {g}" for key, g in expected.items() if key not in actual]
     wrong += [
         f"{pool.name} has {use} {kind} {', '.join(sorted(names))}, which was not requested".replace(
             "  ", " "
         )
-        for use, kind, names in sorted(found - meant.keys(), key=str)
+        for use, kind, names in sorted(actual - expected.keys(), key=str)
     ]
     return wrong + out_of_order(pool)
 

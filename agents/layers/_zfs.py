@@ -36,14 +36,16 @@ def compression() -> str:
 
 
 def sync() -> str:
-    says = "When a synchronous write is acknowledged; disabled: before it is on stable storage"
+    help_text = "When a synchronous write is acknowledged; disabled: before it is on stable storage"
     choices = ("standard", "always", "disabled")
-    return field(default="standard", metadata={"help": says, "choices": choices})
+    return field(default="standard", metadata={"help": help_text, "choices": choices})
 
 
 def logbias() -> str:
-    says = "throughput bypasses the log device"
-    return field(default="latency", metadata={"help": says, "choices": ("latency", "throughput")})
+    help_text = "throughput bypasses the log device"
+    return field(
+        default="latency", metadata={"help": help_text, "choices": ("latency", "throughput")}
+    )
 
 
 def cached(what: str) -> str:
@@ -99,7 +101,7 @@ def imported(name: str, facts: HostFacts) -> Zpool | None:
 
 
 def dataset(name: str, facts: HostFacts) -> Dataset | None:
-    return next((found for found in facts.datasets if found.name == name), None)
+    return next((row for row in facts.datasets if row.name == name), None)
 
 
 def destroying(name: str, claims: tuple[Claim, ...]) -> Step:
@@ -107,16 +109,16 @@ def destroying(name: str, claims: tuple[Claim, ...]) -> Step:
     return Step(("zfs", "destroy", "-r", name), f"Destroy {name}", destroys=claims)
 
 
-def property_differences(name: str, wanted: Mapping[str, str], facts: HostFacts) -> list[str]:
+def property_differences(name: str, expected: Mapping[str, str], facts: HostFacts) -> list[str]:
     """Properties of a dataset that are not as they were asked for, or were not set on itself."""
-    found = dataset(name, facts)
-    if found is None:
+    existing = dataset(name, facts)
+    if existing is None:
         return [f"there is no dataset {name}"]
     wrong = []
-    for key, value in wanted.items():
-        now = found.properties.get(key, "unknown")
+    for key, value in expected.items():
+        now = existing.properties.get(key, "unknown")
         if now != value:
             wrong.append(f"{name}: {key} is {now}, not {value}")
-        elif key not in (*found.local, *NO_SOURCE):
+        elif key not in (*existing.local, *NO_SOURCE):
             wrong.append(f"{name}: {key} is {value} by default, the setting was not applied")
     return wrong

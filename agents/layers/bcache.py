@@ -196,9 +196,12 @@ def _release_step(target: Target, nodes: Sequence[Part], claims: tuple[Claim, ..
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Whatever half of it is registered is stopped, dirty or not; then all superblocks go."""
     nodes = [*member_nodes(target, "backing", main=True), *member_nodes(target, "cache")]
-    here = still_there(target, nodes, facts)
-    if here:
-        return [_release_step(target, here, claims_of(target)), *erase_all(target, here, facts)]
+    present_nodes = still_there(target, nodes, facts)
+    if present_nodes:
+        return [
+            _release_step(target, present_nodes, claims_of(target)),
+            *erase_all(target, present_nodes, facts),
+        ]
     graph = Graph(facts)
     # Its disks were all pulled out: what stood on them is stopped, which destroys nothing of them.
     if any(graph.is_ours(name, target.name) for name in graph.hollow):
@@ -242,20 +245,20 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     uuid = uuid_of(target.name, "bcache")
     for node in [*backing, cache]:
         device = graph.find_device(node.node)
-        found = facts.bcache.get(device.name) if device else None
-        if found is None or not found.registered or found.set_uuid != uuid:
+        device_values = facts.bcache.get(device.name) if device else None
+        if device_values is None or not device_values.registered or device_values.set_uuid != uuid:
             wrong.append(f"{node.node} is not registered with the cache set {uuid}")
     return wrong + _cache(options, cache, graph)
 
 
 def _backing(options: Options, node: Part, label: str, graph: Graph) -> list[str]:
     device = graph.find_device(node.node)
-    found = graph.facts.bcache.get(device.name) if device else None
-    if found is None:
+    device_values = graph.facts.bcache.get(device.name) if device else None
+    if device_values is None:
         return [f"{node.node} is not a backing device"]
-    values, wrong = found.values, []
-    if found.label != label:
-        wrong.append(f"{node.node} has the label {found.label!r}, not {label!r}")
+    values, wrong = device_values.values, []
+    if device_values.label != label:
+        wrong.append(f"{node.node} has the label {device_values.label!r}, not {label!r}")
     if values.get("running") != "1" or values.get("state") not in ("clean", "dirty"):
         wrong.append(_detached_fault(node, values.get("state")))
     if f"[{options.cache_mode}]" not in values.get("cache_mode", ""):
@@ -269,23 +272,23 @@ def _backing(options: Options, node: Part, label: str, graph: Graph) -> list[str
 
 def _cache(options: Options, cache: Part, graph: Graph) -> list[str]:
     device = graph.find_device(cache.node)
-    found = graph.facts.bcache.get(device.name) if device else None
-    if found is None:
+    device_values = graph.facts.bcache.get(device.name) if device else None
+    if device_values is None:
         # said already
         return []
-    values = found.values
+    values = device_values.values
     wrong = [
-        said
+        difference
         for key in ("bucket_size", "block_size")
-        for said in _size_differences(cache, values.get(key, ""), key, options)
+        for difference in _size_differences(cache, values.get(key, ""), key, options)
     ]
     if options.discard and values.get("discard") != "1":
         wrong.append(f"{cache.node} does not discard")
     return wrong
 
 
-def _size_differences(node: Part, shown: str, key: str, options: Options) -> list[str]:
-    wished, (value, tolerance) = getattr(options, key), parse_sysfs_size(shown)
+def _size_differences(node: Part, printed_size: str, key: str, options: Options) -> list[str]:
+    wished, (value, tolerance) = getattr(options, key), parse_sysfs_size(printed_size)
     if abs(value - wished) <= tolerance:
         return []
-    return [f"{node.node}: {key} is {shown!r}, not {wished} B"]
+    return [f"{node.node}: {key} is {printed_size!r}, not {wished} B"]

@@ -88,5 +88,7 @@ def _lies_on(path: str, facts: HostFacts) -> tuple[str, ...]:
     holding: list[Mount] = [m for m in facts.mounts if PurePosixPath(path).is_relative_to(m.target)]
     if not holding:
         return ()
-    found = max(holding, key=lambda mount: len(mount.target))
-    return (f"scratch directory on {found.fstype} ({found.source} at {found.target})",)
+    mount_below = max(holding, key=lambda mount: len(mount.target))
+    return (
+        f"scratch directory on {mount_below.fstype} ({mount_below.source} at {mount_below.target})",
+    )

@@ -128,10 +128,10 @@ class Options:
     )
 
     def __post_init__(self) -> None:
-        known = KEYS.get(self.cipher, ())
-        if known and self.key_size not in known:
+        key_sizes = KEYS.get(self.cipher, ())
+        if key_sizes and self.key_size not in key_sizes:
             raise OptionsError(
-                f"key_size: {self.key_size}; {self.cipher} takes {' or '.join(map(str, known))} bits"
+                f"key_size: {self.key_size}; {self.cipher} takes {' or '.join(map(str, key_sizes))} bits"
             )
 
 
@@ -151,29 +151,29 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
             f"{piece.node} has {piece.size // MIB} MiB: too few for a header of {offset // MIB} MiB and data"
         )
     gives = _gives(target, piece, offset)
-    given = Part(gives.volume, gives.size)
+    volume_part = Part(gives.volume, gives.size)
     undo = (_close_step(target), *erase_all(target, [piece], facts, _header(piece, offset)))
     steps = (
         *erase_all(target, [piece], facts),
         Step(
             _open(options, target, piece, offset),
-            f"Encrypt {piece.node} as {given.node} with a random key that only the kernel holds",
+            f"Encrypt {piece.node} as {volume_part.node} with a random key that only the kernel holds",
             destroys=claims_of(target),
             undo=undo,
         ),
         # What was zeros below is noise here, and in noise some see a table or a superblock.
-        *erase_all(target, [given], facts),
+        *erase_all(target, [volume_part], facts),
     )
     return Plan(steps, gives)
 
 
 def _piece(target: Target) -> Part:
-    found = member_nodes(target, "data", main=True)
-    if len(found) != 1:
-        raise PlanError(f"data: needs exactly one disk or volume, got {len(found)}")
+    nodes = member_nodes(target, "data", main=True)
+    if len(nodes) != 1:
+        raise PlanError(f"data: needs exactly one disk or volume, got {len(nodes)}")
     if not claims_of(target):
-        raise PlanError(f"the disks under {found[0].node} are unknown")
-    return found[0]
+        raise PlanError(f"the disks under {nodes[0].node} are unknown")
+    return nodes[0]
 
 
 def _mapping_name(target: Target) -> str:
@@ -223,16 +223,16 @@ def _open(options: Options, target: Target, piece: Part, offset: int) -> tuple[s
 
 
 def _flags(options: Options) -> tuple[str, ...]:
-    named = {"--allow-discards": options.discards} | {
+    flag_values = {"--allow-discards": options.discards} | {
         f"--perf-{name}": getattr(options, name) for name in WORKS
     }
-    return tuple(flag for flag, wanted in named.items() if wanted)
+    return tuple(flag for flag, enabled in flag_values.items() if enabled)
 
 
 def _close_step(target: Target) -> Step:
     name = _mapping_name(target)
-    says = f"Close {name}and drop its key"
-    return Step(("cryptsetup", "close", name), says, destroys=claims_of(target), quiet=True)
+    purpose = f"Close {name}and drop its key"
+    return Step(("cryptsetup", "close", name), purpose, destroys=claims_of(target), quiet=True)
 
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
@@ -282,11 +282,11 @@ def _bits(key: str) -> int:
     return int(key.split(":")[1]) * 8 if key.startswith(":") else len(key) * 4
 
 
-def _features(options: Options, path: str, shown: set[str]) -> list[str]:
+def _features(options: Options, path: str, table_features: set[str]) -> list[str]:
     wished = {name for name in WORKS if getattr(options, name)}
     wished |= {"allow_discards"} if options.discards else set()
     wished |= {f"sector_size:{options.sector_size}"} if options.sector_size > SECTOR else set()
     return [
-        *(f"{path}: {name} is not set" for name in sorted(wished - shown)),
-        *(f"{path}: {name} is set" for name in sorted(shown - wished)),
+        *(f"{path}: {name} is not set" for name in sorted(wished - table_features)),
+        *(f"{path}: {name} is set" for name in sorted(table_features - wished)),
     ]

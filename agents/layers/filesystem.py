@@ -106,10 +106,10 @@ def _mkfs(
     """argv with the layout's name as label, and notes worth recording."""
     geometry, notes = _aligned(kind, target)
     start = {"xfs": ("-q", "-f"), "ext4": ("-q", "-F"), "btrfs": ("-f",)}[kind]
-    keep = NO_DISCARD_OPTIONS[kind] if nodiscard else ()
+    no_discard = NO_DISCARD_OPTIONS[kind] if nodiscard else ()
     if kind == "ext4":
         geometry, more = _ext4(geometry, more, nodiscard)
-    argv = (f"mkfs.{kind}", *start, "-L", target.name, *geometry, *keep, *more, target.volume)
+    argv = (f"mkfs.{kind}", *start, "-L", target.name, *geometry, *no_discard, *more, target.volume)
     return argv, notes
 
 
@@ -198,11 +198,13 @@ def health_faults(options: Options, target: Target, health: Health) -> list[str]
     if health.mounts is None:
         return wrong
     mount = mount_point(target)
-    found = [m for m in health.mounts if m.target == mount]
-    if not found:
+    mounts = [m for m in health.mounts if m.target == mount]
+    if not mounts:
         return [f"{mount} is not mounted any more", *wrong]
-    shown = {word for one in found for word in one.options.split(",")}
-    for word in sorted(shown & {"ro", "emergency_ro", "shutdown"} - set(options.mount_options)):
+    mount_options = {word for row in mounts for word in row.options.split(",")}
+    for word in sorted(
+        mount_options & {"ro", "emergency_ro", "shutdown"} - set(options.mount_options)
+    ):
         wrong.append(f"{mount} has become {'read-only' if word == 'ro' else word}")
     return wrong
 
@@ -210,21 +212,21 @@ def health_faults(options: Options, target: Target, health: Health) -> list[str]
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """Mounted there, from that device, as that type, with those options and our label."""
     mount = mount_point(target)
-    found = [m for m in facts.mounts if m.target == mount]
-    if len(found) != 1:
-        return [f"{mount} is mounted {len(found)} times, not once"]
+    mounts = [m for m in facts.mounts if m.target == mount]
+    if len(mounts) != 1:
+        return [f"{mount} is mounted {len(mounts)} times, not once"]
     wrong = []
-    if found[0].fstype != options.type:
-        wrong.append(f"{mount} is {found[0].fstype}, not {options.type}")
+    if mounts[0].fstype != options.type:
+        wrong.append(f"{mount} is {mounts[0].fstype}, not {options.type}")
     graph = Graph(facts)
-    device, source = graph.find_device(target.volume), graph.find_device(found[0].source)
+    device, source = graph.find_device(target.volume), graph.find_device(mounts[0].source)
     if device is None or source != device:
-        return [*wrong, f"{mount} is {found[0].source}, not {target.volume}"]
+        return [*wrong, f"{mount} is {mounts[0].source}, not {target.volume}"]
     if not any(s.type == options.type and s.label == target.name for s in device.signatures):
         wrong.append(f"{target.volume} has no {options.type} signature labelled {target.name}")
-    shown = set(found[0].options.split(","))
+    mount_options = set(mounts[0].options.split(","))
     return wrong + [
         f"{mount}: mount option {word!r} was not applied"
         for word in options.mount_options
-        if word in ALWAYS_SHOWN and word not in shown
+        if word in ALWAYS_SHOWN and word not in mount_options
     ]

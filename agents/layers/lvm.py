@@ -155,9 +155,9 @@ def _physical_volumes(target: Target) -> tuple[Part, ...]:
         raise PlanError(
             f"{target.volume} is a zvol, and LVM does not find its volumes there: use the zvol itself"
         )
-    if not (found := member_nodes(target, "data", main=True)):
+    if not (nodes := member_nodes(target, "data", main=True)):
         raise PlanError("data: there is no disk to make the volume on")
-    return found
+    return nodes
 
 
 def _plan_notes(options: Options, segment: Segment) -> tuple[str, ...]:
@@ -192,8 +192,8 @@ def _volume_plan(
         stripe_count=count,
         notes=(*target.notes, *notes),
     )
-    kept = json.dumps([asdict(segment) for segment in segments], separators=(",", ":"))
-    return Plan(tuple(steps), gives, {"segments": kept})
+    segments_json = json.dumps([asdict(segment) for segment in segments], separators=(",", ":"))
+    return Plan(tuple(steps), gives, {"segments": segments_json})
 
 
 def _volume(target: Target) -> str:
@@ -274,9 +274,9 @@ def background_progress(options: Options, target: Target, facts: HostFacts) -> P
         words = status.split()
         if name != f"{target.name}-data" or len(words) < 8 or words[2] != "raid":
             continue
-        done, _, whole = words[6].partition("/")
-        if words[7] != "idle" or done != whole:
-            part = int(done) / int(whole) if int(whole or 0) else 0.0
+        finished, _, whole = words[6].partition("/")
+        if words[7] != "idle" or finished != whole:
+            part = int(finished) / int(whole) if int(whole or 0) else 0.0
             return Progress(f"{words[7]} of {_volume(target)}", part)
     return None
 
@@ -303,8 +303,8 @@ def health_faults(options: Options, target: Target, health: Health) -> list[str]
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Volumes out of the kernel, then every disk erased. Nothing is written back, no LVM command can wait."""
-    there = still_there(target, member_nodes(target, "data", main=True), facts)
-    return [*_lvm.remove_nodes(target, facts), *erase_all(target, there, facts)]
+    present_nodes = still_there(target, member_nodes(target, "data", main=True), facts)
+    return [*_lvm.remove_nodes(target, facts), *erase_all(target, present_nodes, facts)]
 
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:

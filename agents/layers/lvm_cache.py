@@ -151,8 +151,8 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
             _cache_step("lvcreate", words, f"Make {name}/fast on the SSD", target, nodes, facts)
         )
         steps.append(_convert(options, target, nodes, facts))
-    left = {use: given for use, given in target.parts.items() if use != "cache"}
-    return Plan(tuple(steps), replace(target, parts=left))
+    remaining_parts = {use: parts for use, parts in target.parts.items() if use != "cache"}
+    return Plan(tuple(steps), replace(target, parts=remaining_parts))
 
 
 def _cache_type_options(options: Options, meta: int) -> tuple[str, ...]:
@@ -204,13 +204,13 @@ def _metadata(options: Options, pieces: Sequence[Part], target: Target) -> int:
 def _cache_step(
     program: str,
     words: Sequence[str],
-    says: str,
+    purpose: str,
     target: Target,
     nodes: Sequence[str],
     facts: HostFacts,
 ) -> Step:
     # Nothing to undo one by one: what has begun is taken down as a whole.
-    return _lvm.lvm_step(program, words, says, target, nodes, facts)
+    return _lvm.lvm_step(program, words, purpose, target, nodes, facts)
 
 
 def _convert(options: Options, target: Target, nodes: Sequence[str], facts: HostFacts) -> Step:
@@ -239,20 +239,25 @@ def health_faults(options: Options, target: Target, health: Health) -> list[str]
     if words[2] == "writecache":
         errors = words[3:4] != ("0",)
         return [f"the write cache of {target.volume} has failed"] if errors else []
-    said = {
+    faults = {
         "Fail": "has failed",
         "Error": "has failed",
         "needs_check": "needs a check",
         "ro": "is read-only",
     }
-    return [f"the cache of {target.volume} {what}" for word, what in said.items() if word in words]
+    return [
+        f"the cache of {target.volume} {what}" for word, what in faults.items() if word in words
+    ]
 
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """The whole group leaves the kernel: a cache taken off alone would first write back what is thrown away."""
-    there = still_there(target, member_nodes(target, "cache"), facts)
+    present_nodes = still_there(target, member_nodes(target, "cache"), facts)
     # The volume group's own teardown, which follows, waits for udev.
-    return [*_lvm.remove_nodes(target, facts), *erase_all(target, there, facts, settled=False)]
+    return [
+        *_lvm.remove_nodes(target, facts),
+        *erase_all(target, present_nodes, facts, settled=False),
+    ]
 
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:

@@ -69,8 +69,8 @@ def manual_task(options: Options, target: Target) -> ManualTask:
     """The check runs without root."""
     check = None
     if options.check:
-        says = "Check the manual step"
-        check = Step(tuple(options.check), says, root=False, timeout_s=MOST_S)
+        purpose = "Check the manual step"
+        check = Step(tuple(options.check), purpose, root=False, timeout_s=MOST_S)
     return ManualTask(
         options.instructions.strip(), options.undo_instructions.strip(), check, options.expect
     )
@@ -78,8 +78,8 @@ def manual_task(options: Options, target: Target) -> ManualTask:
 
 def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """No command of ours: what the person is asked is part of what the layout is."""
-    said = " ".join(options.instructions.split())
-    return Plan((), replace(target, notes=(*target.notes, f"manual step: {said}")))
+    instructions = " ".join(options.instructions.split())
+    return Plan((), replace(target, notes=(*target.notes, f"manual step: {instructions}")))
 
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:

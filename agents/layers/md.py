@@ -203,8 +203,8 @@ def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """
     nodes = [*member_nodes(target, "data", main=True), *member_nodes(target, "spare")]
     claims, graph = claims_of(target), Graph(facts)
-    here = still_there(target, nodes, facts)
-    names = {device.name for node in here if (device := graph.find_device(node.node))}
+    present_nodes = still_there(target, nodes, facts)
+    names = {device.name for node in present_nodes if (device := graph.find_device(node.node))}
     steps = [
         # One whose disks are all gone destroys none of them: nobody could say what is on them.
         _stop_step(f"/dev/{array.name}", () if array.name in graph.hollow else claims)
@@ -212,7 +212,7 @@ def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
         if (names & {member.device for member in array.members} or array.name in graph.hollow)
         and graph.is_ours(array.name, target.name)
     ]
-    return steps + erase_all(target, here, facts)
+    return steps + erase_all(target, present_nodes, facts)
 
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
@@ -242,7 +242,7 @@ def health_faults(options: Options, target: Target, health: Health) -> list[str]
     Of an array that is to be at rest, work of the kernel is a fault too.
     """
     name = health.names.get(volume(target), "")
-    array = next((found for found in health.arrays if found.name == name), None)
+    array = next((row for row in health.arrays if row.name == name), None)
     if array is None:
         return [f"{volume(target)} is not there any more"]
     if array.state != "active":
@@ -253,7 +253,7 @@ def health_faults(options: Options, target: Target, health: Health) -> list[str]
     busy = look.progress(array, options.level, target.name)
     if busy:
         # they are at work
-        wrong = [said for said in wrong if "spares" not in said]
+        wrong = [fault for fault in wrong if "spares" not in fault]
     if busy and not health.at_rest:
         return wrong
     if not wrong and array.up < array.slots:
@@ -282,7 +282,7 @@ def plan_growth(
 ) -> Plan:
     """Add disks and reshape on to them. RAID 0 passes through RAID 4 and comes back (mdadm does it)."""
     data, _, claims = _members_and_claims(options, target)
-    new = [Part(claim.node, claim.size) for given in more.values() for claim in given]
+    new = [Part(claim.node, claim.size) for claims in more.values() for claim in claims]
     wider = bool(more.get("data"))
     if wider and options.level == 10 and options.layout[0] == "f":
         raise PlanError(
@@ -333,5 +333,5 @@ def plan_expansion(options: Options, target: Target, facts: HostFacts) -> Plan:
     return Plan((step, settle()), _gives(options, target, data))
 
 
-def _mdadm(target: Target, claims: tuple[Claim, ...], says: str, *words: str) -> Step:
-    return Step(("mdadm", *words), f"{says} ({volume(target)})", destroys=claims, timeout_s=3600)
+def _mdadm(target: Target, claims: tuple[Claim, ...], purpose: str, *words: str) -> Step:
+    return Step(("mdadm", *words), f"{purpose} ({volume(target)})", destroys=claims, timeout_s=3600)

@@ -67,14 +67,14 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     freebsd = facts.os_family == "freebsd"
     planned = _cuts(options, target)
     steps = _erase(planned, target, facts)
-    made: list[Part] = []
+    pieces: list[Part] = []
     for disk, cuts in planned:
         steps += _gpart(disk, cuts) if freebsd else [_sgdisk(disk, cuts, facts)]
-        made += [Part(_node(cut.label, facts), cut.size) for cut in cuts]
+        pieces += [Part(_node(cut.label, facts), cut.size) for cut in cuts]
     if not freebsd:
         steps.append(settle())
-    parts = {**target.parts, options.use: (*target.parts.get(options.use, ()), *made)}
-    alone = made[0] if sum(map(len, parts.values())) == 1 else Part("", 0)
+    parts = {**target.parts, options.use: (*target.parts.get(options.use, ()), *pieces)}
+    alone = pieces[0] if sum(map(len, parts.values())) == 1 else Part("", 0)
     gives = replace(
         target, parts=parts, volume=alone.node, size=alone.size, stripe_unit=0, stripe_count=0
     )
@@ -86,7 +86,7 @@ def _cuts(options: Options, target: Target) -> list[tuple[Claim, list[_Cut]]]:
     if not (disks := target.devices.get("data", ())):
         raise PlanError("data: there is no disk to partition")
     next_number = len(target.parts.get(options.use, ())) + 1
-    found = []
+    cuts_by_disk = []
     for disk in disks:
         most = max(disk.size - ENDS, 0) // options.count // MIB * MIB
         size = options.size // MIB * MIB or (0 if options.size else most)
@@ -98,8 +98,8 @@ def _cuts(options: Options, target: Target) -> list[tuple[Claim, list[_Cut]]]:
         labels = [f"{target.name}-{options.use}-{next_number + i}" for i in range(options.count)]
         cuts = [_Cut(i + 1, label, MIB + i * size, size) for i, label in enumerate(labels)]
         next_number += options.count
-        found.append((disk, cuts))
-    return found
+        cuts_by_disk.append((disk, cuts))
+    return cuts_by_disk
 
 
 def _node(label: str, facts: HostFacts) -> str:
@@ -164,8 +164,10 @@ def _gpart(disk: Claim, cuts: list[_Cut]) -> list[Step]:
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Partitions, then tables; what lies at their edges goes too, lest a later table brings it back."""
-    there = [(disk, cuts) for disk, cuts in _cuts(options, target) if is_claimed(disk, facts)]
-    return _erase(there, target, facts)
+    present_disks = [
+        (disk, cuts) for disk, cuts in _cuts(options, target) if is_claimed(disk, facts)
+    ]
+    return _erase(present_disks, target, facts)
 
 
 def _erase(planned: list[tuple[Claim, list[_Cut]]], target: Target, facts: HostFacts) -> list[Step]:
@@ -184,14 +186,14 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     graph = Graph(facts)
     wrong = []
     for disk, cuts in _cuts(options, target):
-        there = is_claimed(disk, facts)
-        if there is None:
+        present = is_claimed(disk, facts)
+        if present is None:
             wrong.append(f"{disk.node} is not {disk.identity} any more")
             continue
         for cut in cuts:
             node = _node(cut.label, facts)
             device = graph.find_device(node)
-            if device is None or graph.disks_under(device.name) != {there.name}:
+            if device is None or graph.disks_under(device.name) != {present.name}:
                 wrong.append(f"{node} is not there, or not on {disk.node}")
             elif device.size != cut.size:
                 wrong.append(f"{node} has {device.size} B, not {cut.size} B")

@@ -53,10 +53,10 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
 
 def _piece(target: Target) -> Part:
     """Raises PlanError when it is not exactly one."""
-    found = member_nodes(target, "data", main=True)
-    if len(found) != 1:
-        raise PlanError(f"data: needs exactly one disk or partition, got {len(found)}")
-    return found[0]
+    nodes = member_nodes(target, "data", main=True)
+    if len(nodes) != 1:
+        raise PlanError(f"data: needs exactly one disk or partition, got {len(nodes)}")
+    return nodes[0]
 
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
@@ -73,9 +73,9 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
         return [f"{node} is not there any more, or not on the disks it was planned on"]
     if not device.signatures_known:
         return [f"{node}: its signatures could not be read"]
-    found = [f"{node} has a {s.type} signature" for s in device.signatures]
+    differences = [f"{node} has a {s.type} signature" for s in device.signatures]
     on_it = [name for name in Graph(facts).stack_on(device.name) if name != device.name]
-    return found + [f"{node} still has {name} on it" for name in on_it]
+    return differences + [f"{node} still has {name} on it" for name in on_it]
 
 
 def _claimed_device(target: Target, facts: HostFacts) -> BlockDevice | None:

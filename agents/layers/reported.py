@@ -43,14 +43,14 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """Only where the host said that there is such a thing, and a person agreed to lose what is on a whole disk."""
     if facts.os_family != FAMILY:
         raise PlanError("this is for hosts that only dynamo reaches: on others, build on disks")
-    found = next((mount for mount in facts.mounts if mount.target == options.target), None)
-    if found is None:
+    target_mount = next((mount for mount in facts.mounts if mount.target == options.target), None)
+    if target_mount is None:
         raise PlanError(f"dynamo on {facts.hostname} does not report {options.target}")
-    if found.fstype == RAW and found.options != "spare":
+    if target_mount.fstype == RAW and target_mount.options != "spare":
         raise PlanError(
             f"{options.target} is a whole disk: an owner marks it spare on the host's page first"
         )
-    raw = found.fstype == RAW
+    raw = target_mount.fstype == RAW
     if not raw and specs.laid_out_short(options.target):
         raise PlanError(f"{options.target}: {specs.SHORT}")
     what = "a whole disk" if raw else "dynamo's own file on it"

@@ -102,8 +102,8 @@ def required_programs(options: Options) -> tuple[Need, ...]:
 
 def _wishes(options: Options) -> dict[str, str]:
     """Attribute -> value, for every disk below."""
-    asked = {name: getattr(options, name) for name in queues.ATTRIBUTES}
-    return {name: str(value) for name, value in asked.items() if value not in (LEAVE, "")}
+    requested = {name: getattr(options, name) for name in queues.ATTRIBUTES}
+    return {name: str(value) for name, value in requested.items() if value not in (LEAVE, "")}
 
 
 def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
@@ -112,7 +112,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     volume = options.volume_read_ahead_kb != LEAVE
     if not (wishes or sysctls or options.governor or volume):
         raise PlanError("nothing to set: set an option, or remove the layer")
-    steps, kept = queues.plan_queue_settings(wishes, target, facts)
+    steps, original_values = queues.plan_queue_settings(wishes, target, facts)
     if volume:
         if not target.volume:
             raise PlanError("volume_read_ahead_kb: there is no volume below")
@@ -122,7 +122,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
         (*steps, *more),
         replace(target, notes=(*target.notes, *_tuning_notes(options, wishes, sysctls))),
         # What was kept before a growth is what was there first.
-        {**kept, **more_kept, **target.kept},
+        {**original_values, **more_kept, **target.kept},
     )
 
 
@@ -150,8 +150,8 @@ def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """Read back: the kernel rounds and clamps, and says no to nobody."""
-    found = queues.claimed_disks(target, facts)
-    wrong = queues.queue_differences(_wishes(options), found)
+    disks = queues.claimed_disks(target, facts)
+    wrong = queues.queue_differences(_wishes(options), disks)
     if options.volume_read_ahead_kb != LEAVE:
         wish = str(options.volume_read_ahead_kb)
         wrong += queues.volume_differences(target.volume, wish, facts)
@@ -162,5 +162,5 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
 
 def unrestored_settings(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """Settings that are not as they were before the plan, after teardown. [] is right."""
-    found = queues.claimed_disks(target, facts)
-    return queues.not_restored(found, target.kept) + host.not_restored(target.kept, facts)
+    disks = queues.claimed_disks(target, facts)
+    return queues.not_restored(disks, target.kept) + host.not_restored(target.kept, facts)

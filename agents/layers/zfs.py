@@ -97,9 +97,9 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """Mounted there and once, with every property that was asked for."""
     name, mount = f"{target.pool}/data", mount_point(target)
     wrong = _zfs.property_differences(name, _properties(options, mount), facts)
-    found = [m for m in facts.mounts if m.target == mount]
-    if len(found) != 1:
-        return [*wrong, f"{mount} is mounted {len(found)} times, not once"]
-    if (found[0].fstype, found[0].source) != ("zfs", name):
-        wrong.append(f"{mount} is {found[0].source} ({found[0].fstype}), not {name}")
+    mounts = [m for m in facts.mounts if m.target == mount]
+    if len(mounts) != 1:
+        return [*wrong, f"{mount} is mounted {len(mounts)} times, not once"]
+    if (mounts[0].fstype, mounts[0].source) != ("zfs", name):
+        wrong.append(f"{mount} is {mounts[0].source} ({mounts[0].fstype}), not {name}")
     return wrong

@@ -104,7 +104,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
         raise PlanError(
             f"a zpool cannot be built on a volume of {target.pool}: remove one of the two"
         )
-    made = device_groups(options, target)
+    groups = device_groups(options, target)
     _check_sizes(target, facts)
     steps = erase_all(target, _nodes(target), facts)
     if facts.os_family != "freebsd":
@@ -112,7 +112,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     claims = claims_of(target)
     steps += [
         Step(
-            _create_command(options, target.name, made),
+            _create_command(options, target.name, groups),
             f"Make the pool {target.name}",
             destroys=claims,
             undo=(_destroy_step(target.name, claims),),
@@ -128,11 +128,11 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     return Plan(_zfs.settled(steps, facts), gives)
 
 
-def _create_command(options: Options, name: str, made: list[Group]) -> tuple[str, ...]:
+def _create_command(options: Options, name: str, groups: list[Group]) -> tuple[str, ...]:
     """No cache file: nothing imports it by itself after a boot. -f: mixed redundancy is what was asked for."""
     devices: list[str] = []
     for use in USES:
-        own = [group for group in made if group.use == use]
+        own = [group for group in groups if group.use == use]
         if own and use != "data":
             devices.append(use)
         for group in own:
@@ -144,14 +144,14 @@ def _create_command(options: Options, name: str, made: list[Group]) -> tuple[str
 
 def _properties(options: Options) -> dict[str, str]:
     """failmode: when a disk is lost a program gets an error, where it would wait for ever."""
-    found = {
+    properties = {
         "cachefile": "none",
         "failmode": "continue",
         "autoexpand": _zfs.on_or_off(options.autoexpand),
     }
     if options.ashift:
-        found["ashift"] = str(options.ashift)
-    return found | ({"autotrim": "on"} if options.autotrim else {})
+        properties["ashift"] = str(options.ashift)
+    return properties | ({"autotrim": "on"} if options.autotrim else {})
 
 
 def _check_sizes(target: Target, facts: HostFacts) -> None:
@@ -165,7 +165,7 @@ def _check_sizes(target: Target, facts: HostFacts) -> None:
 
 def _usable_bytes(part: Part, target: Target, facts: HostFacts) -> int:
     """Bytes that ZFS takes of it. Volumes too: it may make partitions on them as on a disk."""
-    if facts.os_family == "freebsd" or any(part in given for given in target.parts.values()):
+    if facts.os_family == "freebsd" or any(part in parts for parts in target.parts.values()):
         return part.size
     return _zfs_space.partition(part.size)
 
@@ -177,8 +177,8 @@ def _space(options: Options, target: Target, facts: HostFacts) -> tuple[_zfs_spa
         for part in member_nodes(target, "data", main=True)
     }
     graph = Graph(facts)
-    found = [device.physical_sector for node in sizes if (device := graph.find_device(node))]
-    sector = 1 << options.ashift if options.ashift else max(found, default=4096)
+    sector_sizes = [device.physical_sector for node in sizes if (device := graph.find_device(node))]
+    sector = 1 << options.ashift if options.ashift else max(sector_sizes, default=4096)
     data = [group for group in device_groups(options, target) if group.use == "data"]
     parity = PARITY.get(options.layout, 0)
     shape = _zfs_space.Shape(len(data[0].nodes) if parity else 1, parity, sector)
@@ -196,10 +196,10 @@ def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     if pool is not None:
         _refuse_to_wait(pool, facts)
         steps.append(_destroy_step(pool.name, claims))
-    there = still_there(target, _nodes(target), facts)
-    if labelled := _labelled(there, facts):
+    present_nodes = still_there(target, _nodes(target), facts)
+    if labelled := _labelled(present_nodes, facts):
         steps.append(_unlabel(labelled, claims, facts))
-    return list(_zfs.settled([*steps, *erase_all(target, there, facts)], facts))
+    return list(_zfs.settled([*steps, *erase_all(target, present_nodes, facts)], facts))
 
 
 def _refuse_to_wait(pool: Zpool, facts: HostFacts) -> None:
@@ -208,8 +208,8 @@ def _refuse_to_wait(pool: Zpool, facts: HostFacts) -> None:
     """
     if pool.state in CANNOT_WRITE:
         raise AgentError(f"{pool.name} cannot be destroyed, {LOST}", Reason.NOT_BLANK)
-    told = (missing_device_message(pool.name, vdev.path) for vdev in pool.vdevs)
-    if missing := [says for says in told if says in facts.unknown]:
+    messages = (missing_device_message(pool.name, vdev.path) for vdev in pool.vdevs)
+    if missing := [message for message in messages if message in facts.unknown]:
         raise AgentError(f"{'; '.join(missing)}: fix that, then retry", Reason.DISK_GONE)
 
 
@@ -225,18 +225,18 @@ def _labelled(nodes: Iterable[Part], facts: HostFacts) -> list[Part]:
     """The partitions that OpenZFS made; on FreeBSD it makes none."""
     graph = Graph(facts)
     names = [device.name for node in nodes if (device := graph.find_device(node.node))]
-    found = [
+    labelled = [
         graph.devices.get(part) for name in names for part in sorted(graph.above.get(name, ()))
     ]
-    parts = [part for part in found if part and part.type == "part" and part.size > RESERVED]
+    parts = [part for part in labelled if part and part.type == "part" and part.size > RESERVED]
     return [] if facts.os_family == "freebsd" else [Part(part.path, part.size) for part in parts]
 
 
 def _unlabel(parts: list[Part], claims: tuple[Claim, ...], facts: HostFacts) -> Step:
     """The label of a cache or spare device nobody but ZFS sees, so what has one is not looked for."""
     ends = [(part.node, at) for part in parts for at in (0, part.size - MIB)]
-    says = "Write zeros over the ZFS labels at both ends of " + ", ".join(p.node for p in parts)
-    return zeros(ends, claims, facts, says)
+    purpose = "Write zeros over the ZFS labels at both ends of " + ", ".join(p.node for p in parts)
+    return zeros(ends, claims, facts, purpose)
 
 
 def _refuse_arrays(target: Target) -> None:
@@ -283,10 +283,14 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
 
 def _too_small(options: Options, target: Target, pool: Zpool, facts: HostFacts) -> list[str]:
     """`used` may be there already: a layer above took it."""
-    found = _zfs.dataset(pool.name, facts)
-    said = [found.properties.get(key, "") for key in ("available", "used")] if found else []
-    if not said or not all(word.isdigit() for word in said):
+    root_dataset = _zfs.dataset(pool.name, facts)
+    space_values = (
+        [root_dataset.properties.get(key, "") for key in ("available", "used")]
+        if root_dataset
+        else []
+    )
+    if not space_values or not all(word.isdigit() for word in space_values):
         return [f"{pool.name}: its capacity is unknown"]
     promised = _space(options, target, facts)[1]
-    holds = sum(map(int, said))
+    holds = sum(map(int, space_values))
     return [f"{pool.name} holds {holds} B, not {promised}"] if holds < promised else []

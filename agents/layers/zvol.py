@@ -121,7 +121,7 @@ def _volume_size(options: Options, target: Target) -> int:
 
 
 def _properties(options: Options) -> dict[str, str]:
-    found = {
+    properties = {
         "volblocksize": str(options.volblocksize),
         "compression": options.compression,
         "sync": options.sync,
@@ -129,7 +129,7 @@ def _properties(options: Options) -> dict[str, str]:
         "primarycache": options.primarycache,
         "secondarycache": options.secondarycache,
     }
-    return found | ({} if options.volmode == "default" else {"volmode": options.volmode})
+    return properties | ({} if options.volmode == "default" else {"volmode": options.volmode})
 
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
@@ -146,11 +146,11 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """The volume with every property, and its node with that size, on these disks."""
     pool, claims = _zfs.pool_of(target)
     name, size = f"{pool}/vol", _volume_size(options, target)
-    wanted = {"volsize": str(size), **_properties(options)}
-    wrong = _zfs.property_differences(name, wanted, facts)
-    found = _zfs.dataset(name, facts)
-    reserved = found.properties.get("refreservation", "") if found else ""
-    if found and options.sparse != (reserved in ("none", "0")):
+    expected = {"volsize": str(size), **_properties(options)}
+    wrong = _zfs.property_differences(name, expected, facts)
+    existing = _zfs.dataset(name, facts)
+    reserved = existing.properties.get("refreservation", "") if existing else ""
+    if existing and options.sparse != (reserved in ("none", "0")):
         wrong.append(f"{name}: refreservation is {reserved}")
     return wrong + _node_differences(_node(target), size, claims, facts)
 

@@ -41,10 +41,10 @@ def parse_csv_line(line: str, number: int) -> model.Table:
 def _new(line: str, number: int) -> model.Table:
     fields = line.split(",")
     late = fields[0][:4] not in ("1.96", "1.97") and fields[0] > "1.95"
-    wanted = FIELDS_198 if late else FIELDS_196
-    extra = len(fields) - wanted
+    field_counts = FIELDS_198 if late else FIELDS_196
+    extra = len(fields) - field_counts
     if extra < 0:
-        raise ValueError(f"truncated: {len(fields)} of {wanted} fields")
+        raise ValueError(f"truncated: {len(fields)} of {field_counts} fields")
     name = ",".join(fields[2 : 3 + extra])
     version, rest = fields[1], fields[3 + extra :]
     if not rest[0].isdecimal() or not re.fullmatch(r"\w{0,30}", rest[1]):
@@ -88,16 +88,16 @@ def _add_cells(table: model.Table, tests: tuple[str, ...], words: list[str], num
         if test in (*model.IO[:5], *model.FILES) and "." in rate:
             raise ValueError(f"{test}: {rate!r} is not a whole number")
         scale = model.KIB if test in model.IO[:5] else 1.0
-        if found := model.parse_cell(test, rate, cpu, number, scale, 0.0):
-            table.cells[test] = found
+        if new_cell := model.parse_cell(test, rate, cpu, number, scale, 0.0):
+            table.cells[test] = new_cell
 
 
 def _file_settings(words: list[str]) -> str:
     """num_files, max_size, min_size, num_dirs, file_chunk_size -> as the text has it."""
     if not all(re.fullmatch(r"-?\w{0,12}", word) for word in words):
         raise ValueError(f"{','.join(words)!r} is not a number and size of files")
-    found = ":".join(word for word in words[:3] if word)
-    return found + (f"/{words[3]}" if words[3] else "")
+    settings = ":".join(word for word in words[:3] if word)
+    return settings + (f"/{words[3]}" if words[3] else "")
 
 
 def _old_words(fields: list[str]) -> bool:

@@ -78,36 +78,46 @@ def parse_cell(test: str, rate: str, cpu: str, line: int, scale: float, step: fl
 
 def parse_latency(test: str, word: str) -> float:
     """Seconds. Raises ValueError."""
-    found = LATENCY.fullmatch(word)
-    if not found:
+    match = LATENCY.fullmatch(word)
+    if not match:
         raise ValueError(f"{test}: {word!r} is not a latency in us, ms or s")
-    return int(found[1]) / LATENCY_PARTS[found[2]]
+    return int(match[1]) / LATENCY_PARTS[match[2]]
 
 
 def size_of(words: str) -> int | None:
     """Bytes, from "64M" or "2G:8k"; None when it says none."""
-    found = re.match(r"(\d{1,9})([MGT])(?::|$)", words)
-    return int(found[1]) * SCALE[found[2]] if found else None
+    match = re.match(r"(\d{1,9})([MGT])(?::|$)", words)
+    return int(match[1]) * SCALE[match[2]] if match else None
 
 
 def table_metrics(table: Table) -> list[Metric]:
     """In the order of the tests: rate, CPU, latency of each that ran."""
-    found = []
+    metrics = []
     for test in (*IO, *FILES):
-        if one := table.cells.get(test):
+        if test_cell := table.cells.get(test):
             what, unit = (
                 ("bandwidth", Unit.BYTES_PER_SECOND)
                 if test in IO[:5]
                 else ("ops", Unit.OPS_PER_SECOND)
             )
-            found.append(Metric(f"{test}.{what}", one.rate, unit, note=one.note, line=one.line))
-            found.append(
-                Metric(f"{test}.cpu", one.cpu, Unit.RATIO, note=one.cpu_note, line=one.line)
+            metrics.append(
+                Metric(
+                    f"{test}.{what}", test_cell.rate, unit, note=test_cell.note, line=test_cell.line
+                )
+            )
+            metrics.append(
+                Metric(
+                    f"{test}.cpu",
+                    test_cell.cpu,
+                    Unit.RATIO,
+                    note=test_cell.cpu_note,
+                    line=test_cell.line,
+                )
             )
         if test in table.latencies:
             seconds, line = table.latencies[test]
-            found.append(Metric(f"{test}.latency", seconds, Unit.SECONDS, line=line))
-    return found
+            metrics.append(Metric(f"{test}.latency", seconds, Unit.SECONDS, line=line))
+    return metrics
 
 
 def doubt_the_end(table: Table) -> None:
@@ -121,28 +131,28 @@ def check_agreement(exact: Table, text: Table) -> None:
     """Raises ParseError, at the text's line, when a line of CSV and the text above it are not one result."""
     if not text.columns:
         return
-    for tests, said in ((IO, text.size), (FILES, text.files)):
-        _same_tests(tests, said, exact, text)
-    for test, shown in text.cells.items():
-        one = exact.cells[test]
-        if not _same_cell(one, shown):
-            raise ParseError(f"{test} is not what the CSV line says", shown.line)
+    for tests, printed in ((IO, text.size), (FILES, text.files)):
+        _same_tests(tests, printed, exact, text)
+    for test, text_cell in text.cells.items():
+        exact_cell = exact.cells[test]
+        if not _same_cell(exact_cell, text_cell):
+            raise ParseError(f"{test} is not what the CSV line says", text_cell.line)
     for test, (seconds, line) in text.latencies.items():
         if exact.latencies.get(test, (None,))[0] != seconds:
             raise ParseError(f"the latency of {test} is not what the CSV line says", line)
 
 
-def _same_cell(exact: Cell, shown: Cell) -> bool:
-    if exact.cpu != shown.cpu:
+def _same_cell(exact: Cell, text_cell: Cell) -> bool:
+    if exact.cpu != text_cell.cpu:
         return False
-    if exact.rate is None or shown.rate is None:
-        return exact.rate is shown.rate or shown.note == NO_RATE
-    return abs(exact.rate - shown.rate) <= shown.step
+    if exact.rate is None or text_cell.rate is None:
+        return exact.rate is text_cell.rate or text_cell.note == NO_RATE
+    return abs(exact.rate - text_cell.rate) <= text_cell.step
 
 
-def _same_tests(tests: Sequence[str], said: str, exact: Table, text: Table) -> None:
+def _same_tests(tests: Sequence[str], printed: str, exact: Table, text: Table) -> None:
     """Check that the text's table has the tests of the CSV line. Raises ParseError when it has others."""
-    shown = [test for test in tests if test in text.cells]
-    if said and shown != [test for test in tests if test in exact.cells]:
-        line = text.cells[shown[0]].line if shown else 0
+    text_tests = [test for test in tests if test in text.cells]
+    if printed and text_tests != [test for test in tests if test in exact.cells]:
+        line = text.cells[text_tests[0]].line if text_tests else 0
         raise ParseError("the text and the CSV line have different tests", line)

@@ -49,15 +49,15 @@ class Run:
     @property
     def best(self) -> model.Table:
         """The exact figures: those of the CSV line where it is there."""
-        found = self.csv or self.text
-        assert found is not None, "a run without error has a table"
-        return found
+        tables = self.csv or self.text
+        assert tables is not None, "a run without error has a table"
+        return tables
 
 
 def test_of(line: str) -> str:
     """Test of whose end a line of progress tells; "" for any other line."""
-    done = line.rstrip().rstrip(".").endswith("done")
-    return next((test for begins, test in TESTS if done and re.match(begins, line)), "")
+    finished = line.rstrip().rstrip(".").endswith("done")
+    return next((test for begins, test in TESTS if finished and re.match(begins, line)), "")
 
 
 def find_runs(lines: Sequence[str]) -> Iterator[Run]:

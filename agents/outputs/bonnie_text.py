@@ -72,8 +72,8 @@ def _parse_table_part(
     columns: re.Pattern[str],
 ) -> int:
     """One of the two tables: two or three lines of heads, a row, the latencies. Returns the index of its last line."""
-    if found := head.fullmatch(clean_line(lines[first])):
-        table.version = found[1] or table.version
+    if match := head.fullmatch(clean_line(lines[first])):
+        table.version = match[1] or table.version
     index, kib = first + 1, False
     if not BESIDES.fullmatch(_line_at(lines, index)):
         raise ParseError("the table's second line is missing", index, _line_at(lines, index - 1))
@@ -102,22 +102,26 @@ def _parse_figures(
     """Reads the row of figures; returns the tests that ran, [] when nothing tells which."""
     line = lines[index].replace("\u00a0", " ") if index < len(lines) else ""
     pattern = OUTPUT_ROW if tests is model.IO else CREATE_ROW
-    found = pattern.fullmatch(line) if len(line) <= LONGEST else None
-    if not found:
+    match = pattern.fullmatch(line) if len(line) <= LONGEST else None
+    if not match:
         raise ParseError("the table's row is missing or incomplete", index + 1, line)
     if tests is model.IO:
-        table.name, table.size = found[1].strip(), found[2]
+        table.name, table.size = match[1].strip(), match[2]
     else:
-        table.files = found[1]
-    pairs = WORDS.findall(found.groups()[-1])
+        table.files = match[1]
+    pairs = WORDS.findall(match.groups()[-1])
     ran = _ran(tests, pairs)
     if not ran:
         table.columns = False
     for test, (_, rate, cpu) in zip(ran, pairs, strict=False):
-        one = _text_cell(test, rate, cpu, index + 1, line, kib)
-        if test in model.FILES and table.version >= "1.98" and one.rate == _file_count(table.files):
-            one = replace(one, rate=None, note=model.NO_RATE)
-        table.cells[test] = one
+        test_cell = _text_cell(test, rate, cpu, index + 1, line, kib)
+        if (
+            test in model.FILES
+            and table.version >= "1.98"
+            and test_cell.rate == _file_count(table.files)
+        ):
+            test_cell = replace(test_cell, rate=None, note=model.NO_RATE)
+        table.cells[test] = test_cell
     return ran
 
 
@@ -147,17 +151,17 @@ def _text_cell(test: str, rate: str, cpu: str, number: int, line: str, kib: bool
     # 1.x prints whole K/sec in both; a seek rate is rounded, and 2.00 rounds to three digits
     exact = (is_bytes and kib) or test in model.FILES
     try:
-        found = model.parse_cell(test, digits, cpu, number, scale, 0.0 if exact else step)
+        parsed_cell = model.parse_cell(test, digits, cpu, number, scale, 0.0 if exact else step)
     except ValueError as error:
         raise ParseError(str(error), number, line) from None
-    assert found is not None, "the pattern has no empty words"
-    return found
+    assert parsed_cell is not None, "the pattern has no empty words"
+    return parsed_cell
 
 
 def _add_latencies(table: model.Table, line: str, number: int, ran: list[str]) -> None:
-    found = LATENCIES.fullmatch(line.replace("\u00a0", " "))
-    words = found[1].split() if found else []
-    if not found or (ran and len(words) != len(ran)):
+    match = LATENCIES.fullmatch(line.replace("\u00a0", " "))
+    words = match[1].split() if match else []
+    if not match or (ran and len(words) != len(ran)):
         raise ParseError("not one latency for each test", number, line)
     try:
         for test, word in zip(ran, words, strict=False):

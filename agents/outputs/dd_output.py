@@ -56,29 +56,29 @@ def parse_run(lines: Sequence[str]) -> list[Metric]:
     """All figures of exactly one run. Raises ParseError."""
     at_in, read = _records(lines, "in")
     at_out, written = _records(lines, "out")
-    said = _summary(lines, at_out)
-    _check_blocks(said, written, lines[said.line - 1])
+    printed = _summary(lines, at_out)
+    _check_blocks(printed, written, lines[printed.line - 1])
     failed = [(number, line) for number, line in enumerate(lines, 1) if _complaint(line)]
     errors = Metric(
         "errors",
         float(len(failed)),
         Unit.RATIO,
         note="; ".join(line for _, line in failed)[:500],
-        line=failed[0][0] if failed else said.line,
+        line=failed[0][0] if failed else printed.line,
     )
     blocks = sum(written)
     per_second = Unit.OPS_PER_SECOND
     return [
-        Metric("bytes", float(said.bytes), Unit.BYTES, line=said.line),
-        Metric("runtime", said.seconds, Unit.SECONDS, line=said.line),
+        Metric("bytes", float(printed.bytes), Unit.BYTES, line=printed.line),
+        Metric("runtime", printed.seconds, Unit.SECONDS, line=printed.line),
         Metric(
             "bandwidth",
-            said.rate_over(said.bytes),
+            printed.rate_over(printed.bytes),
             Unit.BYTES_PER_SECOND,
-            note=said.note,
-            line=said.line,
+            note=printed.note,
+            line=printed.line,
         ),
-        Metric("iops", said.rate_over(blocks), per_second, note=said.note, line=said.line),
+        Metric("iops", printed.rate_over(blocks), per_second, note=printed.note, line=printed.line),
         Metric("records.in", float(sum(read)), Unit.RATIO, note=_partial(read), line=at_in),
         Metric("records.out", float(blocks), Unit.RATIO, note=_partial(written), line=at_out),
         errors,
@@ -101,26 +101,26 @@ def _complaint(line: str) -> bool:
 
 def _records(lines: Sequence[str], way: str) -> tuple[int, tuple[int, int]]:
     """The line's number, and the full and the partial blocks."""
-    found = [
+    matches = [
         (number, match)
         for number, line in enumerate(lines, 1)
         if (match := RECORDS.fullmatch(line)) and match[3] == way
     ]
-    if not found:
-        number, said = next(((n, line) for n, line in enumerate(lines, 1) if line), (0, ""))
+    if not matches:
+        number, text = next(((n, line) for n, line in enumerate(lines, 1) if line), (0, ""))
         raise ParseError(
-            f"no 'records {way}' line, so dd did not finish (or not in English)", number, said
+            f"no 'records {way}' line, so dd did not finish (or not in English)", number, text
         )
-    if len(found) > 1:
-        raise ParseError(f"'records {way}' is printed {len(found)} times: several runs in one")
-    number, match = found[0]
+    if len(matches) > 1:
+        raise ParseError(f"'records {way}' is printed {len(matches)} times: several runs in one")
+    number, match = matches[0]
     return number, (int(match[1]), int(match[2]))
 
 
 def _summary(lines: Sequence[str], after: int) -> Summary:
     for number, line in enumerate(lines[after:], after + 1):
-        if found := summary(line):
-            return _checked(found, number, line)
+        if parsed := summary(line):
+            return _checked(parsed, number, line)
     raise ParseError(
         f"no summary after 'records out': truncated, or status=noxfer, or a BusyBox built without it; {CURE}",
         after,
@@ -128,24 +128,24 @@ def _summary(lines: Sequence[str], after: int) -> Summary:
     )
 
 
-def _checked(found: re.Match[str], number: int, line: str) -> Summary:
-    moved, seconds = int(found["bytes"]), _decimal(found["s"])
+def _checked(match: re.Match[str], number: int, line: str) -> Summary:
+    moved, seconds = int(match["bytes"]), _decimal(match["s"])
     if seconds > LONGEST_S:
         raise ParseError("implausibly long", number, line)
     if not seconds:
         return Summary(moved, seconds, number, "too short to be timed")
-    if found["rate"] is not None and not _rate_agrees(found, moved, seconds):
+    if match["rate"] is not None and not _rate_agrees(match, moved, seconds):
         raise ParseError("bytes, seconds and rate do not agree", number, line)
     return Summary(moved, seconds, number)
 
 
-def _rate_agrees(found: re.Match[str], moved: int, seconds: float) -> bool:
+def _rate_agrees(match: re.Match[str], moved: int, seconds: float) -> bool:
     """True when the rate is bytes over seconds, as far as both were rounded."""
-    unit = (found.groupdict().get("unit") or " ").upper()
-    scale = (1024.0 if found.re is BUSYBOX else 1000.0) ** POWERS.index(unit)
-    rate, step = _decimal(found["rate"]) * scale, _last_digit_unit(found["rate"]) * scale
+    unit = (match.groupdict().get("unit") or " ").upper()
+    scale = (1024.0 if match.re is BUSYBOX else 1000.0) ** POWERS.index(unit)
+    rate, step = _decimal(match["rate"]) * scale, _last_digit_unit(match["rate"]) * scale
     # the share of the seconds that rounding may have taken
-    lost = _last_digit_unit(found["s"]) / seconds
+    lost = _last_digit_unit(match["s"]) / seconds
     # Near its resolution the clock says little: 0.000001 secs may be half of that, or twice.
     blurred = min(lost, 1.0) * max(rate, moved / seconds)
     return abs(moved / seconds - rate) <= SLACK * (step / 2 + blurred) + 1
@@ -162,11 +162,13 @@ def _decimal(number: str) -> float:
     return float(number.replace(",", "."))
 
 
-def _check_blocks(said: Summary, written: tuple[int, int], line: str) -> None:
+def _check_blocks(printed: Summary, written: tuple[int, int], line: str) -> None:
     full, partial = written
-    wrong = said.bytes % full if full and not partial else not full and not partial and said.bytes
+    wrong = (
+        printed.bytes % full if full and not partial else not full and not partial and printed.bytes
+    )
     if wrong:
-        raise ParseError(f"{said.bytes} bytes are not {full} whole blocks", said.line, line)
+        raise ParseError(f"{printed.bytes} bytes are not {full} whole blocks", printed.line, line)
 
 
 def _partial(records: tuple[int, int]) -> str:

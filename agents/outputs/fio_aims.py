@@ -95,7 +95,7 @@ def goal(
     )
 
 
-def steady_of_text(found: re.Match[str]) -> SteadyState:
+def steady_of_text(match: re.Match[str]) -> SteadyState:
     """Of STEADY_TEXT: "attained=yes, bw=8009KiB/s (8009kB/s), iops=2002, iops mean dev=0.250%"."""
     (
         attained,
@@ -111,7 +111,7 @@ def steady_of_text(found: re.Match[str]) -> SteadyState:
         how,
         criterion,
         share,
-    ) = found.groups()
+    ) = match.groups()
     latency = _printed(lat, lat_unit) / LATENCY_UNITS[lat_of] if lat else None
     slope = "_slope" if how == "slope" else ""
     return SteadyState(
@@ -125,15 +125,15 @@ def steady_of_text(found: re.Match[str]) -> SteadyState:
     )
 
 
-def goal_of_text(found: re.Match[str], version: str, grouped: bool) -> Goal | None:
+def goal_of_text(match: re.Match[str], version: str, grouped: bool) -> Goal | None:
     """Of GOAL_TEXT, whose units are those of the JSON of that version before 3.42. None where no target was asked."""
-    target, window, share, depth = found.groups()
+    target, window, share, depth = match.groups()
     if not int(target):
         return None
     scales = [fio_fields.per_second(key, version) for key in ("latency_target", "latency_window")]
     latency, lasting = (
-        float(told) / scale if scale else None
-        for told, scale in zip((target, window), scales, strict=True)
+        float(printed) / scale if scale else None
+        for printed, scale in zip((target, window), scales, strict=True)
     )
     return Goal(float(depth), latency, lasting, float(share.replace(",", ".")) / 100, grouped)
 
@@ -162,9 +162,9 @@ def _time(
     return number(data, key, where) / scale if scale else None
 
 
-def _short_criterion(asked: str) -> str:
+def _short_criterion(criterion: str) -> str:
     """ "iops_slope:50.000000%" as it was written."""
-    return re.sub(r"(\.\d*?)0+(?=%|\Z)", lambda said: said[1].rstrip("."), asked[:60])
+    return re.sub(r"(\.\d*?)0+(?=%|\Z)", lambda match: match[1].rstrip("."), criterion[:60])
 
 
 def aim_metrics(jobs: Sequence[FioJob], line: Callable[[str], int]) -> Iterable[Metric]:
@@ -177,46 +177,46 @@ Figure = tuple[str, float | None, Unit, str]
 
 
 def _of_steady(jobs: Sequence[FioJob]) -> list[Figure]:
-    found = [job.steady for job in jobs if job.steady is not None]
-    if not found:
+    states = [job.steady for job in jobs if job.steady is not None]
+    if not states:
         return []
-    asked = ", ".join(dict.fromkeys(one.criterion for one in found))
-    attained = len(found) == len(jobs) and all(one.attained for one in found)
-    note = f"asked for: {asked}" + ("" if len(found) == 1 or not attained else f"; {MOMENTS}")
+    criteria = ", ".join(dict.fromkeys(state.criterion for state in states))
+    attained = len(states) == len(jobs) and all(state.attained for state in states)
+    note = f"asked for: {criteria}" + ("" if len(states) == 1 or not attained else f"; {MOMENTS}")
     figures: list[Figure] = [("steady.attained", float(attained), Unit.RATIO, note)]
-    seconds = [one.seconds for one in found if one.seconds is not None]
+    seconds = [state.seconds for state in states if state.seconds is not None]
     figures += [("steady.window", max(seconds), Unit.SECONDS, "")] if seconds else []
-    if len(found) > 1 or not attained:
+    if len(states) > 1 or not attained:
         return figures
-    (one,) = found
+    (state,) = states
     rates = [
-        ("steady.iops", one.iops, Unit.OPS_PER_SECOND, ""),
-        ("steady.bandwidth", one.bandwidth, Unit.BYTES_PER_SECOND, ""),
-        ("steady.lat.mean", one.latency, Unit.SECONDS, ""),
-        ("steady.deviation", one.deviation, Unit.RATIO, ""),
+        ("steady.iops", state.iops, Unit.OPS_PER_SECOND, ""),
+        ("steady.bandwidth", state.bandwidth, Unit.BYTES_PER_SECOND, ""),
+        ("steady.lat.mean", state.latency, Unit.SECONDS, ""),
+        ("steady.deviation", state.deviation, Unit.RATIO, ""),
     ]
     return figures + [figure for figure in rates if figure[1] is not None]
 
 
 def _of_goal(jobs: Sequence[FioJob]) -> list[Figure]:
-    found = [job.goal for job in jobs if job.goal is not None]
-    if not found:
+    goals = [job.goal for job in jobs if job.goal is not None]
+    if not goals:
         return []
-    notes = [f"of {len(found)} jobs together"] if len(found) > 1 else []
-    notes += [LAST] if any(one.grouped for one in found) else []
+    notes = [f"of {len(goals)} jobs together"] if len(goals) > 1 else []
+    notes += [LAST] if any(goal.grouped for goal in goals) else []
     figures = []
-    if len(found) == len(jobs):
-        depth = sum(one.depth for one in found)
+    if len(goals) == len(jobs):
+        depth = sum(goal.depth for goal in goals)
         figures.append(("target.depth", depth, Unit.RATIO, "; ".join(notes)))
-    said: tuple[tuple[str, Unit, set[float | None]], ...] = (
-        ("target.lat", Unit.SECONDS, {one.latency for one in found}),
-        ("target.window", Unit.SECONDS, {one.window for one in found}),
-        ("target.percentile", Unit.RATIO, {one.share for one in found}),
+    goal_figures: tuple[tuple[str, Unit, set[float | None]], ...] = (
+        ("target.lat", Unit.SECONDS, {goal.latency for goal in goals}),
+        ("target.window", Unit.SECONDS, {goal.window for goal in goals}),
+        ("target.percentile", Unit.RATIO, {goal.share for goal in goals}),
     )
-    said_of = {"target.lat": COPIES} if any(one.grouped for one in found) else {}
+    said_of = {"target.lat": COPIES} if any(goal.grouped for goal in goals) else {}
     return figures + [
         (name, value, unit, said_of.get(name, "") if value is not None else fio_fields.NO_VERSION)
-        for name, unit, values in said
+        for name, unit, values in goal_figures
         for value in values
         # else each job has another one
         if len(values) == 1

@@ -107,19 +107,21 @@ SCALES: Mapping[str, tuple[tuple[Version, float], ...]] = {
 def field_version(field: str) -> str:
     """The version that brought a field, as people write it."""
     tables = (JOB, DIRECTION, LATENCY, STEADY)
-    found = [table[name] for table in tables for name in table if name.rpartition(".")[2] == field]
-    return "{}.{}".format(*max(found, default=(3, 0)))
+    versions = [
+        table[name] for table in tables for name in table if name.rpartition(".")[2] == field
+    ]
+    return "{}.{}".format(*max(versions, default=(3, 0)))
 
 
-def parse_version(told: str) -> Version | None:
+def parse_version(text: str) -> Version | None:
     """Of "fio-3.33", "fio-3.33-20-gabc"; None where that is not one."""
-    found = _VERSION.match(told)
-    return (int(found[1]), int(found[2])) if found else None
+    match = _VERSION.match(text)
+    return (int(match[1]), int(match[2])) if match else None
 
 
-def per_second(field: str, told: str) -> float:
+def per_second(field: str, version_text: str) -> float:
     """Number of the field's units in a second, in a document of that version; 0 where it does not tell."""
-    seen = parse_version(told)
-    if seen is None:
+    version = parse_version(version_text)
+    if version is None:
         return 0.0
-    return [scale for since, scale in SCALES[field] if since <= seen][-1]
+    return [scale for since, scale in SCALES[field] if since <= version][-1]

@@ -43,7 +43,7 @@ class Run:
 
 def parse_runs(text: str) -> list[Run]:
     """Of each job and direction, in the order of the file."""
-    found: list[Run] = []
+    runs: list[Run] = []
     current: dict[int, tuple[Run, int]] = {}
     layout: list[float] = []
     start = None
@@ -58,14 +58,14 @@ def parse_runs(text: str) -> list[Run]:
         run, last = current.get(row[1], (None, 0))
         if run is None or row[0] < last:
             run = Run(DIRECTIONS[row[1]], layout)
-            found.append(run)
+            runs.append(run)
         current[row[1]] = (run, row[0])
         run.times.append((row[0] - start) / 1000)
         hit = array("H", (at for at, hits in enumerate(row[3:]) if hits))
         run.packed.append((hit, array("Q", filter(None, row[3:]))))
-    if not found:
+    if not runs:
         raise ParseError("an empty log: it holds no sample")
-    return found
+    return runs
 
 
 def _parse_row(raw: str, number: int) -> list[int]:

@@ -47,22 +47,22 @@ class Pieces:
 
     def mean_rate(self, begin: float, end: float) -> float:
         """Mean over that time, or over as much of it as is known: half at least."""
-        known = min(end, self.last) - begin
-        if known * 2 < end - begin:
+        known_seconds = min(end, self.last) - begin
+        if known_seconds * 2 < end - begin:
             return nan
-        found = list(self.pieces_within(begin, end))
-        if len(found) == 1 and found[0][:2] == (begin, end):
-            return found[0][2]
-        return sum((b - a) * value for a, b, value in found) / known
+        pieces = list(self.pieces_within(begin, end))
+        if len(pieces) == 1 and pieces[0][:2] == (begin, end):
+            return pieces[0][2]
+        return sum((b - a) * value for a, b, value in pieces) / known_seconds
 
 
 def clock(runs: Iterable[Run]) -> list[float]:
     """Times at which the job was looked at: of any sample of any of its directions."""
-    found: list[float] = []
+    times: list[float] = []
     for at in sorted(at for run in runs for at in run.times):
-        if not found or at - found[-1] > NEAR:
-            found.append(at)
-    return found
+        if not times or at - times[-1] > NEAR:
+            times.append(at)
+    return times
 
 
 def to_pieces(run: Run, looks: Sequence[float], step: float, held: bool) -> Pieces:
@@ -87,34 +87,34 @@ def _log_start(at: float, step: float) -> float:
 
 def edges(looks: Sequence[float], step: float) -> list[float]:
     """Of the intervals of a clock, those without a sample among them."""
-    found = [_log_start(looks[0], step)]
-    many = step > 0 and looks[-1] - found[0] > MOST * step
+    moments = [_log_start(looks[0], step)]
+    many = step > 0 and looks[-1] - moments[0] > MOST * step
     for at in looks:
-        late = at - found[-1] > LATE * step > 0
+        late = at - moments[-1] > LATE * step > 0
         if late and many:
-            found += sorted({found[-1] + step, at - step})
-        while late and not many and at - found[-1] > LATE * step:
-            found.append(found[-1] + step)
-        found.append(at)
-    return found
+            moments += sorted({moments[-1] + step, at - step})
+        while late and not many and at - moments[-1] > LATE * step:
+            moments.append(moments[-1] + step)
+        moments.append(at)
+    return moments
 
 
 def sum_rates(jobs: Sequence[Pieces], between: Sequence[float]) -> Points:
     """Sum of the jobs' rates in each interval; NaN where one of them is over, for then nobody knows."""
-    return [(b, sum(one.mean_rate(a, b) for one in jobs)) for a, b in pairwise(between) if b > a]
+    return [(b, sum(job.mean_rate(a, b) for job in jobs)) for a, b in pairwise(between) if b > a]
 
 
 def weighed(jobs: Iterable[tuple[Pieces, Pieces]], between: Sequence[float]) -> Points:
     """Mean latency of the I/Os of all, by (latencies, rates) of each; intervals without any are left out."""
-    told = list(jobs)
-    found = []
+    job_rates = list(jobs)
+    points = []
     for begin, end in pairwise(between):
-        parts = [_of_job(*one, begin, end) for one in told]
-        known = [part for part in parts if part is not None]
-        if known:
-            ios = sum(count for _, count in known)
-            found.append((end, sum(total for total, _ in known) / ios if ios else nan))
-    return found
+        parts = [_of_job(*job, begin, end) for job in job_rates]
+        known_parts = [part for part in parts if part is not None]
+        if known_parts:
+            ios = sum(count for _, count in known_parts)
+            points.append((end, sum(total for total, _ in known_parts) / ios if ios else nan))
+    return points
 
 
 def _of_job(

@@ -81,7 +81,9 @@ def check_setting(key: str, value: str | None, where: str) -> None:
 
 def engines(sections: Sections) -> list[str]:
     """Those that the jobs ask for."""
-    return list(dict.fromkeys(e for told in sections.values() if (e := told.get("ioengine"))))
+    return list(
+        dict.fromkeys(e for settings in sections.values() if (e := settings.get("ioengine")))
+    )
 
 
 def _check_memory(value: str | None, where: str) -> None:
@@ -125,13 +127,13 @@ def _section(line: str, sections: Sections, where: str) -> str:
 def override(sections: Sections, settings: Mapping[str, str | None]) -> Sections:
     """`settings` hold for every job, whatever the file said of the same options (under either of their names)."""
     names = {ALIASES.get(key, key) for key in settings}
-    kept: Sections = {
+    remaining: Sections = {
         section: {key: value for key, value in keys.items() if ALIASES.get(key, key) not in names}
         for section, keys in sections.items()
     }
-    kept = {"global": {}, **kept}
-    kept["global"] |= settings
-    return kept
+    remaining = {"global": {}, **remaining}
+    remaining["global"] |= settings
+    return remaining
 
 
 def escape_path(value: str, what: str) -> str:
@@ -159,13 +161,15 @@ def outstanding_ios(sections: Sections) -> int | None:
     for section, keys in sections.items():
         if section == "global":
             continue
-        told = {**shared, **keys}
-        if "stonewall" in told or "wait_for_previous" in told:
+        settings = {**shared, **keys}
+        if "stonewall" in settings or "wait_for_previous" in settings:
             return None
-        depth, jobs = _whole_number(told, "iodepth"), _whole_number(told, "numjobs")
+        depth, jobs = _whole_number(settings, "iodepth"), _whole_number(settings, "numjobs")
         if depth is None or jobs is None:
             return None
-        total += jobs * (1 if told.get("ioengine", "psync") in fio_engines.SYNCHRONOUS else depth)
+        total += jobs * (
+            1 if settings.get("ioengine", "psync") in fio_engines.SYNCHRONOUS else depth
+        )
     return total
 
 
@@ -173,16 +177,16 @@ def job_count(sections: Sections) -> int | None:
     """Jobs, copies counted; None where that is not told in plain numbers."""
     shared = sections.get("global", {})
     each = [
-        _whole_number({**shared, **told}, "numjobs")
-        for name, told in sections.items()
+        _whole_number({**shared, **settings}, "numjobs")
+        for name, settings in sections.items()
         if name != "global"
     ]
-    known = [count for count in each if count is not None]
-    return sum(known) if len(known) == len(each) else None
+    known_counts = [count for count in each if count is not None]
+    return sum(known_counts) if len(known_counts) == len(each) else None
 
 
-def _whole_number(told: Mapping[str, str | None], key: str) -> int | None:
-    value = told.get(key, "1")
+def _whole_number(settings: Mapping[str, str | None], key: str) -> int | None:
+    value = settings.get(key, "1")
     return int(value) if value and value.isascii() and value.isdecimal() else None
 
 
@@ -192,28 +196,28 @@ _SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "m": 60.0, "h": 3600.0, "
 def expected_seconds(sections: Sections) -> float:
     """Seconds that the jobs say they take, 0 where they do not; jobs behind a stonewall follow one another."""
     shared = sections.get("global", {})
-    told = [{**shared, **keys} for name, keys in sections.items() if name != "global"]
+    jobs = [{**shared, **keys} for name, keys in sections.items() if name != "global"]
     each = [
-        _time(one.get("startdelay")) + _time(one.get("ramp_time")) + runtime_of(one) for one in told
+        _time(job.get("startdelay")) + _time(job.get("ramp_time")) + runtime_of(job) for job in jobs
     ]
-    in_turn = any("stonewall" in one or "wait_for_previous" in one for one in told)
+    in_turn = any("stonewall" in job or "wait_for_previous" in job for job in jobs)
     return sum(each) if in_turn else max(each, default=0.0)
 
 
 def ramp(sections: Sections) -> float:
     """Seconds that every job warms up for; 0 where they differ."""
-    told = {
+    ramps = {
         _time({**sections.get("global", {}), **keys}.get("ramp_time"))
         for name, keys in sections.items()
         if name != "global"
     }
-    return told.pop() if len(told) == 1 else 0.0
+    return ramps.pop() if len(ramps) == 1 else 0.0
 
 
 def together(sections: Sections) -> bool:
     """True when all jobs begin at the same time."""
     late = {"startdelay", "stonewall", "wait_for_previous", "new_group"}
-    return not any(late & told.keys() for told in sections.values())
+    return not any(late & settings.keys() for settings in sections.values())
 
 
 def work(sections: Sections, whole: int) -> int | None:
@@ -224,25 +228,29 @@ def work(sections: Sections, whole: int) -> int | None:
     shared = sections.get("global", {})
     total = 0
     for name, keys in sections.items():
-        told = {**shared, **keys}
-        if name == "global" or runtime_of(told):
+        settings = {**shared, **keys}
+        if name == "global" or runtime_of(settings):
             continue
-        size = told.get("io_size") or told.get("io_limit") or told.get("size") or "100%"
-        each = _size_bytes("100%" if {"fill_device", "fill_fs"} & told.keys() else size, whole)
+        size = settings.get("io_size") or settings.get("io_limit") or settings.get("size") or "100%"
+        each = _size_bytes("100%" if {"fill_device", "fill_fs"} & settings.keys() else size, whole)
         if not each:
             return None
-        total += each * (_whole_number(told, "numjobs") or 1) * (_whole_number(told, "loops") or 1)
+        total += (
+            each
+            * (_whole_number(settings, "numjobs") or 1)
+            * (_whole_number(settings, "loops") or 1)
+        )
     return total
 
 
 def required_bytes(sections: Sections, files: bool) -> int:
     """Bytes that the jobs take in all; where they are no `files` of their own, they share one volume from its start."""
     total, furthest = 0, 0
-    for told in each_job(sections):
-        count = _whole_number(told, "numjobs") or 1
-        size = _size_bytes(told.get("size") or "0", 0)
-        begins = _size_bytes(told.get("offset") or "0", 0)
-        begins += _size_bytes(told.get("offset_increment") or "0", 0) * (count - 1)
+    for settings in each_job(sections):
+        count = _whole_number(settings, "numjobs") or 1
+        size = _size_bytes(settings.get("size") or "0", 0)
+        begins = _size_bytes(settings.get("offset") or "0", 0)
+        begins += _size_bytes(settings.get("offset_increment") or "0", 0) * (count - 1)
         total += (begins + size if begins else size) * (1 if begins else count)
         furthest = max(furthest, begins + size if size else 0)
     return total if files else furthest
@@ -250,8 +258,8 @@ def required_bytes(sections: Sections, files: bool) -> int:
 
 def reads_existing(sections: Sections) -> bool:
     """True when a job reads: fio's own direction, where none is told, is read."""
-    told = [one.get("rw") or one.get("readwrite") or "read" for one in each_job(sections)]
-    return any("read" in rw or rw.partition(":")[0] in ("rw", "randrw") for rw in told)
+    directions = [job.get("rw") or job.get("readwrite") or "read" for job in each_job(sections)]
+    return any("read" in rw or rw.partition(":")[0] in ("rw", "randrw") for rw in directions)
 
 
 def each_job(sections: Sections) -> list[dict[str, str | None]]:
@@ -262,22 +270,22 @@ def each_job(sections: Sections) -> list[dict[str, str | None]]:
 
 def _size_bytes(value: str, whole: int) -> int:
     """0 where it is not known."""
-    found = re.match(r"(\d{1,15})\s*(?:(%)|([kmgtp]?)i?b?)\Z", value.lower())
-    if found is None:
+    match = re.match(r"(\d{1,15})\s*(?:(%)|([kmgtp]?)i?b?)\Z", value.lower())
+    if match is None:
         return whole
-    number, percent, unit = found.groups()
+    number, percent, unit = match.groups()
     return int(number) * whole // 100 if percent else int(number) << 10 * " kmgtp".find(unit or " ")
 
 
-def ramp_of(told: Mapping[str, str | None]) -> float:
-    return _time(told.get("ramp_time"))
+def ramp_of(settings: Mapping[str, str | None]) -> float:
+    return _time(settings.get("ramp_time"))
 
 
-def runtime_of(told: Mapping[str, str | None]) -> float:
+def runtime_of(settings: Mapping[str, str | None]) -> float:
     """Seconds; 0 where its size ends it."""
-    return max(_time(told.get("runtime")), _time(told.get("timeout")))
+    return max(_time(settings.get("runtime")), _time(settings.get("timeout")))
 
 
 def _time(value: str | None) -> float:
-    found = re.match(r"(\d{1,9}(?:\.\d{1,9})?)\s*(us|ms|s|m|h|d)?\Z", value or "")
-    return float(found[1]) * _SECONDS[found[2] or ""] if found else 0.0
+    match = re.match(r"(\d{1,9}(?:\.\d{1,9})?)\s*(us|ms|s|m|h|d)?\Z", value or "")
+    return float(match[1]) * _SECONDS[match[2] or ""] if match else 0.0

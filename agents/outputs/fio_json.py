@@ -74,14 +74,14 @@ class _Spot:
 
     def lines_of(self, where: str, names: Mapping[str, tuple[str, ...]]) -> Lines:
         """The line of each figure: of the first of its keys that is there."""
-        found = {"": self.begins}
+        lines = {"": self.begins}
         line_of, before = self.lines.get, f"{where}."
         for figure, keys in names.items() if self.lines else ():
             for key in keys:
                 if line := line_of(before + key, 0):
                     break
-            found[figure] = line or self.begins
-        return found
+            lines[figure] = line or self.begins
+        return lines
 
 
 @dataclass(slots=True)
@@ -93,10 +93,10 @@ class Heads:
 
     def add_job(self, job: object) -> None:
         if isinstance(job, dict):
-            told = {key: job[key] for key in HEAD if key in job}
+            head = {key: job[key] for key in HEAD if key in job}
             parts = {name: part for name in DIRECTIONS if isinstance(part := job.get(name), dict)}
-            told |= {name: {"runtime": part.get("runtime")} for name, part in parts.items()}
-            self.jobs.append(told)
+            head |= {name: {"runtime": part.get("runtime")} for name, part in parts.items()}
+            self.jobs.append(head)
 
 
 def parse_jobs(raw: bytes, heads: Heads | None = None) -> tuple[Iterator[FioJob], str]:
@@ -117,12 +117,12 @@ def _watched(jobs: Iterable[tuple[object, int]], heads: Heads) -> Iterator[tuple
         yield job, line
 
 
-def _member_lines(raw: bytes, said: Mapping[str, object] | None) -> Lines:
+def _member_lines(raw: bytes, document: Mapping[str, object] | None) -> Lines:
     if len(raw) > json_lines.LARGEST:
         return {}
     text = raw.decode()
-    found = json_lines.along(text, said, UNASKED, SOME) if said is not None else None
-    return json_lines.lines_by_path(text, UNASKED) if found is None else found
+    lines = json_lines.along(text, document, UNASKED, SOME) if document is not None else None
+    return json_lines.lines_by_path(text, UNASKED) if lines is None else lines
 
 
 def _document_jobs(document: fio_load.Document, lines: Lines) -> Iterator[FioJob]:
@@ -154,10 +154,10 @@ def _all_there(
 ) -> None:
     """Is what fio summed up of its clients what they say themselves? Else one's result is lost, or there twice."""
     for (name, key), value in _totals(job, where):
-        known = sums.get((name, key), 0.0)
-        if abs(value - known) > max(SLACK[key], 1e-9 * value):
+        printed_sum = sums.get((name, key), 0.0)
+        if abs(value - printed_sum) > max(SLACK[key], 1e-9 * value):
             raise ParseError(
-                f"{where}.{name}.{key} is {value:.0f} of all clients, but the clients above have {known:.0f}: "
+                f"{where}.{name}.{key} is {value:.0f} of all clients, but the clients above have {printed_sum:.0f}: "
                 "the result of one is missing, or there twice"
             )
 
@@ -169,8 +169,10 @@ def global_options(rest: Mapping[str, object], job: object) -> dict[str, object]
     options = rest.get("global options")
     if isinstance(options, list) and isinstance(job, dict):
         own = [job.get("hostname"), job.get("port")]
-        every = (one for one in options if isinstance(one, dict))
-        options = next((one for one in every if [one.get("hostname"), one.get("port")] == own), {})
+        every = (client for client in options if isinstance(client, dict))
+        options = next(
+            (client for client in every if [client.get("hostname"), client.get("port")] == own), {}
+        )
     return options if isinstance(options, dict) else {}
 
 
@@ -290,16 +292,16 @@ def _bytes_and_bandwidth(
     return moved, max(bandwidth, moved / runtime) if step > 1 and runtime else bandwidth
 
 
-def _nearly_equal(got: float, wanted: float, slack: float) -> bool:
-    return abs(got - wanted) <= max(slack, 1.0) + 1e-3 * wanted
+def _nearly_equal(got: float, expected: float, slack: float) -> bool:
+    return abs(got - expected) <= max(slack, 1.0) + 1e-3 * expected
 
 
 def _latencies_of_kind(
     data: dict[str, object], kind: str, weight: float, where: str, spot: _Spot
 ) -> Latencies | None:
     if f"{kind}_ns" in data:
-        found = _object(data, f"{kind}_ns", where)
-        return _parse_latencies(found, NANOSECONDS, weight, f"{where}.{kind}_ns", spot)
+        statistic = _object(data, f"{kind}_ns", where)
+        return _parse_latencies(statistic, NANOSECONDS, weight, f"{where}.{kind}_ns", spot)
     return _parse_latencies(_object(data, kind, where), 1e6, weight, f"{where}.{kind}", spot)
 
 
@@ -360,13 +362,13 @@ def _percentile_rank(key: str) -> float:
 @lru_cache(maxsize=64)
 def _places(ranks: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
     """The keys of each figure: a percentile stands in its own line, or follows from the bins."""
-    found: dict[str, tuple[str, ...]] = {figure: (figure,) for figure in FIGURES}
+    keys: dict[str, tuple[str, ...]] = {figure: (figure,) for figure in FIGURES}
     printed = {
         parse_number(key, "percentile"): f"percentile.{key}" for key in _reported_percentiles(ranks)
     }
     for figure, rank in PERCENTILES.items():
-        found[figure] = (*([printed[rank]] if rank in printed else []), "bins", "percentile")
-    return found
+        keys[figure] = (*([printed[rank]] if rank in printed else []), "bins", "percentile")
+    return keys
 
 
 def _parse_bins(data: dict[str, Any], count: float, where: str) -> Mapping[str, int]:
@@ -374,19 +376,19 @@ def _parse_bins(data: dict[str, Any], count: float, where: str) -> Mapping[str, 
     # Any: that all are numbers is seen by their sum, and no loop of ours tells it the type checker.
     if not data:
         return {}
-    named: dict[str, Any] = _numbered(data, where) if "FIO_IO_U_PLAT_NR" in data else data
-    hits = named.values()
+    bins: dict[str, Any] = _numbered(data, where) if "FIO_IO_U_PLAT_NR" in data else data
+    hits = bins.values()
     try:
         total = sum(hits)
         right = type(total) is int and total == count and min(hits) >= 0
     except TypeError:
         right, total = False, 0
     if not right:
-        total = int(sum(_member_number(named, key, where) for key in named))
-        named = {key: int(value) for key, value in named.items()}
+        total = int(sum(_member_number(bins, key, where) for key in bins))
+        bins = {key: int(value) for key, value in bins.items()}
     if total != count:
         raise ParseError(f"{where}: {total} samples of {count:.0f}")
-    return named
+    return bins
 
 
 def _numbered(data: Mapping[str, object], where: str) -> dict[str, object]:
@@ -395,15 +397,15 @@ def _numbered(data: Mapping[str, object], where: str) -> dict[str, object]:
         int(_member_number(data, f"FIO_IO_U_PLAT_{n}", where)) for n in ("BITS", "VAL", "NR")
     )
     if bits != GROUP_BITS or values != 1 << GROUP_BITS or bins not in LAYOUTS:
-        says = f"{where}: laid out by {bits} bits, {values} values, {bins} bins: not as fio does"
-        raise ParseError(says)
-    found = {}
+        message = f"{where}: laid out by {bits} bits, {values} values, {bins} bins: not as fio does"
+        raise ParseError(message)
+    bins_by_name = {}
     for key, hits in data.items():
         if key.isdecimal() and len(key) < 6 and int(key) < bins:
-            found[repr(middle(int(key)))] = hits
+            bins_by_name[repr(middle(int(key)))] = hits
         elif not key.startswith("FIO_IO_U_PLAT_"):
             raise ParseError(f"{where}: {key[:40]!r} is not the number of a bin")
-    return {key: hits for key, hits in found.items() if hits != 0}
+    return {key: hits for key, hits in bins_by_name.items() if hits != 0}
 
 
 def _ranks(data: dict[str, object], scale: float, where: str) -> dict[float, float]:
@@ -422,14 +424,17 @@ def _levels(data: dict[str, object], where: str) -> dict[int, float]:
 
 
 def _grouped(*options: object) -> bool:
-    return any(isinstance(given, dict) and "group_reporting" in given for given in options)
+    return any(
+        isinstance(job_options, dict) and "group_reporting" in job_options
+        for job_options in options
+    )
 
 
 def _depth(*options: object) -> int | None:
     """The iodepth that the job ran with: the last of global and job options that names it."""
     depth = None
-    for given in options:
-        value = given.get("iodepth") if isinstance(given, dict) else None
+    for job_options in options:
+        value = job_options.get("iodepth") if isinstance(job_options, dict) else None
         if value is fio_load.TWICE:
             depth = UNKNOWN
         elif isinstance(value, str) and value.isdecimal() and 0 < int(value[:9]) < 10**8:

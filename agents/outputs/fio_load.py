@@ -58,9 +58,9 @@ def load_document(raw: bytes) -> Document:
             data = _carefully(raw[start:end].decode())
     except _Uncut:
         whole, (data, after) = None, _slowly(_decode_text(raw))
-    rest, found = _split_jobs(data)
+    rest, job_texts = _split_jobs(data)
     notes = _one_line(_decode_text(raw[:start]) + "\n" + after)
-    return Document(rest, [(job, 0) for job in found], notes, whole)
+    return Document(rest, [(job, 0) for job in job_texts], notes, whole)
 
 
 def _text_after(raw: bytes) -> str:
@@ -73,9 +73,9 @@ def _text_after(raw: bytes) -> str:
 def _split_jobs(data: dict[str, object]) -> tuple[dict[str, object], list[object]]:
     """The jobs: fio's own, or with --client those of all clients."""
     for name in ("jobs", "client_stats"):
-        found = data.get(name)
-        if isinstance(found, list) and found:
-            return {key: value for key, value in data.items() if key != name} | {name: []}, found
+        jobs = data.get(name)
+        if isinstance(jobs, list) and jobs:
+            return {key: value for key, value in data.items() if key != name} | {name: []}, jobs
     raise ParseError("JSON, but not a result of fio: no jobs in it")
 
 
@@ -106,9 +106,9 @@ def _starts(raw: bytes, at: int) -> Iterator[int]:
 
 
 def _job_pieces(raw: bytes, starts: list[int], last: object) -> Iterator[tuple[object, int]]:
-    line, seen = 1, 0
+    line, counted = 1, 0
     for begin, end in zip(starts, [*starts[1:], None], strict=True):
-        line, seen = line + raw.count(b"\n", seen, begin), begin
+        line, counted = line + raw.count(b"\n", counted, begin), begin
         if end is None:
             yield last, line
             return
@@ -126,8 +126,8 @@ def _job_pieces(raw: bytes, starts: list[int], last: object) -> Iterator[tuple[o
 def _object(raw: bytes, begin: int = 0, end: int | None = None) -> dict[str, object]:
     """A JSON object, at orjson's speed where no key comes twice. Raises _Uncut."""
     end = len(raw) if end is None else end
-    found = _load_plain(raw, begin, end)
-    return _carefully(raw[begin:end].decode()) if found is None else found
+    members = _load_plain(raw, begin, end)
+    return _carefully(raw[begin:end].decode()) if members is None else members
 
 
 def _load_plain(raw: bytes, begin: int, end: int) -> dict[str, object] | None:
@@ -156,27 +156,27 @@ def _carefully(text: str) -> dict[str, object]:
 
 def _colons(value: object) -> int:
     """The colons that this value has as JSON, if no key holds one and none comes twice."""
-    found, todo = 0, [value]
+    count, todo = 0, [value]
     while todo:
-        one = todo.pop()
+        node = todo.pop()
         # orjson makes nothing but these
-        if type(one) is dict:
-            found += len(one)
+        if type(node) is dict:
+            count += len(node)
             # of bins only what is right is counted: with anything but numbers in them there are too few
-            if type(bins := one.get("bins")) is dict:
-                found += len(bins)
+            if type(bins := node.get("bins")) is dict:
+                count += len(bins)
                 todo += [
                     within
-                    for key, within in one.items()
+                    for key, within in node.items()
                     if key != "bins" and type(within) in _HOLDING
                 ]
             else:
-                todo += [within for within in one.values() if type(within) in _HOLDING]
-        elif type(one) is list:
-            todo += one
-        elif type(one) is str:
-            found += one.count(":")
-    return found
+                todo += [within for within in node.values() if type(within) in _HOLDING]
+        elif type(node) is list:
+            todo += node
+        elif type(node) is str:
+            count += node.count(":")
+    return count
 
 
 def _slowly(text: str) -> tuple[dict[str, object], str]:
@@ -216,16 +216,16 @@ def _one_line(text: str) -> str:
 
 
 def _unique_pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found: dict[str, object] = {}
+    members: dict[str, object] = {}
     for key, value in pairs:
-        found[key] = TWICE if key in found and found[key] != value else value
-    return found
+        members[key] = TWICE if key in members and members[key] != value else value
+    return members
 
 
 def _constant(name: str) -> float:
     raise ParseError(f"{name} is not a number", text=name)
 
 
-def _find_member(text: str, wanted: str) -> tuple[int, str]:
+def _find_member(text: str, key: str) -> tuple[int, str]:
     lines = text.split("\n")
-    return next(((n, line.strip()) for n, line in enumerate(lines, 1) if wanted in line), (0, ""))
+    return next(((n, line.strip()) for n, line in enumerate(lines, 1) if key in line), (0, ""))

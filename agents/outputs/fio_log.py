@@ -34,14 +34,14 @@ OF_TWO = 5
 
 def log_kind(name: str) -> tuple[str, str]:
     """Kind of log by a file's name ("bw", …, "clat_hist"; "" for no log), and the number of its job, or ""."""
-    found = _NAME.search(name)
-    return (found[1], found[2] or "") if found else ("", "")
+    match = _NAME.search(name)
+    return (match[1], match[2] or "") if match else ("", "")
 
 
 def fio_version(text: str) -> tuple[int, int] | None:
     """fio's, where a text or a file's name tells: fio-3.33."""
-    found = _VERSION.search(text)
-    return (int(found[1]), int(found[2])) if found else None
+    match = _VERSION.search(text)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 class UnitUnknown(ParseError):
@@ -57,16 +57,16 @@ class Run:
     values: list[float] = field(default_factory=list)
 
 
-def parse_runs(text: str, kind: str, seen: tuple[int, int] | None) -> list[Run]:
+def parse_runs(text: str, kind: str, version: tuple[int, int] | None) -> list[Run]:
     """The jobs' samples in the order of the file; `seen`: fio's version, where it is known."""
     rows = _parse_rows(text)
     at = _direction_column(rows)
-    if seen is None and (len(rows[0][1]) > OF_TWO or "0x" in text):
+    if version is None and (len(rows[0][1]) > OF_TWO or "0x" in text):
         # only these have more columns, or priorities in hexadecimal
-        seen = (3, 0)
-    scale = _scale(kind, rows, seen)
+        version = (3, 0)
+    scale = _scale(kind, rows, version)
     start = rows[0][1][0] if rows and rows[0][1][0] > EPOCH_MS else 0
-    found: list[Run] = []
+    runs: list[Run] = []
     current: dict[int, tuple[Run, int]] = {}
     for line, row in rows:
         msec, value, direction = row[0], row[1], row[at]
@@ -75,13 +75,13 @@ def parse_runs(text: str, kind: str, seen: tuple[int, int] | None) -> list[Run]:
         run, last = current.get(direction, (None, 0))
         if run is None or msec < last:
             run = Run(DIRECTIONS[direction])
-            found.append(run)
+            runs.append(run)
         current[direction] = (run, msec)
         run.times.append((msec - start) / 1000)
         run.values.append(value * scale)
-    for run in found:
+    for run in runs:
         _averaged(run, rows)
-    return found
+    return runs
 
 
 def _averaged(run: Run, rows: list[tuple[int, list[int]]]) -> None:
@@ -98,21 +98,21 @@ def _averaged(run: Run, rows: list[tuple[int, list[int]]]) -> None:
 
 def _parse_rows(text: str) -> list[tuple[int, list[int]]]:
     """Line and its numbers; all lines have as many."""
-    found: list[tuple[int, list[int]]] = []
+    rows: list[tuple[int, list[int]]] = []
     for number, raw in enumerate(text.split("\n"), 1):
         if not raw.strip():
             continue
         if not _ROW.match(raw):
             raise ParseError("not a line of fio's log", number, raw)
         row = [int(part, 0) if "x" in part else int(part) for part in raw.split(",")]
-        if found and len(row) != len(found[0][1]):
+        if rows and len(row) != len(rows[0][1]):
             raise ParseError(
-                f"{len(row)} columns, the first line has {len(found[0][1])}", number, raw
+                f"{len(row)} columns, the first line has {len(rows[0][1])}", number, raw
             )
-        found.append((number, row))
-    if not found:
+        rows.append((number, row))
+    if not rows:
         raise ParseError("an empty log: it holds no sample")
-    return found
+    return rows
 
 
 def _direction_column(rows: list[tuple[int, list[int]]]) -> int:
@@ -126,11 +126,11 @@ def _direction_column(rows: list[tuple[int, list[int]]]) -> int:
     return 3
 
 
-def _scale(kind: str, rows: list[tuple[int, list[int]]], seen: tuple[int, int] | None) -> float:
+def _scale(kind: str, rows: list[tuple[int, list[int]]], version: tuple[int, int] | None) -> float:
     if kind not in LATENCIES:
         return 1024.0 if kind == "bw" else 1.0
-    if seen is not None:
-        return 1e-9 if seen >= (3, 0) else 1e-6
+    if version is not None:
+        return 1e-9 if version >= (3, 0) else 1e-6
     raise UnitUnknown(
         "microseconds (fio before 3.0) or nanoseconds? The log does not say: put the version into the file's name, "
         "as in fio-3.19_lat.1.log",
@@ -152,13 +152,13 @@ def interval(all_runs: list[Run]) -> float:
     if not gaps:
         return 0.0
     shortest = (gaps[int(len(gaps) * share)] for share in (0.1, 0.2, 0.3, 0.4))
-    near = next((one for one in map(partial(_alike, gaps), shortest) if one), gaps)
+    near = next((step for step in map(partial(_alike, gaps), shortest) if step), gaps)
     median = near[len(near) // 2]
     for grid in (1.0, 0.5, 0.1, 0.05, 0.01):
-        asked = round(median / grid) * grid
-        if asked and abs(asked - median) < 0.05 * median:
+        rounded = round(median / grid) * grid
+        if rounded and abs(rounded - median) < 0.05 * median:
             # fio is some ms late each time: over a long run that adds up to intervals
-            return asked
+            return rounded
     return median
 
 

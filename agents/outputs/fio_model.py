@@ -153,7 +153,7 @@ class Pool:
     def add_latencies(self, part: Latencies | None) -> None:
         if part is None or part.count <= 0:
             return
-        scales = {one.bins_per_second for one in (part, *self.parts[:1])}
+        scales = {statistic.bins_per_second for statistic in (part, *self.parts[:1])}
         self._whole = self._whole and bool(part.bins) and len(scales) == 1
         if self._whole:
             self._add_bins(part.bins)
@@ -170,34 +170,34 @@ class Pool:
             sums[at] += hits
 
     def result(self) -> Latencies | None:
-        known, bins = self.parts, self._bins if self._whole else {}
-        if len(known) < 2:
-            return known[0].with_bins(bins) if known else None
-        count = sum(part.count for part in known)
-        mean = sum(part.mean * part.count for part in known) / count
+        parts, bins = self.parts, self._bins if self._whole else {}
+        if len(parts) < 2:
+            return parts[0].with_bins(bins) if parts else None
+        count = sum(part.count for part in parts)
+        mean = sum(part.mean * part.count for part in parts) / count
         squares = sum(
             max(part.count - 1, 0) * part.stddev**2 + part.count * (part.mean - mean) ** 2
-            for part in known
+            for part in parts
         )
         return Latencies(
             count=count,
             mean=mean,
             stddev=math.sqrt(squares / (count - 1)) if count > 1 else 0.0,
-            low=min(part.low for part in known),
-            high=max(part.high for part in known),
+            low=min(part.low for part in parts),
+            high=max(part.high for part in parts),
             bins=bins,
-            bins_per_second=known[0].bins_per_second,
-            lines=known[0].lines,
+            bins_per_second=parts[0].bins_per_second,
+            lines=parts[0].lines,
         )
 
 
 def merge(parts: Iterable[Latencies | None]) -> Latencies | None:
-    known = [part for part in parts if part is not None and part.count > 0]
+    counted_parts = [part for part in parts if part is not None and part.count > 0]
     # one direction, as nearly always
-    if len(known) == 1:
-        return known[0]
+    if len(counted_parts) == 1:
+        return counted_parts[0]
     pool = Pool()
-    for part in known:
+    for part in counted_parts:
         pool.add_latencies(part)
     return pool.result()
 
@@ -213,28 +213,28 @@ def parse_number(text: str, where: str) -> float:
     return value
 
 
-def bins_by_seconds(found: Latencies) -> dict[float, int]:
+def bins_by_seconds(statistic: Latencies) -> dict[float, int]:
     """Its bins by latency (s). Raises ParseError."""
-    places, scale = _sorted_bins(found), found.bins_per_second
-    return dict(zip([at / scale for at in places], found.bins.values(), strict=True))
+    places, scale = _sorted_bins(statistic), statistic.bins_per_second
+    return dict(zip([at / scale for at in places], statistic.bins.values(), strict=True))
 
 
-def percentiles_of_bins(found: Latencies, ranks: Iterable[float]) -> list[float]:
+def percentiles_of_bins(statistic: Latencies, ranks: Iterable[float]) -> list[float]:
     """Percentiles (s) of its bins, as `percentiles` has them. Raises ParseError."""
-    places = dict(zip(_sorted_bins(found), found.bins.values(), strict=True))
-    return [at / found.bins_per_second for at in percentiles(places, ranks)]
+    places = dict(zip(_sorted_bins(statistic), statistic.bins.values(), strict=True))
+    return [at / statistic.bins_per_second for at in percentiles(places, ranks)]
 
 
-def _sorted_bins(found: Latencies) -> list[float]:
+def _sorted_bins(statistic: Latencies) -> list[float]:
     try:
-        places = list(map(float, found.bins))
+        places = list(map(float, statistic.bins))
         right = not places or (
             math.isfinite(sum(places)) and min(places) >= 0 and max(places) < LARGEST
         )
     except ValueError:
         right = False
     # says which
-    return places if right else [parse_number(at, "bins") for at in found.bins]
+    return places if right else [parse_number(at, "bins") for at in statistic.bins]
 
 
 class Group:
@@ -275,5 +275,5 @@ def percentiles(bins: Mapping[float, int], ranks: Iterable[float]) -> list[float
     """Those of several ranks, for one sorting."""
     places = sorted(bins)
     reached = list(accumulate(map(bins.__getitem__, places)))
-    wanted = (bisect_left(reached, rank / 100.0 * reached[-1]) for rank in ranks)
-    return [places[min(at, len(places) - 1)] for at in wanted]
+    ranked_places = (bisect_left(reached, rank / 100.0 * reached[-1]) for rank in ranks)
+    return [places[min(at, len(places) - 1)] for at in ranked_places]

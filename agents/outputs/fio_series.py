@@ -43,7 +43,9 @@ Files = Mapping[str, Sequence[Run]]
 
 
 def logs_to_series(
-    files: Mapping[str, str], seen: tuple[int, int] | None, asked: LogIntervals = UNKNOWN_INTERVALS
+    files: Mapping[str, str],
+    version: tuple[int, int] | None,
+    log_intervals: LogIntervals = UNKNOWN_INTERVALS,
 ) -> list[Series]:
     """Of the logs of one run by file name; `seen`: fio's version, where it is known."""
     # kind -> number of the job -> its runs
@@ -64,24 +66,24 @@ def logs_to_series(
             if kind == "clat_hist":
                 histograms += fio_hist.parse_runs(text)
             else:
-                logs.setdefault(kind, {})[number] = fio_log.parse_runs(text, kind, seen)
+                logs.setdefault(kind, {})[number] = fio_log.parse_runs(text, kind, version)
         except ParseError as error:
             raise type(error)(f"{name}: {error}") from None
-    held = seen is not None and seen < BY_CLOCK
-    found = [
-        one
+    held = version is not None and version < BY_CLOCK
+    means = [
+        series
         for kind in fio_log.KINDS
         if kind in logs
-        for one in _means(kind, logs, asked.averages, held)
+        for series in _means(kind, logs, log_intervals.averages, held)
     ]
-    return found + _percentiles(histograms, asked.histograms)
+    return means + _percentiles(histograms, log_intervals.histograms)
 
 
-def _means(kind: str, logs: Mapping[str, Files], asked: float, held: bool) -> list[Series]:
+def _means(kind: str, logs: Mapping[str, Files], log_interval: float, held: bool) -> list[Series]:
     files = logs[kind]
     every = [run for runs in files.values() for run in runs]
-    step = asked or fio_log.interval(every)
-    found = []
+    step = log_interval or fio_log.interval(every)
+    means = []
     for direction in dict.fromkeys(run.direction for run in every):
         if kind not in fio_log.LATENCIES:
             points = _summed_rates(files, direction, step, held)
@@ -91,8 +93,8 @@ def _means(kind: str, logs: Mapping[str, Files], asked: float, held: bool) -> li
             points = _weighed(files, logs.get("iops", {}), direction, step, held)
         if points:
             unit = UNITS.get(kind, Unit.SECONDS)
-            found.append(_points_series(f"{direction}.{NAMES[kind]}", unit, points))
-    return found
+            means.append(_points_series(f"{direction}.{NAMES[kind]}", unit, points))
+    return means
 
 
 def _summed_rates(files: Files, direction: str, step: float, held: bool) -> Points:
@@ -103,7 +105,7 @@ def _summed_rates(files: Files, direction: str, step: float, held: bool) -> Poin
     ]
     longest = max((clock for _, clock in jobs), key=len)
     edges = fio_intervals.edges(longest, 0.0 if held else step)
-    return fio_intervals.sum_rates([one for one, _ in jobs], edges)
+    return fio_intervals.sum_rates([pieces for pieces, _ in jobs], edges)
 
 
 def _clocked(runs: Sequence[Run], direction: str) -> list[tuple[Run, Sequence[float]]]:
@@ -136,12 +138,12 @@ def _weighed(files: Files, rates: Files, direction: str, step: float, held: bool
     return fio_intervals.weighed(jobs, fio_intervals.edges(longest, step))
 
 
-def _percentiles(runs: Sequence[fio_hist.Run], asked: float) -> list[Series]:
+def _percentiles(runs: Sequence[fio_hist.Run], log_interval: float) -> list[Series]:
     """All that any job counted, in the intervals of the one that told the most: each to the end that is nearest."""
-    found = []
+    percentiles = []
     for direction in dict.fromkeys(run.direction for run in runs):
         some = [run for run in runs if run.direction == direction]
-        ends = _interval_ends([run.times for run in some], asked)
+        ends = _interval_ends([run.times for run in some], log_interval)
         merged: dict[int, dict[float, int]] = {}
         for run in some:
             for time, bins in zip(run.times, run.sample_bins, strict=True):
@@ -151,14 +153,14 @@ def _percentiles(runs: Sequence[fio_hist.Run], asked: float) -> list[Series]:
         full = [(ends[at], fio_hist.ranks(bins)) for at, bins in merged.items() if bins]
         for rank in fio_hist.RANKS if full else ():
             points = [(time, ranks[rank]) for time, ranks in full]
-            found.append(_points_series(f"{direction}.clat.{rank}", Unit.SECONDS, points))
-    return found
+            percentiles.append(_points_series(f"{direction}.clat.{rank}", Unit.SECONDS, points))
+    return percentiles
 
 
-def _interval_ends(jobs: Sequence[Sequence[float]], asked: float) -> list[float]:
+def _interval_ends(jobs: Sequence[Sequence[float]], log_interval: float) -> list[float]:
     """Of intervals: those of the job that told the most, then those of the one that goes on longest."""
     most, latest = max(jobs, key=len), max(jobs, key=lambda times: times[-1])
-    step = asked or fio_log.interval([Run("", list(times)) for times in jobs])
+    step = log_interval or fio_log.interval([Run("", list(times)) for times in jobs])
     looks = [*most, *(at for at in latest if at > most[-1] + step / 2)]
     return fio_intervals.edges(sorted(set(looks)), step)[1:]
 

@@ -42,25 +42,25 @@ class Started:
     def fixed(self) -> Mapping[str, int]:
         """Block size of each direction that has but one; of "mixed", where all have the same."""
         pairs = zip(WAYS, self.sizes[::2], self.sizes[1::2], strict=False)
-        found = {way: low for way, low, high in pairs if low == high}
+        sizes = {way: low for way, low, high in pairs if low == high}
         same = set(self.sizes)
-        return found | ({"mixed": same.pop()} if len(same) == 1 else {})
+        return sizes | ({"mixed": same.pop()} if len(same) == 1 else {})
 
 
 def parse_starting_lines(text: str) -> list[Started]:
     return [
         Started(
-            name=found["name"],
-            group=found["group"],
-            rw=found["rw"],
-            ioengine=found["ioengine"],
-            iodepth=int(found["iodepth"]),
+            name=match["name"],
+            group=match["group"],
+            rw=match["rw"],
+            ioengine=match["ioengine"],
+            iodepth=int(match["iodepth"]),
             sizes=tuple(
-                _size_bytes(size) for size in SIZE.finditer(found["sizes"].replace("bs=", ""))
+                _size_bytes(size) for size in SIZE.finditer(match["sizes"].replace("bs=", ""))
             ),
-            several=bool(COPIES.match(text, found.end())),
+            several=bool(COPIES.match(text, match.end())),
         )
-        for found in LINE.finditer(text)
+        for match in LINE.finditer(text)
     ]
 
 

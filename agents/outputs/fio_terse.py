@@ -36,21 +36,21 @@ _RANK = re.compile(r"(\d{1,3}(?:\.\d{1,10})?)%=(\d{1,20})\Z")
 
 def parse_jobs(text: str) -> tuple[list[FioJob], str]:
     """Jobs, and fio's own warnings."""
-    found: list[FioJob] = []
+    jobs: list[FioJob] = []
     notes: list[str] = []
     for number, raw in enumerate(text.split("\n"), 1):
         line = raw.strip()
         if HEAD.match(line):
             record = _Record(line, number)
-            if not found or record.name != ALL_CLIENTS:
-                found.append(record.to_job())
+            if not jobs or record.name != ALL_CLIENTS:
+                jobs.append(record.to_job())
         elif line.count(";") > SHORT:
             raise ParseError("a damaged line of fio's terse output", number, line)
         elif line.startswith(("fio: ", "note: ")):
             notes.append(line)
-    if not found:
+    if not jobs:
         raise ParseError("no line of fio's terse output")
-    return found, "; ".join(notes)[:1000]
+    return jobs, "; ".join(notes)[:1000]
 
 
 def terse_fio_version(line: str) -> str:
@@ -76,8 +76,8 @@ class _Record:
             raise self.error("truncated or damaged: the fields are not in their places")
         ((self.count, self.length),) = fits
 
-    def error(self, says: str) -> ParseError:
-        return ParseError(says, self.number, self.text)
+    def error(self, message: str) -> ParseError:
+        return ParseError(message, self.number, self.text)
 
     def _forms(self) -> Iterator[tuple[int, int]]:
         more = RATES if self.layout == 5 else 0
@@ -164,15 +164,15 @@ class _Record:
         return Latencies(weight or 1.0, mean, stddev, low, high, percentiles=ranks, lines=lines)
 
     def ranks(self, at: int) -> dict[float, float]:
-        found: dict[float, float] = {}
+        values_by_rank: dict[float, float] = {}
         for field in self.fields[at : at + RANKS]:
             read = _RANK.match(field)
             if read is None:
                 raise self.error(f"{field[:40]!r} is not a percentile")
             # padded with 0%=0
             if float(read[1]):
-                found[float(read[1])] = float(read[2]) / 1e6
-        return found
+                values_by_rank[float(read[1])] = float(read[2]) / 1e6
+        return values_by_rank
 
     def real(self, at: int, unit: str = "") -> float:
         text = self.fields[at]

@@ -79,16 +79,16 @@ def parse_jobs(text: str) -> tuple[list[FioJob], str]:
         raise ParseError("more than one run of fio in one text; import them one by one")
     # what --client adds up is left out: we add up by ourselves
     heads = heads[:1] + [head for head in heads[1:] if job_name(text, head) != ALL_CLIENTS]
-    started = {one.name: one for one in fio_started.parse_starting_lines(text)}
+    started = {start.name: start for start in fio_started.parse_starting_lines(text)}
     ends = [head.start() for head in heads[1:]] + [_result_end(text, heads[-1].end())]
     read, versions = _Text(text), set(VERSION.findall(text))
     version = versions.pop() if len(versions) == 1 else ""
-    found = [
+    jobs = [
         _parse_job(head, read.slice_text(head.end(), end), started, version)
         for head, end in zip(heads, ends, strict=True)
     ]
     notes = (line.strip() for line in text.splitlines() if line.startswith(("fio: ", "note: ")))
-    return found, "; ".join(notes)[:1000]
+    return jobs, "; ".join(notes)[:1000]
 
 
 def job_name(text: str, head: re.Match[str]) -> str:
@@ -101,12 +101,12 @@ def job_name(text: str, head: re.Match[str]) -> str:
 
 def _result_end(text: str, start: int) -> int:
     """Without its closing summary the text is cut short, and the last job's figures may be."""
-    found = END.search(text, start)
-    if found is None:
+    match = END.search(text, start)
+    if match is None:
         raise ParseError(
             "truncated: 'Run status group' is missing", text.count("\n") + 1, text[-80:]
         )
-    return found.start()
+    return match.start()
 
 
 class _Text:
@@ -128,9 +128,9 @@ class _Text:
     def all(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
         return pattern.finditer(self.text, self.begin, self.end)
 
-    def line_number(self, found: re.Match[str] | None, group: str | int = 0) -> int:
+    def line_number(self, match: re.Match[str] | None, group: str | int = 0) -> int:
         """Of what was found, from 1; 0 for nothing."""
-        return bisect.bisect_left(self.ends, found.start(group)) + 1 if found else 0
+        return bisect.bisect_left(self.ends, match.start(group)) + 1 if match else 0
 
 
 def _parse_job(
@@ -140,25 +140,25 @@ def _parse_job(
     version: str,
 ) -> FioJob:
     rates = list(body.all(RATES))
-    names = {found["name"] or found["new_name"] for found in rates}
+    names = {match["name"] or match["new_name"] for match in rates}
     error = int(head[3][:9])
     if not rates and not error:
         raise ParseError("a job without any I/O figures", body.line_number(head), head[0])
     ios = _issued(body, mixed=names == {"mixed"})
     _all_latencies(body)
-    starts = [found.start() for found in rates] + [body.end]
+    starts = [match.start() for match in rates] + [body.end]
     sections = [body.slice_text(a, b) for a, b in pairwise(starts)]
     own = started.get(job_name(body.text, head))
     sizes = own.fixed() if own else {}
     traffic = dict(
-        _traffic(found, part, ios, sizes) for found, part in zip(rates, sections, strict=True)
+        _traffic(match, part, ios, sizes) for match, part in zip(rates, sections, strict=True)
     )
     if len(traffic) != len(rates):
         raise ParseError("a direction appears twice in one job", 0, head[0])
     lost = [name for name, (count, _) in ios.items() if count and name not in traffic]
     if lost and rates:
-        says = f"{lost[0]} I/Os were issued, but their figures are missing"
-        raise ParseError(says, body.line_number(head), head[0])
+        message = f"{lost[0]} I/Os were issued, but their figures are missing"
+        raise ParseError(message, body.line_number(head), head[0])
     traffic = {name: part for name, part in traffic.items() if part.bytes or part.ios}
     if set(traffic) > {"mixed"}:
         # unified_rw_reporting=both: the sum of the others
@@ -190,7 +190,7 @@ def _parse_job(
         cpu_system=_share(cpu[2]) / 100 if cpu else None,
         steady=fio_aims.steady_of_text(steady) if steady else None,
         goal=fio_aims.goal_of_text(goal, version, int(head[2][:9]) > 1) if goal else None,
-        lines={figure: body.line_number(found) for figure, found in lines.items()}
+        lines={figure: body.line_number(match) for figure, match in lines.items()}
         | {"": body.line_number(head)},
     )
 
@@ -207,58 +207,58 @@ def _all_latencies(body: _Text) -> None:
 
 def _same_depth(started: Iterable[Started]) -> int | None:
     """fio names jobs without the number of a copy; a page may have lost the name."""
-    same = {one.iodepth for one in started}
+    same = {start.iodepth for start in started}
     return same.pop() if len(same) == 1 else None
 
 
 def _issued(body: _Text, *, mixed: bool) -> dict[str, tuple[float, int]]:
     """I/Os by direction, and the line that says so. `mixed`: unified_rw_reporting=1, all are of that one direction."""
-    found = body.search(ISSUED)
-    if found is None:
+    match = body.search(ISSUED)
+    if match is None:
         return {}
-    counts, line = [_float(count) for count in found.groups("0")], body.line_number(found)
+    counts, line = [_float(count) for count in match.groups("0")], body.line_number(match)
     if mixed:
         return {"mixed": (sum(counts), line)}
     return {name: (count, line) for name, count in zip(WAYS, counts, strict=True)}
 
 
 def _traffic(
-    found: re.Match[str],
+    match: re.Match[str],
     body: _Text,
     ios: dict[str, tuple[float, int]],
     sizes: Mapping[str, int],
 ) -> tuple[str, Traffic]:
-    prefix = "" if found["name"] else "new_"
-    name = found[f"{prefix}name"]
-    runtime = _comma_number(found[f"{prefix}ms"]) / 1000
+    prefix = "" if match["name"] else "new_"
+    name = match[f"{prefix}name"]
+    runtime = _comma_number(match[f"{prefix}ms"]) / 1000
     count, counted = ios.get(name, (None, 0))
-    iops = _iops(found[f"{prefix}iops"], found[f"{prefix}k"], count, runtime)
+    iops = _iops(match[f"{prefix}iops"], match[f"{prefix}k"], count, runtime)
     weight = count if count is not None else iops * runtime
     # kb_base=1000: what stands in brackets behind it is in powers of 1024 then
-    decimal = found["new_decimal"] or (found["name"] and _in_thousands(found, count, sizes))
+    decimal = match["new_decimal"] or (match["name"] and _in_thousands(match, count, sizes))
     factors = DECIMAL if decimal else BINARY
-    per_byte = 8 if (found["per"] or found["new_per"] or "").startswith("bit") else 1
+    per_byte = 8 if (match["per"] or match["new_per"] or "").startswith("bit") else 1
     return name, Traffic(
         iops=iops,
-        bandwidth=_comma_number(found[f"{prefix}bw"])
-        * factors[found[f"{prefix}bw_unit"]]
+        bandwidth=_comma_number(match[f"{prefix}bw"])
+        * factors[match[f"{prefix}bw_unit"]]
         / per_byte,
-        bytes=_comma_number(found[f"{prefix}io"]) * factors[found[f"{prefix}io_unit"]],
+        bytes=_comma_number(match[f"{prefix}io"]) * factors[match[f"{prefix}io_unit"]],
         ios=count,
         runtime=runtime,
         slat=_parse_latency(body, "slat", weight),
         clat=_parse_latency(body, "clat", weight),
         lat=_parse_latency(body, "lat", weight),
-        lines={"": body.line_number(found), "ios": counted},
+        lines={"": body.line_number(match), "ios": counted},
     )
 
 
-def _in_thousands(found: re.Match[str], count: float | None, sizes: Mapping[str, int]) -> bool:
+def _in_thousands(match: re.Match[str], count: float | None, sizes: Mapping[str, int]) -> bool:
     """Up to 2.x: True where the blocks make what was moved with a KB of 1000 bytes, and not with one of 1024."""
-    if not count or found["name"] not in sizes:
+    if not count or match["name"] not in sizes:
         return False
-    moved, printed = count * sizes[found["name"]], _comma_number(found["io"])
-    off = [abs(printed * factors[found["io_unit"]] - moved) for factors in (DECIMAL, BINARY)]
+    moved, printed = count * sizes[match["name"]], _comma_number(match["io"])
+    off = [abs(printed * factors[match["io_unit"]] - moved) for factors in (DECIMAL, BINARY)]
     return off[0] < 0.005 * moved and 3 * off[0] < off[1]
 
 
@@ -277,42 +277,46 @@ def _parse_latency(body: _Text, kind: str, weight: float) -> Latencies | None:
     if not every:
         return None
     if len(every) > 1:
-        says = f"{kind} appears twice: a line with rates is missing between"
-        raise ParseError(says, body.line_number(every[1]), every[1][0])
-    found = every[0]
-    scale = PER_SECOND[found["unit"]]
-    low = _comma_number(found["min"]) * DECIMAL[found["min_k"]] / scale
-    high = _comma_number(found["max"]) * DECIMAL[found["max_k"]] / scale
-    mean = _share(found["avg"]) / scale
+        message = f"{kind} appears twice: a line with rates is missing between"
+        raise ParseError(message, body.line_number(every[1]), every[1][0])
+    summary = every[0]
+    scale = PER_SECOND[summary["unit"]]
+    low = _comma_number(summary["min"]) * DECIMAL[summary["min_k"]] / scale
+    high = _comma_number(summary["max"]) * DECIMAL[summary["max_k"]] / scale
+    mean = _share(summary["avg"]) / scale
     if not low * 0.99 - 1 / scale <= mean <= high * 1.01 + 1 / scale:
-        raise ParseError("mean is not between min and max", body.line_number(found), found[0])
+        raise ParseError("mean is not between min and max", body.line_number(summary), summary[0])
     ranks = list(_ranks(body, kind))
     if any(a[0] >= b[0] or a[1] > b[1] for a, b in pairwise(ranks)):
-        raise ParseError("percentiles that do not rise", ranks[0][2], found[0])
+        raise ParseError("percentiles that do not rise", ranks[0][2], summary[0])
     return Latencies(
         count=weight or 1.0,
         mean=mean,
-        stddev=_share(found["stdev"]) / scale,
+        stddev=_share(summary["stdev"]) / scale,
         low=low,
         high=high,
         percentiles={rank: value for rank, value, _ in ranks},
-        lines={"": body.line_number(found)}
+        lines={"": body.line_number(summary)}
         | {
             name: line
-            for name, wanted in PERCENTILES.items()
+            for name, percentile in PERCENTILES.items()
             for rank, _, line in ranks
-            if rank == wanted
+            if rank == percentile
         },
     )
 
 
 def _ranks(body: _Text, kind: str) -> Iterator[tuple[float, float, int]]:
     """Rank (%), latency (s), line."""
-    for found in body.all(RANKS):
-        if found[1] == kind:
-            inner = body.slice_text(found.start(3), found.end(3))
-            for one in inner.all(RANK):
-                yield _float(one[1]), _float(one[2]) / PER_SECOND[found[2]], body.line_number(one)
+    for block in body.all(RANKS):
+        if block[1] == kind:
+            inner = body.slice_text(block.start(3), block.end(3))
+            for match in inner.all(RANK):
+                yield (
+                    _float(match[1]),
+                    _float(match[2]) / PER_SECOND[block[2]],
+                    body.line_number(match),
+                )
 
 
 def _comma_number(text: str) -> float:

@@ -37,9 +37,9 @@ BINS, MEMBER, STRING, COLON, MARK = range(1, 6)
 
 def lines_by_path(text: str, skip: frozenset[str] = BINS_ALONE) -> dict[str, int]:
     """Line (from 1) by path, of members and array items. Members of objects named in `skip` have none."""
-    found: dict[str, int] = {}
+    lines: dict[str, int] = {}
     # of a key that is there twice the first one counts
-    note = found.setdefault
+    note = lines.setdefault
     places: list[_Place] = []
     # the last of them
     place: _Place | None = None
@@ -60,7 +60,7 @@ def lines_by_path(text: str, skip: frozenset[str] = BINS_ALONE) -> dict[str, int
                 if place is not None:
                     place.index += 1
             elif mark in "{[":
-                path = _item(place, path, line, found)
+                path = _item(place, path, line, lines)
                 place = _Place(path, mark == "[", path.rpartition(".")[2] in skip)
                 places.append(place)
             elif places:
@@ -75,7 +75,7 @@ def lines_by_path(text: str, skip: frozenset[str] = BINS_ALONE) -> dict[str, int
                 path = place.before + token[STRING]
                 note(path, line)
             line += token[COLON].count("\n")
-    return found
+    return lines
 
 
 class _Place:
@@ -88,7 +88,10 @@ class _Place:
 
 
 def along(
-    text: str, said: Mapping[str, object], skip: frozenset[str] = BINS_ALONE, some: Some = NOTHING
+    text: str,
+    document: Mapping[str, object],
+    skip: frozenset[str] = BINS_ALONE,
+    some: Some = NOTHING,
 ) -> dict[str, int] | None:
     """The same of the object that begins with the text's first brace and says what is given, every key of it once.
 
@@ -101,7 +104,7 @@ def along(
         return None
     walk = _Walk(text, start, skip, some)
     try:
-        walk.walk_members(said, "", 0)
+        walk.walk_members(document, "", 0)
     except _Astray:
         return None
     return walk.found
@@ -123,12 +126,12 @@ class _Walk:
         self.text, self.at, self.line = text, start, 1 + text.count("\n", 0, start)
         self.found: dict[str, int] = {}
 
-    def walk_members(self, said: Mapping[str, object], path: str, depth: int) -> None:
+    def walk_members(self, members: Mapping[str, object], path: str, depth: int) -> None:
         if depth > DEEPEST:
             raise _Astray
         text, at, line, note = self.text, self.at + 1, self.line, self.found.setdefault
         before = f"{path}." if path else ""
-        for key, value in said.items():
+        for key, value in members.items():
             place = text.find('"', at)
             if not text.startswith(key + '" : ', place + 1):
                 raise _Astray
@@ -144,17 +147,17 @@ class _Walk:
                 at, line = self.at, self.line
         self.at, self.line = at, line
 
-    def walk_value(self, said: object, path: str, key: str, depth: int) -> None:
-        if isinstance(said, list):
-            self.items(said, path, depth)
-        elif not isinstance(said, dict):
+    def walk_value(self, value: object, path: str, key: str, depth: int) -> None:
+        if isinstance(value, list):
+            self.items(value, path, depth)
+        elif not isinstance(value, dict):
             raise _Astray
         elif key in self.skip:
             self.to("}")
         elif key in self.some:
-            self.picked(self.some[key](tuple(said)), path)
+            self.picked(self.some[key](tuple(value)), path)
         else:
-            self.walk_members(said, path, depth)
+            self.walk_members(value, path, depth)
 
     def picked(self, keys: Iterable[str], path: str) -> None:
         for key in keys:
@@ -162,11 +165,11 @@ class _Walk:
             self.found.setdefault(f"{path}.{key}", self.line)
         self.to("}")
 
-    def items(self, said: list[object], path: str, depth: int) -> None:
+    def items(self, values: list[object], path: str, depth: int) -> None:
         if depth > DEEPEST:
             raise _Astray
         self.at += 1
-        for index, value in enumerate(said):
+        for index, value in enumerate(values):
             if isinstance(value, str):
                 self.to('"')
                 self.at += len(value) + 2
@@ -176,19 +179,19 @@ class _Walk:
                 self.found.setdefault(within, self.line)
                 self.walk_value(value, within, "", depth + 1)
 
-    def to(self, wanted: str) -> None:
-        at = self.text.find(wanted, self.at)
+    def to(self, character: str) -> None:
+        at = self.text.find(character, self.at)
         if at < 0:
             raise _Astray
         self.line += self.text.count("\n", self.at, at)
         self.at = at
 
 
-def _item(place: _Place | None, path: str, line: int, found: dict[str, int]) -> str:
+def _item(place: _Place | None, path: str, line: int, lines: dict[str, int]) -> str:
     """The path of an object or array that begins here: that of its key, or its place in the array around it."""
     if place is None:
         return ""
     if place.listed:
         path = f"{place.path}[{place.index}]"
-        found.setdefault(path, line)
+        lines.setdefault(path, line)
     return path

@@ -96,14 +96,14 @@ class Run:
     @property
     def missing_parts(self) -> list[str]:
         """Parts of a whole run that this one lacks, in words."""
-        found = []
+        parts = []
         for section, rows in ROWS.items():
             lacking = [words for words in rows if words not in self.sections.get(section, set())]
             if section not in self.sections:
-                found.append(SECTION_TITLES[section])
+                parts.append(SECTION_TITLES[section])
             elif lacking:
-                found.append(f"{', '.join(lacking)} of {SECTION_TITLES[section]}")
-        return found
+                parts.append(f"{', '.join(lacking)} of {SECTION_TITLES[section]}")
+        return parts
 
 
 def missing_tests(run: Run) -> list[tuple[str, str]]:
@@ -165,15 +165,15 @@ def _section(line: str) -> tuple[str, str] | None:
         # nearly every line
         return None
     for section, pattern in HEAD.items():
-        if found := pattern.fullmatch(line):
-            return section, found[1] if pattern.groups else ""
+        if match := pattern.fullmatch(line):
+            return section, match[1] if pattern.groups else ""
     return None
 
 
 def _comes_again(run: Run, section: str) -> bool:
     """True when the section is another run's: it was there, or one that follows it."""
     order = list(ROWS)
-    return any(order.index(seen) >= order.index(section) for seen in run.sections)
+    return any(order.index(earlier) >= order.index(section) for earlier in run.sections)
 
 
 def _use_block(run: Run, kilobytes: str, index: int, line: str) -> None:
@@ -222,8 +222,8 @@ def _test_name(words: str, section: str) -> str:
     return f"{count} * {old[1]}kB open_sync write{'s' if count > 1 else ''}"
 
 
-def _readable(said: str) -> bool:
-    return said in NOT_THERE or RESULT.fullmatch(said) is not None
+def _readable(figures: str) -> bool:
+    return figures in NOT_THERE or RESULT.fullmatch(figures) is not None
 
 
 def _test_labels(run: Run, name: str) -> dict[str, str]:
@@ -231,23 +231,25 @@ def _test_labels(run: Run, name: str) -> dict[str, str]:
     return {"block": f"{run.block}kB"} if sized else {}
 
 
-def _row_metrics(name: str, said: str, run: Run, number: int, line: str) -> list[Metric]:
+def _row_metrics(name: str, figures: str, run: Run, number: int, line: str) -> list[Metric]:
     """The rate, and the time of one operation where it is printed. Raises ParseError when they do not agree."""
     labels = _test_labels(run, name)
-    if said in NOT_THERE:
+    if figures in NOT_THERE:
         return [
-            Metric(f"{name}.ops", None, Unit.OPS_PER_SECOND, labels, NOT_THERE[said], line=number)
+            Metric(
+                f"{name}.ops", None, Unit.OPS_PER_SECOND, labels, NOT_THERE[figures], line=number
+            )
         ]
-    found = RESULT.fullmatch(said)
-    if not found or not float(found[1]):
+    match = RESULT.fullmatch(figures)
+    if not match or not float(match[1]):
         raise ParseError("neither a rate in ops/sec nor n/a", number, line)
-    rate = float(found[1])
+    rate = float(match[1])
     metrics = [Metric(f"{name}.ops", rate, Unit.OPS_PER_SECOND, labels, line=number)]
-    if found[2]:
+    if match[2]:
         # the rate has three digits after the point, the time has none
         exact = 1e6 / rate
-        if abs(float(found[2]) - exact) > 0.501 + exact * 0.0006 / rate:
+        if abs(float(match[2]) - exact) > 0.501 + exact * 0.0006 / rate:
             raise ParseError("ops/sec and usecs/op do not agree", number, line)
-        seconds = int(found[2]) / 1e6
+        seconds = int(match[2]) / 1e6
         metrics.append(Metric(f"{name}.latency", seconds, Unit.SECONDS, labels, line=number))
     return metrics

@@ -118,15 +118,15 @@ def parse_report(lines: Sequence[str], wish: RequestedRun) -> Report:
     for number, row in rows:
         if row.startswith(("FATAL:", "ERROR:", "WARNING:", "ALERT:")):
             raise ParseError(f"sysbench says: {row[:200]}", number, row)
-    report, left = Report(), iter(rows)
-    _check_head(left, wish)
+    report, remaining_rows = Report(), iter(rows)
+    _check_head(remaining_rows, wish)
     waiting = list(REPORT)
-    for number, row in left:
+    for number, row in remaining_rows:
         if len(waiting) == len(REPORT) and _parse_before_report(report, number, row):
             continue
-        if not waiting or not (found := re.fullmatch(waiting[0][0], row)):
+        if not waiting or not (match := re.fullmatch(waiting[0][0], row)):
             raise ParseError("not understood", number, row)
-        _store_values(report, waiting.pop(0)[1], [*map(float, found.groups())], number)
+        _store_values(report, waiting.pop(0)[1], [*map(float, match.groups())], number)
     if waiting:
         raise ParseError("truncated: the report is missing or incomplete", *rows[-1])
     _check_report(report, wish)
@@ -135,7 +135,7 @@ def parse_report(lines: Sequence[str], wish: RequestedRun) -> Report:
 
 def _check_head(rows: Iterator[tuple[int, str]], wish: RequestedRun) -> None:
     """Up to where the threads started: what it says it does is what was asked."""
-    wanted = {
+    expected = {
         f"Number of threads: {wish.threads}",
         f"Using {IO_MODES[wish.io_mode]} I/O mode",
         f"Doing {MODES[wish.mode]} test",
@@ -143,11 +143,11 @@ def _check_head(rows: Iterator[tuple[int, str]], wish: RequestedRun) -> None:
     number, row = 0, ""
     for number, row in rows:
         if row == STARTED:
-            if wanted:
-                raise ParseError(f"missing: {', '.join(sorted(wanted))}", number, row)
+            if expected:
+                raise ParseError(f"missing: {', '.join(sorted(expected))}", number, row)
             return
-        if row in wanted:
-            wanted.remove(row)
+        if row in expected:
+            expected.remove(row)
         elif not HEAD.fullmatch(row):
             raise ParseError("not understood, or not what was asked", number, row)
     raise ParseError("truncated: its threads did not start", number, row)
@@ -155,13 +155,13 @@ def _check_head(rows: Iterator[tuple[int, str]], wish: RequestedRun) -> None:
 
 def _parse_before_report(report: Report, number: int, row: str) -> bool:
     """True when the row may stand before the report; what it says is put into the report."""
-    if found := MEANWHILE.fullmatch(row):
+    if match := MEANWHILE.fullmatch(row):
         if report.bars:
             return False
-        report.meanwhile.append(tuple(map(float, found.groups())))
+        report.meanwhile.append(tuple(map(float, match.groups())))
         return True
-    if found := BAR.fullmatch(row):
-        report.bars.append((float(found[1]), int(found[2]), number))
+    if match := BAR.fullmatch(row):
+        report.bars.append((float(match[1]), int(match[2]), number))
         return True
     return row in HISTOGRAM and not report.bars
 
@@ -175,24 +175,24 @@ def _store_values(report: Report, name: str, values: Sequence[float], number: in
 
 def _check_report(report: Report, wish: RequestedRun) -> None:
     """Figures that tell of the same thing. Raises ParseError naming the line of one of them."""
-    told = report.figures
-    if not told["events"]:
+    figures = report.figures
+    if not figures["events"]:
         raise ParseError("no request was made", report.lines["events"])
     for rate, name in RATES.items():
-        moved = told[rate] * wish.block_size / MIB
-        off = abs(told[name] - moved) - HALF * (1 + wish.block_size / MIB)
+        moved = figures[rate] * wish.block_size / MIB
+        off = abs(figures[name] - moved) - HALF * (1 + wish.block_size / MIB)
         if off > 1e-9 * moved + 1e-6:
-            raise _disagreement(report, name, f"{told[rate]} {rate}/s of {wish.block_size} B")
-        if told[rate] and name not in wish.directions:
+            raise _disagreement(report, name, f"{figures[rate]} {rate}/s of {wish.block_size} B")
+        if figures[rate] and name not in wish.directions:
             raise _disagreement(report, rate, f"the test mode {wish.mode}")
-    if abs(told["sum"] / told["events"] - told["avg"]) > HALF + 1e-6:
-        raise _disagreement(report, "avg", f"{told['sum']} ms of {told['events']:.0f} events")
+    if abs(figures["sum"] / figures["events"] - figures["avg"]) > HALF + 1e-6:
+        raise _disagreement(report, "avg", f"{figures['sum']} ms of {figures['events']:.0f} events")
     if (
-        abs(told["fair"] * wish.threads - told["events"])
-        > wish.threads * 5e-5 + 1e-6 * told["events"]
+        abs(figures["fair"] * wish.threads - figures["events"])
+        > wish.threads * 5e-5 + 1e-6 * figures["events"]
     ):
-        raise _disagreement(report, "fair", f"{told['events']:.0f} events")
-    if not told["min"] <= told["avg"] <= told["max"]:
+        raise _disagreement(report, "fair", f"{figures['events']:.0f} events")
+    if not figures["min"] <= figures["avg"] <= figures["max"]:
         raise _disagreement(report, "avg", "the least and the largest")
     if report.bars:
         _check_bars(report)
@@ -210,16 +210,16 @@ def _check_bars(report: Report) -> None:
 
 
 def _disagreement(report: Report, name: str, other: str) -> ParseError:
-    said = f"{report.figures[name]:g}"
-    return ParseError(f"{name}: {said} and {other} do not agree", report.lines[name])
+    figure = f"{report.figures[name]:g}"
+    return ParseError(f"{name}: {figure} and {other} do not agree", report.lines[name])
 
 
 def _percentile(report: Report, rank: float) -> tuple[float, int]:
     """Milliseconds below or at which so many percent of the events are, by sysbench's own rule, and the line."""
-    wanted, passed = int(report.figures["events"] * rank / 100 + 0.5), 0
+    rank_count, cumulated = int(report.figures["events"] * rank / 100 + 0.5), 0
     for at, count, line in report.bars:
-        passed += count
-        if passed >= wanted:
+        cumulated += count
+        if cumulated >= rank_count:
             return at, line
     return report.bars[-1][0], report.bars[-1][2]
 
@@ -230,30 +230,33 @@ def report_metrics(report: Report, wish: RequestedRun) -> list[Metric]:
 
 
 def _rate_metrics(report: Report, wish: RequestedRun) -> Iterator[Metric]:
-    told, lines = report.figures, report.lines
+    figures, lines = report.figures, report.lines
     rates = {name: rate for rate, name in RATES.items() if name in wish.directions}
     for name, rate in rates.items():
-        yield Metric(f"{name}.iops", told[rate], Unit.OPS_PER_SECOND, line=lines[rate])
-        moved = told[name] * MIB
+        yield Metric(f"{name}.iops", figures[rate], Unit.OPS_PER_SECOND, line=lines[rate])
+        moved = figures[name] * MIB
         yield Metric(f"{name}.bandwidth", moved, Unit.BYTES_PER_SECOND, line=lines[name])
-    iops, moved = sum(told[rate] for rate in rates.values()), sum(told[name] for name in rates)
+    iops, moved = (
+        sum(figures[rate] for rate in rates.values()),
+        sum(figures[name] for name in rates),
+    )
     first = next(iter(rates))
     yield Metric("iops", iops, Unit.OPS_PER_SECOND, line=lines[rates[first]])
     yield Metric("bandwidth", moved * MIB, Unit.BYTES_PER_SECOND, line=lines[first])
-    if told["fsyncs"]:
-        yield Metric("fsync.ops", told["fsyncs"], Unit.OPS_PER_SECOND, line=lines["fsyncs"])
+    if figures["fsyncs"]:
+        yield Metric("fsync.ops", figures["fsyncs"], Unit.OPS_PER_SECOND, line=lines["fsyncs"])
 
 
 def _times(report: Report, kind: str) -> Iterator[Metric]:
     """The mean is the sum's part: it has more digits than the average beside it."""
-    told, lines = report.figures, report.lines
-    mean = told["sum"] / told["events"] / 1e3
+    figures, lines = report.figures, report.lines
+    mean = figures["sum"] / figures["events"] / 1e3
     yield Metric(f"{kind}.mean", mean, Unit.SECONDS, line=lines["sum"])
     for name in ("min", "max"):
-        yield _rounded(f"{kind}.{name}", told[name], lines[name])
+        yield _rounded(f"{kind}.{name}", figures[name], lines[name])
     if not report.bars:
         if report.rank:
-            yield _rounded(f"{kind}.p{report.rank}", told["percentile"], lines["percentile"])
+            yield _rounded(f"{kind}.p{report.rank}", figures["percentile"], lines["percentile"])
         return
     for name, rank in RANKS.items():
         at, line = _percentile(report, rank)
@@ -261,16 +264,16 @@ def _times(report: Report, kind: str) -> Iterator[Metric]:
         yield Metric(f"{kind}.{name}", at / 1e3, Unit.SECONDS, note=note, line=line)
 
 
-def _rounded(name: str, shown: float, line: int) -> Metric:
-    if shown:
-        return Metric(name, shown / 1e3, Unit.SECONDS, line=line)
+def _rounded(name: str, printed: float, line: int) -> Metric:
+    if printed:
+        return Metric(name, printed / 1e3, Unit.SECONDS, line=line)
     return Metric(name, None, Unit.SECONDS, note="below 5 µs: it prints 0.00 ms", line=line)
 
 
 def _count_metrics(report: Report) -> Iterator[Metric]:
-    told, lines = report.figures, report.lines
-    yield Metric("events", told["events"], Unit.RATIO, line=lines["events"])
-    yield Metric("runtime", told["runtime"], Unit.SECONDS, line=lines["runtime"])
+    figures, lines = report.figures, report.lines
+    yield Metric("events", figures["events"], Unit.RATIO, line=lines["events"])
+    yield Metric("runtime", figures["runtime"], Unit.SECONDS, line=lines["runtime"])
 
 
 def report_series(report: Report, wish: RequestedRun) -> list[Series]:

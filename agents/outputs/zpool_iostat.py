@@ -74,8 +74,8 @@ def reports(
     """
     reader = _Reader(flat, verbose)
     for number, line in lines:
-        if done := reader.add_line(number, line):
-            yield done
+        if complete := reader.add_line(number, line):
+            yield complete
     if reader.report.rows:
         yield reader.report
 
@@ -109,8 +109,8 @@ class _Reader:
         return self._parse_row(words, number, line)
 
     def _begin_report(self, number: int) -> Report | None:
-        done, self.report = self.report, Report(number)
-        return done if done.rows else None
+        complete, self.report = self.report, Report(number)
+        return complete if complete.rows else None
 
     def _parse_columns(self, words: list[str], number: int, line: str) -> list[str]:
         expected = [(g, at) for g in self.groups for at in range(1 if g in SINGLE else 2)]
@@ -121,16 +121,16 @@ class _Reader:
         return [GROUPS[g][at] if g in GROUPS else "" for g, at in expected]
 
     def _parse_row(self, words: list[str], number: int, line: str) -> Report | None:
-        name, said = words[0], words[1:]
+        name, cells = words[0], words[1:]
         indent = 0 if self.flat else len(line) - len(line.lstrip())
-        if name in CLASSES and set(said) == {"-"} and self.pool:
+        if name in CLASSES and set(cells) == {"-"} and self.pool:
             self.above = [(0, name)]
             return None
-        done = None
+        complete = None
         top = indent == 0 and not (self.flat and self.verbose)
         if top or not self.pool or name == self.pool:
             if name in self.report.rows:
-                done = self._begin_report(number)
+                complete = self._begin_report(number)
             self.pool, self.above, device = name, [], name
         else:
             device = self._parent_path(name, indent)
@@ -138,20 +138,20 @@ class _Reader:
             raise ParseError(f"{device} twice in one report", number, line)
         values = {
             metric: _parse_value(metric, word, number, line)
-            for metric, word in zip(self.columns, said, strict=True)
+            for metric, word in zip(self.columns, cells, strict=True)
             if metric
         }
         if not values.get("zpool.alloc") and not values.get("zpool.free") and device != self.pool:
             # Space is known of what stands right below the pool: -p prints 0 for the others.
             values = {m: v for m, v in values.items() if m not in GROUPS["capacity"]}
-        self.report.rounded |= any(w[-1].isalpha() for w in said)
+        self.report.rounded |= any(w[-1].isalpha() for w in cells)
         self.report.rows[device] = Row(device, number, values)
-        return done
+        return complete
 
     def _parent_path(self, name: str, indent: int) -> str:
         while self.above and self.above[-1][0] >= indent and self.above[-1][1] not in CLASSES:
             self.above.pop()
-        path = "/".join((self.pool, *(one for _, one in self.above), name))
+        path = "/".join((self.pool, *(parent for _, parent in self.above), name))
         if not self.flat:
             self.above.append((indent, name))
         return path
@@ -161,11 +161,11 @@ def _parse_value(metric: str, word: str, number: int, line: str) -> float | None
     """In base units. Raises ParseError."""
     if word == "-":
         return None
-    said = NUMBER.fullmatch(word)
+    match = NUMBER.fullmatch(word)
     time = metric.endswith("wait")
-    unit = said[2] if said else None
-    if not said or (unit and time != (unit in TIMES)):
+    unit = match[2] if match else None
+    if not match or (unit and time != (unit in TIMES)):
         raise ParseError(f"{word!r} is not a figure of zpool iostat", number, line)
     if time:
-        return float(said[1]) * TIMES[unit or "ns"]
-    return float(said[1]) * float(1024 ** (" KMGTPEZ".index(unit) if unit else 0))
+        return float(match[1]) * TIMES[unit or "ns"]
+    return float(match[1]) * float(1024 ** (" KMGTPEZ".index(unit) if unit else 0))

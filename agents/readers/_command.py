@@ -98,10 +98,10 @@ def find_command(line: str, program: str) -> Command:
         return NONE
     if watched := WATCH.match(line):
         line = watched[1]
-    for found in reversed(list(_program_pattern(program).finditer(line))):
-        start = _command_start(line, found.start())
+    for match in reversed(list(_program_pattern(program).finditer(line))):
+        start = _command_start(line, match.start())
         if start is not None:
-            return _parse_command(line, start, found)
+            return _parse_command(line, start, match)
     return NONE
 
 
@@ -115,9 +115,9 @@ def _program_pattern(program: str) -> re.Pattern[str]:
 
 def _command_start(line: str, at: int) -> int | None:
     """Start of the command that has its program at `at`; None if what stands before makes it no command."""
-    ends = [found.end() for found in BEFORE.finditer(line, 0, at)]
+    ends = [match.end() for match in BEFORE.finditer(line, 0, at)]
     start = ends[-1] if ends else 0
-    words = [(found.start(), found[0]) for found in re.finditer(r"\S+", line[start:at])]
+    words = [(match.start(), match[0]) for match in re.finditer(r"\S+", line[start:at])]
     if ARROW.match(line) and len(ends) < 4:
         while words and words[0][1] not in WRAPPERS and PLACE.fullmatch(words[0][1]):
             words.pop(0)
@@ -157,21 +157,21 @@ def _arguments(words: list[str], at: int, own: int) -> int:
     return at
 
 
-def _parse_command(line: str, start: int, found: re.Match[str]) -> Command:
-    name = found.start("name")
+def _parse_command(line: str, start: int, match: re.Match[str]) -> Command:
+    name = match.start("name")
     ended = ENDS.match(line, name)
     end = ended.end() if ended else len(line)
     quotes = ""
     # it stands in quotes itself: ssh host "iostat -x 1"
     for mark in "\"'":
         if line[max(start - 1, 0) : name].count(mark) % 2:
-            closing = line.find(mark, found.end())
+            closing = line.find(mark, match.end())
             end, quotes = (closing, mark) if closing >= 0 else (end, "")
     body = line[name:end]
     if line[end : end + 1] in ("<", ">"):
         body = DESCRIPTOR.sub("", body)
     body = COMMENT.sub("", body).rstrip()
     before = " ".join(line[start:name].split()) + (" " if line[name - 1 : name].isspace() else "")
-    said = before.lstrip("\"'") if not quotes or quotes not in before else before
-    text = f"{said.lstrip()}{body}{quotes if quotes in before else ''}"
+    unquoted = before.lstrip("\"'") if not quotes or quotes not in before else before
+    text = f"{unquoted.lstrip()}{body}{quotes if quotes in before else ''}"
     return Command(text, tuple(body.split()))

@@ -54,16 +54,16 @@ class Command:
 
 def find_dd_command(line: str) -> Command | None:
     """The last dd command in a line; None when there is none."""
-    found = list(LINE.finditer(line)) if len(line) <= LONGEST else []
-    if not found:
+    matches = list(LINE.finditer(line)) if len(line) <= LONGEST else []
+    if not matches:
         return None
-    words = found[-1][1].split()
-    given = dict(word.split("=", 1) for word in words)
-    if not given.keys() & {"if", "of", "bs", "obs", "ibs"}:
+    words = matches[-1][1].split()
+    operands = dict(word.split("=", 1) for word in words)
+    if not operands.keys() & {"if", "of", "bs", "obs", "ibs"}:
         return None
-    sizes, unclear = _sizes(given)
-    flags, unknown = _flags(given)
-    options = {**sizes, **_direction(given), **flags}
+    sizes, unclear = _sizes(operands)
+    flags, unknown = _flags(operands)
+    options = {**sizes, **_direction(operands), **flags}
     return Command("dd " + " ".join(words), sizes, options, (*unclear, *unknown))
 
 
@@ -78,38 +78,38 @@ def parse_size(text: str) -> int | None:
     return product if 0 < product < 1 << 63 else None
 
 
-def _sizes(given: Mapping[str, str]) -> tuple[dict[str, int], list[str]]:
+def _sizes(operands: Mapping[str, str]) -> tuple[dict[str, int], list[str]]:
     """Those of our options, and notes on what is not understood."""
     sizes: dict[str, int] = {}
     notes: list[str] = []
     for key, name in SIZES.items():
         # bs wins
-        if key in given and not (key in ("ibs", "obs") and "bs" in given):
-            value = parse_size(given[key])
+        if key in operands and not (key in ("ibs", "obs") and "bs" in operands):
+            value = parse_size(operands[key])
             if value is None:
-                notes.append(f"{key}={given[key]} is not understood")
+                notes.append(f"{key}={operands[key]} is not understood")
             else:
                 sizes[name] = value
-    if "bs" not in given:
+    if "bs" not in operands:
         sizes["block_size"] = 0
     return sizes, notes
 
 
-def _flags(given: Mapping[str, str]) -> tuple[dict[str, list[str]], list[str]]:
+def _flags(operands: Mapping[str, str]) -> tuple[dict[str, list[str]], list[str]]:
     """Those that we have, by option, and notes on the others."""
     options: dict[str, list[str]] = {}
     notes: list[str] = []
-    for key, known in FLAGS.items():
-        flags = [flag for flag in given.get(key, "").split(",") if flag]
-        if ours := [flag for flag in flags if flag in known]:
+    for key, allowed_flags in FLAGS.items():
+        flags = [flag for flag in operands.get(key, "").split(",") if flag]
+        if ours := [flag for flag in flags if flag in allowed_flags]:
             options[key] = ours
-        notes += [f"{key}={flag} has no option here" for flag in flags if flag not in known]
+        notes += [f"{key}={flag} has no option here" for flag in flags if flag not in allowed_flags]
     return options, notes
 
 
-def _direction(given: Mapping[str, str]) -> dict[str, str]:
-    if given.get("of") == "/dev/null":
+def _direction(operands: Mapping[str, str]) -> dict[str, str]:
+    if operands.get("of") == "/dev/null":
         return {"direction": "read"}
-    if given.get("if") in SOURCES:
-        return {"direction": "write", "source": SOURCES[given["if"]]}
+    if operands.get("if") in SOURCES:
+        return {"direction": "write", "source": SOURCES[operands["if"]]}
     return {}

@@ -30,59 +30,61 @@ class Printed:
 
 def last_totals(every: Iterable[Printed]) -> list[ParsedResult]:
     """Of each run, in the order of the text. The first total says what was asked for, also for the last."""
-    kept: list[Printed] = []
-    for one in every:
-        if kept and _goes_on(kept[-1], one):
-            one = replace(one, block=_instead(one.block, kept.pop().block))
-        kept.append(one)
-    return [_with_repeat_count(one.block) for one in kept]
+    last_prints: list[Printed] = []
+    for printed in every:
+        if last_prints and _goes_on(last_prints[-1], printed):
+            printed = replace(printed, block=_instead(printed.block, last_prints.pop().block))
+        last_prints.append(printed)
+    return [_with_repeat_count(printed.block) for printed in last_prints]
 
 
-def once(found: Iterable[ParsedResult], again: Iterable[ParsedResult]) -> list[ParsedResult]:
+def once(results: Iterable[ParsedResult], again: Iterable[ParsedResult]) -> list[ParsedResult]:
     """All, but those of `again` that are the same run as one of `found`."""
-    kept = list(found)
+    unique_results = list(results)
     places: dict[tuple[str, float], list[int]] = defaultdict(list)
-    for at, one in enumerate(kept):
-        places[_result_key(one)].append(at)
-    for one in again:
-        same = next((at for at in places[_result_key(one)] if _same(kept[at], one)), None)
+    for at, result in enumerate(unique_results):
+        places[_result_key(result)].append(at)
+    for result in again:
+        same = next(
+            (at for at in places[_result_key(result)] if _same(unique_results[at], result)), None
+        )
         if same is None:
-            kept.append(one)
+            unique_results.append(result)
         else:
-            lines = (*kept[same].also, (one.first, one.last), *one.also)
-            notes = dict.fromkeys((*kept[same].notes, TWICE))
-            kept[same] = replace(kept[same], also=lines, notes=tuple(notes))
-    return kept
+            lines = (*unique_results[same].also, (result.first, result.last), *result.also)
+            notes = dict.fromkeys((*unique_results[same].notes, TWICE))
+            unique_results[same] = replace(unique_results[same], also=lines, notes=tuple(notes))
+    return unique_results
 
 
 def without_jobs(
-    found: Iterable[ParsedResult], lines: Iterable[ParsedResult]
+    results: Iterable[ParsedResult], lines: Iterable[ParsedResult]
 ) -> tuple[list[ParsedResult], list[ParsedResult]]:
     """All found, and the lines that are not theirs: terse prints each job of a run by itself, other formats all jobs
     as one result.
     """
-    kept, left = list(found), list(lines)
-    for at, one in enumerate(kept):
-        if jobs := _jobs_of(one, left):
-            its = left[jobs]
-            del left[jobs]
+    results_without_jobs, remaining_lines = list(results), list(lines)
+    for at, result in enumerate(results_without_jobs):
+        if jobs := _jobs_of(result, remaining_lines):
+            its = remaining_lines[jobs]
+            del remaining_lines[jobs]
             places = [place for line in its for place in ((line.first, line.last), *line.also)]
-            notes = tuple(dict.fromkeys((*one.notes, TWICE)))
-            kept[at] = replace(one, also=(*one.also, *places), notes=notes)
-    return kept, left
+            notes = tuple(dict.fromkeys((*result.notes, TWICE)))
+            results_without_jobs[at] = replace(result, also=(*result.also, *places), notes=notes)
+    return results_without_jobs, remaining_lines
 
 
-def _jobs_of(one: ParsedResult, lines: Sequence[ParsedResult]) -> slice | None:
+def _jobs_of(result: ParsedResult, lines: Sequence[ParsedResult]) -> slice | None:
     """Two or more lines, each right below the other, that have moved as many bytes together in the same time."""
-    wanted = _moved_bytes(one)
-    if not any(wanted):
+    totals = _moved_bytes(result)
+    if not any(totals):
         return None
     low, sums = 0, [0.0, 0.0, 0.0]
     for high, line in enumerate(lines):
         if high and line.first != lines[high - 1].last + 1:
             low, sums = high, [0.0, 0.0, 0.0]
         sums = [was + more for was, more in zip(sums, _moved_bytes(line), strict=True)]
-        while any(has > want for has, want in zip(sums, wanted, strict=True)) and low <= high:
+        while any(has > want for has, want in zip(sums, totals, strict=True)) and low <= high:
             sums = [has - less for has, less in zip(sums, _moved_bytes(lines[low]), strict=True)]
             low += 1
         its = lines[low : high + 1]
@@ -90,16 +92,16 @@ def _jobs_of(one: ParsedResult, lines: Sequence[ParsedResult]) -> slice | None:
         lost = 1024 * len(its)
         if (
             len(its) > 1
-            and all(want - has < lost for has, want in zip(sums, wanted, strict=True))
-            and abs(max(map(_runtime, its)) - _runtime(one)) < 0.0015
+            and all(want - has < lost for has, want in zip(sums, totals, strict=True))
+            and abs(max(map(_runtime, its)) - _runtime(result)) < 0.0015
         ):
             return slice(low, high + 1)
     return None
 
 
-def _moved_bytes(one: ParsedResult) -> list[float]:
+def _moved_bytes(result: ParsedResult) -> list[float]:
     """Read, written, trimmed; by all groups."""
-    every = [m for m in one.metrics if m.value is not None and m.name.endswith(".bytes")]
+    every = [m for m in result.metrics if m.value is not None and m.name.endswith(".bytes")]
     totals = [m for m in every if "group" not in m.labels] or every
     return [
         sum(m.value or 0.0 for m in totals if m.name == f"{way}.bytes")
@@ -109,9 +111,10 @@ def _moved_bytes(one: ParsedResult) -> list[float]:
 
 def with_doubts(lines: Sequence[ParsedResult]) -> list[ParsedResult]:
     """Terse lines tell neither process nor time: who reads on may be told that they look like totals so far."""
-    rising = {one.first for one, following in pairwise(lines) if _rises(one, following)}
+    rising = {result.first for result, following in pairwise(lines) if _rises(result, following)}
     return [
-        replace(one, notes=(*one.notes, MAYBE)) if one.first in rising else one for one in lines
+        replace(result, notes=(*result.notes, MAYBE)) if result.first in rising else result
+        for result in lines
     ]
 
 
@@ -125,9 +128,9 @@ def _goes_on(before: Printed, after: Printed) -> bool:
 
 
 def _grown(before: ParsedResult, after: ParsedResult) -> bool:
-    counts = [_counts(one) for one in (before, after)]
-    known = not before.trouble and not after.trouble and bool(counts[0])
-    return known and all(value <= counts[1].get(key, -1.0) for key, value in counts[0].items())
+    counts = [_counts(result) for result in (before, after)]
+    comparable = not before.trouble and not after.trouble and bool(counts[0])
+    return comparable and all(value <= counts[1].get(key, -1.0) for key, value in counts[0].items())
 
 
 def _rises(before: ParsedResult, after: ParsedResult) -> bool:
@@ -135,17 +138,17 @@ def _rises(before: ParsedResult, after: ParsedResult) -> bool:
     return before.title == after.title and later > 0.05 and _grown(before, after)
 
 
-def _counts(one: ParsedResult) -> dict[tuple[str, str], float]:
+def _counts(result: ParsedResult) -> dict[tuple[str, str], float]:
     """Counts that only grow while a run goes on, by metric and group."""
     return {
         (m.name, m.labels.get("group", "")): m.value
-        for m in one.metrics
+        for m in result.metrics
         if m.value is not None and m.name.endswith((".ios", ".bytes", "runtime", ".max"))
     }
 
 
-def _runtime(one: ParsedResult) -> float:
-    return max((m.value or 0.0 for m in one.metrics if m.name == "runtime"), default=0.0)
+def _runtime(result: ParsedResult) -> float:
+    return max((m.value or 0.0 for m in result.metrics if m.name == "runtime"), default=0.0)
 
 
 def _instead(later: ParsedResult, earlier: ParsedResult) -> ParsedResult:
@@ -160,18 +163,20 @@ def _instead(later: ParsedResult, earlier: ParsedResult) -> ParsedResult:
     )
 
 
-def _with_repeat_count(one: ParsedResult) -> ParsedResult:
-    if not one.also:
-        return one
-    many = f"{len(one.also)} earlier total{'s' * (len(one.also) > 1)}"
-    return replace(one, notes=(*one.notes, f"{many} of this run (--status-interval) left out"))
+def _with_repeat_count(result: ParsedResult) -> ParsedResult:
+    if not result.also:
+        return result
+    many = f"{len(result.also)} earlier total{'s' * (len(result.also) > 1)}"
+    return replace(
+        result, notes=(*result.notes, f"{many} of this run (--status-interval) left out")
+    )
 
 
-def _result_key(one: ParsedResult) -> tuple[str, float]:
-    return one.title.partition(", ")[0], round(_runtime(one), 3)
+def _result_key(result: ParsedResult) -> tuple[str, float]:
+    return result.title.partition(", ")[0], round(_runtime(result), 3)
 
 
-def _same(one: ParsedResult, other: ParsedResult) -> bool:
+def _same(result: ParsedResult, other: ParsedResult) -> bool:
     """As much done in the same time to the millisecond: by the count of I/Os, or by rates cut to whole ones."""
     mine, others = (
         {
@@ -182,7 +187,7 @@ def _same(one: ParsedResult, other: ParsedResult) -> bool:
             # JSON alone has it
             and not m.name.startswith("steady.")
         }
-        for which in (one, other)
+        for which in (result, other)
     )
     shared = mine.keys() & others.keys()
     rates = {key for key in mine if key[0].endswith("iops")}
@@ -193,10 +198,10 @@ def _same(one: ParsedResult, other: ParsedResult) -> bool:
     )
 
 
-def _figures_agree(name: str, one: float, other: float) -> bool:
+def _figures_agree(name: str, figure: float, other: float) -> bool:
     if name.endswith(".ios"):
-        return one == other
+        return figure == other
     if name.endswith("iops"):
         # read and write are cut each
-        return abs(one - other) < 2
-    return abs(one - other) <= 0.01 * max(one, other) + 1.5e-6
+        return abs(figure - other) < 2
+    return abs(figure - other) <= 0.01 * max(figure, other) + 1.5e-6

@@ -36,7 +36,7 @@ class ReportedOptions:
 
 def of_text(block: str) -> ReportedOptions:
     """`name: (g=0): rw=randread, bs=4K-4K/4K-4K, ioengine=libaio, iodepth=64` of each job, `jobs=2` of each result."""
-    started = {one.name: one for one in fio_started.parse_starting_lines(block)}
+    started = {start.name: start for start in fio_started.parse_starting_lines(block)}
     names: dict[str, int] = {}
     groups = set()
     for head in fio_text.HEAD.finditer(block):
@@ -44,16 +44,16 @@ def of_text(block: str) -> ReportedOptions:
         if name != fio_text.ALL_CLIENTS:
             names[name] = names.get(name, 0) + int(head[2][:9])
             groups.add(head[1])
-    same = [one for one in started.values() if one.group in groups]
+    same = [start for start in started.values() if start.group in groups]
     if len(names) == 1 and 1 < len(same) <= sum(names.values()):
         return _grouped(same, sum(names.values()))
-    told = [_of_line(started[name]) for name in names if name in started]
-    shared = _same(told) if len(told) == len(names) else {}
+    line_options = [_of_line(started[name]) for name in names if name in started]
+    shared = _same(line_options) if len(line_options) == len(names) else {}
     depths = [
-        _depth(one.get("ioengine"), one.get("iodepth")) * count
-        for one, count in zip(told, names.values(), strict=False)
+        _depth(options.get("ioengine"), options.get("iodepth")) * count
+        for options, count in zip(line_options, names.values(), strict=False)
     ]
-    certain = len(told) == len(names) and len(groups) == 1
+    certain = len(line_options) == len(names) and len(groups) == 1
     options = shared | ({"numjobs": sum(names.values())} if len(names) == 1 and shared else {})
     return ReportedOptions(
         ", ".join(names)[:200], "", "", options, sum(depths) if certain else None
@@ -62,10 +62,10 @@ def of_text(block: str) -> ReportedOptions:
 
 def _grouped(started: Sequence[Started], jobs: int) -> ReportedOptions:
     """Sections that fio summed up as so many jobs, in the name of the first."""
-    each = [_of_line(one) for one in started]
-    depths = [_depth(one.ioengine, one.iodepth) for one in started]
-    several = [one.several for one in started]
-    title = ", ".join(one.name for one in started)[:200]
+    each = [_of_line(start) for start in started]
+    depths = [_depth(start.ioengine, start.iodepth) for start in started]
+    several = [start.several for start in started]
+    title = ", ".join(start.name for start in started)[:200]
     if len(set(depths)) == 1:
         return ReportedOptions(title, options=_same(each), outstanding=depths[0] * jobs)
     if several.count(True) == 1 and jobs > len(each):
@@ -77,17 +77,17 @@ def _grouped(started: Sequence[Started], jobs: int) -> ReportedOptions:
 
 
 def _of_line(started: Started) -> dict[str, object]:
-    known: dict[str, object] = {"ioengine": started.ioengine, "iodepth": started.iodepth}
+    options: dict[str, object] = {"ioengine": started.ioengine, "iodepth": started.iodepth}
     if started.rw in jobfile.DIRECTIONS:
-        known["rw"] = started.rw
+        options["rw"] = started.rw
     if len(sizes := set(started.sizes)) == 1:
-        known["block_size"] = sizes.pop()
-    return known
+        options["block_size"] = sizes.pop()
+    return options
 
 
 def engines_of_text(block: str) -> list[str]:
     """Engine of each job in the starting lines."""
-    return [one.ioengine for one in fio_started.parse_starting_lines(block)]
+    return [start.ioengine for start in fio_started.parse_starting_lines(block)]
 
 
 def engines_of_document(data: Heads) -> list[str]:
@@ -118,28 +118,28 @@ def of_document(data: Heads) -> ReportedOptions:
     jobs = [job for job in jobs if job.get("jobname") != fio_text.ALL_CLIENTS] or jobs
     names = dict.fromkeys(str(job.get("jobname", ""))[:60] for job in jobs)
     version = str(data.rest.get("fio version", "")).removeprefix("fio-")[:40]
-    given = [global_options(data.rest, job) for job in jobs]
+    job_options = [global_options(data.rest, job) for job in jobs]
     each = [
-        _string_options(one) | _string_options(job.get("job options"))
-        for one, job in zip(given, jobs, strict=True)
+        _string_options(options) | _string_options(job.get("job options"))
+        for options, job in zip(job_options, jobs, strict=True)
     ]
-    asked = [[str(job.get(key)) for key in ("jobname", "groupid", "job options")] for job in jobs]
-    run = repr((str(data.rest.get("global options")), asked))
+    repeats = [[str(job.get(key)) for key in ("jobname", "groupid", "job options")] for job in jobs]
+    run = repr((str(data.rest.get("global options")), repeats))
     single = len({_job_identity(job) for job in jobs}) == len(jobs)
-    copies = [_copies(one) if single else 1 for one in each]
+    copies = [_copies(options) if single else 1 for options in each]
     if any(_more_ran(job, count) for job, count in zip(jobs, copies, strict=True)):
         # these are the options of the last of several sections, and the name is that of the first
         title = ", ".join(names)[:200]
-        common = _same([_tool_options(_string_options(one)) for one in given])
+        common = _same([_tool_options(_string_options(options)) for options in job_options])
         return ReportedOptions(title, version, options=common, note=GROUPED_JSON, run=run)
-    known = [_tool_options(one) for one in each]
+    tool_options = [_tool_options(options) for options in each]
     depths = [
-        _depth(one.get("ioengine"), known_one.get("iodepth")) * count
-        for one, known_one, count in zip(each, known, copies, strict=True)
+        _depth(options.get("ioengine"), known_one.get("iodepth")) * count
+        for options, known_one, count in zip(each, tool_options, copies, strict=True)
     ]
     certain = any(each) and len({job.get("groupid") for job in jobs}) == 1
-    certain = certain and all(map(_depth_told, given, jobs))
-    same = _same(known)
+    certain = certain and all(map(_depth_told, job_options, jobs))
+    same = _same(tool_options)
     if len(names) == 1 and same:
         same["numjobs"] = sum(copies)
     outstanding = sum(depths) if certain else None
@@ -150,11 +150,11 @@ def _job_identity(job: Mapping[str, object]) -> tuple[str, str, str]:
     return str(job.get("jobname", ""))[:60], str(job.get("hostname")), str(job.get("port"))
 
 
-def _depth_told(given: Mapping[str, object], job: Mapping[str, object]) -> bool:
+def _depth_told(options: Mapping[str, object], job: Mapping[str, object]) -> bool:
     """True when the options behind its I/Os in flight are said once: clients may have been given different ones."""
     own = _string_options(job.get("job options"))
     return all(
-        given.get(key) is not TWICE or key in own for key in ("iodepth", "ioengine", "numjobs")
+        options.get(key) is not TWICE or key in own for key in ("iodepth", "ioengine", "numjobs")
     )
 
 
@@ -175,27 +175,27 @@ def _string_options(data: object) -> dict[str, str]:
     return {key: value for key, value in data.items() if isinstance(value, str)}
 
 
-def _tool_options(told: Mapping[str, str]) -> dict[str, object]:
-    known: dict[str, object] = {}
+def _tool_options(options: Mapping[str, str]) -> dict[str, object]:
+    tool_options: dict[str, object] = {}
     for key in ("rw", "readwrite"):
-        if told.get(key) in jobfile.DIRECTIONS:
-            known["rw"] = told[key]
+        if options.get(key) in jobfile.DIRECTIONS:
+            tool_options["rw"] = options[key]
     for key in ("bs", "blocksize"):
-        if key in told and (size := _size_bytes(told, key)):
-            known["block_size"] = size
-    if "ioengine" in told:
-        known["ioengine"] = told["ioengine"][:40]
+        if key in options and (size := _size_bytes(options, key)):
+            tool_options["block_size"] = size
+    if "ioengine" in options:
+        tool_options["ioengine"] = options["ioengine"][:40]
     for key in ("iodepth", "rwmixread", "fsync", "fdatasync"):
-        if told.get(key, "").isdecimal():
-            known[key] = int(told[key][:9])
-    if told.get("direct") in ("0", "1"):
-        known["direct"] = told["direct"] == "1"
-    return known
+        if options.get(key, "").isdecimal():
+            tool_options[key] = int(options[key][:9])
+    if options.get("direct") in ("0", "1"):
+        tool_options["direct"] = options["direct"] == "1"
+    return tool_options
 
 
-def _copies(told: Mapping[str, str]) -> int:
+def _copies(options: Mapping[str, str]) -> int:
     """Of a job whose name is there once: without group_reporting fio prints each copy by itself."""
-    count = told.get("numjobs", "1")
+    count = options.get("numjobs", "1")
     return max(int(count[:6]), 1) if count.isdecimal() else 1
 
 
@@ -205,21 +205,23 @@ def _depth(engine: object, depth: object) -> int:
     return depth if isinstance(depth, int) and depth else 1
 
 
-def _same(told: list[dict[str, object]]) -> dict[str, object]:
+def _same(options_of_jobs: list[dict[str, object]]) -> dict[str, object]:
     """Options on which all of them agree."""
-    if not told:
+    if not options_of_jobs:
         return {}
     return {
-        key: value for key, value in told[0].items() if all(one.get(key) == value for one in told)
+        key: value
+        for key, value in options_of_jobs[0].items()
+        if all(options.get(key) == value for options in options_of_jobs)
     }
 
 
-def _size_bytes(told: Mapping[str, str], key: str) -> int | None:
+def _size_bytes(options: Mapping[str, str], key: str) -> int | None:
     """Size as fio reads it: k is 1024 bytes and kib 1000, the other way round behind kb_base=1000."""
-    size = fio_started.SIZE.fullmatch(told[key])
+    size = fio_started.SIZE.fullmatch(options[key])
     if not size:
         return None
-    names = list(told)
-    thousands = told.get("kb_base") == "1000" and names.index("kb_base") < names.index(key)
+    names = list(options)
+    thousands = options.get("kb_base") == "1000" and names.index("kb_base") < names.index(key)
     base = 1000 if thousands != bool(size[4] and size[5]) else 1024
     return int(float(size[1] + (size[2] or "")) * base ** fio_started.POWERS[size[3].lower()])

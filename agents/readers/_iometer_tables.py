@@ -47,7 +47,7 @@ def find_tables(text: str) -> list[ParsedResult]:
     alone = all("|" in line for line in lines if line.strip())
     if not alone and "iometer" not in text.lower():
         return []
-    return [one for one in map(_table_block, _split_tables(lines)) if one is not None]
+    return [block for block in map(_table_block, _split_tables(lines)) if block is not None]
 
 
 # line from 1, cells
@@ -104,27 +104,32 @@ def _parse_table(head: list[str], body: list[Cells]) -> tuple[list[Metric], list
 
 
 def _column(body: list[Cells], place: int, labels: dict[str, str]) -> dict[str, Metric]:
-    made: dict[str, Metric] = {}
+    metrics: dict[str, Metric] = {}
     for line, cells in body:
         name = FIGURES.get(cells[0].lower())
-        if name is None or name in made:
+        if name is None or name in metrics:
             raise ParseError(f"{cells[0]!r} is an unknown figure, or listed twice", line, cells[0])
         if place >= len(cells) or not NUMBER.fullmatch(cells[place]):
             raise ParseError("a cell that is not a plain number", line, " | ".join(cells))
         value = float(cells[place])
         unit = Unit.SECONDS if "lat" in name else Unit.OPS_PER_SECOND
-        made[name] = Metric(name, value / 1e3 if "lat" in name else value, unit, labels, line=line)
-    return made
+        metrics[name] = Metric(
+            name, value / 1e3 if "lat" in name else value, unit, labels, line=line
+        )
+    return metrics
 
 
 def _checked_totals(own: dict[str, Metric]) -> Iterator[Metric]:
     """Reads and writes that do not make up the whole are a slip of the article's: told, and not taken."""
     parts = [own.get(name) for name in ("read.iops", "write.iops", "iops")]
-    said = [part.value for part in parts if part is not None and part.value is not None]
-    off = len(said) == 3 and abs(said[0] + said[1] - said[2]) > max(2.5, 0.01 * said[2])
+    part_values = [part.value for part in parts if part is not None and part.value is not None]
+    off = len(part_values) == 3 and abs(part_values[0] + part_values[1] - part_values[2]) > max(
+        2.5, 0.01 * part_values[2]
+    )
     for metric in own.values():
         if off and metric.name in ("read.iops", "write.iops"):
-            note = f"printed: {metric.value:g}; reads and writes make {said[0] + said[1]:g}, not {said[2]:g}"
+            total = part_values[0] + part_values[1]
+            note = f"printed: {metric.value:g}; reads and writes make {total:g}, not {part_values[2]:g}"
             yield Metric(metric.name, None, metric.unit, metric.labels, note, metric.line)
         else:
             yield metric

@@ -103,7 +103,7 @@ class Heads:
 
 def _column_units() -> dict[str, tuple[str, float]]:
     """Heading -> metric, and what one of it is in base units."""
-    known = {
+    units = {
         "tps": ("iops", 1.0),
         "kB/s": ("bandwidth", KIB),
         "MB/s": ("bandwidth", MIB),
@@ -133,15 +133,15 @@ def _column_units() -> dict[str, tuple[str, float]]:
         ("w", "write", "wrtn"),
         ("d", "discard", "dscd"),
     ):
-        known |= {f"{letter}/s": (f"{name}.iops", 1.0), f"{letter}rqm/s": (f"{name}.merges", 1.0)}
-        known |= {
+        units |= {f"{letter}/s": (f"{name}.iops", 1.0), f"{letter}rqm/s": (f"{name}.merges", 1.0)}
+        units |= {
             f"{letter}_await": (f"{name}.await", 1e-3),
             f"{letter}areq-sz": (f"{name}.request.size", KIB),
         }
         for unit, scale in (("sec", SECTOR), ("kB", KIB), ("MB", MIB)):
-            known[f"{letter}{unit}/s"] = (f"{name}.bandwidth", scale)
-            known[f"{'Blk' if unit == 'sec' else unit}_{word}/s"] = (f"{name}.bandwidth", scale)
-    return known
+            units[f"{letter}{unit}/s"] = (f"{name}.bandwidth", scale)
+            units[f"{'Blk' if unit == 'sec' else unit}_{word}/s"] = (f"{name}.bandwidth", scale)
+    return units
 
 
 COLUMNS = _column_units()
@@ -159,7 +159,7 @@ def parse_heading(words: Sequence[str]) -> Heads | None:
         names, behind = tuple(words[:-1]), True
     else:
         return None
-    unknown = tuple(one for one in names if not is_known_heading(one))
+    unknown = tuple(name for name in names if not is_known_heading(name))
     if len(unknown) > max(1, len(names) // 4):
         raise ParseError(f"columns of iostat that are not known: {', '.join(unknown)[:200]}")
     if len(set(names)) < len(names):
@@ -187,8 +187,8 @@ def cpu(words: Sequence[str], number: int) -> Values:
 def looks_like_row(words: Sequence[str], wide: int) -> bool:
     """Numbers behind a name, though maybe too few or not well written."""
     digits = sum(word[0].isdigit() for word in words[1:])
-    named = bool(words) and not NUMBER.fullmatch(words[0])
-    return named and len(words) > max(3, wide // 3) and digits >= 0.7 * (len(words) - 1)
+    begins_with_name = bool(words) and not NUMBER.fullmatch(words[0])
+    return begins_with_name and len(words) > max(3, wide // 3) and digits >= 0.7 * (len(words) - 1)
 
 
 def parse_row(words: Sequence[str], heads: Heads, number: int, line: str) -> Values:
@@ -202,21 +202,21 @@ def parse_row(words: Sequence[str], heads: Heads, number: int, line: str) -> Val
         for head, word in zip(heads.names, words[1:], strict=True)
         if head not in heads.unknown
     ]
-    said = [one for _, one in pairs if one]
+    cells = [cell for _, cell in pairs if cell]
     # points or commas
-    alike = len({one[1] for one in said if one[1]}) < 2
-    if len(said) < len(pairs) or not alike or not _units_fit(pairs):
+    alike = len({cell[1] for cell in cells if cell[1]}) < 2
+    if len(cells) < len(pairs) or not alike or not _units_fit(pairs):
         raise ParseError("not a row of iostat's figures", number, line)
     values: Values = {}
     margin: dict[str, float] = {}
-    for head, one in pairs:
-        if head in COLUMNS and one:
+    for head, cell in pairs:
+        if head in COLUMNS and cell:
             metric, scale = COLUMNS[head]
-            scale = SIZES.get(one[3], scale)
+            scale = SIZES.get(cell[3], scale)
             # What a person reads, 0.01 * 59: not 0.59000000001.
-            figure = one[0].rstrip("sBkMGTP%").replace(",", ".")
+            figure = cell[0].rstrip("sBkMGTP%").replace(",", ".")
             values[metric] = _scaled(float(figure), scale)
-            margin[metric] = scale * 0.5 * 10.0 ** -len(one[2] or "")
+            margin[metric] = scale * 0.5 * 10.0 ** -len(cell[2] or "")
     _check_row(values, margin, number, line)
     for metric, rates in PER_REQUEST.items():
         if metric in values and not any(values.get(rate) for rate in rates):
@@ -226,12 +226,12 @@ def parse_row(words: Sequence[str], heads: Heads, number: int, line: str) -> Val
 
 def _units_fit(pairs: Sequence[tuple[str, re.Match[str] | None]]) -> bool:
     """Either nothing has a unit, or every size has, as with --human; a share its % or not."""
-    told = [(head, one[3]) for head, one in pairs if one]
-    if not any(unit for _, unit in told):
+    units = [(head, cell[3]) for head, cell in pairs if cell]
+    if not any(unit for _, unit in units):
         return True
     return all(
         unit in ("%", "") if head[0] == "%" else unit in SIZES if _is_size(head) else not unit
-        for head, unit in told
+        for head, unit in units
     )
 
 
@@ -249,13 +249,13 @@ def _check_row(values: Values, margin: dict[str, float], number: int, line: str)
     for prefix in ("read.", "write.", "discard.", ""):
         size = values.get(f"{prefix}request.size")
         parts = (prefix,) if prefix or "bandwidth" in values else ("read.", "write.", "discard.")
-        given = [p for p in parts if f"{p}bandwidth" in values]
-        if size is None or not given:
+        directions = [p for p in parts if f"{p}bandwidth" in values]
+        if size is None or not directions:
             continue
-        many = sum(values.get(f"{p}iops") or 0.0 for p in given)
-        much = sum(values[f"{p}bandwidth"] or 0.0 for p in given)
-        many_off = sum(margin.get(f"{p}iops", 0.0) for p in given)
-        much_off = sum(margin[f"{p}bandwidth"] for p in given)
+        many = sum(values.get(f"{p}iops") or 0.0 for p in directions)
+        much = sum(values[f"{p}bandwidth"] or 0.0 for p in directions)
+        many_off = sum(margin.get(f"{p}iops", 0.0) for p in directions)
+        much_off = sum(margin[f"{p}bandwidth"] for p in directions)
         if many <= 2 * many_off:
             continue
         off = margin[f"{prefix}request.size"]

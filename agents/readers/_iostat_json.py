@@ -55,8 +55,8 @@ def parse_document(lines: Sequence[str], number: int) -> Document:
     reports: list[Report] = []
     notes: dict[str, None] = {}
     try:
-        for one in walk.reports():
-            reports += walk.parse_reports(one, notes)
+        for report in walk.reports():
+            reports += walk.parse_reports(report, notes)
     except ParseError as error:
         return Document(first, walk.line_at(walk.at), trouble=str(error))
     closed = CLOSED.match(walk.text, walk.at)
@@ -92,37 +92,39 @@ class _Walk:
 
     def reports(self) -> Iterator[Mapping[str, object]]:
         """The whole ones; `at` is behind the last of them then."""
-        found = STATISTICS.search(self.text)
-        self.at = found.end() if found else 0
-        while found:
+        match = STATISTICS.search(self.text)
+        self.at = match.end() if match else 0
+        while match:
             begin = _behind_space(self.text, self.at)
-            one, at = _json_value(self.text, begin)
-            if not isinstance(one, dict):
+            statistics, at = _json_value(self.text, begin)
+            if not isinstance(statistics, dict):
                 return
             self.begin, self.at = begin, at
-            yield one
+            yield statistics
 
-    def parse_reports(self, told: Mapping[str, object], notes: dict[str, None]) -> Iterator[Report]:
+    def parse_reports(
+        self, statistics: Mapping[str, object], notes: dict[str, None]
+    ) -> Iterator[Report]:
         """None where it speaks of no device. Raises ParseError."""
-        disks = told.get("disk")
+        disks = statistics.get("disk")
         if not isinstance(disks, list):
             return
         first, at = self.line_at(self.begin), self.begin
         rows: dict[str, Sample] = {}
         for disk in disks:
-            named = DISK_NAME.search(self.text, at, self.at)
-            if not isinstance(disk, dict) or named is None:
+            match = DISK_NAME.search(self.text, at, self.at)
+            if not isinstance(disk, dict) or match is None:
                 raise ParseError('an entry of "disk" without its "disk_device"', self.line_at(at))
-            at = named.end()
-            name, row = self._parse_disk(disk, self.line_at(named.start()), notes)
+            at = match.end()
+            name, row = self._parse_disk(disk, self.line_at(match.start()), notes)
             if name in rows:
                 raise ParseError(f"{name} twice in one report", row.line)
             rows[name] = row
-        cpu = told.get("avg-cpu")
-        if isinstance(cpu, dict) and all(isinstance(cpu.get(one), str) for one in CPU):
-            values = table.cpu([cpu[one] for one in CPU], first)
+        cpu = statistics.get("avg-cpu")
+        if isinstance(cpu, dict) and all(isinstance(cpu.get(column), str) for column in CPU):
+            values = table.cpu([cpu[column] for column in CPU], first)
             rows[""] = Sample(first, values)
-        clock = told.get("timestamp")
+        clock = statistics.get("timestamp")
         when = _watched.when(clock)[1] if isinstance(clock, str) and len(clock) < 60 else None
         yield Report(first, self.line_at(self.at), rows, when)
 
@@ -131,8 +133,8 @@ class _Walk:
     ) -> tuple[str, Sample]:
         figures = {f"%{key}" if key in SHARES else key: value for key, value in disk.items()}
         name = figures.pop("disk_device", None)
-        said = [one for one in (name, *figures.values()) if isinstance(one, str)]
-        if not isinstance(name, str) or len(said) != 1 + len(figures):
+        texts = [figure for figure in (name, *figures.values()) if isinstance(figure, str)]
+        if not isinstance(name, str) or len(texts) != 1 + len(figures):
             raise ParseError("a figure of iostat's that is not a number", line, str(disk)[:120])
         heads = table.parse_heading(["Device", *figures])
         if heads is None:
@@ -141,9 +143,9 @@ class _Walk:
             )
         for unknown in heads.unknown:
             notes[f"the key {unknown} is not known, and left out"] = None
-        return name, Sample(line, table.parse_row(said, heads, line, str(disk)[:120]))
+        return name, Sample(line, table.parse_row(texts, heads, line, str(disk)[:120]))
 
 
 def _behind_space(text: str, at: int) -> int:
-    found = SPACE.match(text, at)
-    return found.end() if found else at
+    match = SPACE.match(text, at)
+    return match.end() if match else at

@@ -81,10 +81,10 @@ def when(line: str) -> tuple[bool, float | None]:
             )
         except ValueError:
             continue
-    found = re.search(r"(\w{3}) +(\d\d?) ([\d:]{8}) .*?(\d{4})$", line)
-    if found and not re.search(r"\b[AP]M\b", line):
+    match = re.search(r"(\w{3}) +(\d\d?) ([\d:]{8}) .*?(\d{4})$", line)
+    if match and not re.search(r"\b[AP]M\b", line):
         try:
-            return True, _second(" ".join(found.groups()), "%b %d %H:%M:%S %Y")
+            return True, _second(" ".join(match.groups()), "%b %d %H:%M:%S %Y")
         except ValueError:
             pass
     return True, None
@@ -116,60 +116,84 @@ def watch_block(
     kind: Kind, reports: Sequence[Report], command: Command, title: str, notes: Sequence[str] = ()
 ) -> ParsedResult:
     """All reports of one run of the command; at least one."""
-    said = list(notes)
-    kept = list(reports)
+    all_notes = list(notes)
+    measured_reports = list(reports)
     if not leaves_boot_out(command):
         if len(reports) > 1:
-            kept = kept[1:]
-            said.append(
+            measured_reports = measured_reports[1:]
+            all_notes.append(
                 "the first report is the average since boot, as these commands begin: left out"
             )
         else:
-            said.append("the only report: it may be the average since boot")
+            all_notes.append("the only report: it may be the average since boot")
     if leaves_idle_out(command):
-        kept = _with_idle(kind, kept, reports)
-        said.append("iostat -z leaves idle devices out: a device that is missing did nothing")
-    elif any(report.rows.keys() - {""} != kept[0].rows.keys() - {""} for report in kept):
-        said.append(SOME_MISSING + kind.missing)
-    times = _times(reports, kept, command, said)
-    devices = dict.fromkeys(name for report in kept for name in report.rows)
+        measured_reports = _with_idle(kind, measured_reports, reports)
+        all_notes.append("iostat -z leaves idle devices out: a device that is missing did nothing")
+    elif any(
+        report.rows.keys() - {""} != measured_reports[0].rows.keys() - {""}
+        for report in measured_reports
+    ):
+        all_notes.append(SOME_MISSING + kind.missing)
+    times = _times(reports, measured_reports, command, all_notes)
+    devices = dict.fromkeys(name for report in measured_reports for name in report.rows)
     return ParsedResult(
         kind.name,
         min(report.first for report in reports),
         max(report.last for report in reports),
         title,
         command=command.text,
-        metrics=tuple(m for device in devices for m in _device_metrics(kind, device, kept)),
-        series=tuple(s for device in devices for s in _device_series(kind, device, kept, times)),
-        notes=tuple(said),
+        metrics=tuple(
+            m for device in devices for m in _device_metrics(kind, device, measured_reports)
+        ),
+        series=tuple(
+            s for device in devices for s in _device_series(kind, device, measured_reports, times)
+        ),
+        notes=tuple(all_notes),
     )
 
 
-def _with_idle(kind: Kind, kept: Sequence[Report], reports: Sequence[Report]) -> list[Report]:
+def _with_idle(
+    kind: Kind, measured_reports: Sequence[Report], reports: Sequence[Report]
+) -> list[Report]:
     """With zeros for each device that another report shows; where none of them does, that of the boot."""
-    shown = kept if any(name for report in kept for name in report.rows) else reports
-    known = {name: row.values for report in shown for name, row in report.rows.items() if name}
+    named_reports = (
+        measured_reports
+        if any(name for report in measured_reports for name in report.rows)
+        else reports
+    )
+    rows_by_name = {
+        name: row.values for report in named_reports for name, row in report.rows.items() if name
+    }
     idle = {
         name: Sample(0, {metric: None if metric in kind.weights else 0.0 for metric in values})
-        for name, values in known.items()
+        for name, values in rows_by_name.items()
     }
-    return [replace(report, rows={**idle, **report.rows}) for report in kept]
+    return [replace(report, rows={**idle, **report.rows}) for report in measured_reports]
 
 
 def _times(
-    reports: Sequence[Report], kept: Sequence[Report], command: Command, notes: list[str]
+    reports: Sequence[Report],
+    measured_reports: Sequence[Report],
+    command: Command,
+    notes: list[str],
 ) -> tuple[float, ...]:
     """Seconds at which the kept reports were made, since the one before the first of them."""
     clocks = [report.when for report in reports]
-    known = [at for at in clocks if at is not None]
-    rising = all(a < b for a, b in pairwise(known))
-    if len(known) == len(clocks) > 1 and rising:
-        before = known[0] if len(kept) < len(known) else 2 * known[0] - known[1]
-        return tuple(at - before for at in known[len(known) - len(kept) :])
+    known_clocks = [at for at in clocks if at is not None]
+    rising = all(a < b for a, b in pairwise(known_clocks))
+    if len(known_clocks) == len(clocks) > 1 and rising:
+        before = (
+            known_clocks[0]
+            if len(measured_reports) < len(known_clocks)
+            else 2 * known_clocks[0] - known_clocks[1]
+        )
+        return tuple(
+            at - before for at in known_clocks[len(known_clocks) - len(measured_reports) :]
+        )
     step = interval(command)
     if step is None and len(reports) > 1:
         notes.append("the interval between reports is unknown: they are numbered")
-    return tuple((number + 1) * (step or 1.0) for number in range(len(kept)))
+    return tuple((number + 1) * (step or 1.0) for number in range(len(measured_reports)))
 
 
 def _device_series(
@@ -190,7 +214,7 @@ def _number_or_nan(value: float | None) -> float:
 def _device_metrics(kind: Kind, device: str, reports: Sequence[Report]) -> list[Metric]:
     samples = [report.rows[device] for report in reports if device in report.rows]
     labels = {"device": device} if device else {}
-    shown = []
+    metrics = []
     for metric, unit in kind.units.items():
         if not any(metric in sample.values for sample in samples):
             continue
@@ -200,16 +224,16 @@ def _device_metrics(kind: Kind, device: str, reports: Sequence[Report]) -> list[
             note = f"mean of the {len(samples)} of {len(reports)} reports that have it"
         note = "no such requests" if value is None else note
         line = next((sample.line for sample in samples if sample.line), reports[0].first)
-        shown.append(Metric(metric, value, unit, labels, note, line))
-    return shown
+        metrics.append(Metric(metric, value, unit, labels, note, line))
+    return metrics
 
 
 def _mean(metric: str, samples: Sequence[Sample], rates: Sequence[str]) -> float | None:
     """A time or size per request is weighed by the requests, as one long report would have done."""
-    known = [(s, s.values[metric]) for s in samples if s.values.get(metric) is not None]
-    if len(known) == 1:
-        return known[0][1]
-    pairs = [(value, _weight(sample, rates)) for sample, value in known if value is not None]
+    known_values = [(s, s.values[metric]) for s in samples if s.values.get(metric) is not None]
+    if len(known_values) == 1:
+        return known_values[0][1]
+    pairs = [(value, _weight(sample, rates)) for sample, value in known_values if value is not None]
     total = sum(weight for _, weight in pairs)
     # so few that their rates are printed as 0
     if pairs and not total:

@@ -57,12 +57,12 @@ def _trouble(start: int, run: runs.Run, command: str, why: str) -> ParsedResult:
 
 def _reported_options(table: model.Table) -> dict[str, int]:
     """Of the tool, as far as the result tells. 2.00 leaves the size of a chunk out of its CSV line."""
-    found: dict[str, int] = {"size": model.size_of(table.size) or 0}
+    options: dict[str, int] = {"size": model.size_of(table.size) or 0}
     count = re.match(r"\d{1,9}", table.files)
-    found["files"] = int(count[0]) if count else 0
+    options["files"] = int(count[0]) if count else 0
     if table.size:
-        found["fast"] = "write.char" not in table.cells
-    return found
+        options["fast"] = "write.char" not in table.cells
+    return options
 
 
 def _run_notes(run: runs.Run) -> list[str]:

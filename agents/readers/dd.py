@@ -102,10 +102,10 @@ def _run_block(lines: Sequence[str], start: int, end: int) -> ParsedResult:
     try:
         metrics = dd_output.parse_run(lines[first:end])
     except ParseError as error:
-        said = CUT if end - start < 3 else _without_place(error)
-        return _trouble(lines, start, end, said)
-    shifted = tuple(dataclasses.replace(one, line=one.line + first) for one in metrics)
-    figures = {one.name: one.value or 0.0 for one in metrics}
+        trouble = CUT if end - start < 3 else _without_place(error)
+        return _trouble(lines, start, end, trouble)
+    shifted = tuple(dataclasses.replace(metric, line=metric.line + first) for metric in metrics)
+    figures = {metric.name: metric.value or 0.0 for metric in metrics}
     at, command = _nearest_command(lines, first, figures)
     plain = f"dd of {figures['bytes']:.0f} bytes"
     if command is None:
@@ -124,8 +124,8 @@ def _run_block(lines: Sequence[str], start: int, end: int) -> ParsedResult:
     )
 
 
-def _trouble(lines: Sequence[str], start: int, end: int, says: str) -> ParsedResult:
-    return ParsedResult("dd", start + 1, end, lines[start][:80], tool="dd", trouble=says)
+def _trouble(lines: Sequence[str], start: int, end: int, message: str) -> ParsedResult:
+    return ParsedResult("dd", start + 1, end, lines[start][:80], tool="dd", trouble=message)
 
 
 def _without_place(error: ParseError) -> str:
@@ -152,8 +152,8 @@ def _nearest_command(
         if dd_output.summary(lines[at]) or _way(lines[at]):
             # that is another run's
             break
-        if found := _dd_command.find_dd_command(lines[at]):
-            return at, found if _fits(found.sizes, figures) else None
+        if dd_command := _dd_command.find_dd_command(lines[at]):
+            return at, dd_command if _fits(dd_command.sizes, figures) else None
     return first, None
 
 

@@ -195,8 +195,8 @@ def _fact(block: Block, key: str, value: str, number: int, words: str) -> None:
     into[pair[1]] = int(pair[2]) if re.fullmatch("0|[1-9][0-9]{0,14}", pair[2]) else pair[2]
 
 
-def _parse_figure(block: Block, found: re.Match[str], number: int, words: str) -> None:
-    name, printed, unit, note = found.groups()
+def _parse_figure(block: Block, match: re.Match[str], number: int, words: str) -> None:
+    name, printed, unit, note = match.groups()
     if name in block.metrics:
         raise ParseError(f"{name} is listed twice", number, words)
     if unit not in UNITS:

@@ -52,20 +52,27 @@ def find_results(text: str, name: str) -> list[ParsedResult]:
     terse, texts = fio_terse.RATES_OF.search(text), "(groupid=" in text
     plain = text.translate(WHITE) if terse or texts else ""
     lines = list(islice(_terse_blocks(plain), MANY)) if terse else []
-    taken = sorted((one.first, one.last) for one in (*(one.block for one in documents), *lines))
-    others = [one for one in islice(_texts(plain), MANY) if _is_separate(one.block, taken)]
-    found = _fio_duplicates.once(
+    covered_lines = sorted(
+        (printed.first, printed.last)
+        for printed in (*(printed.block for printed in documents), *lines)
+    )
+    others = [
+        printed
+        for printed in islice(_texts(plain), MANY)
+        if _is_separate(printed.block, covered_lines)
+    ]
+    results = _fio_duplicates.once(
         _fio_duplicates.last_totals(documents), _fio_duplicates.last_totals(others)
     )
-    found, single = _fio_duplicates.without_jobs(found, lines)
-    found = _fio_duplicates.once(found, _fio_duplicates.with_doubts(single))
-    return sorted(found, key=lambda one: one.first)
+    results, single = _fio_duplicates.without_jobs(results, lines)
+    results = _fio_duplicates.once(results, _fio_duplicates.with_doubts(single))
+    return sorted(results, key=lambda result: result.first)
 
 
-def _is_separate(one: ParsedResult, taken: list[tuple[int, int]]) -> bool:
-    at = bisect.bisect_right(taken, (one.last, one.last))
-    near = taken[max(at - 2, 0) : at + 1]
-    return not any(first <= one.last and one.first <= last for first, last in near)
+def _is_separate(result: ParsedResult, covered_lines: list[tuple[int, int]]) -> bool:
+    at = bisect.bisect_right(covered_lines, (result.last, result.last))
+    near = covered_lines[max(at - 2, 0) : at + 1]
+    return not any(first <= result.last and result.first <= last for first, last in near)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +112,8 @@ def _documents(text: str) -> Iterator[Printed]:
         start = begins.start()
         following = DOCUMENT.search(text, begins.end())
         end, read = _document(text, start, following.start() if following else len(text))
-        said = text[start : min(end, start + 1000)]
-        at_ms, at_s = TIME_MS.search(said), TIME.search(said)
+        beginning = text[start : min(end, start + 1000)]
+        at_ms, at_s = TIME_MS.search(beginning), TIME.search(beginning)
         when = int(at_ms[1]) / 1000 if at_ms else float(at_s[1]) if at_s else None
         run = read.options.run if when else ""
         yield Printed(
@@ -134,10 +141,10 @@ def _document(text: str, start: int, limit: int) -> tuple[int, _Read]:
 
 def _text_bytes(text: str, start: int, end: int) -> bytes:
     """A part of it, not held twice: it may be nearly all."""
-    made = io.BytesIO()
+    encoded = io.BytesIO()
     for at in range(start, end, STEP):
-        made.write(text[at : min(at + STEP, end)].encode(errors="replace"))
-    return made.getvalue()
+        encoded.write(text[at : min(at + STEP, end)].encode(errors="replace"))
+    return encoded.getvalue()
 
 
 def _parse_figures(raw: bytes) -> _Read:
@@ -145,13 +152,13 @@ def _parse_figures(raw: bytes) -> _Read:
     try:
         read = fio_json.parse_jobs(raw, heads)
         metrics, histograms = tool.with_histograms(read, tool.Options())
-        told = _fio_options.of_document(heads)
+        reported_options = _fio_options.of_document(heads)
         if refusal := fio_engines.without_storage(_fio_options.engines_of_document(heads)):
-            return _Read(told, trouble=refusal)
-        return _Read(told, metrics, histograms=histograms)
+            return _Read(reported_options, trouble=refusal)
+        return _Read(reported_options, metrics, histograms=histograms)
     except ParseError as error:
-        told = _fio_options.of_broken(raw if len(raw) <= BIG else b"")
-        return _Read(told, trouble=str(error))
+        reported_options = _fio_options.of_broken(raw if len(raw) <= BIG else b"")
+        return _Read(reported_options, trouble=str(error))
 
 
 def _closing(text: str, start: int, limit: int) -> int:
@@ -172,24 +179,26 @@ def _terse_blocks(text: str) -> Iterator[ParsedResult]:
         end = text.find("\n", start)
         end = len(text) if end < 0 else end
         line = text[start:end]
-        told = _fio_options.ReportedOptions(
+        reported_options = _fio_options.ReportedOptions(
             title=fio_terse.job_name(line),
             version=fio_terse.terse_fio_version(line).removeprefix("fio-"),
         )
-        yield _result_block(text, start, end, _parsed(line, told), lines)
+        yield _result_block(text, start, end, _parsed(line, reported_options), lines)
 
 
 def _texts(text: str) -> Iterator[Printed]:
     lines, behind = _Lines(text), 0
     for start, end in _find_results(text):
         block = text[start:end]
-        told = _fio_options.of_text(block)
+        reported_options = _fio_options.of_text(block)
         version = VERSION.search(block)
         command = _command_before(text, max(start - ABOVE, behind), start)
         behind = end
-        told = replace(told, version=version[1] if version else "", command=command)
+        reported_options = replace(
+            reported_options, version=version[1] if version else "", command=command
+        )
         run = repr(PROCESS.findall(block))
-        read = _parsed(block, told)
+        read = _parsed(block, reported_options)
         yield Printed(_result_block(text, start, end, read, lines), run if run != "[]" else "")
 
 
@@ -197,8 +206,10 @@ def _command_before(text: str, begin: int, end: int) -> str:
     """The last command between the result before and this one."""
     begin = text.rfind("\n", 0, begin) + 1
     lines = CONTINUED.sub(" ", text[begin:end]).split("\n")
-    said = (found.text for line in reversed(lines) if (found := _command.find_command(line, "fio")))
-    return next(said, "")
+    commands = (
+        command.text for line in reversed(lines) if (command := _command.find_command(line, "fio"))
+    )
+    return next(commands, "")
 
 
 def _find_results(text: str) -> Iterator[tuple[int, int]]:
@@ -206,22 +217,22 @@ def _find_results(text: str) -> Iterator[tuple[int, int]]:
     if "(groupid=" not in text:
         # nothing that ends where a result begins: START is slow to find none
         return
-    marks = [("start", found) for found in START.finditer(text)]
-    marks += [("head", found) for found in fio_text.HEAD.finditer(text)]
-    marks += [("end", found) for found in fio_text.END.finditer(text)]
+    marks = [("start", match) for match in START.finditer(text)]
+    marks += [("head", match) for match in fio_text.HEAD.finditer(text)]
+    marks += [("end", match) for match in fio_text.END.finditer(text)]
     several = f"{fio_text.ALL_CLIENTS}: (groupid" in text
     begin, last, heads, ended = -1, -1, 0, False
-    for what, found in sorted(marks, key=lambda mark: mark[1].start()):
+    for what, match in sorted(marks, key=lambda mark: mark[1].start()):
         if what != "end" and ((ended and not several) or (what == "start" and heads)):
             if heads:
                 yield begin, _summary_end(text, last)
             begin, heads, ended = -1, 0, False
         if what == "end":
-            ended, last = True, found.end()
+            ended, last = True, match.end()
             continue
         if begin < 0:
-            begin = found.start() if what == "start" else _name_of(text, found.start())
-        heads, last = heads + (what == "head"), found.end()
+            begin = match.start() if what == "start" else _name_of(text, match.start())
+        heads, last = heads + (what == "head"), match.end()
     if heads:
         yield begin, _summary_end(text, last)
 
@@ -244,37 +255,41 @@ def _summary_end(text: str, at: int) -> int:
     return len(text) if end < 0 else end
 
 
-def _parsed(block: str, told: _fio_options.ReportedOptions) -> _Read:
+def _parsed(block: str, reported_options: _fio_options.ReportedOptions) -> _Read:
     if refusal := fio_engines.without_storage(_fio_options.engines_of_text(block)):
-        return _Read(told, trouble=refusal)
+        return _Read(reported_options, trouble=refusal)
     try:
-        return _Read(told, tool.parse({"stdout": block.encode(errors="replace")}, tool.Options()))
+        return _Read(
+            reported_options, tool.parse({"stdout": block.encode(errors="replace")}, tool.Options())
+        )
     except ParseError as error:
-        return _Read(told, trouble=str(error))
+        return _Read(reported_options, trouble=str(error))
 
 
-def _shift_line(one: Metric, line: int) -> Metric:
-    return Metric(one.name, one.value, one.unit, one.labels, one.note, line, "stdout")
+def _shift_line(metric: Metric, line: int) -> Metric:
+    return Metric(
+        metric.name, metric.value, metric.unit, metric.labels, metric.note, line, "stdout"
+    )
 
 
 def _result_block(text: str, start: int, end: int, read: _Read, lines: _Lines) -> ParsedResult:
     offset = lines.lines_before(start)
-    metrics = tuple(_shift_line(one, max(one.line, 1) + offset) for one in read.metrics)
-    trouble = LINE.sub(lambda said: f"(line {int(said[1]) + offset}", read.trouble)
-    told = read.options
-    notes = [told.note, *(one.note for one in metrics)]
+    metrics = tuple(_shift_line(metric, max(metric.line, 1) + offset) for metric in read.metrics)
+    trouble = LINE.sub(lambda match: f"(line {int(match[1]) + offset}", read.trouble)
+    reported_options = read.options
+    notes = [reported_options.note, *(metric.note for metric in metrics)]
     return ParsedResult(
         kind="fio",
         first=offset + 1,
         last=lines.last(start, end),
-        title=told.title or "fio",
+        title=reported_options.title or "fio",
         tool="fio",
-        version=told.version,
-        command=told.command,
+        version=reported_options.version,
+        command=reported_options.command,
         metrics=metrics,
         histograms=tuple(read.histograms),
-        options={} if trouble else dict(told.options),
-        outstanding=None if trouble else told.outstanding,
+        options={} if trouble else dict(reported_options.options),
+        outstanding=None if trouble else reported_options.outstanding,
         notes=tuple(dict.fromkeys(note for note in notes if note)) if not trouble else (),
         trouble=trouble,
     )

@@ -35,22 +35,22 @@ def find_results(text: str, name: str) -> list[ParsedResult]:
     rows = [number for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     if not rows:
         return []
-    seen = fio_log.fio_version(name)
+    named_version = fio_log.fio_version(name)
     title = name.replace("\\", "/").rpartition("/")[2][:120]
-    version = f"{seen[0]}.{seen[1]}" if seen else ""
-    said = needs = ""
-    found: list[Series] = []
+    version = f"{named_version[0]}.{named_version[1]}" if named_version else ""
+    trouble = needs = ""
+    series: list[Series] = []
     try:
         try:
-            found = fio_series.logs_to_series({title: text}, seen)
+            series = fio_series.logs_to_series({title: text}, named_version)
         except fio_log.UnitUnknown:
             needs = NEEDS
             # is all else right?
-            found = fio_series.logs_to_series({title: text}, (3, 0))
-        if not found:
-            said = "mean latencies of several jobs in one log: how many I/Os each stands for is not in it"
+            series = fio_series.logs_to_series({title: text}, (3, 0))
+        if not series:
+            trouble = "mean latencies of several jobs in one log: how many I/Os each stands for is not in it"
     except ParseError as error:
-        said = str(error)
+        trouble = str(error)
     return [
         ParsedResult(
             kind="fio_log",
@@ -59,10 +59,10 @@ def find_results(text: str, name: str) -> list[ParsedResult]:
             title=title,
             tool="fio",
             version=version,
-            series=() if needs else tuple(found),
-            needs=needs if not said else "",
-            notes=(UNTOLD,) if needs and not said else (),
-            trouble=said,
+            series=() if needs else tuple(series),
+            needs=needs if not trouble else "",
+            notes=(UNTOLD,) if needs and not trouble else (),
+            trouble=trouble,
         )
     ]
 
@@ -71,7 +71,7 @@ def join_series(texts: Mapping[str, str], result: bytes) -> list[Series]:
     """Of all jobs; nothing where the result says that some began later: each log counts from its own beginning."""
     if LATE.search(result) and len({fio_log.log_kind(name)[1] for name in texts}) > 1:
         return []
-    versions = sorted({seen for name in texts if (seen := fio_log.fio_version(name))})
+    versions = sorted({version for name in texts if (version := fio_log.fio_version(name))})
     if versions and (versions[0] < (3, 0)) != (versions[-1] < (3, 0)):
         raise ParseError("logs of different versions of fio beside one result")
     return fio_series.logs_to_series(texts, versions[0] if versions else None)
@@ -84,5 +84,5 @@ def name_with_unit(name: str, unit: str) -> str:
 
 def unit(version: str) -> str:
     """Unit in which an fio of that version counts latencies; "" for none."""
-    seen = fio_log.fio_version(f"fio-{version.removeprefix('fio-')}")
-    return "" if seen is None else "ns" if seen >= (3, 0) else "us"
+    parsed_version = fio_log.fio_version(f"fio-{version.removeprefix('fio-')}")
+    return "" if parsed_version is None else "ns" if parsed_version >= (3, 0) else "us"

@@ -27,7 +27,11 @@ WIDEST = 200
 
 def find_results(text: str, name: str) -> list[ParsedResult]:
     lines = text.lstrip("\ufeff").split("\n")
-    return [one for first, last in _find_files(lines) for one in _workloads(lines, first, last)]
+    return [
+        workload
+        for first, last in _find_files(lines)
+        for workload in _workloads(lines, first, last)
+    ]
 
 
 def _find_files(lines: list[str]) -> Iterator[tuple[int, int]]:
@@ -57,40 +61,42 @@ def _section_mark(line: str) -> str:
         return ""
     if icf.VERSION.match(line):
         return "version"
-    said = SECTION.match(line)
-    return "" if not said else "end" if said[1] else "section" if "=" in line else ""
+    match = SECTION.match(line)
+    return "" if not match else "end" if match[1] else "section" if "=" in line else ""
 
 
 def _workloads(lines: list[str], first: int, last: int) -> list[ParsedResult]:
     try:
         # Behind as many empty lines as there are above it, for the lines' numbers.
         text = "\n" * (first - 1) + "\n".join(lines[first - 1 : last])
-        made, config = icf.read_workloads(text), icf.parse_icf(text)
+        workloads, config = icf.read_workloads(text), icf.parse_icf(text)
     except ParseError as error:
         return [ParsedResult("icf", first, last, "IOmeter configuration", trouble=str(error))]
-    used = {one.name for one in made}
+    used = {workload.name for workload in workloads}
     idle = list(dict.fromkeys(spec.name for spec in config.specs if spec.name not in used))
-    left = [f"In the file, but assigned to no worker: {', '.join(idle)}"] if idle else []
-    return [_workload_block(one, (first, last), left) for one in made]
+    notes = [f"In the file, but assigned to no worker: {', '.join(idle)}"] if idle else []
+    return [_workload_block(workload, (first, last), notes) for workload in workloads]
 
 
-def _workload_block(one: icf.Workload, file: tuple[int, int], left: list[str]) -> ParsedResult:
-    told = {k: list(v) if isinstance(v, tuple) else v for k, v in one.options.items()}
-    trouble = one.trouble
+def _workload_block(
+    workload: icf.Workload, file: tuple[int, int], notes: list[str]
+) -> ParsedResult:
+    json_options = {k: list(v) if isinstance(v, tuple) else v for k, v in workload.options.items()}
+    trouble = workload.trouble
     try:
-        options.build_options(dynamo.Options, told)
+        options.build_options(dynamo.Options, json_options)
     except AgentError as error:
         trouble = trouble or str(error)
     return ParsedResult(
         kind="icf",
-        first=one.first,
-        last=one.last,
-        title=one.name,
-        description=one.description,
+        first=workload.first,
+        last=workload.last,
+        title=workload.name,
+        description=workload.description,
         tool="dynamo",
-        options=told,
-        sweep=one.sweep,
-        notes=(*(f"Not taken over: {note}" for note in one.notes), *left),
+        options=json_options,
+        sweep=workload.sweep,
+        notes=(*(f"Not taken over: {note}" for note in workload.notes), *notes),
         described=True,
         also=(file,),
         trouble=f"dynamo cannot do it: {trouble}" if trouble else "",

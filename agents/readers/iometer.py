@@ -30,8 +30,8 @@ SAME = 0.002
 def find_results(text: str, name: str) -> list[ParsedResult]:
     """Each step of a .csv is a result; a table is one result, its columns told apart by labels."""
     clean = text.replace("\u00a0", " ")
-    found = [_result_block(block) for block in results_csv.parse_blocks(clean)]
-    return found + _iometer_tables.find_tables(clean)
+    results = [_result_block(block) for block in results_csv.parse_blocks(clean)]
+    return results + _iometer_tables.find_tables(clean)
 
 
 def _result_block(block: Block) -> ParsedResult:
@@ -71,18 +71,19 @@ def _parse_block(block: Block) -> ParsedResult:
         point={"outstanding": depth} if depth else {},
         outstanding=depth,
         notes=tuple(
-            f"ended {said}" if said != "aborted" else "aborted by hand" for said in block.ended
+            f"ended {ending}" if ending != "aborted" else "aborted by hand"
+            for ending in block.ended
         ),
     )
 
 
 def _row_metrics(row: Row, labels: dict[str, str]) -> list[Metric]:
     """All that a row says. Raises ParseError where it contradicts itself."""
-    made: list[Metric] = []
+    metrics: list[Metric] = []
     for prefix, word in WAYS:
         iops = _need(row, f"{word}IOps")
         ios = _ios(row, prefix)
-        made += [
+        metrics += [
             Metric(f"{prefix}iops", iops, Unit.OPS_PER_SECOND, labels, line=row.line),
             Metric(
                 f"{prefix}bandwidth",
@@ -96,16 +97,16 @@ def _row_metrics(row: Row, labels: dict[str, str]) -> list[Metric]:
         for figure, column in (("mean", "Average"), ("max", "Maximum")):
             value = None if none else _need(row, f"{column} {word}Response Time") / 1e3
             note = "no I/O" if none else ""
-            made.append(
+            metrics.append(
                 Metric(f"{prefix}lat.{figure}", value, Unit.SECONDS, labels, note, row.line)
             )
         if ios is not None:
-            made.append(Metric(f"{prefix}ios", ios, Unit.RATIO, labels, line=row.line))
+            metrics.append(Metric(f"{prefix}ios", ios, Unit.RATIO, labels, line=row.line))
         errors = results_csv.cell_number(row, f"{word}Errors")
         if errors is not None:
-            made.append(Metric(f"{prefix}errors", errors, Unit.RATIO, labels, line=row.line))
-    _check_row(row, {metric.name: metric.value or 0.0 for metric in made})
-    return made + _bin_metrics(row, labels)
+            metrics.append(Metric(f"{prefix}errors", errors, Unit.RATIO, labels, line=row.line))
+    _check_row(row, {metric.name: metric.value or 0.0 for metric in metrics})
+    return metrics + _bin_metrics(row, labels)
 
 
 def _need(row: Row, name: str) -> float:
@@ -135,40 +136,40 @@ def _bandwidth(row: Row, word: str) -> float:
     return values[0]
 
 
-def _check_row(row: Row, said: dict[str, float]) -> None:
+def _check_row(row: Row, figures: dict[str, float]) -> None:
     for name in ("iops", "bandwidth", "ios", "errors"):
-        there = [f"{prefix}{name}" in said for prefix, _ in WAYS]
-        if any(there) and not all(there):
+        printed_directions = [f"{prefix}{name}" in figures for prefix, _ in WAYS]
+        if any(printed_directions) and not all(printed_directions):
             raise ParseError(f"{name}: not of both reads and writes and the whole", row.line)
-        if all(there):
-            parts = said[f"read.{name}"] + said[f"write.{name}"]
-            if abs(parts - said[name]) > SAME * said[name] + 3:
-                told = f"{parts:g} and {said[name]:g}"
-                raise ParseError(f"reads and writes do not make up {name}: {told}", row.line)
+        if all(printed_directions):
+            parts = figures[f"read.{name}"] + figures[f"write.{name}"]
+            if abs(parts - figures[name]) > SAME * figures[name] + 3:
+                sums = f"{parts:g} and {figures[name]:g}"
+                raise ParseError(f"reads and writes do not make up {name}: {sums}", row.line)
     for prefix, column in (("read.", "Bytes Read"), ("write.", "Bytes Written")):
-        moved, ios = results_csv.cell_number(row, column), said.get(f"{prefix}ios")
-        rate, iops = said[f"{prefix}bandwidth"], said[f"{prefix}iops"]
+        moved, ios = results_csv.cell_number(row, column), figures.get(f"{prefix}ios")
+        rate, iops = figures[f"{prefix}bandwidth"], figures[f"{prefix}iops"]
         if moved and ios and iops > 1 and abs(moved / ios - rate / iops) > 0.02 * moved / ios:
             raise ParseError(f"{column}, I/Os and rates do not agree", row.line, str(moved))
 
 
 def _bin_metrics(row: Row, labels: dict[str, str]) -> list[Metric]:
-    made = []
+    metrics = []
     for place, column in enumerate(BINS):
         hits = results_csv.cell_number(row, column)
         if hits is None:
             return []
         low, high = figures.bin_edges(place)
         own = {**labels, "from": f"{low:.6g}", "to": f"{high:.6g}"}
-        made.append(Metric("lat.bin", hits, Unit.RATIO, own, line=row.line))
-    return made
+        metrics.append(Metric("lat.bin", hits, Unit.RATIO, own, line=row.line))
+    return metrics
 
 
 def _machine_metrics(row: Row) -> list[Metric]:
-    found = [(name, results_csv.cell_number(row, column)) for name, column in CPU]
+    cells = [(name, results_csv.cell_number(row, column)) for name, column in CPU]
     return [
         Metric(name, value / 100, Unit.RATIO, line=row.line)
-        for name, value in found
+        for name, value in cells
         if value is not None and value >= 0
     ]
 

@@ -179,7 +179,7 @@ class _Reader:
         words, lines = self.lines[at].split(), 1
         while words[0] in table.DEVICE and at + lines < len(self.lines) and lines < MOST_BROKEN:
             below = self.lines[at + lines].split()
-            if not below or not all(table.is_known_heading(one) for one in below[1:-1]):
+            if not below or not all(table.is_known_heading(heading) for heading in below[1:-1]):
                 break
             if not table.is_known_heading(below[0]):
                 if len(words) < 2 or not table.is_known_heading(words[-1] + below[0]):
@@ -191,7 +191,7 @@ class _Reader:
 
     def _goes_on(self, heads: Heads) -> bool:
         """Is it a further table of the last report: other columns of the same devices?"""
-        had = {name for one in self.run.tables for name in one.names}
+        had = {name for heads in self.run.tables for name in heads.names}
         ahead = self.ahead.first or self.ahead.cpu
         return bool(self.run.reports and heads.behind and not ahead and not had & {*heads.names})
 
@@ -200,8 +200,8 @@ class _Reader:
         report = self.run.reports[-1]
         for name, row in rows.items():
             if name not in report.rows:
-                says = f"{name} is not in the tables above it of the same report"
-                raise ParseError(says, row.line, self.lines[row.line - 1])
+                message = f"{name} is not in the tables above it of the same report"
+                raise ParseError(message, row.line, self.lines[row.line - 1])
             had = report.rows[name]
             report.rows[name] = Sample(had.line, {**had.values, **row.values})
         report.last = self.at
@@ -286,11 +286,11 @@ class _Reader:
         self.run.notes.append("without headings: read by those of the table before it")
         yield from self._end_run()
 
-    def _trouble(self, first: int, says: str) -> Iterator[ParsedResult]:
+    def _trouble(self, first: int, message: str) -> Iterator[ParsedResult]:
         """With all that follows it without a gap."""
         while self.at < len(self.lines) and self.lines[self.at].strip():
             self.at += 1
-        yield ParsedResult(KIND.name, first, max(first, self.at), "iostat", trouble=says)
+        yield ParsedResult(KIND.name, first, max(first, self.at), "iostat", trouble=message)
 
     def _end_run(self) -> Iterator[ParsedResult]:
         run, self.run, self.ahead = self.run, _Run(), _Ahead()
@@ -305,16 +305,16 @@ class _Reader:
         many = f"{len(run.reports)} reports" if len(run.reports) > 1 else "1 report"
         title = f"iostat, {len(devices)} device{'s' * (len(devices) > 1)}, {many}"
         notes = list(dict.fromkeys(run.notes))
-        one = _watched.watch_block(KIND, run.reports, run.command, title, notes)
-        first, last = min(run.first or one.first, one.first), max(run.last, one.last)
-        yield replace(one, first=first, last=last, head=run.head)
+        result = _watched.watch_block(KIND, run.reports, run.command, title, notes)
+        first, last = min(run.first or result.first, result.first), max(run.last, result.last)
+        yield replace(result, first=first, last=last, head=run.head)
 
 
 def _command_in_line(line: str) -> Command:
     """The command, unless the line is prose that begins with its name."""
-    found = _command.find_command(line, "iostat")
-    plain = all(ARGUMENT.fullmatch(word) for word in found.words)
-    return found if plain else _command.NONE
+    command = _command.find_command(line, "iostat")
+    plain = all(ARGUMENT.fullmatch(word) for word in command.words)
+    return command if plain else _command.NONE
 
 
 def _only_figures(words: Sequence[str]) -> bool:

@@ -18,15 +18,15 @@ PATH_VERSION = re.compile(r"(?:postgresql|pgsql|postgres|pg)[-/]?(\d{1,2}(?:\.\d
 
 def find_results(whole: str, name: str) -> list[ParsedResult]:
     lines = [text.clean_line(line) for line in whole.split("\n")]
-    found, index = [], 0
+    results, index = [], 0
     while index < len(lines):
         if not text.begins(lines[index]):
             index += 1
             continue
-        one, index = _read_run(lines, index)
-        if one is not None:
-            found.append(one)
-    return found
+        result, index = _read_run(lines, index)
+        if result is not None:
+            results.append(result)
+    return results
 
 
 def _read_run(lines: list[str], first: int) -> tuple[ParsedResult | None, int]:

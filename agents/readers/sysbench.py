@@ -44,7 +44,7 @@ RATIO = re.compile(r"Read/Write ratio for combined random IO test: ([\d.]{1,12})
 WORDED = {
     "mode": {f"Doing {words} test": mode for mode, words in text.MODES.items()},
     "io_mode": {f"Using {words} I/O mode": mode for mode, words in text.IO_MODES.items()},
-    "extra_flags": {f"Extra file open flags: {said}": flag for said, flag in FLAGS.items()},
+    "extra_flags": {f"Extra file open flags: {text}": flag for text, flag in FLAGS.items()},
 }
 NEEDED = ("mode", "io_mode", "threads", "block_size")
 ALL_SYNCED = "Calling fsync() after each write operation."
@@ -54,7 +54,7 @@ AT_END = "Calling fsync() at the end of test, Enabled."
 def find_results(whole: str, name: str) -> list[ParsedResult]:
     lines = [line.rstrip("\r") if len(line) < LONGEST else "" for line in whole.split("\n")]
     return [
-        found for first, last in _find_blocks(lines) if (found := _run_block(lines, first, last))
+        result for first, last in _find_blocks(lines) if (result := _run_block(lines, first, last))
     ]
 
 
@@ -86,7 +86,7 @@ def _run_block(lines: Sequence[str], first: int, last: int) -> ParsedResult | No
         return None
     start, command = _above(lines, first)
     version = BEGINS.fullmatch(block[0].strip())
-    found = ParsedResult(
+    result = ParsedResult(
         KIND,
         start + 1,
         last + 1,
@@ -96,12 +96,12 @@ def _run_block(lines: Sequence[str], first: int, last: int) -> ParsedResult | No
         command=command,
     )
     if missing := [name for name in NEEDED if name not in options]:
-        return dataclasses.replace(found, trouble=f"it does not say its {', '.join(missing)}")
-    return _parse_block(found, block, first, options)
+        return dataclasses.replace(result, trouble=f"it does not say its {', '.join(missing)}")
+    return _parse_block(result, block, first, options)
 
 
 def _parse_block(
-    found: ParsedResult, block: Sequence[str], first: int, options: Mapping[str, Any]
+    result: ParsedResult, block: Sequence[str], first: int, options: Mapping[str, Any]
 ) -> ParsedResult:
     wish = text.RequestedRun(
         options["mode"],
@@ -116,13 +116,13 @@ def _parse_block(
     )
     try:
         report = text.parse_report(block, wish)
-        told, over_time = text.report_metrics(report, wish), text.report_series(report, wish)
+        metrics, over_time = text.report_metrics(report, wish), text.report_series(report, wish)
     except ParseError as error:
         # its line counts from the block's beginning, and would mislead
-        return dataclasses.replace(found, trouble=str(error).partition(" (line ")[0])
+        return dataclasses.replace(result, trouble=str(error).partition(" (line ")[0])
     return dataclasses.replace(
-        found,
-        metrics=tuple(dataclasses.replace(one, line=one.line + first) for one in told),
+        result,
+        metrics=tuple(dataclasses.replace(metric, line=metric.line + first) for metric in metrics),
         series=tuple(over_time),
         options=options,
         outstanding=options["threads"] if options["io_mode"] != "async" else None,
@@ -134,24 +134,24 @@ def _parse_block(
 
 def _reported_options(block: Sequence[str]) -> dict[str, Any]:
     """Of the tool, as far as the result tells: what its head does not name is off."""
-    found: dict[str, Any] = {"fsync_freq": 0, "fsync_all": False, "fsync_end": False}
+    options: dict[str, Any] = {"fsync_freq": 0, "fsync_all": False, "fsync_end": False}
     for line in map(str.strip, block):
         if line == text.STARTED:
             break
         for name, pattern in NUMBERS.items():
-            if said := pattern.fullmatch(line):
-                found[name] = int(said[1])
+            if match := pattern.fullmatch(line):
+                options[name] = int(match[1])
         for name, pattern in SIZES.items():
-            if (said := pattern.fullmatch(line)) and (size := _rounded_bytes(said[1], said[2])):
-                found[name] = size
+            if (match := pattern.fullmatch(line)) and (size := _rounded_bytes(match[1], match[2])):
+                options[name] = size
         for name, words in WORDED.items():
             if line in words:
-                found[name] = words[line]
-        if said := RATIO.fullmatch(line):
-            found["rw_ratio"] = float(said[1])
-        found["fsync_all"] |= line == ALL_SYNCED
-        found["fsync_end"] |= line == AT_END
-    return found
+                options[name] = words[line]
+        if match := RATIO.fullmatch(line):
+            options["rw_ratio"] = float(match[1])
+        options["fsync_all"] |= line == ALL_SYNCED
+        options["fsync_end"] |= line == AT_END
+    return options
 
 
 def _rounded_bytes(number: str, unit: str) -> int:

@@ -29,20 +29,20 @@ HEADINGS = ("capacity operations bandwidth", "pool alloc free read write read wr
 
 def find_results(text: str, name: str) -> list[ParsedResult]:
     lines = text.replace("\xa0", " ").split("\n")
-    found: list[ParsedResult] = []
+    results: list[ParsedResult] = []
     at, command, said_at = 0, _command.NONE, 0
     while at < len(lines):
         words = lines[at].split()
-        if said := _command.find_command(lines[at], "zpool iostat"):
-            command, said_at = said, at + 1
+        if new_command := _command.find_command(lines[at], "zpool iostat"):
+            command, said_at = new_command, at + 1
         elif command.flag("H") and EXACT.fullmatch(" ".join(words)):
-            one, at = _block(lines, at, command, said_at, headings=HEADINGS)
-            found.append(one)
+            result, at = _block(lines, at, command, said_at, headings=HEADINGS)
+            results.append(result)
             command, said_at = _command.NONE, 0
             continue
         elif _begins(lines, at):
-            one, at = _block(lines, at, command, said_at)
-            found.append(one)
+            result, at = _block(lines, at, command, said_at)
+            results.append(result)
             command, said_at = _command.NONE, 0
             continue
         elif words and not (
@@ -52,7 +52,7 @@ def find_results(text: str, name: str) -> list[ParsedResult]:
             # of something else
             command, said_at = _command.NONE, 0
         at += 1
-    return found
+    return results
 
 
 def _begins(lines: Sequence[str], at: int) -> bool:
@@ -67,33 +67,35 @@ def _block(
     lines: Sequence[str], at: int, command: Command, said_at: int, headings: tuple[str, ...] = ()
 ) -> tuple[ParsedResult, int]:
     """The block that begins at this index, and the index behind it."""
-    end, kept, dates = _extent(lines, at, bool(headings))
+    end, block_lines, dates = _extent(lines, at, bool(headings))
     first = said_at or at + 1
-    numbered = [(at + 1, one) for one in headings] + kept
-    flat = bool(headings) or not any(line[:1].isspace() for _, line in kept)
+    numbered = [(at + 1, heading) for heading in headings] + block_lines
+    flat = bool(headings) or not any(line[:1].isspace() for _, line in block_lines)
     verbose = not command or command.flag("v")
     try:
         reports = list(zpool.reports(numbered, flat, verbose))
         if not reports:
             raise ParseError("headings of zpool iostat without a row", at + 1, lines[at])
     except ParseError as error:
-        last = kept[-1][0]
+        last = block_lines[-1][0]
         return ParsedResult(KIND.name, first, last, "zpool iostat", trouble=str(error)), end
-    pools = dict.fromkeys(name for one in reports for name in one.rows if "/" not in name)
+    pools = dict.fromkeys(name for report in reports for name in report.rows if "/" not in name)
     title = f"zpool iostat of {', '.join(pools)}"
     clocks = (list(dates), list(dates.values()))
-    made = [_dated_report(one, *clocks) for one in reports]
-    one = _watched.watch_block(KIND, made, command, title, _run_notes(reports, flat and verbose))
-    last = max(one.last, max(number for number, _ in kept))
+    dated_reports = [_dated_report(report, *clocks) for report in reports]
+    result = _watched.watch_block(
+        KIND, dated_reports, command, title, _run_notes(reports, flat and verbose)
+    )
+    last = max(result.last, max(number for number, _ in block_lines))
     return ParsedResult(
         KIND.name,
         first,
         last,
         title,
         command=command.text,
-        metrics=one.metrics,
-        series=one.series,
-        notes=one.notes,
+        metrics=result.metrics,
+        series=result.series,
+        notes=result.notes,
     ), end
 
 
@@ -101,7 +103,7 @@ def _extent(
     lines: Sequence[str], at: int, scripted: bool
 ) -> tuple[int, list[tuple[int, str]], dict[int, float | None]]:
     """Index behind the block, its lines with their numbers, and the seconds of the dates in it."""
-    kept: list[tuple[int, str]] = []
+    block_lines: list[tuple[int, str]] = []
     dates: dict[int, float | None] = {}
     wide = 7 if scripted else 0
     end = at
@@ -109,7 +111,7 @@ def _extent(
         words = lines[end].split()
         dated, second = _watched.when(lines[end]) if len(lines[end]) < 60 else (False, None)
         head = zpool.heads(lines[end])
-        below = bool(kept) and zpool.heads(kept[-1][1])
+        below = bool(block_lines) and zpool.heads(block_lines[-1][1])
         if dated:
             dates[end + 1] = second
         elif words and not (
@@ -118,17 +120,17 @@ def _extent(
             break
         elif words:
             wide = len(words) if below else wide
-            kept.append((end + 1, lines[end]))
+            block_lines.append((end + 1, lines[end]))
         end += 1
-    tail = kept[-1][1] if kept and end == len(lines) and not scripted else ""
+    tail = block_lines[-1][1] if block_lines and end == len(lines) and not scripted else ""
     if (
         tail
         and len(tail.split()) < wide
         and not (zpool.DASHES.fullmatch(tail) or zpool.heads(tail))
     ):
         # cut by the end of the text
-        kept.pop()
-    return end, kept, dates
+        block_lines.pop()
+    return end, block_lines, dates
 
 
 def _looks_like_row(words: Sequence[str], wide: int) -> bool:

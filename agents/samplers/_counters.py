@@ -40,6 +40,9 @@ def rows_to_series(
 def file_intervals(frames: Sequence[Frame], has: Iterable[str]) -> list[Interval]:
     """Intervals of the frames that hold any of these files. Their ends count from the run's very first frame."""
     names = set(has)
-    kept = [frame for frame in frames if not names.isdisjoint(frame.files)]
-    late = kept[0].at - frames[0].at if kept else 0.0
-    return [Interval(one.before, one.after, one.end + late, one.seconds) for one in intervals(kept)]
+    frames_with_files = [frame for frame in frames if not names.isdisjoint(frame.files)]
+    late = frames_with_files[0].at - frames[0].at if frames_with_files else 0.0
+    return [
+        Interval(interval.before, interval.after, interval.end + late, interval.seconds)
+        for interval in intervals(frames_with_files)
+    ]

@@ -29,21 +29,21 @@ class Interval:
 
 def in_time(frames: Sequence[Frame]) -> list[Frame]:
     """Each later than the one before it: a monotonic clock has no others, such are torn."""
-    kept: list[Frame] = []
+    frames_in_time: list[Frame] = []
     for frame in frames:
-        if not kept or frame.at > kept[-1].at:
-            kept.append(frame)
-    return kept
+        if not frames_in_time or frame.at > frames_in_time[-1].at:
+            frames_in_time.append(frame)
+    return frames_in_time
 
 
 def intervals(frames: Sequence[Frame]) -> list[Interval]:
     """Neighbouring frames, in order. The last frame comes when the tool ends, maybe just after a tick:
     such a sliver is added to the interval before it, for rates over a few ms are noise."""
-    kept: list[Frame] = []
+    ordered_frames: list[Frame] = []
     for frame in in_time(frames):
-        if len(kept) > 1 and frame.at - kept[-1].at < SHORTEST_S:
-            kept[-1] = frame
+        if len(ordered_frames) > 1 and frame.at - ordered_frames[-1].at < SHORTEST_S:
+            ordered_frames[-1] = frame
         else:
-            kept.append(frame)
-    pairs = itertools.pairwise(kept)
-    return [Interval(a, b, b.at - kept[0].at, b.at - a.at) for a, b in pairs]
+            ordered_frames.append(frame)
+    pairs = itertools.pairwise(ordered_frames)
+    return [Interval(a, b, b.at - ordered_frames[0].at, b.at - a.at) for a, b in pairs]

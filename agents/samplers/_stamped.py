@@ -21,11 +21,11 @@ class Line:
 
 def stamped_lines(frames: Sequence[Frame], watch: Watch) -> list[Line]:
     """All that a lasting Watch printed during the run, in order. Raises ParseError."""
-    found: list[Line] = []
+    lines: list[Line] = []
     for frame in frames:
         for text in frame.files.get(watch.file_key, "").splitlines():
             nanoseconds, _, rest = text.partition(" ")
             if not is_count(nanoseconds):
-                raise ParseError("no time before the line", len(found) + 1, text)
-            found.append(Line(int(nanoseconds) / 1e9 - frames[0].at, rest, len(found) + 1))
-    return found
+                raise ParseError("no time before the line", len(lines) + 1, text)
+            lines.append(Line(int(nanoseconds) / 1e9 - frames[0].at, rest, len(lines) + 1))
+    return lines

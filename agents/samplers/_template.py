@@ -31,15 +31,15 @@ def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
 
     Raises ParseError, with line and text, on content that makes no sense.
     """
-    seen = [frame for frame in in_time(frames) if FILES[0] in frame.files]
-    times = tuple(frame.at - frames[0].at for frame in seen)
-    values = tuple(_load_average(frame.files[FILES[0]]) for frame in seen)
+    frames_with_load = [frame for frame in in_time(frames) if FILES[0] in frame.files]
+    times = tuple(frame.at - frames[0].at for frame in frames_with_load)
+    values = tuple(_load_average(frame.files[FILES[0]]) for frame in frames_with_load)
     return [Series("", "load.1min", Unit.RATIO, times, values)]
 
 
 def _load_average(text: str) -> float:
-    said = re.match(r"(\d{1,9}\.\d\d) ", text)
+    match = re.match(r"(\d{1,9}\.\d\d) ", text)
     # also what is empty or cut
-    if not said:
+    if not match:
         raise ParseError("not what /proc/loadavg says", 1, text[:80])
-    return float(said[1])
+    return float(match[1])

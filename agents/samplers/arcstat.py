@@ -55,16 +55,16 @@ def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
 def _stats(frame: Frame) -> dict[str, int]:
     text = frame.files.get(FILES[0])
     lines = (text if text is not None else frame.files.get(WATCHES[0].file_key, "")).splitlines()
-    found: dict[str, int] = {}
+    values: dict[str, int] = {}
     for number, line in enumerate(lines, start=1):
         words = line.removeprefix(PREFIX).replace(":", " ").split()
         if words[:1] and words[0] in READ_COUNTERS:
             if not is_count(words[-1]) or len(words) > 3 or len(words) < 2:
                 raise ParseError("not a line of arcstats", number, line)
-            found[words[0]] = int(words[-1])
-    if lines and not {"hits", "misses", "size"} <= found.keys():
+            values[words[0]] = int(words[-1])
+    if lines and not {"hits", "misses", "size"} <= values.keys():
         raise ParseError("not ZFS's arcstats: hits, misses or size is missing", 1, lines[0])
-    return found
+    return values
 
 
 def _interval_figures(

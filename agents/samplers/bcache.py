@@ -48,14 +48,14 @@ Counters = Mapping[str, int]
 
 def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
     """One series per bcache device and metric. Raises ParseError."""
-    seen = [(frame.at - frames[0].at, _devices(frame)) for frame in in_time(frames)]
-    found: list[Series] = []
-    for device in sorted({name for _, devices in seen for name in devices}):
-        rows = [(at, devices[device]) for at, devices in seen if device in devices]
+    devices_by_time = [(frame.at - frames[0].at, _devices(frame)) for frame in in_time(frames)]
+    all_series: list[Series] = []
+    for device in sorted({name for _, devices in devices_by_time for name in devices}):
+        rows = [(at, devices[device]) for at, devices in devices_by_time if device in devices]
         dirty = [(at, {"dirty": float(row["dirty"])}) for at, row in rows if "dirty" in row]
-        found += rows_to_series(device, dirty, GAUGES)
-        found += rows_to_series(device, list(_moves(rows)), RATES)
-    return found
+        all_series += rows_to_series(device, dirty, GAUGES)
+        all_series += rows_to_series(device, list(_moves(rows)), RATES)
+    return all_series
 
 
 def _devices(frame: Frame) -> dict[str, Counters]:
@@ -64,33 +64,33 @@ def _devices(frame: Frame) -> dict[str, Counters]:
     for path, text in frame.files.items():
         if where := PATH.fullmatch(path):
             texts.setdefault(where[1], {})[where[2]] = text
-    found = {}
+    devices = {}
     for place in texts.values():
-        named = re.search(r"^DEVNAME=(\S+)$", place.get("uevent", ""), re.M)
-        if named:
-            found[named[1]] = _read_counters(place)
-    return found
+        match = re.search(r"^DEVNAME=(\S+)$", place.get("uevent", ""), re.M)
+        if match:
+            devices[match[1]] = _read_counters(place)
+    return devices
 
 
 def _read_counters(place: Mapping[str, str]) -> Counters:
-    found: dict[str, int] = {}
+    counters: dict[str, int] = {}
     if (state := place.get("state", "clean").strip()) not in STATES:
         raise ParseError("not a state of bcache", 1, state)
     for name in COUNTERS:
-        if said := place.get(name, "").strip():
-            if not is_count(said):
-                raise ParseError(f"{name} of bcache is not a number", 1, said)
-            found[name] = int(said)
-    if said := place.get("dirty_data", "").strip():
-        found["dirty"] = parse_size(said)
-    return found
+        if text := place.get(name, "").strip():
+            if not is_count(text):
+                raise ParseError(f"{name} of bcache is not a number", 1, text)
+            counters[name] = int(text)
+    if text := place.get("dirty_data", "").strip():
+        counters["dirty"] = parse_size(text)
+    return counters
 
 
-def parse_size(said: str) -> int:
+def parse_size(text: str) -> int:
     """ "1.2G" in bytes, exactly as far as it is printed. Raises ParseError."""
-    human = HUMAN.fullmatch(said)
+    human = HUMAN.fullmatch(text)
     if not human:
-        raise ParseError("not a size as bcache prints it", 1, said)
+        raise ParseError("not a size as bcache prints it", 1, text)
     whole, tenth, prefix = human.groups()
     scale = 1 << 10 * PREFIXES.index(prefix.upper() or " ")
     return int(whole) * scale + int(tenth or 0) * scale // 10

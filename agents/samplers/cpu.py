@@ -35,17 +35,17 @@ def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
     between = intervals([frame for frame in frames if FILES[0] in frame.files])
     tables = {id(f): _tick_table(f) for i in between for f in (i.before, i.after)}
     times = tuple(interval.end for interval in between)
-    found: list[Series] = []
+    all_series: list[Series] = []
     for cpu in dict.fromkeys(name for table in tables.values() for name in table):
         rows = [
             _shares(tables[id(i.before)].get(cpu), tables[id(i.after)].get(cpu)) for i in between
         ]
         device = "" if cpu == "cpu" else cpu
-        found += [
+        all_series += [
             Series(device, metric, Unit.RATIO, times, tuple(row[metric] for row in rows))
             for metric in SHARES
         ]
-    return found
+    return all_series
 
 
 def _tick_table(frame: Frame) -> dict[str, Ticks]:

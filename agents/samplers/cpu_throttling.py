@@ -48,14 +48,14 @@ def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
     """Raises ParseError."""
     mine = {name for frame in frames for name in frame.files if _is_mine(name)}
     rows = [
-        (one.end, dict(_interval_figures(one.before.files, one.after.files)))
-        for one in file_intervals(frames, mine)
+        (interval.end, dict(_interval_figures(interval.before.files, interval.after.files)))
+        for interval in file_intervals(frames, mine)
     ]
     return rows_to_series("", rows, UNITS)
 
 
 def _is_mine(name: str) -> bool:
-    return name in QUOTA or any(known.fullmatch(name) for known in (CLOCK, HEAT))
+    return name in QUOTA or any(pattern.fullmatch(name) for pattern in (CLOCK, HEAT))
 
 
 def _interval_figures(before: Files, after: Files) -> Iterator[tuple[str, float]]:
@@ -92,22 +92,22 @@ def _grown(before: Files, after: Files) -> Iterator[bool]:
 
 
 def _file_count(name: str, files: Files) -> int | None:
-    said = files.get(name, "").strip()
-    if said in UNTOLD:
+    text = files.get(name, "").strip()
+    if text in UNTOLD:
         return None
-    if not is_count(said):
-        raise ParseError(f"not the number of {name}", 1, said[:80])
-    return int(said)
+    if not is_count(text):
+        raise ParseError(f"not the number of {name}", 1, text[:80])
+    return int(text)
 
 
 def _stat(name: str, text: str) -> Mapping[str, int]:
-    found = {}
+    values = {}
     for number, line in enumerate(text.splitlines(), start=1):
-        key, _, said = line.partition(" ")
-        if not is_count(said):
+        key, _, count = line.partition(" ")
+        if not is_count(count):
             raise ParseError(f"not a line of {name}", number, line[:80])
-        found[key] = int(said)
-    return found
+        values[key] = int(count)
+    return values
 
 
 def _count_since(old: Mapping[str, int], new: Mapping[str, int], key: str) -> int:

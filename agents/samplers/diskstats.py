@@ -68,7 +68,7 @@ def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
     """One series per device and metric, over all intervals; NaN where the device was absent or reset."""
     between = intervals([frame for frame in frames if FILES[0] in frame.files])
     tables = {id(f): _counter_table(f) for i in between for f in (i.before, i.after)}
-    found: list[Series] = []
+    all_series: list[Series] = []
     for device in dict.fromkeys(name for table in tables.values() for name, _ in table):
         rows = list(_device_rows(device, between, tables))
         if ONLY_IF_USED.match(device) and not any(v > 0 for row in rows for v in row.values()):
@@ -77,11 +77,11 @@ def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
             continue
         metrics = [metric for metric in UNITS if any(metric in row for row in rows)]
         times = tuple(interval.end for interval in between)
-        found += [
+        all_series += [
             Series(device, m, UNITS[m], times, tuple(row.get(m, nan) for row in rows))
             for m in metrics
         ]
-    return found
+    return all_series
 
 
 def _ever_counted(device: str, tables: Mapping[int, Table]) -> bool:
@@ -128,30 +128,30 @@ def _device_rows(
         yield _possible(_interval_metrics(deltas, interval.seconds), deltas, longest)
 
 
-def _possible(found: dict[str, float], d: Counters, longest: float) -> dict[str, float]:
+def _possible(figures: dict[str, float], d: Counters, longest: float) -> dict[str, float]:
     """With waits unknown that cannot be. `longest`: s that a request which ended may have waited."""
     # so many more left than came
-    left = -d[GAUGE]
-    uncounted = left > sum(d[index] for index in REQUESTS if index < len(d))
-    cannot_be = [one for one in WAITS if uncounted or found[one] > longest + SLACK_S]
-    return found | dict.fromkeys(cannot_be, nan)
+    negative = -d[GAUGE]
+    uncounted = negative > sum(d[index] for index in REQUESTS if index < len(d))
+    cannot_be = [name for name in WAITS if uncounted or figures[name] > longest + SLACK_S]
+    return figures | dict.fromkeys(cannot_be, nan)
 
 
 def _deltas(before: Counters, after: Counters) -> Counters | None:
     """Differences, or None when the counters began anew."""
-    found = []
+    deltas = []
     for index, (old, new) in enumerate(zip(before, after, strict=False)):
         delta = new - old
         if delta < 0 and index in MILLISECONDS and WRAP // 2 < old < WRAP:
             delta += WRAP
         if delta < 0 and index != GAUGE:
             return None
-        found.append(delta)
-    return tuple(found)
+        deltas.append(delta)
+    return tuple(deltas)
 
 
 def _interval_metrics(d: Counters, seconds: float) -> dict[str, float]:
-    found = {
+    figures = {
         "read.iops": d[0] / seconds,
         "write.iops": d[4] / seconds,
         "read.bandwidth": d[2] * SECTOR / seconds,
@@ -165,12 +165,12 @@ def _interval_metrics(d: Counters, seconds: float) -> dict[str, float]:
         "write.merges": d[5] / seconds,
     }
     if len(d) >= 15:
-        found["await"] = _mean_seconds(d[3] + d[7] + d[14], d[0] + d[4] + d[11])
-        found["discard.iops"] = d[11] / seconds
-        found["discard.bandwidth"] = d[13] * SECTOR / seconds
+        figures["await"] = _mean_seconds(d[3] + d[7] + d[14], d[0] + d[4] + d[11])
+        figures["discard.iops"] = d[11] / seconds
+        figures["discard.bandwidth"] = d[13] * SECTOR / seconds
     if len(d) >= 17:
-        found["flush.iops"] = d[15] / seconds
-    return found
+        figures["flush.iops"] = d[15] / seconds
+    return figures
 
 
 def _mean_seconds(milliseconds: int, requests: int) -> float:

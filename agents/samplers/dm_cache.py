@@ -66,22 +66,22 @@ def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
     """One series per cached device and metric. Raises ParseError."""
     spans = file_intervals(frames, (STATUS.file_key,))
     blocks = _block_sizes(frames)
-    seen = {id(f): _status(f, blocks) for i in spans for f in (i.before, i.after)}
-    found: list[Series] = []
-    for device in sorted({name for table in seen.values() for name in table}):
+    status_of_frame = {id(f): _status(f, blocks) for i in spans for f in (i.before, i.after)}
+    all_series: list[Series] = []
+    for device in sorted({name for table in status_of_frame.values() for name in table}):
         rows = [
             (
                 i.end,
                 _interval_figures(
-                    seen[id(i.before)].get(device),
-                    seen[id(i.after)].get(device),
+                    status_of_frame[id(i.before)].get(device),
+                    status_of_frame[id(i.after)].get(device),
                     _interval_seconds(i),
                 ),
             )
             for i in spans
         ]
-        found += rows_to_series(device, rows, UNITS)
-    return found
+        all_series += rows_to_series(device, rows, UNITS)
+    return all_series
 
 
 def _interval_seconds(span: Interval) -> float:
@@ -93,33 +93,33 @@ def _interval_seconds(span: Interval) -> float:
 
 def _block_sizes(frames: Sequence[Frame]) -> dict[str, int]:
     """Bytes of a writecache's block, by its dm name: "NAME: 0 204800 writecache s 254:5 254:4 4096 0"."""
-    found = {}
+    sizes = {}
     for line in stamped_lines(frames, TABLE):
         if line.text.strip() in ("", "No devices found"):
             continue
-        said = TARGET.fullmatch(line.text.strip())
-        words = said[3].split() if said else []
+        match = TARGET.fullmatch(line.text.strip())
+        words = match[3].split() if match else []
         if len(words) < 4 or not is_count(words[3]):
             raise ParseError("not a table of a writecache", line.number, line.text)
-        assert said is not None
-        found[said[1]] = int(words[3])
-    return found
+        assert match is not None
+        sizes[match[1]] = int(words[3])
+    return sizes
 
 
 def _status(frame: Frame, blocks: Mapping[str, int]) -> dict[str, Status]:
     """Counters and gauges by kernel name. A target that is none of ours is passed over."""
     kernel: dict[str, str] = {}
-    found: dict[str, Status] = {}
+    statuses: dict[str, Status] = {}
     for number, line in enumerate(frame.files.get(STATUS.file_key, "").splitlines(), start=1):
-        if named := DEVICE_NAME.fullmatch(line):
-            kernel[named[2]] = named[1]
+        if match := DEVICE_NAME.fullmatch(line):
+            kernel[match[2]] = match[1]
         elif target := TARGET.fullmatch(line.strip()):
             name, kind, rest = target.groups()
             read = _cache(rest) if kind == "cache" else _writecache(rest, blocks.get(name))
             if read is None:
                 raise ParseError(f"not the status of a {kind}", number, line)
-            found[kernel.get(name, name)] = read
-    return found
+            statuses[kernel.get(name, name)] = read
+    return statuses
 
 
 def _cache(rest: str) -> Status | None:
@@ -144,18 +144,18 @@ def _writecache(rest: str, block: int | None) -> Status | None:
     if free > total:
         return None
     counts = dict(zip(WRITECACHE, map(int, words[4:9]), strict=True)) if len(words) >= 9 else {}
-    found = (
+    counters = (
         {} if block is None else {"dirty": (total - free) * block, "used": (total - free) * block}
     )
     if counts:
         hits = counts["hits.uncommitted"] + counts["hits.committed"]
-        found |= {
+        counters |= {
             "read.hits": counts["read.hits"],
             "write.hits": hits,
             "read.misses": counts["reads"] - counts["read.hits"],
             "write.misses": counts["writes"] - hits,
         }
-    return found
+    return counters
 
 
 def _interval_figures(
@@ -163,11 +163,12 @@ def _interval_figures(
 ) -> dict[str, float]:
     if not after:
         return {}
-    found = {name: counter_rate(before, after, name, seconds) for name in CACHE if name in after}
-    if found:
-        found["read.hit_ratio"] = hit_ratio(found["read.hits"], found["read.misses"])
-        found["write.hit_ratio"] = hit_ratio(found["write.hits"], found["write.misses"])
-        found["hit_ratio"] = hit_ratio(
-            found["read.hits"] + found["write.hits"], found["read.misses"] + found["write.misses"]
+    figures = {name: counter_rate(before, after, name, seconds) for name in CACHE if name in after}
+    if figures:
+        figures["read.hit_ratio"] = hit_ratio(figures["read.hits"], figures["read.misses"])
+        figures["write.hit_ratio"] = hit_ratio(figures["write.hits"], figures["write.misses"])
+        figures["hit_ratio"] = hit_ratio(
+            figures["read.hits"] + figures["write.hits"],
+            figures["read.misses"] + figures["write.misses"],
         )
-    return found | {n: float(after[n]) for n in ("dirty", "used") if n in after}
+    return figures | {n: float(after[n]) for n in ("dirty", "used") if n in after}

@@ -53,38 +53,43 @@ def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
     """One series per disk and metric, over all reports; NaN where the disk was absent. Raises ParseError."""
     reports = _reports(stamped_lines(frames, WATCHES[0]))[1:]
     times = tuple(at for at, _ in reports)
-    finer = {one.metric for one in gstat.frames_to_series(frames)} & {"read.await", "write.await"}
-    found: list[Series] = []
+    finer = {series.metric for series in gstat.frames_to_series(frames)} & {
+        "read.await",
+        "write.await",
+    }
+    all_series: list[Series] = []
     for device in dict.fromkeys(name for _, rows in reports for name in rows):
-        kept = [rows.get(device, {}) for _, rows in reports]
-        if ONLY_IF_USED.match(device) and not any(v > 0 for row in kept for v in row.values()):
+        device_rows = [rows.get(device, {}) for _, rows in reports]
+        if ONLY_IF_USED.match(device) and not any(
+            v > 0 for row in device_rows for v in row.values()
+        ):
             continue
-        metrics = [m for m in UNITS if m not in finer and any(m in row for row in kept)]
-        found += [
-            Series(device, m, UNITS[m], times, tuple(row.get(m, nan) for row in kept))
+        metrics = [m for m in UNITS if m not in finer and any(m in row for row in device_rows)]
+        all_series += [
+            Series(device, m, UNITS[m], times, tuple(row.get(m, nan) for row in device_rows))
             for m in metrics
         ]
-    return found
+    return all_series
 
 
-def _reports(said: Sequence[Line]) -> list[tuple[float, dict[str, Row]]]:
+def _reports(lines: Sequence[Line]) -> list[tuple[float, dict[str, Row]]]:
     """Time and rows of each report that is whole: a report ends where the next one begins."""
-    found: list[tuple[float, dict[str, Row]]] = []
+    reports: list[tuple[float, dict[str, Row]]] = []
     columns: list[str] = []
-    for line in said:
+    for line in lines:
         words = line.text.split()
         if words == ["extended", "device", "statistics"]:
-            found.append((line.at, {}))
+            reports.append((line.at, {}))
             columns = []
-        elif words[:1] == ["device"] and found:
+        elif words[:1] == ["device"] and reports:
             columns = words
             if not set(columns) >= NEEDED or len(set(columns)) < len(columns):
                 raise ParseError("not the columns of iostat -x", line.number, line.text)
         elif not columns or len(words) != len(columns):
             raise ParseError("not a line of iostat -x", line.number, line.text)
         else:
-            found[-1][1][words[0]] = _parse_row(dict(zip(columns, words, strict=True)), line)
-    return found[:-1] if found and len(found) > 1 and _last_report_cut(found) else found
+            reports[-1][1][words[0]] = _parse_row(dict(zip(columns, words, strict=True)), line)
+    return reports[:-1] if reports and len(reports) > 1 and _last_report_cut(reports) else reports
 
 
 def _last_report_cut(reports: Sequence[tuple[float, dict[str, Row]]]) -> bool:
@@ -92,15 +97,15 @@ def _last_report_cut(reports: Sequence[tuple[float, dict[str, Row]]]) -> bool:
     return len(reports[-1][1]) < len(reports[-2][1])
 
 
-def _parse_row(said: Mapping[str, str], line: Line) -> Row:
+def _parse_row(cells: Mapping[str, str], line: Line) -> Row:
     values = {}
-    for column, word in said.items():
+    for column, word in cells.items():
         if column != "device":
             if not re.fullmatch(r"[0-9]{1,20}(\.[0-9]+)?", word):
                 raise ParseError(f"{column} is not a number", line.number, line.text)
             values[column] = float(word)
     reads, writes = values["r/s"], values["w/s"]
-    found = {
+    figures = {
         "read.iops": reads,
         "write.iops": writes,
         "read.bandwidth": values["kr/s"] * 1024,
@@ -115,5 +120,5 @@ def _parse_row(said: Mapping[str, str], line: Line) -> Row:
     }
     for metric, (column, requests) in waits.items():
         if column in values:
-            found[metric] = values[column] / 1000 if requests else nan
-    return found
+            figures[metric] = values[column] / 1000 if requests else nan
+    return figures

@@ -58,31 +58,33 @@ def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
     """One series per provider and metric, over all reports. Raises ParseError."""
     reports = _reports(stamped_lines(frames, WATCHES[0]))[1:]
     disks = _disks_of_iostat(frames)
-    found: list[Series] = []
+    all_series: list[Series] = []
     for device in dict.fromkeys(name for _, rows in reports for name in rows):
         rows = [(at, rows.get(device, {})) for at, rows in reports]
         if device in disks:
-            found += rows_to_series(device, rows, FINER)
+            all_series += rows_to_series(device, rows, FINER)
         elif any(value > 0 for _, row in rows for value in row.values()):
-            found += rows_to_series(device, rows, UNITS)
-    return found
+            all_series += rows_to_series(device, rows, UNITS)
+    return all_series
 
 
 def _disks_of_iostat(frames: Sequence[Frame]) -> set[str]:
-    said = (line.split()[1:2] for f in frames for line in f.files.get(IOSTAT, "").splitlines())
-    return {word for words in said for word in words}
+    first_words = (
+        line.split()[1:2] for f in frames for line in f.files.get(IOSTAT, "").splitlines()
+    )
+    return {word for words in first_words for word in words}
 
 
-def _reports(said: Sequence[Line]) -> list[tuple[float, dict[str, Row]]]:
-    found: list[tuple[float, dict[str, Row]]] = []
+def _reports(lines: Sequence[Line]) -> list[tuple[float, dict[str, Row]]]:
+    reports: list[tuple[float, dict[str, Row]]] = []
     headed = False
-    for line in said:
+    for line in lines:
         words = line.text.split()
-        if not found and words[:1] != ["dT:"]:
+        if not reports and words[:1] != ["dT:"]:
             # the frames of a live page may begin in the middle of a report
             continue
         if words[:1] == ["dT:"]:
-            found.append((line.at, {}))
+            reports.append((line.at, {}))
             headed = False
         elif words == COLUMNS:
             headed = True
@@ -93,16 +95,16 @@ def _reports(said: Sequence[Line]) -> list[tuple[float, dict[str, Row]]]:
             raise ParseError("not a line of gstat", line.number, line.text)
         else:
             # A name may hold blanks.
-            found[-1][1][" ".join(words[len(COLUMNS) - 1 :])] = _parse_row(words, line)
-    cut = len(found) > 1 and len(found[-1][1]) < len(found[-2][1])
-    return found[:-1] if cut else found
+            reports[-1][1][" ".join(words[len(COLUMNS) - 1 :])] = _parse_row(words, line)
+    cut = len(reports) > 1 and len(reports[-1][1]) < len(reports[-2][1])
+    return reports[:-1] if cut else reports
 
 
 def _parse_row(words: Sequence[str], line: Line) -> Row:
-    said = words[: len(COLUMNS) - 1]
-    if not all(re.fullmatch(r"[0-9]{1,20}(\.[0-9]+)?", word) for word in said):
+    cells = words[: len(COLUMNS) - 1]
+    if not all(re.fullmatch(r"[0-9]{1,20}(\.[0-9]+)?", word) for word in cells):
         raise ParseError("not a figure of gstat", line.number, line.text)
-    queue, _, r, rk, rms, w, wk, wms, d, dk, dms, o, oms, busy = map(float, said)
+    queue, _, r, rk, rms, w, wk, wms, d, dk, dms, o, oms, busy = map(float, cells)
     return {
         "read.iops": r,
         "write.iops": w,

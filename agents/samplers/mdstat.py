@@ -34,16 +34,16 @@ UNITS = {
 
 def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
     """One series per array and metric, at every frame. Raises ParseError."""
-    seen = [
+    arrays_by_time = [
         (frame.at - frames[0].at, dict(_array_figures(frame.files[FILES[0]])))
         for frame in in_time(frames)
         if FILES[0] in frame.files
     ]
-    found: list[Series] = []
-    for device in sorted({name for _, arrays in seen for name in arrays}):
-        rows = [(at, arrays.get(device, {})) for at, arrays in seen]
-        found += rows_to_series(device, rows, UNITS)
-    return found
+    all_series: list[Series] = []
+    for device in sorted({name for _, arrays in arrays_by_time for name in arrays}):
+        rows = [(at, arrays.get(device, {})) for at, arrays in arrays_by_time]
+        all_series += rows_to_series(device, rows, UNITS)
+    return all_series
 
 
 def _array_figures(text: str) -> Iterator[tuple[str, dict[str, float]]]:
@@ -60,23 +60,23 @@ def _array_figures(text: str) -> Iterator[tuple[str, dict[str, float]]]:
         elif not name:
             raise ParseError("a line of no array in /proc/mdstat", number, line)
         elif disks := DISKS.search(line):
-            slots, there = int(disks[1]), int(disks[2])
-            if there > slots:
+            slots, active = int(disks[1]), int(disks[2])
+            if active > slots:
                 raise ParseError("more disks than the array has places", number, line)
-            row["degraded"] = float(slots - there)
+            row["degraded"] = float(slots - active)
         elif sync := SYNC.search(line):
             row |= _sync(line[sync.end() :], number, line)
     if name:
         yield name, row
 
 
-def _sync(said: str, number: int, line: str) -> dict[str, float]:
-    going = GOING.match(said)
+def _sync(state: str, number: int, line: str) -> dict[str, float]:
+    going = GOING.match(state)
     if going and 0 <= int(going[1]) <= int(going[2]) > 0:
         return {
             "sync.done": int(going[1]) / int(going[2]),
             "sync.bandwidth": int(going[3]) * 1024.0,
         }
-    if said.strip() in WAITING:
+    if state.strip() in WAITING:
         return {}
     raise ParseError("not the progress of an array", number, line)

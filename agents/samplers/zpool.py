@@ -33,19 +33,19 @@ WATCHES = (
 def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
     """One series per pool or vdev and metric, over all reports that are whole. Raises ParseError."""
     # The frames of a live page may begin in the middle of a report.
-    said = list(dropwhile(lambda line: not heads(line.text), stamped_lines(frames, WATCHES[0])))
-    came = {line.number: line.at for line in said}
-    found = list(reports((line.number, line.text) for line in said))
-    if len(found) > 1 and len(found[-1].rows) < len(found[-2].rows):
+    lines = list(dropwhile(lambda line: not heads(line.text), stamped_lines(frames, WATCHES[0])))
+    came = {line.number: line.at for line in lines}
+    all_reports = list(reports((line.number, line.text) for line in lines))
+    if len(all_reports) > 1 and len(all_reports[-1].rows) < len(all_reports[-2].rows):
         # cut by the end of the run
-        found.pop()
-    rows_of = [(came[one.at], one) for one in found]
-    devices = dict.fromkeys(name for one in found for name in one.rows)
+        all_reports.pop()
+    rows_of = [(came[report.at], report) for report in all_reports]
+    devices = dict.fromkeys(name for report in all_reports for name in report.rows)
     return [
         series
         for device in devices
         for series in rows_to_series(
-            device, [(at, _device_figures(one, device)) for at, one in rows_of], UNITS
+            device, [(at, _device_figures(report, device)) for at, report in rows_of], UNITS
         )
     ]
 

@@ -26,97 +26,99 @@ SYNCS = ("1", "sync", "dsync")
 
 def sections_access(sections: jobfile.Sections) -> Access:
     """Over all its jobs; where they differ, None."""
-    jobs = [_by_one_name(one) for one in jobfile.each_job(sections)]
-    in_turn = any("stonewall" in one or "wait_for_previous" in one for one in jobs)
+    jobs = [_by_one_name(job) for job in jobfile.each_job(sections)]
+    in_turn = any("stonewall" in job or "wait_for_previous" in job for job in jobs)
     writes = _any(jobs, _job_writes)
     return Access(
         reads=_any(jobs, _job_reads),
         writes=writes,
         random=_all(map(_random, jobs)),
-        block=min((size for one in jobs for size in _block_sizes(one)), default=None),
-        direct=_all(_is(one, "direct") or _is(one, "atomic") for one in jobs),
-        synced=_all(_synced(one) for one in jobs if _job_writes(one)) if writes else writes,
+        block=min((size for job in jobs for size in _block_sizes(job)), default=None),
+        direct=_all(_is(job, "direct") or _is(job, "atomic") for job in jobs),
+        synced=_all(_synced(job) for job in jobs if _job_writes(job)) if writes else writes,
         compressible=_all(map(_compressible, jobs)),
         size=_covered_bytes(sections),
-        ramp_s=_all(jobfile.ramp_of(one) for one in jobs),
-        runtime_s=None if in_turn else _all(jobfile.runtime_of(one) or None for one in jobs),
+        ramp_s=_all(jobfile.ramp_of(job) for job in jobs),
+        runtime_s=None if in_turn else _all(jobfile.runtime_of(job) or None for job in jobs),
         outstanding=jobfile.outstanding_ios(sections),
     )
 
 
-def _by_one_name(told: JobSettings) -> JobSettings:
+def _by_one_name(settings: JobSettings) -> JobSettings:
     """The later one counts: what a job says, over [global]."""
-    return {jobfile.ALIASES.get(name, name): value for name, value in told.items()}
+    return {jobfile.ALIASES.get(name, name): value for name, value in settings.items()}
 
 
 def _all(each: Iterable[T | None]) -> T | None:
     """Value that all of them have; None where they differ or there are none."""
-    found = list(each)
-    return found[0] if found and all(one == found[0] for one in found) else None
+    values = list(each)
+    return values[0] if values and all(value == values[0] for value in values) else None
 
 
 def _any(jobs: Iterable[JobSettings], does: Callable[[JobSettings], bool]) -> bool:
     return any(map(does, jobs))
 
 
-def _get(told: JobSettings, *names: str) -> str:
+def _get(settings: JobSettings, *names: str) -> str:
     """The value under any of its names; "" where there is none."""
-    return next((told[name] or "" for name in names if name in told), "")
+    return next((settings[name] or "" for name in names if name in settings), "")
 
 
-def _is(told: JobSettings, name: str) -> bool:
+def _is(settings: JobSettings, name: str) -> bool:
     """A switch; one without a value is on."""
-    return name in told and told[name] not in ("0", "false")
+    return name in settings and settings[name] not in ("0", "false")
 
 
-def _direction(told: JobSettings) -> str:
-    return (_get(told, "readwrite") or "read").partition(":")[0]
+def _direction(settings: JobSettings) -> str:
+    return (_get(settings, "readwrite") or "read").partition(":")[0]
 
 
-def _share_of_reads(told: JobSettings) -> int:
-    reads, writes = _get(told, "rwmixread"), _get(told, "rwmixwrite")
+def _share_of_reads(settings: JobSettings) -> int:
+    reads, writes = _get(settings, "rwmixread"), _get(settings, "rwmixwrite")
     if reads.isdecimal():
         return int(reads)
     return 100 - int(writes) if writes.isdecimal() else 50
 
 
-def _mixes(told: JobSettings) -> bool:
-    return _direction(told) in ("rw", "readwrite", "randrw")
+def _mixes(settings: JobSettings) -> bool:
+    return _direction(settings) in ("rw", "readwrite", "randrw")
 
 
-def _job_reads(told: JobSettings) -> bool:
+def _job_reads(settings: JobSettings) -> bool:
     """True when the job reads: what it verifies it has read again."""
-    verifies = _get(told, "verify") not in ("", "0", "null") and _get(told, "do_verify") != "0"
-    if _mixes(told):
-        return _share_of_reads(told) > 0 or verifies
-    return _direction(told) in READS or (verifies and _job_writes(told))
+    verifies = (
+        _get(settings, "verify") not in ("", "0", "null") and _get(settings, "do_verify") != "0"
+    )
+    if _mixes(settings):
+        return _share_of_reads(settings) > 0 or verifies
+    return _direction(settings) in READS or (verifies and _job_writes(settings))
 
 
-def _job_writes(told: JobSettings) -> bool:
-    if _mixes(told):
-        return _share_of_reads(told) < 100
-    return _direction(told) in WRITES
+def _job_writes(settings: JobSettings) -> bool:
+    if _mixes(settings):
+        return _share_of_reads(settings) < 100
+    return _direction(settings) in WRITES
 
 
-def _random(told: JobSettings) -> bool | None:
+def _random(settings: JobSettings) -> bool | None:
     """One that is at random for a part, or goes on in order for some I/Os, is neither."""
-    words = _get(told, "readwrite") or "read"
+    words = _get(settings, "readwrite") or "read"
     name, _, several = words.partition(":")
     if several and several != "1":
         return None
     if not name.startswith("rand"):
         return False
-    share = _get(told, "percentage_random") or "100"
+    share = _get(settings, "percentage_random") or "100"
     return {"100": True, "0": False}.get(share)
 
 
-def _block_sizes(told: JobSettings) -> list[int]:
+def _block_sizes(settings: JobSettings) -> list[int]:
     """Of every direction: "4k,64k", "4k-8k", "4k/10:64k/90"."""
-    words = _get(told, "bssplit", "bsrange", "blocksize_range", "blocksize")
+    words = _get(settings, "bssplit", "bsrange", "blocksize_range", "blocksize")
     sizes = [part.partition("/")[0] or str(BLOCK) for part in re.split("[,:-]", words)]
-    found = [SIZE.fullmatch(size.strip()) for size in sizes]
-    known = [_size_bytes(one) for one in found if one]
-    return known or ([] if words else [BLOCK])
+    matches = [SIZE.fullmatch(size.strip()) for size in sizes]
+    known_sizes = [_size_bytes(match) for match in matches if match]
+    return known_sizes or ([] if words else [BLOCK])
 
 
 def _size_bytes(size: re.Match[str]) -> int:
@@ -126,19 +128,19 @@ def _size_bytes(size: re.Match[str]) -> int:
     return int(size[1]) * int(base**power)
 
 
-def _synced(told: JobSettings) -> bool:
-    each = "1" in (_get(told, "fsync"), _get(told, "fdatasync"))
-    return each or _get(told, "sync") in SYNCS
+def _synced(settings: JobSettings) -> bool:
+    each = "1" in (_get(settings, "fsync"), _get(settings, "fdatasync"))
+    return each or _get(settings, "sync") in SYNCS
 
 
-def _compressible(told: JobSettings) -> bool | None:
+def _compressible(settings: JobSettings) -> bool | None:
     """Blocks that come again are squeezed by what deduplicates; without fresh ones nobody can tell."""
-    shares = (_get(told, name) for name in ("buffer_compress_percentage", "dedupe_percentage"))
-    pattern = "buffer_pattern" in told or "verify_pattern" in told
-    if _is(told, "zero_buffers") or pattern or any(one not in ("", "0") for one in shares):
+    shares = (_get(settings, name) for name in ("buffer_compress_percentage", "dedupe_percentage"))
+    pattern = "buffer_pattern" in settings or "verify_pattern" in settings
+    if _is(settings, "zero_buffers") or pattern or any(share not in ("", "0") for share in shares):
         return True
-    again = "scramble_buffers" in told and not _is(told, "scramble_buffers")
-    return None if again and not _is(told, "refill_buffers") else False
+    again = "scramble_buffers" in settings and not _is(settings, "scramble_buffers")
+    return None if again and not _is(settings, "refill_buffers") else False
 
 
 def _covered_bytes(sections: jobfile.Sections) -> int | None:

@@ -26,19 +26,21 @@ _SUBS = 1 << GROUP_BITS
 Bins = dict[int, tuple[int, int]]
 
 
-def histogram(name: str, found: Latencies, labels: Mapping[str, str] | None = None) -> Histogram:
+def histogram(
+    name: str, latencies: Latencies, labels: Mapping[str, str] | None = None
+) -> Histogram:
     """At most MOST bins, none of them empty, whose counts add up to those of all of fio's. Raises ParseError."""
-    bins = _printed(found.bins)
+    bins = _printed(latencies.bins)
     for many in PER_DOUBLING:
         if len(bins) <= MOST:
             break
         # a coarser cut is among those of the finer
         bins = _merged(bins, many)
-    lows, scale = sorted(bins), found.bins_per_second
+    lows, scale = sorted(bins), latencies.bins_per_second
     ends = [bins[low][0] / scale for low in lows]
     # fio's last bin takes whatever took longer
-    if ends and found.high >= ends[-1]:
-        ends[-1] = found.high + 1 / scale
+    if ends and latencies.high >= ends[-1]:
+        ends[-1] = latencies.high + 1 / scale
     return Histogram(
         name,
         tuple(low / scale for low in lows),
@@ -48,14 +50,14 @@ def histogram(name: str, found: Latencies, labels: Mapping[str, str] | None = No
     )
 
 
-def _printed(named: Mapping[str, int]) -> Bins:
+def _printed(hits_by_name: Mapping[str, int]) -> Bins:
     """By the middle that fio calls each by. Rounded ones that fall into the same bin are added up."""
-    found: Bins = {}
-    for text, hits in named.items():
+    bins: Bins = {}
+    for text, hits in hits_by_name.items():
         if hits:
             low, end = _bin_span(text)
-            found[low] = end, hits + found.get(low, (end, 0))[1]
-    return found
+            bins[low] = end, hits + bins.get(low, (end, 0))[1]
+    return bins
 
 
 # fio has 1,856 bins, and an upload may have thousands of results.

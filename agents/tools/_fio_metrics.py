@@ -50,26 +50,28 @@ def grouped(jobs: Iterable[FioJob], note: str = "") -> dict[int, Group]:
 
 
 def group_metrics(groups: Mapping[int, Group], depth: int, note: str = "") -> list[Metric]:
-    found: list[Metric] = []
+    metrics: list[Metric] = []
     for number, group in groups.items():
-        found += _Writer(_group_labels(number, groups)).group_metrics(group, depth, note)
-    return found
+        metrics += _Writer(_group_labels(number, groups)).group_metrics(group, depth, note)
+    return metrics
 
 
 def histograms(groups: Mapping[int, Group]) -> list[Histogram]:
     """Of each group, direction and latency of which fio printed bins; of flushes, too. Raises ParseError."""
-    found: list[Histogram] = []
+    histograms: list[Histogram] = []
     for number, group in groups.items():
-        named = [
+        statistics = [
             (name if direction == "mixed" else f"{direction}.{name}", direction, name)
             for direction in (*DIRECTIONS, "mixed")
             for name in BINNED_KINDS
         ]
-        for title, direction, kind in (*named, ("sync.lat", "sync", "lat")):
+        for title, direction, kind in (*statistics, ("sync.lat", "sync", "lat")):
             latencies = group.pooled_latencies(direction, kind)
             if latencies is not None and latencies.bins:
-                found.append(_fio_bins.histogram(title, latencies, _group_labels(number, groups)))
-    return found
+                histograms.append(
+                    _fio_bins.histogram(title, latencies, _group_labels(number, groups))
+                )
+    return histograms
 
 
 def _group_labels(number: int, groups: Mapping[int, Group]) -> dict[str, str]:
@@ -99,8 +101,8 @@ class _Writer:
         self.add_host(jobs, depth)
         errors = float(sum(job.errors for job in jobs))
         self.add_metric("errors", errors, Unit.RATIO, note, _figure_line(jobs, "errors"))
-        for one in fio_aims.aim_metrics(jobs, lambda figure: _figure_line(jobs, figure)):
-            self.found.append(replace(one, labels=self.labels))
+        for metric in fio_aims.aim_metrics(jobs, lambda figure: _figure_line(jobs, figure)):
+            self.found.append(replace(metric, labels=self.labels))
         return self.found
 
     def direction(self, name: str, parts: Sequence[Traffic], group: Group) -> None:
@@ -111,8 +113,8 @@ class _Writer:
         if len(counts) == len(parts):
             self.add_metric(f"{name}.ios", sum(counts), Unit.RATIO, line=_figure_line(parts, "ios"))
         for kind in ("slat", "lat"):
-            found = group.pooled_latencies(name, kind)
-            self.add_latencies(f"{name}.{kind}", found, NOT_ASKED, {"mean", *PERCENTILES})
+            statistic = group.pooled_latencies(name, kind)
+            self.add_latencies(f"{name}.{kind}", statistic, NOT_ASKED, {"mean", *PERCENTILES})
         self.add_latencies(f"{name}.clat", group.pooled_latencies(name, "clat"), len(parts))
 
     def add_totals(self, group: Group) -> None:
@@ -120,9 +122,9 @@ class _Writer:
         if not parts:
             return
         self.add_rates("", parts)
-        wanted = {"mean", "p50", "p99", "p99.9"}
-        self.add_latencies("lat", group.total_latencies("lat"), NOT_ASKED, wanted)
-        self.add_latencies("clat", group.total_latencies("clat"), len(parts), wanted)
+        statistics = {"mean", "p50", "p99", "p99.9"}
+        self.add_latencies("lat", group.total_latencies("lat"), NOT_ASKED, statistics)
+        self.add_latencies("clat", group.total_latencies("clat"), len(parts), statistics)
         longest = max(parts, key=lambda part: part.runtime)
         self.add_metric(
             "runtime", longest.runtime, Unit.SECONDS, line=_figure_line([longest], "runtime")
@@ -138,26 +140,39 @@ class _Writer:
         self.add_metric(f"{prefix}bandwidth", bandwidth, Unit.BYTES_PER_SECOND, line=line)
 
     def add_latencies(
-        self, name: str, found: Latencies | None, parts: int, wanted: set[str] | None = None
+        self,
+        name: str,
+        statistic: Latencies | None,
+        parts: int,
+        wanted_figures: set[str] | None = None,
     ) -> None:
-        if found is None:
+        if statistic is None:
             return
-        figures = {"mean": found.mean, "stddev": found.stddev, "min": found.low, "max": found.high}
-        figures |= self._percentiles(found)
-        note = "" if found.bins or found.percentiles or parts < 2 else NOT_MERGED
+        figures = {
+            "mean": statistic.mean,
+            "stddev": statistic.stddev,
+            "min": statistic.low,
+            "max": statistic.high,
+        }
+        figures |= self._percentiles(statistic)
+        note = "" if statistic.bins or statistic.percentiles or parts < 2 else NOT_MERGED
         for figure, value in figures.items():
-            if wanted is None or figure in wanted:
-                said = note if figure == "mean" else ""
+            if wanted_figures is None or figure in wanted_figures:
+                figure_note = note if figure == "mean" else ""
                 self.add_metric(
-                    f"{name}.{figure}", value, Unit.SECONDS, said, _figure_line([found], figure)
+                    f"{name}.{figure}",
+                    value,
+                    Unit.SECONDS,
+                    figure_note,
+                    _figure_line([statistic], figure),
                 )
 
-    def _percentiles(self, found: Latencies) -> dict[str, float]:
-        if not found.bins:
-            return _percentiles(found)
-        if id(found.bins) not in self._ranks:
-            self._ranks[id(found.bins)] = found.bins, _percentiles(found)
-        return self._ranks[id(found.bins)][1]
+    def _percentiles(self, statistic: Latencies) -> dict[str, float]:
+        if not statistic.bins:
+            return _percentiles(statistic)
+        if id(statistic.bins) not in self._ranks:
+            self._ranks[id(statistic.bins)] = statistic.bins, _percentiles(statistic)
+        return self._ranks[id(statistic.bins)][1]
 
     def add_host(self, jobs: Sequence[FioJob], depth: int) -> None:
         reached = [_reached(job, depth) for job in jobs if job.levels and job.traffic]
@@ -195,13 +210,15 @@ def _figure_line(things: Iterable[Latencies | Traffic | FioJob], figure: str) ->
     return 0
 
 
-def _percentiles(found: Latencies) -> dict[str, float]:
-    if found.bins:
-        return dict(zip(PERCENTILES, percentiles_of_bins(found, PERCENTILES.values()), strict=True))
+def _percentiles(statistic: Latencies) -> dict[str, float]:
+    if statistic.bins:
+        return dict(
+            zip(PERCENTILES, percentiles_of_bins(statistic, PERCENTILES.values()), strict=True)
+        )
     return {
-        name: found.percentiles[rank]
+        name: statistic.percentiles[rank]
         for name, rank in PERCENTILES.items()
-        if rank in found.percentiles
+        if rank in statistic.percentiles
     }
 
 
@@ -210,8 +227,8 @@ def _reached(job: FioJob, depth: int) -> tuple[float, float]:
 
     fio counts in powers of two up to 64; a fsync is counted as an I/O too, which may sum above one.
     """
-    asked = min(job.depth or depth, 64)
-    level = 1 << (asked.bit_length() - 1)
+    depth_limit = min(job.depth or depth, 64)
+    level = 1 << (depth_limit.bit_length() - 1)
     share = sum(share for at, share in job.levels.items() if at >= level)
     weight = sum(part.ios or part.iops * part.runtime for part in job.traffic.values())
     return min(share, 1.0), max(weight, 1.0)

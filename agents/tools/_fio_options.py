@@ -222,35 +222,35 @@ def _settings(options: Options) -> dict[str, str | None]:
 
 
 def _extra(options: Options) -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
+    settings: dict[str, str | None] = {}
     for item in options.extra:
         key, equals, value = (part.strip() for part in item.partition("="))
         jobfile.check_setting(key, value if equals else None, f"extra {item[:60]!r}")
-        found[key] = value if equals else None
-    return found
+        settings[key] = value if equals else None
+    return settings
 
 
 def sections_root_reason(sections: jobfile.Sections, target: Target) -> str:
     """Reason, or "" where the target is all that fio needs."""
     jobs = jobfile.each_job(sections)
-    if found := sorted({name for one in jobs for name in ROOTS_OPTIONS & one.keys()}):
-        return f"fio's {' and '.join(found)} may need root"
-    if found := sorted(
-        {engine for one in jobs if (engine := one.get("ioengine")) in ROOTS_ENGINES}
+    if root_options := sorted({name for job in jobs for name in ROOTS_OPTIONS & job.keys()}):
+        return f"fio's {' and '.join(root_options)} may need root"
+    if root_options := sorted(
+        {engine for job in jobs if (engine := job.get("ioengine")) in ROOTS_ENGINES}
     ):
-        return f"fio's ioengine {found[0]} may need root"
+        return f"fio's ioengine {root_options[0]} may need root"
     if target.mount and not jobfile.required_bytes(sections, files=True):
         return (
             "how much fio writes is not known, and a file system may keep its last blocks for root"
         )
-    told = any("invalidate" in one for one in jobs)
-    if not target.mount and (told or not all(map(_past_the_cache, jobs))):
+    invalidates = any("invalidate" in job for job in jobs)
+    if not target.mount and (invalidates or not all(map(_past_the_cache, jobs))):
         return "fio empties the device's page cache when it opens it, and only root may do that"
     return ""
 
 
-def _past_the_cache(told: dict[str, str | None]) -> bool:
-    return any(name in told and told[name] not in OFF for name in ("direct", "atomic"))
+def _past_the_cache(settings: dict[str, str | None]) -> bool:
+    return any(name in settings and settings[name] not in OFF for name in ("direct", "atomic"))
 
 
 def must_be_off(sections: jobfile.Sections) -> tuple[str, ...]:

@@ -37,28 +37,28 @@ def parse_json_windows(raw: bytes, timing: Timing, ramp: float, together: bool) 
         return []
     document = fio_load.load_document(raw)
     jobs = [_job_times(job) for job, _ in document.jobs if isinstance(job, dict)]
-    groups = list(dict.fromkeys(one.group for one in jobs))
+    groups = list(dict.fromkeys(job.group for job in jobs))
     stamp = _json_number(document.rest.get("timestamp_ms")) / 1000
-    if not all(math.isfinite(one.start) for one in jobs):
+    if not all(math.isfinite(job.start) for job in jobs):
         if not together or len(groups) != 1 or not math.isfinite(stamp):
             return []
-        start = stamp - max(one.seconds for one in jobs)
-        jobs = [_Job(one.name, one.group, start, one.seconds - LAG) for one in jobs]
+        start = stamp - max(job.seconds for job in jobs)
+        jobs = [_Job(job.name, job.group, start, job.seconds - LAG) for job in jobs]
     spans = [
-        _jobs_span([one for one in jobs if one.group == group], timing.epoch) for group in groups
+        _jobs_span([job for job in jobs if job.group == group], timing.epoch) for group in groups
     ]
     if not all(0 <= start < end <= timing.ended - timing.started + 1 for start, end in spans):
         # by another clock
         return []
-    names = [next(one.name for one in jobs if one.group == group) for group in groups]
+    names = [next(job.name for job in jobs if job.group == group) for group in groups]
     if len(groups) == 1:
         return after_ramp(*spans[0], ramp)
     return [Window(name, *span) for name, span in zip(names, spans, strict=True)]
 
 
 def _jobs_span(jobs: Sequence[_Job], epoch: float) -> tuple[float, float]:
-    start = min(one.start for one in jobs)
-    return start - epoch, max(one.start + one.seconds for one in jobs) - epoch
+    start = min(job.start for job in jobs)
+    return start - epoch, max(job.start + job.seconds for job in jobs) - epoch
 
 
 def _job_times(job: Mapping[str, object]) -> _Job:

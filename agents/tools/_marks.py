@@ -71,11 +71,11 @@ class Mark:
 
 def read_marks(outputs: Mapping[str, bytes], timing: Timing) -> list[Mark]:
     """[] where the script had no clock. Raises ParseError."""
-    found: list[Mark] = []
+    marks: list[Mark] = []
     lines = outputs.get(MARKS, b"").decode("utf-8", "replace").split("\n")[:-1]
     for number, line in enumerate(lines, start=1):
         mark = _LINE.fullmatch(line.rstrip("\r"))
         if not mark:
             raise ParseError("not a mark of a tool's script", number, line)
-        found.append(Mark(int(mark[1]) / 1e9 - timing.started, mark[2]))
-    return [] if any(one.at < 0 for one in found) else found
+        marks.append(Mark(int(mark[1]) / 1e9 - timing.started, mark[2]))
+    return [] if any(mark.at < 0 for mark in marks) else marks

@@ -11,8 +11,10 @@ from agents.contracts import Metric
 def lines_of(output: str, metrics: Iterable[Metric]) -> list[Metric]:
     """The same, their lines being those of that output."""
     return [
-        Metric(one.name, one.value, one.unit, one.labels, one.note, one.line, output)
-        if one.line
-        else one
-        for one in metrics
+        Metric(
+            metric.name, metric.value, metric.unit, metric.labels, metric.note, metric.line, output
+        )
+        if metric.line
+        else metric
+        for metric in metrics
     ]

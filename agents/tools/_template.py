@@ -65,9 +65,9 @@ def outstanding_ios(options: Options) -> int | None:
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     """Read strictly; whatever is not understood is a ParseError with its line, never a number."""
     text = outputs.get("stdout", b"").decode("utf-8", "replace")
-    found = re.search(r"^(\d+)m(\d+(?:\.\d+)?)s (\d+)m(\d+(?:\.\d+)?)s\s*\Z", text, re.MULTILINE)
-    if found is None:
+    match = re.search(r"^(\d+)m(\d+(?:\.\d+)?)s (\d+)m(\d+(?:\.\d+)?)s\s*\Z", text, re.MULTILINE)
+    if match is None:
         line = text.count("\n") + 1
         raise ParseError("the times of the children are missing", line, text[-80:])
-    seconds = float(found[3]) * 60 + float(found[4])
+    seconds = float(match[3]) * 60 + float(match[4])
     return [Metric("cpu.seconds", seconds, Unit.SECONDS)]

@@ -193,20 +193,20 @@ def access_pattern(options: Options) -> Access:
     )
 
 
-def same_work(told: Mapping[str, object]) -> SameWork:
+def same_work(options: Mapping[str, object]) -> SameWork:
     return SameWork()
 
 
 def _arguments(options: Options, target: Target) -> tuple[str, ...]:
     """The machine's name is ours: a host's own may hold a comma or nothing."""
-    found = ["-m", target.name, "-s", f"{options.size // MIB}:{options.chunk_size}"]
+    arguments = ["-m", target.name, "-s", f"{options.size // MIB}:{options.chunk_size}"]
     if options.ram:
-        found += ["-r", str(options.ram // MIB)]
+        arguments += ["-r", str(options.ram // MIB)]
     spread = (options.file_max, options.file_min, options.directories)
     extra = "".join(f":{number}" for number in spread) if spread != (0, 0, 1) else ""
-    found += ["-n", f"{options.files}{extra if options.files else ''}"]
+    arguments += ["-n", f"{options.files}{extra if options.files else ''}"]
     flags = {"-f": options.fast, "-D": options.direct, "-b": options.sync}
-    return (*found, *(flag for flag, wanted in flags.items() if wanted))
+    return (*arguments, *(flag for flag, enabled in flags.items() if enabled))
 
 
 def _expected_s(options: Options) -> float:
@@ -234,20 +234,20 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
         raise ParseError("not text", raw.count(b"\n", 0, error.start) + 1) from None
     if not any(line.strip() for line in lines):
         raise ParseError("empty: bonnie++ printed no result")
-    found = list(runs.find_runs(lines))
-    for run in found:
+    all_runs = list(runs.find_runs(lines))
+    for run in all_runs:
         if run.error:
             raise run.error
-    known = {index for run in found for index in range(run.first, run.last + 1)}
+    known_lines = {index for run in all_runs for index in range(run.first, run.last + 1)}
     for index, line in enumerate(lines):
-        if index not in known and line.strip() and not runs.PROGRESS.fullmatch(line.strip()):
+        if index not in known_lines and line.strip() and not runs.PROGRESS.fullmatch(line.strip()):
             raise ParseError("not understood", index + 1, line)
-    if len(found) != 1:
-        raise ParseError(f"{len(found)} results instead of one")
-    if found[0].csv is None:
-        last = found[0].last
+    if len(all_runs) != 1:
+        raise ParseError(f"{len(all_runs)} results instead of one")
+    if all_runs[0].csv is None:
+        last = all_runs[0].last
         raise ParseError("truncated: the CSV line is missing", last + 1, lines[last])
-    return lines_of("stdout", model.table_metrics(found[0].csv))
+    return lines_of("stdout", model.table_metrics(all_runs[0].csv))
 
 
 def parse_windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:

@@ -92,10 +92,12 @@ class Options:
         self.check_extract()
 
     def check_extract(self) -> None:
-        known = {"stdout", "stderr", *self.outputs}
-        for one in extraction.parse_extractions(self.extract):
-            if one.file not in known:
-                raise OptionsError(f"extract: {one.name} reads {one.file}, which is not in outputs")
+        output_names = {"stdout", "stderr", *self.outputs}
+        for rule in extraction.parse_extractions(self.extract):
+            if rule.file not in output_names:
+                raise OptionsError(
+                    f"extract: {rule.name} reads {rule.file}, which is not in outputs"
+                )
 
 
 def build_job(options: Options, target: Target) -> Job:
@@ -143,10 +145,10 @@ def access_pattern(options: Options) -> Access:
 
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     """Figures that the lines of `extract` find in stdout, stderr and the outputs. Raises ParseError for none."""
-    found = extraction_sandbox.extract_metrics(options.extract, outputs)
-    if not found:
+    metrics = extraction_sandbox.extract_metrics(options.extract, outputs)
+    if not metrics:
         raise ParseError("no figure is read: add a line to extract")
-    return found
+    return metrics
 
 
 def parse_partial(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
@@ -156,14 +158,14 @@ def parse_partial(outputs: Mapping[str, bytes], options: Options) -> list[Metric
 
 def _environment(options: Options, target: Target) -> dict[str, str]:
     """Environment of the script; what there is none of is not set, so that ${…:?} ends it."""
-    told = {
+    variables = {
         "BENCHLAB_MOUNT": target.mount,
         "BENCHLAB_VOLUME": "" if target.mount else target.volume,
         "BENCHLAB_SIZE": str(target.size) if target.size else "",
         "BENCHLAB_OUTSTANDING": str(options.outstanding) if options.outstanding else "",
         "BENCHLAB_PARAMETER": options.parameter,
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in variables.items() if value}
 
 
 def _check_name(name: str) -> None:

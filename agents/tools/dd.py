@@ -184,8 +184,8 @@ class Options:
     def __post_init__(self) -> None:
         if self.block_size and (self.ibs or self.obs):
             raise OptionsError("block_size: bs overrides ibs and obs; set it to 0 to use them")
-        for name, known in (("iflag", FLAGS), ("oflag", FLAGS), ("conv", CONVERSIONS)):
-            if unknown := set(getattr(self, name)) - known:
+        for name, allowed in (("iflag", FLAGS), ("oflag", FLAGS), ("conv", CONVERSIONS)):
+            if unknown := set(getattr(self, name)) - allowed:
                 raise OptionsError(f"{name}: {', '.join(sorted(unknown))}: unknown or not allowed")
 
 
@@ -260,9 +260,9 @@ def access_pattern(options: Options) -> Access:
     )
 
 
-def same_work(told: Mapping[str, object]) -> SameWork:
-    flags = (told.get(name) for name in ("iflag", "oflag", "conv"))
-    sets = (tuple(sorted(found)) if isinstance(found, list | tuple) else () for found in flags)
+def same_work(options: Mapping[str, object]) -> SameWork:
+    flags = (options.get(name) for name in ("iflag", "oflag", "conv"))
+    sets = (tuple(sorted(words)) if isinstance(words, list | tuple) else () for words in flags)
     return SameWork(("direction", "block_size"), tuple(sets))
 
 
@@ -274,11 +274,11 @@ def uses_monotonic_clock(options: Options) -> bool:
 def _arguments(options: Options, path: str) -> tuple[str, ...]:
     reads = options.direction == "read"
     ends = (path, "/dev/null") if reads else (SOURCES[options.source], path)
-    found = [f"if={ends[0]}", f"of={ends[1]}"]
+    arguments = [f"if={ends[0]}", f"of={ends[1]}"]
     sizes = {"bs": options.block_size, "ibs": options.ibs, "obs": options.obs}
-    found += [f"{key}={value}" for key, value in sizes.items() if value]
-    found.append(f"count={options.count}")
-    return (*found, *_flags(options))
+    arguments += [f"{key}={value}" for key, value in sizes.items() if value]
+    arguments.append(f"count={options.count}")
+    return (*arguments, *_flags(options))
 
 
 def _flags(options: Options) -> tuple[str, ...]:

@@ -238,7 +238,7 @@ def access_pattern(options: Options) -> Access:
     """dynamo opens everything past the page cache, and syncs nothing."""
     lines = access_lines(options)
     shares = {line.random for line in lines}
-    one = options.targets == 1 and not (options.own_targets and options.workers > 1)
+    single_target = options.targets == 1 and not (options.own_targets and options.workers > 1)
     return Access(
         reads=any(line.reads > 0 for line in lines),
         writes=any(line.reads < 100 for line in lines),
@@ -247,16 +247,16 @@ def access_pattern(options: Options) -> Access:
         direct=True,
         synced=False,
         compressible=options.data_pattern == 0,
-        size=options.size or None if one else None,
+        size=options.size or None if single_target else None,
         ramp_s=float(options.ramp_s),
         runtime_s=float(options.runtime_s),
         outstanding=outstanding_ios(options),
     )
 
 
-def same_work(told: Mapping[str, object]) -> SameWork | None:
+def same_work(options: Mapping[str, object]) -> SameWork | None:
     """None: lines of access are nobody's to compare."""
-    if told.get("access"):
+    if options.get("access"):
         return None
     return SameWork(("block_size", "random_percent", "read_percent"))
 
@@ -266,12 +266,12 @@ def uses_monotonic_clock(options: Options) -> bool:
     return True
 
 
-def canonical_names(told: Mapping[str, object]) -> dict[str, object]:
+def canonical_names(options: Mapping[str, object]) -> dict[str, object]:
     """Others tell the share of writes."""
-    writes = told.get("write_percent")
+    writes = options.get("write_percent")
     if not isinstance(writes, int | float | str):
-        return dict(told)
-    rest = {name: value for name, value in told.items() if name != "write_percent"}
+        return dict(options)
+    rest = {name: value for name, value in options.items() if name != "write_percent"}
     return rest | {"read_percent": 100 - int(writes)}
 
 
@@ -281,10 +281,10 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
         rows = summary.summary_rows(_test(outputs))
     except DynamoError as error:
         raise ParseError(str(error) + _complaint(outputs)) from None
-    said = crosscheck.kernel_count_note({row.name: row.value for row in rows if not row.labels})
+    note = crosscheck.kernel_count_note({row.name: row.value for row in rows if not row.labels})
     # the note goes wherever the figure does
-    if said:
-        rows[0] = rows[0]._replace(note="; ".join(filter(None, (rows[0].note, said))))
+    if note:
+        rows[0] = rows[0]._replace(note="; ".join(filter(None, (rows[0].note, note))))
     return [Metric(row.name, row.value, Unit(row.unit), dict(row.labels), row.note) for row in rows]
 
 
@@ -320,8 +320,8 @@ def _test(outputs: Mapping[str, bytes]) -> Measured:
 
 
 def _complaint(outputs: Mapping[str, bytes]) -> str:
-    said = outputs.get("stderr", b"").decode("utf-8", "replace").strip().splitlines()
-    return f"; output: {said[-1][:300]}" if said else ""
+    lines = outputs.get("stderr", b"").decode("utf-8", "replace").strip().splitlines()
+    return f"; output: {lines[-1][:300]}" if lines else ""
 
 
 def access_lines(options: Options) -> tuple[AccessLine, ...]:

@@ -98,12 +98,12 @@ def build_job(options: Options, target: Target) -> Job:
     )
 
 
-def same_work(told: Mapping[str, object]) -> SameWork | None:
+def same_work(options: Mapping[str, object]) -> SameWork | None:
     """None: what a job file or further options say is nobody's to compare."""
-    if told.get("job_file") or told.get("extra"):
+    if options.get("job_file") or options.get("extra"):
         return None
-    reads = told.get("rwmixread", 50) if told.get("rw") in MIXED else None
-    flushes = (told.get(name) or 0 for name in ("fsync", "fdatasync"))
+    reads = options.get("rwmixread", 50) if options.get("rw") in MIXED else None
+    flushes = (options.get(name) or 0 for name in ("fsync", "fdatasync"))
     return SameWork(("rw", "block_size"), (reads, *flushes))
 
 
@@ -144,14 +144,14 @@ def access_pattern(options: Options) -> Access:
 
 def uses_monotonic_clock(options: Options) -> bool:
     """By the monotonic clock or the CPU's, unless it is told to ask for the time of day."""
-    chosen = (one.get("clocksource") for one in jobfile.each_job(sections(options)))
+    chosen = (job.get("clocksource") for job in jobfile.each_job(sections(options)))
     return all(source in (None, "cpu", "clock_gettime") for source in chosen)
 
 
 def printed_version(outputs: Mapping[str, bytes]) -> str:
     """Of the result's first lines."""
-    found = _VERSION.search(outputs.get(RESULT, b"")[:500])
-    return found[1].decode("utf-8", "replace") if found else ""
+    match = _VERSION.search(outputs.get(RESULT, b"")[:500])
+    return match[1].decode("utf-8", "replace") if match else ""
 
 
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
@@ -201,17 +201,17 @@ def with_histograms(
     """Both for one reading, as `figures`."""
     jobs, notes = read
     groups = _fio_metrics.grouped(jobs, notes)
-    found = _fio_metrics.group_metrics(groups, options.iodepth, notes)
-    return _with_known_depth(found, options), _fio_metrics.histograms(groups)
+    metrics = _fio_metrics.group_metrics(groups, options.iodepth, notes)
+    return _with_known_depth(metrics, options), _fio_metrics.histograms(groups)
 
 
-def _with_known_depth(found: list[Metric], options: Options) -> list[Metric]:
-    return [*found, *_untold_flushes(found, options)]
+def _with_known_depth(metrics: list[Metric], options: Options) -> list[Metric]:
+    return [*metrics, *_untold_flushes(metrics, options)]
 
 
-def _untold_flushes(found: list[Metric], options: Options) -> list[Metric]:
+def _untold_flushes(metrics: list[Metric], options: Options) -> list[Metric]:
     """Note for whoever asked for flushes that this output has no latency of theirs, rather than nothing at all."""
-    if not (options.fsync or options.fdatasync) or any(m.name == "sync.lat.mean" for m in found):
+    if not (options.fsync or options.fdatasync) or any(m.name == "sync.lat.mean" for m in metrics):
         return []
     return [Metric("sync.lat.mean", None, Unit.SECONDS, note=NO_FLUSHES)]
 
@@ -237,18 +237,22 @@ def parse_series(outputs: Mapping[str, bytes], options: Options) -> list[Series]
 
     None of several jobs that begin one after another: each log counts from its own job's beginning.
     """
-    given = sections(options)
-    if jobfile.job_count(given) != 1 and not jobfile.together(given):
+    settings = sections(options)
+    if jobfile.job_count(settings) != 1 and not jobfile.together(settings):
         return []
-    told = outputs.get(RESULT, b"")[:500].decode("utf-8", "replace")
-    asked = fio_series.LogIntervals(options.log_avg_msec / 1000, options.log_hist_msec / 1000)
-    return fio_series.logs_to_series(_Logs(outputs), fio_log.fio_version(told) or (3, 0), asked)
+    head = outputs.get(RESULT, b"")[:500].decode("utf-8", "replace")
+    log_intervals = fio_series.LogIntervals(
+        options.log_avg_msec / 1000, options.log_hist_msec / 1000
+    )
+    return fio_series.logs_to_series(
+        _Logs(outputs), fio_log.fio_version(head) or (3, 0), log_intervals
+    )
 
 
 def parse_windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
     raw = outputs.get(RESULT, b"")
-    told = sections(options)
-    ramp, together = jobfile.ramp(told), jobfile.together(told)
+    settings = sections(options)
+    ramp, together = jobfile.ramp(settings), jobfile.together(settings)
     return _fio_windows.parse_json_windows(raw, timing, ramp, together) if JSON.match(raw) else []
 
 
@@ -273,8 +277,8 @@ def _logs(options: Options) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
 
 
 def _complaint(outputs: Mapping[str, bytes]) -> str:
-    said = outputs.get("stderr", b"").decode("utf-8", "replace").strip().splitlines()
-    return f"; output: {said[-1][:300]}" if said else ""
+    lines = outputs.get("stderr", b"").decode("utf-8", "replace").strip().splitlines()
+    return f"; output: {lines[-1][:300]}" if lines else ""
 
 
 def _target_settings(options: Options, target: Target) -> tuple[list[tuple[str, str]], bool]:
@@ -297,9 +301,9 @@ def _volume(options: Options, target: Target) -> int:
 
 def _expected_seconds(options: Options, target: Target, laid_out: bool) -> float:
     """As the sections say it: an `extra` may say another time than the form."""
-    told = sections(options)
-    work = jobfile.work(told, target.size)
-    measured = jobfile.expected_seconds(told) + (3600.0 if work is None else work / LAYOUT_RATE)
+    settings = sections(options)
+    work = jobfile.work(settings, target.size)
+    measured = jobfile.expected_seconds(settings) + (3600.0 if work is None else work / LAYOUT_RATE)
     if options.job_file:
         return measured
     laying = _volume(options, target) / LAYOUT_RATE if laid_out else 0.0

@@ -213,7 +213,7 @@ def access_pattern(options: Options) -> Access:
     )
 
 
-def same_work(told: Mapping[str, object]) -> SameWork:
+def same_work(options: Mapping[str, object]) -> SameWork:
     return SameWork()
 
 
@@ -244,12 +244,12 @@ def parse_partial(outputs: Mapping[str, bytes], options: Options) -> list[Metric
     return [] if first is None else lines_of("stdout", text.parse_run(lines, first).metrics)
 
 
-def _not_measured(run: text.Run, said: str) -> list[Metric]:
+def _not_measured(run: text.Run, reason: str) -> list[Metric]:
     """The test at which it broke off, and those behind it. Raises ParseError where nothing was measured before."""
     if not run.metrics:
-        raise ParseError(f"it aborted at its first test: {said}", run.last + 1)
+        raise ParseError(f"it aborted at its first test: {reason}", run.last + 1)
     (first, name), *others = text.missing_tests(run)
-    refused = f"failed: {said}; the disk does not accept direct writes of that size"
+    refused = f"failed: {reason}; the disk does not accept direct writes of that size"
     return [
         text.absent(run, name, refused),
         *(text.absent(run, other, f"not run: it aborted at {first}") for _, other in others),
@@ -277,9 +277,9 @@ def parse_windows(outputs: Mapping[str, bytes], options: Options, timing: Timing
     if not rows:
         return []
     seconds = float(run.seconds or 0)
-    seen = [marks[rows[0].line - 2].at, *(marks[row.line - 1].at for row in rows)]
-    bounds = _latest_ends(seen, seconds)
-    sound = [at - bound <= LATE * seconds for at, bound in zip(seen, bounds, strict=True)]
+    times = [marks[rows[0].line - 2].at, *(marks[row.line - 1].at for row in rows)]
+    bounds = _latest_ends(times, seconds)
+    sound = [at - bound <= LATE * seconds for at, bound in zip(times, bounds, strict=True)]
     return [
         Window(row.name.removesuffix(".ops"), bounds[index], bounds[index + 1])
         for index, row in enumerate(rows)
@@ -287,9 +287,9 @@ def parse_windows(outputs: Mapping[str, bytes], options: Options, timing: Timing
     ]
 
 
-def _latest_ends(seen: Sequence[float], seconds: float) -> list[float]:
+def _latest_ends(times: Sequence[float], seconds: float) -> list[float]:
     """Latest moment (s) at which each test can have ended: when its line was seen, or a whole test before the next."""
-    ends = list(seen)
+    ends = list(times)
     for index in range(len(ends) - 2, -1, -1):
         ends[index] = min(ends[index], ends[index + 1] - seconds)
     return ends
@@ -298,7 +298,7 @@ def _latest_ends(seen: Sequence[float], seconds: float) -> list[float]:
 def decoded(raw: bytes) -> list[str]:
     """Cleaned lines. Raises ParseError for what is no text."""
     try:
-        found = raw.decode("utf-8")
+        decoded_text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ParseError("not text", raw.count(b"\n", 0, error.start) + 1) from None
-    return [text.clean_line(line) for line in found.replace("\r\n", "\n").split("\n")]
+    return [text.clean_line(line) for line in decoded_text.replace("\r\n", "\n").split("\n")]

@@ -237,7 +237,7 @@ def access_pattern(options: Options) -> Access:
 
 def _arguments(options: Options) -> tuple[str, ...]:
     """The histogram has three decimals of a millisecond, the lines of the report have two."""
-    given = {
+    arguments = {
         "threads": options.threads,
         "time": options.time_s,
         "events": options.events,
@@ -257,13 +257,13 @@ def _arguments(options: Options) -> tuple[str, ...]:
         "file-fsync-mode": options.fsync_mode,
     }
     flags = () if options.extra_flags == "none" else (f"--file-extra-flags={options.extra_flags}",)
-    return (*(f"--{name}={value}" for name, value in given.items()), *flags)
+    return (*(f"--{name}={value}" for name, value in arguments.items()), *flags)
 
 
 def _expected_s(options: Options) -> float:
     laid_out = 0.0 if options.mode == "seqwr" else options.size / EXPECTED_RATE
-    done = options.events * EXPECTED_S
-    limits = [limit for limit in (float(options.time_s), done) if limit]
+    event_seconds = options.events * EXPECTED_S
+    limits = [limit for limit in (float(options.time_s), event_seconds) if limit]
     return laid_out + min(limits) + 10.0
 
 
