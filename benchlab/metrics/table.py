@@ -74,27 +74,27 @@ COUNTED = (
     ),
 )
 HISTOGRAMS = (
-    Metric("http_request_seconds", "Time until a response began, in seconds", ("route",)),
-    Metric("task_wait_seconds", "Time from a task's message to its start, in seconds", ("task",)),
-    Metric("task_seconds", "Duration of a task, in seconds", ("task",)),
+    Metric("http_request_seconds", "Time until a response began", ("route",)),
+    Metric("task_wait_seconds", "Time from a task's message to its start", ("task",)),
+    Metric("task_seconds", "Duration of a task", ("task",)),
     Metric(
         "work_wait_seconds",
-        "Time from the request of a work item to its start, in seconds",
+        "Time from the request of a work item to its start",
         ("work",),
     ),
     Metric(
         "work_lag_seconds",
-        "Time from the request of a work item to its end, in seconds; a layout's step is requested when due",
+        "Time from the request of a work item to its end; a layout's step is requested when due",
         ("work",),
     ),
-    Metric("work_seconds", "Duration of a work item, in seconds", ("work",)),
+    Metric("work_seconds", "Duration of a work item", ("work",)),
 )
 # Read from Valkey when asked.
 BROKER = (
     Metric("processes", "Processes that reported within 30 s", ("role",)),
     Metric(
         "process_reported_timestamp_seconds",
-        "Last report of a process, as Unix time; the latest 100",
+        "Last report of a process; the latest 100",
         ("role", "process"),
     ),
     Metric("http_connections", "Open connections of all web processes"),
@@ -103,19 +103,19 @@ BROKER = (
     Metric("queue_messages", "Messages waiting for a worker", ("queue",)),
     Metric(
         "queue_oldest_message_seconds",
-        "Age of the oldest waiting message, in seconds; 0 if none waits",
+        "Age of the oldest waiting message; 0 if none waits",
         ("queue",),
     ),
     Metric("queue_unacknowledged_messages", "Messages taken by a worker and not finished"),
-    Metric("worker_swept_timestamp_seconds", "Last sweep for due work, as Unix time"),
-    Metric("backup_timestamp_seconds", "Last successful `manage.py backup`, as Unix time"),
+    Metric("worker_swept_timestamp_seconds", "Last sweep for due work"),
+    Metric("backup_timestamp_seconds", "Last successful `manage.py backup`"),
 )
 # Read from PostgreSQL when asked.
 DATABASE = (
     Metric("workers", "Workers with a live database session"),
     Metric("layouts", "Layouts by phase", ("phase",)),
     Metric("layouts_overdue", "Layouts whose next step is more than 30 s late"),
-    Metric("layout_overdue_seconds", "Delay of the most overdue layout, in seconds"),
+    Metric("layout_overdue_seconds", "Delay of the most overdue layout"),
     Metric("attempts", "Attempts by phase; finished ones up to a minute old", ("phase",)),
     Metric(
         "attempts_done",
@@ -145,7 +145,7 @@ MACHINE = (
 OWN = (
     Metric("info", "1, with the version as label", ("version",)),
     Metric("scrape_ok", "1 if that part could be read", ("part",)),
-    Metric("scrape_seconds", "Time to read that part, in seconds", ("part",)),
+    Metric("scrape_seconds", "Time to read that part", ("part",)),
 )
 METRICS = (*COUNTED, *HISTOGRAMS, *BROKER, *DATABASE, *MACHINE, *OWN)
 
