@@ -158,5 +158,5 @@ class _ArticleLoader:
         return TextExcerpt(
             replace(result, version=version),
             name,
-            result.alone(LineIndex(self.article.read_text(name))),
+            result.own_text(LineIndex(self.article.read_text(name))),
         )
