@@ -21,7 +21,7 @@ WRITTEN_FOR_READERS = [
 ]
 MAX_CELL_CHARACTERS = 200
 # Of all pages but the decisions, each of which has its own limit.
-MAX_WORDS = 23_000
+MAX_WORDS = 22_000
 MAX_RECORD_WORDS = 350
 MAX_HOW_TO_WORDS = 500
 MIN_WORDS_OF_PURPOSE = 15
