@@ -60,7 +60,7 @@ def test_what_design_says_to_read_of_cancel_is_all_there_is(layout):
     drive.until(campaign, lambda: layout.attempts.get().phase == "running")
     wished = way.follow(lambda: wishes.cancel(campaign), ["cancel"])
     acted = way.follow(
-        lambda: tasks._once(layout.pk, until=0.0), ["stop", "begin_teardown", "ready"]
+        lambda: tasks._once(layout.pk, until=0.0), ["stop_job", "begin_teardown", "ready"]
     )
     layout.refresh_from_db()
     assert (layout.phase, layout.outcome) == ("tearing_down", "cancelled")
