@@ -96,6 +96,6 @@ def load_all() -> None:
 
 django.setup(set_prefix=False)
 load_all()
-garbage.leave_what_is_loaded(garbage.OF_PAGES)
+garbage.freeze_loaded_objects(garbage.WEB_THRESHOLDS)
 application = Application()
 counters.begin()

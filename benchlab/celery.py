@@ -35,4 +35,4 @@ def refuse_what_does_not_fit(**_: Any) -> None:
 
 @worker_ready.connect
 def settle(**_: Any) -> None:
-    garbage.leave_what_is_loaded(garbage.OF_STEPS)
+    garbage.freeze_loaded_objects(garbage.WORKER_THRESHOLDS)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import gc
 
 # Objects more than before, then rounds: of the thousands that a step makes nearly all go by themselves.
-OF_STEPS = 7_000, 20, 20
+WORKER_THRESHOLDS = 7_000, 20, 20
 # A page's forms, templates and queries do hold themselves: more often than a step's.
-OF_PAGES = 2_000, 5, 5
+WEB_THRESHOLDS = 2_000, 5, 5
 
 
-def leave_what_is_loaded(often: tuple[int, int, int]) -> None:
+def freeze_loaded_objects(often: tuple[int, int, int]) -> None:
     """Called once, when all is loaded. `often`: OF_STEPS or OF_PAGES."""
     gc.collect()
     gc.freeze()

@@ -18,25 +18,25 @@ from benchlab.team.log_filter import without_links
 # before each further line of a traceback: no event begins like that
 INDENT = "    | "
 # characters
-TRACE_MAX = 20_000
+TRACE_MAX_CHARS = 20_000
 # characters: a longer list of ids is in JSON only
-IDS_MAX = 100
+IDS_MAX_CHARS = 100
 
 
-class OneLine(logging.Formatter):
+class LineFormatter(logging.Formatter):
     """Control characters are escaped, newlines too; a traceback's lines are set in."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        return one_line(super().formatMessage(record)) + _ids_behind()
+        return one_line(super().formatMessage(record)) + _ids_suffix()
 
     def formatException(self, ei: object) -> str:
-        return _set_in(super().formatException(ei))  # type: ignore[arg-type]
+        return _indent_traceback(super().formatException(ei))  # type: ignore[arg-type]
 
     def formatStack(self, stack_info: str) -> str:
-        return _set_in(super().formatStack(stack_info))
+        return _indent_traceback(super().formatStack(stack_info))
 
 
-class Json(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """An object in a line of ASCII, its time in UTC as RFC 3339 has it. Warnings of Python's become events, too."""
 
     def __init__(self, *positional: object, **named: object) -> None:
@@ -55,24 +55,24 @@ class Json(logging.Formatter):
         if isinstance(status := getattr(record, "status_code", None), int):
             said["status"] = status
         if record.exc_info:
-            said["exception"] = _end(self.formatException(record.exc_info))
+            said["exception"] = _last_chars(self.formatException(record.exc_info))
         elif record.exc_text:
-            said["exception"] = _end(record.exc_text)
+            said["exception"] = _last_chars(record.exc_text)
         if record.stack_info:
-            said["stack"] = _end(self.formatStack(record.stack_info))
+            said["stack"] = _last_chars(self.formatStack(record.stack_info))
         return json.dumps(said)
 
 
-def _ids_behind() -> str:
+def _ids_suffix() -> str:
     """ " [layout 7, attempt 12]", or nothing."""
     found = ", ".join(f"{name} {value}" for name, value in log_context.ids().items())
-    return f" [{found}]" if found and len(found) <= IDS_MAX else ""
+    return f" [{found}]" if found and len(found) <= IDS_MAX_CHARS else ""
 
 
-def _set_in(text: str) -> str:
-    return "\n".join(INDENT + line for line in _end(text).split("\n"))
+def _indent_traceback(text: str) -> str:
+    return "\n".join(INDENT + line for line in _last_chars(text).split("\n"))
 
 
-def _end(text: str) -> str:
+def _last_chars(text: str) -> str:
     """The last TRACE_MAX characters, where a traceback says what it is."""
-    return visible(without_links(text)[-TRACE_MAX:], TRACE_MAX)
+    return visible(without_links(text)[-TRACE_MAX_CHARS:], TRACE_MAX_CHARS)

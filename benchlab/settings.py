@@ -79,13 +79,13 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
-    "benchlab.audit.middleware.Recorded",
-    "benchlab.team.enforcing.Pages",
+    "benchlab.audit.middleware.AuditMiddleware",
+    "benchlab.team.enforcement.PermissionMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "benchlab.lifecycle.middleware.GoneSays",
+    "benchlab.lifecycle.middleware.DeletedRowMiddleware",
     "benchlab.web.conflicts.ConflictMiddleware",
 ]
 
@@ -204,7 +204,7 @@ AUTH_PASSWORD_VALIDATORS.append(
 PASSWORD_RESET_TIMEOUT = 24 * 3600
 # Accounts: allauth's pages in our look (templates/account, mfa, usersessions), by invitation only (benchlab/team).
 AUTHENTICATION_BACKENDS = ["benchlab.team.backend.Backend"]
-ACCOUNT_ADAPTER = "benchlab.team.adapters.Accounts"
+ACCOUNT_ADAPTER = "benchlab.team.adapters.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
@@ -230,11 +230,11 @@ LOGIN_FAILURES_PER_ACCOUNT_AND_ADDRESS = (5, 300)
 LOGIN_FAILURES_PER_ACCOUNT = (50, 3600)
 LOGIN_FAILURES_PER_DEVICE = (5, 300)
 ALLAUTH_TRUSTED_PROXY_COUNT = env.number("BENCHLAB_PROXIES", 1 if env.flag("BENCHLAB_HTTPS") else 0)
-MFA_ADAPTER = "benchlab.team.adapters.SecondFactor"
+MFA_ADAPTER = "benchlab.team.adapters.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_TOTP_ISSUER = "BenchLab"
 MFA_RECOVERY_CODES_SHOW_ONCE = True
-SOCIALACCOUNT_ADAPTER = "benchlab.team.adapters.SingleSignOn"
+SOCIALACCOUNT_ADAPTER = "benchlab.team.adapters.SingleSignOnAdapter"
 SOCIALACCOUNT_ONLY = False
 SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"APPS": env.oidc()}}
 SOCIALACCOUNT_OPENID_CONNECT_URL_PREFIX = ""
@@ -308,7 +308,7 @@ REST_FRAMEWORK = {
         "benchlab.team.tokens.TokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["benchlab.team.enforcing.AsTheTableSays"],
+    "DEFAULT_PERMISSION_CLASSES": ["benchlab.team.enforcement.TablePermission"],
     "DEFAULT_THROTTLE_CLASSES": [
         f"benchlab.web.throttling.{name}"
         for name in ("TokenThrottle", "UserThrottle", "ExportThrottle")
@@ -346,7 +346,7 @@ SPECTACULAR_SETTINGS = {
         "benchlab.web.schema.add_rate_limits",
         "benchlab.rest.body_examples.add_body_examples",
     ],
-    "SERVE_PERMISSIONS": ["benchlab.team.enforcing.AsTheTableSays"],
+    "SERVE_PERMISSIONS": ["benchlab.team.enforcement.TablePermission"],
     # Fields called phase, and fields called kind.
     "ENUM_NAME_OVERRIDES": {
         "LayoutPhase": "benchlab.runs.states.LayoutPhase",
@@ -363,13 +363,13 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         "line": {
-            "()": "benchlab.logs.OneLine",
+            "()": "benchlab.logs.LineFormatter",
             "format": "{asctime} {levelname} {name} {message}",
             "style": "{",
         },
-        "json": {"()": "benchlab.logs.Json"},
+        "json": {"()": "benchlab.logs.JsonFormatter"},
     },
-    "filters": {"links": {"()": "benchlab.team.log_filter.Links"}},
+    "filters": {"links": {"()": "benchlab.team.log_filter.LinkFilter"}},
     "handlers": {
         "stderr": {
             "class": "logging.StreamHandler",

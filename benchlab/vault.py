@@ -26,7 +26,7 @@ def decrypt(sealed: bytes | memoryview[int]) -> str:
         ) from None
 
 
-def renew(sealed: bytes) -> bytes:
+def reencrypt(sealed: bytes) -> bytes:
     """The same secret under the newest key; what is under it already comes back as it is. Raises VaultError."""
     try:
         _fernets()[0].decrypt(sealed)

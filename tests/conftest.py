@@ -65,7 +65,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 def pytest_collection_finish() -> None:
     """As a web server does: else a sixth of all tests' time goes into looking through what stays."""
-    garbage.leave_what_is_loaded(garbage.OF_PAGES)
+    garbage.freeze_loaded_objects(garbage.WEB_THRESHOLDS)
 
 
 def pytest_report_header() -> str:

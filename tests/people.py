@@ -163,6 +163,6 @@ def hosts_at_once(monkeypatch) -> None:
 
     def at_once(*pks: int) -> None:
         for pk in pks:
-            host_tasks.perform(pk)
+            host_tasks.perform_task(pk)
 
-    monkeypatch.setattr(host_tasks, "_tell", at_once)
+    monkeypatch.setattr(host_tasks, "_notify_worker", at_once)

@@ -20,8 +20,7 @@ from django.utils import timezone
 
 from benchlab import asgi
 from benchlab.asgi import application
-from benchlab.hosts import host_tasks
-from benchlab.hosts import services as hosts
+from benchlab.hosts import credentials, host_tasks, registration
 from benchlab.hosts.models import HostTask
 from tests import stack
 
@@ -146,9 +145,11 @@ def test_a_crowd_is_worked_on_a_few_at_a_time(crowded, monkeypatch):
 def test_who_waits_for_a_host_leaves_its_place_to_others(team, monkeypatch):
     """As many requests as there are places wait for one team's silent host; another team's page is shown at once."""
     monkeypatch.setattr(asgi, "PATIENCE_S", 60.0)
-    monkeypatch.setattr(host_tasks, "WAIT_S", 60.0)
+    monkeypatch.setattr(host_tasks, "MAX_WAIT_S", 60.0)
     handler, shown = asgi.Application(), threading.Event()
-    host = hosts.add_host(team, "mute", "127.0.0.1", hosts.make_credential(team, "key"))
+    host = registration.add_host(
+        team, "mute", "127.0.0.1", credentials.make_credential(team, "key")
+    )
     task = HostTask.objects.create(host=host, kind="read_facts", due_at=timezone.now())
 
     def respond(request):
@@ -156,7 +157,7 @@ def test_who_waits_for_a_host_leaves_its_place_to_others(team, monkeypatch):
             shown.set()
             HostTask.objects.update(ended_at=timezone.now())
         else:
-            host_tasks.wait(task)
+            host_tasks.wait_for_task(task)
             assert shown.is_set()
         connections.close_all()
         return HttpResponse()

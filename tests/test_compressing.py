@@ -44,7 +44,7 @@ def test_streams_are_left_alone(kind):
 
 @pytest.mark.django_db
 def test_an_answer_that_did_not_change_is_not_sent_again(user):
-    _, key = tokens.make(user, "t", Role.VIEWER)
+    _, key = tokens.create_token(user, "t", Role.VIEWER)
     api = Client(headers={"Authorization": f"Token {key}", **GZIP})
     first = api.get("/api/hosts/")
     again = api.get("/api/hosts/", headers={"If-None-Match": first["ETag"]})

@@ -11,8 +11,8 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.test import RequestFactory
 
 from benchlab.runs import events
-from benchlab.runs.hearing import MANY as MOST_HEARD
-from benchlab.runs.hearing import SAME_S, Ear
+from benchlab.runs.change_feed import MAX_AGE_S, ChangeListener
+from benchlab.runs.change_feed import MAX_CHANNELS as MOST_HEARD
 from benchlab.team.models import Membership, Team
 from benchlab.team.roles import Role
 from benchlab.web import shared_answers
@@ -147,31 +147,31 @@ def test_equal_rights_are_the_same_roles_in_the_same_teams():
 
 
 def test_who_does_not_listen_knows_of_nothing_that_it_is_still_so():
-    ear = Ear()
+    ear = ChangeListener()
     before = time.monotonic()
-    assert ear.since(1) >= before
-    ear.opened()
-    ear.closed()
-    assert ear.since(1) >= before
+    assert ear.current_since(1) >= before
+    ear.start_listening()
+    ear.stop_listening()
+    assert ear.current_since(1) >= before
 
 
 def test_what_was_made_since_the_last_change_is_still_so(monkeypatch):
-    ear, now = Ear(), [1000.0]
+    ear, now = ChangeListener(), [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    ear.opened()
+    ear.start_listening()
     now[0] += 0.5
-    assert ear.since(1) == 1000.0
-    ear.heard(events.channel(1))
+    assert ear.current_since(1) == 1000.0
+    ear.record_change(events.campaign_channel(1))
     now[0] += 0.25
-    assert (ear.since(1), ear.since(2)) == (1000.5, 1000.0)
+    assert (ear.current_since(1), ear.current_since(2)) == (1000.5, 1000.0)
     now[0] += 60  # how long something still takes no change tells
-    assert ear.since(1) == now[0] - SAME_S
+    assert ear.current_since(1) == now[0] - MAX_AGE_S
 
 
 def test_what_is_heard_is_not_kept_for_ever(monkeypatch):
-    ear, now = Ear(), [1000.0]
+    ear, now = ChangeListener(), [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     for number in range(5 * MOST_HEARD):
         now[0] += 1.0
-        ear.heard(events.channel(number))
+        ear.record_change(events.campaign_channel(number))
         assert len(ear._heard) <= MOST_HEARD

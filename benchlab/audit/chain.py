@@ -14,12 +14,12 @@ from django.utils import timezone
 
 from agents.plaintext import visible
 from benchlab.audit import heads
-from benchlab.audit.heads import Told
+from benchlab.audit.heads import HeadContent
 from benchlab.audit.models import Entry, Head
 
 # one writer at a time, or two entries would follow the same one
 LOCK = 0x62656E6368
-FIELDS = (
+SEALED_FIELDS = (
     "actor_id",
     "actor",
     "via",
@@ -31,12 +31,12 @@ FIELDS = (
     "details",
 )
 # as people read an entry
-WHOLE = ("id", "at", *FIELDS, "previous", "digest")
-MOST = {"actor": 200, "via": 100, "address": 64, "action": 100, "subject": 500}
+ENTRY_FIELDS = ("id", "at", *SEALED_FIELDS, "previous", "digest")
+MAX_CHARS = {"actor": 200, "via": 100, "address": 64, "action": 100, "subject": 500}
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckResult:
     """`broken`: the first entry that is not what was written, and why; "" when all are."""
 
     entries: int
@@ -46,7 +46,7 @@ class Checked:
 
 
 @transaction.atomic(savepoint=False)
-def record(
+def add_entry(
     action: str,
     *,
     actor_id: int | None = None,
@@ -59,7 +59,7 @@ def record(
     details: Mapping[str, Any] | None = None,
 ) -> Entry:
     """Add an entry. It is part of the caller's transaction: what was rolled back was not done."""
-    _alone()
+    _lock_log()
     head = Head.objects.filter(pk=Head.ONLY).first() or Head(pk=Head.ONLY)
     made = Entry(
         at=timezone.now(),
@@ -74,39 +74,39 @@ def record(
         details=_storable(dict(details or {})),
         previous=head.digest,
     )
-    for name, most in MOST.items():
-        setattr(made, name, _plain(getattr(made, name))[:most])
-    made.digest = digest(made)
+    for name, most in MAX_CHARS.items():
+        setattr(made, name, _printable(getattr(made, name))[:most])
+    made.digest = entry_digest(made)
     made.save()
-    _move(head, made)
+    _advance_head(head, made)
     return made
 
 
-def _alone() -> None:
+def _lock_log() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
 
 
-def _move(head: Head, made: Entry) -> None:
+def _advance_head(head: Head, made: Entry) -> None:
     """To the new entry. A head that bore no seal of ours gets none: going on must not hide what somebody did to it."""
-    sealed = heads.is_sealed(_told(head), head.seal)
-    told = Told(head.entries + 1, made.pk, made.digest)
-    _put(told, heads.seal(told) if sealed else "")
-    transaction.on_commit(lambda: heads.keep(told), robust=True)
+    sealed = heads.is_sealed(_head_content(head), head.seal)
+    told = HeadContent(head.entries + 1, made.pk, made.digest)
+    _store_head(told, heads.seal(told) if sealed else "")
+    transaction.on_commit(lambda: heads.write_head_file(told), robust=True)
 
 
-def _put(told: Told, seal: str) -> None:
+def _store_head(told: HeadContent, seal: str) -> None:
     """The caller holds LOCK: nobody else makes or moves the head meanwhile."""
     fields = asdict(told) | {"seal": seal}
     if not Head.objects.filter(pk=Head.ONLY).update(**fields):
         Head.objects.create(pk=Head.ONLY, **fields)
 
 
-def _told(head: Head) -> Told:
-    return Told(head.entries, head.entry, head.digest)
+def _head_content(head: Head) -> HeadContent:
+    return HeadContent(head.entries, head.entry, head.digest)
 
 
-def _plain(text: str) -> str:
+def _printable(text: str) -> str:
     """As the database takes it and a terminal may print it: no control characters."""
     return "".join(c if c.isprintable() else " " for c in text)
 
@@ -120,43 +120,43 @@ def _storable(value: Any) -> Any:
     return visible(value, len(value)) if isinstance(value, str) else value
 
 
-def digest(entry: Entry) -> str:
-    told = {name: getattr(entry, name) for name in FIELDS}
+def entry_digest(entry: Entry) -> str:
+    told = {name: getattr(entry, name) for name in SEALED_FIELDS}
     told |= {"at": entry.at.isoformat(), "previous": entry.previous}
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
-def check() -> Checked:
+def check_log() -> CheckResult:
     """Read the whole log, oldest first, compute every digest anew, and compare its end with what is kept of it."""
-    head, last = _ends()
+    head, last = _head_and_last_id()
     previous, count = "", 0
     for entry in Entry.objects.filter(pk__lte=last).order_by("pk").iterator(chunk_size=1000):
         count += 1
         if entry.previous != previous:
-            return Checked(
+            return CheckResult(
                 count,
                 previous,
                 f"entry {entry.pk} does not follow the one before it: one is missing",
             )
-        if digest(entry) != entry.digest:
-            return Checked(count, previous, f"entry {entry.pk} was changed: {entry}")
+        if entry_digest(entry) != entry.digest:
+            return CheckResult(count, previous, f"entry {entry.pk} was changed: {entry}")
         previous = entry.digest
-    found = Told(count, last, previous)
-    return Checked(count, previous, _not_as_head(head, found) or _not_as_file())
+    found = HeadContent(count, last, previous)
+    return CheckResult(count, previous, _head_mismatch(head, found) or _file_mismatch())
 
 
 @transaction.atomic
-def _ends() -> tuple[Head | None, int]:
+def _head_and_last_id() -> tuple[Head | None, int]:
     """The head and the last entry's id, of one moment."""
-    _alone()
+    _lock_log()
     head = Head.objects.filter(pk=Head.ONLY).first()
     return head, Entry.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
 
 
-def _not_as_head(head: Head | None, found: Told) -> str:
+def _head_mismatch(head: Head | None, found: HeadContent) -> str:
     if head is None:
         return "its head is gone from the database: it is unknown whether entries are missing"
-    told = _told(head)
+    told = _head_content(head)
     if not heads.is_sealed(told, head.seal):
         return (
             "its head is not sealed with a key in BENCHLAB_KEY: it was not written by this BenchLab"
@@ -169,35 +169,35 @@ def _not_as_head(head: Head | None, found: Told) -> str:
     return ""
 
 
-def _not_as_file() -> str:
+def _file_mismatch() -> str:
     try:
-        told = heads.kept()
+        told = heads.read_head_file()
     except heads.Unreadable as error:
         return str(error)
-    if told is None or heads.in_log(told):
+    if told is None or heads.is_in_log(told):
         return ""
     return (
-        f"{heads.path()} has entry {told.entry}, which is missing or changed in the log: the log was truncated, or an "
-        "older state of the database was restored"
+        f"{heads.head_file()} has entry {told.entry}, which is missing or changed in the log: the log was truncated, "
+        "or an older state of the database was restored"
     )
 
 
 @transaction.atomic
-def accept() -> None:
+def accept_end() -> None:
     """Take the log's end as it is: a person has looked, and knows why. That is an entry itself."""
-    broken = check().broken
-    _alone()
+    broken = check_log().broken
+    _lock_log()
     last = Entry.objects.order_by("-pk").first()
-    told = Told(Entry.objects.count(), last.pk, last.digest) if last else Told()
-    _put(told, heads.seal(told))
-    transaction.on_commit(lambda: heads.keep(told, anew=True), robust=True)
-    record("audit-accept", via="doctor", details={"was": broken})
+    told = HeadContent(Entry.objects.count(), last.pk, last.digest) if last else HeadContent()
+    _store_head(told, heads.seal(told))
+    transaction.on_commit(lambda: heads.write_head_file(told, anew=True), robust=True)
+    add_entry("audit-accept", via="doctor", details={"was": broken})
 
 
 @transaction.atomic
 def renew_seal() -> None:
     """Under the newest key of BENCHLAB_KEY, so that an older one can be thrown away."""
-    _alone()
+    _lock_log()
     head = Head.objects.filter(pk=Head.ONLY).first()
-    if head and heads.is_sealed(_told(head), head.seal):
-        _put(_told(head), heads.seal(_told(head)))
+    if head and heads.is_sealed(_head_content(head), head.seal):
+        _store_head(_head_content(head), heads.seal(_head_content(head)))

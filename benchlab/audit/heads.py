@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class HeadContent:
     """Content of a head; of an empty log all is empty."""
 
     entries: int = 0
@@ -43,77 +43,79 @@ class Unreadable(Exception):
     """The file is there and says nothing; the text names it."""
 
 
-def seal(told: Told) -> str:
+def seal(told: HeadContent) -> str:
     """With the newest key."""
-    return _seal(told, settings.BENCHLAB_KEYS[0])
+    return _hmac_seal(told, settings.BENCHLAB_KEYS[0])
 
 
-def is_sealed(told: Told, with_seal: str) -> bool:
+def is_sealed(told: HeadContent, with_seal: str) -> bool:
     """With any of the keys: a new one is put in front of the old."""
-    return any(hmac.compare_digest(with_seal, _seal(told, key)) for key in settings.BENCHLAB_KEYS)
+    return any(
+        hmac.compare_digest(with_seal, _hmac_seal(told, key)) for key in settings.BENCHLAB_KEYS
+    )
 
 
-def _seal(told: Told, secret: str) -> str:
+def _hmac_seal(told: HeadContent, secret: str) -> str:
     key = hmac.digest(secret.strip().encode(), b"benchlab.audit.head", hashlib.sha256)
     return hmac.new(key, json.dumps(asdict(told)).encode(), hashlib.sha256).hexdigest()
 
 
-def path() -> Path | None:
+def head_file() -> Path | None:
     """The file's; None: there is none."""
     return Path(settings.BENCHLAB_AUDIT_HEAD) if settings.BENCHLAB_AUDIT_HEAD else None
 
 
-def kept() -> Told | None:
+def read_head_file() -> HeadContent | None:
     """Head in the file; None where there is none (yet). Raises Unreadable."""
-    place = path()
+    place = head_file()
     if place is None:
         return None
     try:
         said = json.loads(place.read_text())
-        return Told(int(said["entries"]), int(said["entry"]), str(said["digest"]))
+        return HeadContent(int(said["entries"]), int(said["entry"]), str(said["digest"]))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Unreadable(f"{place}, which holds its head, cannot be read: {error}") from None
 
 
-def in_log(told: Told) -> bool:
+def is_in_log(told: HeadContent) -> bool:
     """True when the entry that it tells of is there as it was, or it tells of none."""
     there = Entry.objects.filter(pk=told.entry, digest=told.digest)
     return not told.entries or there.exists()
 
 
-def keep(told: Told, anew: bool = False) -> None:
+def write_head_file(told: HeadContent, anew: bool = False) -> None:
     """Write it down after the commit. What it said before stays when the log no longer has it: that is the evidence.
 
     `anew`: a person has looked and takes the log as it is. A file that cannot be written stops nobody's work.
     """
-    place = path()
+    place = head_file()
     if place is None:
         return
     try:
-        with _alone(place):
-            before = None if anew else kept()
+        with _exclusive(place):
+            before = None if anew else read_head_file()
             if before and before.entry >= told.entry:
                 # another process was faster
                 return
-            if before and not in_log(before):
+            if before and not is_in_log(before):
                 log.error("audit log: entry %d of %s is gone from it", before.entry, place)
                 return
-            _write(place, told)
+            _replace_file(place, told)
     except (OSError, Unreadable) as error:
         log.error("audit log: its head could not be kept: %s", error)
 
 
 @contextmanager
-def _alone(place: Path) -> Iterator[None]:
+def _exclusive(place: Path) -> Iterator[None]:
     """Web, worker and commands write it at the same time."""
     with place.with_suffix(".lock").open("a") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
 
-def _write(place: Path, told: Told) -> None:
+def _replace_file(place: Path, told: HeadContent) -> None:
     """At once or not at all: a crash leaves the old or the new one."""
     draft = place.with_suffix(".new")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:

@@ -14,56 +14,58 @@ from django.http import HttpRequest, HttpResponseBase
 from django.urls import ResolverMatch
 from django.utils.deprecation import MiddlewareMixin
 
-from benchlab.audit import subjects, view_notes
-from benchlab.audit.chain import record
+from benchlab.audit import request_notes, subjects
+from benchlab.audit.chain import add_entry
 from benchlab.team.log_filter import without_links
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
 
-SAFE = ("GET", "HEAD", "OPTIONS", "TRACE")
-REFUSED = (401, 403, 404, 409)
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS", "TRACE")
+REFUSED_STATUSES = (401, 403, 404, 409)
 # Told by signals, also with the name that was tried, and of whom a link to a new password was.
-SILENT = {"login", "logout", "account_reset_password_from_key"}
+RECORDED_BY_SIGNAL = {"login", "logout", "account_reset_password_from_key"}
 # The password first; then what was asked is done
-AGAIN = {
+REAUTHENTICATION = {
     "account_reauthenticate",
     "mfa_reauthenticate",
 }
 
 
-class Recorded(MiddlewareMixin):
+class AuditMiddleware(MiddlewareMixin):
     """It must come after the authentication middleware."""
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> None:
         """Note the deed's subject before it is done: it may be gone afterwards."""
-        if request.method not in SAFE:
-            view_notes.about(request, *subjects.of_address(request.resolver_match, view, kwargs))
+        if request.method not in SAFE_METHODS:
+            request_notes.note_subject(
+                request, *subjects.address_subject(request.resolver_match, view, kwargs)
+            )
 
     def process_response(
         self, request: HttpRequest, response: HttpResponseBase
     ) -> HttpResponseBase:
-        match = _carried_out(request)
-        if request.method in SAFE or match is None or match.url_name in SILENT:
+        match = _intended_page(request)
+        if request.method in SAFE_METHODS or match is None or match.url_name in RECORDED_BY_SIGNAL:
             return response
         if response.has_header("Idempotency-Replayed"):
             # nothing was done: it was told before
             return response
         status = response.status_code
-        if (status < 400 or status in REFUSED) and _is_deed(request, match, response):
-            _record(request, match, response)
+        if (status < 400 or status in REFUSED_STATUSES) and _is_recorded(request, match, response):
+            _record_request(request, match, response)
         return response
 
 
-def _carried_out(request: HttpRequest) -> ResolverMatch | None:
+def _intended_page(request: HttpRequest) -> ResolverMatch | None:
     """Page asked for before the password was: allauth makes the request that one once it has the password."""
     match = request.resolver_match
-    if match is not None and match.url_name in AGAIN:
-        return subjects.page_of(request.path) or match
+    if match is not None and match.url_name in REAUTHENTICATION:
+        return subjects.resolve_page(request.path) or match
     return match
 
 
-def _is_deed(request: HttpRequest, match: ResolverMatch, response: HttpResponseBase) -> bool:
+def _is_recorded(request: HttpRequest, match: ResolverMatch, response: HttpResponseBase) -> bool:
     """Not what strangers try: the log only grows, and is not theirs to fill. Nor a form that came back.
 
     A page's form comes back when it was wrong, when it only asked what something would do or cost, and when the
@@ -74,35 +76,35 @@ def _is_deed(request: HttpRequest, match: ResolverMatch, response: HttpResponseB
     if hasattr(match.func, "cls") or response.status_code >= 400:
         return True
     if response.status_code == 200:
-        return view_notes.is_done(request)
-    there = subjects.leads_to(response)
-    return there is None or there.url_name not in AGAIN
+        return request_notes.is_done(request)
+    there = subjects.redirect_page(response)
+    return there is None or there.url_name not in REAUTHENTICATION
 
 
-def _done(request: HttpRequest, match: ResolverMatch, response: HttpResponseBase) -> bool:
+def _has_succeeded(request: HttpRequest, match: ResolverMatch, response: HttpResponseBase) -> bool:
     """A page that refuses redirects as well, and notes that it did; or it sends on to set up a second factor."""
-    if response.status_code >= 400 or view_notes.is_refused(request):
+    if response.status_code >= 400 or request_notes.is_refused(request):
         return False
-    there = subjects.leads_to(response)
+    there = subjects.redirect_page(response)
     to_set_up = there is not None and there.url_name == "mfa_index"
     return not to_set_up or str(match.url_name).startswith("mfa_")
 
 
-def _record(request: HttpRequest, match: ResolverMatch, response: HttpResponseBase) -> None:
+def _record_request(request: HttpRequest, match: ResolverMatch, response: HttpResponseBase) -> None:
     user, view = request.user, getattr(match.func, "cls", None)
-    done = _done(request, match, response)
-    team, subject = view_notes.told(request)
+    done = _has_succeeded(request, match, response)
+    team, subject = request_notes.noted_subject(request)
     if not subject and done:
-        team, subject = subjects.made(user, match, response)
+        team, subject = subjects.created_subject(user, match, response)
     # REST framework leaves the token there
     token = getattr(request, "auth", None)
     details = {"path": without_links(request.path), "status": response.status_code}
-    record(
+    add_entry(
         _action(match, view, request.method or ""),
         actor_id=user.pk,
         actor=user.get_username(),
         via=f"token {token}" if token else "api" if view else "page",
-        address=_address(request),
+        address=_client_address(request),
         team_id=team,
         subject=subject,
         outcome="done" if done else "refused",
@@ -119,7 +121,7 @@ def _action(match: ResolverMatch, view: Any, method: str) -> str:
     return f"{noun}.{actions.get(method.lower(), method.lower())}"
 
 
-def _address(request: HttpRequest | None) -> str:
+def _client_address(request: HttpRequest | None) -> str:
     """Whence it came, as the limits on log-ins have it: behind proxies of ours, what they say."""
     if request is None:
         return ""
@@ -132,7 +134,7 @@ def _address(request: HttpRequest | None) -> str:
 
 @receiver(user_logged_in)
 def _logged_in(sender: Any, request: HttpRequest, user: AbstractBaseUser, **rest: Any) -> None:
-    _person("login", request, user.pk, user.get_username())
+    _record_login("login", request, user.pk, user.get_username())
 
 
 @receiver(user_logged_out)
@@ -140,7 +142,7 @@ def _logged_out(
     sender: Any, request: HttpRequest, user: AbstractBaseUser | None, **rest: Any
 ) -> None:
     if user is not None:
-        _person("logout", request, user.pk, user.get_username())
+        _record_login("logout", request, user.pk, user.get_username())
 
 
 @receiver(user_login_failed)
@@ -148,16 +150,23 @@ def _not_logged_in(
     sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **rest: Any
 ) -> None:
     tried = str(credentials.get("username") or credentials.get("email") or "")
-    _person("login", request, None, tried, outcome="refused")
+    _record_login("login", request, None, tried, outcome="refused")
 
 
 @receiver(password_reset)
 def _password_set(sender: Any, request: HttpRequest, user: AbstractBaseUser, **rest: Any) -> None:
     """By whoever had the link."""
-    _person("account_reset_password_from_key", request, user.pk, user.get_username())
+    _record_login("account_reset_password_from_key", request, user.pk, user.get_username())
 
 
-def _person(
+def _record_login(
     action: str, request: HttpRequest | None, pk: int | None, name: str, outcome: str = "done"
 ) -> None:
-    record(action, actor_id=pk, actor=name, via="page", address=_address(request), outcome=outcome)
+    add_entry(
+        action,
+        actor_id=pk,
+        actor=name,
+        via="page",
+        address=_client_address(request),
+        outcome=outcome,
+    )

@@ -15,14 +15,14 @@ from benchlab.team.models import teams_of
 class EntryQuerySet(models.QuerySet["Entry"]):
     def for_user(self, user: AbstractBaseUser | AnonymousUser) -> EntryQuerySet:
         """Of their teams; a site admin's also what belongs to no team: logins, accounts."""
-        return self._of(user, teams_of(user).values("team_id"))
+        return self._in_teams(user, teams_of(user).values("team_id"))
 
     def to_sort_for(self, user: AbstractBaseUser | AnonymousUser) -> EntryQuerySet:
         """The same, by one query more: by the teams' numbers, of which PostgreSQL knows how much of the log each has.
         Of a subquery it does not, and would sort all of the log instead of reading an index in order."""
-        return self._of(user, list(teams_of(user).values_list("team_id", flat=True)))
+        return self._in_teams(user, list(teams_of(user).values_list("team_id", flat=True)))
 
-    def _of(self, user: AbstractBaseUser | AnonymousUser, teams: Any) -> EntryQuerySet:
+    def _in_teams(self, user: AbstractBaseUser | AnonymousUser, teams: Any) -> EntryQuerySet:
         mine = Q(team_id__in=teams)
         if getattr(user, "is_superuser", False):
             mine |= Q(team_id=None)

@@ -38,7 +38,7 @@ MODELS = {
     "share": "sharing.Share",
     "team": "team.Team",
 }
-OWN_KEYS = {
+NAMED_KEYS = {
     "device_pk": "hosts.Device",
     "layout_pk": "runs.Layout",
     "team_pk": "team.Team",
@@ -48,18 +48,18 @@ OWN_KEYS = {
 }
 # the team's id, and the rows in words
 Subject = tuple[int | None, str]
-NOTHING: Subject = (None, "")
+NO_SUBJECT: Subject = (None, "")
 
 
-def of_address(match: ResolverMatch | None, view: Any, kwargs: Mapping[str, Any]) -> Subject:
+def address_subject(match: ResolverMatch | None, view: Any, kwargs: Mapping[str, Any]) -> Subject:
     """Before the deed: the rows may be gone afterwards. Whether the caller may see them is not asked here."""
     queryset = getattr(getattr(view, "cls", None), "queryset", None)
     if queryset is not None:
         return _subject({"pk": queryset.model}, kwargs)
-    return _of_name((match.url_name if match else "") or "", kwargs)
+    return _named_subject((match.url_name if match else "") or "", kwargs)
 
 
-def made(
+def created_subject(
     user: AbstractBaseUser | AnonymousUser, match: ResolverMatch, response: HttpResponseBase
 ) -> Subject:
     """After a deed whose address names no row: what there is now, by the API's answer or where the page leads.
@@ -70,27 +70,27 @@ def made(
     if view is not None:
         queryset = getattr(view, "queryset", None)
         pk = data.get("id") if isinstance(data, dict) else None
-        found = _subject({"pk": queryset.model}, {"pk": pk}) if queryset is not None else NOTHING
+        found = _subject({"pk": queryset.model}, {"pk": pk}) if queryset is not None else NO_SUBJECT
     else:
-        there = leads_to(response)
-        found = _of_name(there.url_name or "", there.kwargs) if there else NOTHING
+        there = redirect_page(response)
+        found = _named_subject(there.url_name or "", there.kwargs) if there else NO_SUBJECT
     team = found[0]
-    return found if team is not None and has_role(user, team, Role.VIEWER) else NOTHING
+    return found if team is not None and has_role(user, team, Role.VIEWER) else NO_SUBJECT
 
 
-def leads_to(response: HttpResponseBase) -> ResolverMatch | None:
+def redirect_page(response: HttpResponseBase) -> ResolverMatch | None:
     """The page of ours that the answer sends the browser to."""
-    return page_of(str(response.get("Location", "")).partition("?")[0].partition("#")[0])
+    return resolve_page(str(response.get("Location", "")).partition("?")[0].partition("#")[0])
 
 
-def page_of(path: str) -> ResolverMatch | None:
+def resolve_page(path: str) -> ResolverMatch | None:
     try:
         return resolve(path)
     except Resolver404:
         return None
 
 
-def _of_name(url_name: str, kwargs: Mapping[str, Any]) -> Subject:
+def _named_subject(url_name: str, kwargs: Mapping[str, Any]) -> Subject:
     name = url_name.partition("-")[0]
     models: dict[str, type[Model]] = {}
     if name in MODELS:
@@ -99,26 +99,26 @@ def _of_name(url_name: str, kwargs: Mapping[str, Any]) -> Subject:
 
 
 def _subject(models: dict[str, type[Model]], kwargs: Mapping[str, Any]) -> Subject:
-    models |= {key: apps.get_model(model) for key, model in OWN_KEYS.items()}
-    found = [row for key, model in models.items() if (row := _row(model, kwargs.get(key)))]
+    models |= {key: apps.get_model(model) for key, model in NAMED_KEYS.items()}
+    found = [row for key, model in models.items() if (row := _find_row(model, kwargs.get(key)))]
     if not found:
-        return NOTHING
+        return NO_SUBJECT
     team = _team(found[0])
     # A second id of the address may be another team's row: what that is called is nothing for this team's log.
     named = [row for row in found if row is found[0] or _team(row) == team]
-    return team, ", ".join(words(row) for row in named)
+    return team, ", ".join(describe_row(row) for row in named)
 
 
-def words(row: Model) -> str:
+def describe_row(row: Model) -> str:
     return f"{row._meta.verbose_name} {row.pk} ({row})"
 
 
-def renamed(before: str, now: str) -> str:
+def former_name(before: str, now: str) -> str:
     """Behind the words of a row: what it was called until now; empty: the same."""
     return f", “{before}” before" if before != now else ""
 
 
-def _row(model: type[Model], pk: Any) -> Model | None:
+def _find_row(model: type[Model], pk: Any) -> Model | None:
     if pk is None or not str(pk).isdigit() or len(str(pk)) > 18:
         return None
     # Also what was deleted, and can be brought back

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class WholePreset:
+class CampaignPreset:
     slug: str
     name: str
     question: str
@@ -21,8 +21,8 @@ class WholePreset:
     order: str = "as_written"
 
 
-ALL = (
-    WholePreset(
+ALL_PRESETS = (
+    CampaignPreset(
         "article-002",
         "Article 002: host cache of cloud disks, by IOmeter",
         "What do the host cache's settings do to 8 KiB I/O, half random and half writes, on a cloud's HDD and SSD, "
@@ -37,4 +37,4 @@ ALL = (
         ("article-002-iometer",),
     ),
 )
-PRESETS = {preset.slug: preset for preset in ALL}
+PRESETS = {preset.slug: preset for preset in ALL_PRESETS}

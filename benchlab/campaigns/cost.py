@@ -43,14 +43,14 @@ def check_sweep(
         driver = registry.tool(tool)
     except AgentError as error:
         raise ValidationError(f"Workload {name}: {error}") from None
-    for point in matrix.points(sweep):
+    for point in matrix.sweep_points(sweep):
         try:
             yield point, driver_options.build_options(driver.Options, {**options, **point})
         except AgentError as error:
-            raise ValidationError(f"Workload {name}{_at(point)}: {error}") from None
+            raise ValidationError(f"Workload {name}{_at_point(point)}: {error}") from None
 
 
-def of_workload(
+def workload_costs(
     workload: Workload, target: Target, stack: Sequence[chain.LayerSpec] = ()
 ) -> dict[str, Cost]:
     """matrix.key(point) -> its cost on `target`, the top of `stack`. Raises ValidationError as `check_sweep`."""
@@ -58,13 +58,13 @@ def of_workload(
     for point, built in check_sweep(workload.name, workload.tool, workload.options, workload.sweep):
         try:
             fits.check_size(stack, workload.tool, built, target)
-            found[matrix.key(point)] = _of_point(workload.tool, built, target)
+            found[matrix.json_key(point)] = _point_cost(workload.tool, built, target)
         except AgentError as error:
-            raise ValidationError(f"Workload {workload.name}{_at(point)}: {error}") from None
+            raise ValidationError(f"Workload {workload.name}{_at_point(point)}: {error}") from None
     return found
 
 
-def _of_point(tool: str, built: Any, target: Target) -> Cost:
+def _point_cost(tool: str, built: Any, target: Target) -> Cost:
     driver = registry.tool(tool)
     job = driver.build_job(built, target)
     dumped, outstanding = driver_options.dump(built), driver.outstanding_ios(built)
@@ -82,29 +82,29 @@ def likely_target(topology: Topology, spares: list[Device], stage: int = 0) -> T
     The size is that of the spare devices its layers have after `stage` stages; 0 when it cannot be told.
     """
     gives = chain.gives(layer["kind"] for layer in topology.stack)
-    taken = picked(topology, spares)
-    size = sum(device.size for device in taken[: _devices(topology, stage)]) if taken else 0
+    taken = picked_devices(topology, spares)
+    size = sum(device.size for device in taken[: _device_count(topology, stage)]) if taken else 0
     if gives == "mount":
         return Target(name="bl0", size=size, mount="/mnt/bl0")
     return Target(name="bl0", size=size, volume="/dev/mapper/bl0")
 
 
-def wishes(topology: Topology, stages: int | None = None) -> Iterator[tuple[str, int]]:
+def device_groups(topology: Topology, stages: int | None = None) -> Iterator[tuple[str, int]]:
     """(role, count) of every device group that the stack asks for, then its stages (all unless told)."""
     for asking in [*topology.stack, *topology.stages[:stages]]:
         for group in asking.get("devices", ()):
             yield group["role"], group["count"]
 
 
-def _devices(topology: Topology, stages: int) -> int:
-    return sum(count for _, count in wishes(topology, stages))
+def _device_count(topology: Topology, stages: int) -> int:
+    return sum(count for _, count in device_groups(topology, stages))
 
 
-def picked(topology: Topology, spares: list[Device]) -> list[Device] | None:
+def picked_devices(topology: Topology, spares: list[Device]) -> list[Device] | None:
     """The spare devices that would be taken, by role in the order given; None when there are too few."""
     free = list(spares)
     taken = []
-    for role, count in wishes(topology):
+    for role, count in device_groups(topology):
         mine = [device for device in free if device.role == role][:count]
         if len(mine) < count:
             return None
@@ -113,6 +113,6 @@ def picked(topology: Topology, spares: list[Device]) -> list[Device] | None:
     return taken
 
 
-def _at(point: Mapping[str, Any]) -> str:
-    words = points.words(point)
+def _at_point(point: Mapping[str, Any]) -> str:
+    words = points.describe_point(point)
     return f" at {words}" if words else ""

@@ -14,7 +14,7 @@ from django.utils import timezone
 from agents.drivers import registry
 from agents.plans import chain, fits
 from benchlab.analysis import designs
-from benchlab.campaigns import building, cost, matrix, ordering, services
+from benchlab.campaigns import build_times, cost, matrix, ordering, services
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.hosts.models import Device, FactSnapshot, Host
 from benchlab.topologies.models import Topology
@@ -78,18 +78,20 @@ def estimate(
 
     Raises ValidationError as `create_campaign`.
     """
-    once = services.factors(hosts, topologies, workloads, repeats, schedulers=schedulers)
+    once = services.build_factors(hosts, topologies, workloads, repeats, schedulers=schedulers)
     costs = services.all_costs(hosts, topologies, workloads)
-    advice = ordering.advise(hosts, topologies, workloads, repeats, schedulers)
+    advice = ordering.advise_order(hosts, topologies, workloads, repeats, schedulers)
     order = advice.order if order == ordering.RECOMMENDED else order
     visits = visits if order == matrix.ABBA else None
-    wanted = services.factors(hosts, topologies, workloads, repeats, order, visits, schedulers)
-    takes = building.of(hosts, topologies)
-    each = tuple(_of_host(host, topologies, wanted, costs, takes) for host in hosts)
+    wanted = services.build_factors(
+        hosts, topologies, workloads, repeats, order, visits, schedulers
+    )
+    takes = build_times.estimate_builds(hosts, topologies)
+    each = tuple(_host_estimate(host, topologies, wanted, costs, takes) for host in hosts)
     slowest = max(found.building for found in each)
     pairs = len(hosts) * len(topologies)
     return Estimate(
-        runs=matrix.count(wanted),
+        runs=matrix.count_runs(wanted),
         layouts=pairs * wanted.visits,
         seconds=max(found.seconds for found in each),
         building=slowest,
@@ -97,21 +99,21 @@ def estimate(
         visits=wanted.visits,
         again=slowest * (1 - once.visits / wanted.visits),
         learned=all(one.learned for one in takes.values()),
-        design=designs.WORDS[ordering.design(order, pairs)],
+        design=designs.WORDS[ordering.order_design(order, pairs)],
         advice=advice,
         hosts=each,
         warnings=tuple(_warnings(hosts, topologies, workloads, wanted)),
     )
 
 
-def _of_host(
+def _host_estimate(
     host: Host,
     topologies: Sequence[Topology],
     wanted: matrix.Factors,
     costs: cost.Costs,
-    takes: building.Buildings,
+    takes: build_times.BuildTimes,
 ) -> HostEstimate:
-    mine = ordering.every_run(host, topologies, wanted, costs)
+    mine = ordering.run_costs(host, topologies, wanted, costs)
     once = sum(
         one.seconds + (one.waits or 0.0)
         for one in (takes[host.pk, topology.pk] for topology in topologies)
@@ -135,7 +137,7 @@ def _warnings(
     if wanted.repeats < FEW_REPEATS:
         yield f"With fewer than {FEW_REPEATS} repeats no interval can be claimed: the chart shows points only."
     if wanted.visits > 1:
-        yield from _uneven(wanted)
+        yield from _drift_warnings(wanted)
     spares = services.spare_devices(hosts)
     for host in hosts:
         if host.access == Host.Access.SSH and not host.host_key:
@@ -143,11 +145,11 @@ def _warnings(
         for topology in topologies:
             yield from _missing_devices(host, topology, spares[host.pk])
     yield from _missing_tools(hosts, workloads)
-    yield from _unwritten(topologies, workloads)
+    yield from _unwritten_reads(topologies, workloads)
     waits = [
         str(topology)
         for topology in topologies
-        if building.resyncs(topology) or building.reshapes(topology)
+        if build_times.has_resync(topology) or build_times.has_reshape(topology)
     ]
     if waits:
         yield (
@@ -157,9 +159,9 @@ def _warnings(
         )
 
 
-def _uneven(wanted: matrix.Factors) -> Iterator[str]:
+def _drift_warnings(wanted: matrix.Factors) -> Iterator[str]:
     """Warnings of a steady drift that is left in the difference between two layouts."""
-    each = [len(repeats) for repeats in matrix.divided(wanted.repeats, wanted.visits)]
+    each = [len(repeats) for repeats in matrix.divide_repeats(wanted.repeats, wanted.visits)]
     if len(set(each)) > 1:
         yield (
             f"The visits measure {', '.join(map(str, each))} repeats: a steady drift cancels wholly only where each "
@@ -169,7 +171,9 @@ def _uneven(wanted: matrix.Factors) -> Iterator[str]:
         yield "A steady drift cancels wholly only in an even number of visits."
 
 
-def _unwritten(topologies: Sequence[Topology], workloads: Sequence[Workload]) -> Iterator[str]:
+def _unwritten_reads(
+    topologies: Sequence[Topology], workloads: Sequence[Workload]
+) -> Iterator[str]:
     """Reads that would measure no disk. One word for each pair, however many points it has."""
     for topology, workload in itertools.product(topologies, workloads):
         points = cost.check_sweep(workload.name, workload.tool, workload.options, workload.sweep)
@@ -181,7 +185,7 @@ def _unwritten(topologies: Sequence[Topology], workloads: Sequence[Workload]) ->
 
 def _missing_devices(host: Host, topology: Topology, spares: Sequence[Device]) -> Iterator[str]:
     wanted: dict[str, int] = {}
-    for role, number in cost.wishes(topology):
+    for role, number in cost.device_groups(topology):
         wanted[role] = wanted.get(role, 0) + number
     for role, number in wanted.items():
         have = sum(device.role == role for device in spares)

@@ -15,14 +15,14 @@ from benchlab.campaigns.models import Campaign, Workload
 from benchlab.hosts.models import Host
 from benchlab.topologies.models import Topology
 
-MOST_REPEATS = 100
-MANY = ("hosts", "topologies", "workloads")
-RUNNABLE: dict[str, dict[str, Any]] = {
+MAX_REPEATS = 100
+MULTIPLE_FIELDS = ("hosts", "topologies", "workloads")
+RUNNABLE_ROWS: dict[str, dict[str, Any]] = {
     "hosts": {"access__in": [one for one in Host.Access if one is not Host.Access.DESCRIBED]},
     "workloads": {"imported": False},
 }
 # Imported with results, as a name: nobody said what its layers are.
-UNKNOWN: dict[str, dict[str, Any]] = {"topologies": {"stack": []}}
+EXCLUDED_ROWS: dict[str, dict[str, Any]] = {"topologies": {"stack": []}}
 
 
 class WorkloadForm(forms.Form):
@@ -45,7 +45,7 @@ class CampaignForm(forms.Form):
     hosts = ManyField(queryset=Host.objects.none())
     topologies = ManyField(queryset=Topology.objects.none())
     workloads = ManyField(queryset=Workload.objects.none())
-    repeats = forms.IntegerField(min_value=1, max_value=MOST_REPEATS, initial=3)
+    repeats = forms.IntegerField(min_value=1, max_value=MAX_REPEATS, initial=3)
     order = forms.ChoiceField(
         choices=[
             (ordering.RECOMMENDED, "As recommended for what is chosen"),
@@ -56,9 +56,9 @@ class CampaignForm(forms.Form):
     visits = forms.IntegerField(
         label="Visits (ABBA)",
         required=False,
-        min_value=matrix.VISITS,
-        max_value=MOST_REPEATS,
-        initial=matrix.VISITS,
+        min_value=matrix.MIN_ABBA_VISITS,
+        max_value=MAX_REPEATS,
+        initial=matrix.MIN_ABBA_VISITS,
         help_text="How often each layout is built in the order ABBA. Its repeats are divided over the visits.",
     )
     schedulers = forms.MultipleChoiceField(
@@ -90,16 +90,18 @@ class CampaignForm(forms.Form):
             field.queryset = (
                 model.objects.for_user(user)
                 .current()
-                .filter(**RUNNABLE.get(name, {}))
-                .exclude(**UNKNOWN.get(name, {}))
+                .filter(**RUNNABLE_ROWS.get(name, {}))
+                .exclude(**EXCLUDED_ROWS.get(name, {}))
             )
 
     def factors(self) -> dict[str, Any] | None:
         """Factors that the estimate needs, or None while something of them is missing or wrong."""
-        found = {name: self.cleaned_data.get(name) for name in (*MANY, "repeats", "order")}
+        found = {
+            name: self.cleaned_data.get(name) for name in (*MULTIPLE_FIELDS, "repeats", "order")
+        }
         if not all(found.values()):
             return None
-        many = {name: list(found[name]) for name in MANY}  # type: ignore[arg-type]
+        many = {name: list(found[name]) for name in MULTIPLE_FIELDS}  # type: ignore[arg-type]
         schedulers = self.cleaned_data.get("schedulers", [])
         return {
             **found,
@@ -108,15 +110,18 @@ class CampaignForm(forms.Form):
             "schedulers": schedulers,
         }
 
-    def wish(self) -> dict[str, Any]:
+    def campaign_arguments(self) -> dict[str, Any]:
         """Arguments of `create_campaign`, of a form that is valid, the recommended order put in.
 
         Raises ValidationError as that does.
         """
-        chosen = {**self.cleaned_data, **{name: list(self.cleaned_data[name]) for name in MANY}}
+        chosen = {
+            **self.cleaned_data,
+            **{name: list(self.cleaned_data[name]) for name in MULTIPLE_FIELDS},
+        }
         if chosen["order"] == ordering.RECOMMENDED:
-            hosts, topologies, workloads = (chosen[name] for name in MANY)
-            advice = ordering.advise(
+            hosts, topologies, workloads = (chosen[name] for name in MULTIPLE_FIELDS)
+            advice = ordering.advise_order(
                 hosts, topologies, workloads, chosen["repeats"], chosen["schedulers"]
             )
             chosen["order"] = advice.order

@@ -33,7 +33,7 @@ AS_WRITTEN = "as_written"
 ABBA = "abba"
 ORDERS = (RANDOM_BLOCKS, AS_WRITTEN, ABBA)
 # of each layout in the order ABBA, unless more are asked for
-VISITS = 2
+MIN_ABBA_VISITS = 2
 MAX_RUNS = 20_000
 AS_BUILT = (Moment(),)
 # what a point calls it
@@ -79,7 +79,7 @@ class Factors:
             _check_sweep(pk, sweep)
             if self.schedulers and SCHEDULER in sweep:
                 raise MatrixError(f"workload {pk}: it sweeps an option {SCHEDULER} of its own")
-        if (runs := count(self)) > MAX_RUNS:
+        if (runs := count_runs(self)) > MAX_RUNS:
             raise MatrixError(f"{runs} runs are more than {MAX_RUNS}; split the campaign")
 
     def _check_visits(self) -> None:
@@ -96,14 +96,14 @@ class Factors:
         """Number of times that a block has each point of a workload."""
         return len(self.schedulers) or 1
 
-    def points(self, sweep: Sweep) -> list[dict[str, Any]]:
+    def factor_points(self, sweep: Sweep) -> list[dict[str, Any]]:
         """Every point of a workload, with the scheduler that it is measured with."""
         asked: Sweep = {SCHEDULER: self.schedulers} if self.schedulers else {}
-        return points({**asked, **sweep})
+        return sweep_points({**asked, **sweep})
 
-    def blocks(self, topology: int, visit: int = 1) -> list[tuple[Moment, int]]:
+    def visit_blocks(self, topology: int, visit: int = 1) -> list[tuple[Moment, int]]:
         """(moment, repeat) of every block of one visit of a layout, in order; repeats count on over the visits."""
-        whole = divided(self.repeats, self.visits)[visit - 1]
+        whole = divide_repeats(self.repeats, self.visits)[visit - 1]
         return [
             (moment, repeat)
             for moment in self.moments.get(topology, AS_BUILT)
@@ -146,28 +146,30 @@ class Cell:
     scheduler: str = ""
 
     @property
-    def of_tool(self) -> dict[str, Any]:
+    def tool_point(self) -> dict[str, Any]:
         """The point as far as it is the tool's."""
         asked = {SCHEDULER} if self.scheduler else set[str]()
         return {name: value for name, value in self.point.items() if name not in asked}
 
     @property
-    def build(self) -> Build:
+    def layout_build(self) -> Build:
         return Build(self.host, self.topology, self.visit)
 
 
-def visits_in(order: str, wanted: int | None) -> int:
+def visits_of_order(order: str, wanted: int | None) -> int:
     """Number of builds of each layout in that order, with so many `wanted` (None: not told). Raises MatrixError."""
     if order != ABBA:
         if wanted is not None and wanted > 1:
             raise MatrixError(f"visits: more than one visit of each layout needs the order {ABBA}")
         return 1
-    if wanted is not None and wanted < VISITS:
-        raise MatrixError(f"visits: the order {ABBA} builds each layout at least {VISITS} times")
-    return wanted or VISITS
+    if wanted is not None and wanted < MIN_ABBA_VISITS:
+        raise MatrixError(
+            f"visits: the order {ABBA} builds each layout at least {MIN_ABBA_VISITS} times"
+        )
+    return wanted or MIN_ABBA_VISITS
 
 
-def divided(repeats: int, visits: int) -> list[range]:
+def divide_repeats(repeats: int, visits: int) -> list[range]:
     """The repeats of each visit, in whole blocks: as many in each, and one more in the first ones where some are left.
 
     (5, 2) -> repeats 1 to 3 in the first visit, 4 and 5 in the second.
@@ -181,31 +183,31 @@ def divided(repeats: int, visits: int) -> list[range]:
     return found
 
 
-def points(sweep: Sweep) -> list[dict[str, Any]]:
+def sweep_points(sweep: Sweep) -> list[dict[str, Any]]:
     """Every combination of a sweep's values, the last option fastest; no sweep is one empty point."""
     return [dict(zip(sweep, values, strict=True)) for values in itertools.product(*sweep.values())]
 
 
-def key(value: Any) -> str:
+def json_key(value: Any) -> str:
     """One text per JSON value. 1 and True are one value to Python but two options to a tool."""
     return json.dumps(value, sort_keys=True)
 
 
-def count(factors: Factors) -> int:
+def count_runs(factors: Factors) -> int:
     """Number of runs that there will be, without making them."""
     per_block = sum(math.prod(map(len, sweep.values())) for _, sweep in factors.workloads)
     blocks = sum(
-        len(factors.blocks(topology, visit))
+        len(factors.visit_blocks(topology, visit))
         for topology in factors.topologies
         for visit in range(1, factors.visits + 1)
     )
     return len(factors.hosts) * blocks * per_block * factors.times
 
 
-def layouts(factors: Factors, order: str, seed: int) -> list[Build]:
+def layout_builds(factors: Factors, order: str, seed: int) -> list[Build]:
     """Every build of every layout, in the order in which they are made."""
-    visits_in(order, factors.visits)
-    first = _in_order(
+    visits_of_order(order, factors.visits)
+    first = _ordered(
         itertools.product(factors.hosts, factors.topologies), order, _rng(seed, "layouts")
     )
     return [
@@ -215,25 +217,27 @@ def layouts(factors: Factors, order: str, seed: int) -> list[Build]:
     ]
 
 
-def cells(factors: Factors, order: str, seed: int) -> Iterator[Cell]:
+def run_cells(factors: Factors, order: str, seed: int) -> Iterator[Cell]:
     """Every cell once, in the order in which they run."""
-    per_layout = [(pk, point) for pk, sweep in factors.workloads for point in factors.points(sweep)]
-    for host, topology, visit in layouts(factors, order, seed):
-        for moment, repeat in factors.blocks(topology, visit):
+    per_layout = [
+        (pk, point) for pk, sweep in factors.workloads for point in factors.factor_points(sweep)
+    ]
+    for host, topology, visit in layout_builds(factors, order, seed):
+        for moment, repeat in factors.visit_blocks(topology, visit):
             block = Block(host, topology, repeat, moment)
-            for workload, point in in_block(per_layout, block, order, seed):
+            for workload, point in order_block(per_layout, block, order, seed):
                 scheduler = point[SCHEDULER] if factors.schedulers else ""
                 yield Cell(host, topology, workload, point, repeat, moment, visit, scheduler)
 
 
-def in_block(items: Iterable[T], block: Block, order: str, seed: int) -> list[T]:
+def order_block(items: Iterable[T], block: Block, order: str, seed: int) -> list[T]:
     """Items of a block, in the order in which they run."""
     # A generator per block: adding a host or a repeat leaves the order of the others as it was.
     where = f"{block.host}/{block.topology}/{block.repeat}"
-    return _in_order(items, order, _rng(seed, "/".join(filter(None, [where, block.moment.code]))))
+    return _ordered(items, order, _rng(seed, "/".join(filter(None, [where, block.moment.code]))))
 
 
-def _in_order(items: Iterable[T], order: str, rng: Random) -> list[T]:
+def _ordered(items: Iterable[T], order: str, rng: Random) -> list[T]:
     if order not in ORDERS:
         raise MatrixError(f"order: {order!r} is not one of {', '.join(ORDERS)}")
     if order == AS_WRITTEN:
@@ -256,6 +260,6 @@ def _check_sweep(workload: int, sweep: Sweep) -> None:
 def _refuse_twice(name: str, values: Sequence[Any]) -> None:
     seen: set[str] = set()
     for value in values:
-        if key(value) in seen:
+        if json_key(value) in seen:
             raise MatrixError(f"{name}: {value} is listed twice")
-        seen.add(key(value))
+        seen.add(json_key(value))

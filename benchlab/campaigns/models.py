@@ -8,13 +8,13 @@ from django.db import models
 
 from benchlab.campaigns import points
 from benchlab.hosts.models import Host
-from benchlab.team.models import OwnedQuerySet, Team, ThereQuerySet
-from benchlab.team.soft_delete import THERE, Kept
+from benchlab.team.models import OwnedQuerySet, Team, UndeletedQuerySet
+from benchlab.team.soft_delete import NOT_DELETED, SoftDeletable
 from benchlab.topologies import moments
 from benchlab.topologies.models import Topology
 
 
-class Workload(Kept):
+class Workload(SoftDeletable):
     """A tool with options; `sweep` maps option names to lists of values, one run per combination."""
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="workloads")
@@ -30,7 +30,7 @@ class Workload(Kept):
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True)
 
-    objects = ThereQuerySet["Workload"].as_manager()
+    objects = UndeletedQuerySet["Workload"].as_manager()
     even_deleted = OwnedQuerySet["Workload"].as_manager()
 
     class Meta:
@@ -38,7 +38,7 @@ class Workload(Kept):
         constraints = [
             models.UniqueConstraint(
                 fields=["team", "name"],
-                condition=THERE,
+                condition=NOT_DELETED,
                 name="workload_name_once",
                 violation_error_message="A workload of this name already exists.",
             )
@@ -48,7 +48,7 @@ class Workload(Kept):
         return self.name
 
 
-class Campaign(Kept):
+class Campaign(SoftDeletable):
     """State is derived from its layouts and attempts (benchlab/runs/progress.py); here are only the wishes."""
 
     class Order(models.TextChoices):
@@ -85,7 +85,7 @@ class Campaign(Kept):
     paused_at = models.DateTimeField(null=True, blank=True)
     cancelled_at = models.DateTimeField(null=True, blank=True)
 
-    objects = ThereQuerySet["Campaign"].as_manager()
+    objects = UndeletedQuerySet["Campaign"].as_manager()
     even_deleted = OwnedQuerySet["Campaign"].as_manager()
 
     class Meta:
@@ -170,7 +170,7 @@ class Run(models.Model):
         ]
 
     def __str__(self) -> str:
-        what = filter(None, [self.moment, str(self.workload), points.words(self.point)])
+        what = filter(None, [self.moment, str(self.workload), points.describe_point(self.point)])
         return f"{self.topology} · {' · '.join(what)} · {self.which}"
 
     @property
@@ -181,9 +181,9 @@ class Run(models.Model):
     @property
     def varied(self) -> list[tuple[str, str]]:
         """Options that the sweep varies, and their values, in words."""
-        return [(name, points.value(name, value)) for name, value in self.point.items()]
+        return [(name, points.format_value(name, value)) for name, value in self.point.items()]
 
     @property
     def moment(self) -> str:
         """Moment of its layout's life at which it measures, in words; empty as built."""
-        return moments.parse(self.stage).words
+        return moments.parse_moment(self.stage).phrase

@@ -10,14 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchlab.analysis.designs import Order
-from benchlab.campaigns import building, cost, matrix, services
+from benchlab.campaigns import build_times, cost, matrix, services
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.hosts.models import Device, Host
 from benchlab.topologies.models import Topology
 
 # building all visits must cost less than one in so many parts of the measuring
-CHEAP = 3.0
-LARGER = "Differences between layouts may then be drift or the effect of one build, and are given with a larger error."
+CHEAP_FACTOR = 3.0
+LARGER_ERROR = (
+    "Differences between layouts may then be drift or the effect of one build, "
+    "and are given with a larger error."
+)
 # of the wizard: whichever is advised
 RECOMMENDED = "recommended"
 
@@ -28,7 +31,7 @@ class Advice:
     says: str
 
 
-def design(order: str, pairs: int) -> Order:
+def order_design(order: str, pairs: int) -> Order:
     """Order by which the layouts of a campaign are compared: `pairs` of host and topology, built in that order.
 
     Workloads on one layout are interleaved whatever the order: each block has all of them.
@@ -38,15 +41,15 @@ def design(order: str, pairs: int) -> Order:
     return Order.INTERLEAVED if pairs == 1 else Order.ONE_AFTER_OTHER
 
 
-def design_of(campaign: Campaign) -> Order:
+def campaign_design(campaign: Campaign) -> Order:
     """As it was planned; what became of the visits, the layouts tell. One query."""
     if campaign.source:
         return Order.UNTOLD
     pairs = campaign.layouts.order_by().values("host", "topology").distinct().count()
-    return design(campaign.order, pairs)
+    return order_design(campaign.order, pairs)
 
 
-def advise(
+def advise_order(
     hosts: Sequence[Host],
     topologies: Sequence[Topology],
     workloads: Sequence[Workload],
@@ -62,20 +65,22 @@ def advise(
     if not any(share_disks(topologies, spares[host.pk]) for host in hosts):
         why = "Each layout is built once: none is compared with another on the same disks."
         return Advice(once, why)
-    if repeats < matrix.VISITS:
+    if repeats < matrix.MIN_ABBA_VISITS:
         return _one_after_other(
-            f"{repeats} repeat cannot be divided over {matrix.VISITS} visits of each layout (ABBA)"
+            f"{repeats} repeat cannot be divided over {matrix.MIN_ABBA_VISITS} visits of each layout (ABBA)"
         )
     return _by_cost(
         hosts,
         topologies,
-        services.factors(hosts, topologies, workloads, repeats, matrix.ABBA, schedulers=schedulers),
+        services.build_factors(
+            hosts, topologies, workloads, repeats, matrix.ABBA, schedulers=schedulers
+        ),
         services.all_costs(hosts, topologies, workloads),
     )
 
 
 def _one_after_other(why: str) -> Advice:
-    return Advice(matrix.RANDOM_BLOCKS, f"Built one after the other: {why}. {LARGER}")
+    return Advice(matrix.RANDOM_BLOCKS, f"Built one after the other: {why}. {LARGER_ERROR}")
 
 
 def _by_cost(
@@ -85,10 +90,10 @@ def _by_cost(
     costs: cost.Costs,
 ) -> Advice:
     """`wanted`: in the order ABBA."""
-    takes = building.of(hosts, topologies)
+    takes = build_times.estimate_builds(hosts, topologies)
     if any(one.by_hand for one in takes.values()):
         why = "the manual steps of each layout would have to be done twice"
-    elif any(one.whole is None for one in takes.values()):
+    elif any(one.total_s is None for one in takes.values()):
         why = "the duration of the initial resync is not known yet, and every visit waits for it again"
     elif _is_cheap(hosts, topologies, wanted, costs, takes):
         return Advice(
@@ -106,24 +111,24 @@ def _is_cheap(
     topologies: Sequence[Topology],
     wanted: matrix.Factors,
     costs: cost.Costs,
-    takes: building.Buildings,
+    takes: build_times.BuildTimes,
 ) -> bool:
     """On each host."""
     for host in hosts:
-        builds = sum(takes[host.pk, one.pk].whole or 0.0 for one in topologies) * wanted.visits
-        if builds * CHEAP >= measuring(host, topologies, wanted, costs):
+        builds = sum(takes[host.pk, one.pk].total_s or 0.0 for one in topologies) * wanted.visits
+        if builds * CHEAP_FACTOR >= measuring_s(host, topologies, wanted, costs):
             return False
     return True
 
 
-def measuring(
+def measuring_s(
     host: Host, topologies: Sequence[Topology], wanted: matrix.Factors, costs: cost.Costs
 ) -> float:
     """Seconds that all runs of one host take."""
-    return sum(found.seconds for found in every_run(host, topologies, wanted, costs))
+    return sum(found.seconds for found in run_costs(host, topologies, wanted, costs))
 
 
-def every_run(
+def run_costs(
     host: Host, topologies: Sequence[Topology], wanted: matrix.Factors, costs: cost.Costs
 ) -> list[cost.Cost]:
     """The cost of each run of one host, over all visits."""
@@ -131,7 +136,7 @@ def every_run(
         found
         for topology in topologies
         for visit in range(1, wanted.visits + 1)
-        for moment, _ in wanted.blocks(topology.pk, visit)
+        for moment, _ in wanted.visit_blocks(topology.pk, visit)
         for workload, _ in wanted.workloads
         for _ in range(wanted.times)
         for found in costs[host.pk, topology.pk, workload, moment.grown].values()
@@ -142,7 +147,7 @@ def share_disks(topologies: Sequence[Topology], spares: Sequence[Device]) -> boo
     """True when any two of them would take a disk in common."""
     seen: set[int] = set()
     for topology in topologies:
-        taken = {device.pk for device in cost.picked(topology, list(spares)) or []}
+        taken = {device.pk for device in cost.picked_devices(topology, list(spares)) or []}
         if seen & taken:
             return True
         seen |= taken

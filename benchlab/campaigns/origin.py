@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from benchlab.campaigns.models import Campaign
 
 # by which the reference library knows its own
-OURS = ("library", "sha256")
+LIBRARY_KEYS = ("library", "sha256")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +22,10 @@ class Origin:
     more: tuple[tuple[str, str], ...] = ()
 
     @staticmethod
-    def of(campaign: Campaign) -> Origin:
+    def from_campaign(campaign: Campaign) -> Origin:
         told = {str(name): str(value) for name, value in campaign.origin.items() if value}
         url = told.pop("url", "")
-        for name in OURS:
+        for name in LIBRARY_KEYS:
             told.pop(name, None)
         safe = url if url.lower().startswith(("http://", "https://")) else ""
         return Origin(
@@ -37,5 +37,5 @@ class Origin:
         )
 
     @property
-    def told(self) -> bool:
+    def is_known(self) -> bool:
         return bool(self.title or self.author or self.date or self.url or self.more)

@@ -15,7 +15,7 @@ from django.core.exceptions import ValidationError
 from benchlab.web.driver_forms import option_text, parse_option
 
 # Options of the tools, ours and those that others' outputs name, whose numbers are bytes.
-SIZES = frozenset(
+SIZE_OPTIONS = frozenset(
     {
         "block_size",
         "size",
@@ -36,49 +36,51 @@ NUMBERS = re.compile(r"(\d+(?:\.\d+)?)")
 Rank = tuple[tuple[bool, float, tuple[tuple[bool, float, str], ...]], ...]
 
 
-def words(point: Mapping[str, Any]) -> str:
+def describe_point(point: Mapping[str, Any]) -> str:
     """Words of a page for a point."""
-    return ", ".join(f"{name.replace('_', ' ')} {value(name, one)}" for name, one in point.items())
+    return ", ".join(
+        f"{name.replace('_', ' ')} {format_value(name, one)}" for name, one in point.items()
+    )
 
 
-def value(name: str, given: Any) -> str:
+def format_value(name: str, given: Any) -> str:
     """A value of that option: sizes with a binary unit, exactly."""
-    size = _bytes(name, given)
+    size = _size_in_bytes(name, given)
     if size is None:
         return str(given)
     text = option_text(size, "B")
     return f"{text} B" if text.isdigit() else PREFIX.sub(" ", text)
 
 
-def number(name: str, given: Any) -> float | None:
+def numeric_value(name: str, given: Any) -> float | None:
     """A value of that option as a number, sizes in bytes; None where it is none."""
-    size = _bytes(name, given)
+    size = _size_in_bytes(name, given)
     found = given if size is None else size
     return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
 
 
-def rank(point: Mapping[str, Any]) -> Rank:
+def point_rank(point: Mapping[str, Any]) -> Rank:
     """Key to sort points by: the option that is last by its name decides first."""
-    return tuple(_rank(name, point[name]) for name in sorted(point, reverse=True))
+    return tuple(_option_rank(name, point[name]) for name in sorted(point, reverse=True))
 
 
-def _rank(name: str, given: Any) -> tuple[bool, float, tuple[tuple[bool, float, str], ...]]:
+def _option_rank(name: str, given: Any) -> tuple[bool, float, tuple[tuple[bool, float, str], ...]]:
     """Numbers as numbers, before texts; a text by the numbers in it."""
-    size = _bytes(name, given)
+    size = _size_in_bytes(name, given)
     number = given if size is None else size
     if isinstance(number, int | float):
         return False, float(number), ()
     parts = [part for part in NUMBERS.split(str(given)) if part]
-    return True, 0.0, tuple(_part(part) for part in parts)
+    return True, 0.0, tuple(_text_rank(part) for part in parts)
 
 
-def _part(text: str) -> tuple[bool, float, str]:
+def _text_rank(text: str) -> tuple[bool, float, str]:
     return (False, float(text), "") if NUMBERS.fullmatch(text) else (True, 0.0, text)
 
 
-def _bytes(name: str, given: Any) -> int | None:
+def _size_in_bytes(name: str, given: Any) -> int | None:
     """The size in bytes; None where it is none, or not written as one."""
-    if name not in SIZES or isinstance(given, bool):
+    if name not in SIZE_OPTIONS or isinstance(given, bool):
         return None
     if isinstance(given, int):
         return given

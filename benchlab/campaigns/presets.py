@@ -26,12 +26,12 @@ class Preset:
     sweep: dict[str, list[Any]] = field(default_factory=dict)
 
 
-PLACE = Path(__file__).with_name("workload_presets.json")
-ALL = tuple(Preset(**one) for one in json.loads(PLACE.read_text("utf-8")))
-PRESETS = {preset.slug: preset for preset in ALL}
+PRESETS_FILE = Path(__file__).with_name("workload_presets.json")
+ALL_PRESETS = tuple(Preset(**one) for one in json.loads(PRESETS_FILE.read_text("utf-8")))
+PRESETS = {preset.slug: preset for preset in ALL_PRESETS}
 
 
-def grouped(tools: Collection[str]) -> list[tuple[str, list[Preset]]]:
+def presets_by_group(tools: Collection[str]) -> list[tuple[str, list[Preset]]]:
     """Those of these tools in the order of the page: (heading, presets)."""
-    mine = [preset for preset in ALL if preset.tool in tools]
+    mine = [preset for preset in ALL_PRESETS if preset.tool in tools]
     return [(name, list(found)) for name, found in groupby(mine, key=lambda one: one.group)]

@@ -92,7 +92,7 @@ def _check_owner(team: Team, user: Person, name: str, what: str) -> None:
         )
 
 
-def check_owned(team: Team, *groups: Sequence[Any]) -> None:
+def check_ownership(team: Team, *groups: Sequence[Any]) -> None:
     """Everything in a campaign belongs to its team. Raises ValidationError naming what does not."""
     for row in (row for group in groups for row in group):
         if row.team_id != team.pk:
@@ -134,7 +134,7 @@ def check_reach(
             )
 
 
-def factors(
+def build_factors(
     hosts: Sequence[models.Model],
     topologies: Sequence[Topology],
     workloads: Sequence[Workload],
@@ -151,12 +151,15 @@ def factors(
             tuple(topology.pk for topology in topologies),
             tuple((workload.pk, workload.sweep) for workload in workloads),
             repeats,
-            {row.pk: moments.moments(row.stages, row.measure_resync) for row in topologies},
-            matrix.visits_in(order, visits),
+            {
+                row.pk: moments.measured_moments(row.stages, row.measure_resync)
+                for row in topologies
+            },
+            matrix.visits_of_order(order, visits),
             tuple(schedulers),
         )
     except matrix.MatrixError as error:
-        raise ValidationError(_named(str(error), workloads)) from None
+        raise ValidationError(_with_workload_names(str(error), workloads)) from None
 
 
 def check_schedulers(
@@ -190,7 +193,7 @@ def all_costs(
             target = cost.likely_target(topology, spares[host.pk], stage)
             for workload in workloads:
                 key = host.pk, topology.pk, workload.pk, stage
-                costs[key] = cost.of_workload(workload, target, chain.specs(topology.stack))
+                costs[key] = cost.workload_costs(workload, target, chain.specs(topology.stack))
     return costs
 
 
@@ -203,7 +206,7 @@ def spare_devices(hosts: Sequence[Host]) -> dict[int, list[Device]]:
     return found
 
 
-def _named(error: str, workloads: Sequence[Workload]) -> str:
+def _with_workload_names(error: str, workloads: Sequence[Workload]) -> str:
     """A matrix error speaks of workloads by id; people know them by name."""
     for workload in workloads:
         error = error.replace(f"workload {workload.pk}:", f"Workload {workload.name}:")

@@ -16,7 +16,7 @@ from agents.texts.extraction import ExtractionOutcome
 from agents.texts.trial_process import Request
 from benchlab.web import request_slots
 
-AT_ONCE = 2
+MAX_TRIALS = 2
 WAIT_SECONDS = 5.0
 LINE_SECONDS = 2.0
 TOTAL_SECONDS = 6
@@ -25,8 +25,8 @@ WALL_SECONDS = 30.0
 MEMORY_BYTES = 512 * 2**20
 REGEX_SECONDS = 2.0
 
-_places = threading.BoundedSemaphore(AT_ONCE)
-_of_team: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
+_trial_slots = threading.BoundedSemaphore(MAX_TRIALS)
+_team_locks: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
 
 
 class Busy(Exception):
@@ -44,22 +44,22 @@ def try_lines(team: int, sample: str, lines: Sequence[str], file: str) -> list[E
         total_seconds=TOTAL_SECONDS,
         memory_bytes=MEMORY_BYTES,
     )
-    with _turn(team):
+    with _trial_slot(team):
         return extraction_sandbox.run_extraction(request, content, WALL_SECONDS)
 
 
 @contextmanager
-def _turn(team: int) -> Iterator[None]:
+def _trial_slot(team: int) -> Iterator[None]:
     request_slots.release_slot()
-    same_team = _of_team[team]
+    same_team = _team_locks[team]
     if not same_team.acquire(timeout=WAIT_SECONDS):
         raise Busy
     try:
-        if not _places.acquire(timeout=WAIT_SECONDS):
+        if not _trial_slots.acquire(timeout=WAIT_SECONDS):
             raise Busy
         try:
             yield
         finally:
-            _places.release()
+            _trial_slots.release()
     finally:
         same_team.release()

@@ -20,7 +20,7 @@ def read_placed_layers(attempt: Attempt) -> tuple[Placed, ...] | None:
         plan = as_json.from_json(attempt.layout.plan or {})
     except AgentError:
         return None
-    return tuple(plan.layers_after(moments.parse(attempt.run.stage).stage))
+    return tuple(plan.layers_after(moments.parse_moment(attempt.run.stage).stage))
 
 
 def read_layers(attempt: Attempt) -> list[Layer]:

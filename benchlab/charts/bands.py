@@ -8,7 +8,7 @@ from typing import Any
 
 from agents.contracts import Window
 from benchlab.charts.panels import axis_name
-from benchlab.runs.strips import Rows
+from benchlab.runs.strips import MetricRows
 
 # Grey of half light, so that it is seen on a white page and on a dark one: what was not measured is shaded, and what
 # was has a bar on top of its panel; every second one fainter, as they touch.
@@ -24,7 +24,7 @@ MAX_VERTICAL_LETTERS = 20
 
 
 def window_bands(
-    windows: Sequence[Window], panels: int, found: Iterable[Rows] = ()
+    windows: Sequence[Window], panels: int, found: Iterable[MetricRows] = ()
 ) -> list[dict[str, Any]]:
     """Shapes for panels 1, 2, …: each window with its name as high as the panel, then the bars of what was measured.
 

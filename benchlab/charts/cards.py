@@ -214,7 +214,9 @@ def _lines_at_moment(
     every: Sequence[Group], wanted: request_params.Filter
 ) -> tuple[list[str], request_params.Filter, list[Group]]:
     """(every moment that was measured, what is wanted of them, those lines)."""
-    codes = sorted({group.stage for group in every}, key=lambda code: moments.parse(code).rank)
+    codes = sorted(
+        {group.stage for group in every}, key=lambda code: moments.parse_moment(code).time_order
+    )
     if wanted.moment not in codes:
         wanted = replace(wanted, moment=None)
     return codes, wanted, wanted.select(every)
@@ -248,7 +250,8 @@ def _build_card(
         columns=latency_columns(lines),
         chosen_metric=chosen,
         moments=tuple(
-            (one or request_params.BUILT, moments.parse(one).words or "as built") for one in codes
+            (one or request_params.BUILT, moments.parse_moment(one).phrase or "as built")
+            for one in codes
         ),
         moment=(wanted.moment or request_params.BUILT) if wanted.moment is not None else "",
         hidden_fields=tuple(pair for pair in parse_qsl(query) if pair[0] != "moment"),

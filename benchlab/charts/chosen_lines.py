@@ -53,11 +53,13 @@ def _stage_choices(
     every: Sequence[Group], wanted: request_params.Filter
 ) -> list[tuple[str, str, bool]]:
     """(value, words, whether ticked) of the moments that were measured, in the order of time."""
-    codes = sorted({group.stage for group in every}, key=lambda code: moments.parse(code).rank)
+    codes = sorted(
+        {group.stage for group in every}, key=lambda code: moments.parse_moment(code).time_order
+    )
     return [
         (
             code or request_params.BUILT,
-            moments.words(code, codes) or "as built",
+            moments.describe_moment(code, codes) or "as built",
             code in wanted.stages,
         )
         for code in codes

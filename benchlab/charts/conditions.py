@@ -21,7 +21,7 @@ from benchlab.campaigns.models import Campaign
 from benchlab.charts.equal_workloads import group_by_work
 from benchlab.charts.queries import Group, Person, line_labels
 from benchlab.hosts.models import FactSnapshot
-from benchlab.runs import in_force
+from benchlab.runs import active_facts
 from benchlab.runs.models import Attempt, Layout
 from benchlab.topologies import moments
 from benchlab.web.units import format_size
@@ -267,11 +267,13 @@ def _read_conditions(user: Person, groups: Sequence[Group]) -> dict[int, Attempt
     shared: dict[tuple[int | None, int, str], tuple[dict[str, str], Devices]] = {}
     found = {}
     for row in rows:
-        layout, queues = layouts[row.layout_id], row.meta.get(in_force.QUEUES)
+        layout, queues = layouts[row.layout_id], row.meta.get(active_facts.QUEUES)
         key = row.facts_id, row.layout_id, json.dumps(queues)
         if key not in shared:
             told = facts[row.facts_id].facts if row.facts_id else {}
-            shared[key] = _layout_conditions(in_force.told(told, row.meta), layout)
+            shared[key] = _layout_conditions(
+                active_facts.facts_during_attempt(told, row.meta), layout
+            )
         words, devices = shared[key]
         found[row.pk] = AttemptConditions(
             {**_run_conditions(row, rest[row.pk]), **words, **_option_conditions(row)},
@@ -288,7 +290,7 @@ def _scheduler_origin(row: Attempt, layout: Layout) -> str:
 
 
 def _run_conditions(attempt: Attempt, rest: str) -> dict[str, str]:
-    moment = moments.parse(attempt.run.stage).words or "as built"
+    moment = moments.parse_moment(attempt.run.stage).phrase or "as built"
     return {
         "Host": attempt.run.host.name,
         "Moment": moment,
@@ -316,7 +318,7 @@ def _option_text(name: str, value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value)) or "none"
-    return points.value(name, value) or "none"
+    return points.format_value(name, value) or "none"
 
 
 def _layout_conditions(facts: Mapping[str, Any], layout: Layout) -> tuple[dict[str, str], Devices]:

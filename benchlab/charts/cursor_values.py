@@ -15,7 +15,7 @@ from benchlab.charts.devices import CPU_STATES, DEVICE_PANELS
 from benchlab.charts.panels import any_above_zero
 from benchlab.charts.stack import StackedDevice, order_devices
 from benchlab.charts.tracks import Track
-from benchlab.runs.strips import Rows
+from benchlab.runs.strips import MetricRows
 
 # s: a time that went through an address
 TIME_TOLERANCE_S = 1e-6
@@ -52,7 +52,7 @@ class Instant:
 
 
 def values_at(
-    found: Iterable[Rows], shown: Collection[str], facts: Mapping[str, Any], at: float
+    found: Iterable[MetricRows], shown: Collection[str], facts: Mapping[str, Any], at: float
 ) -> Instant | None:
     """`found` by sample, with the one before and the one behind; None where no sample is of it. `shown`: devices."""
     rows = [one for one in found if one.metric in DEVICE_PANELS or one.metric in CPU_STATES]
@@ -71,7 +71,9 @@ def values_at(
     )
 
 
-def _values_by_sample(placed: Iterable[tuple[Rows, int]], shown: Collection[str]) -> ValuesBySample:
+def _values_by_sample(
+    placed: Iterable[tuple[MetricRows, int]], shown: Collection[str]
+) -> ValuesBySample:
     found: ValuesBySample = {}
     for rows, place in placed:
         if rows.metric not in DEVICE_PANELS:
@@ -85,7 +87,7 @@ def _values_by_sample(placed: Iterable[tuple[Rows, int]], shown: Collection[str]
     return found
 
 
-def _cpu_shares(placed: Iterable[tuple[Rows, int]]) -> dict[str, float]:
+def _cpu_shares(placed: Iterable[tuple[MetricRows, int]]) -> dict[str, float]:
     """In the order of its chart."""
     known = {
         rows.metric: 100 * value
@@ -96,7 +98,7 @@ def _cpu_shares(placed: Iterable[tuple[Rows, int]]) -> dict[str, float]:
     return {words: known[metric] for metric, words in CPU_STATES.items() if metric in known}
 
 
-def _device_values(rows: Rows, place: int) -> Iterator[tuple[str, float]]:
+def _device_values(rows: MetricRows, place: int) -> Iterator[tuple[str, float]]:
     return zip(rows.devices, rows.buckets.low[:, place].tolist(), strict=True)
 
 
@@ -122,7 +124,7 @@ def _sample_span(times: Floats, place: int) -> tuple[float, float]:
     return float(times[place]) - length, float(times[place])
 
 
-def _neighbour_times(placed: Sequence[tuple[Rows, int]]) -> tuple[float | None, float | None]:
+def _neighbour_times(placed: Sequence[tuple[MetricRows, int]]) -> tuple[float | None, float | None]:
     """Ends of the nearest samples before and behind."""
     times = [(rows.buckets.times, place) for rows, place in placed]
     before = [float(one[place - 1]) for one, place in times if place]

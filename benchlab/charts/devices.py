@@ -22,7 +22,7 @@ from benchlab.charts.panels import (
     panels_height,
 )
 from benchlab.charts.stack import order_devices
-from benchlab.runs.strips import Rows
+from benchlab.runs.strips import MetricRows
 
 # times, and a share of each in percent
 TimedShares = tuple[list[float | None], list[float | None]]
@@ -55,7 +55,7 @@ CPU_LIMITS = {
 HOST_METRICS = (*CPU_STATES, *CPU_LIMITS)
 
 
-def active_devices(found: Iterable[Rows]) -> set[str]:
+def active_devices(found: Iterable[MetricRows]) -> set[str]:
     """Devices that did anything at all."""
     return {
         name
@@ -68,7 +68,7 @@ def active_devices(found: Iterable[Rows]) -> set[str]:
 
 def build_device_figure(
     title: str,
-    found: Sequence[Rows],
+    found: Sequence[MetricRows],
     facts: Mapping[str, Any],
     windows: Sequence[Window] = (),
     *,
@@ -114,7 +114,7 @@ def build_device_figure(
     return {"data": data, "layout": layout}
 
 
-def _percentile_sources(found: Iterable[Rows]) -> str:
+def _percentile_sources(found: Iterable[MetricRows]) -> str:
     """Names of those that told percentiles of latency; "" for nobody."""
     told = (
         name
@@ -153,7 +153,9 @@ def _device_subtitle(
     return " ".join(parts)
 
 
-def build_cpu_figure(title: str, found: Sequence[Rows], windows: Sequence[Window] = ()) -> Figure:
+def build_cpu_figure(
+    title: str, found: Sequence[MetricRows], windows: Sequence[Window] = ()
+) -> Figure:
     """Figure of the CPU's time, stacked; the rest up to 100 % is idle. What holds it back is drawn over that."""
     # the whole host
     means = {rows.metric: _cpu_means(rows) for rows in found if "" in rows.devices}
@@ -185,7 +187,7 @@ def build_cpu_figure(title: str, found: Sequence[Rows], windows: Sequence[Window
     return {"data": data, "layout": layout}
 
 
-def _cpu_means(rows: Rows) -> TimedShares:
+def _cpu_means(rows: MetricRows) -> TimedShares:
     """Means, for areas that are stacked: all get the same times."""
     at = rows.devices.index("")
     times = round_significant(rows.buckets.middles, 6)

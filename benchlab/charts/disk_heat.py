@@ -16,7 +16,7 @@ from benchlab.charts.figure import Figure
 from benchlab.charts.palette import HEAT, heat_swaps
 from benchlab.charts.panels import Panel
 from benchlab.charts.stack import StackedDevice, order_devices
-from benchlab.runs.strips import Rows
+from benchlab.runs.strips import MetricRows
 
 DEFAULT_METRIC = "util"
 HEAT_ROW_PX, HEAT_EDGE_PX, MIN_HEAT_PX = 22, 150, 240
@@ -24,7 +24,7 @@ HEAT_SCALE = [[place / (len(HEAT) - 1), colour] for place, colour in enumerate(H
 
 
 def heat_map_disks(
-    found: Iterable[Rows], facts: Mapping[str, Any], uses: Iterable[DiskUse]
+    found: Iterable[MetricRows], facts: Mapping[str, Any], uses: Iterable[DiskUse]
 ) -> list[StackedDevice]:
     """The layout's own that were sampled, idle ones too: one that does nothing is what this is for.
 
@@ -39,7 +39,7 @@ def heat_map_disks(
 
 def build_heat_map(
     title: str,
-    found: Sequence[Rows],
+    found: Sequence[MetricRows],
     shown: Sequence[StackedDevice],
     metric: str = DEFAULT_METRIC,
     windows: Sequence[Window] = (),
@@ -90,7 +90,7 @@ def _largest_value(data: Iterable[Mapping[str, Any]]) -> float:
     return max(known, default=0.0) or 1.0
 
 
-def _heat_cells(rows: Rows, names: Collection[str], panel: Panel) -> dict[str, Any]:
+def _heat_cells(rows: MetricRows, names: Collection[str], panel: Panel) -> dict[str, Any]:
     at = [(place, name) for place, name in enumerate(rows.devices) if name in names]
     return {
         "type": "heatmap",

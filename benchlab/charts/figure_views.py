@@ -41,7 +41,7 @@ from benchlab.charts.queries import Group, read_groups, shares_in_percent
 from benchlab.charts.sampled import read_rows, read_tracks, read_windows
 from benchlab.charts.spans import rows_from_tracks
 from benchlab.charts.tracks import Track
-from benchlab.runs.hearing import ear
+from benchlab.runs.change_feed import change_listener
 from benchlab.runs.models import Attempt
 from benchlab.web.shared_answers import SharedAnswers, access_rights, may_be_shared
 
@@ -204,7 +204,11 @@ def attempt_strips(request: HttpRequest, pk: int) -> HttpResponse:
     if not may_be_shared(request):
         return HttpResponse(render_strips())
     key = request.path, request.META.get("QUERY_STRING", ""), access_rights(request.user)
-    return HttpResponse(RENDERED.get_or_make(key, ear.since(found.run.campaign_id), render_strips))
+    return HttpResponse(
+        RENDERED.get_or_make(
+            key, change_listener.current_since(found.run.campaign_id), render_strips
+        )
+    )
 
 
 def _live_figure(request: HttpRequest, pk: int) -> Figure:
@@ -263,7 +267,9 @@ def _cached_response(
     if not may_be_shared(request):
         return figure_response(make())
     key = request.path, request.META.get("QUERY_STRING", ""), access_rights(request.user)
-    figure = RENDERED.get_or_make(key, ear.since(campaign), lambda: figure_json(make()))
+    figure = RENDERED.get_or_make(
+        key, change_listener.current_since(campaign), lambda: figure_json(make())
+    )
     tag = quote_etag(sha256(figure).hexdigest()[:20])
     answer = _json_response(figure)
     answer["ETag"] = tag

@@ -12,7 +12,7 @@ import numpy as np
 from benchlab.analysis.series import round_significant
 from benchlab.charts.device_work import DiskUse
 from benchlab.charts.palette import Style
-from benchlab.runs.strips import Rows
+from benchlab.runs.strips import MetricRows
 
 # disks that are told apart at a glance
 MAX_SEPARATE_DISKS = 4
@@ -27,7 +27,7 @@ class DiskBand:
     members: frozenset[str]
 
 
-def disk_bands(uses: Iterable[DiskUse], rows: Sequence[Rows]) -> list[DiskBand]:
+def disk_bands(uses: Iterable[DiskUse], rows: Sequence[MetricRows]) -> list[DiskBand]:
     """Of the uses with more than a few disks that were sampled, all of a metric by one clock. A disk is in one only."""
     found: list[DiskBand] = []
     taken: set[str] = set()
@@ -43,13 +43,13 @@ def disk_bands(uses: Iterable[DiskUse], rows: Sequence[Rows]) -> list[DiskBand]:
     return found
 
 
-def _share_clock(members: frozenset[str], rows: Sequence[Rows]) -> bool:
+def _share_clock(members: frozenset[str], rows: Sequence[MetricRows]) -> bool:
     metrics = [one.metric for one in rows if members & set(one.devices)]
     return len(set(metrics)) == len(metrics)
 
 
 def band_traces(
-    crowd: DiskBand, rows: Rows, scale: float, hover: str, look: Style, common: dict[str, Any]
+    crowd: DiskBand, rows: MetricRows, scale: float, hover: str, look: Style, common: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """The band, its two edges, and the median. Idle members count: a disk that does nothing is what one looks for."""
     places = [at for at, name in enumerate(rows.devices) if name in crowd.members]
@@ -94,7 +94,7 @@ def band_traces(
     ]
 
 
-def _disks_at_edge(rows: Rows, places: list[int], edge: Any, values: Any) -> list[str]:
+def _disks_at_edge(rows: MetricRows, places: list[int], edge: Any, values: Any) -> list[str]:
     """The first member that is at the edge, of each bucket; "" where nothing is known."""
     first = (values[places] == edge).argmax(axis=0).tolist()
     names = [rows.devices[at] for at in places]

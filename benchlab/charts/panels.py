@@ -14,7 +14,7 @@ from benchlab.charts import figure, palette
 from benchlab.charts.overplotting import DiskBand
 from benchlab.charts.overplotting import band_traces as of_crowd
 from benchlab.charts.stack import StackedDevice
-from benchlab.runs.strips import Rows
+from benchlab.runs.strips import MetricRows
 
 # One box for the panel one points at, what is most first; and a line through all panels (charts.js).
 UNIFIED_HOVER = {"hovermode": "x unified", "hoversubplots": "axis", "hoversort": "value descending"}
@@ -41,7 +41,7 @@ class Panel:
         return "%{y:.3s}" + ("" if self.unit == "1" else self.unit)
 
 
-def any_above_zero(found: Iterable[Rows], metric: str) -> bool:
+def any_above_zero(found: Iterable[MetricRows], metric: str) -> bool:
     """In the whole of it, whatever part is drawn."""
     return any(rows.metric == metric and any(one > 0 for one in rows.most) for rows in found)
 
@@ -51,7 +51,7 @@ def panels_height(panels: Sequence[Panel], placed: Sequence[StackedDevice]) -> i
 
 
 def device_lines(
-    found: Sequence[Rows],
+    found: Sequence[MetricRows],
     placed: Sequence[StackedDevice],
     panels: Sequence[Panel],
     crowds: Sequence[DiskBand] = (),

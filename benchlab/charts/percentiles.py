@@ -13,7 +13,7 @@ from benchlab.charts import figure
 from benchlab.charts.latency_curves import DIRECTION_WORDS, KIND_WORDS
 from benchlab.charts.panels import Panel, axis_name
 from benchlab.charts.stack import StackedDevice
-from benchlab.runs.strips import Rows
+from benchlab.runs.strips import MetricRows
 
 PERCENTILES = ("p50", "p90", "p95", "p99", "p99.9", "p99.99")
 PERCENTILE_BASES = {
@@ -31,7 +31,7 @@ PERCENTILE_TITLES = {
 }
 
 
-def percentile_lines(found: Sequence[Rows]) -> tuple[list[Rows], list[StackedDevice]]:
+def percentile_lines(found: Sequence[MetricRows]) -> tuple[list[MetricRows], list[StackedDevice]]:
     """(percentiles as if each were a device of its panel, what those are called). Where several tools told any, each
     line names its own."""
     told = [rows for rows in found if rows.metric in PERCENTILE_METRICS]
@@ -46,13 +46,15 @@ def percentile_lines(found: Sequence[Rows]) -> tuple[list[Rows], list[StackedDev
     return made, [StackedDevice(name, 0, name) for name in ranked]
 
 
-def percentile_panels(lines: Sequence[Rows]) -> list[Panel]:
+def percentile_panels(lines: Sequence[MetricRows]) -> list[Panel]:
     """`lines`: of `as_lines`."""
     has = {rows.metric for rows in lines}
     return [Panel(base, words, "s") for base, words in PERCENTILE_BASES.items() if base in has]
 
 
-def use_log_axes(layout: dict[str, Any], every: Sequence[Panel], lines: Sequence[Rows]) -> None:
+def use_log_axes(
+    layout: dict[str, Any], every: Sequence[Panel], lines: Sequence[MetricRows]
+) -> None:
     """The axes of those panels made logarithmic: what a p99.9 does, a median does not show."""
     numbers: Mapping[str, list[float]] = {one.metric: [] for one in every}
     for rows in lines:

@@ -145,7 +145,13 @@ class Group:
     @property
     def identity(self) -> Identity:
         rest = " ".join(filter(None, [self.rest, self.condition]))
-        return (self.topology, self.host, self.workload, rest, moments.parse(self.stage).rank)
+        return (
+            self.topology,
+            self.host,
+            self.workload,
+            rest,
+            moments.parse_moment(self.stage).time_order,
+        )
 
     @property
     def has_unlike_repeats(self) -> bool:
@@ -196,7 +202,11 @@ def read_groups(
     by_line: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
     for row in found:
         rest = without_depth(row.run__point)
-        order = points.rank(rest), points.words(rest), moments.parse(row.run__stage).rank
+        order = (
+            points.point_rank(rest),
+            points.describe_point(rest),
+            moments.parse_moment(row.run__stage).time_order,
+        )
         where = row.run__campaign_id, row.run__topology_id, row.run__host_id, row.run__workload_id
         by_line[*where, *order, bool(row.degraded)].append(row)
     made = _mark_planned_depths(
@@ -238,7 +248,9 @@ def _mark_planned_depths(found: list[Group]) -> list[Group]:
     ).order_by()
     told = runs.values_list("campaign", "workload", "point", "outstanding").distinct()
     for campaign, workload, point, outstanding in told:
-        depths[campaign, workload, points.words(without_depth(point))].add(outstanding or 0)
+        depths[campaign, workload, points.describe_point(without_depth(point))].add(
+            outstanding or 0
+        )
     return [
         replace(
             line,
@@ -262,7 +274,9 @@ def _with_stage_names(found: list[Group]) -> list[Group]:
     return [
         replace(
             line,
-            stage_name=moments.words(line.stage, beside[line.campaign, line.topology, line.host]),
+            stage_name=moments.describe_moment(
+                line.stage, beside[line.campaign, line.topology, line.host]
+            ),
         )
         for line in found
     ]
@@ -361,7 +375,7 @@ def _build_group(
         options=first.run__options,
         varied_options=tuple(load),
         scheduler=first.run__scheduler,
-        load=points.words(load),
+        load=points.describe_point(load),
         varies_depth=_depth_option(first.run__point) is not None,
         measured_here=first.run__campaign__source == Campaign.Source.MEASURED,
         over=not any(a.going for a in attempts),

@@ -126,7 +126,7 @@ def requested_moment(query: QueryDict) -> str | None:
 
 def _moment_code(name: str, word: str) -> str:
     try:
-        return moments.parse("" if word == BUILT else word).code
+        return moments.parse_moment("" if word == BUILT else word).code
     except ValueError as error:
         raise BadRequest(f"{name}: {error}") from None
 

@@ -40,7 +40,7 @@ from benchlab.charts.sampled import read_tracks, read_windows
 from benchlab.charts.tables import device_rows
 from benchlab.charts.tracks import Track
 from benchlab.findings import stored_runs
-from benchlab.runs import in_force, reason_texts
+from benchlab.runs import active_facts, reason_texts
 from benchlab.runs.models import Artifact, Attempt, Measurement
 from benchlab.runs.states import AttemptPhase
 from benchlab.web.units import format_size
@@ -67,7 +67,7 @@ META_ROWS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "ended_at": ("Ended, host's clock", epoch_text),
     "user": ("Ran as", lambda user: "root" if user == "0" else f"user {user}, whom no account has"),
     "why_root": ("Why root", str),
-    "queues": ("I/O schedulers in force", in_force.words),
+    "queues": ("I/O schedulers in force", active_facts.describe_queues),
     "caches": ("Page cache dropped", str),
     "cached_before": ("Page cache before", format_size),
     "cached_after": ("Page cache after", format_size),
@@ -85,7 +85,7 @@ class ExplainedAttempt:
     """An attempt with its reason in words."""
 
     attempt: Attempt
-    reason: reason_texts.Words | None
+    reason: reason_texts.ReasonText | None
 
 
 @require_GET
@@ -98,7 +98,7 @@ def run_detail(request: HttpRequest, pk: int) -> HttpResponse:
         pk=pk,
     )
     tried = [
-        ExplainedAttempt(a, reason_texts.of(a.reason) if a.reason else None)
+        ExplainedAttempt(a, reason_texts.explain_reason(a.reason) if a.reason else None)
         for a in _run_attempts(run)
     ]
     shown = _requested_attempt(request, tried)

@@ -20,41 +20,47 @@ from benchlab.charts.tracks import Track
 from benchlab.results.reading import raw_connection
 from benchlab.runs import strips
 from benchlab.runs.attempt_meta import READERS
+from benchlab.runs.float_arrays import parse_float_array
 from benchlab.runs.models import Attempt, Series
-from benchlab.runs.sent_arrays import doubles
-from benchlab.runs.strips import Rows, Sampled
+from benchlab.runs.strips import MetricRows, SampledSeries
 
 # a day's is 1.4 MB
 SERIES_AT_ONCE = 8
 
 
-def read_rows(attempt: Attempt, metrics: Collection[str], span: Span) -> list[Rows]:
+def read_rows(attempt: Attempt, metrics: Collection[str], span: Span) -> list[MetricRows]:
     """Of these metrics, every device. What is seen of a run does not depend on which way it was read."""
     found = [*_rows_from_strips(attempt, metrics, span), *_rows_from_series(attempt, metrics, span)]
     return [_with_device_names(attempt, rows) for rows in found]
 
 
-def _rows_from_strips(attempt: Attempt, metrics: Collection[str], span: Span) -> Iterator[Rows]:
-    for clock, times in strips.clocks(attempt).items():
+def _rows_from_strips(
+    attempt: Attempt, metrics: Collection[str], span: Span
+) -> Iterator[MetricRows]:
+    for clock, times in strips.read_clocks(attempt).items():
         part, every = span.slice_samples(times)
         step = stored_step(every)
-        for rows in strips.read(attempt, list(metrics), clock, times, step, part):
+        for rows in strips.read_strips(attempt, list(metrics), clock, times, step, part):
             yield replace(rows, buckets=rows.buckets.coarser(every // step))
 
 
-def _rows_from_series(attempt: Attempt, metrics: Collection[str], span: Span) -> Iterator[Rows]:
+def _rows_from_series(
+    attempt: Attempt, metrics: Collection[str], span: Span
+) -> Iterator[MetricRows]:
     """Those that no strip has."""
-    has = {(s, m, device) for s, m, devices in strips.covered(attempt) for device in devices}
+    has = {
+        (s, m, device) for s, m, devices in strips.covered_metrics(attempt) for device in devices
+    }
     rows = Series.objects.filter(attempt=attempt, metric__in=metrics).order_by(
         "sampler", "device", "pk"
     )
     told = rows.values_list("pk", "sampler", "metric", "device")
     wanted = [pk for pk, *key in told if tuple(key) not in has]
-    for group in strips.together(_read_series(wanted)) if wanted else ():
-        yield narrow_rows(strips.rows_of(group), span)
+    for group in strips.group_by_clock(_read_series(wanted)) if wanted else ():
+        yield narrow_rows(strips.metric_rows(group), span)
 
 
-def _read_series(pks: Sequence[int]) -> Iterator[Sampled]:
+def _read_series(pks: Sequence[int]) -> Iterator[SampledSeries]:
     """A few at a time, in binary: as text a day of a hundred series takes ten times as long."""
     for at in range(0, len(pks), SERIES_AT_ONCE):
         statement = SQL(
@@ -64,10 +70,12 @@ def _read_series(pks: Sequence[int]) -> Iterator[Sampled]:
         with psycopg.Cursor(raw_connection()) as cursor:
             rows = cursor.execute(statement, binary=True).fetchall()
         for sampler, device, metric, unit, times, values in rows:
-            yield Sampled(sampler, device, metric, unit, doubles(times), doubles(values))
+            yield SampledSeries(
+                sampler, device, metric, unit, parse_float_array(times), parse_float_array(values)
+            )
 
 
-def _with_device_names(attempt: Attempt, rows: Rows) -> Rows:
+def _with_device_names(attempt: Attempt, rows: MetricRows) -> MetricRows:
     placed = _shares_host_clock(attempt)
     names = (_device_name(rows.sampler, rows.metric, device, placed)[0] for device in rows.devices)
     return replace(rows, devices=tuple(names))

@@ -17,7 +17,7 @@ from django.db.models.functions import Coalesce
 from benchlab.charts.conditions import describe_device, iterate_claims
 from benchlab.charts.queries import Person
 from benchlab.hosts.models import FactSnapshot
-from benchlab.runs import in_force
+from benchlab.runs import active_facts
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import Outcome
 
@@ -118,7 +118,7 @@ def fingerprint_parts(
     attempt: Attempt, layout: Layout, facts: FactSnapshot | None
 ) -> dict[str, str]:
     """The parts of a fingerprint that no column holds, in words; "" where nobody told."""
-    told = in_force.told(facts.facts if facts else {}, attempt.meta)
+    told = active_facts.facts_during_attempt(facts.facts if facts else {}, attempt.meta)
     devices = {
         identity: describe_device(told, claim) for identity, claim in iterate_claims(layout.plan)
     }

@@ -17,7 +17,7 @@ from benchlab.charts.figure import Figure
 from benchlab.charts.panels import Panel, any_above_zero, axis_name, device_lines
 from benchlab.charts.stack import order_devices
 from benchlab.charts.tracks import Track
-from benchlab.runs.strips import Rows
+from benchlab.runs.strips import MetricRows
 
 # what stands on top: whether all disks worked
 FIRST_METRIC = "util"
@@ -32,7 +32,7 @@ class Side:
     """
 
     title: str
-    rows: Sequence[Rows]
+    rows: Sequence[MetricRows]
     facts: Mapping[str, Any]
     windows: Sequence[Window] = ()
     medians: Mapping[tuple[str, str], float] = field(default_factory=dict)

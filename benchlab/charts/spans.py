@@ -11,7 +11,7 @@ import numpy as np
 
 from benchlab.analysis.buckets import Floats, bucket_samples, samples_per_bucket
 from benchlab.charts.tracks import Track
-from benchlab.runs.strips import Rows, Sampled, rows_of, together
+from benchlab.runs.strips import MetricRows, SampledSeries, group_by_clock, metric_rows
 
 # of a panel; more points than twice this in one line cannot be seen
 DEFAULT_PIXELS = 500
@@ -41,17 +41,19 @@ class Span:
 WHOLE_SPAN = Span()
 
 
-def rows_from_tracks(tracks: Iterable[Track], span: Span = WHOLE_SPAN) -> list[Rows]:
+def rows_from_tracks(tracks: Iterable[Track], span: Span = WHOLE_SPAN) -> list[MetricRows]:
     """As finely as `span` is seen."""
-    return [narrow_rows(rows_of(group), span) for group in together(map(_as_sampled, tracks))]
+    return [
+        narrow_rows(metric_rows(group), span) for group in group_by_clock(map(_as_sampled, tracks))
+    ]
 
 
-def _as_sampled(one: Track) -> Sampled:
+def _as_sampled(one: Track) -> SampledSeries:
     times, values = (np.asarray(told, dtype=np.float64) for told in (one.times, one.values))
-    return Sampled("", one.device, one.metric, one.unit, times, values)
+    return SampledSeries("", one.device, one.metric, one.unit, times, values)
 
 
-def narrow_rows(rows: Rows, span: Span) -> Rows:
+def narrow_rows(rows: MetricRows, span: Span) -> MetricRows:
     """Of rows by sample. What is known of the whole stays."""
     part, every = span.slice_samples(rows.buckets.times)
     inside = bucket_samples(rows.buckets.times[part], rows.buckets.low[:, part])

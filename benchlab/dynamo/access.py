@@ -12,25 +12,25 @@ from django.utils import timezone
 
 from agents.contracts import AgentError, Reason
 from benchlab.dynamo import dynamo_player, identity
-from benchlab.engine import act, jobs
+from benchlab.engine import actions, jobs
 from benchlab.engine.checks import planning
 from benchlab.engine.decide import built, dialled_in
 from benchlab.engine.decide.dialled_in import LOOK_S
 from benchlab.engine.decisions import (
     Build,
-    Collect,
+    CollectOutput,
     Poll,
-    Replay,
-    Start,
+    ReportProgress,
+    RetryRun,
+    StartRun,
     Stop,
     TakeDown,
-    Watch,
 )
-from benchlab.engine.phases import ending, growing
-from benchlab.engine.rows import Rows
-from benchlab.hosts import services as hosts
+from benchlab.engine.phases import end_attempts, grow
+from benchlab.engine.step_rows import StepRows
+from benchlab.hosts import discovery
 from benchlab.hosts.models import Host
-from benchlab.runs import conclusion, moves
+from benchlab.runs import conclusion, transitions
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 from benchlab.runs.verdict import Verdict
@@ -39,35 +39,35 @@ from benchlab.runs.verdict import Verdict
 SILENT = timedelta(seconds=20)
 KIND = Host.Access.DYNAMO.value
 RULES = {
-    LayoutPhase.WAITING: built.waiting,
-    LayoutPhase.PROVISIONING: dialled_in.provisioning,
-    LayoutPhase.READY: dialled_in.ready,
-    LayoutPhase.TEARING_DOWN: dialled_in.tearing_down,
+    LayoutPhase.WAITING: built.decide_waiting,
+    LayoutPhase.PROVISIONING: dialled_in.decide_provisioning,
+    LayoutPhase.READY: dialled_in.decide_ready,
+    LayoutPhase.TEARING_DOWN: dialled_in.decide_tearing_down,
 }
 
 
-def build_layout(rows: Rows, decided: Build) -> float:
+def build_layout(rows: StepRows, decided: Build) -> float:
     """Plan anew, from what dynamo reported last."""
     layout = rows.layout
     _check_connected(layout)
-    snapshot = hosts.read_facts(layout.host)
-    plan = planning.make(layout, hosts.facts_of(snapshot))
+    snapshot = discovery.read_facts(layout.host)
+    plan = planning.plan_layout(layout, discovery.facts_of(snapshot))
     if plan.fingerprint != layout.confirmed_fingerprint:
         raise AgentError(
             "What dynamo reports changed since the plan was confirmed.", Reason.PLAN_STALE
         )
-    growing.tell(layout, (), settled=True)
-    moves.layout(layout, LayoutPhase.READY, "dynamo is there", facts_ready=snapshot)
+    grow.note_progress(layout, (), settled=True)
+    transitions.move_layout(layout, LayoutPhase.READY, "dynamo is there", facts_ready=snapshot)
     return 0.0
 
 
-def stop_attempts(rows: Rows, decided: Stop) -> float:
+def stop_attempts(rows: StepRows, decided: Stop) -> float:
     """End the layout's attempts as cancelled: the process that plays sees it, and brings dynamo to rest."""
-    ending.cancelled(rows.layout)
+    end_attempts.end_cancelled(rows.layout)
     return 0.0
 
 
-def start_attempt(rows: Rows, decided: Start) -> float:
+def start_attempt(rows: StepRows, decided: StartRun) -> float:
     """Offer it; one that was offered waits to be taken."""
     assert rows.attempt is not None
     _offer_attempt(rows.layout, rows.attempt)
@@ -80,11 +80,11 @@ def _offer_attempt(layout: Layout, attempt: Attempt) -> None:
     if attempt.phase != AttemptPhase.QUEUED:
         return
     try:
-        work = jobs.of(attempt, layout)
+        work = jobs.build_job(attempt, layout)
     except AgentError as error:
-        conclusion.end(attempt, Verdict(Outcome.FAILED, error.reason, str(error)))
+        conclusion.end_attempt(attempt, Verdict(Outcome.FAILED, error.reason, str(error)))
         return
-    moves.attempt(
+    transitions.move_attempt(
         attempt,
         AttemptPhase.STARTING,
         started_at=timezone.now(),
@@ -93,51 +93,51 @@ def _offer_attempt(layout: Layout, attempt: Attempt) -> None:
     )
 
 
-def watch_layout(rows: Rows, decided: Watch) -> float:
+def watch_layout(rows: StepRows, decided: ReportProgress) -> float:
     return decided.seconds
 
 
-def poll_attempt(rows: Rows, decided: Poll) -> float:
-    moves.seen(rows.layout)
+def poll_attempt(rows: StepRows, decided: Poll) -> float:
+    transitions.note_response(rows.layout)
     return LOOK_S
 
 
-def replay_attempt(rows: Rows, decided: Replay) -> float:
+def replay_attempt(rows: StepRows, decided: RetryRun) -> float:
     """End a run whose player died with it, and try it again."""
     attempt = rows.attempt
     assert attempt is not None
     attempt.refresh_from_db()
     if attempt.phase == AttemptPhase.RUNNING:
-        conclusion.end(
+        conclusion.end_attempt(
             attempt, Verdict(Outcome.INTERRUPTED, Reason.WORKER_LOST, dynamo_player.LOST)
         )
         dynamo_player.create_retry(attempt)
     return 0.0
 
 
-def collect_attempt(rows: Rows, decided: Collect) -> float:
+def collect_attempt(rows: StepRows, decided: CollectOutput) -> float:
     attempt = rows.attempt
     assert attempt is not None
-    verdict, figures = conclusion.conclude(attempt, dynamo_player.judge_transcript(attempt))
+    verdict, figures = conclusion.conclude_attempt(attempt, dynamo_player.judge_transcript(attempt))
     dynamo_player.name_program(attempt)
-    conclusion.end(attempt, verdict, figures)
+    conclusion.end_attempt(attempt, verdict, figures)
     if verdict.reason == Reason.WORKER_LOST:
         dynamo_player.create_retry(attempt)
     return 0.0
 
 
-def take_down_layout(rows: Rows, decided: TakeDown) -> float | None:
+def take_down_layout(rows: StepRows, decided: TakeDown) -> float | None:
     """Once nobody plays any more."""
     layout = rows.layout
     verdict = Verdict(Outcome(layout.outcome), layout.reason, layout.reason_text)
     played = [
         a for a in layout.attempts.filter(phase=AttemptPhase.RUNNING) if dynamo_player.is_played(a)
     ]
-    ending.end_open(layout, verdict)
+    end_attempts.end_open_attempts(layout, verdict)
     if played:
         return LOOK_S
     message = "nothing was built; dynamo's own file stays where it is"
-    moves.layout(layout, LayoutPhase.DONE, message, trouble="", needs_person="")
+    transitions.move_layout(layout, LayoutPhase.DONE, message, trouble="", needs_person="")
     return None
 
 
@@ -155,17 +155,17 @@ def _check_connected(layout: Layout) -> None:
             "an owner accepts it on the host's page",
             Reason.CONNECTION_LOST,
         )
-    moves.seen(layout)
+    transitions.note_response(layout)
 
 
-ACTS: act.Acts = {
-    **act.COMMON,
+ACTIONS: actions.Actions = {
+    **actions.COMMON,
     Build: build_layout,
     Stop: stop_attempts,
-    Start: start_attempt,
-    Watch: watch_layout,
+    StartRun: start_attempt,
+    ReportProgress: watch_layout,
     Poll: poll_attempt,
-    Replay: replay_attempt,
-    Collect: collect_attempt,
+    RetryRun: replay_attempt,
+    CollectOutput: collect_attempt,
     TakeDown: take_down_layout,
 }

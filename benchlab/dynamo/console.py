@@ -17,8 +17,8 @@ from agents.ssh.shell import SshShell
 from agents.tools import dynamo
 from benchlab.dynamo import dynamo_player, program_check
 from benchlab.dynamo.models import Binary
-from benchlab.engine.consoles import INTERVAL_S, Console, Playing
-from benchlab.hosts import services as hosts
+from benchlab.engine.tool_consoles import SAMPLE_INTERVAL_S, Console, ConsoleSession
+from benchlab.hosts import ssh_access
 from benchlab.hosts.models import Host
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import Player
@@ -37,8 +37,8 @@ class Dynamo(Console):
         if dynamo_player.is_played(attempt):
             return Player.PLAYING
         if not dynamo_player.is_transcript_stored(attempt):
-            return Player.GONE
-        return Player.LATE if dynamo_player.is_late(attempt) else Player.KEPT
+            return Player.DIED
+        return Player.OVERDUE if dynamo_player.is_late(attempt) else Player.STORED
 
     def fit(self, work: Job, facts: HostFacts) -> Job:
         """Job without the outputs that the console does not write on the host."""
@@ -71,7 +71,7 @@ class Dynamo(Console):
         shell: Shell,
         spool: Spool,
         sampled: Sequence[str | Watch],
-    ) -> Playing | None:
+    ) -> ConsoleSession | None:
         if not self.is_played(facts):
             return super().begin(attempt, work, facts, shell, spool, sampled)
         try:
@@ -88,22 +88,22 @@ class Dynamo(Console):
         shell: Shell,
         spool: Spool,
         sampled: Sequence[str | Watch],
-    ) -> Playing:
+    ) -> ConsoleSession:
         assert isinstance(shell, SshShell), "only these have tunnels"
         player = dynamo_player.Player(attempt, shell, work, spool)
         try:
             filled = self.filled(attempt, player.job)
-            if job.start_job(shell, spool, filled, sampled, INTERVAL_S).already:
+            if job.start_job(shell, spool, filled, sampled, SAMPLE_INTERVAL_S).already:
                 # a worker died right after it had started dynamo, which looks for a port that nobody has
                 job.stop_job(shell, spool)
                 job.remove_spool(shell, spool)
-                job.start_job(shell, spool, filled, sampled, INTERVAL_S)
+                job.start_job(shell, spool, filled, sampled, SAMPLE_INTERVAL_S)
         except BaseException:
             player.drop()
             raise
         return player
 
-    def notes(self, playing: Playing | None) -> dict[str, str]:
+    def notes(self, playing: ConsoleSession | None) -> dict[str, str]:
         where = "in BenchLab, through SSH tunnels" if playing else "beside dynamo, on the host"
         return {"console": where}
 
@@ -131,4 +131,4 @@ CONSOLE = Dynamo()
 
 def check_program(host: Host, by: object, path: str) -> dict[str, Any]:
     """A host task (benchlab/hosts/host_tasks.py): what is seen of that program there. Raises AgentError."""
-    return asdict(program_check.inspect_program(hosts.connect(host), path))
+    return asdict(program_check.inspect_program(ssh_access.connect_to_host(host), path))

@@ -30,7 +30,7 @@ from agents.jobs.spool import Spool
 from agents.ssh import shell
 from agents.tools.dynamo import CONFIG, MESSAGES
 from benchlab.dynamo.models import Told
-from benchlab.runs import artifact_writer, events, moves
+from benchlab.runs import artifact_writer, events, transitions
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.runs.verdict import Verdict
@@ -123,7 +123,7 @@ def publish_line(attempt: Attempt, fields: Mapping[str, Any]) -> None:
     row, _ = Told.objects.get_or_create(attempt=attempt)
     lines = row.with_line(orjson.dumps(dict(fields)).decode())
     Told.objects.filter(pk=row.pk).update(lines=lines)
-    events.changed(attempt.layout.campaign_id)
+    events.notify_pages(attempt.layout.campaign_id)
 
 
 @transaction.atomic
@@ -134,9 +134,9 @@ def store_transcript(attempt: Attempt, messages: bytes, to: AttemptPhase | None 
     )
     if row.phase != AttemptPhase.RUNNING or row.artifacts.filter(name=MESSAGES).exists():
         return False
-    artifact_writer.keep(row, {MESSAGES: messages})
+    artifact_writer.store_artifacts(row, {MESSAGES: messages})
     if to is not None:
-        moves.attempt(row, to, "the test is over")
+        transitions.move_attempt(row, to, "the test is over")
     Told.objects.filter(attempt=row).delete()
     return True
 
@@ -212,5 +212,5 @@ def create_retry(attempt: Attempt) -> Attempt | None:
     retry = Attempt.objects.create(
         run=attempt.run, layout=attempt.layout, number=attempt.number + 1
     )
-    events.changed(attempt.layout.campaign_id)
+    events.notify_pages(attempt.layout.campaign_id)
     return retry

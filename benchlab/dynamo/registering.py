@@ -17,7 +17,7 @@ from agents.dynamo.wire import DynamoError
 from benchlab.dynamo import host_facts as facts
 from benchlab.dynamo.identity import Claim, Entry
 from benchlab.dynamo.models import DynamoLogin, Reported
-from benchlab.hosts import services as hosts
+from benchlab.hosts import registration
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Host
 from benchlab.team.models import Team
@@ -105,7 +105,7 @@ def _make_room(team: Team, peer: str) -> None:
     for host in pending.filter(Q(seen_at__lt=silent) | Q(seen_at=None, created_at__lt=silent)):
         # One that results name stays
         with contextlib.suppress(HostsError):
-            hosts.delete_host(host)
+            registration.delete_host(host)
     at_address = pending.filter(address=peer).count()
     if at_address >= MAX_PENDING_AT_ADDRESS or pending.count() >= MAX_PENDING:
         raise DynamoError(

@@ -35,9 +35,9 @@ from benchlab.dynamo import reported_trial as reported
 from benchlab.dynamo.identity import Claim, Claims, Entry
 from benchlab.dynamo.models import DynamoLogin, Reported
 from benchlab.dynamo.registering import claim_of, register_dynamo
-from benchlab.engine.wishes import nudge
+from benchlab.engine.commands import wake_layouts
 from benchlab.hosts.models import Host
-from benchlab.runs import moves
+from benchlab.runs import transitions
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase
 from benchlab.team.models import Team
@@ -193,7 +193,7 @@ class DynamoSession:
             if not held:
                 return
             try:
-                moves.attempt(
+                transitions.move_attempt(
                     attempt,
                     AttemptPhase.RUNNING,
                     f"{self._host} has it",
@@ -201,7 +201,7 @@ class DynamoSession:
                     seen_at=timezone.now(),
                     meta={"console": "BenchLab's listener"},
                 )
-            except moves.Moved:
+            except transitions.Moved:
                 return
             try:
                 self._play(talk)
@@ -211,7 +211,7 @@ class DynamoSession:
                 dynamo_player.store_transcript(
                     attempt, b"".join(self._kept), AttemptPhase.COLLECTING
                 )
-                nudge(attempt.layout_id)
+                wake_layouts(attempt.layout_id)
 
     def _play(self, talk: _ListenerTransport) -> None:
         """Writes the end of the transcript, whatever it is."""

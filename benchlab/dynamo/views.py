@@ -16,8 +16,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from agents.contracts import ParseError
 from agents.dynamo import icf
-from benchlab.audit import view_notes
-from benchlab.audit.subjects import words
+from benchlab.audit import request_notes
+from benchlab.audit.subjects import describe_row
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.charts.figure_views import attempt_title, figure_response
 from benchlab.dynamo import (
@@ -33,7 +33,7 @@ from benchlab.dynamo.models import Binary, Reported
 from benchlab.hosts import host_tasks
 from benchlab.hosts.models import Host
 from benchlab.runs.models import Attempt
-from benchlab.team.services import team_of
+from benchlab.team.services import owning_team
 from benchlab.web import lists
 
 # By the word that the list's address has for each column.
@@ -76,8 +76,8 @@ def dynamo(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         upload = form.cleaned_data["program"]
         try:
-            program, new = programs.store_upload(team_of(request.user), request.user, upload)
-            view_notes.about(request, program.team_id, words(program))
+            program, new = programs.store_upload(owning_team(request.user), request.user, upload)
+            request_notes.note_subject(request, program.team_id, describe_row(program))
             messages.success(
                 request,
                 f"{program}, version {program.version}, is {'kept' if new else 'here already'}.",
@@ -97,8 +97,10 @@ def dynamo_check(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _render_page(request, ProgramForm(), form)
     host = form.cleaned_data["host"]
-    view_notes.about(request, host.team_id, words(host))
-    row = host_tasks.ask(host, "check_dynamo", request.user, path=form.cleaned_data["path"])
+    request_notes.note_subject(request, host.team_id, describe_row(host))
+    row = host_tasks.request_task(
+        host, "check_dynamo", request.user, path=form.cleaned_data["path"]
+    )
     return redirect(f"{reverse('dynamo')}?task={row.pk}#check")
 
 
@@ -106,7 +108,7 @@ def _render_page(request: HttpRequest, upload: ProgramForm, check: CheckForm) ->
     rows = Binary.objects.for_user(request.user).defer("content").select_related("uploaded_by")
     finds = ("name", "version", "sha256", "uploaded_by__username")
     listed = lists.filter_rows(request, rows, PROGRAMS, finds, "#uploaded", filters=("task",))
-    task = host_tasks.named(request.user, request.GET.get("task"), "check_dynamo")
+    task = host_tasks.user_task_view(request.user, request.GET.get("task"), "check_dynamo")
     result = task.row.result if task else None
     context = {
         "upload": upload,
@@ -147,7 +149,7 @@ def accept_dynamo(request: HttpRequest, pk: int) -> HttpResponse:
         identity.accept_dynamo(host, request.user, number, "same_machine" in request.POST)
         messages.success(request, f"The dynamo with id {number} is accepted: tests may run on it.")
     except identity.Refused as error:
-        view_notes.refused(request, str(error))
+        request_notes.mark_refused(request, str(error))
     return redirect("host-detail", host.pk)
 
 
@@ -163,7 +165,7 @@ def reported_spare(request: HttpRequest, pk: int) -> HttpResponse:
             targets.mark_spare(row, request.user, request.POST.get("typed", ""))
             messages.warning(request, f"{row} is spare: a campaign may destroy all that is on it.")
     except targets.Refused as error:
-        view_notes.refused(request, str(error))
+        request_notes.mark_refused(request, str(error))
     return redirect("host-detail", row.host_id)
 
 
@@ -197,7 +199,7 @@ def icf_new(request: HttpRequest) -> HttpResponse:
         if str(number) in chosen:
             try:
                 icf_workloads.create_icf_workload(
-                    team=team_of(request.user),
+                    team=owning_team(request.user),
                     user=request.user,
                     name=workload.name,
                     options=workload.options,
@@ -209,12 +211,12 @@ def icf_new(request: HttpRequest) -> HttpResponse:
                 errors += error.messages
     # some may be, though others could not
     if created:
-        view_notes.about(
+        request_notes.note_subject(
             request,
-            team_of(request.user).pk,
+            owning_team(request.user).pk,
             f"{created} workload{'s' if created != 1 else ''} of an .icf file",
         )
-        view_notes.done(request)
+        request_notes.mark_done(request)
     if errors:
         return render(
             request,
@@ -239,7 +241,7 @@ def icf_download(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         text = icf_workloads.icf_text(row)
     except ParseError as error:
-        view_notes.refused(request, str(error))
+        request_notes.mark_refused(request, str(error))
         return redirect("workload-detail", row.pk)
     return _attachment(text, f"{row.name}.icf", "text/plain")
 

@@ -18,22 +18,22 @@ from django.db.models import Max
 from benchlab.analysis.in_reason import MAX_REPEATS
 from benchlab.campaigns import matrix
 from benchlab.campaigns.models import Campaign, Run
-from benchlab.engine import wishes
-from benchlab.engine.wishes import CommandError
+from benchlab.engine import commands
+from benchlab.engine.commands import CommandError
 from benchlab.runs import events
 from benchlab.runs.models import Attempt, Layout
-from benchlab.runs.repeat_offers import OF_POINT, newest_first, point_of, takes_more
+from benchlab.runs.repeat_offers import POINT_FIELDS, newest_first, point_of, takes_runs
 from benchlab.runs.states import LayoutPhase
 from benchlab.topologies import moments
 
 # host, topology
 SetUp = tuple[int, int]
 # What a repeat has of its own, or gets with the layout that it runs on.
-OWN = ("id", "repeat", "visit", "position")
+OWN_FIELDS = ("id", "repeat", "visit", "position")
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _LastPlace:
     """`after`: the campaign's last repeat and position."""
 
     campaign: Campaign
@@ -42,48 +42,50 @@ class _Place:
 
 
 @transaction.atomic
-def add(campaign: Campaign, like: Collection[int], repeats: int, after: int | None = None) -> int:
+def add_repeats(
+    campaign: Campaign, like: Collection[int], repeats: int, after: int | None = None
+) -> int:
     """`repeats` more of each point that one of the runs `like` measures; gives how many runs that are.
 
     `after`: the campaign's largest repeat as it was seen; what was added since is not added twice. What the kernel
     does meanwhile lasts only so long: of such a moment each build has one repeat. Raises CommandError.
     """
-    locked = wishes.locked(campaign.pk)
-    wishes.ours(locked)
+    locked = commands.lock_campaign(campaign.pk)
+    commands.check_runnable(locked)
     if not 1 <= repeats <= MAX_REPEATS:
         raise CommandError(f"Repeats to add: 1 to {MAX_REPEATS}, not {repeats}.")
-    points = _points(locked, like)
+    points = _runs_to_repeat(locked, like)
     last = locked.runs.aggregate(repeat=Max("repeat"), position=Max("position"))
-    place = _Place(locked, last["repeat"], last["position"])
+    place = _LastPlace(locked, last["repeat"], last["position"])
     if after is not None and after != place.repeat:
         raise CommandError("Repeats were added in the meantime; look again.")
-    made = _made(place, points, repeats)
+    made = _create_runs(place, points, repeats)
     Campaign.objects.filter(pk=locked.pk).update(cancelled_at=None)
-    events.changed(locked.pk)
+    events.notify_pages(locked.pk)
     return made
 
 
-def _points(campaign: Campaign, like: Collection[int]) -> dict[SetUp, list[Run]]:
+def _runs_to_repeat(campaign: Campaign, like: Collection[int]) -> dict[SetUp, list[Run]]:
     """One run of each point that is wanted, by set-up, in the order in which they ran."""
     if not like:
         raise CommandError("No run was named whose point is to be repeated.")
     found = list(campaign.runs.filter(pk__in=set(like)).order_by("position"))
     if len(found) < len(set(like)):
         raise CommandError("Some of the runs are not of this campaign.")
-    each = {point_of({name: getattr(run, name) for name in OF_POINT}): run for run in found}
+    each = {point_of({name: getattr(run, name) for name in POINT_FIELDS}): run for run in found}
     by_set_up: dict[SetUp, list[Run]] = defaultdict(list)
     for point, run in each.items():
         by_set_up[point.set_up].append(run)
     return by_set_up
 
 
-def _made(place: _Place, points: dict[SetUp, list[Run]], repeats: int) -> int:
+def _create_runs(place: _LastPlace, points: dict[SetUp, list[Run]], repeats: int) -> int:
     layouts = _layouts(place.campaign, points)
     runs: list[Run] = []
     for set_up, layout in layouts.items():
-        blocks = _blocks(place, points[set_up], repeats)
+        blocks = _ordered_blocks(place, points[set_up], repeats)
         runs += [
-            _run(one, layout, repeat, place.position + 1 + len(runs) + at)
+            _copy_run(one, layout, repeat, place.position + 1 + len(runs) + at)
             for at, (one, repeat) in enumerate(blocks)
         ]
     if place.campaign.runs.count() + len(runs) > matrix.MAX_RUNS:
@@ -93,15 +95,15 @@ def _made(place: _Place, points: dict[SetUp, list[Run]], repeats: int) -> int:
         [Attempt(run=run, layout=layouts[run.host_id, run.topology_id]) for run in runs],
         batch_size=1000,
     )
-    _look_again(place.campaign, layouts.values())
+    _wake_layouts(place.campaign, layouts.values())
     return len(runs)
 
 
-def _look_again(campaign: Campaign, layouts: Collection[Layout]) -> None:
+def _wake_layouts(campaign: Campaign, layouts: Collection[Layout]) -> None:
     """New drafts are planned, and a layout that stands is told of its runs."""
     if any(row.phase == LayoutPhase.DRAFT and row.planned_at is None for row in layouts):
-        wishes.plan(campaign)
-    wishes.nudge(*[row.pk for row in layouts if row.phase != LayoutPhase.DRAFT])
+        commands.request_plans(campaign)
+    commands.wake_layouts(*[row.pk for row in layouts if row.phase != LayoutPhase.DRAFT])
 
 
 def _layouts(campaign: Campaign, points: dict[SetUp, list[Run]]) -> dict[SetUp, Layout]:
@@ -110,11 +112,11 @@ def _layouts(campaign: Campaign, points: dict[SetUp, list[Run]]) -> dict[SetUp, 
     for row in newest_first(campaign).select_for_update(of=("self",)):
         if (set_up := (row.host_id, row.topology_id)) in points:
             builds[set_up].append(row)
-    found = {set_up: _taking(rows, points[set_up]) for set_up, rows in builds.items()}
+    found = {set_up: _open_build(rows, points[set_up]) for set_up, rows in builds.items()}
     top = campaign.layouts.aggregate(top=Max("position"))["top"] + 1
     anew = [set_up for set_up, row in found.items() if row is None]
     new = {
-        set_up: wishes.once_more(
+        set_up: commands.copy_as_draft(
             builds[set_up][0],
             position=top + at,
             visit=max(row.visit for row in builds[set_up]) + 1,
@@ -124,32 +126,36 @@ def _layouts(campaign: Campaign, points: dict[SetUp, list[Run]]) -> dict[SetUp, 
     return {set_up: row or new[set_up] for set_up, row in found.items()}
 
 
-def _taking(builds: Sequence[Layout], points: Sequence[Run]) -> Layout | None:
+def _open_build(builds: Sequence[Layout], points: Sequence[Run]) -> Layout | None:
     """The last build that takes these runs. None: it has to be built once more."""
-    if any(moments.parse(run.stage).growing for run in points):
+    if any(moments.parse_moment(run.stage).growing for run in points):
         return None
-    return next(filter(takes_more, builds), None)
+    return next(filter(takes_runs, builds), None)
 
 
-def _blocks(place: _Place, points: Sequence[Run], repeats: int) -> Iterator[tuple[Run, int]]:
+def _ordered_blocks(
+    place: _LastPlace, points: Sequence[Run], repeats: int
+) -> Iterator[tuple[Run, int]]:
     """(a run of the point, the new one's repeat), in the order in which they run: moment by moment, block by block."""
     campaign = place.campaign
-    stages = sorted({run.stage for run in points}, key=lambda stage: moments.parse(stage).rank)
+    stages = sorted(
+        {run.stage for run in points}, key=lambda stage: moments.parse_moment(stage).time_order
+    )
     for stage in stages:
-        moment = moments.parse(stage)
+        moment = moments.parse_moment(stage)
         some = [run for run in points if run.stage == stage]
         for repeat in range(
             place.repeat + 1, place.repeat + 1 + (1 if moment.growing else repeats)
         ):
             block = matrix.Block(some[0].host_id, some[0].topology_id, repeat, moment)
-            for run in matrix.in_block(some, block, campaign.order, campaign.seed):
+            for run in matrix.order_block(some, block, campaign.order, campaign.seed):
                 yield run, repeat
 
 
-def _run(like: Run, layout: Layout, repeat: int, position: int) -> Run:
+def _copy_run(like: Run, layout: Layout, repeat: int, position: int) -> Run:
     same = {
         field.attname: getattr(like, field.attname)
         for field in Run._meta.concrete_fields
-        if field.name not in OWN
+        if field.name not in OWN_FIELDS
     }
     return Run(**same, repeat=repeat, visit=layout.visit, position=position)

@@ -23,12 +23,12 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Take:
+class AcquireHost:
     """Take the host, unless another layout holds it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
+class Discard:
     """End a layout that made nothing on its host, and its runs."""
 
     outcome: Outcome
@@ -42,17 +42,17 @@ class Build:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckPerson:
+class CheckManualStep:
     """Somebody says that it is done: look whether it is so, then build on."""
 
 
 @dataclass(frozen=True, slots=True)
-class TakeBack:
+class RollBackBuild:
     """A build that was cut off: nobody knows how far it came, blank disks are sure."""
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class BeginTeardown:
     """Leave the way down only."""
 
     outcome: Outcome
@@ -66,29 +66,29 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class ReportProgress:
     """Tell how far the kernel is, start nothing: the campaign is paused."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Skip:
+class SkipRun:
     """Decision to skip the next run: what it was to measure is over."""
 
 
 @dataclass(frozen=True, slots=True)
-class Grow:
+class GrowStage:
     """Begin the next stage."""
 
 
 @dataclass(frozen=True, slots=True)
-class Settle:
+class SettleStage:
     """Look whether the kernel is through; then the upper layers follow."""
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class StartRun:
     """Check once more that nothing changed under us, then start the tool. Starting twice starts once."""
 
 
@@ -109,22 +109,22 @@ class CheckOverdue:
 
 
 @dataclass(frozen=True, slots=True)
-class HurryUp:
+class StopTool:
     """The session is over and the tool hangs: stop its processes, and go on as ever."""
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
+class RetryRun:
     """Decision to try the run again: the process that played the console died."""
 
 
 @dataclass(frozen=True, slots=True)
-class Collect:
+class CollectOutput:
     """Output first, then figures, then the verdict."""
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class EndAttempt:
     """End the current attempt. `stop`: what still runs of it first."""
 
     outcome: Outcome
@@ -141,7 +141,7 @@ class TakeDown:
 
 
 @dataclass(frozen=True, slots=True)
-class TryAgain:
+class RetryTeardown:
     """A try to take it down failed: so many seconds later there is another one."""
 
     seconds: float
@@ -149,7 +149,7 @@ class TryAgain:
 
 
 @dataclass(frozen=True, slots=True)
-class Stick:
+class MarkStuck:
     """It cannot be taken down: its host stays locked until a person looked."""
 
     text: str
@@ -158,25 +158,25 @@ class Stick:
 Decision = (
     Nothing
     | Wait
-    | Take
-    | Drop
+    | AcquireHost
+    | Discard
     | Build
-    | CheckPerson
-    | TakeBack
-    | Move
+    | CheckManualStep
+    | RollBackBuild
+    | BeginTeardown
     | Stop
-    | Watch
-    | Skip
-    | Grow
-    | Settle
-    | Start
+    | ReportProgress
+    | SkipRun
+    | GrowStage
+    | SettleStage
+    | StartRun
     | Poll
     | CheckOverdue
-    | HurryUp
-    | Replay
-    | Collect
-    | End
+    | StopTool
+    | RetryRun
+    | CollectOutput
+    | EndAttempt
     | TakeDown
-    | TryAgain
-    | Stick
+    | RetryTeardown
+    | MarkStuck
 )

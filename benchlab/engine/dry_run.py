@@ -11,11 +11,11 @@ from agents.drivers.packages import MissingPrograms
 from agents.plans import stack
 from agents.plans.chain import specs
 from benchlab.engine.checks import planning
-from benchlab.hosts import services as hosts
+from benchlab.hosts import discovery
 from benchlab.hosts.models import FactSnapshot, Host
 from benchlab.runs.models import Layout
 from benchlab.topologies.models import Topology
-from benchlab.topologies.planned import Planned, read
+from benchlab.topologies.plan_view import PlanView, view_plan
 
 NOTHING = MissingPrograms((), ())
 
@@ -27,25 +27,25 @@ class DryRun:
     name: str
     # the facts that it was made from
     snapshot: FactSnapshot | None = None
-    plan: Planned | None = None
+    plan: PlanView | None = None
     fingerprint: str = ""
     error: str = ""
     missing: MissingPrograms = NOTHING
 
 
-def of(topology: Topology, host: Host, snapshot: FactSnapshot) -> DryRun:
+def dry_run(topology: Topology, host: Host, snapshot: FactSnapshot) -> DryRun:
     """By facts of the host that a worker has read: nobody waits for the host here."""
     layout = Layout(pk=0, host=host, stack=topology.stack, stages=topology.stages)
-    missing, facts = NOTHING, hosts.facts_of(snapshot)
+    missing, facts = NOTHING, discovery.facts_of(snapshot)
     try:
         missing = packages.missing_programs(stack.required_programs(specs(layout.stack)), facts)
-        made = planning.make(layout, facts)
-        plan = read(made, facts)
+        made = planning.plan_layout(layout, facts)
+        plan = view_plan(made, facts)
     except AgentError as error:
         return DryRun(layout.name, snapshot, error=str(error), missing=missing)
     return DryRun(layout.name, snapshot, plan, made.fingerprint, missing=missing)
 
 
-def failed(host: Host, error: str) -> DryRun:
+def failed_dry_run(host: Host, error: str) -> DryRun:
     """Of a host whose facts could not be read."""
     return DryRun(Layout(pk=0, host=host).name, error=error)

@@ -14,33 +14,33 @@ from agents.facts.model import HostFacts
 from agents.jobs.spool import Spool
 from agents.plans.chain import specs
 from benchlab.engine.checks import planning
-from benchlab.hosts import services as hosts
+from benchlab.hosts import discovery
 from benchlab.runs.models import Attempt, Layout
 
 # A tool's kind and its options; the same options, with paths that only root can change
-Trusted = Callable[[str, Any], Any]
+TrustOptions = Callable[[str, Any], Any]
 # Layers whose directory a person made, or the user who logs in
-BY_OTHERS = {"directory", "manual", "reported"}
+FOREIGN_LAYERS = {"directory", "manual", "reported"}
 
 
-def of(attempt: Attempt, layout: Layout, trusted: Trusted | None = None) -> Job:
+def build_job(attempt: Attempt, layout: Layout, trusted: TrustOptions | None = None) -> Job:
     """The job of an attempt on its layout. Raises AgentError (OptionsError) when the options cannot be.
 
     `trusted` checks the programs that root is to run, as agents.safety.root_only.trusted does: for a job that starts.
     """
     kind = attempt.run.tool
-    tool, root = registry.tool(kind), _by_root(layout)
+    tool, root = registry.tool(kind), _runs_as_root(layout)
     chosen = options.build_options(tool.Options, attempt.run.options)
     if root and trusted is not None:
         chosen = trusted(kind, chosen)
-    target = planning.target_of(layout, attempt.run)
-    work = fit(tool.build_job(chosen, target), root)
+    target = planning.run_target(layout, attempt.run)
+    work = fit_to_user(tool.build_job(chosen, target), root)
     if not root or layout.facts_ready_id is None:
         return work
-    return as_user(work, kind, chosen, target, layout, planning.at_ready(layout))
+    return with_user(work, kind, chosen, target, layout, planning.facts_at_ready(layout))
 
 
-def as_user(
+def with_user(
     work: Job, kind: str, built: Any, target: Target, layout: Layout, facts: HostFacts
 ) -> Job:
     """The job as a user of its own is to run it where that may be; else with the reason why root does."""
@@ -63,34 +63,34 @@ def why_root(kind: str, built: Any, target: Target, layout: Layout, facts: HostF
     kinds = {spec.kind for spec in specs(layout.stack)}
     if (
         target.mount
-        and kinds & BY_OTHERS
+        and kinds & FOREIGN_LAYERS
         and not ("directory" in kinds and layout.host.user == "root")
     ):
         return "the directory is not BenchLab's to hand over"
-    if hosts.CONFINES.program not in facts.tools:
+    if discovery.CONFINEMENT.program not in facts.tools:
         return "this host cannot confine it: that needs Linux with setpriv, unshare and flock, and mount namespaces"
     return ""
 
 
-def _by_root(layout: Layout) -> bool:
-    sudo = layout.facts_ready_id is None or planning.at_ready(layout).sudo
-    return sudo and not is_plain(layout)
+def _runs_as_root(layout: Layout) -> bool:
+    sudo = layout.facts_ready_id is None or planning.facts_at_ready(layout).sudo
+    return sudo and not runs_as_login_user(layout)
 
 
-def is_plain(layout: Layout) -> bool:
+def runs_as_login_user(layout: Layout) -> bool:
     """True when its jobs run as the user who logs in, sudo or not: on this machine, where no disk is taken.
 
     What sudo starts here could neither be found nor ended by `down`, and would leave files in the scratch directory
     that its owner cannot remove. Raises PlanError when there is no plan.
     """
     host = layout.host
-    return host.is_local and host.user != "root" and not planning.stored(layout).claims
+    return host.is_local and host.user != "root" and not planning.stored_plan(layout).claims
 
 
-def fit(work: Job, root: bool) -> Job:
+def fit_to_user(work: Job, root: bool) -> Job:
     """A user without root can still measure in a directory of theirs; the caches stay as they are, and that is said."""
     return work if root else replace(work, root=False, drop_caches=False)
 
 
-def spool(attempt: Attempt, work: Job) -> Spool:
+def job_spool(attempt: Attempt, work: Job) -> Spool:
     return Spool(attempt.spool, root=work.root)

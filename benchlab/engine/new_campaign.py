@@ -13,10 +13,16 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db import models, transaction
 
-from benchlab.campaigns import building, cost, matrix
+from benchlab.campaigns import build_times, cost, matrix
 from benchlab.campaigns.models import Campaign, Run, Workload
-from benchlab.campaigns.services import Person, all_costs, check_owned, check_reach, factors
-from benchlab.engine import wishes
+from benchlab.campaigns.services import (
+    Person,
+    all_costs,
+    build_factors,
+    check_ownership,
+    check_reach,
+)
+from benchlab.engine import commands
 from benchlab.hosts.models import Host
 from benchlab.runs.models import Attempt, Layout
 from benchlab.team.models import Team
@@ -45,10 +51,10 @@ def create_campaign(
     with each of which every point is measured.
     Raises ValidationError when options, factors or ownership are wrong; then nothing was stored.
     """
-    check_owned(team, hosts, topologies, workloads)
+    check_ownership(team, hosts, topologies, workloads)
     check_reach(hosts, topologies, workloads)
     seed = secrets.randbelow(2**31) if seed is None else seed
-    wanted = factors(hosts, topologies, workloads, repeats, order, visits, schedulers)
+    wanted = build_factors(hosts, topologies, workloads, repeats, order, visits, schedulers)
     costs = all_costs(hosts, topologies, workloads)
     campaign = Campaign(
         team=team,
@@ -64,21 +70,21 @@ def create_campaign(
     campaign.full_clean(exclude=["created_by"])
     campaign.save()
     layouts = _create_layouts(campaign, wanted, hosts, topologies)
-    runs = Run.objects.bulk_create(_runs(campaign, wanted, workloads, costs), batch_size=1000)
+    runs = Run.objects.bulk_create(_new_runs(campaign, wanted, workloads, costs), batch_size=1000)
     Attempt.objects.bulk_create(
-        [Attempt(run=run, layout=layouts[_build(run)]) for run in runs], batch_size=1000
+        [Attempt(run=run, layout=layouts[_run_build(run)]) for run in runs], batch_size=1000
     )
-    _still_there(topologies, workloads)
-    wishes.plan(campaign)
+    _check_not_deleted(topologies, workloads)
+    commands.request_plans(campaign)
     return campaign
 
 
-def _still_there(topologies: Sequence[Topology], workloads: Sequence[Workload]) -> None:
+def _check_not_deleted(topologies: Sequence[Topology], workloads: Sequence[Workload]) -> None:
     """Whoever deletes one waits for the runs that refer to it by now, or was faster. One query. Raises
     ValidationError."""
     of = {**_by_key(topologies), **_by_key(workloads)}
-    found = _there(Topology.objects.all(), topologies).union(
-        _there(Workload.objects.all(), workloads), all=True
+    found = _existing(Topology.objects.all(), topologies).union(
+        _existing(Workload.objects.all(), workloads), all=True
     )
     if gone := of.keys() - set(found):
         raise ValidationError(f"{of[min(gone)]} was deleted in the meantime.")
@@ -88,7 +94,7 @@ def _by_key(rows: Sequence[models.Model]) -> dict[tuple[str, int], models.Model]
     return {(str(row._meta.model_name), row.pk): row for row in rows}
 
 
-def _there(known: models.QuerySet[Any], rows: Sequence[models.Model]) -> Any:
+def _existing(known: models.QuerySet[Any], rows: Sequence[models.Model]) -> Any:
     noun = models.Value(str(known.model._meta.model_name), models.CharField())
     wanted = known.filter(pk__in=[row.pk for row in rows]).order_by()
     return wanted.values_list(noun, "pk")
@@ -102,8 +108,8 @@ def _create_layouts(
 ) -> dict[matrix.Build, Layout]:
     """Each visit has a layout of its own: planned, guarded, confirmed and proven blank by itself."""
     rows = {topology.pk: topology for topology in topologies}
-    takes = building.of(hosts, topologies)
-    order = matrix.layouts(wanted, campaign.order, campaign.seed)
+    takes = build_times.estimate_builds(hosts, topologies)
+    order = matrix.layout_builds(wanted, campaign.order, campaign.seed)
     made = Layout.objects.bulk_create(
         Layout(
             campaign=campaign,
@@ -123,28 +129,30 @@ def _create_layouts(
     return dict(zip(order, made, strict=True))
 
 
-def _build(run: Run) -> matrix.Build:
+def _run_build(run: Run) -> matrix.Build:
     return matrix.Build(run.host_id, run.topology_id, run.visit)
 
 
-def _runs(
+def _new_runs(
     campaign: Campaign, wanted: matrix.Factors, workloads: Sequence[Workload], costs: cost.Costs
 ) -> list[Run]:
     tools = {workload.pk: workload.tool for workload in workloads}
-    cells = matrix.cells(wanted, campaign.order, campaign.seed)
+    cells = matrix.run_cells(wanted, campaign.order, campaign.seed)
     return [
-        _run(campaign, cell, tools[cell.workload], _cost_of(cell, costs), position)
+        _new_run(campaign, cell, tools[cell.workload], _cost_of(cell, costs), position)
         for position, cell in enumerate(cells)
     ]
 
 
 def _cost_of(cell: matrix.Cell, costs: cost.Costs) -> cost.Cost:
     return costs[cell.host, cell.topology, cell.workload, cell.moment.grown][
-        matrix.key(cell.of_tool)
+        matrix.json_key(cell.tool_point)
     ]
 
 
-def _run(campaign: Campaign, cell: matrix.Cell, tool: str, found: cost.Cost, position: int) -> Run:
+def _new_run(
+    campaign: Campaign, cell: matrix.Cell, tool: str, found: cost.Cost, position: int
+) -> Run:
     return Run(
         campaign=campaign,
         host_id=cell.host,

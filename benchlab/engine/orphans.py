@@ -15,11 +15,10 @@ from agents.facts.model import HostFacts
 from agents.plans.blank import not_blank
 from agents.plans.destroyed import Destroyed, what_is_destroyed
 from benchlab.engine.checks import planning
-from benchlab.engine.wishes import CommandError, nudge
-from benchlab.hosts import blocks
-from benchlab.hosts import services as hosts
+from benchlab.engine.commands import CommandError, wake_layouts
+from benchlab.hosts import blocks, discovery
 from benchlab.hosts.models import FactSnapshot, Host
-from benchlab.runs import host_layouts, moves
+from benchlab.runs import host_layouts, transitions
 from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase
 
@@ -39,26 +38,30 @@ class Orphan:
     by_hand: tuple[str, ...] = ()
 
 
-def of(host: Host, snapshot: FactSnapshot) -> list[Orphan]:
+def find_orphans(host: Host, snapshot: FactSnapshot) -> list[Orphan]:
     """By one reading of the host."""
-    facts = hosts.facts_of(snapshot)
-    names = host_layouts.names_at(host, snapshot)
+    facts = discovery.facts_of(snapshot)
+    names = host_layouts.layout_names(host, snapshot)
     rows = {row.name: row for row in host.layouts.select_related("campaign", "topology")}
-    return [_orphan(name, left, rows.get(name), facts) for name, left in _left(facts, names)]
+    return [
+        _orphan(name, left, rows.get(name), facts) for name, left in _orphan_names(facts, names)
+    ]
 
 
-def _left(facts: HostFacts, names: blocks.Names) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _orphan_names(
+    facts: HostFacts, names: blocks.LayoutNames
+) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each name that is an orphan's, with what carries it."""
     found: dict[str, list[str]] = defaultdict(list)
-    for block in blocks.walk(blocks.forest(facts, names)):
+    for block in blocks.walk_blocks(blocks.device_trees(facts, names)):
         if block.orphan:
             words = f"{block.device.path} ({block.member or block.device.type})"
             found[block.layout].append(words)
     elsewhere = [mount.target for mount in facts.mounts] + [pool.name for pool in facts.zpools]
     elsewhere += [name for name, _ in facts.mappings()]
     for text in elsewhere:
-        name = blocks.named([text])
-        if names.whose(name) is blocks.Whose.ORPHAN:
+        name = blocks.first_layout_name([text])
+        if names.owner_of(name) is blocks.Owner.ORPHAN:
             found[name] += []
     for name in sorted(found):
         yield name, tuple(dict.fromkeys([*found[name], *not_blank((), facts, name)]))
@@ -66,10 +69,10 @@ def _left(facts: HostFacts, names: blocks.Names) -> Iterator[tuple[str, tuple[st
 
 def _orphan(name: str, left: tuple[str, ...], layout: Layout | None, facts: HostFacts) -> Orphan:
     lost: tuple[Destroyed, ...] = ()
-    why_not = _why_not(layout, facts) if layout else _unknown(name)
+    why_not = _obstacle(layout, facts) if layout else _unknown(name)
     if layout is not None and not why_not:
-        lost = tuple(what_is_destroyed(planning.plan_of(layout, facts), facts))
-    by_hand = tuple(_by_hand(name, facts)) if why_not else ()
+        lost = tuple(what_is_destroyed(planning.begun_plan(layout, facts), facts))
+    by_hand = tuple(_manual_commands(name, facts)) if why_not else ()
     return Orphan(name, left, layout, lost, why_not, by_hand)
 
 
@@ -80,39 +83,41 @@ def _unknown(name: str) -> str:
     return "Its layout is no longer in the database, so its layers are unknown."
 
 
-def _why_not(layout: Layout, facts: HostFacts) -> str:
+def _obstacle(layout: Layout, facts: HostFacts) -> str:
     if layout.phase != LayoutPhase.DONE:
         return f"Its layout is {layout.get_phase_display()}: use its campaign's page."
     if not layout.steps.filter(kind=StepLog.Kind.APPLY).exists():
         return "No command of it is recorded, so it is unknown what was created."
     try:
-        if planning.stored(layout).claims and not planning.plan_of(layout, facts).claims:
+        if planning.stored_plan(layout).claims and not planning.begun_plan(layout, facts).claims:
             return "No command of it touched its disks, so it is unknown whether these leftovers are its own."
     except AgentError as error:
         return f"Its plan cannot be used: {error}."
     return ""
 
 
-def _by_hand(name: str, facts: HostFacts) -> Iterator[str]:
+def _manual_commands(name: str, facts: HostFacts) -> Iterator[str]:
     """Commands that a person would type as root, top first. Each must be looked at: we know the names only."""
     for mount in facts.mounts:
-        if blocks.named([mount.target]) == name:
+        if blocks.first_layout_name([mount.target]) == name:
             yield f"umount {mount.target}"
     owners = {
-        owner for owner in facts.members.values() if blocks.named([owner.partition(" ")[2]]) == name
+        owner
+        for owner in facts.members.values()
+        if blocks.first_layout_name([owner.partition(" ")[2]]) == name
     }
     commands = {"lvm": "vgremove", "md": "mdadm --stop /dev/md/", "zpool": "zpool destroy"}
     for kind, _, group in (owner.partition(" ") for owner in sorted(owners)):
         if kind in commands:
             command = commands[kind]
             yield f"{command}{group}" if command.endswith("/") else f"{command} {group}"
-    names = blocks.Names(past=frozenset({name}))
-    for block in blocks.forest(facts, names):
-        if any(one.layout == name for one in blocks.walk([block])):
+    names = blocks.LayoutNames(past=frozenset({name}))
+    for block in blocks.device_trees(facts, names):
+        if any(one.layout == name for one in blocks.walk_blocks([block])):
             yield f"wipefs --all {block.device.path}"
 
 
-def tear_down(layout: Layout, snapshot: int | None) -> None:
+def tear_down_orphan(layout: Layout, snapshot: int | None) -> None:
     """Take a finished layout down once more, by its stored plan, guarded as always.
 
     `snapshot`: id of the facts in which its remains were seen. Raises CommandError when they are not the newest, when
@@ -132,27 +137,27 @@ def tear_down(layout: Layout, snapshot: int | None) -> None:
         raise CommandError(
             f"{layout.host} has changed since: look at what is left of {layout.name} now."
         )
-    found = {orphan.name: orphan for orphan in of(layout.host, latest)}.get(layout.name)
+    found = {orphan.name: orphan for orphan in find_orphans(layout.host, latest)}.get(layout.name)
     if found is None:
         raise CommandError(f"Nothing of {layout.name} was on {layout.host} when it was last read.")
     if found.why_not:
         raise CommandError(f"{layout.name} cannot be taken down from here. {found.why_not}")
     try:
-        moves.layout(
+        transitions.move_layout(
             layout,
             LayoutPhase.TEARING_DOWN,
             "a person saw what it left",
-            **AGAIN,
+            **FRESH_TEARDOWN,
             seen_at=timezone.now(),
         )
-    except moves.HostBusy:
-        raise CommandError(_held(layout)) from None
-    except moves.Moved:
+    except transitions.HostBusy:
+        raise CommandError(_holder_message(layout)) from None
+    except transitions.Moved:
         raise CommandError(f"{layout.name} is being taken down already.") from None
-    nudge(layout.pk)
+    wake_layouts(layout.pk)
 
 
-AGAIN: dict[str, Any] = {
+FRESH_TEARDOWN: dict[str, Any] = {
     "teardown_tries": 0,
     "next_step_at": None,
     "ended_at": None,
@@ -160,7 +165,7 @@ AGAIN: dict[str, Any] = {
 }
 
 
-def _held(layout: Layout) -> str:
-    holder = host_layouts.holder(layout.host)
+def _holder_message(layout: Layout) -> str:
+    holder = host_layouts.holding_layout(layout.host)
     who = f"Layout {holder.name} of campaign {holder.campaign}" if holder else "Another layout"
     return f"{who} holds {layout.host}: {layout.name} can be taken down when that is over."

@@ -12,34 +12,35 @@ from agents.facts.model import HostFacts
 from agents.plans.blank import not_blank
 from benchlab.audit import chain
 from benchlab.engine.checks import planning
-from benchlab.engine.phases import ending
-from benchlab.engine.wishes import CommandError
-from benchlab.hosts import host_tasks
-from benchlab.hosts import services as hosts
+from benchlab.engine.commands import CommandError
+from benchlab.engine.phases import end_attempts
+from benchlab.hosts import discovery, host_tasks
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Device, Host, HostTask
-from benchlab.runs import moves
+from benchlab.runs import transitions
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.runs.verdict import Verdict
 from benchlab.team.models import has_role
 from benchlab.team.roles import Role
-from benchlab.topologies import planned
+from benchlab.topologies import plan_view
 
 
-def phrase(layout: Layout) -> str:
+def release_phrase(layout: Layout) -> str:
     """Phrase that the person types to agree."""
     return f"release {layout.host}"
 
 
-def release(layout: Layout, typed: str, user: AbstractBaseUser | AnonymousUser) -> list[Device]:
+def release_host(
+    layout: Layout, typed: str, user: AbstractBaseUser | AnonymousUser
+) -> list[Device]:
     """End a stuck layout as it is. Every disk of it that is not proven blank by a look at the host now is no longer
     spare: nothing is built on it until a person marks it again. Those disks are returned.
 
     Raises CommandError when it is not stuck, or something else was typed.
     """
-    _agreed(layout, typed)
-    identities = _not_proven(layout, _look(layout))
+    _check_agreed(layout, typed)
+    identities = _unproven_disks(layout, _current_facts(layout))
     who = user.get_username()
     with transaction.atomic():
         devices = layout.host.devices.select_for_update(of=("self",)).filter(
@@ -47,9 +48,9 @@ def release(layout: Layout, typed: str, user: AbstractBaseUser | AnonymousUser) 
         )
         taken = list(devices.filter(spare=True))
         names = ", ".join(device.name for device in taken) or "none"
-        _let_go(layout, f"{who} released {layout.host}; no longer spare: {names}")
+        _end_layout(layout, f"{who} released {layout.host}; no longer spare: {names}")
         devices.update(spare=False)
-        chain.record(
+        chain.add_entry(
             "release",
             actor_id=user.pk,
             actor=who,
@@ -60,13 +61,13 @@ def release(layout: Layout, typed: str, user: AbstractBaseUser | AnonymousUser) 
     return taken
 
 
-def ask(layout: Layout, typed: str, user: AbstractBaseUser | AnonymousUser) -> HostTask:
+def request_release(layout: Layout, typed: str, user: AbstractBaseUser | AnonymousUser) -> HostTask:
     """Have a worker do it, for it looks at the host first. Raises CommandError like `release`."""
-    _agreed(layout, typed)
-    return host_tasks.ask(layout.host, "release", user, layout=layout.pk, typed=typed)
+    _check_agreed(layout, typed)
+    return host_tasks.request_task(layout.host, "release", user, layout=layout.pk, typed=typed)
 
 
-def perform(
+def perform_release(
     host: Host, by: AbstractBaseUser | None, layout: int, typed: str
 ) -> dict[str, list[str]]:
     """The host task. The names of the disks that are no longer spare. Raises HostsError."""
@@ -76,49 +77,49 @@ def perform(
             f"The person who asked to release {host} is no longer an owner of its team."
         )
     try:
-        return {"taken": [device.name for device in release(row, typed, by)]}
+        return {"taken": [device.name for device in release_host(row, typed, by)]}
     except CommandError as error:
         raise HostsError(str(error)) from None
 
 
-def disks(layout: Layout) -> QuerySet[Device]:
+def touched_devices(layout: Layout) -> QuerySet[Device]:
     """Those that the layout has touched, or may have."""
-    return layout.host.devices.filter(identity__in=_not_proven(layout, None))
+    return layout.host.devices.filter(identity__in=_unproven_disks(layout, None))
 
 
-def _agreed(layout: Layout, typed: str) -> None:
+def _check_agreed(layout: Layout, typed: str) -> None:
     if layout.phase != LayoutPhase.STUCK:
         raise CommandError(f"{layout.name} is not stuck, it is {layout.phase}.")
-    if not planned.agreed(typed, phrase(layout)):
-        raise CommandError(f"Nothing was done. Type “{phrase(layout)}” to confirm.")
+    if not plan_view.is_agreed(typed, release_phrase(layout)):
+        raise CommandError(f"Nothing was done. Type “{release_phrase(layout)}” to confirm.")
 
 
-def _look(layout: Layout) -> HostFacts | None:
+def _current_facts(layout: Layout) -> HostFacts | None:
     """None: the host does not answer, which may be why it is released."""
     try:
-        return hosts.facts_of(hosts.read_facts(layout.host))
+        return discovery.facts_of(discovery.read_facts(layout.host))
     except AgentError:
         return None
 
 
-def _not_proven(layout: Layout, facts: HostFacts | None) -> set[str]:
+def _unproven_disks(layout: Layout, facts: HostFacts | None) -> set[str]:
     """Identities of the layout's disks of which nobody can say that they are blank."""
     try:
-        claims = planning.plan_of(layout, facts).claims
+        claims = planning.begun_plan(layout, facts).claims
     except AgentError:
         # the stored plan cannot be read: what was logged has to do
-        return set[str]().union(*planning.touched(layout))
-    return {claim.identity for claim in claims if not _proven(claim, facts)}
+        return set[str]().union(*planning.touched_disks(layout))
+    return {claim.identity for claim in claims if not _is_proven_blank(claim, facts)}
 
 
-def _proven(claim: Claim, facts: HostFacts | None) -> bool:
+def _is_proven_blank(claim: Claim, facts: HostFacts | None) -> bool:
     return facts is not None and not not_blank((claim,), facts, "")
 
 
-def _let_go(layout: Layout, why: str) -> None:
+def _end_layout(layout: Layout, why: str) -> None:
     verdict = Verdict(Outcome(layout.outcome), layout.reason, layout.reason_text)
-    ending.end_open(layout, verdict)
+    end_attempts.end_open_attempts(layout, verdict)
     try:
-        moves.layout(layout, LayoutPhase.DONE, why, trouble="", needs_person="")
-    except moves.Moved:
+        transitions.move_layout(layout, LayoutPhase.DONE, why, trouble="", needs_person="")
+    except transitions.Moved:
         raise CommandError(f"{layout.name} has changed in the meantime; look again.") from None

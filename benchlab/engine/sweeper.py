@@ -18,8 +18,8 @@ from django.db import Error, close_old_connections, connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from benchlab.engine import wishes
-from benchlab.hosts import host_tasks, installing
+from benchlab.engine import commands
+from benchlab.hosts import host_tasks, package_installs
 from benchlab.runs.models import Layout
 from benchlab.runs.states import HOLDING, LayoutPhase
 from benchlab.workers import beats, messages
@@ -31,10 +31,10 @@ PERIOD_S = 1.0
 # a message that was not taken by then is sent again
 STEP_AGAIN_S = 10.0
 # sweeps: their query has no index, and nobody waits for a lost one by the second
-PLANS_EVERY = 10
+PLAN_SWEEP_INTERVAL = 10
 ACTIVE = (LayoutPhase.PROVISIONING, LayoutPhase.READY, LayoutPhase.TEARING_DOWN)
 # per sweep, so that a long outage ends in a queue and not in a flood
-AT_MOST = 200
+MAX_PER_SWEEP = 200
 
 
 class Sweeper(threading.Thread):
@@ -53,8 +53,8 @@ class Sweeper(threading.Thread):
             # as Celery does before each task
             close_old_connections()
             try:
-                self._workers.take_over_from_ended(take_over)
-                sweep_once(plans=number % PLANS_EVERY == 0)
+                self._workers.take_over_from_ended(step_all_now)
+                sweep_once(plans=number % PLAN_SWEEP_INTERVAL == 0)
             except Error as error:
                 log.warning("the sweep could not query the database: %s", error)
             except Exception:
@@ -73,20 +73,20 @@ def sweep_once(*, plans: bool = True) -> list[int]:
     A broker that fails once is asked no more in this round: what is left is due again by itself.
     """
     beats.beat()
-    sent = claim(due(), STEP_AGAIN_S)
+    sent = claim_due(due_layouts(), STEP_AGAIN_S)
     lost = (
-        messages.send_each(wishes.STEP, sent)
-        or messages.send_each(host_tasks.PERFORM, host_tasks.due())
-        or messages.send_each(installing.ADVANCE, installing.due())
+        messages.send_each(commands.STEP, sent)
+        or messages.send_each(host_tasks.PERFORM, host_tasks.due_tasks())
+        or messages.send_each(package_installs.ADVANCE, package_installs.due_installs())
     )
     if plans and not lost:
-        late = claim(unplanned(), wishes.PLAN_AGAIN_S)
-        messages.send_each(wishes.PLAN, late)
+        late = claim_due(unplanned_drafts(), commands.PLAN_AGAIN_S)
+        messages.send_each(commands.PLAN, late)
         sent += late
     return sent
 
 
-def take_over() -> None:
+def step_all_now() -> None:
     """Have every layout stepped now: polls and steps that a worker had in hand ended with it, and nobody knows whose.
 
     What a living worker has in hand is only looked at once more.
@@ -97,26 +97,26 @@ def take_over() -> None:
         Layout.objects.filter(pk__in=_locked(later)).update(next_step_at=now)
 
 
-def due() -> list[int]:
+def due_layouts() -> list[int]:
     """Layouts to step now: those whose time has come, and per host the first that waits for a free host."""
     active = Layout.objects.filter(_time_has_come(), phase__in=ACTIVE)
     held = Layout.objects.filter(host=OuterRef("host"), phase__in=HOLDING)
     waiting = Layout.objects.filter(_time_has_come(), phase=LayoutPhase.WAITING).filter(
         Q(cancelled_at__isnull=False) | ~Exists(held)
     )
-    ids = list(active.order_by("next_step_at").values_list("pk", flat=True)[:AT_MOST])
-    return ids + list(waiting.order_by("pk").values_list("pk", flat=True)[:AT_MOST])
+    ids = list(active.order_by("next_step_at").values_list("pk", flat=True)[:MAX_PER_SWEEP])
+    return ids + list(waiting.order_by("pk").values_list("pk", flat=True)[:MAX_PER_SWEEP])
 
 
-def unplanned() -> list[int]:
+def unplanned_drafts() -> list[int]:
     """Drafts whose plan was asked for (commands.plan) and has not come: the message, or its worker, was lost."""
     late = Layout.objects.filter(
         phase=LayoutPhase.DRAFT, planned_at=None, next_step_at__lte=timezone.now()
     )
-    return list(late.order_by("next_step_at").values_list("pk", flat=True)[:AT_MOST])
+    return list(late.order_by("next_step_at").values_list("pk", flat=True)[:MAX_PER_SWEEP])
 
 
-def claim(ids: Iterable[int], seconds: float) -> list[int]:
+def claim_due(ids: Iterable[int], seconds: float) -> list[int]:
     """Those of them that are still due, in their order; they are due again so long from now.
 
     Of two sweepers one gets each, and a worker that is behind is not sent the same layout again every second.

@@ -23,17 +23,17 @@ from django.utils import timezone
 from agents.contracts import AgentError
 from benchlab import log_context
 from benchlab.celery import app
-from benchlab.engine import load, wishes
+from benchlab.engine import commands, load_state
 from benchlab.engine.access import Access, all_accesses
 from benchlab.engine.checks import condition, previews
+from benchlab.engine.commands import wake_layouts
 from benchlab.engine.decide import failed
 from benchlab.engine.decisions import Decision, Nothing, Wait
-from benchlab.engine.rows import Rows, team_of
+from benchlab.engine.polls import polls
+from benchlab.engine.step_rows import StepRows, layout_team
 from benchlab.engine.sweeper import Sweeper
-from benchlab.engine.waits import waits
-from benchlab.engine.wishes import nudge
-from benchlab.hosts import services as hosts
-from benchlab.runs import moves
+from benchlab.hosts import ssh_access
+from benchlab.runs import transitions
 from benchlab.runs.states import AttemptPhase
 from benchlab.workers import draining, task_metrics
 from benchlab.workers.fair_queue import WorkItem, host_queue
@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 # A task goes on with what follows at once for this long, then lets others have the worker.
 BUDGET_S = 8.0
 # what was put off is stepped by then, or was lost with its worker
-LOST_S = 30.0
+PUT_OFF_LIMIT_S = 30.0
 # a look at a machine that another host's layout holds costs that one a reading
 BUSY_S = 15.0
 
@@ -60,125 +60,137 @@ class _Next(Enum):
     PUT_OFF = auto()
 
 
-def step(layout_id: int) -> None:
+def step_until_waiting(layout_id: int) -> None:
     """Bring one layout forward as far as goes without waiting. Safe to call at any time, by anybody, twice."""
     with lease(layout_id) as held:
         if not held:
             return
         until = time.monotonic() + BUDGET_S
-        follows = _once(layout_id, until)
-        while follows is _Next.NOW and time.monotonic() < until and not waits.drained:
-            follows = _once(layout_id, until)
+        follows = _step_once(layout_id, until)
+        while follows is _Next.NOW and time.monotonic() < until and not polls.drained:
+            follows = _step_once(layout_id, until)
         # whoever goes on later looks again
-        condition.forget(layout_id)
+        condition.forget_recent(layout_id)
     if follows is _Next.PUT_OFF:
-        waits.put_off(layout_id)
-    elif follows is _Next.NOW or waits.drained:
-        nudge(layout_id)
+        polls.defer_step(layout_id)
+    elif follows is _Next.NOW or polls.drained:
+        wake_layouts(layout_id)
     else:
-        waits.follow(layout_id)
+        polls.queue_if_answered(layout_id)
 
 
-def _once(layout_id: int, until: float) -> _Next:
+def _step_once(layout_id: int, until: float) -> _Next:
     """One step. Unless there is something to do at once, when to look again is stored."""
-    rows = load.rows(layout_id)
-    before = log_context.WORK.set(_named(rows))
+    rows = load_state.load_rows(layout_id)
+    before = log_context.WORK.set(_log_ids(rows))
     try:
-        delay = _acted(rows)
-    except moves.Moved:
+        delay = _decide_and_act(rows)
+    except transitions.Moved:
         return _Next.NOW
     finally:
         log_context.WORK.reset(before)
     follows = _Next.NOW if delay == 0.0 else _Next.LATER
-    if follows is _Next.NOW and not _brings(rows) and waits.crowded(rows.layout.host.team_id):
-        follows, delay = _Next.PUT_OFF, LOST_S
+    if (
+        follows is _Next.NOW
+        and not _has_running_attempt(rows)
+        and polls.has_backlog(rows.layout.host.team_id)
+    ):
+        follows, delay = _Next.PUT_OFF, PUT_OFF_LIMIT_S
     if delay is None or (follows is _Next.NOW and time.monotonic() < until):
-        moves.note(rows.layout)
+        transitions.store_fields(rows.layout)
     else:
         then = timezone.now() + timedelta(seconds=delay)
-        moves.note(rows.layout, next_step_at=then)
+        transitions.store_fields(rows.layout, next_step_at=then)
     return follows
 
 
-def _named(rows: Rows) -> log_context.Ids:
+def _log_ids(rows: StepRows) -> log_context.Ids:
     """For the log's lines of a step."""
     layout, attempt = rows.layout, rows.attempt
     known = {"campaign": layout.campaign_id, "host": layout.host_id, "layout": layout.pk}
     return {**known, "run": attempt.run_id, "attempt": attempt.pk} if attempt else known
 
 
-def _brings(rows: Rows) -> bool:
+def _has_running_attempt(rows: StepRows) -> bool:
     """True when it is on its way to a result itself."""
     on_its_way = (AttemptPhase.RUNNING, AttemptPhase.COLLECTING)
     return rows.attempt is not None and rows.attempt.phase in on_its_way
 
 
-def _acted(rows: Rows) -> float | None:
+def _decide_and_act(rows: StepRows) -> float | None:
     layout = rows.layout
     way = all_accesses().get(layout.host.access)
     decide = way.RULES.get(layout.phase) if way else None
     if way is None or decide is None:
         return None
     decided: Decision = Nothing()
-    scene = load.scene(rows)
+    scene = load_state.load_state(rows)
     try:
-        scene = load.heard(scene, rows)
+        scene = load_state.with_poll(scene, rows)
         decided = decide(scene)
-        delay = _act(way, decided, rows)
-    except (moves.Moved, OperationalError, InterfaceError):
+        delay = _carry_out(way, decided, rows)
+    except (transitions.Moved, OperationalError, InterfaceError):
         # The database's trouble (a deadlock, a full disk, a restart) says nothing of the layout, whose job goes on:
         # the sweeper comes again.
         raise
-    except moves.MachineBusy as error:
-        return _act(way, Wait(BUSY_S, str(error)), rows)
+    except transitions.MachineBusy as error:
+        return _carry_out(way, Wait(BUSY_S, str(error)), rows)
     except AgentError as error:
-        hosts.record_trouble(layout.host, error)
-        after, host = load.again(scene, rows), str(layout.host)
-        return _act(way, failed.refused(after, host, error.reason, str(error), decided), rows)
+        ssh_access.record_trouble(layout.host, error)
+        after, host = load_state.after_failure(scene, rows), str(layout.host)
+        return _carry_out(
+            way, failed.decide_after_refusal(after, host, error.reason, str(error), decided), rows
+        )
     except Exception as error:
         log.exception("layout %s in %s", layout.pk, layout.phase)
         text = "".join(traceback.format_exception_only(error)).strip()
-        return _act(way, failed.broke(load.again(scene, rows), text), rows)
+        return _carry_out(
+            way, failed.decide_after_crash(load_state.after_failure(scene, rows), text), rows
+        )
     if layout.trouble:
-        moves.later(layout, trouble="")
+        transitions.store_later(layout, trouble="")
     return delay
 
 
-def _act(way: Access, decided: Decision, rows: Rows) -> float | None:
-    return way.ACTS[type(decided)](rows, decided)
+def _carry_out(way: Access, decided: Decision, rows: StepRows) -> float | None:
+    return way.ACTIONS[type(decided)](rows, decided)
 
 
 _sweepers: list[Sweeper] = []
-_teams_of_drafts = LruCache(team_of)
+_teams_of_drafts = LruCache(layout_team)
 
 
 @app.task
 def step_layout(layout_id: int) -> None:
-    _leave_to_others()
-    if not waits.asked(layout_id, task_metrics.MESSAGE_SENT_AT.get()):
-        step(layout_id)
+    _reject_if_draining()
+    if not polls.queue_step(layout_id, task_metrics.MESSAGE_SENT_AT.get()):
+        step_until_waiting(layout_id)
 
 
 @app.task
 def plan_layout(layout_id: int) -> None:
-    _leave_to_others()
+    _reject_if_draining()
     host_queue.submit(
         WorkItem(
-            previews.preview_once, _teams_of_drafts, layout_id, wishes.PLAN, task_metrics.sent_at()
+            previews.plan_drafts_of_host,
+            _teams_of_drafts,
+            layout_id,
+            commands.PLAN,
+            task_metrics.sent_at(),
         )
     )
 
 
-def _leave_to_others() -> None:
+def _reject_if_draining() -> None:
     """Celery may take one more message before it sees that it shall end: that goes back."""
-    if waits.drained:
+    if polls.drained:
         raise Reject("this worker ends", requeue=True)
 
 
 def _hand_over() -> None:
     for sweeper in _sweepers:
         sweeper.stop()
-    waits.drain()
+    polls.drain()
 
 
 draining.hand_over.append(_hand_over)
@@ -187,7 +199,7 @@ draining.hand_over.append(_hand_over)
 @worker_ready.connect
 def begin_sweeping(**_: Any) -> None:
     """A thread beside those that work: it finds time when they have none. What polls bring is taken up by others."""
-    waits.serve(step, team_of)
+    polls.serve_steps(step_until_waiting, layout_team)
     _sweepers.append(Sweeper())
     _sweepers[-1].start()
 
@@ -196,4 +208,4 @@ def begin_sweeping(**_: Any) -> None:
 def end_sweeping(**_: Any) -> None:
     while _sweepers:
         _sweepers.pop().stop()
-    waits.end()
+    polls.stop_serving()

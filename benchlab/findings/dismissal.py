@@ -54,4 +54,4 @@ def _dismisser_name(row: Dismissible) -> str:
 
 def _save_dismissal(row: Dismissible) -> None:
     row.save(update_fields=["note", "dismissed_at", "dismissed_by", *row.KEPT_WITH])
-    events.changed(row.campaign_id)
+    events.notify_pages(row.campaign_id)

@@ -19,7 +19,7 @@ from benchlab.analysis.rate_words import shown_unit
 from benchlab.campaigns.models import Campaign
 from benchlab.findings.models import Finding, Severities
 from benchlab.runs.models import Artifact, Attempt, Measurement
-from benchlab.runs.repeat_offers import Offer, Wanted, offers
+from benchlab.runs.repeat_offers import Offer, RepeatGoal, repeat_offers
 from benchlab.runs.states import Outcome
 from benchlab.web.units import si
 
@@ -119,15 +119,15 @@ def campaign_findings(user: Person, campaign: Campaign) -> list[DisplayedFinding
 def with_offers(campaign: Campaign, found: Sequence[DisplayedFinding]) -> list[DisplayedFinding]:
     """With what would tell: as many repeats as its number of that name says. Three queries where there are any."""
     wanted = {at: one for at, row in enumerate(found) if (one := _requested_repeats(row.row))}
-    offered = dict(zip(wanted, offers(campaign, list(wanted.values())), strict=True))
+    offered = dict(zip(wanted, repeat_offers(campaign, list(wanted.values())), strict=True))
     return [replace(one, offer=offered.get(at)) for at, one in enumerate(found)]
 
 
-def _requested_repeats(row: Finding) -> Wanted | None:
+def _requested_repeats(row: Finding) -> RepeatGoal | None:
     told = row.numbers.get(finding.NEEDED)
     if row.dismissed_at or not told or not told["value"]:
         return None
-    return Wanted(row.runs, int(told["value"]))
+    return RepeatGoal(row.runs, int(told["value"]))
 
 
 def compared_findings(

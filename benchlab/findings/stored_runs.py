@@ -28,10 +28,10 @@ from benchlab.campaigns.models import Campaign
 from benchlab.findings import earlier_writes
 from benchlab.hosts.models import Device as Disk
 from benchlab.hosts.models import FactSnapshot
-from benchlab.runs import in_force
+from benchlab.runs import active_facts
 from benchlab.runs.attempt_meta import DISKS, RATED, READERS
+from benchlab.runs.float_arrays import parse_float_array
 from benchlab.runs.models import Attempt, Layout, Measurement
-from benchlab.runs.sent_arrays import doubles
 from benchlab.topologies import moments
 
 # what tells how busy a CPU was
@@ -127,9 +127,11 @@ class _SharedRows:
         facts = self._facts_of(row)
         if facts is None or facts not in self.facts:
             return _Host()
-        key = facts, json.dumps(row.meta.get(in_force.QUEUES))
+        key = facts, json.dumps(row.meta.get(active_facts.QUEUES))
         if key not in self.hosts:
-            self.hosts[key] = _host_facts(in_force.told(self.facts[facts], row.meta))
+            self.hosts[key] = _host_facts(
+                active_facts.facts_during_attempt(self.facts[facts], row.meta)
+            )
         return self.hosts[key]
 
 
@@ -252,9 +254,9 @@ def _stored_series(attempts: Collection[int], of_disks: bool) -> Mapping[int, li
         for attempt, sampler, device, metric, unit, times, values in cursor.stream(
             statement, binary=True, size=ROWS
         ):
-            clock = clocks.get((attempt, times)) or tuple(doubles(times).tolist())
+            clock = clocks.get((attempt, times)) or tuple(parse_float_array(times).tolist())
             clocks[attempt, times] = clock
-            track = Track(device, metric, unit, clock, tuple(doubles(values).tolist()))
+            track = Track(device, metric, unit, clock, tuple(parse_float_array(values).tolist()))
             found[attempt].append((sampler, track))
     return found
 
@@ -319,7 +321,7 @@ def _read_layout_state(
                 for name in disks.get(role, ())
             },
         )
-    moment = moments.parse(code)
+    moment = moments.parse_moment(code)
     stage = min(moment.stage, len(plan.stages))
     placed = plan.layers_after(stage)
     claims = (claim for one in placed for each in one.target.devices.values() for claim in each)

@@ -19,7 +19,7 @@ WHOLE = frozenset({"disk", "mpath"})
 EMPTY = re.compile(r"(ram|zram|loop|sr|fd)\d+$")
 
 
-class Whose(StrEnum):
+class Owner(StrEnum):
     # no BenchLab's: the system's, or a person's
     NOBODY = ""
     # of a layout that holds the host
@@ -31,7 +31,7 @@ class Whose(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class LayoutNames:
     """Of this installation's layouts on one host. Any other name is not ours."""
 
     holding: frozenset[str] = frozenset()
@@ -39,13 +39,13 @@ class Names:
     # of this installation
     tag: str = ""
 
-    def whose(self, name: str) -> Whose:
+    def owner_of(self, name: str) -> Owner:
         if not name:
-            return Whose.NOBODY
+            return Owner.NOBODY
         if name in self.holding:
-            return Whose.OURS
+            return Owner.OURS
         of_a_layout_gone = bool(self.tag) and re.fullmatch(rf"bl{self.tag}\d+", name)
-        return Whose.ORPHAN if name in self.past or of_a_layout_gone else Whose.OTHER
+        return Owner.ORPHAN if name in self.past or of_a_layout_gone else Owner.OTHER
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,25 +56,25 @@ class Block:
     children: tuple[Block, ...] = ()
     # the name of the layout that made it: "blabc17"
     layout: str = ""
-    whose: Whose = Whose.NOBODY
+    whose: Owner = Owner.NOBODY
     repeated: bool = False
     # what it belongs to: "lvm VG", "md NAME", "zpool POOL"
     member: str = ""
 
     @property
     def orphan(self) -> bool:
-        return self.whose is Whose.ORPHAN
+        return self.whose is Owner.ORPHAN
 
     @property
     def ours(self) -> bool:
-        return self.whose is Whose.OURS
+        return self.whose is Owner.OURS
 
     @property
     def other(self) -> bool:
-        return self.whose is Whose.OTHER
+        return self.whose is Owner.OTHER
 
 
-NOBODYS = Names()
+NO_LAYOUTS = LayoutNames()
 
 
 def is_whole(device: BlockDevice) -> bool:
@@ -82,7 +82,7 @@ def is_whole(device: BlockDevice) -> bool:
     return device.type in WHOLE and device.size > 0 and not EMPTY.match(device.name)
 
 
-def forest(facts: HostFacts, names: Names = NOBODYS) -> list[Block]:
+def device_trees(facts: HostFacts, names: LayoutNames = NO_LAYOUTS) -> list[Block]:
     """One tree per device that stands on nothing, disks first."""
     graph = Graph(facts)
     drawn: set[str] = set()
@@ -99,31 +99,35 @@ def forest(facts: HostFacts, names: Names = NOBODYS) -> list[Block]:
             device=device,
             children=() if repeated else tuple(map(grow, on(device.name))),
             layout=layout,
-            whose=names.whose(layout),
+            whose=names.owner_of(layout),
             repeated=repeated,
             member=facts.members.get(device.name, ""),
         )
 
     roots = [
-        d for d in facts.devices if not graph.below[d.name] & set(graph.devices) and not _idle(d)
+        d
+        for d in facts.devices
+        if not graph.below[d.name] & set(graph.devices) and not _is_empty_slot(d)
     ]
     return [
         grow(root) for root in sorted(roots, key=lambda d: (not is_whole(d), natural_key(d.name)))
     ]
 
 
-def walk(blocks: tuple[Block, ...] | list[Block]) -> Iterator[Block]:
+def walk_blocks(blocks: tuple[Block, ...] | list[Block]) -> Iterator[Block]:
     for block in blocks:
         yield block
-        yield from walk(block.children)
+        yield from walk_blocks(block.children)
 
 
-def _layout_of(device: BlockDevice, graph: Graph, names: Names) -> str:
+def _layout_of(device: BlockDevice, graph: Graph, names: LayoutNames) -> str:
     """By what it is called or belongs to; a physical volume without a group, and bcache, by the UUIDs that we give."""
     # md writes "host:name" into its superblocks.
     labels = [signature.label.rpartition(":")[2] for signature in device.signatures]
     owner = graph.facts.members.get(device.name, "").partition(" ")[2]
-    found = named([device.path, *device.links, *device.mounts, device.label, *labels, owner])
+    found = first_layout_name(
+        [device.path, *device.links, *device.mounts, device.label, *labels, owner]
+    )
     given = [s.uuid for s in device.signatures if s.type == "LVM2_member"]
     if found or not (given or device.name in graph.facts.bcache):
         return found
@@ -133,14 +137,14 @@ def _layout_of(device: BlockDevice, graph: Graph, names: Names) -> str:
     return ""
 
 
-def named(texts: Iterable[str]) -> str:
+def first_layout_name(texts: Iterable[str]) -> str:
     """The first layout's name in paths, labels and names of groups; "" when there is none."""
     words = (word for text in texts for word in text.split("/"))
     found = ((word, match[0]) for word in words if (match := NAME.match(word)))
     return next((name for word, name in found if has_layout_name(word, name)), "")
 
 
-def _idle(device: BlockDevice) -> bool:
+def _is_empty_slot(device: BlockDevice) -> bool:
     """Empty slots that only make a long list: loop devices without a file, memory disks, drives without a disc."""
     return device.size == 0 or bool(
         EMPTY.match(device.name) and not (device.holders or device.mounts or device.swap)

@@ -19,7 +19,7 @@ from benchlab.web.free_names import free_name
 def make_credential(team: Team, name: str) -> Credential:
     """A new Ed25519 key pair. Raises HostsError when the team has one of that name."""
     private, public = keys.generate_key_pair("benchlab")
-    return _store(team, name, private, public, uploaded=False)
+    return _store_credential(team, name, private, public, uploaded=False)
 
 
 def upload_credential(team: Team, name: str, private_text: str) -> Credential:
@@ -29,7 +29,7 @@ def upload_credential(team: Team, name: str, private_text: str) -> Credential:
         public = keys.check_private_key(private)
     except AgentError as error:
         raise HostsError(str(error)) from None
-    return _store(team, name, private, public, uploaded=True)
+    return _store_credential(team, name, private, public, uploaded=True)
 
 
 def free_key_name(team: Team, name: str) -> str:
@@ -46,7 +46,9 @@ def delete_credential(credential: Credential) -> None:
         raise HostsError(f"Key {credential.name} is in use by {users}.") from None
 
 
-def _store(team: Team, name: str, private: str, public: str, *, uploaded: bool) -> Credential:
+def _store_credential(
+    team: Team, name: str, private: str, public: str, *, uploaded: bool
+) -> Credential:
     try:
         with transaction.atomic():
             return Credential.objects.create(

@@ -20,7 +20,7 @@ from agents.facts.model import BlockDevice, HostFacts
 from agents.plaintext import CONTROL
 from agents.safety import guard
 from benchlab import app_modules
-from benchlab.hosts import blocks, contact
+from benchlab.hosts import blocks, ssh_access
 from benchlab.hosts.models import Device, FactSnapshot, Host
 from benchlab.workers.lru_cache import LruCache
 
@@ -31,7 +31,7 @@ FACT_MAX = 4096
 # with all partitions and volumes; a host with more is not understood
 DEVICES_MAX = 10_000
 # What a reading says of a disk, as its row's fields
-TOLD = ("name", "model", "serial", "wwn", "size", "rotational", "present", "in_use")
+DEVICE_FIELDS = ("name", "model", "serial", "wwn", "size", "rotational", "present", "in_use")
 # nothing on a host carries it, so nothing counts as our own
 NO_LAYOUT = "bl0"
 
@@ -39,7 +39,7 @@ _converter = cattrs.Converter()
 
 
 # Whether a tool can run as a user of its own: what hostside/as_user.sh does, tried out.
-CONFINES = Need(
+CONFINEMENT = Need(
     "confines",
     version_argv=(
         *("unshare", "--mount", "--propagation", "slave", "flock", "-s", "/", "setpriv"),
@@ -49,7 +49,7 @@ CONFINES = Need(
 )
 
 
-def needs() -> tuple[Need, ...]:
+def required_programs() -> tuple[Need, ...]:
     """Every program that a layer or tool uses on a host, each once."""
     layers = [need for layer in registry.all_layers().values() for need in layer.NEEDS]
     tools = [need for tool in registry.all_tools().values() for need in tool.NEEDS]
@@ -62,17 +62,18 @@ def read_facts(host: Host, shell: Shell | None = None) -> FactSnapshot:
     Raises AgentError. Called without a shell it connects, and records the trouble with the host when that fails.
     """
     if host.only_tool:
-        return _told_by(host.only_tool).store_snapshot(host)
+        return _facts_provider(host.only_tool).store_snapshot(host)
+    needs = (*required_programs(), CONFINEMENT)
     if shell is not None:
-        return store(host, reading.read_facts(shell, (*needs(), CONFINES)))
+        return store_facts(host, reading.read_facts(shell, needs))
     try:
-        return store(host, reading.read_facts(contact.connect(host), (*needs(), CONFINES)))
+        return store_facts(host, reading.read_facts(ssh_access.connect_to_host(host), needs))
     except AgentError as error:
-        contact.record_trouble(host, error)
+        ssh_access.record_trouble(host, error)
         raise
 
 
-class HostFactsOf(Protocol):
+class FactsProvider(Protocol):
     """`ACCESS`: as Host.access tells it. What is known of such a host is what a tool said of it, kept as facts."""
 
     ACCESS: str
@@ -81,21 +82,21 @@ class HostFactsOf(Protocol):
 
 
 @cache
-def _told_by(access: str) -> HostFactsOf:
+def _facts_provider(access: str) -> FactsProvider:
     """The module `host_facts` of the room that knows the tool."""
-    found = {one.ACCESS: cast(HostFactsOf, one) for one in app_modules.named("host_facts")}
+    found = {one.ACCESS: cast(FactsProvider, one) for one in app_modules.named("host_facts")}
     return found[access]
 
 
-def look(shell: Shell) -> HostFacts:
+def read_current_facts(shell: Shell) -> HostFacts:
     """The host's devices now, as `store` would keep them, without keeping them: no tool is asked for its version.
 
     Raises AgentError.
     """
-    return _converter.structure(_plain(reading.read_facts(shell)), HostFacts)
+    return _converter.structure(_to_json(reading.read_facts(shell)), HostFacts)
 
 
-def missing_tool(kind: str, options: Mapping[str, Any], facts: HostFacts) -> str:
+def missing_program(kind: str, options: Mapping[str, Any], facts: HostFacts) -> str:
     """Program of a tool that the host lacks, and how to get it; "" when all are there. Raises OptionsError."""
     return packages.missing_programs(registry.tool_programs(kind, options), facts).sentence(
         facts.hostname
@@ -128,28 +129,28 @@ def all_last_facts(hosts: Iterable[Host]) -> dict[int, HostFacts]:
     """The same by host, without those of which there is none. One query."""
     rows = FactSnapshot.objects.filter(host__in=[host.pk for host in hosts])
     newest = rows.order_by("host_id", "-pk").distinct("host_id")
-    found = {row.host_id: _understood(row) for row in newest}
+    found = {row.host_id: _structured_or_none(row) for row in newest}
     return {pk: facts for pk, facts in found.items() if facts is not None}
 
 
-def _understood(snapshot: FactSnapshot) -> HostFacts | None:
+def _structured_or_none(snapshot: FactSnapshot) -> HostFacts | None:
     try:
         return facts_of(snapshot)
     except cattrs.BaseValidationError:
         return None
 
 
-def store(host: Host, facts: HostFacts) -> FactSnapshot:
+def store_facts(host: Host, facts: HostFacts) -> FactSnapshot:
     """Keep `facts`, sync the devices, and note that the host answered. Raises AgentError."""
-    plain = _plain(facts)
+    plain = _to_json(facts)
     with transaction.atomic():
-        _answered(host)
-        snapshot = _kept(host, plain)
-        _sync(host, facts_of(snapshot))
+        _mark_answered(host)
+        snapshot = _store_snapshot(host, plain)
+        _sync_devices(host, facts_of(snapshot))
     return snapshot
 
 
-def _answered(host: Host) -> None:
+def _mark_answered(host: Host) -> None:
     """First of all, and it holds the row: with two readers at a time a snapshot could be kept twice."""
     told = {"seen_at": timezone.now(), "trouble": "", "trouble_text": ""}
     if not Host.objects.filter(pk=host.pk).update(**told):
@@ -158,7 +159,7 @@ def _answered(host: Host) -> None:
         setattr(host, name, value)
 
 
-def _kept(host: Host, plain: dict[str, Any]) -> FactSnapshot:
+def _store_snapshot(host: Host, plain: dict[str, Any]) -> FactSnapshot:
     """The newest one where the host is as it was then, else a new one."""
     digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
     now = timezone.now()
@@ -172,7 +173,7 @@ def _kept(host: Host, plain: dict[str, Any]) -> FactSnapshot:
     return latest
 
 
-def _sync(host: Host, facts: HostFacts) -> None:
+def _sync_devices(host: Host, facts: HostFacts) -> None:
     """Device rows follow identity, so a disk keeps its role when the kernel renames it. However many changed, they
     are stored at once."""
     seen: dict[str, list[BlockDevice]] = {}
@@ -181,10 +182,15 @@ def _sync(host: Host, facts: HostFacts) -> None:
     holding = host.layouts.holding().only("host", "tag").order_by().first()
     layout = holding.name if holding else NO_LAYOUT
     known = {row.identity: row for row in host.devices.all()}
-    told = {identity: _told(_one_of(devices), facts, layout) for identity, devices in seen.items()}
+    told = {
+        identity: _device_values(_preferred_path(devices), facts, layout)
+        for identity, devices in seen.items()
+    }
     for identity, row in known.items():
         if row.present and identity not in seen:
-            told[identity] = {name: getattr(row, name) for name in TOLD} | {"present": False}
+            told[identity] = {name: getattr(row, name) for name in DEVICE_FIELDS} | {
+                "present": False
+            }
     changed = [
         Device(host=host, identity=identity, **fields)
         for identity, fields in told.items()
@@ -192,7 +198,10 @@ def _sync(host: Host, facts: HostFacts) -> None:
     ]
     # These fields alone: what a person said of the disk meanwhile stays.
     Device.objects.bulk_create(
-        changed, update_conflicts=True, unique_fields=["host", "identity"], update_fields=TOLD
+        changed,
+        update_conflicts=True,
+        unique_fields=["host", "identity"],
+        update_fields=DEVICE_FIELDS,
     )
 
 
@@ -200,7 +209,7 @@ def _differs(row: Device, fields: Mapping[str, Any]) -> bool:
     return any(getattr(row, name) != value for name, value in fields.items())
 
 
-def _told(device: BlockDevice, facts: HostFacts, layout: str) -> dict[str, Any]:
+def _device_values(device: BlockDevice, facts: HostFacts, layout: str) -> dict[str, Any]:
     """TOLD, each with its value."""
     return {
         "name": device.name[:64],
@@ -214,7 +223,7 @@ def _told(device: BlockDevice, facts: HostFacts, layout: str) -> dict[str, Any]:
     }
 
 
-def _one_of(devices: list[BlockDevice]) -> BlockDevice:
+def _preferred_path(devices: list[BlockDevice]) -> BlockDevice:
     """Several paths to one disk are known by multipath's device; of unexplained twins the guard speaks."""
     return next((device for device in devices if device.type == "mpath"), devices[0])
 
@@ -225,10 +234,10 @@ def _in_use(device: BlockDevice, facts: HostFacts, layout: str) -> str:
     spare = guard.Spare(device.identity, device.size, device.model, boot=facts.boot_id)
     # A command that only looks: the answer is about the device alone.
     step = Step(("lsblk",), "", destroys=(claim,))
-    return _within(guard.refusals(step, facts, {device.identity: spare}, layout), IN_USE_MAX)
+    return _join_reasons(guard.refusals(step, facts, {device.identity: spare}, layout), IN_USE_MAX)
 
 
-def _within(reasons: list[str], most: int) -> str:
+def _join_reasons(reasons: list[str], most: int) -> str:
     """As many whole reasons as fit into `most` characters; the first always comes, cut if it must be."""
     said = reasons[0][:most] if reasons else ""
     for reason in reasons[1:]:
@@ -238,23 +247,23 @@ def _within(reasons: list[str], most: int) -> str:
     return said
 
 
-def _plain(facts: HostFacts) -> dict[str, Any]:
+def _to_json(facts: HostFacts) -> dict[str, Any]:
     """As JSON that every page can show. Raises AgentError BAD_FACTS."""
     if len(facts.devices) > DEVICES_MAX:
         raise AgentError(
             f"the host reported {len(facts.devices)} devices, more than the limit of {DEVICES_MAX}",
             Reason.BAD_FACTS,
         )
-    plain: dict[str, Any] = _clean(_converter.unstructure(facts))
+    plain: dict[str, Any] = _clean_value(_converter.unstructure(facts))
     return plain
 
 
-def _clean(value: Any) -> Any:
+def _clean_value(value: Any) -> Any:
     if isinstance(value, str):
         # A disk's model must not be able to paint a terminal, nor a host name to fill a page.
         return CONTROL.sub("\N{REPLACEMENT CHARACTER}", value[:FACT_MAX])
     if isinstance(value, dict):
-        return {_clean(key): _clean(item) for key, item in value.items()}
+        return {_clean_value(key): _clean_value(item) for key, item in value.items()}
     if isinstance(value, Iterable):
-        return [_clean(item) for item in value]
+        return [_clean_value(item) for item in value]
     return value

@@ -11,9 +11,9 @@ from benchlab.hosts.models import Device
 from benchlab.web.natural import natural_key
 from benchlab.web.units import format_size
 
-FAST = ("ssd", "nvme")
+FAST_ROLES = ("ssd", "nvme")
 SPARE, USE, GONE, SYSTEM, UNMARKED = "spare", "use", "fail", "sys", ""
-WORDS = {
+STATE_LABELS = {
     SPARE: "spare",
     USE: "in use",
     GONE: "gone since it was marked spare",
@@ -30,32 +30,34 @@ class Mark:
     says: str
 
 
-def marks(disks: Iterable[Device], held: Collection[str] = ()) -> list[Mark]:
+def disk_marks(disks: Iterable[Device], held: Collection[str] = ()) -> list[Mark]:
     """Of those that are there, and of spare ones that are not, in the order in which they are drawn.
 
     `held`: identities of the disks of the layout that holds the host.
     """
     drawn = [disk for disk in disks if disk.present or disk.spare]
-    return [mark(disk, held) for disk in sorted(drawn, key=lambda disk: place(disk, held))]
+    return [
+        disk_mark(disk, held) for disk in sorted(drawn, key=lambda disk: mark_order(disk, held))
+    ]
 
 
-def mark(disk: Device, held: Collection[str]) -> Mark:
-    its = state(disk, held)
+def disk_mark(disk: Device, held: Collection[str]) -> Mark:
+    its = disk_state(disk, held)
     css = " ".join(filter(None, (its, "ssd" * is_fast(disk))))
-    what = filter(None, (disk.name, format_size(disk.size), disk.role, WORDS[its]))
+    what = filter(None, (disk.name, format_size(disk.size), disk.role, STATE_LABELS[its]))
     return Mark(css, ", ".join(what))
 
 
-def place(disk: Device, held: Collection[str]) -> tuple[Any, ...]:
+def mark_order(disk: Device, held: Collection[str]) -> tuple[Any, ...]:
     """The system's last; of the others disks that turn first, as they are most."""
-    return state(disk, held) == SYSTEM, is_fast(disk), natural_key(disk.name)
+    return disk_state(disk, held) == SYSTEM, is_fast(disk), natural_key(disk.name)
 
 
 def is_fast(disk: Device) -> bool:
-    return disk.role in FAST or (not disk.role and disk.rotational is False)
+    return disk.role in FAST_ROLES or (not disk.role and disk.rotational is False)
 
 
-def state(disk: Device, held: Collection[str]) -> str:
+def disk_state(disk: Device, held: Collection[str]) -> str:
     if not disk.present:
         return GONE
     if disk.identity in held:

@@ -15,11 +15,11 @@ from benchlab.hosts.models import Credential, Device, Host
 # bytes; the longest RSA key is a tenth of it
 KEY_FILE_MAX = 64 * 1024
 
-an_address = RegexValidator(
+validate_address = RegexValidator(
     r"^[0-9A-Za-z][0-9A-Za-z._-]*$|^[0-9A-Fa-f:.]+(%[0-9A-Za-z._-]+)?$",
     "Give a host name or an IP address alone, without brackets; user and port have their own fields.",
 )
-a_user = RegexValidator(
+validate_user = RegexValidator(
     r"^[A-Za-z_][A-Za-z0-9_.@\\-]*\$?$", "That is not a user name as Unix knows them."
 )
 
@@ -35,12 +35,12 @@ class AddressForm(HostModelForm):
     """Form of a host's address. `key` is chosen among the person's own keys."""
 
     address = forms.CharField(
-        max_length=255, validators=[an_address], help_text="Host name or IP address"
+        max_length=255, validators=[validate_address], help_text="Host name or IP address"
     )
     port = forms.IntegerField(min_value=1, max_value=65535, initial=22)
     user = forms.CharField(
         max_length=64,
-        validators=[a_user],
+        validators=[validate_user],
         initial="root",
         help_text="root, or a user who may use sudo without a password",
     )
@@ -139,7 +139,7 @@ def rated_throughput() -> forms.DecimalField:
     )
 
 
-def in_bytes(mega: Decimal | None) -> int | None:
+def megabytes_to_bytes(mega: Decimal | None) -> int | None:
     """B/s of what was typed in MB/s."""
     return None if mega is None else int(mega.scaleb(6))
 
@@ -163,7 +163,7 @@ class RatingForm(DeviceModelForm):
             )
 
     def save(self, commit: bool = True) -> Device:
-        self.instance.rated_bandwidth = in_bytes(self.cleaned_data["rated_mb"])
+        self.instance.rated_bandwidth = megabytes_to_bytes(self.cleaned_data["rated_mb"])
         if commit:
             self.instance.save(update_fields=["rated_iops", "rated_bandwidth"])
         return self.instance

@@ -24,7 +24,7 @@ from django.utils.module_loading import import_string
 
 from agents.contracts import AgentError
 from benchlab import log_context
-from benchlab.hosts import services
+from benchlab.hosts import discovery, ssh_access
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Host, HostTask
 from benchlab.web import request_slots
@@ -38,23 +38,23 @@ PERFORM = "benchlab.hosts.tasks.perform_host_task"
 Result = dict[str, Any]
 # Of a worker's eight threads: hosts that are silent must leave enough of them to campaigns, and those of one team a
 # seat to other teams.
-AT_ONCE = 4
-AT_ONCE_OF_TEAM = 3
+MAX_AT_ONCE = 4
+MAX_AT_ONCE_OF_TEAM = 3
 # a message that was not taken by then is sent again
-AGAIN = timedelta(seconds=10)
+RESEND_AFTER = timedelta(seconds=10)
 # nobody expects any more what no worker began by then
-STALE = timedelta(minutes=15)
+STALE_AFTER = timedelta(minutes=15)
 # a worker that dies of a task takes only so many others along
-MOST_TRIES = 3
+MAX_TRIES = 3
 # messages per sweep
-AT_MOST = 50
+MAX_PER_SWEEP = 50
 # so long a page tells how one ended
 SHOWN_FOR = timedelta(minutes=5)
 # it sweeps every second
 WORKER_SILENT_S = 15.0
 # an API request waits so long for a task to end; then it says where to look
-WAIT_S = 5.0
-LOOK_EVERY_S = 0.1
+MAX_WAIT_S = 5.0
+POLL_INTERVAL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class Kind:
     """`perform`: module.function(host, by, **options) -> result. `{host}` stands in the words for the host's name."""
 
     perform: str
-    going_on: str
-    done: str
+    in_progress: str
+    succeeded: str
     failed: str
 
 
@@ -87,7 +87,7 @@ KINDS: Mapping[str, Kind] = {
         "dynamo on {host} could not be looked at.",
     ),
     "release": Kind(
-        "benchlab.engine.release.perform",
+        "benchlab.engine.release.perform_release",
         "Looking at {host} once more, then releasing it",
         "{host} is released.",
         "{host} was not released.",
@@ -95,7 +95,7 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-def ask(
+def request_task(
     host: Host, kind: str, by: AbstractBaseUser | AnonymousUser | None, **options: Any
 ) -> HostTask:
     """Have it done. Who asks twice gets the one that is open already."""
@@ -110,53 +110,55 @@ def ask(
             kind=kind,
             options=options,
             by_id=by.pk if by else None,
-            due_at=timezone.now() + AGAIN,
+            due_at=timezone.now() + RESEND_AFTER,
         )
-        _tell(row.pk)
+        _notify_worker(row.pk)
     return row
 
 
-def _tell(*pks: int) -> None:
+def _notify_worker(*pks: int) -> None:
     """A worker, once the transaction is committed."""
     messages.after_commit(PERFORM, pks)
 
 
-def due() -> list[int]:
+def due_tasks() -> list[int]:
     """Those that no worker took, or that died with theirs; they are due again after AGAIN. For the sweeper."""
     now = timezone.now()
     with transaction.atomic():
         rows = HostTask.objects.filter(ended_at=None, due_at__lte=now).order_by("pk")
-        pks = [row.pk for row in rows.select_for_update(skip_locked=True).only("pk")[:AT_MOST]]
-        HostTask.objects.filter(pk__in=pks).update(due_at=now + AGAIN)
+        pks = [
+            row.pk for row in rows.select_for_update(skip_locked=True).only("pk")[:MAX_PER_SWEEP]
+        ]
+        HostTask.objects.filter(pk__in=pks).update(due_at=now + RESEND_AFTER)
     return pks
 
 
-def perform(pk: int) -> None:
+def perform_task(pk: int) -> None:
     """Do it, in a worker. One that is over, in other hands or has no seat yet is left alone."""
     with lease(pk, Lock.HOST_TASK) as held:
-        if held and (row := _seated(pk)):
+        if held and (row := _locked_row(pk)):
             with log_context.about(host=row.host_id):
-                _perform(row)
+                _run_task(row)
             if (following := next_in_turn()) is not None:
-                _tell(following)
+                _notify_worker(following)
 
 
 def next_in_turn() -> int | None:
     """Oldest task of the team that has fewest in hand; None where each team that waits has its share."""
     still_open = HostTask.objects.filter(ended_at=None)
     waiting = still_open.filter(started_at=None).values("host__team").annotate(oldest=Min("pk"))
-    seats = _seats_by_team(still_open)
+    seats = _running_by_team(still_open)
     turns = [(seats[row["host__team"]], row["oldest"]) for row in waiting]
-    taken, oldest = min(turns, default=(AT_ONCE_OF_TEAM, 0))
-    return oldest if taken < AT_ONCE_OF_TEAM else None
+    taken, oldest = min(turns, default=(MAX_AT_ONCE_OF_TEAM, 0))
+    return oldest if taken < MAX_AT_ONCE_OF_TEAM else None
 
 
-def _seats_by_team(still_open: QuerySet[HostTask]) -> Counter[int]:
+def _running_by_team(still_open: QuerySet[HostTask]) -> Counter[int]:
     taken = still_open.filter(started_at__isnull=False)
     return Counter(taken.values_list("host__team", flat=True))
 
 
-def _seated(pk: int) -> HostTask | None:
+def _locked_row(pk: int) -> HostTask | None:
     """The row, when it may be done now. One whose worker died has its seat still."""
     now = timezone.now()
     with transaction.atomic(), connection.cursor() as cursor:
@@ -165,11 +167,11 @@ def _seated(pk: int) -> HostTask | None:
         row = still_open.select_related("host__credential", "by").filter(pk=pk).first()
         if row is None:
             return None
-        if hopeless := _hopeless(row):
-            _end(row, error=hopeless)
+        if hopeless := _give_up_reason(row):
+            _end_task(row, error=hopeless)
             return None
-        seats = _seats_by_team(still_open.exclude(pk=pk))
-        full = seats.total() >= AT_ONCE or seats[row.host.team_id] >= AT_ONCE_OF_TEAM
+        seats = _running_by_team(still_open.exclude(pk=pk))
+        full = seats.total() >= MAX_AT_ONCE or seats[row.host.team_id] >= MAX_AT_ONCE_OF_TEAM
         if row.started_at is None and full:
             return None
         row.tries += 1
@@ -177,42 +179,44 @@ def _seated(pk: int) -> HostTask | None:
     return row
 
 
-def _hopeless(row: HostTask) -> str:
-    if row.started_at is None and timezone.now() - row.created_at > STALE:
+def _give_up_reason(row: HostTask) -> str:
+    if row.started_at is None and timezone.now() - row.created_at > STALE_AFTER:
         return "No worker picked it up in time. Try again."
-    if row.tries >= MOST_TRIES:
+    if row.tries >= MAX_TRIES:
         return f"The worker died {row.tries} times while doing this. See its log."
     return ""
 
 
-def _perform(row: HostTask) -> None:
+def _run_task(row: HostTask) -> None:
     try:
         work: Callable[..., Result] = import_string(KINDS[row.kind].perform)
-        services.try_again(row.host)
-        _end(row, result=work(row.host, row.by, **row.options))
+        ssh_access.try_again(row.host)
+        _end_task(row, result=work(row.host, row.by, **row.options))
     except (AgentError, HostsError) as error:
-        _end(row, error=str(error) or type(error).__name__)
+        _end_task(row, error=str(error) or type(error).__name__)
     except Exception as error:
         log.exception("host task %s broke", row.pk)
-        _end(row, error=f"BenchLab itself failed: {type(error).__name__}. See the worker's log.")
+        _end_task(
+            row, error=f"BenchLab itself failed: {type(error).__name__}. See the worker's log."
+        )
 
 
-def _end(row: HostTask, **fields: object) -> None:
+def _end_task(row: HostTask, **fields: object) -> None:
     HostTask.objects.filter(pk=row.pk, ended_at=None).update(ended_at=timezone.now(), **fields)
 
 
 def offer_key(host: Host, by: object) -> Result:
-    services.offer_key(host)
+    ssh_access.offer_key(host)
     return {}
 
 
 def read_facts(host: Host, by: object) -> Result:
-    return {"snapshot": services.read_facts(host).pk}
+    return {"snapshot": discovery.read_facts(host).pk}
 
 
-def wait(row: HostTask, *, keep_connection: bool = False) -> HostTask:
+def wait_for_task(row: HostTask, *, keep_connection: bool = False) -> HostTask:
     """The row as it is when it is over, at the latest after WAIT_S. Meanwhile others have our connection."""
-    until = time.monotonic() + WAIT_S
+    until = time.monotonic() + MAX_WAIT_S
     request_slots.release_slot()
     while True:
         row.refresh_from_db()
@@ -220,11 +224,11 @@ def wait(row: HostTask, *, keep_connection: bool = False) -> HostTask:
             return row
         if not (keep_connection or connection.in_atomic_block):
             connection.close()
-        time.sleep(LOOK_EVERY_S)
+        time.sleep(POLL_INTERVAL_S)
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class TaskView:
     """A task as a page tells it."""
 
     row: HostTask
@@ -238,7 +242,9 @@ class Shown:
     @property
     def text(self) -> str:
         kind = KINDS[self.row.kind]
-        said = kind.going_on if not self.over else kind.failed if self.row.error else kind.done
+        said = (
+            kind.in_progress if not self.over else kind.failed if self.row.error else kind.succeeded
+        )
         return said.format(host=self.row.host.name)
 
     @property
@@ -247,7 +253,7 @@ class Shown:
         return "" if self.row.error == self.row.host.trouble_text else self.row.error
 
 
-def shown(host: Host, asked: str | None, *kinds: str) -> Shown | None:
+def host_task_view(host: Host, asked: str | None, *kinds: str) -> TaskView | None:
     """On a page of the host: the task that its address names (?task=), else the newest of these kinds that goes on."""
     rows = host.tasks.filter(kind__in=kinds).select_related("host", "by")
     row = None
@@ -256,20 +262,22 @@ def shown(host: Host, asked: str | None, *kinds: str) -> Shown | None:
         if row and row.ended_at and timezone.now() - row.ended_at > SHOWN_FOR:
             row = None
     row = row or rows.filter(ended_at=None).first()
-    return as_shown(row) if row else None
+    return task_view(row) if row else None
 
 
-def named(user: AbstractBaseUser | AnonymousUser, asked: str | None, kind: str) -> Shown | None:
+def user_task_view(
+    user: AbstractBaseUser | AnonymousUser, asked: str | None, kind: str
+) -> TaskView | None:
     """On a page of something else: the task of any host of the user's that its address names (?task=)."""
     if (wanted := parse_row_id(asked)) is None:
         return None
     rows = HostTask.objects.for_user(user).select_related("host", "by")
     row = rows.filter(pk=wanted, kind=kind).first()
-    return as_shown(row) if row else None
+    return task_view(row) if row else None
 
 
-def as_shown(row: HostTask) -> Shown:
-    return Shown(row, "" if row.ended_at else worker_trouble())
+def task_view(row: HostTask) -> TaskView:
+    return TaskView(row, "" if row.ended_at else worker_trouble())
 
 
 def worker_trouble() -> str:

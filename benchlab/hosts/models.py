@@ -155,10 +155,10 @@ class PackageInstall(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.shown
+        return self.command_line
 
     @property
-    def shown(self) -> str:
+    def command_line(self) -> str:
         return " ".join(self.argv)
 
     @property

@@ -91,7 +91,7 @@ class OfferedResult:
 def _format_option(name: str, value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(_format_option(name, item) for item in value)
-    return points.value(name, value)
+    return points.format_value(name, value)
 
 
 def offered_results(draft: Draft) -> list[OfferedResult]:
@@ -147,7 +147,7 @@ def _folder(name: str) -> str:
 def campaigns_by_hash(draft: Draft) -> dict[str, Campaign]:
     """SHA-256 -> the team's campaign that has a file of the same content already."""
     hashes = draft.files.filter(trouble="").values("sha256")
-    rows = Source.objects.there().filter(campaign__team=draft.team, sha256__in=hashes)
+    rows = Source.objects.not_deleted().filter(campaign__team=draft.team, sha256__in=hashes)
     return {row.sha256: row.campaign for row in rows.select_related("campaign").order_by("pk")}
 
 

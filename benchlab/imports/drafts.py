@@ -24,7 +24,7 @@ from benchlab.imports import blobs, reading_json, texts
 from benchlab.imports.models import Draft, DraftFile, DraftPage
 from benchlab.imports.services import sha256
 from benchlab.imports.unpack import File, Unpacker, clean_name
-from benchlab.runs import bulk
+from benchlab.runs import bulk_copy
 from benchlab.team.models import Team
 from benchlab.workers import messages
 
@@ -153,7 +153,7 @@ def _store_pages(row: DraftFile, text: str) -> None:
         (row.pk, number, json.dumps(lines if plain else _storable_rows(lines)))
         for number, lines in pages
     )
-    bulk.copy(DraftPage, ("file", "number", "rows"), rows)
+    bulk_copy.copy_rows(DraftPage, ("file", "number", "rows"), rows)
 
 
 def _storable_rows(lines: Iterable[numbered_lines.Row]) -> list[numbered_lines.Row]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from django import forms
 
-from benchlab.hosts.forms import RATED_IOPS, in_bytes, rated_throughput
+from benchlab.hosts.forms import RATED_IOPS, megabytes_to_bytes, rated_throughput
 from benchlab.hosts.models import Host
 from benchlab.imports.checking import MOST_OUTSTANDING, ORIGIN, Agreement, Refused, ResultChoice
 from benchlab.imports.draft_results import LOG_UNITS, Key, OfferedResult
@@ -94,7 +94,7 @@ class DisksForm(forms.Form):
         cleaned = self.cleaned_data
         names = tuple(cleaned["names"].replace(",", " ").split())
         return SourceDisks(
-            cleaned["role"], names, cleaned["rated_iops"], in_bytes(cleaned["rated_mb"])
+            cleaned["role"], names, cleaned["rated_iops"], megabytes_to_bytes(cleaned["rated_mb"])
         )
 
 

@@ -241,8 +241,8 @@ def _insert_batch(batch: Sequence[_PreparedResult]) -> None:
         # of what was undone
         attempt.pk = None
     Attempt.objects.bulk_create([attempt for attempt, _, _ in read])
-    artifact_writer.keep_all((attempt, files) for attempt, files, _ in read)
-    figure_rows.put_all([(attempt, figures) for attempt, _, figures in read])
+    artifact_writer.store_all_artifacts((attempt, files) for attempt, files, _ in read)
+    figure_rows.store_all_figures([(attempt, figures) for attempt, _, figures in read])
 
 
 def _check_results(team: Team, results: Sequence[Result]) -> None:
@@ -354,7 +354,7 @@ def _build_attempt(
         outcome=Outcome.SUCCEEDED,
         tool_version=parsed.version[:200],
         argv=[parsed.command] if parsed.command else [],
-        fingerprint=fingerprint.digest(
+        fingerprint=fingerprint.parts_digest(
             {
                 "elsewhere": True,
                 "host": run.host_id,
@@ -370,7 +370,7 @@ def _build_attempt(
         },
     )
     files = {name: piece.read_content for name, piece in pieces.items()}
-    figures = artifact_figures.elsewhere(files, readers)
+    figures = artifact_figures.read_imported(files, readers)
     if figures.errors:
         raise ValidationError("; ".join(figures.errors))
     return attempt, files, figures

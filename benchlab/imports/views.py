@@ -19,7 +19,7 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from agents.drivers import registry
-from benchlab.audit import view_notes
+from benchlab.audit import request_notes
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import numbered_lines
 from benchlab.imports import (
@@ -36,7 +36,7 @@ from benchlab.imports.draft_results import OfferedResult
 from benchlab.imports.forms import DraftForms, ResultForm
 from benchlab.imports.models import Draft, DraftFile, Storing
 from benchlab.imports.storing_drafts import State
-from benchlab.team.services import team_of
+from benchlab.team.services import owning_team
 from benchlab.web import lists
 
 PAGE = "imports/draft.html"
@@ -97,7 +97,9 @@ def _import_new(request: HttpRequest) -> HttpResponse:
     if text := request.POST.get("text", ""):
         uploads.insert(0, drafts.pasted_upload(text))
     try:
-        draft = drafts.create_draft(team=team_of(request.user), user=request.user, uploads=uploads)
+        draft = drafts.create_draft(
+            team=owning_team(request.user), user=request.user, uploads=uploads
+        )
     except ValidationError as error:
         return _render_new(request, " ".join(error.messages), 200)
     return redirect("import-detail", draft.pk)
@@ -229,7 +231,7 @@ def import_file(request: HttpRequest, pk: int, file_pk: int) -> HttpResponse:
 def import_discard(request: HttpRequest, pk: int) -> HttpResponse:
     draft = _own_draft(request, pk)
     if storing_drafts.draft_state(draft) is State.STORING:
-        view_notes.refused(
+        request_notes.mark_refused(
             request, f"{draft} is being stored; delete the campaign once it is there."
         )
         return redirect("import-detail", draft.pk)

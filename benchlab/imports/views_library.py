@@ -51,7 +51,7 @@ def library(request: HttpRequest) -> HttpResponse:
     listed = lists.filter_rows(request, rows, COLUMNS, FINDS)
     articles: dict[str, Publication] = {}
     for row in listed.rows:
-        origin = Origin.of(row)
+        origin = Origin.from_campaign(row)
         key = origin.url or origin.title or row.name
         articles.setdefault(key, Publication(origin, [])).campaigns.append(row)
     publications = sorted(

@@ -9,7 +9,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import transaction
 from django.utils import timezone
 
-from benchlab.lifecycle.kinds import NOUNS, Refused, noun_of
+from benchlab.lifecycle.nouns import NOUNS, Refused, noun_of
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
 
@@ -19,8 +19,8 @@ AT_REST = (LayoutPhase.DRAFT, LayoutPhase.DONE)
 @transaction.atomic
 def archive(row: Any, by: AbstractBaseUser | AnonymousUser) -> None:
     """Twice is as once. Raises Refused: it runs."""
-    there = locked(row)
-    if going := at_work(there):
+    there = lock_row(row)
+    if going := working_layout(there):
         raise Refused(
             f"It is not over: {going.name} ({going.get_phase_display()}) still stands on {going.host}. "
             "Archive it when it has ended, or cancel it first."
@@ -31,19 +31,19 @@ def archive(row: Any, by: AbstractBaseUser | AnonymousUser) -> None:
     row.archived_at, row.archived_by = there.archived_at, there.archived_by
 
 
-def restore(row: Any) -> None:
+def restore_row(row: Any) -> None:
     """Twice is as once."""
     row.offer()
 
 
-def at_work(row: Any) -> Layout | None:
+def working_layout(row: Any) -> Layout | None:
     """A layout of the campaign that holds a host, or waits for one; None of other nouns."""
     if not isinstance(row, NOUNS["campaign"].model):
         return None
     return row.layouts.exclude(phase__in=AT_REST).select_related("host").first()  # type: ignore[no-any-return]
 
 
-def locked(row: Any) -> Any:
+def lock_row(row: Any) -> Any:
     """As it is now, until the transaction ends; whoever starts or uses it waits. Raises Refused: it was deleted."""
     there = noun_of(row).model.objects.select_for_update().filter(pk=row.pk).first()
     if there is None:

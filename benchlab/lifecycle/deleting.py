@@ -16,18 +16,18 @@ from benchlab.campaigns.models import Campaign, Run
 from benchlab.engine import orphans, release
 from benchlab.hosts.models import Host
 from benchlab.lifecycle import archiving
-from benchlab.lifecycle.kinds import NOUNS, Refused, Use, noun_of
+from benchlab.lifecycle.nouns import NOUNS, Refused, Use, noun_of
 from benchlab.runs.models import Attempt, Layout, StepLog
 from benchlab.runs.states import LayoutPhase
-from benchlab.topologies import planned
+from benchlab.topologies import plan_view
 from benchlab.web.free_names import free_name
 
 Person = AbstractBaseUser | AnonymousUser
 # of what stands in the way
-NAMED = 10
+MAX_NAMED = 10
 
 
-def phrase(row: Any) -> str:
+def delete_phrase(row: Any) -> str:
     """Phrase that a person types to agree, where results go; "": nothing has to be typed."""
     if not isinstance(row, Campaign):
         return ""
@@ -38,11 +38,11 @@ def phrase(row: Any) -> str:
 @transaction.atomic
 def delete(row: Any, by: Person, typed: str = "") -> None:
     """Raises Refused: it is used, it runs, its disks are not proven blank, or something else was typed."""
-    there = archiving.locked(row)
-    if uses := tuple(uses_of(there)):
+    there = archiving.lock_row(row)
+    if uses := tuple(find_uses(there)):
         raise Refused("It cannot be deleted now.", uses)
-    wanted = phrase(there)
-    if wanted and not planned.agreed(typed, wanted):
+    wanted = delete_phrase(there)
+    if wanted and not plan_view.is_agreed(typed, wanted):
         raise Refused(f"Nothing was done. Type “{wanted}” to confirm.")
     there.deleted_at, there.deleted_by = timezone.now(), by.get_username()
     there.save(update_fields=["deleted_at", "deleted_by"])
@@ -57,11 +57,11 @@ def bring_back(row: Any) -> str:
         raise Refused("It is being removed for good: it cannot be brought back any more.")
     if there.deleted_at is None:
         raise Refused("It is not deleted.")
-    said = [_back(there), *(_back(one) for one in _of_its_runs(there))]
+    said = [_undelete(there), *(_undelete(one) for one in _deleted_parts(there))]
     return " ".join(filter(None, said))
 
 
-def _back(row: Any) -> str:
+def _undelete(row: Any) -> str:
     """Under another name where that was taken meanwhile; that is said."""
     noun, before = noun_of(row), row.name
     # campaigns may have the same name
@@ -75,7 +75,7 @@ def _back(row: Any) -> str:
     return f"The name {before} was given to another {noun.kind} meanwhile: it is called {row.name} now."
 
 
-def _of_its_runs(row: Any) -> Iterator[Any]:
+def _deleted_parts(row: Any) -> Iterator[Any]:
     if not isinstance(row, Campaign):
         return
     for noun in (NOUNS["topology"], NOUNS["workload"]):
@@ -86,58 +86,60 @@ def _of_its_runs(row: Any) -> Iterator[Any]:
         yield from gone.filter(used)
 
 
-def uses_of(row: Any) -> Iterator[Use]:
+def find_uses(row: Any) -> Iterator[Use]:
     """Uses that stand in the way of deleting it, with names and addresses."""
     if isinstance(row, Campaign):
-        yield from _of_campaign(row)
+        yield from _campaign_uses(row)
         return
     kind = noun_of(row).kind
     using = Q(Exists(Run.objects.filter(**{kind: row.pk}, campaign=OuterRef("pk"))))
     if kind == "topology":
         using |= Q(Exists(Layout.objects.filter(topology=row.pk, campaign=OuterRef("pk"))))
-    found = list(Campaign.objects.filter(using)[: NAMED + 1])
-    for campaign in found[:NAMED]:
-        yield Use("It is used in the campaign", str(campaign), NOUNS["campaign"].url(campaign.pk))
-    if len(found) > NAMED:
+    found = list(Campaign.objects.filter(using)[: MAX_NAMED + 1])
+    for campaign in found[:MAX_NAMED]:
+        yield Use(
+            "It is used in the campaign", str(campaign), NOUNS["campaign"].detail_url(campaign.pk)
+        )
+    if len(found) > MAX_NAMED:
         yield Use("and in others")
 
 
-def _of_campaign(campaign: Campaign) -> Iterator[Use]:
+def _campaign_uses(campaign: Campaign) -> Iterator[Use]:
     layouts = list(campaign.layouts.select_related("host", "topology"))
-    url = NOUNS["campaign"].url(campaign.pk)
+    url = NOUNS["campaign"].detail_url(campaign.pk)
     for layout in layouts:
         if layout.phase not in archiving.AT_REST:
             says = f"{layout.topology} on {layout.host} is {layout.get_phase_display()}: cancel it first"
             yield Use(f"{says}, on", f"the page of {campaign}", url)
     over = [layout for layout in layouts if layout.phase == LayoutPhase.DONE]
-    yield from _not_blank(over)
-    yield from _left_over(over)
+    yield from _unproven_disks(over)
+    yield from _orphan_uses(over)
 
 
-def _not_blank(layouts: list[Layout]) -> Iterator[Use]:
+def _unproven_disks(layouts: list[Layout]) -> Iterator[Use]:
     """Of layouts that were let go as they were: their plan tells what to take down, should a disk come back."""
     touched = StepLog.objects.filter(kind=StepLog.Kind.APPLY, layout__in=layouts)
     done = set(touched.values_list("layout", flat=True))
     for layout in layouts:
         if layout.pk not in done or layout.facts_after_id is not None:
             continue
-        disks = release.disks(layout).filter(spare=False)
+        disks = release.touched_devices(layout).filter(spare=False)
         if names := ", ".join(disk.name for disk in disks):
             says = f"{layout.name} was released before its disks were proven blank ({names}): mark them spare again on"
-            yield _on_host(says, layout.host)
+            yield _host_use(says, layout.host)
 
 
-def _left_over(layouts: list[Layout]) -> Iterator[Use]:
+def _orphan_uses(layouts: list[Layout]) -> Iterator[Use]:
     """Remains that the last look at its host found of a layout that is over."""
     own = {layout.pk for layout in layouts}
     for host in {layout.host_id: layout.host for layout in layouts}.values():
         snapshot = host.snapshots.first()
         if snapshot is None or host.access == Host.Access.DESCRIBED:
             continue
-        for orphan in orphans.of(host, snapshot):
+        for orphan in orphans.find_orphans(host, snapshot):
             if orphan.layout is not None and orphan.layout.pk in own:
-                yield _on_host(f"Something of {orphan.name} is still there: take it down on", host)
+                yield _host_use(f"Something of {orphan.name} is still there: take it down on", host)
 
 
-def _on_host(says: str, host: Host) -> Use:
+def _host_use(says: str, host: Host) -> Use:
     return Use(says, f"the page of {host}", reverse("host-detail", args=[host.pk]))

@@ -14,13 +14,13 @@ from django.utils import timezone
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import request_params
 from benchlab.findings.models import Finding
-from benchlab.lifecycle.kinds import noun_of
+from benchlab.lifecycle.nouns import noun_of
 from benchlab.runs.models import Artifact, Attempt, Layout, Measurement, Series
 from benchlab.sharing.models import Comment, Note, SavedView, Share, Star, Tagging
 from benchlab.verdicts.models import DismissedAnswer
 
 # comparisons and links that are named
-NAMED = 20
+MAX_NAMED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +41,14 @@ class Losses:
     links: list[str]
 
 
-def of(row: Any) -> Losses:
+def count_losses(row: Any) -> Losses:
     if not isinstance(row, Campaign):
-        return Losses([one for one in _said(row) if one.number], [], [])
-    counted = [one for one in (*_of_campaign(row), *_said(row)) if one.number]
-    return Losses(counted, _lines(row), _links(row))
+        return Losses([one for one in _comment_losses(row) if one.number], [], [])
+    counted = [one for one in (*_campaign_losses(row), *_comment_losses(row)) if one.number]
+    return Losses(counted, _saved_views(row), _guest_links(row))
 
 
-def _of_campaign(row: Campaign) -> Iterator[Loss]:
+def _campaign_losses(row: Campaign) -> Iterator[Loss]:
     of_it = {"attempt__run__campaign": row}
     artifacts = Artifact.objects.filter(**of_it)
     sources = row.sources.all()
@@ -58,19 +58,19 @@ def _of_campaign(row: Campaign) -> Iterator[Loss]:
     )
     yield Loss("layouts, with every command", Layout.objects.filter(campaign=row).count())
     yield Loss("figures", Measurement.objects.filter(**of_it).count())
-    yield Loss("files of raw output", artifacts.count(), _size(artifacts))
+    yield Loss("files of raw output", artifacts.count(), _total_size(artifacts))
     yield Loss("sampled series", Series.objects.filter(**of_it).count())
-    yield Loss("uploaded files", sources.count(), _size(sources))
+    yield Loss("uploaded files", sources.count(), _total_size(sources))
     yield Loss("texts in its report", row.report_texts.exclude(text="").count())
     yield Loss("findings", Finding.objects.filter(campaign=row, stands=True).count())
     yield Loss("notes on answers", DismissedAnswer.objects.filter(campaign=row).count())
 
 
-def _size(rows: Any) -> int:
+def _total_size(rows: Any) -> int:
     return rows.aggregate(size=Sum("size"))["size"] or 0
 
 
-def _said(row: Any) -> Iterator[Loss]:
+def _comment_losses(row: Any) -> Iterator[Loss]:
     about = Q(kind=noun_of(row).kind, object_id=row.pk)
     if isinstance(row, Campaign):
         about |= Q(kind="run", object_id__in=row.runs.order_by().values("pk"))
@@ -83,26 +83,28 @@ def _said(row: Any) -> Iterator[Loss]:
         yield Loss(what, model.objects.filter(about).count())
 
 
-def _lines(row: Campaign) -> list[str]:
+def _saved_views(row: Campaign) -> list[str]:
     """Others' personal views are not named to anybody."""
     views = SavedView.objects.filter(team=row.team_id, for_team=True)
-    return [view.name for view in views if row.pk in _campaigns(view.query)][:NAMED]
+    return [view.name for view in views if row.pk in _campaign_ids(view.query)][:MAX_NAMED]
 
 
-def _links(row: Campaign) -> list[str]:
+def _guest_links(row: Campaign) -> list[str]:
     still_open = Share.objects.filter(
         team=row.team_id, revoked_at=None, expires_at__gt=timezone.now()
     )
-    return [f"{one.get_kind_display()}: {one}" for one in still_open if _shows(one, row)][:NAMED]
+    return [f"{one.get_kind_display()}: {one}" for one in still_open if _shows_campaign(one, row)][
+        :MAX_NAMED
+    ]
 
 
-def _shows(share: Share, row: Campaign) -> bool:
+def _shows_campaign(share: Share, row: Campaign) -> bool:
     if share.kind == Share.Kind.RUN:
         return row.runs.filter(pk=share.object_id or 0).exists()
     if share.kind in (Share.Kind.CAMPAIGN, Share.Kind.REPORT):
         return share.object_id == row.pk
-    return row.pk in _campaigns(share.query)
+    return row.pk in _campaign_ids(share.query)
 
 
-def _campaigns(query: str) -> tuple[int, ...]:
+def _campaign_ids(query: str) -> tuple[int, ...]:
     return tuple(request_params.line_filter(QueryDict(query)).campaigns)

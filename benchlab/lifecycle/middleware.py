@@ -12,12 +12,12 @@ from django.shortcuts import render
 from django.utils.deprecation import MiddlewareMixin
 
 from benchlab.audit.subjects import MODELS
-from benchlab.lifecycle.kinds import noun_of
+from benchlab.lifecycle.nouns import noun_of
 from benchlab.runs.outputs import RawRemoved
 from benchlab.web import deleted_rows
 
 
-class GoneSays(MiddlewareMixin):
+class DeletedRowMiddleware(MiddlewareMixin):
     """Of pages; the API's answers are benchlab.web.api's."""
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
@@ -25,14 +25,14 @@ class GoneSays(MiddlewareMixin):
             return render(request, "lifecycle/raw_removed.html", {"said": error}, status=410)
         if not isinstance(error, Http404) or not request.user.is_authenticated:
             return None
-        found = _asked_for(request)
+        found = _requested_row(request)
         if found is None:
             return None
         context = {"deleted": found, "kind": noun_of(found.row).kind}
         return render(request, "410.html", context, status=410)
 
 
-def _asked_for(request: HttpRequest) -> deleted_rows.DeletedRow | None:
+def _requested_row(request: HttpRequest) -> deleted_rows.DeletedRow | None:
     match = request.resolver_match
     label = MODELS.get((match.url_name or "").partition("-")[0]) if match else None
     if match is None or label is None or "pk" not in match.kwargs:

@@ -17,11 +17,11 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from benchlab.audit import chain
-from benchlab.audit.subjects import words
+from benchlab.audit.subjects import describe_row
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import request_params
 from benchlab.lifecycle import archiving, deleting
-from benchlab.lifecycle.kinds import NOUNS, noun_of
+from benchlab.lifecycle.nouns import NOUNS, noun_of
 from benchlab.runs.models import Artifact, Attempt, Layout
 from benchlab.sharing.models import SavedView, Share
 from benchlab.web import deleted_rows
@@ -29,37 +29,42 @@ from benchlab.web import deleted_rows
 # of a batch
 ATTEMPTS, RUNS, LAYOUTS, SOURCES = 10, 100, 10, 1
 # of a sweep
-BUDGET_S = 20.0
+SWEEP_BUDGET_S = 20.0
 
 
-def sweep() -> int:
+def purge_due() -> int:
     """Purge what is due, as far as the time goes; the number of batches. Several at once take different rows."""
-    until, done = time.monotonic() + BUDGET_S, 0
+    until, done = time.monotonic() + SWEEP_BUDGET_S, 0
     # campaigns first: the others are what their runs refer to
     for noun in NOUNS.values():
         tried: set[int] = set()
-        while time.monotonic() < until and _batch(noun.model, tried):
+        while time.monotonic() < until and _purge_batch(noun.model, tried):
             done += 1
     return done
 
 
 @transaction.atomic
-def _batch(model: Any, kept: set[int]) -> bool:
+def _purge_batch(model: Any, kept: set[int]) -> bool:
     """A part of one row that is due. False: there is no such. `kept`: those that cannot go now, which it adds to."""
-    row = due(model).exclude(pk__in=kept).select_for_update(skip_locked=True, of=("self",)).first()
+    row = (
+        due_rows(model)
+        .exclude(pk__in=kept)
+        .select_for_update(skip_locked=True, of=("self",))
+        .first()
+    )
     if row is None:
         return False
-    if archiving.at_work(row) or (row.going_at is None and any(deleting.uses_of(row))):
+    if archiving.working_layout(row) or (row.going_at is None and any(deleting.find_uses(row))):
         # Something was found on a host since: its record stays until that is taken down.
         kept.add(row.pk)
     elif row.going_at is None:
-        _begin(row)
-    elif not (isinstance(row, Campaign) and _part_of(row)):
-        _end(row)
+        _begin_removal(row)
+    elif not (isinstance(row, Campaign) and _remove_part(row)):
+        _finish_removal(row)
     return True
 
 
-def due(model: Any) -> QuerySet[Any]:
+def due_rows(model: Any) -> QuerySet[Any]:
     """Oldest first. Topologies and workloads stay while a run refers to them, be its campaign deleted or not."""
     rows = model.even_deleted.filter(deleted_at__lte=timezone.now() - deleted_rows.grace_period())
     if model is not Campaign:
@@ -71,7 +76,7 @@ def due(model: Any) -> QuerySet[Any]:
     return found
 
 
-def _begin(row: Any) -> None:
+def _begin_removal(row: Any) -> None:
     """From here on there is no way back; what it is, the log says before anything of it is gone."""
     row.going_at = timezone.now()
     row.save(update_fields=["going_at"])
@@ -85,14 +90,14 @@ def _begin(row: Any) -> None:
             row.sources.aggregate(size=Sum("size"))["size"] or 0
         )
         details |= {"runs": row.runs.count(), "files": artifacts.count(), "bytes": size}
-    _told(row, "remove-begin", details)
+    _record_removal(row, "remove-begin", details)
 
 
-def _end(row: Any) -> None:
+def _finish_removal(row: Any) -> None:
     if isinstance(row, Campaign) and row.layouts.exists():
         # one that is taken down once more, as of this moment
         return
-    _told(row, "remove", {})
+    _record_removal(row, "remove", {})
     team, pk = row.team_id, row.pk
     if isinstance(row, Campaign):
         Share.objects.filter(
@@ -104,18 +109,21 @@ def _end(row: Any) -> None:
             _drop_if_empty(view, pk)
 
 
-def _told(row: Any, action: str, details: dict[str, Any]) -> None:
-    chain.record(
-        f"{noun_of(row).kind}-{action}", team_id=row.team_id, subject=words(row), details=details
+def _record_removal(row: Any, action: str, details: dict[str, Any]) -> None:
+    chain.add_entry(
+        f"{noun_of(row).kind}-{action}",
+        team_id=row.team_id,
+        subject=describe_row(row),
+        details=details,
     )
 
 
-def _part_of(row: Campaign) -> bool:
+def _remove_part(row: Campaign) -> bool:
     """The next part of what a campaign has; False: nothing is left but itself."""
-    return any(_gone(rows, most) for rows, most in _parts(row))
+    return any(_delete_some(rows, most) for rows, most in _campaign_parts(row))
 
 
-def _parts(row: Campaign) -> Iterator[tuple[QuerySet[Any], int]]:
+def _campaign_parts(row: Campaign) -> Iterator[tuple[QuerySet[Any], int]]:
     # with output, figures, series
     yield Attempt.objects.filter(run__campaign=row), ATTEMPTS
     yield Attempt.objects.filter(layout__campaign=row), ATTEMPTS
@@ -124,7 +132,7 @@ def _parts(row: Campaign) -> Iterator[tuple[QuerySet[Any], int]]:
     yield row.layouts.filter(phase__in=archiving.AT_REST), LAYOUTS
 
 
-def _gone(rows: QuerySet[Any], most: int) -> bool:
+def _delete_some(rows: QuerySet[Any], most: int) -> bool:
     """Locked first: a layout that is being taken down once more at this moment is not among them."""
     some = rows.only("pk").order_by("pk").select_for_update(of=("self",))[:most]
     pks = [row.pk for row in some]

@@ -8,11 +8,11 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
-from benchlab.audit.subjects import renamed, words
-from benchlab.lifecycle.kinds import Refused, noun_of
+from benchlab.audit.subjects import describe_row, former_name
+from benchlab.lifecycle.nouns import Refused, noun_of
 
 # What tells whether a name is taken, beside itself.
-ASKED = ("team", "deleted_at")
+UNIQUE_FIELDS = ("team", "deleted_at")
 
 
 def rename(row: Any, before: Mapping[str, str], wanted: Mapping[str, str]) -> str:
@@ -21,40 +21,42 @@ def rename(row: Any, before: Mapping[str, str], wanted: Mapping[str, str]) -> st
     Raises Refused when it is not as they saw it, and ValidationError for a name that cannot be.
     """
     noun = noun_of(row)
-    old = {name: getattr(row, name) for name in noun.fields}
+    old = {name: getattr(row, name) for name in noun.editable_fields}
     for name, value in wanted.items():
         setattr(row, name, value)
     try:
         row.full_clean(
-            exclude=[one.name for one in row._meta.fields if one.name not in (*ASKED, *wanted)]
+            exclude=[
+                one.name for one in row._meta.fields if one.name not in (*UNIQUE_FIELDS, *wanted)
+            ]
         )
         asked = noun.model.objects.filter(pk=row.pk, **{name: before[name] for name in wanted})
         done = asked.update(**wanted)
     except ValidationError as error:
-        _take_back(row, old)
-        raise ValidationError(_told(error)) from None
+        _restore_values(row, old)
+        raise ValidationError(_name_errors(error)) from None
     if not done:
-        row.refresh_from_db(fields=list(noun.fields))
+        row.refresh_from_db(fields=list(noun.editable_fields))
         raise Refused(
             f"Somebody was faster: it is called “{row.name}” now. Nothing was changed; what you typed is still here."
         )
-    return f"{words(row)}{_changed(old, wanted)}"
+    return f"{describe_row(row)}{_describe_change(old, wanted)}"
 
 
-def _take_back(row: Any, old: Mapping[str, str]) -> None:
+def _restore_values(row: Any, old: Mapping[str, str]) -> None:
     """A page goes on to show it as it is."""
     for name, value in old.items():
         setattr(row, name, value)
 
 
-def _told(error: ValidationError) -> dict[str, list[str]]:
+def _name_errors(error: ValidationError) -> dict[str, list[str]]:
     """A name that is taken is told of the name, not of the row."""
     told = error.message_dict
     taken = told.pop("__all__", [])
     return told | {"name": told.get("name", []) + taken} if taken else told
 
 
-def _changed(old: Mapping[str, str], new: Mapping[str, str]) -> str:
-    said = renamed(old["name"], new.get("name", old["name"]))
+def _describe_change(old: Mapping[str, str], new: Mapping[str, str]) -> str:
+    said = former_name(old["name"], new.get("name", old["name"]))
     others = [name for name in new if name != "name" and new[name] != old[name]]
     return said + "".join(f"; another {name}" for name in others)

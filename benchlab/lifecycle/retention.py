@@ -19,7 +19,7 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from benchlab.audit import chain
-from benchlab.audit.subjects import words
+from benchlab.audit.subjects import describe_row
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import request_params
 from benchlab.runs.models import Artifact, ArtifactPiece, Attempt, Layout, Series, Strip
@@ -30,41 +30,41 @@ from benchlab.team.models import Team
 # of a batch
 ATTEMPTS = 20
 # of a sweep
-BUDGET_S = 20.0
+SWEEP_BUDGET_S = 20.0
 
 
-def sweep() -> int:
+def remove_due_output() -> int:
     """Remove what is due by the teams' rules, as far as the time goes; returns the number of batches."""
-    until, done = time.monotonic() + BUDGET_S, 0
+    until, done = time.monotonic() + SWEEP_BUDGET_S, 0
     for team in Team.objects.exclude(keep_raw_days=None):
-        for campaign in due(team):
-            while time.monotonic() < until and _batch(campaign, team.keep_raw_days or 0):
+        for campaign in due_campaigns(team):
+            while time.monotonic() < until and _remove_batch(campaign, team.keep_raw_days or 0):
                 done += 1
     return done
 
 
-def due(team: Team) -> Iterator[Campaign]:
+def due_campaigns(team: Team) -> Iterator[Campaign]:
     """Campaigns that ended longer ago than the rule says and still have raw output."""
     limit = timezone.now() - timedelta(days=team.keep_raw_days or 0)
     still_open = Layout.objects.filter(campaign=OuterRef("pk")).exclude(phase=LayoutPhase.DONE)
     rows = (
         Campaign.objects.filter(team=team, source=Campaign.Source.MEASURED)
-        .filter(~Exists(still_open), Exists(_raw(OuterRef("pk"))))
+        .filter(~Exists(still_open), Exists(_attempts_with_output(OuterRef("pk"))))
         .annotate(ended=Max("layouts__ended_at"))
         .filter(Q(ended__lte=limit) | Q(ended=None, created_at__lte=limit))
     )
-    wanted = _wanted(team)
+    wanted = _protected_campaigns(team)
     yield from (row for row in rows.order_by("pk") if row.pk not in wanted)
 
 
-def _raw(campaign: Any) -> QuerySet[Attempt]:
+def _attempts_with_output(campaign: Any) -> QuerySet[Attempt]:
     """Attempts of which something is left."""
     own = Attempt.objects.filter(run__campaign=campaign, raw_removed_at=None)
     of = {"attempt": OuterRef("pk")}
     return own.filter(Exists(Artifact.objects.filter(**of)) | Exists(Series.objects.filter(**of)))
 
 
-def _wanted(team: Team) -> set[int]:
+def _protected_campaigns(team: Team) -> set[int]:
     """Campaigns that a member starred, or a run of which, and those that guests can still see."""
     stars = Star.objects.filter(user__membership__team=team)
     runs = Run.objects.filter(campaign__team=team)
@@ -82,9 +82,11 @@ def _wanted(team: Team) -> set[int]:
 
 
 @transaction.atomic
-def _batch(campaign: Campaign, days: int) -> bool:
+def _remove_batch(campaign: Campaign, days: int) -> bool:
     """Some attempts' raw output. False: there is none left. The last batch of a campaign is told in the log."""
-    pks = list(_raw(campaign).order_by("pk").values_list("pk", flat=True)[:ATTEMPTS])
+    pks = list(
+        _attempts_with_output(campaign).order_by("pk").values_list("pk", flat=True)[:ATTEMPTS]
+    )
     if not pks:
         return False
     of = {"attempt__in": pks}
@@ -93,17 +95,17 @@ def _batch(campaign: Campaign, days: int) -> bool:
     Series.objects.filter(**of).delete()
     Strip.objects.filter(**of).delete()
     Attempt.objects.filter(pk__in=pks).update(raw_removed_at=timezone.now(), raw_removed_after=days)
-    if not _raw(campaign).exists():
-        _told(campaign, days)
+    if not _attempts_with_output(campaign).exists():
+        _record_removal(campaign, days)
     return True
 
 
-def _told(campaign: Campaign, days: int) -> None:
+def _record_removal(campaign: Campaign, days: int) -> None:
     files = Artifact.objects.filter(attempt__run__campaign=campaign)
     size = files.aggregate(size=Sum("size"))["size"] or 0
-    chain.record(
+    chain.add_entry(
         "campaign-remove-raw",
         team_id=campaign.team_id,
-        subject=words(campaign),
+        subject=describe_row(campaign),
         details={"rule_days": days, "files": files.count(), "bytes": size},
     )

@@ -9,9 +9,9 @@ from benchlab.lifecycle import purging, retention
 
 @app.task
 def sweep_deleted() -> None:
-    purging.sweep()
+    purging.purge_due()
 
 
 @app.task
 def sweep_raw() -> None:
-    retention.sweep()
+    retention.remove_due_output()

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from django.urls import URLPattern, path
 
 from benchlab.lifecycle import views
-from benchlab.lifecycle.kinds import NOUNS, Noun
+from benchlab.lifecycle.nouns import NOUNS, Noun
 
 
-def _of(noun: Noun) -> Iterator[URLPattern]:
+def _noun_paths(noun: Noun) -> Iterator[URLPattern]:
     for word, view in (
         ("rename", views.rename),
         ("archive", views.archive),
-        ("restore", views.restore),
+        ("restore", views.restore_row),
         ("delete", views.delete),
         ("bring-back", views.bring_back),
     ):
@@ -29,5 +29,5 @@ def _of(noun: Noun) -> Iterator[URLPattern]:
 
 urlpatterns = [
     path("deleted/", views.deleted_list, name="deleted-list"),
-    *(one for noun in NOUNS.values() for one in _of(noun)),
+    *(one for noun in NOUNS.values() for one in _noun_paths(noun)),
 ]

@@ -13,18 +13,18 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from benchlab.audit import view_notes
+from benchlab.audit import request_notes
 from benchlab.lifecycle import archiving, deleting, losses, renaming
-from benchlab.lifecycle.kinds import NOUNS, Noun, Refused, noun_of
-from benchlab.topologies import planned
+from benchlab.lifecycle.nouns import NOUNS, Noun, Refused, noun_of
+from benchlab.topologies import plan_view
 from benchlab.web import lists
 from benchlab.web.deleted_rows import DeletedRow
 
 # what a field showed when the page was made
-WAS = "was-"
+PREVIOUS_PREFIX = "was-"
 # of each noun on the page of what is deleted
-MOST = 100
-Lost = tuple[Noun, DeletedRow]
+MAX_ROWS = 100
+DeletedEntry = tuple[Noun, DeletedRow]
 # By the word that the list's address has for each column.
 COLUMNS = {
     "name": lists.key_column("Name", lambda one: str(one[1].row)),
@@ -37,7 +37,7 @@ COLUMNS = {
 }
 
 
-def _row(request: HttpRequest, kind: str, pk: int) -> tuple[Noun, Any]:
+def _noun_and_row(request: HttpRequest, kind: str, pk: int) -> tuple[Noun, Any]:
     noun = NOUNS[kind]
     return noun, get_object_or_404(noun.model.objects.for_user(request.user), pk=pk)
 
@@ -47,8 +47,10 @@ class RenameForm(forms.Form):
 
     def __init__(self, row: Any, data: Any = None) -> None:
         self.noun: Noun = noun_of(row)
-        super().__init__(data, initial={name: getattr(row, name) for name in self.noun.fields})
-        for name in self.noun.fields:
+        super().__init__(
+            data, initial={name: getattr(row, name) for name in self.noun.editable_fields}
+        )
+        for name in self.noun.editable_fields:
             of_model = row._meta.get_field(name)
             self.fields[name] = (
                 forms.CharField(max_length=of_model.max_length)
@@ -57,39 +59,42 @@ class RenameForm(forms.Form):
             )
 
     @property
-    def before(self) -> dict[str, str]:
+    def previous_values(self) -> dict[str, str]:
         """As a browser sends it back: with its own ends of lines."""
         return {
-            name: self.data.get(f"{WAS}{name}", "").replace("\r\n", "\n")
-            for name in self.noun.fields
+            name: self.data.get(f"{PREVIOUS_PREFIX}{name}", "").replace("\r\n", "\n")
+            for name in self.noun.editable_fields
         }
 
     @property
-    def wanted(self) -> dict[str, str]:
-        return {name: self.cleaned_data[name].replace("\r\n", "\n") for name in self.noun.fields}
+    def new_values(self) -> dict[str, str]:
+        return {
+            name: self.cleaned_data[name].replace("\r\n", "\n")
+            for name in self.noun.editable_fields
+        }
 
 
 @require_http_methods(["GET", "POST"])
 def rename(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
     """GET asks; `was-name` and its like are what the person saw. Only the form, to htmx."""
-    noun, row = _row(request, kind, pk)
+    noun, row = _noun_and_row(request, kind, pk)
     form = RenameForm(row, request.POST if request.method == "POST" else None)
     if not (form.is_bound and form.is_valid()):
         return _rename_page(request, noun, row, form)
     try:
-        done = renaming.rename(row, form.before, form.wanted)
+        done = renaming.rename(row, form.previous_values, form.new_values)
     except ValidationError as error:
         form.add_error(None, ValidationError(error.message_dict))
         return _rename_page(request, noun, row, form)
     except Refused as refused:
         return _rename_page(request, noun, row, form, refused.why, 409)
-    view_notes.about(request, row.team_id, done)
+    request_notes.note_subject(request, row.team_id, done)
     messages.success(request, f"It is called {row} now.")
     if request.htmx:  # type: ignore[attr-defined]
         answer = HttpResponse(status=204)
-        answer["HX-Redirect"] = noun.url(pk)
+        answer["HX-Redirect"] = noun.detail_url(pk)
         return answer
-    return redirect(noun.url(pk))
+    return redirect(noun.detail_url(pk))
 
 
 def _rename_page(
@@ -101,16 +106,16 @@ def _rename_page(
     status: int = 200,
 ) -> HttpResponse:
     """After a clash with what is there now as what was seen: whoever saves once more means it."""
-    shown = form.before if form.is_bound and not clash else form.initial
-    now = {name: getattr(row, name) for name in noun.fields} if clash else shown
+    shown = form.previous_values if form.is_bound and not clash else form.initial
+    now = {name: getattr(row, name) for name in noun.editable_fields} if clash else shown
     context = {
         "noun": noun,
         "row": row,
         "form": form,
-        "was": [(f"{WAS}{name}", now[name]) for name in noun.fields],
+        "was": [(f"{PREVIOUS_PREFIX}{name}", now[name]) for name in noun.editable_fields],
         "now": now if clash else None,
         "clash": clash,
-        "url": noun.url(row.pk),
+        "url": noun.detail_url(row.pk),
     }
     # htmx puts no answer in place that is an error.
     part = "#rename-form" if request.htmx else ""  # type: ignore[attr-defined]
@@ -119,40 +124,40 @@ def _rename_page(
 
 @require_POST
 def archive(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
-    noun, row = _row(request, kind, pk)
+    noun, row = _noun_and_row(request, kind, pk)
     try:
         archiving.archive(row, request.user)
     except Refused as refused:
-        view_notes.refused(request, refused.why)
+        request_notes.mark_refused(request, refused.why)
     else:
         messages.success(
             request, f"{row} is archived: it has left lists and pickers, and stays readable here."
         )
-    return redirect(noun.url(pk))
+    return redirect(noun.detail_url(pk))
 
 
 @require_POST
-def restore(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
-    noun, row = _row(request, kind, pk)
-    archiving.restore(row)
+def restore_row(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
+    noun, row = _noun_and_row(request, kind, pk)
+    archiving.restore_row(row)
     messages.success(request, f"{row} is back in lists and pickers.")
-    return redirect(noun.url(pk))
+    return redirect(noun.detail_url(pk))
 
 
 @require_http_methods(["GET", "POST"])
 def delete(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
     """GET says what goes and what stays, and asks; POST deletes. `typed`: the phrase."""
-    noun, row = _row(request, kind, pk)
+    noun, row = _noun_and_row(request, kind, pk)
     if request.method != "POST":
         return _delete_page(request, noun, row)
     try:
         deleting.delete(row, request.user, str(request.POST.get("typed", "")))
     except Refused as refused:
         # a 410 where somebody else deleted it just now
-        noun, row = _row(request, kind, pk)
-        wanted = deleting.phrase(row)
+        noun, row = _noun_and_row(request, kind, pk)
+        wanted = deleting.delete_phrase(row)
         typed = str(request.POST.get("typed", ""))
-        wrong = "" if refused.uses else planned.not_agreed(typed, wanted)
+        wrong = "" if refused.uses else plan_view.agreement_error(typed, wanted)
         more = {"typed": typed, "wrong": wrong}
         return _delete_page(request, noun, row, 409 if refused.uses else 200, **more)
     days = settings.BENCHLAB_GRACE_DAYS
@@ -166,11 +171,11 @@ def _delete_page(
     context = {
         "noun": noun,
         "row": row,
-        "uses": list(deleting.uses_of(row)),
-        "losses": losses.of(row),
-        "phrase": deleting.phrase(row),
+        "uses": list(deleting.find_uses(row)),
+        "losses": losses.count_losses(row),
+        "phrase": deleting.delete_phrase(row),
         "days": settings.BENCHLAB_GRACE_DAYS,
-        "url": noun.url(row.pk),
+        "url": noun.detail_url(row.pk),
         **more,
     }
     return render(request, "lifecycle/delete.html", context, status=status)
@@ -183,29 +188,29 @@ def bring_back(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
     try:
         said = deleting.bring_back(row)
     except Refused as refused:
-        view_notes.refused(request, refused.why)
+        request_notes.mark_refused(request, refused.why)
         return redirect("deleted-list")
     messages.success(request, f"{row} is back. {said}".strip())
-    return redirect(noun.url(pk))
+    return redirect(noun.detail_url(pk))
 
 
 @require_GET
 def deleted_list(request: HttpRequest) -> HttpResponse:
     """Page of what was deleted: that it was there, who deleted it, and until when it can come back."""
-    rows: list[Lost] = [
+    rows: list[DeletedEntry] = [
         (noun, DeletedRow(row))
         for noun in NOUNS.values()
         for row in noun.model.even_deleted.for_user(request.user)
         .exclude(deleted_at=None)
         .select_related("team")
-        .order_by("-deleted_at")[:MOST]
+        .order_by("-deleted_at")[:MAX_ROWS]
     ]
     rows.sort(key=lambda one: one[1].row.deleted_at, reverse=True)
-    listed = lists.filter_in_memory(request, rows, COLUMNS, _texts)
+    listed = lists.filter_in_memory(request, rows, COLUMNS, _searched_texts)
     context = {"rows": listed.rows, "listed": listed, "days": settings.BENCHLAB_GRACE_DAYS}
     return render(request, "lifecycle/deleted.html", context)
 
 
-def _texts(one: Lost) -> tuple[str, ...]:
+def _searched_texts(one: DeletedEntry) -> tuple[str, ...]:
     gone = one[1]
     return str(gone.row), gone.noun, str(gone.row.team), gone.row.deleted_by

@@ -202,9 +202,9 @@ def _audit_samples(cursor: Any) -> dict[str, Samples]:
         )
         return {"audit_entries": {(): float(entries)}, "audit_head_ok": {(): float(not entries)}}
     entries, entry, digest, seal = rows[0]
-    database_head = heads.Told(entries, entry, digest)
+    database_head = heads.HeadContent(entries, entry, digest)
     try:
-        file_head = heads.kept()
+        file_head = heads.read_head_file()
         ok = heads.is_sealed(database_head, seal) and all(
             _in_log(cursor, head) for head in (database_head, file_head) if head is not None
         )
@@ -213,6 +213,6 @@ def _audit_samples(cursor: Any) -> dict[str, Samples]:
     return {"audit_entries": {(): float(entries)}, "audit_head_ok": {(): float(ok)}}
 
 
-def _in_log(cursor: Any, head: heads.Told) -> bool:
+def _in_log(cursor: Any, head: heads.HeadContent) -> bool:
     query = "SELECT count(*) FROM audit_entry WHERE id = %s AND digest = %s"
     return not head.entries or bool(_fetch_rows(cursor, query, [head.entry, head.digest])[0][0])

@@ -33,7 +33,7 @@ from rest_framework.request import Request
 import benchlab
 from benchlab.metrics import broker, database
 from benchlab.metrics.table import Samples, families
-from benchlab.team.enforcing import admit
+from benchlab.team.enforcement import check_level
 from benchlab.team.levels import SITE_ADMIN
 from benchlab.team.tokens import TokenAuthentication
 from benchlab.up.state import state_from_environment
@@ -87,7 +87,7 @@ def _is_site_admins(request: HttpRequest) -> bool:
         user_and_token = TokenAuthentication().authenticate(Request(request))
         if user_and_token is None:
             return False
-        admit(user_and_token[0], SITE_ADMIN)
+        check_level(user_and_token[0], SITE_ADMIN)
     except (AuthenticationFailed, PermissionDenied):
         return False
     return True

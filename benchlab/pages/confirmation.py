@@ -10,8 +10,8 @@ from typing import TypedDict
 
 from django.http import HttpRequest
 
-from benchlab.audit import view_notes
-from benchlab.topologies import planned
+from benchlab.audit import request_notes
+from benchlab.topologies import plan_view
 
 SESSION_KEY = "agreeing"
 # characters that are kept
@@ -29,10 +29,10 @@ class MistypedPhrase(TypedDict):
 def is_confirmed(request: HttpRequest, wanted: str) -> bool:
     """True when the form's `typed` is the phrase, or none is wanted. If not, the page that is shown next says why."""
     typed = request.POST.get("typed", "")
-    if not wanted or planned.agreed(typed, wanted):
+    if not wanted or plan_view.is_agreed(typed, wanted):
         return True
-    wrong = planned.not_agreed(typed, wanted)
-    view_notes.refused(request)
+    wrong = plan_view.agreement_error(typed, wanted)
+    request_notes.mark_refused(request)
     request.session[SESSION_KEY] = MistypedPhrase(
         phrase=wanted, typed=typed[:MAX_TYPED_LENGTH], error=wrong
     )

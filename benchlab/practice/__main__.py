@@ -94,11 +94,11 @@ def _start_host(wish: argparse.Namespace) -> PracticeHost:
         if not host.running:
             host.restart()
         return host
-    if not (wish.zfs or wish.disk or wish.slow):
+    if not (wish.zfs or wish.disk or wish.slow_role):
         return boot_practice_host(wish.name, print)
     return host.start(
         wish.disk or (),
-        [SlowDisk(size) for size in wish.slow or ()],
+        [SlowDisk(size) for size in wish.slow_role or ()],
         memory_mb=wish.memory,
         port=wish.port,
         progress=print,

@@ -11,7 +11,7 @@ from rest_framework import serializers
 from benchlab.audit import chain
 from benchlab.audit.models import Entry
 from benchlab.pages.audit.views import AuditFilter
-from benchlab.team.roles import Role, most_of, only_team
+from benchlab.team.roles import Role, highest_role, only_team
 from benchlab.web.api import ReadOnlyViewSet
 from benchlab.web.filters import StrictFilterSet
 
@@ -23,7 +23,7 @@ class EntrySerializer(serializers.ModelSerializer[Entry]):
 
     class Meta:
         model = Entry
-        fields = list(chain.WHOLE)
+        fields = list(chain.ENTRY_FIELDS)
 
 
 class AuditEntries(ReadOnlyViewSet[Entry]):
@@ -39,5 +39,5 @@ class AuditEntries(ReadOnlyViewSet[Entry]):
         limited.
         """
         found, user = super().get_queryset(), self.request.user
-        limited: Any = most_of(user) is not Role.OWNER or only_team(user)
+        limited: Any = highest_role(user) is not Role.OWNER or only_team(user)
         return found.exclude(team_id=None) if limited else found

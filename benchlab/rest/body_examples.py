@@ -8,7 +8,7 @@ from typing import Any
 
 from benchlab.campaigns import presets
 
-_WORKLOAD = next(preset for preset in presets.ALL if preset.sweep)
+_WORKLOAD = next(preset for preset in presets.ALL_PRESETS if preset.sweep)
 # Method and path -> a body. One of a multipart form names its files.
 EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "post /api/campaigns/": {

@@ -19,14 +19,14 @@ from agents.plans import before_runs
 from benchlab.analysis.in_reason import MAX_REPEATS
 from benchlab.campaigns import matrix, services
 from benchlab.campaigns.models import Campaign, Run, Workload
-from benchlab.engine import added_repeats, wishes
+from benchlab.engine import added_repeats, commands
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts.models import Host
 from benchlab.rest.dynamo_files import CampaignFiles, WorkloadFiles
 from benchlab.rest.lifecycle import ArchivableViewSet, NewCampaignNameSerializer, NewNameSerializer
 from benchlab.rest.run_filters import CampaignStateFilter, RunOutcomeFilter, StageFilter
-from benchlab.runs import moves
 from benchlab.runs import progress as standing
+from benchlab.runs import transitions
 from benchlab.topologies.models import Topology
 from benchlab.web.api import (
     Conflict,
@@ -141,7 +141,7 @@ class CampaignSerializer(serializers.ModelSerializer[Campaign]):
         )
         # a list asks once for all of its rows
         if campaign.pk not in known:
-            known |= standing.of(rows)
+            known |= standing.progress_by_campaign(rows)
         return known[campaign.pk]
 
 
@@ -313,7 +313,7 @@ class Campaigns(CampaignFiles, ArchivableViewSet, ReadOnlyViewSet[Campaign]):
     @action(detail=True, methods=["post"])
     def plan(self, request: Request, pk: str | None = None) -> Response:
         """Plan every layout that is not started yet anew; see /api/layouts/?campaign=."""
-        return self._run_command(wishes.plan)
+        return self._run_command(commands.request_plans)
 
     @extend_schema(
         request=StartSerializer, responses={200: CampaignSerializer, 400: Problem, 409: Problem}
@@ -337,19 +337,19 @@ class Campaigns(CampaignFiles, ArchivableViewSet, ReadOnlyViewSet[Campaign]):
     @action(detail=True, methods=["post"])
     def pause(self, request: Request, pk: str | None = None) -> Response:
         """Start no further run; the running one goes on."""
-        return self._run_command(wishes.pause)
+        return self._run_command(commands.pause_campaign)
 
     @extend_schema(request=None, responses={200: CampaignSerializer, 409: Problem})
     @action(detail=True, methods=["post"])
     def resume(self, request: Request, pk: str | None = None) -> Response:
         """Go on after a pause."""
-        return self._run_command(wishes.resume)
+        return self._run_command(commands.resume_campaign)
 
     @extend_schema(request=None, responses={200: CampaignSerializer, 409: Problem})
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, pk: str | None = None) -> Response:
         """Stop what runs and take down what stands. Safe to send twice."""
-        return self._run_command(wishes.cancel)
+        return self._run_command(commands.cancel_campaign)
 
     @extend_schema(
         request=RepeatsSerializer,
@@ -365,7 +365,7 @@ class Campaigns(CampaignFiles, ArchivableViewSet, ReadOnlyViewSet[Campaign]):
         sent = RepeatsSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         return self._run_command(
-            lambda campaign: added_repeats.add(campaign, **_repeat_arguments(sent))
+            lambda campaign: added_repeats.add_repeats(campaign, **_repeat_arguments(sent))
         )
 
     def _start_confirmed(self, request: Request) -> Response:
@@ -373,16 +373,16 @@ class Campaigns(CampaignFiles, ArchivableViewSet, ReadOnlyViewSet[Campaign]):
         sent.is_valid(raise_exception=True)
         seen = sent.validated_data["confirmed"]
         return self._run_command(
-            lambda campaign: wishes.start(campaign, seen, by=request.user.get_username())
+            lambda campaign: commands.start_campaign(campaign, seen, by=request.user.get_username())
         )
 
     def _run_command(self, act: Callable[[Campaign], object]) -> Response:
         campaign = self.get_object()
         try:
             act(campaign)
-        except wishes.CommandError as error:
+        except commands.CommandError as error:
             raise Conflict(str(error)) from None
-        except moves.Moved:
+        except transitions.Moved:
             raise Conflict("Something changed at the same moment; ask again.") from None
         campaign.refresh_from_db()
         return Response(self.get_serializer(campaign).data)
@@ -429,7 +429,7 @@ class Runs(ReadOnlyViewSet[Run]):
         """A new attempt on a new layout, which is planned and waits to be started."""
         run = self.get_object()
         try:
-            wishes.retry(run)
-        except wishes.CommandError as error:
+            commands.retry_run(run)
+        except commands.CommandError as error:
             raise Conflict(str(error)) from None
         return Response(self.get_serializer(run).data, status=201)

@@ -164,10 +164,10 @@ class Presets(DriverDescriptions):
         return Response(
             {
                 "topologies": [
-                    dataclasses.asdict(one) | {"wants": one.wants} for one in presets.ALL
+                    dataclasses.asdict(one) | {"wants": one.wants} for one in presets.ALL_PRESETS
                 ],
-                "workloads": [dataclasses.asdict(one) for one in workload_presets.ALL],
-                "campaigns": [dataclasses.asdict(one) for one in campaign_presets.ALL],
+                "workloads": [dataclasses.asdict(one) for one in workload_presets.ALL_PRESETS],
+                "campaigns": [dataclasses.asdict(one) for one in campaign_presets.ALL_PRESETS],
             }
         )
 

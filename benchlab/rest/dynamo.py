@@ -131,7 +131,7 @@ class Checks(TeamViewSet[Any]):
         sent = self.get_serializer(data=request.data)
         sent.is_valid(raise_exception=True)
         host, path = sent.validated_data["host"], sent.validated_data["path"]
-        row = host_tasks.ask(host, "check_dynamo", request.user, path=path)
+        row = host_tasks.request_task(host, "check_dynamo", request.user, path=path)
         return task_response(self, row, _check_response)
 
 

@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from benchlab.analysis import finding
 from benchlab.findings import dismissal, display
 from benchlab.findings.models import MOST_NOTE, Finding
-from benchlab.team.services import person
+from benchlab.team.services import requesting_user
 from benchlab.web.api import Conflict, FiniteFloatField, Problem, ReadOnlyViewSet, errors_by_field
 from benchlab.web.filters import (
     KnownWordFilter,
@@ -122,7 +122,7 @@ class Findings(ReadOnlyViewSet[Finding]):
     def dismiss(self, request: Request, pk: str | None = None) -> Response:
         """Say that it does not matter here, and why. Pages fold it away; made anew, it stays dismissed."""
         return self._record_note(
-            request, lambda row, note: dismissal.dismiss_row(row, person(request), note)
+            request, lambda row, note: dismissal.dismiss_row(row, requesting_user(request), note)
         )
 
     @extend_schema(

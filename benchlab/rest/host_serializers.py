@@ -12,7 +12,7 @@ from agents.plans.destroyed import Destroyed
 from benchlab.dynamo.models import DynamoLogin
 from benchlab.engine import orphans
 from benchlab.hosts import host_tasks
-from benchlab.hosts.forms import KEY_FILE_MAX, a_user, an_address
+from benchlab.hosts.forms import KEY_FILE_MAX, validate_address, validate_user
 from benchlab.hosts.models import Credential, Device, FactSnapshot, Host, HostTask, PackageInstall
 from benchlab.web.api import OwnRowField, TeamField
 
@@ -74,10 +74,10 @@ class AcceptDynamoSerializer(serializers.Serializer[dict[str, Any]]):
 class HostSerializer(serializers.ModelSerializer[Host]):
     team = TeamField(help_text="Whose it is. Without it: its credential's team")
     address = serializers.CharField(
-        max_length=255, validators=[an_address], help_text="Host name or IP address"
+        max_length=255, validators=[validate_address], help_text="Host name or IP address"
     )
     port = serializers.IntegerField(min_value=1, max_value=65535, default=22)
-    user = serializers.CharField(max_length=64, validators=[a_user], default="root")
+    user = serializers.CharField(max_length=64, validators=[validate_user], default="root")
     credential = OwnRowField[Credential](
         queryset=Credential.objects.all(),
         allow_null=True,

@@ -41,7 +41,7 @@ def task_response(
     what `failed` makes of it.
     """
     # The key's lock (benchlab/idempotency) lives with the connection, so that is not given away.
-    row = host_tasks.wait(row, keep_connection=view.idempotent_request is not None)
+    row = host_tasks.wait_for_task(row, keep_connection=view.idempotent_request is not None)
     if row.ended_at is None:
         where = {
             "Location": reverse("api:hosttask-detail", args=[row.pk]),

@@ -13,7 +13,14 @@ from rest_framework.response import Response
 
 from benchlab.dynamo import identity
 from benchlab.engine import orphans
-from benchlab.hosts import host_tasks, services
+from benchlab.hosts import (
+    credentials,
+    host_tasks,
+    package_installs,
+    registration,
+    spare_disks,
+    ssh_access,
+)
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Credential, Device, FactSnapshot, Host, PackageInstall
 from benchlab.rest.host_serializers import (
@@ -62,16 +69,16 @@ class Credentials(mixins.CreateModelMixin, ReadOnlyViewSet[Credential]):
         sent = serializer.validated_data
         team = pop_team(self.request.user, sent)
         if (private := sent.get("private_key")) is None:
-            serializer.instance = or_invalid(services.make_credential, team, sent["name"])
+            serializer.instance = or_invalid(credentials.make_credential, team, sent["name"])
         else:
             serializer.instance = or_invalid(
-                services.upload_credential, team, sent["name"], private
+                credentials.upload_credential, team, sent["name"], private
             )
 
     @extend_schema(responses={204: None, 409: Problem})
     def destroy(self, request: Request, pk: str | None = None) -> Response:
         """Delete one; 409 while hosts use it. Its line stays in the hosts' authorized_keys."""
-        or_conflict(services.delete_credential, self.get_object())
+        or_conflict(credentials.delete_credential, self.get_object())
         return Response(status=204)
 
 
@@ -87,7 +94,7 @@ class Hosts(mixins.CreateModelMixin, ReadOnlyViewSet[Host]):
     def perform_create(self, serializer: Any) -> None:
         sent = serializer.validated_data
         team = sent.pop("team", None) or sent["credential"].team
-        serializer.instance = or_invalid(services.add_host, team, **sent)
+        serializer.instance = or_invalid(registration.add_host, team, **sent)
 
     @extend_schema(responses={200: HostSerializer, 400: Problem})
     def partial_update(self, request: Request, pk: str | None = None) -> Response:
@@ -97,13 +104,13 @@ class Hosts(mixins.CreateModelMixin, ReadOnlyViewSet[Host]):
         host = self.get_object()
         sent = self.get_serializer(host, data=request.data, partial=True)
         sent.is_valid(raise_exception=True)
-        or_invalid(services.change_host, host, **without_team(host, sent.validated_data))
+        or_invalid(registration.change_host, host, **without_team(host, sent.validated_data))
         return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(responses={204: None, 409: Problem})
     def destroy(self, request: Request, pk: str | None = None) -> Response:
         """Remove one; nothing is changed on the machine. 409 while results need it."""
-        or_conflict(services.delete_host, self.get_object())
+        or_conflict(registration.delete_host, self.get_object())
         return Response(status=204)
 
     @extend_schema(request=None, responses={200: HostSerializer, 202: STILL_RUNNING, 409: Problem})
@@ -120,13 +127,13 @@ class Hosts(mixins.CreateModelMixin, ReadOnlyViewSet[Host]):
         """Pin the offered key, if this is its fingerprint."""
         sent = FingerprintSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        return self._change_host(services.confirm_key, sent.validated_data["fingerprint"])
+        return self._change_host(ssh_access.confirm_key, sent.validated_data["fingerprint"])
 
     @extend_schema(request=None, responses={200: HostSerializer})
     @action(detail=True, methods=["post"], url_path="keep-key")
     def keep_key(self, request: Request, pk: str | None = None) -> Response:
         """Turn a changed key down: the host must show the pinned one. Safe to send twice."""
-        return self._change_host(services.keep_key)
+        return self._change_host(ssh_access.keep_key)
 
     @extend_schema(
         request=AcceptDynamoSerializer, responses={200: HostSerializer, 400: Problem, 409: Problem}
@@ -157,7 +164,9 @@ class Hosts(mixins.CreateModelMixin, ReadOnlyViewSet[Host]):
     @action(detail=True, methods=["get"])
     def missing(self, request: Request, pk: str | None = None) -> Response:
         """Programs that layers or tools use and the host lacked when it was last read; nothing is installed."""
-        return Response(MissingSerializer(services.missing(self.get_object())).data)
+        return Response(
+            MissingSerializer(package_installs.missing_programs(self.get_object())).data
+        )
 
     @extend_schema(
         request=InstallSerializer,
@@ -169,7 +178,9 @@ class Hosts(mixins.CreateModelMixin, ReadOnlyViewSet[Host]):
         sent = InstallSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         chosen, confirmed = sent.validated_data["packages"], sent.validated_data["command"]
-        row = or_conflict(services.install, self.get_object(), chosen, confirmed, request.user)
+        row = or_conflict(
+            package_installs.start_install, self.get_object(), chosen, confirmed, request.user
+        )
         return Response(PackageInstallSerializer(row).data, status=201)
 
     @extend_schema(responses={200: OrphansSerializer})
@@ -181,12 +192,12 @@ class Hosts(mixins.CreateModelMixin, ReadOnlyViewSet[Host]):
         """
         host = self.get_object()
         latest = host.snapshots.first()
-        found = orphans.of(host, latest) if latest else []
+        found = orphans.find_orphans(host, latest) if latest else []
         told = {"snapshot": latest.pk if latest else None, "orphans": found}
         return Response(OrphansSerializer(told).data)
 
     def _queue_task(self, kind: str) -> Response:
-        row = host_tasks.ask(self.get_object(), kind, self.request.user)
+        row = host_tasks.request_task(self.get_object(), kind, self.request.user)
         return task_response(
             self, row, lambda _: Response(self.get_serializer(self.get_object()).data)
         )
@@ -234,7 +245,7 @@ class Devices(ReadOnlyViewSet[Device]):
         sent = SpareSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         return self._change_device(
-            services.mark_spare,
+            spare_disks.mark_spare,
             request.user,
             sent.validated_data["typed"],
             sent.validated_data["role"],
@@ -244,7 +255,7 @@ class Devices(ReadOnlyViewSet[Device]):
     @action(detail=True, methods=["post"], url_path="unmark-spare")
     def unmark_spare(self, request: Request, pk: str | None = None) -> Response:
         """Take the permission back."""
-        return self._change_device(services.unmark_spare)
+        return self._change_device(spare_disks.unmark_spare)
 
     def _change_device(self, act: Any, *args: Any) -> Response:
         device = self.get_object()

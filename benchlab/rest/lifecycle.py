@@ -14,9 +14,9 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from benchlab.audit import view_notes
+from benchlab.audit import request_notes
 from benchlab.lifecycle import archiving, deleting, renaming
-from benchlab.lifecycle.kinds import Refused, noun_of
+from benchlab.lifecycle.nouns import Refused, noun_of
 from benchlab.web.api import Conflict, Problem, TeamViewSet, errors_by_field
 
 TYPED = OpenApiParameter(
@@ -56,7 +56,7 @@ class ArchivableViewSet(TeamViewSet[Any]):
         try:
             archiving.archive(row, request.user)
         except Refused as refused:
-            raise Conflict(refused.words) from None
+            raise Conflict(refused.full_message) from None
         return Response(self.get_serializer(row).data)
 
     @extend_schema(request=None)
@@ -64,7 +64,7 @@ class ArchivableViewSet(TeamViewSet[Any]):
     def restore(self, request: Request, pk: str | None = None) -> Response:
         """Back into lists and pickers. Safe to send twice."""
         row = self.get_object()
-        archiving.restore(row)
+        archiving.restore_row(row)
         return Response(self.get_serializer(row).data)
 
     @extend_schema(parameters=[TYPED], responses={204: None, 409: Problem})
@@ -74,7 +74,7 @@ class ArchivableViewSet(TeamViewSet[Any]):
             typed = request.query_params.get("typed", "")
             deleting.delete(self.get_object(), request.user, typed)
         except Refused as refused:
-            raise Conflict(refused.words) from None
+            raise Conflict(refused.full_message) from None
         return Response(status=204)
 
     @extend_schema(request=None)
@@ -85,7 +85,7 @@ class ArchivableViewSet(TeamViewSet[Any]):
         try:
             deleting.bring_back(row)
         except Refused as refused:
-            raise Conflict(refused.words) from None
+            raise Conflict(refused.full_message) from None
         row.refresh_from_db()
         return Response(self.get_serializer(row).data)
 
@@ -94,7 +94,7 @@ class ArchivableViewSet(TeamViewSet[Any]):
         sent = taken(data=request.data)
         sent.is_valid(raise_exception=True)
         wanted = dict(sent.validated_data)
-        before = {name: getattr(row, name) for name in noun_of(row).fields}
+        before = {name: getattr(row, name) for name in noun_of(row).editable_fields}
         before["name"] = wanted.pop("was", before["name"])
         if "name" not in wanted and before["name"] != row.name:
             raise Conflict(f"It is called “{row.name}” now.")
@@ -104,5 +104,5 @@ class ArchivableViewSet(TeamViewSet[Any]):
             raise serializers.ValidationError(errors_by_field(error)) from None
         except Refused as refused:
             raise Conflict(refused.why) from None
-        view_notes.about(request, row.team_id, done)
+        request_notes.note_subject(request, row.team_id, done)
         return Response(self.get_serializer(row).data)

@@ -21,7 +21,7 @@ class StageFilter(django_filters.CharFilter):  # type: ignore[misc]
 
     def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
         """Raises ValueError for what no run has."""
-        return super().filter(qs, moments.parse(value).code if value else value)  # type: ignore[no-any-return]
+        return super().filter(qs, moments.parse_moment(value).code if value else value)  # type: ignore[no-any-return]
 
 
 class CampaignStateFilter(StrictChoiceFilter):
@@ -33,7 +33,7 @@ class CampaignStateFilter(StrictChoiceFilter):
     def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
         if not value:
             return qs
-        place = campaign_order.ORDER.index(State(value))
+        place = campaign_order.STATE_ORDER.index(State(value))
         ranked: QuerySet[Any] = qs.alias(state_rank=campaign_order.state_rank())
         return ranked.filter(state_rank=place)
 

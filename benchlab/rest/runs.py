@@ -17,7 +17,7 @@ from rest_framework.response import Response
 
 from agents.contracts import Unit
 from agents.drivers import registry
-from benchlab.engine import orphans, release, wishes
+from benchlab.engine import commands, orphans, release
 from benchlab.rest.dynamo_files import AttemptFiles
 from benchlab.rest.host_tasks import STILL_RUNNING, task_response
 from benchlab.rest.run_filters import StageFilter
@@ -127,10 +127,10 @@ class Layouts(ReadOnlyViewSet[Layout]):
         sent.is_valid(raise_exception=True)
         try:
             if layout.phase == LayoutPhase.DONE:
-                orphans.tear_down(layout, sent.validated_data["snapshot"])
+                orphans.tear_down_orphan(layout, sent.validated_data["snapshot"])
             else:
-                wishes.teardown_again(layout)
-        except wishes.CommandError as error:
+                commands.retry_teardown(layout)
+        except commands.CommandError as error:
             raise Conflict(str(error)) from None
         return Response(self.get_serializer(layout).data)
 
@@ -145,8 +145,8 @@ class Layouts(ReadOnlyViewSet[Layout]):
         sent.is_valid(raise_exception=True)
         layout = self.get_object()
         try:
-            row = release.ask(layout, sent.validated_data["typed"], request.user)
-        except wishes.CommandError as error:
+            row = release.request_release(layout, sent.validated_data["typed"], request.user)
+        except commands.CommandError as error:
             raise Conflict(str(error)) from None
         return task_response(
             self, row, lambda _: Response(self.get_serializer(self.get_object()).data)
@@ -162,8 +162,10 @@ class Layouts(ReadOnlyViewSet[Layout]):
         sent.is_valid(raise_exception=True)
         layout = self.get_object()
         try:
-            wishes.person_done(layout, sent.validated_data["key"], request.user.get_username())
-        except wishes.CommandError as error:
+            commands.report_manual_step(
+                layout, sent.validated_data["key"], request.user.get_username()
+            )
+        except commands.CommandError as error:
             raise Conflict(str(error)) from None
         layout.refresh_from_db()
         return Response(self.get_serializer(layout).data)

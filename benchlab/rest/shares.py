@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from benchlab.rest.sharing import describe_for_audit, or_invalid
 from benchlab.sharing import activity, links, queries, targets
 from benchlab.sharing.models import MOST_QUERY, Event, SavedView, Share
-from benchlab.team.services import person, team_of
+from benchlab.team.services import owning_team, requesting_user
 from benchlab.web.api import Problem, ReadOnlyViewSet, TeamViewSet
 
 PER_PAGE, LAST_PAGE = 50, 40
@@ -48,16 +48,20 @@ class SavedViews(ReadOnlyViewSet[SavedView]):
     @extend_schema(request=SavedViewSerializer, responses={201: SavedViewSerializer, 400: Problem})
     def create(self, request: Request) -> Response:
         """Your own of the same name is replaced."""
-        team_of(request.user)
+        owning_team(request.user)
         sent = self.get_serializer(data=request.data)
         sent.is_valid(raise_exception=True)
         asked = sent.validated_data
         query = or_invalid(lambda: queries.canonical(asked["query"]), "query")
         found = or_invalid(lambda: queries.campaigns_of(request.user, query), "query")
-        team = or_invalid(lambda: queries.comparison_team(found, team_of(request.user)), "query")
+        team = or_invalid(
+            lambda: queries.comparison_team(found, owning_team(request.user)), "query"
+        )
         everybody = asked.get("for_team", True)
         made = or_invalid(
-            lambda: queries.save_view(person(request), team, asked["name"], query, everybody),
+            lambda: queries.save_view(
+                requesting_user(request), team, asked["name"], query, everybody
+            ),
             "name",
         )
         return Response(self.get_serializer(made).data, status=201)
@@ -66,7 +70,7 @@ class SavedViews(ReadOnlyViewSet[SavedView]):
     def destroy(self, request: Request, pk: str | None = None) -> Response:
         """One's own; owners anybody's of the team."""
         view = self.get_object()
-        queries.delete_view(view, person(request))
+        queries.delete_view(view, requesting_user(request))
         return Response(status=204)
 
 
@@ -136,11 +140,11 @@ class Shares(ReadOnlyViewSet[Share]):
         about = (asked["kind"], asked.get("object_id"), asked.get("query", ""))
         field = "query" if asked["kind"] == Share.Kind.COMPARISON else "object_id"
         try:
-            wish = or_invalid(lambda: links.check_target(person(request), *about), field)
+            wish = or_invalid(lambda: links.check_target(requesting_user(request), *about), field)
         except Http404 as error:
             raise serializers.ValidationError({field: [str(error)]}) from None
         made, token = links.create_link(
-            wish, person(request), days=asked["days"], hide_hosts=asked["hide_hosts"]
+            wish, requesting_user(request), days=asked["days"], hide_hosts=asked["hide_hosts"]
         )
         describe_for_audit(request, made.team, f"link {made.pk}: {made.get_kind_display()}, {made}")
         link = request.build_absolute_uri(reverse("shared", args=[token]))

@@ -12,7 +12,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from benchlab.audit import view_notes
+from benchlab.audit import request_notes
 from benchlab.sharing import discussion, targets
 from benchlab.sharing.models import (
     Comment,
@@ -23,7 +23,7 @@ from benchlab.sharing.models import (
     Tagging,
 )
 from benchlab.team.models import Team
-from benchlab.team.services import person, team_of
+from benchlab.team.services import owning_team, requesting_user
 from benchlab.web.api import Problem, ReadOnlyViewSet, errors_by_field
 from benchlab.web.written_text import MAX_TEXT_LENGTH
 
@@ -48,7 +48,7 @@ def target_row(request: Request, about: dict[str, Any], *, library: bool = False
 
 def describe_for_audit(request: Request, team: Team, words: str) -> None:
     """Note what the audit log is to say of a row that the address does not name."""
-    view_notes.about(request, team.pk, words)
+    request_notes.note_subject(request, team.pk, words)
 
 
 def or_invalid(act: Any, field: str) -> Any:
@@ -84,12 +84,14 @@ class Comments(ReadOnlyViewSet[Comment]):
     @extend_schema(request=CommentSerializer, responses={201: CommentSerializer, 400: Problem})
     def create(self, request: Request) -> Response:
         # who is in no team has nobody to talk to
-        team_of(request.user)
+        owning_team(request.user)
         sent = self.get_serializer(data=request.data)
         sent.is_valid(raise_exception=True)
         row = target_row(request, sent.validated_data)
         text = sent.validated_data["text"]
-        made = or_invalid(lambda: discussion.add_comment(row, person(request), text), "text")
+        made = or_invalid(
+            lambda: discussion.add_comment(row, requesting_user(request), text), "text"
+        )
         return Response(self.get_serializer(made).data, status=201)
 
     @extend_schema(
@@ -101,17 +103,17 @@ class Comments(ReadOnlyViewSet[Comment]):
         comment = self.get_object()
         text = request.data.get("text", comment.text) if isinstance(request.data, dict) else ""
         if comment.by_id != request.user.pk:
-            discussion.edit_comment(comment, person(request), comment.text)
+            discussion.edit_comment(comment, requesting_user(request), comment.text)
         sent = CommentTextSerializer(data={"text": text})
         sent.is_valid(raise_exception=True)
         said = sent.validated_data["text"]
-        or_invalid(lambda: discussion.edit_comment(comment, person(request), said), "text")
+        or_invalid(lambda: discussion.edit_comment(comment, requesting_user(request), said), "text")
         return Response(self.get_serializer(comment).data)
 
     @extend_schema(responses={204: None, 403: Problem})
     def destroy(self, request: Request, pk: str | None = None) -> Response:
         """One's own; owners anybody's."""
-        discussion.delete_comment(self.get_object(), person(request))
+        discussion.delete_comment(self.get_object(), requesting_user(request))
         return Response(status=204)
 
 
@@ -194,7 +196,9 @@ class Notes(ReadOnlyViewSet[Note]):
         sent = self.get_serializer(data=request.data)
         sent.is_valid(raise_exception=True)
         row, text = target_row(request, sent.validated_data), sent.validated_data["text"]
-        made = or_invalid(lambda: discussion.write_note(row, person(request), text), "text")
+        made = or_invalid(
+            lambda: discussion.write_note(row, requesting_user(request), text), "text"
+        )
         return Response(self.get_serializer(made).data, status=201)
 
 
@@ -220,9 +224,9 @@ class Stars(ReadOnlyViewSet[Star]):
     @extend_schema(request=WishedStarSerializer, responses={200: WishedStarSerializer})
     def create(self, request: Request) -> Response:
         """Twice is as once; also on rows of the reference library."""
-        team_of(request.user)
+        owning_team(request.user)
         sent = WishedStarSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         row = target_row(request, sent.validated_data, library=True)
-        discussion.set_star(row, person(request), sent.validated_data["starred"])
+        discussion.set_star(row, requesting_user(request), sent.validated_data["starred"])
         return Response(sent.data)

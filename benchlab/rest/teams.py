@@ -15,12 +15,12 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from benchlab.audit import view_notes
-from benchlab.audit.subjects import words
+from benchlab.audit import request_notes
+from benchlab.audit.subjects import describe_row
 from benchlab.team import invitations, members
 from benchlab.team.models import Invitation, Membership, Team
-from benchlab.team.roles import Role, most_of
-from benchlab.team.services import person
+from benchlab.team.roles import Role, highest_role
+from benchlab.team.services import requesting_user
 from benchlab.web.api import Conflict, OwnRowField, Problem, ReadOnlyViewSet
 
 
@@ -54,7 +54,7 @@ class Teams(ReadOnlyViewSet[Team]):
         sent.is_valid(raise_exception=True)
         with transaction.atomic():
             team = sent.save()
-            Membership.objects.create(team=team, user=person(request), role=Role.OWNER)
+            Membership.objects.create(team=team, user=requesting_user(request), role=Role.OWNER)
         return Response(sent.data, status=201)
 
     @extend_schema(responses={200: TeamSerializer, 400: Problem})
@@ -69,10 +69,10 @@ class Teams(ReadOnlyViewSet[Team]):
     @action(detail=True, methods=["post"])
     def leave(self, request: Request, pk: str | None = None) -> Response:
         """The last owner cannot, nor can a token that may less than an owner: it would give up more than it has."""
-        mine = Membership.objects.get(team=self.get_object(), user=person(request))
-        if most_of(request.user) is not Role.OWNER:
+        mine = Membership.objects.get(team=self.get_object(), user=requesting_user(request))
+        if highest_role(request.user) is not Role.OWNER:
             raise PermissionDenied("Only you leave a team of yours; this token is limited.")
-        or_conflict(lambda: members.remove(mine))
+        or_conflict(lambda: members.remove_member(mine))
         return Response(status=204)
 
 
@@ -105,7 +105,9 @@ class Memberships(ReadOnlyViewSet[Membership]):
         sent = self.get_serializer(member, data=request.data)
         sent.is_valid(raise_exception=True)
         role = Role(sent.validated_data["role"])
-        view_notes.about(request, member.team_id, f"{words(member)}: {member.role} to {role.value}")
+        request_notes.note_subject(
+            request, member.team_id, f"{describe_row(member)}: {member.role} to {role.value}"
+        )
         or_conflict(lambda: members.change_role(member, role))
         return Response(self.get_serializer(member).data)
 
@@ -113,7 +115,7 @@ class Memberships(ReadOnlyViewSet[Membership]):
     def destroy(self, request: Request, pk: str | None = None) -> Response:
         """Out of the team, at once."""
         member = self.get_object()
-        or_conflict(lambda: members.remove(member))
+        or_conflict(lambda: members.remove_member(member))
         return Response(status=204)
 
 
@@ -159,7 +161,7 @@ class Invitations(ReadOnlyViewSet[Invitation]):
         made, token = invitations.invite(
             asked["team"],
             Role(asked.get("role", Role.VIEWER)),
-            person(request),
+            requesting_user(request),
             asked.get("email", ""),
         )
         link = request.build_absolute_uri(reverse("join", args=[token]))
@@ -170,6 +172,6 @@ class Invitations(ReadOnlyViewSet[Invitation]):
     def revoke(self, request: Request, pk: str | None = None) -> Response:
         """Its link works no more. Safe to send twice; a used one stays used."""
         invitation = self.get_object()
-        invitations.revoke(invitation)
+        invitations.revoke_invitation(invitation)
         invitation.refresh_from_db()
         return Response(self.get_serializer(invitation).data)

@@ -14,15 +14,15 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from benchlab.audit import view_notes
-from benchlab.audit.subjects import renamed, words
+from benchlab.audit import request_notes
+from benchlab.audit.subjects import describe_row, former_name
 from benchlab.engine import dry_run
 from benchlab.hosts import host_tasks
 from benchlab.hosts.models import FactSnapshot, Host, HostTask
 from benchlab.rest.host_serializers import DestroyedSerializer
 from benchlab.rest.host_tasks import STILL_RUNNING, task_response
 from benchlab.rest.lifecycle import ArchivableViewSet
-from benchlab.topologies import planned, services
+from benchlab.topologies import plan_view, services
 from benchlab.topologies.models import OnDegraded, Topology
 from benchlab.web.api import (
     OwnRowField,
@@ -83,7 +83,7 @@ class DryRunWishSerializer(OnHostSerializer):
     )
 
 
-class CommandSerializer(serializers.Serializer[planned.Command]):
+class CommandSerializer(serializers.Serializer[plan_view.Command]):
     mark = serializers.CharField(
         help_text="+ makes what is undone afterwards, ~ changes a setting or waits, - destroys what is on a disk"
     )
@@ -131,7 +131,7 @@ class Topologies(ArchivableViewSet, mixins.CreateModelMixin, ReadOnlyViewSet[Top
         sent.is_valid(raise_exception=True)
         host, snapshot = sent.validated_data["host"], sent.validated_data.get("snapshot")
         if snapshot is None:
-            row = host_tasks.ask(host, "read_facts", request.user)
+            row = host_tasks.request_task(host, "read_facts", request.user)
             return task_response(
                 self,
                 row,
@@ -159,8 +159,8 @@ class Topologies(ArchivableViewSet, mixins.CreateModelMixin, ReadOnlyViewSet[Top
         now = {name: getattr(row, name) for name in EDITABLE_FIELDS}
         with _name_invalid_field():
             changed = services.change_topology(row, **now | without_team(row, sent.validated_data))
-        said = f"{words(changed)}{renamed(str(now['name']), changed.name)}"
-        view_notes.about(request, changed.team_id, said)
+        said = f"{describe_row(changed)}{former_name(str(now['name']), changed.name)}"
+        request_notes.note_subject(request, changed.team_id, said)
         return Response(self.get_serializer(changed).data)
 
 
@@ -169,11 +169,11 @@ def _snapshot_of(row: HostTask) -> FactSnapshot:
 
 
 def _failed_reading(row: HostTask) -> Response:
-    return Response(DryRunSerializer(dry_run.failed(row.host, row.error)).data)
+    return Response(DryRunSerializer(dry_run.failed_dry_run(row.host, row.error)).data)
 
 
 def _dry_run_response(topology: Topology, host: Host, snapshot: FactSnapshot) -> Response:
-    return Response(DryRunSerializer(dry_run.of(topology, host, snapshot)).data)
+    return Response(DryRunSerializer(dry_run.dry_run(topology, host, snapshot)).data)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from benchlab.rest import (
     topologies,
     verdicts,
 )
-from benchlab.team.docs import SharedSchema
+from benchlab.team.api_docs import SharedSchema
 from benchlab.web.api import ApiRoot, UnknownAddressView
 
 router = DefaultRouter()

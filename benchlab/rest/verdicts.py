@@ -25,7 +25,7 @@ from benchlab.campaigns.models import Campaign
 from benchlab.charts import curve_answers, full_stations, request_params
 from benchlab.findings import dismissal
 from benchlab.findings.models import MOST_NOTE
-from benchlab.team.services import person
+from benchlab.team.services import requesting_user
 from benchlab.verdicts import baselines, dismissals, matrix, single_line_summary
 from benchlab.verdicts.answers import Answer, Row, answers_of, lines_of
 from benchlab.verdicts.dismissals import DismissalNote
@@ -297,7 +297,7 @@ class Verdicts(SingleAnswerViewSet[Any]):
         return self._record_note(
             request,
             lambda row, one, sent: dismissals.dismiss_answer(
-                one, row, person(request), sent["answer"], sent["note"]
+                one, row, requesting_user(request), sent["answer"], sent["note"]
             ),
         )
 

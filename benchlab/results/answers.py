@@ -98,7 +98,7 @@ def table_response(request: HttpRequest, make: Make, kind: str, name: str) -> Ht
 
 def _body_response(request: HttpRequest, make: Make, kind: str) -> HttpResponseBase:
     if isinstance(request, ASGIRequest):
-        team = min(current_roles.of(request.user).viewer, default=None)
+        team = min(current_roles.user_roles(request.user).viewer, default=None)
         pump = ThreadedStream(lambda: _response_parts(make()), request.user.pk, team)
         if pump.single_part is None:
             return StreamingHttpResponse(pump, content_type=kind)

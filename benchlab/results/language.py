@@ -183,7 +183,7 @@ def _parse_value(column: Column, operator: str, text: str) -> Value:
         there = ", ".join(word for word in column.choices if word)
         raise ValueError(f"{text[:40]!r} is not one of them; there are {there}.")
     if column.name == "stage" and operator in EQUALITY_OPERATORS:
-        moments.parse(text)
+        moments.parse_moment(text)
     if column.kind is Kind.WHOLE:
         return _parse_number(text) if operator in ORDER_OPERATORS else _parse_whole(text)
     if column.kind is Kind.NUMBER or (column.kind is Kind.PARAM and operator in ORDER_OPERATORS):

@@ -11,7 +11,7 @@ import orjson
 import pyarrow as pa
 
 from benchlab.results.arrow import Field, Texts, json_numbers, schema
-from benchlab.runs.sent_arrays import doubles
+from benchlab.runs.float_arrays import parse_float_array
 
 
 def series_tables(fields: Sequence[Field], rows: Iterable[tuple[Any, ...]]) -> Iterator[pa.Table]:
@@ -19,8 +19,8 @@ def series_tables(fields: Sequence[Field], rows: Iterable[tuple[Any, ...]]) -> I
     wanted = schema(fields)
     seconds = np.empty(0)
     for *told, times, values in rows:
-        seconds = seconds if times is None else doubles(times)
-        arrays = {"time": seconds, "value": doubles(values)}
+        seconds = seconds if times is None else parse_float_array(times)
+        arrays = {"time": seconds, "value": parse_float_array(values)}
         rest = iter(told)
         yield pa.Table.from_arrays(
             [
@@ -42,11 +42,11 @@ def series_json(
     times_text, length = b"", 0
     for *told, times, values in rows:
         if times is not None:
-            found = doubles(times)
+            found = parse_float_array(times)
             times_text, length = json_numbers(found), len(found)
         if not length:
             continue
-        arrays = {"time": times_text, "value": json_numbers(doubles(values))}
+        arrays = {"time": times_text, "value": json_numbers(parse_float_array(values))}
         rest = iter(told)
         yield (
             length,

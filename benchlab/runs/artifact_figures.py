@@ -24,10 +24,10 @@ from benchlab.runs.models import Attempt
 log = logging.getLogger(__name__)
 
 # among what could not be read: the times that the tool told
-WHEN = "when it measured"
+TIMING = "when it measured"
 
 # sampler, tool or reader, and what it tells
-Told = tuple[str, Series]
+NamedSeries = tuple[str, Series]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,14 @@ class Figures:
     """
 
     metrics: list[Metric]
-    series: list[Told]
+    series: list[NamedSeries]
     errors: list[str]
     doubts: Mapping[str, str] = field(default_factory=dict)
     windows: list[Window] = field(default_factory=list)
     histograms: Sequence[Histogram] = ()
 
 
-def read(
+def read_figures(
     attempt: Attempt,
     with_metrics: bool = True,
     partly: bool = False,
@@ -57,11 +57,15 @@ def read(
     """
     files = Outputs(attempt) if files is None else files
     if readers := attempt.meta.get(READERS):
-        return elsewhere(files, readers)
-    sampled = _sampled(files)
+        return read_imported(files, readers)
+    sampled = _read_samples(files)
     told = Figures([], [], [])
     if with_metrics:
-        told = _partly(attempt, files) if partly else _told(attempt, files, sampled.began)
+        told = (
+            _read_partial_output(attempt, files)
+            if partly
+            else _read_tool_output(attempt, files, sampled.began)
+        )
     series = told.series + sampled.series
     return Figures(
         told.metrics,
@@ -73,40 +77,42 @@ def read(
     )
 
 
-def _told(attempt: Attempt, files: Outputs, began: float | None) -> Figures:
+def _read_tool_output(attempt: Attempt, files: Outputs, began: float | None) -> Figures:
     """By the tool itself, its times brought to the clock of the samples, which began then."""
     kind = attempt.run.tool
     tool, recording = registry.tool(kind), registry.recording(kind)
     binning = registry.binning(kind)
     metrics: list[Metric] = []
     histograms: list[Histogram] = []
-    series: list[Told] = []
+    series: list[NamedSeries] = []
     windows: list[Window] = []
     doubts: dict[str, str] = {}
     try:
         built = options.build_options(tool.Options, attempt.run.options)
-        metrics = storable.metrics(tool.parse(files, built))
+        metrics = storable.storable_metrics(tool.parse(files, built))
         if binning is not None:
-            histograms = storable.histograms(binning.parse_histograms(files, built))
-        windows, doubts = _windows(attempt, files, built, began)
+            histograms = storable.storable_histograms(binning.parse_histograms(files, built))
+        windows, doubts = _read_windows(attempt, files, built, began)
         if recording is not None and not (large := _too_large(files, kind)):
-            series = storable.series((kind, one) for one in recording.parse_series(files, built))
+            series = storable.storable_series(
+                (kind, one) for one in recording.parse_series(files, built)
+            )
         elif recording is not None:
             doubts = doubts | large
     except (OptionsError, ParseError) as error:
         # options that an earlier release took
         return Figures(metrics, [], [f"{kind}: {error}"], doubts, windows)
-    return Figures(metrics, _placed(series, windows), [], doubts, windows, histograms)
+    return Figures(metrics, _shift_to_window(series, windows), [], doubts, windows, histograms)
 
 
-def _partly(attempt: Attempt, files: Outputs) -> Figures:
+def _read_partial_output(attempt: Attempt, files: Outputs) -> Figures:
     """Of a tool that gave up: no window of it is whole, and a parser that stumbles over half an output is no news."""
     kind = attempt.run.tool
     tool, salvaging = registry.tool(kind), registry.salvaging(kind)
     parse = tool.parse if salvaging is None else salvaging.parse_partial
     try:
         built = options.build_options(tool.Options, attempt.run.options)
-        return Figures(storable.metrics(parse(files, built)), [], [])
+        return Figures(storable.storable_metrics(parse(files, built)), [], [])
     except ParseError:
         return Figures([], [], [])
     except Exception:
@@ -115,7 +121,7 @@ def _partly(attempt: Attempt, files: Outputs) -> Figures:
         return Figures([], [], [])
 
 
-def _windows(
+def _read_windows(
     attempt: Attempt, files: Outputs, built: object, began: float | None
 ) -> tuple[list[Window], dict[str, str]]:
     """Windows of what the tool did, since `began`; without samples since the job began. And why that cannot be read."""
@@ -125,7 +131,7 @@ def _windows(
     try:
         found = marking.parse_windows(files, built, timing)
     except ParseError as error:
-        return [], {WHEN: str(error)}
+        return [], {TIMING: str(error)}
     late = timing.started - (timing.started if began is None else began)
     return [dataclasses.replace(w, start=w.start + late, end=w.end + late) for w in found], {}
 
@@ -138,7 +144,7 @@ def _timing(meta: Mapping[str, Any]) -> Timing | None:
     return Timing(started, ended, None if clock_step(meta) else epoch)
 
 
-def _placed(series: list[Told], windows: Sequence[Window]) -> list[Told]:
+def _shift_to_window(series: list[NamedSeries], windows: Sequence[Window]) -> list[NamedSeries]:
     """A tool's series count from the beginning of what it measured; where that is not told, so they stay."""
     measured = [one for one in windows if one.measured]
     if len(measured) != 1:
@@ -160,37 +166,39 @@ def _too_large(files: Outputs, tool: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sampled:
+class _SampledSeries:
     """Series that each sampler can read, and why the others cannot: one costs its own series, never the run."""
 
-    series: list[Told]
+    series: list[NamedSeries]
     doubts: Mapping[str, str]
     # the first frame: from there its times count
     began: float | None
 
 
-def _sampled(files: Outputs) -> _Sampled:
-    found: list[Told] = []
+def _read_samples(files: Outputs) -> _SampledSeries:
+    found: list[NamedSeries] = []
     doubts: dict[str, str] = {}
     try:
         frames = job.frames(files.get(SAMPLES, b""))
     except ParseError as error:
-        return _Sampled([], {SAMPLES: str(error)}, None)
+        return _SampledSeries([], {SAMPLES: str(error)}, None)
     for kind, sampler in registry.all_samplers().items():
         try:
-            found += storable.series((kind, one) for one in sampler.frames_to_series(frames))
+            found += storable.storable_series(
+                (kind, one) for one in sampler.frames_to_series(frames)
+            )
         except ParseError as error:
             doubts[kind] = str(error)
-    return _Sampled(found, doubts, frames[0].at if frames else None)
+    return _SampledSeries(found, doubts, frames[0].at if frames else None)
 
 
-def elsewhere(files: Mapping[str, bytes], readers: Sequence[Sequence[Any]]) -> Figures:
+def read_imported(files: Mapping[str, bytes], readers: Sequence[Sequence[Any]]) -> Figures:
     """Of results measured elsewhere: the first artifact has the metrics, each has its series.
 
     `readers` as in the meta of an attempt.
     """
     metrics: list[Metric] = []
-    series: list[Told] = []
+    series: list[NamedSeries] = []
     histograms: list[Histogram] = []
     errors: list[str] = []
     for number, (artifact, kind, name, *only) in enumerate(readers):
@@ -206,25 +214,27 @@ def elsewhere(files: Mapping[str, bytes], readers: Sequence[Sequence[Any]]) -> F
             continue
         try:
             if number == 0:
-                metrics += storable.metrics(_of_point(found[0], artifact, only[0] if only else {}))
-                histograms += storable.histograms(found[0].histograms)
-            series += storable.series((kind, one) for one in found[0].series)
+                metrics += storable.storable_metrics(
+                    _point_metrics(found[0], artifact, only[0] if only else {})
+                )
+                histograms += storable.storable_histograms(found[0].histograms)
+            series += storable.storable_series((kind, one) for one in found[0].series)
         except ParseError as error:
             errors.append(f"{artifact}: {error}")
-    together, unread = _joined(files, readers)
+    together, unread = _read_joined(files, readers)
     return Figures(metrics, series + together, errors + unread, histograms=histograms)
 
 
-def _joined(
+def _read_joined(
     files: Mapping[str, bytes], readers: Sequence[Sequence[Any]]
-) -> tuple[list[Told], list[str]]:
+) -> tuple[list[NamedSeries], list[str]]:
     """Texts of which several are of one result, such as the log of each job, read together; and what could not be."""
     # reader -> file's name -> artifact
     found: dict[str, dict[str, str]] = {}
     for number, (artifact, kind, name, *_) in enumerate(readers):
         if registry.joining(kind) is not None:
             found.setdefault(kind, {})[f"{number}/{name}"] = artifact
-    series: list[Told] = []
+    series: list[NamedSeries] = []
     errors: list[str] = []
     for kind, artifacts in found.items():
         reader, result = registry.joining(kind), readers[0][0]
@@ -232,13 +242,15 @@ def _joined(
         texts = {name: files[artifact].decode() for name, artifact in artifacts.items()}
         beside = b"" if result in artifacts.values() else files[result]
         try:
-            series += storable.series((kind, one) for one in reader.join_series(texts, beside))
+            series += storable.storable_series(
+                (kind, one) for one in reader.join_series(texts, beside)
+            )
         except ParseError as error:
             errors.append(f"{', '.join(list(artifacts.values())[:3])}: {error}")
     return series, errors
 
 
-def _of_point(found: ParsedResult, artifact: str, only: Mapping[str, str]) -> list[Metric]:
+def _point_metrics(found: ParsedResult, artifact: str, only: Mapping[str, str]) -> list[Metric]:
     """Its metrics, or those of one point of its sweep, without the labels that tell it apart."""
     return [
         dataclasses.replace(

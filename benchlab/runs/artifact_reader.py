@@ -11,11 +11,11 @@ from agents.contracts import ParseError
 from benchlab.runs.models import Attempt
 
 # bytes of a file that is read with the others of its kind, by one query
-SMALL = 256 << 10
+SMALL_BYTES = 256 << 10
 # bytes of one file; more would fill the memory several times over
-READ_MOST = 256 << 20
+FILE_MAX_BYTES = 256 << 20
 # bytes of the files together, where all of them are read
-LOGS_MOST = 2 << 30
+TOTAL_MAX_BYTES = 2 << 30
 
 
 class Outputs(Mapping[str, bytes]):
@@ -26,7 +26,7 @@ class Outputs(Mapping[str, bytes]):
 
     def __init__(self, attempt: Attempt) -> None:
         self._rows = attempt.artifacts.all()
-        content = Case(When(size__lte=SMALL, then="content"), default=None)
+        content = Case(When(size__lte=SMALL_BYTES, then="content"), default=None)
         found = self._rows.order_by("name").annotate(small=content)
         self._sizes: dict[str, int] = {}
         self._small: dict[str, bytes] = {}
@@ -37,7 +37,7 @@ class Outputs(Mapping[str, bytes]):
                 self._small[name] = bytes(small)
 
     def __getitem__(self, name: str) -> bytes:
-        _check(name, self._sizes[name], READ_MOST)
+        _check_size(name, self._sizes[name], FILE_MAX_BYTES)
         if name in self._small:
             return self._small[name]
         return self._rows.get(name=name).read()
@@ -51,10 +51,10 @@ class Outputs(Mapping[str, bytes]):
     def check_all(self, but: str) -> None:
         """Raises ParseError when they are too large to be read together, `but` one."""
         total = sum(size for name, size in self._sizes.items() if name != but)
-        _check("what the tool wrote", total, LOGS_MOST)
+        _check_size("what the tool wrote", total, TOTAL_MAX_BYTES)
 
 
-def _check(what: str, size: int, most: int) -> None:
+def _check_size(what: str, size: int, most: int) -> None:
     if size > most:
         raise ParseError(
             f"{what} has {size / (1 << 20):,.0f} MiB, of which no more than {most >> 20:,} are read; "

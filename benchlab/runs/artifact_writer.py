@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from django.db import transaction
 
 from agents.jobs import job
-from benchlab.runs import moves
+from benchlab.runs import transitions
 from benchlab.runs.models import Artifact, Attempt, LiveChunk
 from benchlab.runs.states import AttemptPhase
 
@@ -18,7 +18,7 @@ from benchlab.runs.states import AttemptPhase
 SAMPLES, LOG = "samples", "runner.log"
 
 
-def store(
+def store_fetched(
     attempt: Attempt, fetched: job.Fetched, large: Sequence[Artifact] = (), over: str = ""
 ) -> None:
     """Keep the raw output byte for byte, and what the runner recorded of it. `large`: what came in pieces.
@@ -30,36 +30,36 @@ def store(
     attempt.exit_code = fetched.meta.exit_code
     recorded = {"meta": attempt.meta, "exit_code": attempt.exit_code}
     if over:
-        moves.attempt(
+        transitions.move_attempt(
             attempt,
             AttemptPhase.COLLECTING,
             over,
-            also=lambda: _keep_output(attempt, fetched, large),
+            also=lambda: _store_output(attempt, fetched, large),
             seen_at=attempt.seen_at,
             **recorded,
         )
         return
     with transaction.atomic():
-        _keep_output(attempt, fetched, large)
+        _store_output(attempt, fetched, large)
         attempt.save(update_fields=list(recorded))
 
 
-def _keep_output(attempt: Attempt, fetched: job.Fetched, large: Sequence[Artifact]) -> None:
+def _store_output(attempt: Attempt, fetched: job.Fetched, large: Sequence[Artifact]) -> None:
     files = {**fetched.files, SAMPLES: fetched.samples}
     if fetched.log:
         files[LOG] = fetched.log
     came = {row.name for row in large}
-    keep(attempt, {name: raw for name, raw in files.items() if name not in came})
+    store_artifacts(attempt, {name: raw for name, raw in files.items() if name not in came})
     Artifact.objects.bulk_create(large)
     LiveChunk.objects.filter(attempt=attempt).delete()
 
 
-def keep(attempt: Attempt, files: Mapping[str, bytes]) -> None:
+def store_artifacts(attempt: Attempt, files: Mapping[str, bytes]) -> None:
     """As artifacts, with their hashes."""
-    keep_all([(attempt, files)])
+    store_all_artifacts([(attempt, files)])
 
 
-def keep_all(outputs: Iterable[tuple[Attempt, Mapping[str, bytes]]]) -> None:
+def store_all_artifacts(outputs: Iterable[tuple[Attempt, Mapping[str, bytes]]]) -> None:
     """Those of several attempts, by one statement: together they should be small."""
     Artifact.objects.bulk_create(
         Artifact(

@@ -10,9 +10,9 @@ from benchlab.runs.models import Layout
 from benchlab.runs.progress import State, latest_attempts
 from benchlab.runs.states import HOLDING, AttemptPhase, LayoutPhase
 
-ORDER = (
+STATE_ORDER = (
     State.STUCK,
-    State.ASKS,
+    State.MANUAL_STEP,
     State.RUNNING,
     State.CANCELLING,
     State.QUEUED,
@@ -30,7 +30,7 @@ def state_rank() -> Combinable:
     cancelled = Q(cancelled_at__isnull=False)
     found = (
         (State.STUCK, Q(Exists(own.filter(phase=LayoutPhase.STUCK)))),
-        (State.ASKS, Q(Exists(own.exclude(needs_person="")))),
+        (State.MANUAL_STEP, Q(Exists(own.exclude(needs_person="")))),
         (State.CANCELLING, still_open & cancelled),
         (State.PAUSED, still_open & Q(paused_at__isnull=False)),
         (State.RUNNING, Q(Exists(own.filter(phase__in=HOLDING)))),
@@ -38,8 +38,8 @@ def state_rank() -> Combinable:
         (State.DRAFT, Q(Exists(own.filter(phase=LayoutPhase.DRAFT)))),
         (State.CANCELLED, cancelled),
     )
-    places = [When(so, then=Value(ORDER.index(state))) for state, so in found]
-    return Case(*places, default=Value(ORDER.index(State.DONE)))
+    places = [When(so, then=Value(STATE_ORDER.index(state))) for state, so in found]
+    return Case(*places, default=Value(STATE_ORDER.index(State.DONE)))
 
 
 def share_ended() -> Combinable:

@@ -14,7 +14,7 @@ from agents.drivers import registry
 from agents.jobs import job
 from benchlab.analysis.findings.clock_jumped import clock_step
 from benchlab.analysis.formats import rate
-from benchlab.runs import artifact_figures, figure_rows, moves
+from benchlab.runs import artifact_figures, figure_rows, transitions
 from benchlab.runs.artifact_figures import Figures
 from benchlab.runs.artifact_reader import Outputs
 from benchlab.runs.artifact_writer import SAMPLES
@@ -24,10 +24,10 @@ from benchlab.runs.verdict import Verdict
 from benchlab.workers import messages
 
 # Asked of a worker for each result: a step has no time for it
-FIND = "benchlab.findings.tasks.find"
+FIND_TASK = "benchlab.findings.tasks.find"
 
 
-def conclude(
+def conclude_attempt(
     attempt: Attempt, verdict: Verdict, files: Outputs | None = None
 ) -> tuple[Verdict, Figures]:
     """Verdict and figures of the attempt, now that its output is read; nothing is stored. See `end`.
@@ -37,11 +37,13 @@ def conclude(
     """
     files = Outputs(attempt) if files is None else files
     _note_clock(attempt, files)
-    verdict = _by_another_version(attempt, _by_a_set_clock(attempt, verdict), files)
+    verdict = _fail_if_version_differs(attempt, _fail_if_clock_set(attempt, verdict), files)
     if _gave_up(attempt, verdict.reason):
-        figures = artifact_figures.read(attempt, partly=True, files=files)
-        return dataclasses.replace(verdict, text=verdict.text + _kept_words(figures)), figures
-    figures = artifact_figures.read(
+        figures = artifact_figures.read_figures(attempt, partly=True, files=files)
+        return dataclasses.replace(
+            verdict, text=verdict.text + _kept_figures_text(figures)
+        ), figures
+    figures = artifact_figures.read_figures(
         attempt, with_metrics=verdict.outcome == Outcome.SUCCEEDED, files=files
     )
     if verdict.outcome != Outcome.SUCCEEDED:
@@ -52,15 +54,15 @@ def conclude(
     return _io_errors(figures) or verdict, figures
 
 
-def end(attempt: Attempt, verdict: Verdict, figures: Figures | None = None) -> None:
+def end_attempt(attempt: Attempt, verdict: Verdict, figures: Figures | None = None) -> None:
     """The attempt is over, with its figures where it has any: all of it is stored, or nothing. Raises Moved."""
     if figures is not None:
-        figure_rows.note(attempt, figures)
-    moves.attempt(
+        figure_rows.note_windows(attempt, figures)
+    transitions.move_attempt(
         attempt,
         AttemptPhase.DONE,
         verdict.text,
-        also=None if figures is None else lambda: figure_rows.put(attempt, figures),
+        also=None if figures is None else lambda: figure_rows.store_figures(attempt, figures),
         outcome=verdict.outcome,
         reason=verdict.reason,
         reason_text=verdict.text,
@@ -68,14 +70,14 @@ def end(attempt: Attempt, verdict: Verdict, figures: Figures | None = None) -> N
         windows=attempt.windows,
     )
     if verdict.outcome == Outcome.SUCCEEDED:
-        messages.after_commit(FIND, [attempt.pk])
+        messages.after_commit(FIND_TASK, [attempt.pk])
 
 
-def end_unbegun(attempts: Sequence[Attempt], verdict: Verdict) -> None:
+def end_unbegun_attempts(attempts: Sequence[Attempt], verdict: Verdict) -> None:
     """As `end`, of attempts of one layout that wait, and have nothing of which to keep anything. Raises Moved."""
-    moves.over(dict.fromkeys(attempts, verdict))
+    transitions.end_queued_attempts(dict.fromkeys(attempts, verdict))
     if verdict.outcome == Outcome.SUCCEEDED:
-        messages.after_commit(FIND, [attempt.pk for attempt in attempts])
+        messages.after_commit(FIND_TASK, [attempt.pk for attempt in attempts])
 
 
 def _note_clock(attempt: Attempt, files: Outputs) -> None:
@@ -87,7 +89,7 @@ def _note_clock(attempt: Attempt, files: Outputs) -> None:
             attempt.meta["clock_step"] = step
 
 
-def _by_a_set_clock(attempt: Attempt, verdict: Verdict) -> Verdict:
+def _fail_if_clock_set(attempt: Attempt, verdict: Verdict) -> Verdict:
     """No figure counts of a tool that timed by a clock that was set meanwhile, or may have."""
     step, run = clock_step(attempt.meta), attempt.run
     if (
@@ -103,7 +105,7 @@ def _by_a_set_clock(attempt: Attempt, verdict: Verdict) -> Verdict:
     return Verdict(Outcome.FAILED, Reason.CHANGED_MEANWHILE, text)
 
 
-def _by_another_version(attempt: Attempt, verdict: Verdict, files: Outputs) -> Verdict:
+def _fail_if_version_differs(attempt: Attempt, verdict: Verdict, files: Outputs) -> Verdict:
     """A result is kept under the version that the host had when the layout was looked at: none of another counts."""
     ran, known = registry.printed_version(attempt.run.tool, files), attempt.tool_version.strip()
     if not ran or not known or ran == known or verdict.outcome != Outcome.SUCCEEDED:
@@ -120,7 +122,7 @@ def _gave_up(attempt: Attempt, reason: str) -> bool:
     return reason == Reason.TOOL_FAILED and bool(attempt.exit_code)
 
 
-def _kept_words(figures: Figures) -> str:
+def _kept_figures_text(figures: Figures) -> str:
     told = sum(one.value is not None for one in figures.metrics)
     if not told:
         return ""
@@ -136,17 +138,17 @@ def _io_errors(figures: Figures) -> Verdict | None:
     return Verdict(Outcome.FAILED, Reason.TOOL_FAILED, said)
 
 
-def reparse(attempt: Attempt) -> str:
+def reparse_attempt(attempt: Attempt) -> str:
     """Figures anew from the artifacts. Returns what could not be read; then the old figures stay as they are."""
-    unread = _unread(attempt)
+    unread = _is_parser_failure(attempt)
     if _gave_up(attempt, attempt.reason):
         return _reparse_partly(attempt)
     measured = attempt.outcome == Outcome.SUCCEEDED or unread or attempt.measurements.exists()
-    figures = artifact_figures.read(attempt, with_metrics=measured)
+    figures = artifact_figures.read_figures(attempt, with_metrics=measured)
     if figures.errors:
         return "; ".join(figures.errors)
     with transaction.atomic():
-        figure_rows.replace(attempt, figures)
+        figure_rows.replace_figures(attempt, figures)
         if unread:
             verdict = _io_errors(figures) or Verdict(Outcome.SUCCEEDED)
             attempt.outcome, attempt.reason = verdict.outcome, verdict.reason
@@ -156,16 +158,16 @@ def reparse(attempt: Attempt) -> str:
 
 
 def _reparse_partly(attempt: Attempt) -> str:
-    figures = artifact_figures.read(attempt, partly=True)
+    figures = artifact_figures.read_figures(attempt, partly=True)
     if not figures.metrics and attempt.measurements.exists():
         return "none of its tool's output can be read any more"
-    figure_rows.replace(attempt, figures)
+    figure_rows.replace_figures(attempt, figures)
     return ""
 
 
-def _unread(attempt: Attempt) -> bool:
+def _is_parser_failure(attempt: Attempt) -> bool:
     """True when the tool did its part, and a parser of ours failed: in words, or by a crash."""
-    if _by_a_set_clock(attempt, Verdict(Outcome.SUCCEEDED)).outcome != Outcome.SUCCEEDED:
+    if _fail_if_clock_set(attempt, Verdict(Outcome.SUCCEEDED)).outcome != Outcome.SUCCEEDED:
         return False
     if attempt.reason != Reason.INTERNAL:
         return attempt.reason == Reason.PARSE_FAILED

@@ -14,18 +14,18 @@ from django.db import connection, transaction
 log = logging.getLogger(__name__)
 
 
-def channel(campaign_id: int) -> str:
+def campaign_channel(campaign_id: int) -> str:
     """Named by installation and database, too: a channel is heard in all numbered databases of a Redis."""
-    return f"benchlab:{settings.INSTALLATION}:{_database()}:campaign:{campaign_id}"
+    return f"benchlab:{settings.INSTALLATION}:{_database_name()}:campaign:{campaign_id}"
 
 
-def pattern() -> str:
+def channel_pattern() -> str:
     """Every campaign's channel of this database, for the one subscriber of a web process."""
-    name = re.sub(r"[\\*?\[\]]", r"\\\g<0>", _database())
+    name = re.sub(r"[\\*?\[\]]", r"\\\g<0>", _database_name())
     return f"benchlab:{settings.INSTALLATION}:{name}:campaign:*"
 
 
-def _database() -> str:
+def _database_name() -> str:
     return str(connection.settings_dict["NAME"])
 
 
@@ -37,13 +37,13 @@ def _client() -> redis.Redis:
     return client
 
 
-def changed(campaign_id: int) -> None:
+def notify_pages(campaign_id: int) -> None:
     """Tell the campaign's pages to look again, once the transaction is committed."""
     transaction.on_commit(lambda: _publish(campaign_id))
 
 
 def _publish(campaign_id: int) -> None:
     try:
-        _client().publish(channel(campaign_id), b"changed")
+        _client().publish(campaign_channel(campaign_id), b"changed")
     except redis.RedisError as error:
         log.warning("live pages fall back on polling: %s", error)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from django.db import transaction
 
 from agents.drivers import registry
-from benchlab.runs import bulk, strips
+from benchlab.runs import bulk_copy, strips
 from benchlab.runs.artifact_figures import Figures
 from benchlab.runs.artifact_writer import SAMPLES
 from benchlab.runs.attempt_meta import NOT_SAMPLED
@@ -18,7 +18,7 @@ from benchlab.runs.models import Attempt, Histogram, Measurement, Series
 
 
 @transaction.atomic
-def replace(attempt: Attempt, figures: Figures) -> None:
+def replace_figures(attempt: Attempt, figures: Figures) -> None:
     """Put the figures in place of those stored before; the artifacts are untouched.
 
     What was sampled and can be read no more stays as it was read before.
@@ -28,12 +28,12 @@ def replace(attempt: Attempt, figures: Figures) -> None:
     attempt.histograms.all().delete()
     attempt.series.exclude(sampler__in=list(samplers)).delete()
     attempt.strips.all().delete()
-    put(attempt, figures)
-    note(attempt, figures)
+    store_figures(attempt, figures)
+    note_windows(attempt, figures)
     attempt.save(update_fields=["windows", "meta"])
 
 
-def note(attempt: Attempt, figures: Figures) -> None:
+def note_windows(attempt: Attempt, figures: Figures) -> None:
     """Note in its own row what the figures say of windows and doubts; it is not saved yet."""
     attempt.windows = [dataclasses.asdict(one) for one in figures.windows]
     attempt.meta.pop(NOT_SAMPLED, None)
@@ -41,14 +41,14 @@ def note(attempt: Attempt, figures: Figures) -> None:
         attempt.meta[NOT_SAMPLED] = dict(figures.doubts)
 
 
-def put(attempt: Attempt, figures: Figures) -> None:
+def store_figures(attempt: Attempt, figures: Figures) -> None:
     """Store the figures of an attempt that has none."""
-    put_all([(attempt, figures)])
+    store_all_figures([(attempt, figures)])
 
 
-def put_all(found: Sequence[tuple[Attempt, Figures]]) -> None:
+def store_all_figures(found: Sequence[tuple[Attempt, Figures]]) -> None:
     """Those of several attempts that have none."""
-    bulk.copy(
+    bulk_copy.copy_rows(
         Measurement,
         ("attempt", "name", "value", "unit", "labels", "note", "line", "output"),
         [
@@ -66,7 +66,7 @@ def put_all(found: Sequence[tuple[Attempt, Figures]]) -> None:
             for m in figures.metrics
         ],
     )
-    bulk.copy(
+    bulk_copy.copy_rows(
         Histogram,
         ("attempt", "name", "labels", "lows", "highs", "counts"),
         [
@@ -74,15 +74,15 @@ def put_all(found: Sequence[tuple[Attempt, Figures]]) -> None:
                 attempt.pk,
                 one.name,
                 json.dumps(dict(one.labels)),
-                bulk.array(one.lows),
-                bulk.array(one.highs),
+                bulk_copy.array_literal(one.lows),
+                bulk_copy.array_literal(one.highs),
                 list(one.counts),
             )
             for attempt, figures in found
             for one in figures.histograms
         ],
     )
-    bulk.copy(
+    bulk_copy.copy_rows(
         Series,
         ("attempt", "sampler", "device", "metric", "unit", "times", "values"),
         [
@@ -92,8 +92,8 @@ def put_all(found: Sequence[tuple[Attempt, Figures]]) -> None:
                 one.device,
                 one.metric,
                 str(one.unit),
-                bulk.array(one.times),
-                bulk.array(one.values),
+                bulk_copy.array_literal(one.times),
+                bulk_copy.array_literal(one.values),
             )
             for attempt, figures in found
             for kind, one in figures.series
@@ -101,4 +101,6 @@ def put_all(found: Sequence[tuple[Attempt, Figures]]) -> None:
     )
     for attempt, figures in found:
         if figures.series:
-            strips.put(attempt, (strips.of(kind, one) for kind, one in figures.series))
+            strips.store_strips(
+                attempt, (strips.sampled_series(kind, one) for kind, one in figures.series)
+            )

@@ -5,22 +5,22 @@ from __future__ import annotations
 
 from django.db.models import Q
 
-from benchlab.hosts.blocks import Names
+from benchlab.hosts.blocks import LayoutNames
 from benchlab.hosts.models import FactSnapshot, Host
 from benchlab.runs.models import Layout, installation_tag
 from benchlab.runs.states import HOLDING
 
 
-def holder(host: Host) -> Layout | None:
+def holding_layout(host: Host) -> Layout | None:
     """The layout that holds the host now."""
     found = host.layouts.holding().select_related("campaign", "topology")
     return found.first()
 
 
-def names_at(host: Host, snapshot: FactSnapshot) -> Names:
+def layout_names(host: Host, snapshot: FactSnapshot) -> LayoutNames:
     """The names of our layouts there; `holding` those that may have stood on the host when it was read."""
     holds = Q(phase__in=HOLDING) | Q(ended_at__gte=snapshot.read_at)
     now = host.layouts.filter(holds, created_at__lte=snapshot.read_at)
     held = frozenset(row.name for row in now.only("pk", "tag"))
     every = frozenset(row.name for row in host.layouts.only("pk", "tag"))
-    return Names(held, every - held, installation_tag())
+    return LayoutNames(held, every - held, installation_tag())

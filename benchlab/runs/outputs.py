@@ -12,7 +12,7 @@ from django.db import models
 from benchlab.team.models import OwnedQuerySet
 
 # bytes
-SMALL = 32 << 20
+SMALL_BYTES = 32 << 20
 
 
 class RawRemoved(Exception):
@@ -53,7 +53,7 @@ class Artifact(models.Model):
     @property
     def is_small(self) -> bool:
         """True when a page may have all of it in memory."""
-        return self.size <= SMALL
+        return self.size <= SMALL_BYTES
 
     def read(self) -> bytes:
         """All of it, in memory. Raises RawRemoved."""
@@ -68,7 +68,7 @@ class Artifact(models.Model):
             raise RawRemoved(f"{self.name}: {said}")
         rows = ArtifactPiece.objects.filter(attempt=self.attempt_id, name=self.name)
         for number in rows.order_by("number").values_list("number", flat=True):
-            yield rows.get(number=number).read()
+            yield rows.get(number=number).unpack()
 
 
 class ArtifactPiece(models.Model):
@@ -88,7 +88,7 @@ class ArtifactPiece(models.Model):
     def __str__(self) -> str:
         return f"{self.name}, piece {self.number}"
 
-    def read(self) -> bytes:
+    def unpack(self) -> bytes:
         return zlib.decompress(bytes(self.packed))
 
 

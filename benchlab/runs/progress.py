@@ -27,16 +27,16 @@ class State(models.TextChoices):
     PAUSED = "paused", "paused"
     CANCELLING = "cancelling", "cancelling: taking its layouts down"
     STUCK = "stuck", "needs a person"
-    ASKS = "asks", "waits for a person"
+    MANUAL_STEP = "asks", "waits for a person"
     CANCELLED = "cancelled", "cancelled"
     DONE = "done", "done"
 
 
 # campaign id -> its rows, grouped by host and phase
-Counted = dict[int, list[Mapping[str, Any]]]
+RowsByCampaign = dict[int, list[Mapping[str, Any]]]
 
 # beside the phases: layouts that wait for something only a person can do
-ASKING = "asking"
+MANUAL = "asking"
 BUSY = (LayoutPhase.PROVISIONING, LayoutPhase.TEARING_DOWN, LayoutPhase.STUCK)
 # A running job is polled every few seconds, and its last answer is stored every ten.
 SILENT_S = 30.0
@@ -99,26 +99,26 @@ def latest_attempts() -> models.QuerySet[Attempt]:
     return Attempt.objects.filter(number=Subquery(numbers[:1]))
 
 
-def of(campaigns: Iterable[Campaign]) -> dict[int, Progress]:
+def progress_by_campaign(campaigns: Iterable[Campaign]) -> dict[int, Progress]:
     """campaign id -> progress, in a fixed number of queries."""
     rows = {campaign.pk: campaign for campaign in campaigns}
     layouts, attempts = _layouts_by_host(rows), _attempts_by_host(rows)
     return {pk: _progress(row, layouts[pk], attempts[pk]) for pk, row in rows.items()}
 
 
-def of_one(campaign: Campaign) -> Progress:
-    return of([campaign])[campaign.pk]
+def campaign_progress(campaign: Campaign) -> Progress:
+    return progress_by_campaign([campaign])[campaign.pk]
 
 
-def state(campaign: Campaign, phases: Mapping[str, int]) -> State:
+def derive_state(campaign: Campaign, phases: Mapping[str, int]) -> State:
     """From its wishes and the number of its layouts by phase."""
     still_open = sum(
         n for phase, n in phases.items() if phase not in (LayoutPhase.DRAFT, LayoutPhase.DONE)
     )
     if phases.get(LayoutPhase.STUCK):
         return State.STUCK
-    if phases.get(ASKING):
-        return State.ASKS
+    if phases.get(MANUAL):
+        return State.MANUAL_STEP
     if still_open and campaign.cancelled_at:
         return State.CANCELLING
     if still_open and campaign.paused_at:
@@ -130,7 +130,7 @@ def state(campaign: Campaign, phases: Mapping[str, int]) -> State:
     return State.CANCELLED if campaign.cancelled_at else State.DONE
 
 
-def _layouts_by_host(campaigns: Iterable[int]) -> Counted:
+def _layouts_by_host(campaigns: Iterable[int]) -> RowsByCampaign:
     rows = Layout.objects.filter(campaign__in=list(campaigns)).order_by()
     asking = Count("pk", filter=~Q(needs_person=""))
     return _by_campaign(
@@ -147,14 +147,14 @@ def _layouts_by_host(campaigns: Iterable[int]) -> Counted:
     )
 
 
-def _by_campaign(rows: Iterable[Mapping[str, Any]]) -> Counted:
-    found: Counted = defaultdict(list)
+def _by_campaign(rows: Iterable[Mapping[str, Any]]) -> RowsByCampaign:
+    found: RowsByCampaign = defaultdict(list)
     for row in rows:
         found[row["campaign"]].append(row)
     return found
 
 
-def _attempts_by_host(campaigns: Iterable[int]) -> Counted:
+def _attempts_by_host(campaigns: Iterable[int]) -> RowsByCampaign:
     ended = Q(outcome=Outcome.SUCCEEDED)
     elapsed = ExpressionWrapper(
         Coalesce(F("ended_at"), Now()) - F("started_at"), output_field=models.DurationField()
@@ -186,19 +186,19 @@ def _progress(
     phases: Counter[str] = Counter()
     for row in layouts:
         phases[row["phase"]] += row["number"]
-        phases[ASKING] += row["asking"]
+        phases[MANUAL] += row["asking"]
     counts: Counter[str] = Counter()
     for row in attempts:
-        counts[_bin(row)] += row["number"]
-    where = state(campaign, phases)
+        counts[_count_name(row)] += row["number"]
+    where = derive_state(campaign, phases)
     trouble = max((row["trouble"] or "" for row in layouts), default="") or _silence(attempts)
-    still = where in OVER or where in (State.DRAFT, State.STUCK, State.ASKS) or bool(trouble)
+    still = where in OVER or where in (State.DRAFT, State.STUCK, State.MANUAL_STEP) or bool(trouble)
     return Progress(
         state=where,
         runs=sum(counts.values()),
         counts=counts,
         drafts=phases[LayoutPhase.DRAFT],
-        eta_s=None if still else _eta(layouts, attempts),
+        eta_s=None if still else _eta_seconds(layouts, attempts),
         trouble="" if where in OVER else trouble,
         busy=any(row["phase"] in BUSY or row["asking"] or row["awaiting"] for row in layouts),
         flawed=any(row["not_whole"] or _is_flaw(row) for row in attempts),
@@ -211,7 +211,7 @@ def _silence(attempts: Iterable[Mapping[str, Any]]) -> str:
     A connection that was cut, rather than closed, fails after minutes only; until then nothing else shows it.
     """
     seen = min(((row["seen"], row["name"]) for row in attempts if row["seen"]), default=None)
-    silent_s = _since(seen[0]) if seen else 0.0
+    silent_s = _elapsed_s(seen[0]) if seen else 0.0
     if seen is None or silent_s < SILENT_S:
         return ""
     return f"{seen[1]} has not answered for {duration(silent_s)}"
@@ -221,13 +221,15 @@ def _is_flaw(row: Mapping[str, Any]) -> bool:
     return bool(row["phase"] == AttemptPhase.DONE and row["outcome"] != Outcome.SUCCEEDED)
 
 
-def _bin(row: Mapping[str, Any]) -> str:
+def _count_name(row: Mapping[str, Any]) -> str:
     if row["phase"] == AttemptPhase.DONE:
         return str(row["outcome"])
     return "queued" if row["phase"] == AttemptPhase.QUEUED else "running"
 
 
-def _eta(layouts: Sequence[Mapping[str, Any]], attempts: Sequence[Mapping[str, Any]]) -> float:
+def _eta_seconds(
+    layouts: Sequence[Mapping[str, Any]], attempts: Sequence[Mapping[str, Any]]
+) -> float:
     """Seconds until the slowest host is through: what is expected, times how wrong that was so far."""
     factor = _calibration(attempts)
     left: dict[int, float] = defaultdict(float)
@@ -252,13 +254,13 @@ def _building_left(row: Mapping[str, Any]) -> float:
     if row["phase"] == LayoutPhase.WAITING:
         return whole
     if row["phase"] == LayoutPhase.PROVISIONING and row["begun_at"]:
-        return max(whole / 2, whole - _since(row["begun_at"]))
+        return max(whole / 2, whole - _elapsed_s(row["begun_at"]))
     if row["phase"] == LayoutPhase.TEARING_DOWN and row["down_at"]:
-        return max(0.0, whole / 2 - _since(row["down_at"]))
+        return max(0.0, whole / 2 - _elapsed_s(row["down_at"]))
     return whole / 2 if row["phase"] in HOLDING else 0.0
 
 
-def _since(when: datetime) -> float:
+def _elapsed_s(when: datetime) -> float:
     return (timezone.now() - when).total_seconds()
 
 

@@ -25,12 +25,12 @@ TAKES_RUNS = (
     LayoutPhase.READY,
 )
 # Of the repeats before: fewer in a further visit leave set-ups built one after the other
-TURN = 0.5
-OF_POINT = ("host_id", "topology_id", "workload_id", "stage", "point")
+VISIT_SHARE = 0.5
+POINT_FIELDS = ("host_id", "topology_id", "workload_id", "stage", "point")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RepeatGoal:
     """`in_all` repeats of each point that one of `runs` measures."""
 
     runs: Collection[int]
@@ -75,8 +75,8 @@ class Point(NamedTuple):
 
 def point_of(row: Mapping[str, Any]) -> Point:
     """Of a run's OF_POINT."""
-    host, topology, workload, stage, values = (row[name] for name in OF_POINT)
-    return Point(host, topology, workload, stage, matrix.key(values))
+    host, topology, workload, stage, values = (row[name] for name in POINT_FIELDS)
+    return Point(host, topology, workload, stage, matrix.json_key(values))
 
 
 def newest_first(campaign: Campaign) -> QuerySet[Layout]:
@@ -84,7 +84,7 @@ def newest_first(campaign: Campaign) -> QuerySet[Layout]:
     return campaign.layouts.order_by("-position", "-pk")
 
 
-def takes_more(layout: Layout) -> bool:
+def takes_runs(layout: Layout) -> bool:
     """True when runs can be queued on it: one that grows is not gone back to."""
     if layout.phase not in TAKES_RUNS or layout.cancelled_at:
         return False
@@ -93,42 +93,42 @@ def takes_more(layout: Layout) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _PointStatus:
     # repeats that succeeded, or are still to come
     have: int
     seconds: float
 
 
-def offers(campaign: Campaign, wanted: Sequence[Wanted]) -> list[Offer | None]:
+def repeat_offers(campaign: Campaign, wanted: Sequence[RepeatGoal]) -> list[Offer | None]:
     """An offer for each; None where nothing is left to add. Three queries, none where nothing is wanted."""
     if not wanted:
         return []
-    named = _named(campaign, [pk for one in wanted for pk in one.runs])
-    known, after = _known(campaign)
+    named = _points_by_run(campaign, [pk for one in wanted for pk in one.runs])
+    known, after = _point_statuses(campaign)
     builds = _builds(campaign)
-    return [_offer(one, named, known, builds, after) for one in wanted]
+    return [_repeat_offer(one, named, known, builds, after) for one in wanted]
 
 
-def _named(campaign: Campaign, runs: Iterable[int]) -> dict[int, Point]:
+def _points_by_run(campaign: Campaign, runs: Iterable[int]) -> dict[int, Point]:
     rows = campaign.runs.filter(pk__in=list(runs)).order_by()
-    return {row["pk"]: point_of(row) for row in rows.values("pk", *OF_POINT)}
+    return {row["pk"]: point_of(row) for row in rows.values("pk", *POINT_FIELDS)}
 
 
-def _known(campaign: Campaign) -> tuple[dict[Point, _Known], int]:
+def _point_statuses(campaign: Campaign) -> tuple[dict[Point, _PointStatus], int]:
     """({point: what is known of it}, the campaign's largest repeat)."""
     counts = Q(attempts__outcome=Outcome.SUCCEEDED, attempts__degraded=[])
     comes = Q(attempts__phase__isnull=False) & ~Q(attempts__phase=AttemptPhase.DONE)
     rows = list(
         Run.objects.filter(campaign=campaign)
         .order_by()
-        .values(*OF_POINT)
+        .values(*POINT_FIELDS)
         .annotate(
             have=Count("pk", filter=counts | comes, distinct=True),
             seconds=Max("expected_s"),
             last=Max("repeat"),
         )
     )
-    found = {point_of(row): _Known(row["have"], row["seconds"]) for row in rows}
+    found = {point_of(row): _PointStatus(row["have"], row["seconds"]) for row in rows}
     return found, max((row["last"] for row in rows), default=0)
 
 
@@ -137,16 +137,16 @@ def _builds(campaign: Campaign) -> dict[tuple[int, int], float]:
     found: dict[tuple[int, int], float] = {}
     for row in newest_first(campaign).defer("plan"):
         set_up = row.host_id, row.topology_id
-        if takes_more(row):
+        if takes_runs(row):
             found[set_up] = 0.0
         found.setdefault(set_up, row.expected_s)
     return found
 
 
-def _offer(
-    wanted: Wanted,
+def _repeat_offer(
+    wanted: RepeatGoal,
     named: Mapping[int, Point],
-    known: Mapping[Point, _Known],
+    known: Mapping[Point, _PointStatus],
     builds: Mapping[tuple[int, int], float],
     after: int,
 ) -> Offer | None:
@@ -156,7 +156,7 @@ def _offer(
     if more <= 0:
         return None
     if any(builds.get(point.set_up) for point in runs):
-        more = min(max(more, ceil(have * TURN)), MAX_REPEATS)
+        more = min(max(more, ceil(have * VISIT_SHARE)), MAX_REPEATS)
     seconds: dict[int, float] = defaultdict(float)
     for point in runs:
         seconds[point.host] += known[point].seconds * more

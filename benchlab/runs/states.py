@@ -48,11 +48,11 @@ class Player(StrEnum):
     NONE = "none"
     PLAYING = "playing"
     # who played died, and nothing of the session was kept
-    GONE = "gone"
+    DIED = "died"
     # the session is over and stored
-    KEPT = "kept"
+    STORED = "stored"
     # as KEPT, and the tool had time enough to end since
-    LATE = "late"
+    OVERDUE = "overdue"
 
 
 # The phases in which a layout holds its host. The partial unique constraint over them is the host lock.

@@ -20,14 +20,14 @@ from psycopg.sql import SQL, Literal
 
 from agents.contracts import Series
 from benchlab.analysis.buckets import COARSE, FINE, Buckets, Floats, bucket_samples
-from benchlab.runs import bulk
+from benchlab.runs import bulk_copy
 from benchlab.runs.models import Attempt, Strip
 
 # samples: shorter series are read as they are
-LONG = 4096
+MIN_SAMPLES = 4096
 # buckets of one strip
-LENGTH = 1024
-FIELDS = (
+BUCKETS_PER_STRIP = 1024
+STRIP_FIELDS = (
     "attempt",
     "clock",
     "sampler",
@@ -40,14 +40,14 @@ FIELDS = (
     "data",
 )
 # Of each device and bucket; what a strip of more than one sample each holds, one array after the other.
-COLUMNS = (
+BUCKET_COLUMNS = (
     *((name, "<f8") for name in ("low", "high", "total")),
     *((name, "u1") for name in ("low_at", "high_at", "sample_counts")),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
+class SampledSeries:
     """One series, as arrays."""
 
     sampler: str
@@ -59,7 +59,7 @@ class Sampled:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class MetricRows:
     """One metric of some devices on one clock. `most` is over the whole of it, whatever `buckets` are of."""
 
     sampler: str
@@ -70,52 +70,52 @@ class Rows:
     buckets: Buckets
 
 
-def of(sampler: str, one: Series) -> Sampled:
+def sampled_series(sampler: str, one: Series) -> SampledSeries:
     """As a sampler or tool tells it."""
     times, values = (np.array(told, dtype=np.float64) for told in (one.times, one.values))
-    return Sampled(sampler, one.device, one.metric, str(one.unit), times, values)
+    return SampledSeries(sampler, one.device, one.metric, str(one.unit), times, values)
 
 
-def put(attempt: Attempt, series: Iterable[Sampled]) -> None:
+def store_strips(attempt: Attempt, series: Iterable[SampledSeries]) -> None:
     """Of those that are long. The attempt has none yet."""
     clocks: dict[bytes, int] = {}
     made: list[tuple[object, ...]] = []
-    for group in together(one for one in series if len(one.times) >= LONG):
+    for group in group_by_clock(one for one in series if len(one.times) >= MIN_SAMPLES):
         raw = np.asarray(group[0].times, "<f8").tobytes()
         if raw not in clocks:
             clocks[raw] = len(clocks)
             made.append((attempt.pk, clocks[raw], "", "", "", 0, 0, [], [], raw))
-        made += ((attempt.pk, clocks[raw], *row) for row in _cut(group))
-    bulk.copy(Strip, FIELDS, made)
+        made += ((attempt.pk, clocks[raw], *row) for row in _strip_rows(group))
+    bulk_copy.copy_rows(Strip, STRIP_FIELDS, made)
 
 
-def together(series: Iterable[Sampled]) -> list[list[Sampled]]:
+def group_by_clock(series: Iterable[SampledSeries]) -> list[list[SampledSeries]]:
     """Those of one sampler, metric and clock: they are rows of one table."""
-    found: dict[tuple[str, str, str, bytes], list[Sampled]] = defaultdict(list)
+    found: dict[tuple[str, str, str, bytes], list[SampledSeries]] = defaultdict(list)
     for one in series:
         found[one.sampler, one.metric, one.unit, one.times.tobytes()].append(one)
     return list(found.values())
 
 
-def rows_of(group: Sequence[Sampled]) -> Rows:
+def metric_rows(group: Sequence[SampledSeries]) -> MetricRows:
     """A group of `together`, by sample."""
     first = group[0]
     buckets = bucket_samples(first.times, np.stack([one.values for one in group]))
     names = tuple(one.device for one in group)
-    return Rows(first.sampler, first.metric, first.unit, names, _most(buckets), buckets)
+    return MetricRows(first.sampler, first.metric, first.unit, names, _maxima(buckets), buckets)
 
 
-def _most(buckets: Buckets) -> tuple[float, ...]:
+def _maxima(buckets: Buckets) -> tuple[float, ...]:
     return tuple(np.fmax.reduce(buckets.high, axis=1, initial=np.nan).tolist())
 
 
-def _cut(group: Sequence[Sampled]) -> Iterator[tuple[object, ...]]:
+def _strip_rows(group: Sequence[SampledSeries]) -> Iterator[tuple[object, ...]]:
     """Rows of FIELDS, without attempt and clock."""
-    whole = rows_of(group)
+    whole = metric_rows(group)
     fine = whole.buckets.coarser(FINE)
     for buckets in (whole.buckets, fine, fine.coarser(COARSE // FINE)):
-        for at in range(0, buckets.low.shape[1], LENGTH):
-            stretch = slice(at, at + LENGTH)
+        for at in range(0, buckets.low.shape[1], BUCKETS_PER_STRIP):
+            stretch = slice(at, at + BUCKETS_PER_STRIP)
             first = at * buckets.every
             yield (
                 whole.sampler,
@@ -133,31 +133,33 @@ def _packed(buckets: Buckets, stretch: slice) -> bytes:
     if buckets.every == 1:
         return np.ascontiguousarray(buckets.low[:, stretch], "<f8").tobytes()
     return b"".join(
-        _within(getattr(buckets, name)[:, stretch], name, buckets.every).astype(kind).tobytes()
-        for name, kind in COLUMNS
+        _within_bucket(getattr(buckets, name)[:, stretch], name, buckets.every)
+        .astype(kind)
+        .tobytes()
+        for name, kind in BUCKET_COLUMNS
     )
 
 
-def _within(array: Any, name: str, every: int) -> Any:
+def _within_bucket(array: Any, name: str, every: int) -> Any:
     """A place is told from its bucket's first sample on, which fits in a byte."""
     return array % every if name.endswith("_at") else array
 
 
-def clocks(attempt: Attempt) -> dict[int, Floats]:
+def read_clocks(attempt: Attempt) -> dict[int, Floats]:
     """The times of all samples of each clock; {} of an attempt that has no strips."""
     rows = attempt.strips.filter(every=0).values_list("clock", "data")
     return {clock: np.frombuffer(bytes(data), "<f8") for clock, data in rows}
 
 
-def covered(attempt: Attempt) -> list[tuple[str, str, tuple[str, ...]]]:
+def covered_metrics(attempt: Attempt) -> list[tuple[str, str, tuple[str, ...]]]:
     """(sampler, metric, devices) of what the strips have."""
     rows = attempt.strips.filter(every=COARSE, first=0)
     return [(s, m, tuple(d)) for s, m, d in rows.values_list("sampler", "metric", "devices")]
 
 
-def read(
+def read_strips(
     attempt: Attempt, metrics: Sequence[str], clock: int, times: Floats, every: int, part: slice
-) -> Iterator[Rows]:
+) -> Iterator[MetricRows]:
     """Of samples `part` of a clock, in strips of `every` samples; both ends of it lie between two of its buckets."""
     where = SQL(
         "SELECT sampler, metric, unit, first, devices, most, data FROM runs_strip WHERE attempt_id = {}"
@@ -169,7 +171,7 @@ def read(
         Literal(clock),
         Literal(list(metrics)),
         Literal(part.stop),
-        Literal(part.start - LENGTH * every),
+        Literal(part.start - BUCKETS_PER_STRIP * every),
     )
     found: dict[tuple[Any, ...], list[tuple[int, bytes]]] = defaultdict(list)
     connection.ensure_connection()
@@ -179,7 +181,7 @@ def read(
             found[key].append((first, data))
     for (sampler, metric, unit, devices, most), strips in found.items():
         buckets = _unpacked(strips, len(devices), every, part, times)
-        yield Rows(sampler, metric, unit, devices, most, buckets)
+        yield MetricRows(sampler, metric, unit, devices, most, buckets)
 
 
 def _unpacked(
@@ -194,9 +196,9 @@ def _unpacked(
         return bucket_samples(inside, np.concatenate(values, axis=1)[:, wanted])
     columns: dict[str, list[Any]] = defaultdict(list)
     for _, data in strips:
-        cells = len(data) // sum(np.dtype(kind).itemsize for _, kind in COLUMNS)
+        cells = len(data) // sum(np.dtype(kind).itemsize for _, kind in BUCKET_COLUMNS)
         at = 0
-        for name, kind in COLUMNS:
+        for name, kind in BUCKET_COLUMNS:
             columns[name].append(np.frombuffer(data, kind, cells, at).reshape(devices, -1))
             at += cells * np.dtype(kind).itemsize
     whole = {name: np.concatenate(many, axis=1)[:, wanted] for name, many in columns.items()}

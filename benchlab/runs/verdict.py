@@ -14,7 +14,7 @@ from benchlab.runs.states import Outcome
 
 LAST_LINES = 5
 # bytes in which they are looked for
-TAIL = 64 << 10
+TAIL_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +24,14 @@ class Verdict:
     text: str = ""
 
 
-def judge(attempt: Attempt, work: Job) -> Verdict:
+def judge_attempt(attempt: Attempt, work: Job) -> Verdict:
     """The verdict before anything is parsed; the figures may still turn success into failure."""
     state, code = job.State(attempt.meta["state"]), attempt.exit_code
     if attempt.meta.get("disk_full"):
         text = (
-            f"{BASE} on the host was full when {work.argv[0]} ended, so its output and samples may be incomplete. What"
-            f" there is of them is stored, and removed from the host. It {_ended(code)}: {_said(attempt)}"
+            f"{BASE} on the host was full when {work.argv[0]} ended, so its output and samples may be incomplete."
+            f" What there is of them is stored, and removed from the host."
+            f" It {_describe_exit(code)}: {_last_output(attempt)}"
         )
         return Verdict(Outcome.FAILED, Reason.NO_SPACE, text)
     if state == job.State.EXITED and code == 0 and attempt.meta.get("halted"):
@@ -42,7 +43,7 @@ def judge(attempt: Attempt, work: Job) -> Verdict:
     if state == job.State.EXITED and code == 0:
         return Verdict(Outcome.SUCCEEDED)
     if state == job.State.EXITED:
-        text = f"{work.argv[0]} {_ended(code)}: {_said(attempt)}"
+        text = f"{work.argv[0]} {_describe_exit(code)}: {_last_output(attempt)}"
         return Verdict(Outcome.FAILED, Reason.TOOL_FAILED, text)
     if state == job.State.TIMEOUT:
         text = f"{work.argv[0]} ran longer than its limit of {work.timeout_s:g} s and was stopped."
@@ -55,7 +56,7 @@ def judge(attempt: Attempt, work: Job) -> Verdict:
     return Verdict(Outcome.INTERRUPTED, Reason.JOB_VANISHED, text)
 
 
-def _ended(code: int | None) -> str:
+def _describe_exit(code: int | None) -> str:
     """Words for how a tool ended: a shell reports the signal that killed it as 128 + its number."""
     try:
         name = signal.Signals((code or 0) - 128).name
@@ -65,18 +66,20 @@ def _ended(code: int | None) -> str:
     return f"was killed by {name}{memory} (exit code {code})"
 
 
-def _end_of(row: Artifact) -> bytes:
+def _last_bytes(row: Artifact) -> bytes:
     last = b""
     for piece in row.pieces():
-        last = last[-TAIL:] + piece
-    return last[-TAIL:]
+        last = last[-TAIL_BYTES:] + piece
+    return last[-TAIL_BYTES:]
 
 
-def _said(attempt: Attempt) -> str:
+def _last_output(attempt: Attempt) -> str:
     """The last lines that the tool printed, stderr before stdout."""
     for name in ("stderr", "stdout"):
         row = attempt.artifacts.filter(name=name).first()
-        lines = _end_of(row).decode("utf-8", "replace").replace("\0", "").split("\n") if row else []
+        lines = (
+            _last_bytes(row).decode("utf-8", "replace").replace("\0", "").split("\n") if row else []
+        )
         if said := [line for line in lines if line.strip()][-LAST_LINES:]:
             return " / ".join(said)[:2000]
     return "no output"

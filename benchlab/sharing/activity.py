@@ -119,7 +119,7 @@ def page_events(user: Person, found: Sequence[Any]) -> list[Event]:
     entries = Entry.objects.in_bulk(keys["entry"])
     comments = Comment.objects.select_related("by").in_bulk(keys["comment"])
     campaigns = Campaign.objects.in_bulk(keys["ended"])
-    states = progress.of(campaigns.values())
+    states = progress.progress_by_campaign(campaigns.values())
     names = targets.visible_names(user, [(one.kind, one.object_id) for one in comments.values()])
     told: list[Event] = []
     for at, source, pk in found:

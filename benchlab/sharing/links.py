@@ -22,7 +22,7 @@ from benchlab.sharing.models import Kind, SavedView, Share
 from benchlab.sharing.redaction import Redaction, build_redaction
 from benchlab.team.guests import Guest
 from benchlab.team.models import Team
-from benchlab.team.services import team_of
+from benchlab.team.services import owning_team
 
 DAYS, MOST_DAYS = 30, 366
 BY_QUERY = (Share.Kind.COMPARISON, Share.Kind.VIEW)
@@ -61,7 +61,7 @@ def check_target(
     )
     team = targets.row_team(row)
     name = f"Run {row.pk}: {row}" if kind == Share.Kind.RUN else str(row)
-    return ShareTarget(team_of(user) if team.library else team, kind, row.pk, "", name[:200])
+    return ShareTarget(owning_team(user) if team.library else team, kind, row.pk, "", name[:200])
 
 
 def _valid_id(object_id: int | None) -> int:
@@ -76,7 +76,7 @@ def _comparison_target(
             "Guests see comparisons; a view of Explore cannot be shared by a link."
         )
     campaigns = queries.campaigns_of(user, query)
-    team = queries.comparison_team(campaigns, team_of(user))
+    team = queries.comparison_team(campaigns, owning_team(user))
     words = name or " and ".join(str(row) for row in campaigns)
     return ShareTarget(team, kind, object_id, query, words[:200])
 
@@ -137,7 +137,7 @@ class OpenedLink:
 
 
 def open_link(share: Share, token: str) -> OpenedLink:
-    runs = Run.objects.there().filter(_shared_runs(share))
+    runs = Run.objects.not_deleted().filter(_shared_runs(share))
     sees: dict[str, Any] = {
         "campaigns.Run": Q(pk__in=runs.values("pk")),
         "campaigns.Campaign": Q(pk__in=runs.order_by().values("campaign")),

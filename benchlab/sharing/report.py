@@ -27,8 +27,8 @@ from benchlab.runs.states import Outcome
 from benchlab.sharing import report_texts
 from benchlab.sharing.models import SavedView
 from benchlab.team.models import OwnedQuerySet
-from benchlab.topologies import picture
-from benchlab.topologies.picture import Box, Growth
+from benchlab.topologies import stack_boxes
+from benchlab.topologies.stack_boxes import Box, Growth
 
 # campaigns whose raw output has an address in a sentence
 MOST_LISTED = 20
@@ -123,7 +123,7 @@ def report_context(campaign: Campaign) -> dict[str, Any]:
     """All but its cards, whose addresses are the reader's own."""
     return {
         "campaign": campaign,
-        "progress": progress.of_one(campaign),
+        "progress": progress.campaign_progress(campaign),
         "texts": report_texts.texts_by_place(campaign),
         "left_out": OmittedCounts(),
         **_set_up_context(campaign.layouts.all(), Q(campaign=campaign)),
@@ -278,8 +278,8 @@ def _built_topologies(layouts: Iterable[Layout]) -> list[BuiltTopology]:
         steps = said.get(layout.pk, [])
         found[key] = BuiltTopology(
             layout.topology.name,
-            picture.boxes(layout.stack),
-            picture.growths(layout.stack, layout.stages),
+            stack_boxes.stack_boxes(layout.stack),
+            stack_boxes.growths(layout.stack, layout.stages),
             tuple(dict.fromkeys(says for says, _ in steps)),
             tuple(command for _, command in steps),
         )

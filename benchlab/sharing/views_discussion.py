@@ -10,19 +10,19 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from benchlab.audit import view_notes
+from benchlab.audit import request_notes
 from benchlab.sharing import discussion, targets
 from benchlab.sharing.models import Comment, Tag
-from benchlab.team.services import person
+from benchlab.team.services import requesting_user
 
 
 @require_POST
 def comment_add(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
     row = _owned_row(request, kind, pk)
     try:
-        discussion.add_comment(row, person(request), request.POST.get("text", ""))
+        discussion.add_comment(row, requesting_user(request), request.POST.get("text", ""))
     except ValidationError as error:
-        view_notes.refused(request, error.messages[0])
+        request_notes.mark_refused(request, error.messages[0])
     return _redirect_back(kind, pk)
 
 
@@ -33,13 +33,13 @@ def comment_edit(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method == "POST":
         text = request.POST.get("text", "")
         try:
-            discussion.edit_comment(row, person(request), text)
+            discussion.edit_comment(row, requesting_user(request), text)
             return _redirect_back(row.kind, row.object_id)
         except ValidationError as error:
             said = error.messages[0]
     elif row.by_id != request.user.pk:
         # says why not
-        discussion.edit_comment(row, person(request), text)
+        discussion.edit_comment(row, requesting_user(request), text)
     context = {
         "comment": row,
         "text": text,
@@ -52,7 +52,7 @@ def comment_edit(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def comment_delete(request: HttpRequest, pk: int) -> HttpResponse:
     row = get_object_or_404(Comment.objects.for_user(request.user), pk=pk)
-    discussion.delete_comment(row, person(request))
+    discussion.delete_comment(row, requesting_user(request))
     return _redirect_back(row.kind, row.object_id)
 
 
@@ -62,7 +62,7 @@ def tag_add(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
     try:
         discussion.tag_row(row, request.POST.get("name", ""))
     except ValidationError as error:
-        view_notes.refused(request, error.messages[0])
+        request_notes.mark_refused(request, error.messages[0])
     return _redirect_back(kind, pk)
 
 
@@ -82,9 +82,9 @@ def tag_remove(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
 def note_save(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
     row = _owned_row(request, kind, pk)
     try:
-        discussion.write_note(row, person(request), request.POST.get("text", ""))
+        discussion.write_note(row, requesting_user(request), request.POST.get("text", ""))
     except ValidationError as error:
-        view_notes.refused(request, error.messages[0])
+        request_notes.mark_refused(request, error.messages[0])
     return _redirect_back(kind, pk)
 
 
@@ -93,7 +93,7 @@ def star_set(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
     """`on`: "yes" or "no". Also of the reference library's rows."""
     row = targets.visible_row(request.user, kind, pk)
     _record_subject(request, row)
-    discussion.set_star(row, person(request), request.POST.get("on") != "no")
+    discussion.set_star(row, requesting_user(request), request.POST.get("on") != "no")
     return redirect(targets.row_url(kind, pk))
 
 
@@ -105,7 +105,7 @@ def _owned_row(request: HttpRequest, kind: str, pk: int) -> Any:
 
 def _record_subject(request: HttpRequest, row: Any) -> None:
     """For the audit log, which cannot tell what `kind` and `pk` of these URLs mean."""
-    view_notes.about(request, targets.row_team(row).pk, targets.audit_name(row))
+    request_notes.note_subject(request, targets.row_team(row).pk, targets.audit_name(row))
 
 
 def _talk_url(kind: str, pk: int) -> str:

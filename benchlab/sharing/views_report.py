@@ -13,7 +13,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from benchlab.audit import view_notes
+from benchlab.audit import request_notes
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import downloads
 from benchlab.sharing import queries, raw_data, report_jobs, report_texts
@@ -23,7 +23,7 @@ from benchlab.sharing.models import MadeReport, SavedView
 from benchlab.sharing.report import Subject
 from benchlab.team.models import has_role
 from benchlab.team.roles import Role
-from benchlab.team.services import person
+from benchlab.team.services import requesting_user
 from benchlab.web.lists import without_parameters
 
 HTML = "text/html; charset=utf-8"
@@ -44,7 +44,7 @@ def report_text(request: HttpRequest, kind: str, pk: int, place: str) -> HttpRes
     text = request.POST.get("text", "")
     try:
         report_texts.write_text(
-            subject.row, place, person(request), text, request.POST.get("seen", "")
+            subject.row, place, requesting_user(request), text, request.POST.get("seen", "")
         )
     except (ValidationError, report_texts.ChangedMeanwhile) as error:
         texts = report_texts.texts_with_error(subject.row, place, text, error)
@@ -72,7 +72,7 @@ def report_raw(request: HttpRequest, kind: str, pk: int) -> HttpResponseBase:
     raw = reports.raw_artifacts(request, subject)
     if too_much := raw_data.raw_output_of(request.user, raw).size_error:
         at = ", ".join(reports.artifact_list_urls(request, subject))
-        view_notes.refused(request, f"{too_much} {at}")
+        request_notes.mark_refused(request, f"{too_much} {at}")
         return _render_report(request, subject, status=413)
     rows, name = raw_data.readable_artifacts(request.user, raw), f"{subject.file_stem}-raw.zip"
     return downloads.streamed_response(
@@ -92,7 +92,7 @@ def report_made(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
             request, subject, request.POST.get("format", ""), attached=attached
         )
     except ValidationError as error:
-        view_notes.refused(request, error.messages[0])
+        request_notes.mark_refused(request, error.messages[0])
     query = request.META.get("QUERY_STRING", "")
     return redirect(f"{subject.page_url}{'?' if query else ''}{query}#report-files")
 

@@ -14,11 +14,11 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from benchlab.audit import view_notes
+from benchlab.audit import request_notes
 from benchlab.sharing import links
 from benchlab.sharing.models import MOST_QUERY, Share
 from benchlab.sharing.views_guest import embed_snippet
-from benchlab.team.services import person
+from benchlab.team.services import requesting_user
 from benchlab.web import lists
 from benchlab.web.pages import BoundedPaginator
 
@@ -80,10 +80,12 @@ def share_new(request: HttpRequest) -> HttpResponse:
         return render(request, "sharing/share_new.html", context)
     asks = form.cleaned_data
     made, token = links.create_link(
-        wish, person(request), days=asks["days"], hide_hosts=asks["hide_hosts"]
+        wish, requesting_user(request), days=asks["days"], hide_hosts=asks["hide_hosts"]
     )
-    view_notes.about(request, made.team_id, f"link {made.pk}: {made.get_kind_display()}, {made}")
-    view_notes.done(request)
+    request_notes.note_subject(
+        request, made.team_id, f"link {made.pk}: {made.get_kind_display()}, {made}"
+    )
+    request_notes.mark_done(request)
     return _render_once(request, made, token)
 
 
@@ -96,7 +98,7 @@ def _requested_target(
     number = str(first["object"] or "")
     try:
         return links.check_target(
-            person(request),
+            requesting_user(request),
             str(first["kind"]),
             int(number) if number.isascii() and number.isdigit() and len(number) < 19 else None,
             str(first["query"] or ""),

@@ -9,10 +9,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from benchlab.audit import view_notes
+from benchlab.audit import request_notes
 from benchlab.sharing import queries
 from benchlab.sharing.models import SavedView
-from benchlab.team.services import person, team_of
+from benchlab.team.services import owning_team, requesting_user
 from benchlab.web import lists
 
 # By the word that the list's address has for each column.
@@ -43,24 +43,24 @@ def view_save(request: HttpRequest) -> HttpResponse:
     try:
         query = queries.canonical(query)
         team = queries.comparison_team(
-            queries.campaigns_of(request.user, query), team_of(request.user)
+            queries.campaigns_of(request.user, query), owning_team(request.user)
         )
         made = queries.save_view(
-            person(request),
+            requesting_user(request),
             team,
             request.POST.get("name", ""),
             query,
             request.POST.get("whose") != "mine",
         )
-        view_notes.about(request, team.pk, f"view {made}")
+        request_notes.note_subject(request, team.pk, f"view {made}")
         messages.success(request, f"Saved as {made.name}.")
     except ValidationError as error:
-        view_notes.refused(request, error.messages[0])
+        request_notes.mark_refused(request, error.messages[0])
     return redirect(queries.view_url(query) if query else "explore")
 
 
 @require_POST
 def view_delete(request: HttpRequest, pk: int) -> HttpResponse:
     row = get_object_or_404(SavedView.objects.for_user(request.user), pk=pk)
-    queries.delete_view(row, person(request))
+    queries.delete_view(row, requesting_user(request))
     return redirect("view-list")

@@ -23,8 +23,8 @@ def deactivate(user: User, by: User) -> None:
     User.objects.filter(pk=user.pk).update(is_active=False)
     for session in UserSession.objects.filter(user=user):
         session.end()
-    tokens.end_all(user.pk)
-    invitations.revoke_of(user.pk)
+    tokens.revoke_all(user.pk)
+    invitations.revoke_all_of(user.pk)
 
 
 def activate(user: User) -> None:
@@ -33,7 +33,7 @@ def activate(user: User) -> None:
 
 
 @transaction.atomic
-def take_off_second_factor(user: User) -> None:
+def remove_second_factor(user: User) -> None:
     """The app's secret and the recovery codes. Sessions end: who asks for it may not be the person."""
     Authenticator.objects.filter(user=user).delete()
     for session in UserSession.objects.filter(user=user):

@@ -19,7 +19,7 @@ from benchlab.team import invitations, login_limits
 from benchlab.team.models import Membership
 
 
-class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
+class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     error_messages = {
         **DefaultAccountAdapter.error_messages,
         "too_many_for_account": "Too many failed login attempts for this account. Log in with a browser that you have"
@@ -44,7 +44,7 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
         """
         login = str(credentials.get("username", ""))
         self.attempts = []
-        if device := login_limits.device(request, login):
+        if device := login_limits.known_device(request, login):
             self._note(login_limits.count_device(device), "too_many_login_attempts")
             return
         self._note(login_limits.count_address(request), "too_many_login_attempts")
@@ -76,7 +76,7 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
         return reverse("account")
 
 
-class SecondFactor(DefaultMFAAdapter):  # type: ignore[misc]
+class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
     def encrypt(self, text: str) -> str:
         return vault.encrypt(text).decode()
 
@@ -96,18 +96,18 @@ class SecondFactor(DefaultMFAAdapter):  # type: ignore[misc]
         return not demanded.exists()
 
 
-class SingleSignOn(DefaultSocialAccountAdapter):  # type: ignore[misc]
+class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     """An account that is there is connected by its person; a new one needs an invitation, opened in this session."""
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
-        return invitations.kept(request.session) is not None
+        return invitations.remembered_invitation(request.session) is not None
 
     @transaction.atomic
     def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> Any:
         user = super().save_user(request, sociallogin, form)
-        invitation = invitations.kept(request.session)
+        invitation = invitations.remembered_invitation(request.session)
         if invitation is None:
             raise ValidationError("The invitation is no longer open.")
-        invitations.accept(invitation, user)
-        request.session.pop(invitations.SESSION, None)
+        invitations.accept_invitation(invitation, user)
+        request.session.pop(invitations.SESSION_KEY, None)
         return user

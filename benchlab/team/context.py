@@ -13,7 +13,7 @@ from benchlab.team import current_roles
 def may(request: HttpRequest) -> dict[str, object]:
     """Lazy: a page that asks nothing pays nothing."""
     return {
-        "may": SimpleLazyObject(lambda: current_roles.of(request.user)),
+        "may": SimpleLazyObject(lambda: current_roles.user_roles(request.user)),
         "single_sign_on": settings.SOCIALACCOUNT_PROVIDERS["openid_connect"]["APPS"],
         "sends_mail": settings.SENDS_MAIL,
     }

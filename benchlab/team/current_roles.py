@@ -17,20 +17,20 @@ from django.db.models.expressions import RawSQL
 from benchlab.team.roles import Role
 
 # As SQL: every request asks for these, and Django takes 2 ms to translate them from expressions.
-TEAMS = """(
+TEAMS_SQL = """(
     SELECT coalesce(jsonb_agg(jsonb_build_object(
         'team', m.team_id, 'name', t.name, 'role', m.role, 'require_mfa', t.require_mfa
     ) ORDER BY m.id), '[]')
     FROM team_membership m JOIN team_team t ON t.id = m.team_id
     WHERE m.user_id = {user}
 )"""
-FACTOR = "EXISTS (SELECT FROM mfa_authenticator WHERE user_id = {user} AND type = 'totp')"
+FACTOR_SQL = "EXISTS (SELECT FROM mfa_authenticator WHERE user_id = {user} AND type = 'totp')"
 # Columns with a user's id: of users themselves, and of tokens.
-USER, TOKENS_USER = "auth_user.id", "team_apitoken.user_id"
+USER_COLUMN, TOKEN_USER_COLUMN = "auth_user.id", "team_apitoken.user_id"
 
 
 @dataclass(frozen=True, slots=True)
-class In:
+class TeamRole:
     """One team of a person."""
 
     team: int
@@ -40,10 +40,10 @@ class In:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class UserRoles:
     """`viewer`, `operator`, `owner`: ids of the teams where they are at least that."""
 
-    teams: tuple[In, ...] = ()
+    teams: tuple[TeamRole, ...] = ()
     second_factor: bool = False
     site_admin: bool = False
 
@@ -68,29 +68,29 @@ class Standing:
         return [one.name for one in self.teams if one.require_mfa and not self.second_factor]
 
 
-def columns(user: str = USER) -> dict[str, Any]:
+def role_columns(user: str = USER_COLUMN) -> dict[str, Any]:
     """For `annotate` on rows whose column `user` is a user's id."""
     # No word of a request is in it.
-    teams = RawSQL(TEAMS.format(user=user), (), JSONField())  # noqa: S611
-    factor = RawSQL(FACTOR.format(user=user), (), BooleanField())  # noqa: S611
+    teams = RawSQL(TEAMS_SQL.format(user=user), (), JSONField())  # noqa: S611
+    factor = RawSQL(FACTOR_SQL.format(user=user), (), BooleanField())  # noqa: S611
     return {"_teams": teams, "_factor": factor}
 
 
-def pass_on(row: Any, user: AbstractBaseUser) -> None:
+def copy_roles(row: Any, user: AbstractBaseUser) -> None:
     """From a row that was asked for with its user."""
     user._teams, user._factor = row._teams, row._factor  # type: ignore[attr-defined]
 
 
-def of(user: AbstractBaseUser | AnonymousUser) -> Standing:
+def user_roles(user: AbstractBaseUser | AnonymousUser) -> UserRoles:
     """Standing that came with the row; asked anew for a user who came some other way (a token's)."""
     if not user.is_authenticated:
-        return Standing()
+        return UserRoles()
     if not hasattr(user, "_teams"):
-        row: Any = User.objects.filter(pk=user.pk).annotate(**columns()).first()
-        return _standing(user, row._teams, row._factor) if row else Standing()
-    return _standing(user, user._teams, getattr(user, "_factor", False))
+        row: Any = User.objects.filter(pk=user.pk).annotate(**role_columns()).first()
+        return _to_roles(user, row._teams, row._factor) if row else UserRoles()
+    return _to_roles(user, user._teams, getattr(user, "_factor", False))
 
 
-def _standing(user: Any, teams: Iterable[dict[str, Any]], factor: bool) -> Standing:
-    rows = tuple(In(**{**row, "role": Role(row["role"])}) for row in teams)
-    return Standing(rows, factor, user.is_superuser)
+def _to_roles(user: Any, teams: Iterable[dict[str, Any]], factor: bool) -> UserRoles:
+    rows = tuple(TeamRole(**{**row, "role": Role(row["role"])}) for row in teams)
+    return UserRoles(rows, factor, user.is_superuser)

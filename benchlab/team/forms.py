@@ -62,7 +62,7 @@ class NewAccount(forms.ModelForm):  # type: ignore[type-arg]
         return user
 
 
-class Email(forms.ModelForm):  # type: ignore[type-arg]
+class EmailForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = User
         fields = ("email",)
@@ -82,7 +82,7 @@ class NewTeam(forms.ModelForm):  # type: ignore[type-arg]
         fields = ("name",)
 
 
-class Invite(forms.ModelForm):  # type: ignore[type-arg]
+class InviteForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Invitation
         fields = ("role", "email")

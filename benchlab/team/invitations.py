@@ -17,13 +17,13 @@ from django.utils import timezone
 from benchlab.team.models import Invitation, Membership, Team
 from benchlab.team.roles import Role
 
-DAYS = 7
+VALID_DAYS = 7
 # the key of what a person came with who goes through single sign-on
-SESSION = "invitation"
-ASK = "Ask whoever sent it for a new one."
+SESSION_KEY = "invitation"
+ASK_FOR_NEW = "Ask whoever sent it for a new one."
 
 
-def digest(token: str) -> str:
+def token_digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -36,60 +36,60 @@ def invite(team: Team, role: Role, by: AbstractBaseUser, email: str = "") -> tup
         team=team,
         role=role,
         email=email,
-        digest=digest(token),
+        digest=token_digest(token),
         invited_by_id=by.pk,
-        expires_at=timezone.now() + timedelta(days=DAYS),
+        expires_at=timezone.now() + timedelta(days=VALID_DAYS),
     )
     return made, token
 
 
-def still_open() -> QuerySet[Invitation]:
+def open_invitations() -> QuerySet[Invitation]:
     now = timezone.now()
     return Invitation.objects.filter(used_at=None, revoked_at=None, expires_at__gt=now)
 
 
-def find(token: str) -> Invitation:
+def find_invitation(token: str) -> Invitation:
     """The open invitation. Raises ValidationError in words for the person with the link."""
     rows = Invitation.objects.select_related("team", "invited_by")
-    found = rows.filter(digest=digest(token)).first()
+    found = rows.filter(digest=token_digest(token)).first()
     if found is None:
-        raise ValidationError(f"There is no such invitation. {ASK}")
+        raise ValidationError(f"There is no such invitation. {ASK_FOR_NEW}")
     if found.state != "open":
         how = {"used": "was used already", "revoked": "was taken back", "expired": "has expired"}
-        raise ValidationError(f"This invitation {how[found.state]}. {ASK}")
+        raise ValidationError(f"This invitation {how[found.state]}. {ASK_FOR_NEW}")
     return found
 
 
-def keep(session: SessionBase, invitation: Invitation) -> None:
+def remember_invitation(session: SessionBase, invitation: Invitation) -> None:
     """For `kept`: its number, for whoever reads the sessions' table must not get in by a link from there."""
-    session[SESSION] = invitation.pk
+    session[SESSION_KEY] = invitation.pk
 
 
-def kept(session: SessionBase) -> Invitation | None:
+def remembered_invitation(session: SessionBase) -> Invitation | None:
     """The one that this session has opened, as long as it is open."""
-    number = session.get(SESSION)
-    return still_open().filter(pk=number).first() if isinstance(number, int) else None
+    number = session.get(SESSION_KEY)
+    return open_invitations().filter(pk=number).first() if isinstance(number, int) else None
 
 
 @transaction.atomic
-def accept(invitation: Invitation, user: AbstractBaseUser) -> Membership:
+def accept_invitation(invitation: Invitation, user: AbstractBaseUser) -> Membership:
     """Raises ValidationError when somebody was faster, or the user is in the team already."""
     if Membership.objects.filter(team=invitation.team_id, user_id=user.pk).exists():
         raise ValidationError("You are in this team already.")
-    won = still_open().filter(pk=invitation.pk)
+    won = open_invitations().filter(pk=invitation.pk)
     if not won.update(used_at=timezone.now(), used_by_id=user.pk):
-        raise ValidationError(f"This invitation is no longer open. {ASK}")
+        raise ValidationError(f"This invitation is no longer open. {ASK_FOR_NEW}")
     return Membership.objects.create(
         team_id=invitation.team_id, user_id=user.pk, role=invitation.role
     )
 
 
-def revoke(invitation: Invitation) -> None:
+def revoke_invitation(invitation: Invitation) -> None:
     """Twice is as once; a used one stays used."""
-    still_open().filter(pk=invitation.pk).update(revoked_at=timezone.now())
+    open_invitations().filter(pk=invitation.pk).update(revoked_at=timezone.now())
 
 
-def revoke_of(user_id: int, team_id: int | None = None) -> None:
+def revoke_all_of(user_id: int, team_id: int | None = None) -> None:
     """All open ones of somebody who may no longer invite; in all teams without `team_id`."""
-    rows = still_open().filter(invited_by=user_id)
+    rows = open_invitations().filter(invited_by=user_id)
     (rows.filter(team=team_id) if team_id else rows).update(revoked_at=timezone.now())

@@ -14,7 +14,7 @@ def without_links(text: str) -> str:
     return LINKS.sub(r"\1***", text)
 
 
-class Links(logging.Filter):
+class LinkFilter(logging.Filter):
     """On handlers, so that it sees every logger's lines."""
 
     def filter(self, record: logging.LogRecord) -> bool:

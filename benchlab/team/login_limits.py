@@ -50,7 +50,7 @@ def cookie_name(login: str) -> str:
     return f"device-{salted_hmac(SALT, login.lower()).hexdigest()[:16]}"
 
 
-def device(request: HttpRequest, login: str) -> str:
+def known_device(request: HttpRequest, login: str) -> str:
     """Identifier of a browser in which somebody logged in to that account; "" for any other browser."""
     try:
         known = signing.loads(
@@ -63,7 +63,7 @@ def device(request: HttpRequest, login: str) -> str:
 
 def remember_device(request: HttpRequest, response: HttpResponseBase, login: str) -> None:
     """Set the cookie, keeping the browser's identifier: logging in again does not clear its count."""
-    known = device(request, login) or secrets.token_urlsafe(16)
+    known = known_device(request, login) or secrets.token_urlsafe(16)
     response.set_cookie(
         cookie_name(login),
         signing.dumps({"login": login.lower(), "device": known}, salt=SALT),
@@ -76,13 +76,13 @@ def remember_device(request: HttpRequest, response: HttpResponseBase, login: str
 
 def count_device(identifier: str) -> Attempt | None:
     """Count an attempt of such a browser. Returns None when it had as many as it may have."""
-    return _count(DEVICE, identifier, *settings.LOGIN_FAILURES_PER_DEVICE)
+    return _consume_try(DEVICE, identifier, *settings.LOGIN_FAILURES_PER_DEVICE)
 
 
 def count_address(request: HttpRequest) -> Attempt | None:
     """Count an attempt on any account from this address. Returns None when there were too many."""
     address = _network(client_address(request))
-    return _count(ADDRESS, address, *settings.LOGIN_FAILURES_PER_ADDRESS)
+    return _consume_try(ADDRESS, address, *settings.LOGIN_FAILURES_PER_ADDRESS)
 
 
 def count_account_and_address(request: HttpRequest, login: str) -> Attempt | None:
@@ -91,12 +91,12 @@ def count_account_and_address(request: HttpRequest, login: str) -> Attempt | Non
     Counting by account and address together, nobody else can shut a person out of their account.
     """
     key = f"{login.lower()}:{_network(client_address(request))}"
-    return _count(ACCOUNT_AND_ADDRESS, key, *settings.LOGIN_FAILURES_PER_ACCOUNT_AND_ADDRESS)
+    return _consume_try(ACCOUNT_AND_ADDRESS, key, *settings.LOGIN_FAILURES_PER_ACCOUNT_AND_ADDRESS)
 
 
 def count_stranger(login: str) -> Attempt | None:
     """Count an attempt on the account from any other browser. Returns None when there were too many."""
-    return _count(ACCOUNT, login.lower(), *settings.LOGIN_FAILURES_PER_ACCOUNT)
+    return _consume_try(ACCOUNT, login.lower(), *settings.LOGIN_FAILURES_PER_ACCOUNT)
 
 
 def has_session(request: HttpRequest, login: str) -> bool:
@@ -129,7 +129,7 @@ def _network(address: str) -> str:
     return str(network.network_address)
 
 
-def _count(limit: str, key: str, attempts: int, seconds: int) -> Attempt | None:
+def _consume_try(limit: str, key: str, attempts: int, seconds: int) -> Attempt | None:
     cache_key = _cache_key(limit, key)
     cache.add(cache_key, 0, timeout=seconds)
     try:

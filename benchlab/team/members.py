@@ -15,21 +15,21 @@ from benchlab.team.roles import Role
 def change_role(member: Membership, role: Role) -> None:
     """Raises ValidationError when the team's last owner would be lowered."""
     if role is not Role.OWNER:
-        _keeps_an_owner(member)
-        invitations.revoke_of(member.user_id, member.team_id)
+        _check_owner_remains(member)
+        invitations.revoke_all_of(member.user_id, member.team_id)
     Membership.objects.filter(pk=member.pk).update(role=role)
     member.role = role
 
 
 @transaction.atomic
-def remove(member: Membership) -> None:
+def remove_member(member: Membership) -> None:
     """Also by their own wish. Raises ValidationError when nobody would own the team any more."""
-    _keeps_an_owner(member)
-    invitations.revoke_of(member.user_id, member.team_id)
+    _check_owner_remains(member)
+    invitations.revoke_all_of(member.user_id, member.team_id)
     member.delete()
 
 
-def _keeps_an_owner(member: Membership) -> None:
+def _check_owner_remains(member: Membership) -> None:
     # Two owners who leave at once would each see the other.
     team = Team.objects.select_for_update().get(pk=member.team_id)
     others = Membership.objects.filter(team=team, role=Role.OWNER, user__is_active=True)

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from benchlab.team import soft_delete
 from benchlab.team.guests import Guest
-from benchlab.team.roles import Role, asked_of, most_of, only_team
+from benchlab.team.roles import Role, highest_role, only_team, required_role
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -41,37 +41,39 @@ class OwnedQuerySet(models.QuerySet[M]):
         if not user.is_authenticated:
             return self.none()
         # A subquery, not a join: a user in two teams must not see a row twice.
-        return self._of(teams_of(user).values_list("team_id", flat=True))
+        return self._in_teams(teams_of(user).values_list("team_id", flat=True))
 
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """Also the reference library's: for pages that only show. Whatever changes something asks `for_user`."""
         if isinstance(user, Guest):
-            return self.there().filter(user.rows_of(self.model))
+            return self.not_deleted().filter(user.rows_of(self.model))
         if not user.is_authenticated:
             return self.none()
         mine = Q(pk__in=teams_of(user).values("team_id"))
-        return self._of(Team.objects.filter(mine | Q(library=True)).values_list("pk", flat=True))
+        return self._in_teams(
+            Team.objects.filter(mine | Q(library=True)).values_list("pk", flat=True)
+        )
 
-    def _of(self, teams: models.QuerySet[Any, int]) -> Self:
+    def _in_teams(self, teams: models.QuerySet[Any, int]) -> Self:
         # Models that reach their team through another one name the path.
         path = getattr(self.model, "TEAM_PATH", "team")
         lookup: dict[str, Any] = {f"{path}__in": list(teams) if self._teams_first else teams}
-        return self.filter(**lookup, **soft_delete.there(self.model))
+        return self.filter(**lookup, **soft_delete.not_deleted_filter(self.model))
 
-    def there(self) -> Self:
+    def not_deleted(self) -> Self:
         """Without what is part of something deleted; `for_user` and `visible_to` ask it themselves."""
-        return self.filter(**soft_delete.there(self.model))
+        return self.filter(**soft_delete.not_deleted_filter(self.model))
 
     def current(self) -> Self:
         """Rows that lists, pickers, Home and the search begin with: without what is archived, or part of such."""
-        return self.filter(**soft_delete.current(self.model))
+        return self.filter(**soft_delete.current_filter(self.model))
 
     def archived(self) -> Self:
         """The others: what a list's *Archived* shows."""
-        return self.filter(**soft_delete.archived(self.model))
+        return self.filter(**soft_delete.archived_filter(self.model))
 
 
-class ThereQuerySet(OwnedQuerySet[M]):
+class UndeletedQuerySet(OwnedQuerySet[M]):
     """Of what can be deleted (soft_delete.py): its manager leaves out what is; a row's own relations lead to it."""
 
     # To mypy, which knows it by its class's name and base, the manager is the one that Django makes.
@@ -81,7 +83,7 @@ class ThereQuerySet(OwnedQuerySet[M]):
         def as_manager(cls) -> models.Manager[Any]:
             made = models.Manager.from_queryset(cls)
             made.get_queryset = lambda self: (
-                super(made, self).get_queryset().filter(soft_delete.THERE)
+                super(made, self).get_queryset().filter(soft_delete.NOT_DELETED)
             )
             return made()
 
@@ -184,14 +186,14 @@ class Invitation(models.Model):
 def teams_of(user: AbstractBaseUser | AnonymousUser) -> models.QuerySet[Membership]:
     """The user's memberships in the role that this request needs (benchlab/team/permissions.py), or in a higher one."""
     found = Membership.objects.filter(
-        user_id=user.pk or 0, user__is_active=True, role__in=asked_of(user).and_above
+        user_id=user.pk or 0, user__is_active=True, role__in=required_role(user).and_above
     )
     return found.filter(team=team) if (team := only_team(user)) else found
 
 
 def has_role(user: AbstractBaseUser | AnonymousUser, team_id: int, role: Role) -> bool:
     """True when the user is that or more in the team, and the token that they came with, if any, lets them be it."""
-    if role not in most_of(user).and_below or only_team(user) not in (None, team_id):
+    if role not in highest_role(user).and_below or only_team(user) not in (None, team_id):
         return False
     mine = Membership.objects.filter(team=team_id, user_id=user.pk or 0, user__is_active=True)
     return mine.filter(role__in=role.and_above).exists()

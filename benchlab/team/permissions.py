@@ -248,7 +248,7 @@ def api_level(noun: str, action: str | None) -> Level | None:
     return API.get(f"{noun}.{action}")
 
 
-def table() -> Iterator[tuple[str, str, str]]:
+def permission_rows() -> Iterator[tuple[str, str, str]]:
     """(what, "see", "do" or "API", level in words), for the docs: what is not in it is refused to everybody."""
     for name, rule in PAGES.items():
         for method, level in (("see", rule.see), ("do", rule.do)):

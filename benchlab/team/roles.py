@@ -15,7 +15,7 @@ class Role(models.TextChoices):
     OWNER = "owner", "Owner: marks disks spare, keeps credentials and members"
 
     @property
-    def word(self) -> str:
+    def short_label(self) -> str:
         return self.label.partition(":")[0]
 
     @property
@@ -29,18 +29,18 @@ class Role(models.TextChoices):
         return [role.value for role in every[: every.index(self) + 1]]
 
 
-def rank(name: str = "role") -> Case:
+def role_rank(name: str = "role") -> Case:
     """For an order of rows by a column of theirs: the least role first."""
     whens = [When(**{name: role.value}, then=Value(at)) for at, role in enumerate(Role)]
     return Case(*whens, output_field=models.IntegerField())
 
 
-def bind(user: object, most: Role, team: int | None) -> None:
+def limit_user(user: object, most: Role, team: int | None) -> None:
     """In this request the user is no more than `most`, and with `team` only in that one: a token's limits."""
     user._most_role, user._only_team = most, team  # type: ignore[attr-defined]
 
 
-def most_of(user: object) -> Role:
+def highest_role(user: object) -> Role:
     return getattr(user, "_most_role", Role.OWNER)
 
 
@@ -48,11 +48,11 @@ def only_team(user: object) -> int | None:
     return getattr(user, "_only_team", None)
 
 
-def asks_for(user: object, role: Role) -> None:
+def require_role(user: object, role: Role) -> None:
     """From now on, in this request, only rows of teams where the user is at least this are the user's."""
     user._least_role = role  # type: ignore[attr-defined]
 
 
-def asked_of(user: object) -> Role:
+def required_role(user: object) -> Role:
     """Role that asks_for said; to see is the least."""
     return getattr(user, "_least_role", Role.VIEWER)

@@ -10,32 +10,32 @@ from django.http import HttpRequest
 from rest_framework.request import Request
 
 from benchlab.team.models import Membership, Team, teams_of
-from benchlab.team.roles import asked_of
+from benchlab.team.roles import required_role
 
 FIRST_TEAM = "Lab"
 # in the session
-CHOSEN = "team"
+SESSION_TEAM = "team"
 
 
-def person(request: HttpRequest | Request) -> User:
+def requesting_user(request: HttpRequest | Request) -> User:
     """User who is asking; the table lets nobody else come here."""
     assert isinstance(request.user, User)
     return request.user
 
 
-def chosen_of(request: HttpRequest) -> int | None:
+def chosen_team(request: HttpRequest) -> int | None:
     """The team that the person chose for new things, in this session."""
-    chosen: int | None = request.session.get(CHOSEN)
+    chosen: int | None = request.session.get(SESSION_TEAM)
     return chosen
 
 
-def prefer(request: HttpRequest) -> None:
+def prefer_chosen_team(request: HttpRequest) -> None:
     """From now on, in this request, team_of asks the chosen team first."""
     if request.user.is_authenticated:
-        request.user._chosen_team = chosen_of(request)  # type: ignore[attr-defined]
+        request.user._chosen_team = chosen_team(request)  # type: ignore[attr-defined]
 
 
-def team_of(user: AbstractBaseUser | AnonymousUser) -> Team:
+def owning_team(user: AbstractBaseUser | AnonymousUser) -> Team:
     """The team that owns what `user` makes: the chosen one if they may there, else the first in which they may.
 
     Raises PermissionDenied when there is none.
@@ -47,7 +47,7 @@ def team_of(user: AbstractBaseUser | AnonymousUser) -> Team:
         return membership.team
     if Membership.objects.filter(user_id=user.pk or 0).exists():
         raise PermissionDenied(
-            f"That needs the role {asked_of(user).word.lower()} in a team of yours."
+            f"That needs the role {required_role(user).short_label.lower()} in a team of yours."
         )
     raise PermissionDenied("You belong to no team yet; ask an admin to add you to one.")
 

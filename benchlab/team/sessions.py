@@ -7,10 +7,10 @@ from django.contrib.sessions.backends import db
 from django.contrib.sessions.backends.base import VALID_KEY_CHARS
 
 # characters of a key, as Django has it
-SHORTEST = 8
+MIN_KEY_CHARS = 8
 
 
 class SessionStore(db.SessionStore):
     def _validate_session_key(self, key: str | None) -> bool:
         """False for a key that Django never made; the request then has no session."""
-        return key is not None and len(key) >= SHORTEST and set(key) <= set(VALID_KEY_CHARS)
+        return key is not None and len(key) >= MIN_KEY_CHARS and set(key) <= set(VALID_KEY_CHARS)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from django.db.models import Model
 
 
-class Kept(models.Model):
+class SoftDeletable(models.Model):
     """The columns. Whoever has them also has `objects` without the deleted ones, and `even_deleted`."""
 
     archived_at = models.DateTimeField(null=True, editable=False)
@@ -37,11 +37,11 @@ class Kept(models.Model):
             self.save(update_fields=["archived_at", "archived_by"])
 
 
-THERE = models.Q(deleted_at=None)
+NOT_DELETED = models.Q(deleted_at=None)
 
 
-def is_kept(model: type[Model]) -> bool:
-    return issubclass(model, Kept)
+def is_soft_deletable(model: type[Model]) -> bool:
+    return issubclass(model, SoftDeletable)
 
 
 @cache
@@ -49,27 +49,27 @@ def owner(model: type[Model]) -> str | None:
     """The way from a row to what it is part of and can be deleted: "run__campaign"; "" for that itself; None: there is
     no such.
     """
-    if is_kept(model):
+    if is_soft_deletable(model):
         return ""
     path, _, last = getattr(model, "TEAM_PATH", "team").rpartition("__")
     found: Any = model
     for step in path.split("__") if path else ():
         found = found._meta.get_field(step).related_model
-    return path if path and last == "team" and is_kept(found) else None
+    return path if path and last == "team" and is_soft_deletable(found) else None
 
 
-def there(model: type[Model]) -> dict[str, Any]:
+def not_deleted_filter(model: type[Model]) -> dict[str, Any]:
     """Of the deletable itself the manager leaves out what is deleted, so that `even_deleted` need not."""
     path = owner(model)
     return {f"{path}__deleted_at": None} if path else {}
 
 
-def current(model: type[Model]) -> dict[str, Any]:
+def current_filter(model: type[Model]) -> dict[str, Any]:
     path = owner(model)
     return {} if path is None else {_column(path): None}
 
 
-def archived(model: type[Model]) -> dict[str, Any]:
+def archived_filter(model: type[Model]) -> dict[str, Any]:
     path = owner(model)
     return {"pk__in": []} if path is None else {f"{_column(path)}__isnull": False}
 

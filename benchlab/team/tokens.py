@@ -20,22 +20,26 @@ from rest_framework.request import Request
 
 from benchlab.team import current_roles
 from benchlab.team.models import ApiToken, Team
-from benchlab.team.roles import Role, bind
+from benchlab.team.roles import Role, limit_user
 
 PREFIX = "blab_"
-DAYS, MOST_DAYS = 90, 366
-WORDS = (b"token", b"bearer")
+DEFAULT_DAYS, MAX_DAYS = 90, 366
+SCHEMES = (b"token", b"bearer")
 BASIC_USER = b"token"
 # a write for each request would cost more than the request
-SEEN_EVERY = timedelta(minutes=1)
+USE_INTERVAL = timedelta(minutes=1)
 
 
-def digest(key: str) -> str:
+def key_digest(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-def make(
-    user: AbstractBaseUser, name: str, role: Role, days: int = DAYS, team: Team | None = None
+def create_token(
+    user: AbstractBaseUser,
+    name: str,
+    role: Role,
+    days: int = DEFAULT_DAYS,
+    team: Team | None = None,
 ) -> tuple[ApiToken, str]:
     """The row, and the key, which is nowhere else. `role` is the most it may; `team`: the only one it sees."""
     key = PREFIX + secrets.token_urlsafe(32)
@@ -44,14 +48,14 @@ def make(
         name=name,
         role=role,
         team=team,
-        digest=digest(key),
+        digest=key_digest(key),
         shown=key[: len(PREFIX) + 4],
-        expires_at=timezone.now() + timedelta(days=min(days, MOST_DAYS)),
+        expires_at=timezone.now() + timedelta(days=min(days, MAX_DAYS)),
     )
     return made, key
 
 
-def end_all(user_id: int) -> int:
+def revoke_all(user_id: int) -> int:
     """Revoke every token of a person; how many there were."""
     return ApiToken.objects.filter(user_id=user_id).delete()[0]
 
@@ -62,8 +66,8 @@ class TokenAuthentication(BaseAuthentication):
     def authenticate(self, request: Request) -> tuple[AbstractBaseUser, ApiToken] | None:
         words = get_authorization_header(request).split()
         if words and words[0].lower() == b"basic":
-            words = [b"token", _of_basic(words[1:])]
-        if not words or words[0].lower() not in WORDS:
+            words = [b"token", _token_of_basic(words[1:])]
+        if not words or words[0].lower() not in SCHEMES:
             return None
         if len(words) != 2:
             raise AuthenticationFailed("The Authorization header must be: Token KEY")
@@ -73,8 +77,8 @@ class TokenAuthentication(BaseAuthentication):
             raise AuthenticationFailed("That token is not valid.") from None
         token = (
             ApiToken.objects.select_related("user")
-            .annotate(**current_roles.columns(current_roles.TOKENS_USER))
-            .filter(digest=digest(key), user__is_active=True)
+            .annotate(**current_roles.role_columns(current_roles.TOKEN_USER_COLUMN))
+            .filter(digest=key_digest(key), user__is_active=True)
             .first()
         )
         if token is None:
@@ -83,16 +87,16 @@ class TokenAuthentication(BaseAuthentication):
             raise AuthenticationFailed(
                 f"The token {token.name!r} expired on {token.expires_at:%Y-%m-%d}."
             )
-        _seen(token)
-        current_roles.pass_on(token, token.user)
-        bind(token.user, Role(token.role), token.team_id)
+        _note_use(token)
+        current_roles.copy_roles(token, token.user)
+        limit_user(token.user, Role(token.role), token.team_id)
         return token.user, token
 
     def authenticate_header(self, request: Request) -> str:
         return "Token"
 
 
-def _of_basic(words: list[bytes]) -> bytes:
+def _token_of_basic(words: list[bytes]) -> bytes:
     """The token that stands where a password would. Raises AuthenticationFailed."""
     try:
         user, colon, key = base64.b64decode(b"".join(words), validate=True).partition(b":")
@@ -103,8 +107,8 @@ def _of_basic(words: list[bytes]) -> bytes:
     return key
 
 
-def _seen(token: ApiToken) -> None:
+def _note_use(token: ApiToken) -> None:
     now = timezone.now()
-    stale = Q(last_used_at=None) | Q(last_used_at__lt=now - SEEN_EVERY)
-    if token.last_used_at is None or now - token.last_used_at > SEEN_EVERY:
+    stale = Q(last_used_at=None) | Q(last_used_at__lt=now - USE_INTERVAL)
+    if token.last_used_at is None or now - token.last_used_at > USE_INTERVAL:
         ApiToken.objects.filter(stale, pk=token.pk).update(last_used_at=now)

@@ -12,20 +12,20 @@ from agents.contracts import Claim
 from agents.drivers import registry
 from agents.drivers.protocols import Layer
 from agents.plans.chain import IS_VOLUME
-from benchlab.topologies.acts import Act, count, given, main_use
-from benchlab.topologies.looked_at import Looked, Stack
-from benchlab.topologies.offers import Offers
-from benchlab.topologies.reckoned import is_fast
-from benchlab.topologies.wanted import MOST_DEVICES
+from benchlab.topologies.disk_counts import MAX_DEVICES
+from benchlab.topologies.inspection import Inspection, Stack
+from benchlab.topologies.layer_offers import GapOffers
+from benchlab.topologies.size_estimates import is_fast_role
+from benchlab.topologies.stack_edits import StackEdit, gives_below, group_count, main_use
 from benchlab.web.driver_forms import option_label as option_label
 from benchlab.web.driver_forms import option_text
 from benchlab.web.units import format_size
 
 # disks of a group that are boxes with their size; of more each is a mark
-DRAWN = 8
-MARKED = 48
+MAX_BOXES = 8
+MAX_MARKS = 48
 # options on a layer's box
-TOLD = 3
+MAX_OPTIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Disks:
+class DiskGroup:
     """Those of one use of a layer. `more` and `fewer`: acts that change their number; None where there is none."""
 
     use: str
@@ -46,15 +46,15 @@ class Disks:
     count: int
     slots: tuple[Slot, ...]
     marks: range
-    more: Act | None
-    fewer: Act | None
+    more: StackEdit | None
+    fewer: StackEdit | None
 
     @property
     def fast(self) -> bool:
-        return is_fast(self.role)
+        return is_fast_role(self.role)
 
     @property
-    def each(self) -> str:
+    def size_range(self) -> str:
         """Their size, where they are drawn as marks."""
         sizes = dict.fromkeys(slot.size for slot in self.slots if slot.size)
         return " to ".join((*list(sizes)[:1], *list(sizes)[1:][-1:]))
@@ -66,11 +66,11 @@ class Gap:
 
     at: int
     says: str
-    offers: Offers
+    offers: GapOffers
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class LayerLevel:
     """A layer with all that is beneath it. `at`: from 0. `risers`: disks of its own beside what it stands on."""
 
     at: int
@@ -80,9 +80,9 @@ class Level:
     css: str
     wrong: str
     gap: Gap
-    disks: tuple[Disks, ...]
-    risers: tuple[Disks, ...]
-    below: Level | None
+    disks: tuple[DiskGroup, ...]
+    risers: tuple[DiskGroup, ...]
+    below: LayerLevel | None
 
     @property
     def number(self) -> int:
@@ -94,34 +94,36 @@ class Canvas:
     """`top`: the gap between the tools and the top layer. `target`: what the tools work on, in words."""
 
     top: Gap
-    level: Level | None
+    level: LayerLevel | None
     target: str
     size: str
 
 
-def draw(stack: Stack, looked: Looked, offers: Sequence[Offers]) -> Canvas:
+def draw_stack(stack: Stack, looked: Inspection, offers: Sequence[GapOffers]) -> Canvas:
     level = None
     for at in range(len(stack)):
-        level = _level(stack, at, looked, offers[at], level)
-    gap = Gap(len(stack), _between(stack, len(stack)), offers[len(stack)])
-    return Canvas(gap, level, _target(stack, looked), _size(looked, len(stack)))
+        level = _layer_level(stack, at, looked, offers[at], level)
+    gap = Gap(len(stack), _gap_position(stack, len(stack)), offers[len(stack)])
+    return Canvas(gap, level, _target_text(stack, looked), _layer_size(looked, len(stack)))
 
 
-def _level(stack: Stack, at: int, looked: Looked, offers: Offers, below: Level | None) -> Level:
+def _layer_level(
+    stack: Stack, at: int, looked: Inspection, offers: GapOffers, below: LayerLevel | None
+) -> LayerLevel:
     entry = stack[at]
     driver = registry.layer(entry["kind"])
-    wrong = looked.at(at + 1)
-    groups = list(_groups(stack, at, driver, looked))
+    wrong = looked.trouble_at(at + 1)
+    groups = list(_disk_groups(stack, at, driver, looked))
     main = main_use(driver)
     beside = tuple(one for one in groups if below or one.use != main)
-    return Level(
+    return LayerLevel(
         at=at,
         label=driver.LABEL,
-        says=" · ".join(told(driver, entry.get("options", {}))),
-        size=_size(looked, at + 1),
+        says=" · ".join(option_summary(driver, entry.get("options", {}))),
+        size=_layer_size(looked, at + 1),
         css=_css(driver),
         wrong=wrong.message if wrong else "",
-        gap=Gap(at, _between(stack, at), offers),
+        gap=Gap(at, _gap_position(stack, at), offers),
         disks=tuple(one for one in groups if one not in beside),
         risers=beside,
         below=below,
@@ -137,7 +139,7 @@ def _css(driver: Layer[Any]) -> str:
     return "k-cache" if driver.USES.get("cache") and driver.USES["cache"].least else "k-vol"
 
 
-def _between(stack: Stack, at: int) -> str:
+def _gap_position(stack: Stack, at: int) -> str:
     """Position of a gap, in words."""
     labels = [registry.layer(entry["kind"]).LABEL for entry in stack]
     if not labels:
@@ -149,7 +151,7 @@ def _between(stack: Stack, at: int) -> str:
     return f"between {labels[at - 1]} and {labels[at]}"
 
 
-def told(driver: Layer[Any], options: Mapping[str, Any]) -> list[str]:
+def option_summary(driver: Layer[Any], options: Mapping[str, Any]) -> list[str]:
     """Its options in short: what differs from the default first, then what says something anyway."""
     changed: list[str] = []
     rest: list[str] = []
@@ -157,12 +159,12 @@ def told(driver: Layer[Any], options: Mapping[str, Any]) -> list[str]:
         value = options.get(spec.name, spec.default)
         if value in ("", [], (), None, False, 0, -1) or value is dataclasses.MISSING:
             continue
-        words = _words(spec, value)
+        words = _option_text(spec, value)
         (rest if value == spec.default else changed).append(words)
-    return [*changed, *rest][:TOLD]
+    return [*changed, *rest][:MAX_OPTIONS]
 
 
-def _words(spec: dataclasses.Field[Any], value: Any) -> str:
+def _option_text(spec: dataclasses.Field[Any], value: Any) -> str:
     unit = spec.metadata.get("unit", "")
     if value is True:
         return option_label(spec.name, "")
@@ -173,30 +175,34 @@ def _words(spec: dataclasses.Field[Any], value: Any) -> str:
     return f"{option_label(spec.name, '')} {option_text(value)}"
 
 
-def _groups(stack: Stack, at: int, driver: Layer[Any], looked: Looked) -> Iterator[Disks]:
+def _disk_groups(
+    stack: Stack, at: int, driver: Layer[Any], looked: Inspection
+) -> Iterator[DiskGroup]:
     """Those that it takes, and those that it must take and has not."""
     here = {group["use"]: group for group in stack[at].get("devices", ())}
-    below = given(stack[:at])
+    below = gives_below(stack[:at])
     main = main_use(driver)
     for use, means in driver.USES.items():
         group = here.get(use, {})
-        number = count(group)
+        number = group_count(group)
         stands = use == main and driver.REQUIRES == "devices" and below in (*IS_VOLUME, "parts")
         if not number and (stands or not means.least):
             continue
-        claims = looked.reckoned.disks(at + 1, use)
+        claims = looked.reckoned.claims_of(at + 1, use)
         role = str(group.get("role", ""))
-        yield Disks(
+        yield DiskGroup(
             use=use,
             says=means.purpose,
             role=role,
             count=number,
             slots=tuple(_slots(role, number, claims)),
-            marks=range(min(number, MARKED)),
-            more=Act("disks", at, (use, number + 1))
-            if number < min(means.most, MOST_DEVICES)
+            marks=range(min(number, MAX_MARKS)),
+            more=StackEdit("disks", at, (use, number + 1))
+            if number < min(means.most, MAX_DEVICES)
             else None,
-            fewer=Act("disks", at, (use, number - 1)) if number > max(means.least, 1) else None,
+            fewer=StackEdit("disks", at, (use, number - 1))
+            if number > max(means.least, 1)
+            else None,
         )
 
 
@@ -207,7 +213,7 @@ def _slots(role: str, number: int, claims: Sequence[Claim]) -> Iterator[Slot]:
         yield Slot(name, format_size(claim.size) if claim else "")
 
 
-def _size(looked: Looked, number: int) -> str:
+def _layer_size(looked: Inspection, number: int) -> str:
     """Size that a layer (from 1) gives; "" where it is not known."""
     placed = looked.reckoned.placed
     if not 0 < number <= len(placed) or (looked.wrong and looked.wrong[0].layer <= number):
@@ -216,7 +222,7 @@ def _size(looked: Looked, number: int) -> str:
     return format_size(given_size) if given_size else ""
 
 
-def _target(stack: Stack, looked: Looked) -> str:
+def _target_text(stack: Stack, looked: Inspection) -> str:
     if not stack:
         return "nothing yet"
     if not looked.valid:

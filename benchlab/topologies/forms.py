@@ -13,8 +13,8 @@ from django.http import QueryDict
 from agents.drivers import registry
 from agents.drivers.protocols import Layer
 from agents.plans.chain import WORDS
-from benchlab.topologies.acts import as_count
 from benchlab.topologies.models import OnDegraded, Topology
+from benchlab.topologies.stack_edits import parse_count
 from benchlab.topologies.stage_forms import DisksForm
 from benchlab.web.driver_forms import DriverForm
 
@@ -80,10 +80,12 @@ class LayerForms:
         return [
             form
             for form in self.disks
-            if not as_count(form["count"].value()) and not form.errors and not self._needed(form)
+            if not parse_count(form["count"].value())
+            and not form.errors
+            and not self._is_required(form)
         ]
 
-    def _needed(self, form: DisksForm) -> bool:
+    def _is_required(self, form: DisksForm) -> bool:
         return form.what.least > 0 and not (self.driver.REQUIRES == "devices" and self.number)
 
     def is_valid(self) -> bool:
@@ -130,20 +132,20 @@ def typed_as_data(layer: LayerForms) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def bound(layer: LayerForms) -> LayerForms:
+def bind_form(layer: LayerForms) -> LayerForms:
     """The same to be validated: of a form that nobody submitted, with what stands in it."""
     if layer.options.is_bound:
         return layer
     return LayerForms(layer.number, layer.kind, data=typed_as_data(layer))
 
 
-def as_looked_at(layer: LayerForms) -> dict[str, Any]:
+def understood_entry(layer: LayerForms) -> dict[str, Any]:
     """As far as it can be understood: options that are wrong are left at their defaults, groups without disks out."""
-    checked = bound(layer)
+    checked = bind_form(layer)
     options = checked.options.options_and_sweep()[0] if checked.options.is_valid() else {}
     groups = [
         {"use": form.use, "role": form["role"].value() or "", "count": count}
         for form in checked.disks
-        if (count := as_count(form["count"].value()))
+        if (count := parse_count(form["count"].value()))
     ]
     return {"kind": layer.kind, "options": options, "devices": groups}

@@ -6,8 +6,8 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
-from benchlab.team.models import OwnedQuerySet, Team, ThereQuerySet
-from benchlab.team.soft_delete import THERE, Kept
+from benchlab.team.models import OwnedQuerySet, Team, UndeletedQuerySet
+from benchlab.team.soft_delete import NOT_DELETED, SoftDeletable
 
 
 class OnDegraded(models.TextChoices):
@@ -17,7 +17,7 @@ class OnDegraded(models.TextChoices):
     MEASURE = "measure", "Measure on, and mark every run"
 
 
-class Topology(Kept):
+class Topology(SoftDeletable):
     """`stack` is a list of {"kind", "options", "devices": [{"use", "role", "count"}]}, bottom up (plans.stack)."""
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="topologies")
@@ -41,7 +41,7 @@ class Topology(Kept):
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True)
 
-    objects = ThereQuerySet["Topology"].as_manager()
+    objects = UndeletedQuerySet["Topology"].as_manager()
     even_deleted = OwnedQuerySet["Topology"].as_manager()
 
     class Meta:
@@ -50,7 +50,7 @@ class Topology(Kept):
         constraints = [
             models.UniqueConstraint(
                 fields=["team", "name"],
-                condition=THERE,
+                condition=NOT_DELETED,
                 name="topology_name_once",
                 violation_error_message="A topology of this name already exists.",
             )

@@ -27,7 +27,7 @@ class Moment:
         return f"{'during' if self.growing else 'after'}-{self.stage}"
 
     @property
-    def words(self) -> str:
+    def phrase(self) -> str:
         """ "after growth 1"; empty as built."""
         if not self.stage:
             return "during the first resync" if self.growing else ""
@@ -39,12 +39,12 @@ class Moment:
         return max(0, self.stage - self.growing)
 
     @property
-    def rank(self) -> tuple[int, bool]:
+    def time_order(self) -> tuple[int, bool]:
         """Sorts by time."""
         return self.stage, not self.growing
 
 
-def parse(code: str) -> Moment:
+def parse_moment(code: str) -> Moment:
     """Raises ValueError for what no run has."""
     if code in (AS_BUILT, RESYNC):
         return Moment(0, code == RESYNC)
@@ -53,17 +53,17 @@ def parse(code: str) -> Moment:
     return Moment(int(found[2]), found[1] == "during")
 
 
-def words(code: str, beside: Collection[str]) -> str:
+def describe_moment(code: str, beside: Collection[str]) -> str:
     """Words for a moment where those of `beside` are shown too: "before growth" only where there is one."""
     if code != AS_BUILT:
-        return parse(code).words
-    others = {parse(other) for other in beside}
+        return parse_moment(code).phrase
+    others = {parse_moment(other) for other in beside}
     if any(other.stage for other in others):
         return "before growth"
     return "after the first resync" if Moment(0, True) in others else ""
 
 
-def moments(stages: Sequence[Mapping[str, Any]], measure_resync: bool) -> list[Moment]:
+def measured_moments(stages: Sequence[Mapping[str, Any]], measure_resync: bool) -> list[Moment]:
     """All moments at which a topology's runs measure, in the order of time."""
     found = [Moment(0, True)] if measure_resync else []
     found.append(Moment())

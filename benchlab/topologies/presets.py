@@ -14,10 +14,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from benchlab.topologies.wanted import MOST_DEVICES, wanted
+from benchlab.topologies.disk_counts import MAX_DEVICES, required_disks
 
 # disks of a stripe
-LEAST = 2
+MIN_STRIPE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,28 +35,28 @@ class Preset:
     @property
     def wants(self) -> dict[str, int]:
         """Role -> how many disks, those of the stages too."""
-        return wanted((*self.stack, *self.stages))
+        return required_disks((*self.stack, *self.stages))
 
     @property
-    def disks(self) -> int:
+    def disk_count(self) -> int:
         """Number of its many disks; 0: it does not stretch."""
-        many = _many(self)
+        many = _stretched_group(self)
         return many["count"] if many else 0
 
 
-def sized_to(preset: Preset, spares: Mapping[str, int]) -> Preset:
+def fit_to_spares(preset: Preset, spares: Mapping[str, int]) -> Preset:
     """Of as many disks as a host has spare (role -> how many), where it stretches and there are at least two."""
-    many = _many(preset)
+    many = _stretched_group(preset)
     if many is None:
         return preset
     beside = preset.wants[many["role"]] - many["count"]
-    return of_disks(preset, spares.get(many["role"], 0) - beside)
+    return with_disk_count(preset, spares.get(many["role"], 0) - beside)
 
 
-def of_disks(preset: Preset, count: int) -> Preset:
+def with_disk_count(preset: Preset, count: int) -> Preset:
     """With so many disks where it had its many; as it is where it does not stretch, or so far."""
-    many = _many(preset)
-    if many is None or not LEAST <= count <= MOST_DEVICES or count == many["count"]:
+    many = _stretched_group(preset)
+    if many is None or not MIN_STRIPE <= count <= MAX_DEVICES or count == many["count"]:
         return preset
     stack = [
         {
@@ -72,17 +72,19 @@ def of_disks(preset: Preset, count: int) -> Preset:
     return replace(preset, name=name, says=says, stack=stack)
 
 
-def _many(preset: Preset) -> dict[str, Any] | None:
+def _stretched_group(preset: Preset) -> dict[str, Any] | None:
     """Its entry of several disks; None: it does not stretch."""
-    found = (one for layer in preset.stack for one in layer["devices"] if one["count"] >= LEAST)
+    found = (
+        one for layer in preset.stack for one in layer["devices"] if one["count"] >= MIN_STRIPE
+    )
     return next(found) if preset.stretches else None
 
 
-PLACE = Path(__file__).with_suffix(".json")
-ALL = tuple(Preset(**one) for one in json.loads(PLACE.read_text("utf-8")))
-PRESETS = {preset.slug: preset for preset in ALL}
+PRESETS_FILE = Path(__file__).with_suffix(".json")
+ALL_PRESETS = tuple(Preset(**one) for one in json.loads(PRESETS_FILE.read_text("utf-8")))
+PRESETS = {preset.slug: preset for preset in ALL_PRESETS}
 
 
-def grouped() -> list[tuple[str, list[Preset]]]:
+def presets_by_group() -> list[tuple[str, list[Preset]]]:
     """In the order of the page: (heading, presets)."""
-    return [(name, list(found)) for name, found in groupby(ALL, key=lambda one: one.group)]
+    return [(name, list(found)) for name, found in groupby(ALL_PRESETS, key=lambda one: one.group)]

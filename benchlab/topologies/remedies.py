@@ -12,28 +12,28 @@ from typing import Any
 from agents.drivers import registry
 from agents.drivers.protocols import Layer
 from agents.plans.chain import IS_VOLUME, WORDS, ChainFault, stands_on
-from benchlab.topologies.acts import Act, count, given, main_use
-from benchlab.topologies.looked_at import Looked, Stack, after, look
-from benchlab.topologies.reckoned import Shelf, is_fast, plainness
+from benchlab.topologies.inspection import Inspection, Stack, inspect_after, inspect_stack
+from benchlab.topologies.size_estimates import DiskSupply, is_fast_role, plainness
+from benchlab.topologies.stack_edits import StackEdit, gives_below, group_count, main_use
 from benchlab.web.driver_forms import option_label as option_label
 from benchlab.web.driver_forms import option_text
 
 # remedies of one trouble
-MOST = 4
+MAX_REMEDIES = 4
 # of one kind among them
-ALIKE = 2
+MAX_OF_KIND = 2
 # disks up to which counts are tried
-WIDEST = 24
+MAX_TRIED_DISKS = 24
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
     says: str
-    act: Act
+    act: StackEdit
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
+class Fault:
     """`layer`: from 1; 0 where there is none."""
 
     layer: int
@@ -41,12 +41,12 @@ class Wrong:
     remedies: tuple[Remedy, ...] = ()
 
 
-def wrong(stack: Stack, shelf: Shelf, looked: Looked | None = None) -> list[Wrong]:
+def find_faults(stack: Stack, shelf: DiskSupply, looked: Inspection | None = None) -> list[Fault]:
     """All that is wrong, each with what would mend it; else what is missing on top; [] where it can be built."""
-    now = looked or look(stack, shelf)
+    now = looked or inspect_stack(stack, shelf)
     troubles = now.wrong or ((now.missing,) if now.missing and stack else ())
     return [
-        Wrong(one.layer, _sentence(one.message), _remedies(stack, one, now, shelf))
+        Fault(one.layer, _sentence(one.message), _remedies(stack, one, now, shelf))
         for one in troubles
     ]
 
@@ -55,79 +55,85 @@ def _sentence(said: str) -> str:
     return f"{said[:1].upper()}{said[1:].rstrip('.')}."
 
 
-def _remedies(stack: Stack, trouble: ChainFault, now: Looked, shelf: Shelf) -> tuple[Remedy, ...]:
+def _remedies(
+    stack: Stack, trouble: ChainFault, now: Inspection, shelf: DiskSupply
+) -> tuple[Remedy, ...]:
     """Those that help most first; of equal ones in the order in which a person would try them."""
     tried: list[tuple[int, int, Remedy]] = []
     # By word, of those after which nothing is wrong: more of them need not be tried
     enough = Counter[str]()
     for place, remedy in enumerate(_candidates(stack, trouble)):
-        if enough[remedy.act.word] == ALIKE:
+        if enough[remedy.act.word] == MAX_OF_KIND:
             continue
-        score = after(remedy.act, stack, shelf).score
+        score = inspect_after(remedy.act, stack, shelf).score
         if score < now.score:
             tried.append((score, place, remedy))
             enough[remedy.act.word] += not score
     found: list[Remedy] = []
     for _, _, remedy in sorted(tried, key=lambda one: one[:2]):
-        if sum(one.act.word == remedy.act.word for one in found) < ALIKE:
+        if sum(one.act.word == remedy.act.word for one in found) < MAX_OF_KIND:
             found.append(remedy)
-    return tuple(found[:MOST])
+    return tuple(found[:MAX_REMEDIES])
 
 
 def _candidates(stack: Stack, trouble: ChainFault) -> Iterator[Remedy]:
     at = trouble.layer - 1
     if trouble.unfinished:
-        yield from _adding(at + 1, "Put {} on top")
+        yield from _add_remedies(at + 1, "Put {} on top")
         return
-    yield from _moving(stack, at)
-    yield from _counting(stack, at)
-    yield from _setting(stack, at)
-    if not stands_on(registry.layer(stack[at]["kind"]), given(stack[:at])):
-        yield from _adding(at, "Add {} below it")
-    yield from _exchanging(stack, at)
+    yield from _move_remedies(stack, at)
+    yield from _count_remedies(stack, at)
+    yield from _option_remedies(stack, at)
+    if not stands_on(registry.layer(stack[at]["kind"]), gives_below(stack[:at])):
+        yield from _add_remedies(at, "Add {} below it")
+    yield from _exchange_remedies(stack, at)
     if len(stack) > 1:
-        yield Remedy(f"Remove {_label(stack, at)}", Act("remove", at))
+        yield Remedy(f"Remove {_layer_label(stack, at)}", StackEdit("remove", at))
 
 
-def _label(stack: Stack, at: int) -> str:
+def _layer_label(stack: Stack, at: int) -> str:
     return registry.layer(stack[at]["kind"]).LABEL
 
 
-def _moving(stack: Stack, at: int) -> Iterator[Remedy]:
+def _move_remedies(stack: Stack, at: int) -> Iterator[Remedy]:
     for to, words in ((at - 1, "below"), (at + 1, "above")):
         if 0 <= to < len(stack):
-            says = f"Move {_label(stack, at)} {words} {_label(stack, to)}"
-            yield Remedy(says, Act("move", at, (to,)))
+            says = f"Move {_layer_label(stack, at)} {words} {_layer_label(stack, to)}"
+            yield Remedy(says, StackEdit("move", at, (to,)))
 
 
-def _counting(stack: Stack, at: int) -> Iterator[Remedy]:
+def _count_remedies(stack: Stack, at: int) -> Iterator[Remedy]:
     """Other numbers of disks, the nearest first."""
-    driver, groups = registry.layer(stack[at]["kind"]), _groups(stack[at])
-    below = given(stack[:at])
+    driver, groups = registry.layer(stack[at]["kind"]), _groups_by_use(stack[at])
+    below = gives_below(stack[:at])
     for use, means in driver.USES.items():
-        now = count(groups.get(use, {}))
+        now = group_count(groups.get(use, {}))
         if use == main_use(driver) and below in IS_VOLUME:
             if now:
-                yield Remedy(f"Use {WORDS[below]} below", Act("disks", at, (use, 0)))
+                yield Remedy(f"Use {WORDS[below]} below", StackEdit("disks", at, (use, 0)))
             continue
-        near = sorted(range(means.least, min(means.most, WIDEST) + 1), key=lambda n: abs(n - now))
+        near = sorted(
+            range(means.least, min(means.most, MAX_TRIED_DISKS) + 1), key=lambda n: abs(n - now)
+        )
         for number in near:
             if number != now:
-                yield Remedy(_taking(number, use, groups.get(use)), Act("disks", at, (use, number)))
+                yield Remedy(
+                    _count_text(number, use, groups.get(use)), StackEdit("disks", at, (use, number))
+                )
 
 
-def _taking(number: int, use: str, group: Mapping[str, Any] | None) -> str:
+def _count_text(number: int, use: str, group: Mapping[str, Any] | None) -> str:
     if not number:
         return f"Use no disk for {use}"
     role = group["role"] if group and group.get("role") else f"disk{'s' * (number > 1)}"
     return f"Use {number} {role} for {use}"
 
 
-def _groups(entry: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def _groups_by_use(entry: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {group["use"]: group for group in entry.get("devices", ())}
 
 
-def _setting(stack: Stack, at: int) -> Iterator[Remedy]:
+def _option_remedies(stack: Stack, at: int) -> Iterator[Remedy]:
     """Options back to what they are by default, then their other choices."""
     entry = stack[at]
     driver = registry.layer(entry["kind"])
@@ -136,51 +142,51 @@ def _setting(stack: Stack, at: int) -> Iterator[Remedy]:
     for spec in specs:
         now = given_options.get(spec.name, spec.default)
         if spec.default is not dataclasses.MISSING and now != spec.default:
-            yield _set(at, spec, spec.default)
+            yield _option_remedy(at, spec, spec.default)
     for spec in specs:
         now = given_options.get(spec.name, spec.default)
         for choice in spec.metadata.get("choices", ()):
             if choice not in (now, spec.default):
-                yield _set(at, spec, choice)
+                yield _option_remedy(at, spec, choice)
 
 
-def _set(at: int, spec: dataclasses.Field[Any], value: Any) -> Remedy:
+def _option_remedy(at: int, spec: dataclasses.Field[Any], value: Any) -> Remedy:
     unit = spec.metadata.get("unit", "")
     text = option_text(value, unit)
     return Remedy(
         f"Set {option_label(spec.name, unit)} to {text or 'nothing'}",
-        Act("set", at, (spec.name, value)),
+        StackEdit("set", at, (spec.name, value)),
     )
 
 
-def _adding(at: int, words: str) -> Iterator[Remedy]:
+def _add_remedies(at: int, words: str) -> Iterator[Remedy]:
     for kind, driver in _plain_first():
-        yield Remedy(words.format(driver.LABEL), Act("add", at, (kind,)))
+        yield Remedy(words.format(driver.LABEL), StackEdit("add", at, (kind,)))
 
 
 def _plain_first() -> list[tuple[str, Layer[Any]]]:
     return sorted(registry.all_layers().items(), key=lambda one: plainness(one[1]))
 
 
-def _exchanging(stack: Stack, at: int) -> Iterator[Remedy]:
+def _exchange_remedies(stack: Stack, at: int) -> Iterator[Remedy]:
     """Another layer on the same disks."""
     here = registry.layer(stack[at]["kind"])
     for kind, driver in _plain_first():
         if driver is not here and main_use(here) and main_use(driver):
-            yield Remedy(f"Make it {driver.LABEL}", Act("exchange", at, (kind,)))
+            yield Remedy(f"Make it {driver.LABEL}", StackEdit("exchange", at, (kind,)))
 
 
-def shorten(stack: Stack, role: str, there: int, shelf: Shelf) -> Remedy | None:
+def fewer_disks(stack: Stack, role: str, there: int, shelf: DiskSupply) -> Remedy | None:
     """The stack with only so many disks of a role, where one group takes them all and it can be built of those."""
     places = [
         (at, group)
         for at, entry in enumerate(stack)
         for group in entry.get("devices", ())
-        if group["role"] == role and count(group)
+        if group["role"] == role and group_count(group)
     ]
     if len(places) != 1 or not there:
         return None
     [(at, group)] = places
-    act = Act("disks", at, (group["use"], there))
-    words = f"Make it {there} {role}" if is_fast(role) or there != 1 else f"Make it one {role}"
-    return Remedy(words, act) if after(act, stack, shelf).valid else None
+    act = StackEdit("disks", at, (group["use"], there))
+    words = f"Make it {there} {role}" if is_fast_role(role) or there != 1 else f"Make it one {role}"
+    return Remedy(words, act) if inspect_after(act, stack, shelf).valid else None

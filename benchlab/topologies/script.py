@@ -12,64 +12,69 @@ from agents.plans.stack import Placed, StackPlan
 from agents.quote import command_line, format_command
 
 WARNING = "# Careful: this erases {disks}. BenchLab looks at the disks right before each command; a script does not."
-BEGIN = """# For root, on that host. Nothing is done before you say: build
+BUILD_HEAD = """# For root, on that host. Nothing is done before you say: build
 build() (
 set -eu"""
-DOWN = """
+TEARDOWN_HEAD = """
 # Taken down, the top first. BenchLab makes the commands from what it finds on the host then, and proves the
 # disks blank; what undoes single steps, the last one first, is:"""
 
 
-def script(plan: StackPlan, erased: Iterable[str]) -> str:
+def plan_script(plan: StackPlan, erased: Iterable[str]) -> str:
     """`erased`: nodes of the disks. "" where there is nothing to do."""
     if not plan.steps:
         return ""
     warning = WARNING.format(disks=", ".join(erased) or "no disk")
-    lines = [line for layer in plan.layers for line in _built(layer)]
+    lines = [line for layer in plan.layers for line in _build_lines(layer)]
     for number, stage in enumerate(plan.stages, start=1):
-        lines += [f"\n# Stage {number}: it grows", *_steps(stage.steps)]
+        lines += [f"\n# Stage {number}: it grows", *_step_lines(stage.steps)]
     down = [
-        line for layer in reversed(plan.layers_after(len(plan.stages))) for line in _undone(layer)
+        line
+        for layer in reversed(plan.layers_after(len(plan.stages)))
+        for line in _undo_lines(layer)
     ]
-    return "\n".join([warning, BEGIN, *lines, ")", *_before_runs(plan), DOWN, *down]) + "\n"
+    return (
+        "\n".join([warning, BUILD_HEAD, *lines, ")", *_scheduler_lines(plan), TEARDOWN_HEAD, *down])
+        + "\n"
+    )
 
 
-def _label(layer: Placed) -> str:
+def _layer_label(layer: Placed) -> str:
     return registry.layer(layer.spec.kind).LABEL
 
 
-def _built(layer: Placed) -> Iterator[str]:
-    yield f"\n# {_label(layer)}"
+def _build_lines(layer: Placed) -> Iterator[str]:
+    yield f"\n# {_layer_label(layer)}"
     if ask := stack.manual_task(layer):
         yield _comment(f"A manual step is needed here: {ask.instruction}")
-    yield from _steps(layer.steps)
+    yield from _step_lines(layer.steps)
 
 
-def _before_runs(plan: StackPlan) -> Iterator[str]:
+def _scheduler_lines(plan: StackPlan) -> Iterator[str]:
     """As comments: each run has the one that it asks for."""
     if plan.swept.each:
         yield "\n# Before each run, the one that it asks for:"
     for step in plan.swept.steps:
-        yield _comment(f"  {_line(step)}")
+        yield _comment(f"  {_step_line(step)}")
 
 
-def _steps(steps: Iterable[Step]) -> Iterator[str]:
+def _step_lines(steps: Iterable[Step]) -> Iterator[str]:
     for step in steps:
         yield _comment(step.says)
-        yield _line(step)
+        yield _step_line(step)
 
 
-def _line(step: Step) -> str:
+def _step_line(step: Step) -> str:
     if any(isinstance(word, Secret) for word in step.argv):
         return _comment(f"(left out, for it holds a secret) {format_command(step.argv)}")
     line = command_line(step.argv)
     return f"printf %s {command_line([step.stdin])} | {line}" if step.stdin else line
 
 
-def _undone(layer: Placed) -> Iterator[str]:
+def _undo_lines(layer: Placed) -> Iterator[str]:
     undo = [one for step in reversed(layer.steps) for one in step.undo]
-    yield f"# {_label(layer)}{'' if undo else ': nothing by itself'}"
-    yield from (_comment(f"  {_line(one)}") for one in undo)
+    yield f"# {_layer_label(layer)}{'' if undo else ': nothing by itself'}"
+    yield from (_comment(f"  {_step_line(one)}") for one in undo)
 
 
 def _comment(text: str) -> str:

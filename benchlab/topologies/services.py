@@ -17,8 +17,8 @@ from agents.drivers import registry
 from agents.drivers.protocols import Layer
 from agents.plans.chain import check_chain, check_stages, specs, stage_specs
 from benchlab.team.models import Team
+from benchlab.topologies.disk_counts import MAX_DEVICES
 from benchlab.topologies.models import OnDegraded, Topology
-from benchlab.topologies.wanted import MOST_DEVICES
 
 Person = AbstractBaseUser | AnonymousUser
 Stack = Sequence[Mapping[str, Any]]
@@ -62,7 +62,7 @@ def change_topology(
     on_degraded: str = OnDegraded.STOP,
 ) -> Topology:
     """Raises ValidationError naming the layer or stage and what is wrong; then nothing was stored."""
-    topology.name, topology.description, topology.stack = name, description, checked(stack)
+    topology.name, topology.description, topology.stack = name, description, checked_stack(stack)
     topology.stages = checked_stages(topology.stack, stages)
     if measure_resync and not any(registry.awaiting(layer["kind"]) for layer in topology.stack):
         raise ValidationError("No layer of this topology has a first resync to measure.")
@@ -73,23 +73,23 @@ def change_topology(
     return topology
 
 
-def checked(stack: Stack) -> list[dict[str, Any]]:
+def checked_stack(stack: Stack) -> list[dict[str, Any]]:
     """The stack with complete options. Raises ValidationError when a layer or the chain cannot be."""
     if not stack:
         raise ValidationError("A topology needs at least one layer.")
-    drivers = [_driver(number, entry) for number, entry in enumerate(stack, 1)]
+    drivers = [_layer_driver(number, entry) for number, entry in enumerate(stack, 1)]
     layers = [
         _checked_layer(number, driver, entry)
         for number, (driver, entry) in enumerate(zip(drivers, stack, strict=True), 1)
     ]
-    _check_chain(layers)
+    _check_layers(layers)
     return layers
 
 
 def checked_stages(layers: Stack, stages: Stack) -> list[dict[str, Any]]:
     """The stages of checked layers with complete options. Raises ValidationError when one cannot be."""
     made = [_checked_stage(number, layers, entry) for number, entry in enumerate(stages, 1)]
-    with _said():
+    with _as_validation_error():
         check_stages(specs(layers), stage_specs(made))
     return made
 
@@ -121,13 +121,13 @@ def _checked_stage(number: int, layers: Stack, entry: Mapping[str, Any]) -> dict
     return {"layer": layer, "options": options, "devices": list(groups), "during": during}
 
 
-def _check_chain(layers: Stack) -> None:
-    with _said():
+def _check_layers(layers: Stack) -> None:
+    with _as_validation_error():
         check_chain(specs(layers))
 
 
 @contextmanager
-def _said() -> Iterator[None]:
+def _as_validation_error() -> Iterator[None]:
     try:
         yield
     except AgentError as error:
@@ -135,7 +135,7 @@ def _said() -> Iterator[None]:
         raise ValidationError(f"{said[:1].upper()}{said[1:]}.") from None
 
 
-def _driver(number: int, entry: Mapping[str, Any]) -> Layer[Any]:
+def _layer_driver(number: int, entry: Mapping[str, Any]) -> Layer[Any]:
     if not isinstance(entry, Mapping):
         raise ValidationError(f"Layer {number}: {entry!r} is not a layer.")
     try:
@@ -176,7 +176,7 @@ def _check_devices(where: str, driver: Layer[Any], groups: Sequence[Mapping[str,
             raise ValidationError(
                 f"{where}: {role!r} is not a role; use a short word such as ssd or hdd."
             )
-        if type(count) is not int or not 1 <= count <= MOST_DEVICES:
+        if type(count) is not int or not 1 <= count <= MAX_DEVICES:
             raise ValidationError(
-                f"{where}: {group['use']} takes 1 to {MOST_DEVICES} disks, not {count!r}."
+                f"{where}: {group['use']} takes 1 to {MAX_DEVICES} disks, not {count!r}."
             )

@@ -14,7 +14,7 @@ from agents.contracts import Use
 from agents.drivers import registry
 from agents.drivers.protocols import Growable
 from benchlab.topologies import services
-from benchlab.topologies.wanted import MOST_DEVICES
+from benchlab.topologies.disk_counts import MAX_DEVICES
 from benchlab.web.driver_forms import DriverForm
 from benchlab.web.row_ids import parse_row_id
 
@@ -32,7 +32,7 @@ class DisksForm(forms.Form):
             )
         ],
     )
-    count = forms.IntegerField(min_value=0, max_value=MOST_DEVICES)
+    count = forms.IntegerField(min_value=0, max_value=MAX_DEVICES)
 
     def __init__(self, *args: Any, use: str, what: Use, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -52,7 +52,7 @@ class DuringForm(forms.Form):
     )
 
 
-class OfKind(Protocol):
+class HasKind(Protocol):
     kind: str
 
 
@@ -113,7 +113,9 @@ class StageForms:
         return {"layer": self.layer, "options": options, "devices": groups, "during": during}
 
 
-def from_entries(stages: Sequence[Mapping[str, Any]], layers: Sequence[OfKind]) -> list[StageForms]:
+def from_entries(
+    stages: Sequence[Mapping[str, Any]], layers: Sequence[HasKind]
+) -> list[StageForms]:
     """Of stored or typed stages; one whose layer cannot grow is left out."""
     return [
         StageForms(number, entry["layer"], driver, layers[entry["layer"] - 1].kind, entry=entry)
@@ -122,7 +124,7 @@ def from_entries(stages: Sequence[Mapping[str, Any]], layers: Sequence[OfKind]) 
     ]
 
 
-def from_post(post: QueryDict, layers: Sequence[OfKind]) -> list[StageForms]:
+def from_post(post: QueryDict, layers: Sequence[HasKind]) -> list[StageForms]:
     """Of a submitted form; one whose layer is not there or cannot grow is left out."""
     numbers = [parse_row_id(word) or 0 for word in post.getlist("stage_layer")]
     return [
@@ -132,11 +134,13 @@ def from_post(post: QueryDict, layers: Sequence[OfKind]) -> list[StageForms]:
     ]
 
 
-def _driver(layer: int, layers: Sequence[OfKind]) -> Growable[Any, Any] | None:
+def _driver(layer: int, layers: Sequence[HasKind]) -> Growable[Any, Any] | None:
     return registry.growing(layers[layer - 1].kind) if 1 <= layer <= len(layers) else None
 
 
-def moved(stages: Sequence[dict[str, Any]], order: Sequence[int | None]) -> list[dict[str, Any]]:
+def move_stages(
+    stages: Sequence[dict[str, Any]], order: Sequence[int | None]
+) -> list[dict[str, Any]]:
     """The stages when the layers lie in this order of their places before (from 0): each goes with its layer."""
     places = {was: now for now, was in enumerate(order, start=1) if was is not None}
     return [
@@ -146,7 +150,7 @@ def moved(stages: Sequence[dict[str, Any]], order: Sequence[int | None]) -> list
     ]
 
 
-def growable(layers: Sequence[OfKind]) -> list[tuple[int, str]]:
+def growable(layers: Sequence[HasKind]) -> list[tuple[int, str]]:
     """(number from 0, label) of the layers that can grow."""
     return [
         (number, driver.LABEL)

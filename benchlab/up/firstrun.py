@@ -17,14 +17,14 @@ from django.contrib.auth.models import User
 
 from benchlab.campaigns import services as campaigns
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.engine import wishes
+from benchlab.engine import commands
 from benchlab.engine.checks import previews
 from benchlab.engine.new_campaign import create_campaign
-from benchlab.hosts import services as hosts
+from benchlab.hosts import credentials, registration
 from benchlab.hosts.models import Credential, Host
 from benchlab.installation import command
 from benchlab.team.models import Team
-from benchlab.team.services import team_of
+from benchlab.team.services import owning_team
 from benchlab.topologies.models import Topology
 from benchlab.topologies.services import create_topology
 from benchlab.up import sshd, store_programs
@@ -51,7 +51,7 @@ def owner() -> tuple[Team, User]:
     user = User.objects.filter(is_superuser=True).order_by("pk").first()
     if user is None:
         raise NotStarted(f"There is no administrator: run `{command('createsuperuser')}`.")
-    return team_of(user), user
+    return owning_team(user), user
 
 
 def register_this_machine(state: State, team: Team) -> Host:
@@ -60,13 +60,13 @@ def register_this_machine(state: State, team: Team) -> Host:
     port, user = read_json(state.path / "ports.json")["ssh"], pwd.getpwuid(os.geteuid()).pw_name
     if host is None:
         name = socket.gethostname()
-        host = hosts.add_host(
+        host = registration.add_host(
             team, name, LOOPBACK, credential(team), port=port, user=user, is_local=True
         )
     # The server's key is read from our own disk, so there is nothing for a person to confirm.
     now = {"port": port, "user": user, "host_key": sshd.host_public_key(state)}
     if any(getattr(host, field) != value for field, value in now.items()):
-        hosts.change_host(host, **now)
+        registration.change_host(host, **now)
     assert host.credential is not None, "a host reached by SSH has a key"
     sshd.authorize(state, host.credential.public_key)
     return host
@@ -74,7 +74,7 @@ def register_this_machine(state: State, team: Team) -> Host:
 
 def credential(team: Team) -> Credential:
     name = "this machine"
-    return team.credentials.filter(name=name).first() or hosts.make_credential(team, name)
+    return team.credentials.filter(name=name).first() or credentials.make_credential(team, name)
 
 
 def nothing_was_done_yet(team: Team) -> bool:
@@ -112,12 +112,12 @@ def start_campaign(state: State, host: Host, team: Team, user: User) -> Campaign
     )
     seen: dict[int, str] = {}
     for layout in campaign.layouts.all():
-        previews.preview(layout.pk)
+        previews.plan_draft(layout.pk)
         layout.refresh_from_db()
         if layout.plan_error:
             raise NotStarted(f"The first campaign cannot run here: {layout.plan_error}")
         seen[layout.pk] = layout.plan_fingerprint
-    wishes.start(campaign, seen, by=user.get_username())
+    commands.start_campaign(campaign, seen, by=user.get_username())
     return campaign
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from django.contrib.auth.models import User
 
 from agents.ssh.keys import check_private_key
-from benchlab.hosts import services as hosts
+from benchlab.hosts import credentials, discovery, errors, registration, spare_disks
 from benchlab.hosts.models import Credential, Device, Host
 from benchlab.installation import command
 from benchlab.practice import UmlHost, boot_practice_host
@@ -37,7 +37,7 @@ def start(name: str, say: Say) -> Host:
     team, user = owner()
     machine = boot_practice_host(name, say)
     host = register(machine, team)
-    hosts.read_facts(host)
+    discovery.read_facts(host)
     say(f"{name} runs: ssh root@{LOOPBACK}, port {machine.port}. It is among the hosts now.")
     for device in mark_disks(host, user):
         say(f"  {device.name}: {device.serial}, marked spare as {device.role}; it holds nothing")
@@ -52,7 +52,7 @@ def stop(machine: UmlHost) -> str:
     """
     held = Host.objects.filter(name=machine.name, notes=NOTES, layouts__phase__in=HOLDING)
     if host := held.first():
-        raise hosts.HostsError(
+        raise errors.HostsError(
             f"A campaign is at work on {host.name}: cancel it or let it end, then stop the host."
         )
     if not machine.exists:
@@ -87,17 +87,17 @@ def register(machine: UmlHost, team: Team) -> Host:
     key = credential(machine, team)
     host = team.hosts.filter(name=machine.name).first()
     if host is None:
-        host = hosts.add_host(
+        host = registration.add_host(
             team, machine.name, LOOPBACK, key, port=machine.port, user="root", notes=NOTES
         )
     elif host.notes != NOTES:
-        raise hosts.HostsError(
+        raise errors.HostsError(
             f"{machine.name} is another host of yours; name this one with --name."
         )
     # The machine is our own child and its key is read over its own network, so nobody need confirm it.
     now = {"port": machine.port, "credential": key, "host_key": host_key(machine)}
     if any(getattr(host, field) != value for field, value in now.items()):
-        hosts.change_host(host, **now)
+        registration.change_host(host, **now)
     return host
 
 
@@ -108,7 +108,7 @@ def credential(machine: UmlHost, team: Team) -> Credential:
     for known in team.credentials.filter(uploaded=True):
         if known.public_key.split()[:2] == public:
             return known
-    return hosts.upload_credential(team, hosts.free_key_name(team, "practice"), private)
+    return credentials.upload_credential(team, credentials.free_key_name(team, "practice"), private)
 
 
 def host_key(machine: UmlHost) -> str:
@@ -125,5 +125,5 @@ def mark_disks(host: Host, user: User) -> list[Device]:
             (role for begins, role in ROLES.items() if device.serial.startswith(begins)), ""
         )
         if role:
-            marked.append(hosts.mark_spare(device, user, device.confirmation, role))
+            marked.append(spare_disks.mark_spare(device, user, device.confirmation, role))
     return marked

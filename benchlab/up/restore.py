@@ -27,11 +27,11 @@ from psycopg.conninfo import make_conninfo
 
 from agents.contracts import Reason
 from benchlab import compatibility, env
-from benchlab.audit.chain import record
+from benchlab.audit.chain import add_entry
 from benchlab.campaigns.models import Campaign
-from benchlab.engine.phases import ending
+from benchlab.engine.phases import end_attempts
 from benchlab.hosts.models import Device, Host
-from benchlab.runs import moves
+from benchlab.runs import transitions
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.runs.verdict import Verdict
@@ -194,7 +194,7 @@ def _made_safe(said: Manifest) -> Restored:
         _not_this_machine()
     counts = {"spares": found.spares, "stopped": found.stopped, "paused": found.paused}
     details = {"made": said.made, "version": said.version, **counts}
-    record(
+    add_entry(
         "restore",
         actor="manage.py",
         via="command",
@@ -211,11 +211,11 @@ def _stop(said: Manifest) -> int:
     for layout in at_work:
         text = INTERRUPTED.format(at=said.at, name=layout.name, host=layout.host)
         verdict = Verdict(Outcome.INTERRUPTED, Reason.RESTORED, text)
-        ending.end_open(layout, verdict)
+        end_attempts.end_open_attempts(layout, verdict)
         if layout.phase != LayoutPhase.TEARING_DOWN:
-            moves.begin_teardown(layout, verdict.outcome, verdict.reason, verdict.text)
+            transitions.begin_teardown(layout, verdict.outcome, verdict.reason, verdict.text)
         trouble = f"{text} {LOOK.format(host=layout.host)}"
-        moves.layout(layout, LayoutPhase.STUCK, trouble, trouble=trouble)
+        transitions.move_layout(layout, LayoutPhase.STUCK, trouble, trouble=trouble)
     return len(at_work)
 
 

@@ -120,7 +120,7 @@ def rebuilt_ratios(teams: Collection[int]) -> tuple[float, ...]:
 
 def _read_rebuilt_ratios(teams: Collection[int]) -> tuple[float, ...]:
     equal = (
-        Attempt.objects.there()
+        Attempt.objects.not_deleted()
         .filter(
             outcome=Outcome.SUCCEEDED,
             degraded=[],
@@ -135,7 +135,7 @@ def _read_rebuilt_ratios(teams: Collection[int]) -> tuple[float, ...]:
         .values("fingerprint")
     )
     rows = (
-        Measurement.objects.there()
+        Measurement.objects.not_deleted()
         .filter(
             attempt__fingerprint__in=equal,
             attempt__run__campaign__team__in=teams,

@@ -53,7 +53,7 @@ def _is_newest(found: History, campaign: Campaign) -> bool:
 def _replaced_findings(campaign: Campaign, fingerprint: str, *, newest: bool) -> QuerySet[Finding]:
     """Findings that this look replaces. An earlier campaign's run that stands out is told until it is dismissed."""
     own = Q(kind=STANDS_OUT, campaign=campaign)
-    rows = Finding.objects.there().filter(
+    rows = Finding.objects.not_deleted().filter(
         attempt__fingerprint=fingerprint, campaign__team=campaign.team_id
     )
     return rows.filter(own | Q(kind=CHANGE) if newest else own)
@@ -69,7 +69,7 @@ def _runs_with_history(campaign: Campaign) -> list[Run]:
     mine = storing.succeeded_attempts(campaign).filter(degraded=[]).exclude(fingerprint="")
     newest = dict(mine.order_by("pk").values_list("fingerprint", "run"))
     often = (
-        Attempt.objects.there()
+        Attempt.objects.not_deleted()
         .filter(
             fingerprint__in=list(newest),
             outcome=Outcome.SUCCEEDED,

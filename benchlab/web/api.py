@@ -31,8 +31,8 @@ from rest_framework.views import APIView, exception_handler
 from benchlab import __version__
 from benchlab.team import soft_delete
 from benchlab.team.models import OwnedQuerySet, Team
-from benchlab.team.roles import asked_of
-from benchlab.team.services import team_of
+from benchlab.team.roles import required_role
+from benchlab.team.services import owning_team
 from benchlab.web import conflicts, deleted_rows, filters, unknown_fields
 from benchlab.web.idempotency.requests import HEADER as IDEMPOTENCY
 from benchlab.web.idempotency.requests import IdempotentRequest
@@ -166,13 +166,13 @@ class TeamField(OwnRowField[Team]):
         except ValidationError as error:
             if error.get_codes() != ["does_not_exist"]:
                 raise
-            role = asked_of(self.context["request"].user).word.lower()
+            role = required_role(self.context["request"].user).short_label.lower()
             raise PermissionDenied(f"That needs the role {role} in team {data}.") from None
 
 
 def pop_team(user: AbstractBaseUser | AnonymousUser, sent: dict[str, Any]) -> Team:
     """The team that was asked for with Whose, taken out of what was sent; else the pages'. Raises PermissionDenied."""
-    return sent.pop("team", None) or team_of(user)
+    return sent.pop("team", None) or owning_team(user)
 
 
 def without_team(row: Any, sent: dict[str, Any]) -> dict[str, Any]:

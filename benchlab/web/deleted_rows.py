@@ -49,7 +49,7 @@ def grace_period() -> timedelta:
     return timedelta(days=settings.BENCHLAB_GRACE_DAYS)
 
 
-def restorable_until(row: soft_delete.Kept) -> datetime:
+def restorable_until(row: soft_delete.SoftDeletable) -> datetime:
     assert row.deleted_at is not None, "it is there"
     return row.deleted_at + grace_period()
 

@@ -32,7 +32,7 @@ Content = TypeVar("Content", str, bytes)
 
 def access_rights(user: AbstractBaseUser | AnonymousUser) -> Hashable:
     """All that decides what a page of a person's shows: who is equal here sees the same rows and the same buttons."""
-    known = current_roles.of(user)
+    known = current_roles.user_roles(user)
     return known.site_admin, frozenset((one.team, one.role) for one in known.teams)
 
 

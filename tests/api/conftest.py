@@ -13,7 +13,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from benchlab.analysis.finding import Number
-from benchlab.audit.chain import record
+from benchlab.audit.chain import add_entry
 from benchlab.dynamo.models import Binary, Reported
 from benchlab.findings.models import Finding
 from benchlab.hosts.models import Credential, Device, Host, HostTask, PackageInstall
@@ -32,7 +32,7 @@ DIRECTORY = [{"kind": "directory", "options": {"path": "/srv/scratch"}}]
 
 def client_of(person) -> APIClient:
     client = APIClient()
-    row, key = tokens.make(person, "test", Role.OWNER)
+    row, key = tokens.create_token(person, "test", Role.OWNER)
     row.last_used_at = timezone.now()  # else the first request writes it
     row.save()
     client.credentials(HTTP_AUTHORIZATION=f"Token {key}")
@@ -95,7 +95,7 @@ def everything(team) -> SimpleNamespace:
             severity="doubt", runs=[attempts[0].run_id],
             numbers={"read": asdict(Number(4e8, "B/s", "read, by the tool", figure="iops"))},
         ),
-        entry=record("host.create", team_id=team.pk, actor="somebody", subject=str(host)),
+        entry=add_entry("host.create", team_id=team.pk, actor="somebody", subject=str(host)),
         reported=reported,
         binary=binary,
         **said(team, campaign, attempts[0].run),

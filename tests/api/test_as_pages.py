@@ -7,9 +7,9 @@ import pytest
 from agents.dynamo import icf
 from agents.ssh import keys, shell
 from benchlab import vault
-from benchlab.audit.chain import record
+from benchlab.audit.chain import add_entry
 from benchlab.campaigns.models import Workload
-from benchlab.hosts import services as hosts
+from benchlab.hosts import credentials, registration
 from benchlab.hosts.models import Credential, Host
 from benchlab.runs.models import Layout
 from benchlab.team.models import Membership
@@ -21,7 +21,7 @@ from tests.api.conftest import DIRECTORY, client_of, is_problem
 @pytest.fixture
 def spare_host(ours) -> Host:
     """One that nothing was run on."""
-    return hosts.add_host(ours.team, "unused", "192.0.2.7", ours.credential)
+    return registration.add_host(ours.team, "unused", "192.0.2.7", ours.credential)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_what_is_no_private_key_is_refused(api, team, text, says):
 
 
 def test_a_key_is_deleted_unless_hosts_use_it(api, ours, theirs):
-    free = hosts.make_credential(ours.team, "free")
+    free = credentials.make_credential(ours.team, "free")
     assert api.delete(f"/api/credentials/{free.pk}/").status_code == 204
     assert not Credential.objects.filter(pk=free.pk).exists()
     said = is_problem(api.delete(f"/api/credentials/{ours.credential.pk}/"), 409)
@@ -104,7 +104,7 @@ def test_a_host_is_removed_unless_results_need_it(api, ours, spare_host, theirs)
 
 
 def test_a_changed_key_is_turned_down_or_confirmed(api, ours, spare_host):
-    old, new = (hosts.make_credential(ours.team, name).public_key for name in ("old", "new"))
+    old, new = (credentials.make_credential(ours.team, name).public_key for name in ("old", "new"))
     doubt = {"host_key": old, "offered_key": new, "trouble": "host_key_changed"}
     url = f"/api/hosts/{spare_host.pk}"
     Host.objects.filter(pk=spare_host.pk).update(**doubt)
@@ -162,10 +162,10 @@ def test_an_icf_file_is_taken_as_a_whole_or_not(api, team, file):
 
 
 def test_owners_read_the_audit_log(api, user, ours, theirs):
-    record(
+    add_entry(
         "host.create", actor="someone", team_id=ours.team.pk, subject="host 7", outcome="refused"
     )
-    record("login", actor="anyone")
+    add_entry("login", actor="anyone")
     told = api.get("/api/audit/?outcome=refused").json()["results"]
     assert [(one["actor"], one["subject"]) for one in told] == [("someone", "host 7")]
     every = api.get("/api/audit/").json()["results"]

@@ -6,7 +6,7 @@ from django.test import Client
 from django.urls import reverse
 
 from benchlab.rest.urls import router
-from benchlab.team import docs, docs_allowed, permissions_api
+from benchlab.team import api_docs, api_permission_rows, permissions_api
 from benchlab.team.levels import Level
 
 
@@ -21,7 +21,7 @@ def test_the_page_tells_of_every_noun_and_field(web):
 
 
 def test_fields_are_told_in_words():
-    listed, made = docs.groups()["hosts"][:2]
+    listed, made = api_docs.operation_groups()["hosts"][:2]
     assert (listed.method, made.method, listed.paged) == ("GET", "POST", True)
     assert {field.name: field.kind for field in listed.parameters}["page_size"] == (
         "integer, from 1, to 1000"
@@ -29,7 +29,7 @@ def test_fields_are_told_in_words():
     sent = {field.name: field for field in made.sent}
     assert sent["port"].kind == "integer, from 1, to 65535" and not sent["port"].required
     assert sent["address"].required and "host_key" not in sent
-    assert ("409", docs.WORDS["409"]) in docs.groups()["runs"][-1].answers
+    assert ("409", api_docs.STATUS_TEXTS["409"]) in api_docs.operation_groups()["runs"][-1].answers
 
 
 def test_the_page_prints_the_permission_table(web):
@@ -37,7 +37,7 @@ def test_the_page_prints_the_permission_table(web):
     section = shown[shown.index('id="who-may-do-what"') :]
     for noun, _, _ in router.registry:
         assert f"<code>/api/{noun}/</code>" in section
-    rows = {row.address: row for row in docs_allowed.pages()}
+    rows = {row.address: row for row in api_permission_rows.page_rows()}
     assert (rows["/hosts/{pk}/key/"].see, rows["/hosts/{pk}/key/"].do) == ("owner", "owner")
     assert (rows["/healthz"].see, rows["/healthz"].do) == ("anyone, also without an account", "")
     assert all(f"<code>{address}</code>" in section for address in rows)
@@ -45,13 +45,13 @@ def test_the_page_prints_the_permission_table(web):
 
 
 def test_every_line_of_the_table_is_told():
-    told = docs_allowed.nouns(docs.groups())
+    told = api_permission_rows.noun_rows(api_docs.operation_groups())
     words = [
         word for noun in told for actions in noun.actions for word in actions.split(", ") if word
     ]
     assert len(words) == len(permissions_api.API)
     hosts = next(noun for noun in told if noun.address == "/api/hosts/")
-    level = dict(zip(docs_allowed.LEVELS, hosts.actions, strict=True))
+    level = dict(zip(api_permission_rows.LEVELS, hosts.actions, strict=True))
     assert level[Level.OPERATOR] == "read facts" and "confirm key" in level[Level.OWNER]
 
 

@@ -19,7 +19,7 @@ from benchlab.hosts import host_tasks
 from benchlab.rest.body_examples import EXAMPLES
 from benchlab.rest.urls import router
 from benchlab.team import tokens
-from benchlab.team.docs import SharedGenerator
+from benchlab.team.api_docs import SharedGenerator
 from benchlab.team.roles import Role
 from benchlab.testing import profiles
 from benchlab.wsgi import application
@@ -128,14 +128,14 @@ def rows(api, ours) -> dict[str, int]:
 
 @pytest.fixture
 def headers(user) -> dict[str, str]:
-    token = tokens.make(user, "schema", Role.OWNER)[1]
+    token = tokens.create_token(user, "schema", Role.OWNER)[1]
     # Its client, without a socket, unpacks nothing.
     return {"Authorization": f"Token {token}", "Accept-Encoding": "identity"}
 
 
 @pytest.fixture
 def served(rows, headers, monkeypatch):
-    monkeypatch.setattr(host_tasks, "WAIT_S", 0)
+    monkeypatch.setattr(host_tasks, "MAX_WAIT_S", 0)
     for signal in (request_started, request_finished):  # as Django's own test client does
         signal.disconnect(close_old_connections)
     yield schemathesis.openapi.from_wsgi("/api/schema/?format=json", application, headers=headers)

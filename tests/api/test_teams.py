@@ -92,7 +92,7 @@ def test_rows_of_two_teams_are_not_mixed(api, team, second):
 def test_a_token_of_one_team_makes_nothing_in_another(user, team, second):
     from benchlab.team import tokens
 
-    _, key = tokens.make(user, "one", Role.OWNER, team=team)
+    _, key = tokens.create_token(user, "one", Role.OWNER, team=team)
     client = Client(headers={"Authorization": f"Token {key}"})
     wish = {"name": "new", "stack": DIRECTORY, "team": second.pk}
     said = client.post("/api/topologies/", wish, content_type="application/json")

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from benchlab.campaigns.models import Campaign
-from benchlab.hosts import services as hosts
+from benchlab.hosts import credentials, ssh_access
 from benchlab.hosts.models import Device, Host
 from benchlab.runs.models import Layout
 from benchlab.topologies.models import Topology
@@ -251,7 +251,7 @@ def test_a_disk_is_given_away_by_its_serial_and_taken_back(api, ours):
     hosts_facts = facts(disk("sdb", serial="S1"))
     from benchlab.hosts import discovery
 
-    discovery.store(ours.host, hosts_facts)
+    discovery.store_facts(ours.host, hosts_facts)
     device = ours.host.devices.get(name="sdb")
     path = f"/api/devices/{device.pk}"
     is_problem(api.post(f"{path}/mark-spare/", {"typed": "S2", "role": "ssd"}), 409)
@@ -283,9 +283,9 @@ def test_a_disk_is_rated_and_nothing_else_of_it_is_changed(api, other_api, ours)
 def test_confirming_wants_the_offered_key(api, ours):
     path = f"/api/hosts/{ours.host.pk}/confirm-key/"
     is_problem(api.post(path, {"fingerprint": "SHA256:x"}), 409)
-    ours.host.offered_key = hosts.make_credential(ours.team, "any").public_key
+    ours.host.offered_key = credentials.make_credential(ours.team, "any").public_key
     ours.host.save()
-    seen = hosts.fingerprints(ours.host)[1]
+    seen = ssh_access.fingerprints(ours.host)[1]
     is_problem(api.post(path, {"fingerprint": "SHA256:x"}), 409)
     assert api.post(path, {"fingerprint": seen}).json()["host_key"]
 

@@ -89,7 +89,7 @@ def test_every_page_that_says_no_notes_a_refusal():
     found = [
         path.name for path, text in sources.items() if re.search(r"messages\.(error\(|ERROR)", text)
     ]
-    assert found == ["view_notes.py"]
+    assert found == ["request_notes.py"]
 
 
 @pytest.fixture
@@ -257,7 +257,7 @@ def test_nothing_that_opens_is_written_down(web, user, team, other_web, other_us
 
 
 def test_tokens_are_told_and_so_is_their_end(web, user, team):
-    row, _ = tokens.make(user, "old", Role.VIEWER, team=team)
+    row, _ = tokens.create_token(user, "old", Role.VIEWER, team=team)
     web.post(f"/api/token/{row.pk}/revoke/")
     (entry,) = Entry.objects.filter(action="api-token-revoke")
     assert entry.team_id == team.pk and "old (blab_" in entry.subject

@@ -143,7 +143,7 @@ def token_of(person: Any) -> str:
     from benchlab.team import tokens
     from benchlab.team.roles import Role
 
-    return tokens.make(person, "bench", Role.OWNER)[1]
+    return tokens.create_token(person, "bench", Role.OWNER)[1]
 
 
 def psql(url: str) -> tuple[float, str]:

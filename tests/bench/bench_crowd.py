@@ -98,13 +98,13 @@ def services(directory: Path) -> Iterator[tuple[str, psutil.Process]]:
 @contextmanager
 def silent_host(owner: Any) -> Iterator[int]:
     """A host that takes connections and never says a word; its id."""
-    from benchlab.hosts import services as hosts
+    from benchlab.hosts import credentials, registration
 
     team = owner.teams.get()
-    key = hosts.make_credential(team, "silent")
+    key = credentials.make_credential(team, "silent")
     with socket.create_server(("127.0.0.1", 0), backlog=100) as server:
-        host = hosts.add_host(team, "silent", "127.0.0.1", key, port=server.getsockname()[1])
-        hosts.change_host(host, host_key=" ".join(key.public_key.split()[:2]))
+        host = registration.add_host(team, "silent", "127.0.0.1", key, port=server.getsockname()[1])
+        registration.change_host(host, host_key=" ".join(key.public_key.split()[:2]))
         yield host.pk
 
 

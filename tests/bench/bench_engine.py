@@ -71,20 +71,20 @@ def make_campaign(rig: UmlHost):
 
     from benchlab.campaigns.models import Workload
     from benchlab.engine.new_campaign import create_campaign
-    from benchlab.hosts import services as hosts
+    from benchlab.hosts import credentials, discovery, registration, spare_disks, ssh_access
     from benchlab.hosts.models import Device
     from benchlab.team.services import join_first_team
     from benchlab.topologies.models import Topology
 
     user = User.objects.create_user(f"bench-{rig.port}")
     team = join_first_team(user)
-    key = hosts.upload_credential(team, f"bench {rig.port}", rig.key_path.read_text())
-    host = hosts.add_host(team, f"bench {rig.port}", "127.0.0.1", key, port=rig.port)
-    hosts.offer_key(host)
-    hosts.confirm_key(host, hosts.fingerprints(host)[1])
-    hosts.read_facts(host)
+    key = credentials.upload_credential(team, f"bench {rig.port}", rig.key_path.read_text())
+    host = registration.add_host(team, f"bench {rig.port}", "127.0.0.1", key, port=rig.port)
+    ssh_access.offer_key(host)
+    ssh_access.confirm_key(host, ssh_access.fingerprints(host)[1])
+    discovery.read_facts(host)
     disk = Device.objects.get(host=host, name="ubdb")
-    hosts.mark_spare(disk, user, disk.confirmation, "ssd")
+    spare_disks.mark_spare(disk, user, disk.confirmation, "ssd")
     stack = [
         {"kind": "raw", "options": {}, "devices": [{"use": "data", "role": "ssd", "count": 1}]}
     ]

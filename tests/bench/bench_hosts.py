@@ -82,25 +82,25 @@ class Lab:
     """A team with a key, and hosts that are machines of the farm."""
 
     def __init__(self) -> None:
-        from benchlab.hosts import services as hosts
+        from benchlab.hosts import credentials
         from tests.bench import lab_data
 
         self.user = lab_data.person(f"hosts {time.time()}")
         self.team = self.user.teams.get()
-        self.key = hosts.make_credential(self.team, "hosts")
+        self.key = credentials.make_credential(self.team, "hosts")
 
     def host(self, number: int, farm: Any) -> Any:
         """Read, with its first spare disk."""
-        from benchlab.hosts import services as hosts
+        from benchlab.hosts import discovery, registration, spare_disks
         from benchlab.hosts.models import Device
 
-        row = hosts.add_host(
+        row = registration.add_host(
             self.team, f"m{number}", "127.0.0.1", self.key, port=farm.ports[number]
         )
-        hosts.change_host(row, host_key=farm.host_key)
-        hosts.read_facts(row)
+        registration.change_host(row, host_key=farm.host_key)
+        discovery.read_facts(row)
         disk = Device.objects.get(host=row, serial__endswith="D0")
-        hosts.mark_spare(disk, self.user, disk.confirmation, "ssd")
+        spare_disks.mark_spare(disk, self.user, disk.confirmation, "ssd")
         return row
 
     def campaign(self, rows: Sequence[Any], runs: int, seconds: int) -> Any:
@@ -148,13 +148,13 @@ class Figures:
 
 def campaign_figures(campaign: Any, worker: psutil.Process, machines: psutil.Process) -> Figures:
     """Start a planned campaign, and watch it to its end. AssertionError when it takes far too long."""
-    from benchlab.engine import wishes
+    from benchlab.engine import commands
     from tests.runs.drive import OVER
 
     layouts, runs = campaign.layouts.all(), campaign.runs.count()
     memory, connections = list[float](), list[int]()
     before, begun = used(worker, machines), time.monotonic()
-    wishes.start(campaign, dict(layouts.values_list("pk", "plan_fingerprint")))
+    commands.start_campaign(campaign, dict(layouts.values_list("pk", "plan_fingerprint")))
     until = begun + 120 + 12 * layouts.count()
     while layouts.exclude(phase__in=OVER).exists():
         assert time.monotonic() < until, list(layouts.values_list("pk", "phase", "trouble"))

@@ -76,12 +76,12 @@ class Busy:
     """Half of the silent hosts are to be planned, on the others a layout is to be built, and each is to be read."""
 
     def __init__(self, lab: Any, silent: Any) -> None:
-        from benchlab.hosts import services as hosts
+        from benchlab.hosts import registration
 
         self.lab = lab
         self.rows = [
-            hosts.change_host(
-                hosts.add_host(lab.team, f"s{number}", "127.0.0.1", lab.key, port=port),
+            registration.change_host(
+                registration.add_host(lab.team, f"s{number}", "127.0.0.1", lab.key, port=port),
                 host_key=silent.host_key,
             )
             for number, port in enumerate(silent.ports)
@@ -92,20 +92,20 @@ class Busy:
 
     def begin(self) -> None:
         """All that is not under way is asked for anew."""
-        from benchlab.engine import wishes
+        from benchlab.engine import commands
         from benchlab.hosts import host_tasks
 
-        wishes.plan(self.planned)
+        commands.request_plans(self.planned)
         layouts = self.built.layouts
         layouts.update(phase="provisioning", next_step_at=None)
-        wishes.nudge(*layouts.values_list("pk", flat=True))
+        commands.wake_layouts(*layouts.values_list("pk", flat=True))
         for row in self.rows:
-            host_tasks.ask(row, "read_facts", self.lab.user)
+            host_tasks.request_task(row, "read_facts", self.lab.user)
 
 
 def times(lab: Any, host: Any, log: Path) -> dict[str, float]:
     """Seconds of each."""
-    from benchlab.engine import wishes
+    from benchlab.engine import commands
     from benchlab.hosts import host_tasks
     from tests.runs.drive import OVER
 
@@ -113,7 +113,7 @@ def times(lab: Any, host: Any, log: Path) -> dict[str, float]:
     campaign = lab.campaign([host], 1, 1)
     lab.planned(campaign, log)
     plan_s = time.monotonic() - begun
-    task = host_tasks.ask(host, "read_facts", lab.user)
+    task = host_tasks.request_task(host, "read_facts", lab.user)
 
     def read() -> bool:
         task.refresh_from_db()
@@ -121,9 +121,9 @@ def times(lab: Any, host: Any, log: Path) -> dict[str, float]:
 
     facts_s = seconds(read, log)
     layouts = campaign.layouts.all()
-    wishes.start(campaign, dict(layouts.values_list("pk", "plan_fingerprint")))
+    commands.start_campaign(campaign, dict(layouts.values_list("pk", "plan_fingerprint")))
     built_s = seconds(lambda: layouts.filter(ready_at__isnull=False).exists(), log)
-    wishes.cancel(campaign)
+    commands.cancel_campaign(campaign)
     seconds(lambda: not layouts.exclude(phase__in=OVER).exists(), log)
     return {"plan": plan_s, "facts": facts_s, "build": built_s}
 

@@ -20,7 +20,7 @@ from playwright.sync_api import expect
 
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.engine.new_campaign import create_campaign
-from benchlab.hosts import services as hosts
+from benchlab.hosts import spare_disks
 from benchlab.hosts.models import Device, Host
 from benchlab.imports import reference_library
 from benchlab.imports.articles import articles
@@ -139,7 +139,7 @@ def a_host(rig: Any, team: Team, user: User, name: str, roles: dict[str, str]) -
     host = register(rig, team, "root", name)
     for disk, role in roles.items():
         device = Device.objects.get(host=host, name=disk)
-        hosts.mark_spare(device, user, device.confirmation, role)
+        spare_disks.mark_spare(device, user, device.confirmation, role)
     return host
 
 

@@ -50,7 +50,7 @@ def test_a_person_works_through_nginx(chromium, team, settings, tmp_path):
         # The first word of the stream is for everybody; the next is for what happens now.
         page.wait_for_timeout(3_000)
         with page.expect_request(lambda one: "hx-request" in one.headers, timeout=30_000):
-            events.changed(campaign.pk)
+            events.notify_pages(campaign.pk)
         page.goto("/import/")
         page.fill("textarea[name=text]", "nothing that a tool prints")
         page.locator("main form button[type=submit]").first.click()

@@ -11,7 +11,7 @@ from django.conf import global_settings
 from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
-from benchlab.hosts import services as hosts
+from benchlab.hosts import spare_disks
 from benchlab.hosts.models import Device
 from benchlab.team.models import Membership
 from benchlab.testing import profiles
@@ -58,7 +58,7 @@ def lab(team, user, rig_host):
     made = register(rig_host, team, "root")
     for name, role in DISKS.items():
         device = Device.objects.get(host=made, name=name)
-        hosts.mark_spare(device, user, device.confirmation, role)
+        spare_disks.mark_spare(device, user, device.confirmation, role)
     return made
 
 

@@ -55,8 +55,8 @@ def run(user, team, monkeypatch):
         repeats=1, order="as_written",
     )  # fmt: skip
     attempt = Attempt.objects.get(run__campaign=campaign)
-    artifact_writer.keep(attempt, {"messages.bin": FULL.read_bytes(), "samples": b""})
-    figure_rows.replace(attempt, artifact_figures.read(attempt))
+    artifact_writer.store_artifacts(attempt, {"messages.bin": FULL.read_bytes(), "samples": b""})
+    figure_rows.replace_figures(attempt, artifact_figures.read_figures(attempt))
     Attempt.objects.filter(pk=attempt.pk).update(phase="done", outcome="succeeded")
     return attempt.run
 

@@ -22,8 +22,7 @@ from django.utils import timezone
 
 from agents.plans import as_json
 from benchlab.campaigns.models import Campaign
-from benchlab.hosts import discovery
-from benchlab.hosts import services as hosts
+from benchlab.hosts import credentials, discovery, package_installs
 from benchlab.imports import drafts, reference_library
 from benchlab.imports.articles import articles
 from benchlab.pages.documents import views as documents
@@ -130,7 +129,7 @@ def lab(rows, at_work, team, user) -> SimpleNamespace:  # noqa: F811
 def left(team, rows) -> Layout:  # noqa: F811
     """A layout of which something is still on its host, which lacks packages as well."""
     host = rows.host
-    host.credential = hosts.make_credential(team, "lab")
+    host.credential = credentials.make_credential(team, "lab")
     host.host_key = credential_key(host)
     host.seen_at = timezone.now()
     host.save()
@@ -142,7 +141,7 @@ def left(team, rows) -> Layout:  # noqa: F811
     StepLog.objects.create(
         layout=layout, kind="apply", argv=["wipefs"], says="…", destroys=touched, exit_code=0
     )
-    discovery.store(host, left_by(layout.name))
+    discovery.store_facts(host, left_by(layout.name))
     return layout
 
 
@@ -153,7 +152,7 @@ def waits(team) -> Layout:
     plan = planned(cached(), found)
     return a_layout(
         team, host, plan=as_json.to_json(plan), plan_fingerprint=plan.fingerprint,
-        planned_at=timezone.now(), facts_planned=discovery.store(host, found),
+        planned_at=timezone.now(), facts_planned=discovery.store_facts(host, found),
     )  # fmt: skip
 
 
@@ -165,7 +164,7 @@ def faces(name: str, rows: Any, left: Layout, waits: Layout) -> Iterator[str]:  
         "layout-release": [reverse("layout-release", args=[rows.stuck.pk])],
         "host-orphan": [reverse("host-orphan", args=[left.host_id, left.pk])],
         "host-install-confirm": [
-            f"{url('host-install-confirm', rows)}?package={hosts.missing(rows.host).packages[0]}"
+            f"{url('host-install-confirm', rows)}?package={package_installs.missing_programs(rows.host).packages[0]}"
         ],
         "search": ["/search/?q=stripe"],
         "share-new": [f"{reverse('share-new')}?kind=campaign&object={rows.campaign.pk}"],

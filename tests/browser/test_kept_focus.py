@@ -75,7 +75,7 @@ def a_draft(team) -> Layout:
     layout = Layout.objects.create(
         campaign=made.campaign(team), host=host, topology=made.topology(team, "planned"), stack=cached(),
         plan=as_json.to_json(plan), plan_fingerprint=plan.fingerprint, planned_at=timezone.now(),
-        facts_planned=discovery.store(host, found),
+        facts_planned=discovery.store_facts(host, found),
     )  # fmt: skip
     made.run(layout.campaign, layout, made.workload(team), 4, 1)
     return layout

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from benchlab.campaigns.models import Campaign
-from benchlab.hosts import discovery, services
+from benchlab.hosts import discovery, spare_disks
 from benchlab.hosts.models import Host
 from benchlab.imports import reference_library
 from benchlab.imports.articles import articles
@@ -90,10 +90,10 @@ class Keys:
 @pytest.fixture
 def host(lab: Host, user) -> Host:  # noqa: F811
     """With four spare disks and a spare SSD."""
-    discovery.store(lab, many_disks())
+    discovery.store_facts(lab, many_disks())
     for device in lab.devices.filter(name__in=[*SLOW[:4], FAST[0]]):
         role = "ssd" if device.name in FAST else "hdd"
-        services.mark_spare(device, user, device.confirmation, role)
+        spare_disks.mark_spare(device, user, device.confirmation, role)
     return lab
 
 

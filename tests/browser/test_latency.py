@@ -27,8 +27,8 @@ def attempt(team, user) -> Attempt:
     found.run.options = {}
     found.run.save()
     found.artifacts.all().delete()
-    artifact_writer.keep(found, {"fio.json": NOISY.read_bytes()})
-    assert conclusion.reparse(found) == ""
+    artifact_writer.store_artifacts(found, {"fio.json": NOISY.read_bytes()})
+    assert conclusion.reparse_attempt(found) == ""
     made.sampled(found)
     made.with_percentiles(found, directions=("read", "write"))
     Attempt.objects.filter(pk=found.pk).update(windows=made.WINDOWS)

@@ -70,7 +70,7 @@ def test_what_the_stream_tells_is_not_asked_for_by_the_clock(chromium, web, team
         asked.clear()
         page.wait_for_timeout(12_000)
         assert [one for one in asked if one.startswith("campaign-")] == []
-        events.changed(campaign.pk)
+        events.notify_pages(campaign.pk)
         page.wait_for_timeout(3_000)
         assert said == []
         # One request for all that is live, however much that is.
@@ -114,7 +114,7 @@ def test_a_chart_is_kept_while_another_one_comes(chromium, web, team, tmp_path):
         chart.evaluate("(one) => (one.seen = true)")
         page.locator("#campaign-results details summary").last.click()
         made.finished(campaign, layout, made.workload(team, "seqread"), 1, 1, 2000.0)
-        events.changed(campaign.pk)
+        events.notify_pages(campaign.pk)
         page.get_by_role("heading", name="seqread", level=2).wait_for()
         expect(page.locator("#campaign-heat td a[class^=c]")).to_have_count(2)
         expect(page.locator("#campaign-results .chart:has(.main-svg)")).to_have_count(2)
@@ -137,7 +137,7 @@ def test_a_note_half_written_outlives_what_comes_meanwhile(chromium, web, team, 
         note = page.locator(f"#finding-{row.pk}-note")
         note.fill("The ARC is what we ")
         made.finished(campaign, layout, made.workload(team, "seqread"), 1, 1, 2000.0)
-        events.changed(campaign.pk)
+        events.notify_pages(campaign.pk)
         page.get_by_role("heading", name="seqread", level=2).wait_for()
         expect(note).to_be_visible()
         expect(note).to_have_value("The ARC is what we ")
@@ -219,7 +219,7 @@ def test_a_build_is_watched_step_by_step(chromium, web, team, tmp_path):
         search = page.get_by_role("searchbox", name="Search the log")
         search.fill("signatures sdb")
         layout.steps.update(ended_at=timezone.now(), exit_code=0)
-        events.changed(layout.campaign_id)
+        events.notify_pages(layout.campaign_id)
         expect(card.locator(".segs .done")).to_have_count(4)
         expect(search).to_have_value("signatures sdb")  # what is half written stays
         search.press("Enter")
@@ -265,7 +265,7 @@ def test_a_running_point_is_watched_on_its_disks(chromium, web, team, tmp_path):
             Attempt.objects.filter(pk=attempt.pk).update(phase="done", outcome="succeeded")
         page.wait_for_timeout(300)
         expect(disks).to_contain_text("8.19 MB/s")  # until the next point's come: no heading alone
-        events.changed(campaign.pk)
+        events.notify_pages(campaign.pk)
         expect(disks).to_have_count(0)
         asked.clear()
         page.wait_for_timeout(5_000)

@@ -35,7 +35,7 @@ def lab(team) -> Host:
     host = Host.objects.create(
         team=team, name="lab1", address="192.0.2.1", credential=credential, host_key=HOST_KEY
     )
-    discovery.store(host, made_up_host(tools={"fio": "fio-3.36"}))
+    discovery.store_facts(host, made_up_host(tools={"fio": "fio-3.36"}))
     return host
 
 

@@ -16,7 +16,7 @@ from agents.facts.model import HostFacts
 from agents.plans import as_json
 from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.engine.checks import planning
-from benchlab.hosts import discovery, services
+from benchlab.hosts import credentials, discovery, registration
 from benchlab.hosts.models import Device, Host
 from benchlab.runs.models import Attempt, Layout, StepLog
 from benchlab.team.models import Membership
@@ -51,7 +51,9 @@ def person(team, settings, chromium, served) -> Iterator[Person]:
 
 @pytest.fixture
 def lab(team) -> Host:
-    host = services.add_host(team, "lab1", "192.0.2.1", services.make_credential(team, "lab"))
+    host = registration.add_host(
+        team, "lab1", "192.0.2.1", credentials.make_credential(team, "lab")
+    )
     host.host_key = credential_key(host)
     host.save()
     return host
@@ -80,7 +82,7 @@ def test_a_plan_is_drawn_and_starts_by_the_typed_word(person, team, lab):
     plan = made(cached(), found)
     layout = a_layout(
         team, lab, plan=as_json.to_json(plan), plan_fingerprint=plan.fingerprint,
-        planned_at=timezone.now(), facts_planned=discovery.store(lab, found),
+        planned_at=timezone.now(), facts_planned=discovery.store_facts(lab, found),
     )  # fmt: skip
     page = person.page
     page.goto(f"/campaigns/{layout.campaign_id}/")
@@ -132,7 +134,7 @@ def test_without_script_a_plan_has_every_command_in_full(chromium, team, lab, se
     plan = made(cached(), found)
     layout = a_layout(
         team, lab, plan=as_json.to_json(plan), plan_fingerprint=plan.fingerprint,
-        planned_at=timezone.now(), facts_planned=discovery.store(lab, found),
+        planned_at=timezone.now(), facts_planned=discovery.store_facts(lab, found),
     )  # fmt: skip
     person = Person(chromium, served, javascript=False)
     person.log_in("bob", "bob-8-bob")
@@ -151,10 +153,10 @@ def test_without_script_a_plan_has_every_command_in_full(chromium, team, lab, se
 def planned_on_paper(campaign: Campaign, found: HostFacts) -> None:
     """As a worker does it that asks the host."""
     for layout in campaign.layouts.select_related("host"):
-        plan = planning.make(layout, found)
+        plan = planning.plan_layout(layout, found)
         Layout.objects.filter(pk=layout.pk).update(
             plan=as_json.to_json(plan), plan_fingerprint=plan.fingerprint, planned_at=timezone.now(),
-            facts_planned=discovery.store(layout.host, found),
+            facts_planned=discovery.store_facts(layout.host, found),
         )  # fmt: skip
 
 
@@ -162,7 +164,7 @@ def planned_on_paper(campaign: Campaign, found: HostFacts) -> None:
 def test_layouts_that_take_turns_are_recommended_and_agreed_to_once(person, team, lab):
     """The order ABBA, from the wizard to the word that starts all its visits."""
     found = many_disks()
-    discovery.store(lab, found)
+    discovery.store_facts(lab, found)
     for row in Device.objects.filter(host=lab, name__in=SLOW[:2]):
         row.spare, row.role, row.spare_size, row.spare_model = True, "hdd", row.size, row.model
         row.save()
@@ -212,7 +214,7 @@ def test_what_a_layout_left_is_seen_and_taken_down(person, team, lab):
         layout=layout, kind="apply", argv=["wipefs"], says="…", destroys=touched, exit_code=0
     )
     Layout.objects.filter(pk=layout.pk).update(created_at=timezone.now())
-    discovery.store(lab, left_by(layout.name))
+    discovery.store_facts(lab, left_by(layout.name))
     page = person.page
     page.goto(f"/hosts/{lab.pk}/")
     expect(page.locator(f"#orphan-{layout.name}")).to_contain_text("is still mounted")

@@ -18,13 +18,13 @@ from benchlab.campaigns.matrix import (
     Factors,
     MatrixError,
     Sweep,
-    cells,
-    count,
-    divided,
-    layouts,
-    visits_in,
+    count_runs,
+    divide_repeats,
+    layout_builds,
+    run_cells,
+    visits_of_order,
 )
-from benchlab.campaigns.ordering import design
+from benchlab.campaigns.ordering import order_design
 from benchlab.topologies.moments import Moment
 from tests.campaigns.test_matrix import ids, key, seeds, workloads
 
@@ -41,7 +41,7 @@ def turns(draw) -> Factors:
 
 def letters(factors: Factors, seed: int) -> str:
     """The builds of its one host as letters, by when a topology comes first."""
-    built = [build.topology for build in layouts(factors, ABBA, seed)]
+    built = [build.topology for build in layout_builds(factors, ABBA, seed)]
     names = {topology: chr(65 + n) for n, topology in enumerate(dict.fromkeys(built))}
     return "".join(names[topology] for topology in built)
 
@@ -60,7 +60,7 @@ def test_every_round_is_the_reverse_of_the_one_before(topologies, visits, says):
 def test_each_host_sees_its_topologies_in_turns(factors, seed):
     """Whatever other hosts do meanwhile."""
     for host in factors.hosts:
-        mine = [(b.topology, b.visit) for b in layouts(factors, ABBA, seed) if b.host == host]
+        mine = [(b.topology, b.visit) for b in layout_builds(factors, ABBA, seed) if b.host == host]
         rounds = [[t for t, visit in mine if visit == n] for n in range(1, factors.visits + 1)]
         assert [visit for _, visit in mine] == sorted(visit for _, visit in mine)
         for before, after in pairwise(rounds):
@@ -69,17 +69,17 @@ def test_each_host_sees_its_topologies_in_turns(factors, seed):
 
 @given(turns(), seeds)
 def test_every_cell_comes_once_in_whole_blocks(factors, seed):
-    made = list(cells(factors, ABBA, seed))
+    made = list(run_cells(factors, ABBA, seed))
     assert set(Counter(map(key, made)).values()) == {1}
-    assert len(made) == count(factors)
+    assert len(made) == count_runs(factors)
     # One visit after the other, and in each its blocks with every point of every workload.
-    builds = [build for build, _ in groupby(made, lambda cell: cell.build)]
-    assert builds == layouts(factors, ABBA, seed)
-    blocks = [block for block, _ in groupby(made, lambda cell: (*cell.build, cell.repeat))]
+    builds = [build for build, _ in groupby(made, lambda cell: cell.layout_build)]
+    assert builds == layout_builds(factors, ABBA, seed)
+    blocks = [block for block, _ in groupby(made, lambda cell: (*cell.layout_build, cell.repeat))]
     pairs = len(factors.hosts) * len(factors.topologies)
     assert len(blocks) == len(set(blocks)) == pairs * factors.repeats
     in_one = len(made) // len(blocks)
-    assert set(Counter((*cell.build, cell.repeat) for cell in made).values()) == {in_one}
+    assert set(Counter((*cell.layout_build, cell.repeat) for cell in made).values()) == {in_one}
 
 
 @given(turns(), seeds)
@@ -93,7 +93,7 @@ def test_a_block_is_as_it_would_be_were_the_layout_built_once(factors, seed):
             found.setdefault(at, []).append((cell.workload, cell.point))
         return found
 
-    assert blocks(cells(factors, ABBA, seed)) == blocks(cells(once, RANDOM_BLOCKS, seed))
+    assert blocks(run_cells(factors, ABBA, seed)) == blocks(run_cells(once, RANDOM_BLOCKS, seed))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_block_is_as_it_would_be_were_the_layout_built_once(factors, seed):
 def test_repeats_are_divided_in_whole_blocks_the_first_visits_get_what_is_left(
     repeats, visits, each
 ):
-    found = divided(repeats, visits)
+    found = divide_repeats(repeats, visits)
     assert list(map(len, found)) == each
     assert [n for part in found for n in part] == list(range(1, repeats + 1))
 
@@ -112,14 +112,14 @@ def test_repeats_are_divided_in_whole_blocks_the_first_visits_get_what_is_left(
 def test_a_steady_drift_cancels_where_each_visit_measures_as_many(repeats):
     """The middle of all places is the same for all layouts; one after the other it never is."""
     for seed in range(10):
-        made = list(cells(Factors((1,), (1, 2, 3), SWEEP, repeats, visits=2), ABBA, seed))
+        made = list(run_cells(Factors((1,), (1, 2, 3), SWEEP, repeats, visits=2), ABBA, seed))
         blocks = [topology for (topology, _), _ in groupby(made, lambda c: (c.topology, c.repeat))]
         middle = {t: mean(n for n, one in enumerate(blocks) if one == t) for t in (1, 2, 3)}
         assert len(set(middle.values())) == 1, (seed, middle)
 
 
 def test_an_odd_number_of_repeats_leaves_a_little_of_a_drift():
-    made = cells(Factors((1,), (1, 2), SWEEP, 5, visits=2), ABBA, 0)
+    made = run_cells(Factors((1,), (1, 2), SWEEP, 5, visits=2), ABBA, 0)
     blocks = [topology for (topology, _), _ in groupby(made, lambda c: (c.topology, c.repeat))]
     middle = [mean(n for n, one in enumerate(blocks) if one == t) for t in (1, 2)]
     assert abs(middle[0] - middle[1]) == 1  # of ten blocks; one after the other it is five
@@ -130,22 +130,22 @@ def test_workloads_on_one_layout_are_interleaved_in_every_block(seed):
     """In each order: what is compared on one layout is measured in the same blocks."""
     for order, visits in ((RANDOM_BLOCKS, 1), (AS_WRITTEN, 1), (ABBA, 2)):
         factors = Factors((1,), (1, 2), SWEEP, 4, visits=visits)
-        for _, block in groupby(cells(factors, order, seed), lambda c: (c.topology, c.repeat)):
+        for _, block in groupby(run_cells(factors, order, seed), lambda c: (c.topology, c.repeat)):
             assert Counter(cell.workload for cell in block) == {3: 4, 4: 1}
 
 
 @pytest.mark.parametrize("order", [RANDOM_BLOCKS, ABBA])
 def test_in_a_block_no_workload_always_comes_first(order):
-    factors = Factors((1,), (1,), SWEEP, 60, visits=visits_in(order, None))
-    blocks = [list(block) for _, block in groupby(cells(factors, order, 1), lambda c: c.repeat)]
+    factors = Factors((1,), (1,), SWEEP, 60, visits=visits_of_order(order, None))
+    blocks = [list(block) for _, block in groupby(run_cells(factors, order, 1), lambda c: c.repeat)]
     places = Counter([cell.workload for cell in block].index(4) for block in blocks)
     assert set(places) == {0, 1, 2, 3, 4}, "the one point of the second workload stands anywhere"
 
 
 def test_every_visit_has_every_moment_and_what_is_short_has_one_block_in_each():
     factors = Factors((1,), (7, 8), SWEEP, 3, GROWS, visits=2)
-    made = list(cells(factors, ABBA, 5))
-    assert len(made) == count(factors)
+    made = list(run_cells(factors, ABBA, 5))
+    assert len(made) == count_runs(factors)
     for visit, mine in ((1, [1, 2]), (2, [3])):
         in_visit = [cell for cell in made if (cell.topology, cell.visit) == (7, visit)]
         blocks = [(c, n) for (c, n), _ in groupby(in_visit, lambda c: (c.moment.code, c.repeat))]
@@ -168,21 +168,27 @@ def test_visits_without_a_repeat_are_refused(repeats, visits, says):
 
 
 def test_visits_are_of_the_order_alone():
-    assert (visits_in(ABBA, None), visits_in(ABBA, 3), visits_in(RANDOM_BLOCKS, None)) == (2, 3, 1)
+    assert (
+        visits_of_order(ABBA, None),
+        visits_of_order(ABBA, 3),
+        visits_of_order(RANDOM_BLOCKS, None),
+    ) == (2, 3, 1)
     with pytest.raises(
         MatrixError, match="more than one visit of each layout needs the order abba"
     ):
-        visits_in(AS_WRITTEN, 2)
+        visits_of_order(AS_WRITTEN, 2)
     with pytest.raises(MatrixError, match="the order abba builds each layout at least 2 times"):
-        visits_in(ABBA, 1)
+        visits_of_order(ABBA, 1)
     with pytest.raises(MatrixError, match="needs the order abba"):
-        layouts(Factors((1,), (1, 2), SWEEP, 2, visits=2), RANDOM_BLOCKS, 0)
+        layout_builds(Factors((1,), (1, 2), SWEEP, 2, visits=2), RANDOM_BLOCKS, 0)
 
 
 def test_the_order_of_a_seed_never_changes():
     """Frozen: a stored seed must give the same order with every later version."""
     wanted = Factors((1,), (5, 6), ((4, {"iodepth": [1, 2, 4]}),), 2, visits=2)
-    told = [(c.topology, c.visit, c.repeat, c.point["iodepth"]) for c in cells(wanted, ABBA, 17)]
+    told = [
+        (c.topology, c.visit, c.repeat, c.point["iodepth"]) for c in run_cells(wanted, ABBA, 17)
+    ]
     assert told == [
         (6, 1, 1, 1), (6, 1, 1, 4), (6, 1, 1, 2), (5, 1, 1, 1), (5, 1, 1, 4), (5, 1, 1, 2),
         (5, 2, 2, 4), (5, 2, 2, 2), (5, 2, 2, 1), (6, 2, 2, 1), (6, 2, 2, 2), (6, 2, 2, 4),
@@ -190,6 +196,6 @@ def test_the_order_of_a_seed_never_changes():
 
 
 def test_a_campaigns_design():
-    assert design(ABBA, 2) == Order.ABBA
-    assert design(RANDOM_BLOCKS, 2) == design(AS_WRITTEN, 2) == Order.ONE_AFTER_OTHER
-    assert design(RANDOM_BLOCKS, 1) == Order.INTERLEAVED
+    assert order_design(ABBA, 2) == Order.ABBA
+    assert order_design(RANDOM_BLOCKS, 2) == order_design(AS_WRITTEN, 2) == Order.ONE_AFTER_OTHER
+    assert order_design(RANDOM_BLOCKS, 1) == Order.INTERLEAVED

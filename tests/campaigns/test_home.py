@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
-from benchlab.engine import wishes
+from benchlab.engine import commands
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.runs.states import LayoutPhase, Outcome
 from tests.campaigns.test_views import planned
@@ -21,7 +21,7 @@ def test_home_tells_a_newcomer_what_to_do(web):
 def test_home_sorts_campaigns_by_what_they_need(web, campaign, host):
     assert [row["campaign"] for row in web.get(reverse("home")).context["person"]] == [campaign]
     planned(campaign)
-    wishes.start(campaign, {campaign.layouts.get().pk: "f00d"})
+    commands.start_campaign(campaign, {campaign.layouts.get().pk: "f00d"})
     assert [row["campaign"] for row in web.get(reverse("home")).context["waits"]] == [campaign]
     campaign.layouts.update(phase=LayoutPhase.READY)
     assert [row["campaign"] for row in web.get(reverse("home")).context["runs"]] == [campaign]

@@ -16,20 +16,20 @@ from django.urls import reverse
 
 from benchlab.pages.campaigns import event_stream
 from benchlab.runs import events
-from benchlab.runs.hearing import Ear
+from benchlab.runs.change_feed import ChangeListener
 from benchlab.web.connections import Streams
 
 
 @pytest.fixture(autouse=True)
 def ours_alone(monkeypatch):
     """What needs no database has none of its own: another process must neither be heard nor counted."""
-    monkeypatch.setattr(events, "_database", lambda: f"test-{os.getpid()}")
+    monkeypatch.setattr(events, "_database_name", lambda: f"test-{os.getpid()}")
 
 
 async def publish(campaign: int) -> int:
     """Publish a change; returns the number of subscribers that heard it."""
     async with redis.asyncio.Redis.from_url(settings.REDIS_URL) as client:
-        return int(await client.publish(events.channel(campaign), b"changed"))
+        return int(await client.publish(events.campaign_channel(campaign), b"changed"))
 
 
 async def drained(queue: asyncio.Queue[None]) -> None:
@@ -55,13 +55,13 @@ def test_another_database_of_the_same_redis_is_not_heard(monkeypatch, other):
     """A numbered database is no fence: whoever publishes in one is heard in all."""
 
     async def check() -> None:
-        monkeypatch.setattr(events, "_database", lambda: other)
+        monkeypatch.setattr(events, "_database_name", lambda: other)
         hub = event_stream.EventHub()
         async with hub.listen(1) as queue:
             await drained(queue)
-            monkeypatch.setattr(events, "_database", lambda: "labx")
+            monkeypatch.setattr(events, "_database_name", lambda: "labx")
             assert await publish(1) == 0
-            monkeypatch.setattr(events, "_database", lambda: other)
+            monkeypatch.setattr(events, "_database_name", lambda: other)
             assert await publish(1) == 1
             await asyncio.wait_for(queue.get(), 5)
 
@@ -89,7 +89,7 @@ def test_a_burst_is_one_wake_up():
         async with hub.listen(1) as queue:
             await drained(queue)
             for _ in range(50):
-                hub.wake(events.channel(1))
+                hub.wake(events.campaign_channel(1))
             assert queue.qsize() == 1
 
     asyncio.run(check())
@@ -97,12 +97,12 @@ def test_a_burst_is_one_wake_up():
 
 def test_what_is_heard_tells_from_when_on_answers_still_count(monkeypatch):
     """While it listens; before, and after the last page left, nothing is known to be still so."""
-    ear = Ear()
+    ear = ChangeListener()
     monkeypatch.setattr(event_stream, "ear", ear)
 
     def known() -> bool:
         """Of campaign 1 something that was made just before."""
-        return ear.since(1) < time.monotonic() - 0.1
+        return ear.current_since(1) < time.monotonic() - 0.1
 
     async def check() -> None:
         hub = event_stream.EventHub()
@@ -117,9 +117,9 @@ def test_what_is_heard_tells_from_when_on_answers_still_count(monkeypatch):
             before = time.monotonic()
             await publish(1)
             await asyncio.wait_for(queue.get(), 5)
-            assert ear.since(1) >= before
+            assert ear.current_since(1) >= before
         before = time.monotonic()
-        assert ear.since(1) >= before
+        assert ear.current_since(1) >= before
 
     asyncio.run(check())
 
@@ -213,7 +213,7 @@ def test_many_pages_are_told_less_often_and_not_at_once(monkeypatch):
         pages = [asyncio.create_task(page()) for _ in range(20)]
         while sum(map(len, hub._queues.values())) < 20:
             await asyncio.sleep(0.01)
-        hub.wake(events.channel(7))
+        hub.wake(events.campaign_channel(7))
         await asyncio.gather(*pages)
         assert max(told) - min(told) > 0.3
 
@@ -228,7 +228,7 @@ def test_a_server_that_stops_ends_its_streams_at_once(monkeypatch):
         streams = [Streams(limit=1), Streams(limit=1)]
         told = [event_stream._event_stream(7, one) for one in streams]
         assert [await anext(one) for one in told] == [event_stream.PING] * 2
-        event_stream.hub().wake(events.channel(7))
+        event_stream.hub().wake(events.campaign_channel(7))
         assert [await anext(one) for one in told] == [event_stream.CHANGED] * 2
         ends = [asyncio.ensure_future(anext(one, None)) for one in told]
         await asyncio.sleep(0)

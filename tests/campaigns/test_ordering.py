@@ -12,7 +12,7 @@ from django.utils import timezone
 from agents.drivers import registry
 from benchlab.campaigns.estimate import estimate
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.campaigns.ordering import advise, design_of
+from benchlab.campaigns.ordering import advise_order, campaign_design
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.runs.models import Attempt, Layout
 from benchlab.topologies.models import Topology
@@ -70,25 +70,25 @@ def built_before(team, host, topology, seconds: float, waited: float = 0.0, **fi
 
 
 def test_layouts_on_the_same_disks_take_turns_where_building_is_cheap(host, pair, long):
-    found = advise([host], pair, [long], 4)
+    found = advise_order([host], pair, [long], 4)
     assert found.order == "abba" and "take turns on the same disks (A B B A)" in found.says
 
 
 def test_not_where_building_costs_a_third_of_the_measuring(host, pair, workload):
     """3 points of 10 s, 4 repeats, 2 layouts: 240 s; twice 20 s each are 80 s, a third."""
-    found = advise([host], pair, [workload], 4)
+    found = advise_order([host], pair, [workload], 4)
     assert found.order == "random_blocks"
     assert found.says.startswith("Built one after the other: building each layout twice would cost")
     assert "larger error" in found.says
-    assert advise([host], pair, [workload], 5).order == "abba"
+    assert advise_order([host], pair, [workload], 5).order == "abba"
 
 
 def test_how_long_it_took_before_counts_more_than_an_estimate(team, host, pair, long):
     built_before(team, host, pair[0], 500.0)
-    assert advise([host], pair, [long], 4).order == "random_blocks"
+    assert advise_order([host], pair, [long], 4).order == "random_blocks"
     for _ in range(3):  # the middle of the newest counts
         built_before(team, host, pair[0], 30.0)
-    assert advise([host], pair, [long], 4).order == "abba"
+    assert advise_order([host], pair, [long], 4).order == "abba"
 
 
 @pytest.mark.parametrize(
@@ -96,25 +96,25 @@ def test_how_long_it_took_before_counts_more_than_an_estimate(team, host, pair, 
 )
 def test_what_is_no_example_of_building_is_left_out(team, host, pair, long, fields):
     built_before(team, host, pair[0], 5000.0, **fields)
-    assert advise([host], pair, [long], 4).order == "abba"
+    assert advise_order([host], pair, [long], 4).order == "abba"
 
 
 def test_each_layout_alone_has_nothing_to_take_turns_with(host, pair, long, directory):
     alone = "none is compared with another on the same disks"
-    assert alone in advise([host], pair[:1], [long], 4).says
-    assert alone in advise([host], [pair[0], directory], [long], 4).says
-    assert alone in advise([make_host(host.team, "bare")], pair, [long], 4).says
+    assert alone in advise_order([host], pair[:1], [long], 4).says
+    assert alone in advise_order([host], [pair[0], directory], [long], 4).says
+    assert alone in advise_order([make_host(host.team, "bare")], pair, [long], 4).says
 
 
 def test_other_disks_are_not_the_same_disks(team, host, pair, long):
     make_spare(host, "sdc", role="hdd")
     other = [{**RAW[0], "devices": [{"use": "data", "role": "hdd", "count": 1}]}]
     hdd = Topology.objects.create(team=team, name="HDD", stack=other)
-    assert advise([host], [pair[0], hdd], [long], 4).order == "random_blocks"
+    assert advise_order([host], [pair[0], hdd], [long], 4).order == "random_blocks"
 
 
 def test_one_repeat_cannot_be_divided(host, pair, long):
-    says = advise([host], pair, [long], 1).says
+    says = advise_order([host], pair, [long], 1).says
     assert "1 repeat cannot be divided over 2 visits" in says
 
 
@@ -123,20 +123,20 @@ def test_a_persons_part_is_not_asked_for_twice(team, host, pair, long, monkeypat
     by_hand = [*RAW, {"kind": "manual", "options": {}, "devices": []}]
     Topology.objects.filter(pk=pair[0].pk).update(stack=by_hand)
     pair[0].refresh_from_db()
-    assert "would have to be done twice" in advise([host], pair, [long], 4).says
+    assert "would have to be done twice" in advise_order([host], pair, [long], 4).says
 
 
 def test_a_resync_of_unknown_length_is_not_waited_for_twice(team, host, pair, long, monkeypatch):
     monkeypatch.setattr(registry, "awaiting", lambda kind: kind == "raw" or None)
     monkeypatch.setattr(registry, "starts_resync", lambda kind, options: kind == "raw")
-    assert "the duration of the initial resync" in advise([host], pair, [long], 4).says
+    assert "the duration of the initial resync" in advise_order([host], pair, [long], 4).says
     for topology in pair:
         built_before(team, host, topology, 20.0, waited=30.0)
-    assert advise([host], pair, [long], 4).order == "abba"
+    assert advise_order([host], pair, [long], 4).order == "abba"
     for topology in pair:
         for _ in range(2):
             built_before(team, host, topology, 20.0, waited=3000.0)
-    assert advise([host], pair, [long], 4).order == "random_blocks"
+    assert advise_order([host], pair, [long], 4).order == "random_blocks"
 
 
 def test_the_wizard_takes_what_is_recommended(web, host, pair, long):
@@ -146,7 +146,7 @@ def test_the_wizard_takes_what_is_recommended(web, host, pair, long):
     assert [(one.visit, one.topology_id) for one in made.layouts.filter(visit=2)] == [
         (2, one.topology_id) for one in made.layouts.filter(visit=1).reverse()
     ]
-    assert design_of(made) == "abba"
+    assert campaign_design(made) == "abba"
 
 
 def test_the_wizard_takes_what_a_person_chose(web, host, pair, long):
@@ -154,7 +154,9 @@ def test_the_wizard_takes_what_a_person_chose(web, host, pair, long):
     text = web.post(reverse("campaign-new"), {**asked, "create": "1"}, follow=True).text
     made = Campaign.objects.get()
     assert (made.order, made.visits, made.layouts.count()) == ("random_blocks", 1, 2)
-    assert design_of(made) == "one_after_other" and "<dd>built one after the other</dd>" in text
+    assert (
+        campaign_design(made) == "one_after_other" and "<dd>built one after the other</dd>" in text
+    )
 
 
 def test_the_wizard_says_what_visits_cost(htmx, host, pair, long):

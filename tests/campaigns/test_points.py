@@ -22,12 +22,14 @@ from benchlab.campaigns import points
     ],
 )
 def test_a_value_in_words(name, given, said):
-    assert points.value(name, given) == said
+    assert points.format_value(name, given) == said
 
 
 def test_a_point_in_words():
-    assert points.words({"iodepth": 4, "block_size": 8192}) == "iodepth 4, block size 8 KiB"
-    assert points.words({}) == ""
+    assert (
+        points.describe_point({"iodepth": 4, "block_size": 8192}) == "iodepth 4, block size 8 KiB"
+    )
+    assert points.describe_point({}) == ""
 
 
 @pytest.mark.parametrize(
@@ -42,4 +44,4 @@ def test_a_point_in_words():
 )
 def test_natural_order(ordered):
     shuffled = sorted(ordered, key=str, reverse=True)
-    assert sorted(shuffled, key=points.rank) == ordered
+    assert sorted(shuffled, key=points.point_rank) == ordered

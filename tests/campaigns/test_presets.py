@@ -10,7 +10,7 @@ from agents import options
 from agents.contracts import Target
 from agents.drivers import registry
 from benchlab.campaigns import matrix
-from benchlab.campaigns.presets import ALL, PRESETS, Preset, grouped
+from benchlab.campaigns.presets import ALL_PRESETS, PRESETS, Preset, presets_by_group
 
 GIB = 1 << 30
 MOUNT = Target("bl1", mount="/mnt/bl1", size=100 * GIB)
@@ -24,11 +24,11 @@ def real_tools(monkeypatch, toys):
     monkeypatch.setattr(registry, "all_tools", lambda: registry.load_drivers(tools))
 
 
-@pytest.mark.parametrize("preset", ALL, ids=PRESETS)
+@pytest.mark.parametrize("preset", ALL_PRESETS, ids=PRESETS)
 def test_every_point_builds_and_has_a_job(preset: Preset) -> None:
     tool = registry.tool(preset.tool)
     whole_disk = preset.options.get("size") == 0
-    for point in matrix.points(preset.sweep):
+    for point in matrix.sweep_points(preset.sweep):
         built = options.build_options(tool.Options, {**preset.options, **point})
         job = tool.build_job(built, VOLUME if whole_disk else MOUNT)
         assert 0 < job.expected_s <= job.timeout_s
@@ -53,7 +53,7 @@ def test_the_sweeps_are_the_curves(slug: str, points: int, outstanding: list[int
     tool = registry.tool(preset.tool)
     found = [
         tool.outstanding_ios(options.build_options(tool.Options, {**preset.options, **point}))
-        for point in matrix.points(preset.sweep)
+        for point in matrix.sweep_points(preset.sweep)
     ]
     assert (len(found), found) == (points, outstanding)
 
@@ -81,14 +81,16 @@ def test_snia_has_seven_mixes_and_eight_sizes() -> None:
 
 
 def test_headings_come_once_and_in_order() -> None:
-    groups = grouped(registry.all_tools())
+    groups = presets_by_group(registry.all_tools())
     headings = [heading for heading, _ in groups]
     assert len(set(headings)) == len(headings)
-    assert [preset for _, found in groups for preset in found] == list(ALL)
-    assert len(PRESETS) == len(ALL) == len({preset.name for preset in ALL})
+    assert [preset for _, found in groups for preset in found] == list(ALL_PRESETS)
+    assert len(PRESETS) == len(ALL_PRESETS) == len({preset.name for preset in ALL_PRESETS})
 
 
 def test_presets_of_a_tool_that_is_not_there_are_left_out() -> None:
-    found = [preset.tool for _, presets in grouped({"fio"}) for preset in presets]
+    found = [preset.tool for _, presets in presets_by_group({"fio"}) for preset in presets]
     assert found and set(found) == {"fio"}
-    assert all(one != other for one, other in pairwise(name for name, _ in grouped({"fio"})))
+    assert all(
+        one != other for one, other in pairwise(name for name, _ in presets_by_group({"fio"}))
+    )

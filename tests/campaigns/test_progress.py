@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from benchlab.campaigns.models import Campaign
 from benchlab.engine.new_campaign import create_campaign
-from benchlab.hosts import services as hosts
+from benchlab.hosts import registration
 from benchlab.hosts.models import Credential
 from benchlab.runs import campaign_order, progress
 from benchlab.runs.models import Attempt
@@ -40,7 +40,7 @@ CASES = [
 @pytest.mark.parametrize(("phases", "wishes", "expected"), CASES)
 def test_the_state_follows_from_layouts_and_wishes(phases, wishes, expected):
     campaign = Campaign(**{name: timezone.now() for name in wishes})
-    assert progress.state(campaign, phases) == expected
+    assert progress.derive_state(campaign, phases) == expected
 
 
 @pytest.mark.parametrize(("phases", "wishes", "expected"), CASES)
@@ -48,20 +48,26 @@ def test_the_database_orders_by_the_same_state(phases, wishes, expected, campaig
     layout, key = campaign.layouts.first(), Credential.objects.first()
     campaign.layouts.all().delete()
     for number, phase in enumerate(phases):
-        host = hosts.add_host(campaign.team, f"{number}", "192.0.2.9", key, port=100 + number)
+        host = registration.add_host(
+            campaign.team, f"{number}", "192.0.2.9", key, port=100 + number
+        )
         layout.pk, layout.host, layout.phase = None, host, phase
         layout.outcome = OUTCOMES.get(phase, "")
         layout.save()
     Campaign.objects.filter(pk=campaign.pk).update(**{name: timezone.now() for name in wishes})
     found = Campaign.objects.annotate(place=campaign_order.state_rank()).get(pk=campaign.pk)
-    assert campaign_order.ORDER[found.place] == expected == progress.of_one(found).state
+    assert (
+        campaign_order.STATE_ORDER[found.place]
+        == expected
+        == progress.campaign_progress(found).state
+    )
     campaign.layouts.exclude(phase=P.DONE).update(needs_person="Look at it.")
     found = Campaign.objects.annotate(place=campaign_order.state_rank()).get(pk=campaign.pk)
-    assert campaign_order.ORDER[found.place] == progress.of_one(found).state
+    assert campaign_order.STATE_ORDER[found.place] == progress.campaign_progress(found).state
 
 
 def test_every_state_has_a_place():
-    assert set(campaign_order.ORDER) == set(State)
+    assert set(campaign_order.STATE_ORDER) == set(State)
 
 
 def share_ended(campaign: Campaign) -> float | None:
@@ -76,12 +82,12 @@ def test_the_database_orders_by_the_share_of_runs_that_ended(campaign):
     first = attempts.first()
     done = {"phase": AttemptPhase.DONE, "outcome": Outcome.FAILED, "ended_at": timezone.now()}
     Attempt.objects.filter(pk=first.pk).update(**done)
-    assert share_ended(campaign) == progress.of_one(campaign).ended / runs == 1 / runs
+    assert share_ended(campaign) == progress.campaign_progress(campaign).ended / runs == 1 / runs
     Attempt.objects.create(run=first.run, layout=first.layout, number=first.number + 1)
-    assert share_ended(campaign) == progress.of_one(campaign).ended / runs == 0.0
+    assert share_ended(campaign) == progress.campaign_progress(campaign).ended / runs == 0.0
     attempts.update(**done)
     campaign.layouts.update(phase=P.DONE, outcome=Outcome.FAILED)
-    assert share_ended(campaign) == progress.of_one(campaign).ended / runs == 1.0
+    assert share_ended(campaign) == progress.campaign_progress(campaign).ended / runs == 1.0
 
 
 def test_without_runs_no_share_of_them_has_ended(team):
@@ -91,16 +97,16 @@ def test_without_runs_no_share_of_them_has_ended(team):
 def test_a_host_that_is_cut_off_leaves_no_time_to_tell(campaign):
     """Its page said "running, about 2 min left" while nobody could reach it."""
     open_layout(campaign)
-    assert progress.of_one(campaign).eta_s is not None
+    assert progress.campaign_progress(campaign).eta_s is not None
     campaign.layouts.update(trouble="lab1: no answer (timed out)")
-    found = progress.of_one(campaign)
+    found = progress.campaign_progress(campaign)
     assert (found.state, found.eta_s, found.trouble) == (
         State.RUNNING,
         None,
         "lab1: no answer (timed out)",
     )
     campaign.layouts.update(phase=P.DONE, outcome=Outcome.SUCCEEDED)
-    assert progress.of_one(campaign).trouble == ""
+    assert progress.campaign_progress(campaign).trouble == ""
 
 
 @pytest.mark.parametrize(("seconds", "silent"), [(20, False), (50, True)])
@@ -110,7 +116,7 @@ def test_a_host_that_falls_silent_during_a_run_is_named(campaign, seconds, silen
     running = {"phase": AttemptPhase.RUNNING, "started_at": timezone.now()}
     seen = timezone.now() - timedelta(seconds=seconds)
     Attempt.objects.filter(pk=Attempt.objects.first().pk).update(**running, seen_at=seen)
-    found = progress.of_one(campaign)
+    found = progress.campaign_progress(campaign)
     host = campaign.layouts.first().host
     assert (found.eta_s is None, found.trouble) == (
         (True, f"{host} has not answered for 50 s") if silent else (False, "")
@@ -140,7 +146,7 @@ def test_runs_are_counted_by_their_latest_attempt(campaign):
     Attempt.objects.filter(pk=attempts[3].pk).update(
         phase=AttemptPhase.RUNNING, started_at=timezone.now()
     )
-    found = progress.of_one(campaign)
+    found = progress.campaign_progress(campaign)
     assert found.counts == {"succeeded": 1, "errored": 1, "running": 1, "queued": 3}
     assert (found.runs, found.ended, found.not_succeeded) == (6, 2, 1)
     assert found.shown_counts[0] == ("succeeded", 1)
@@ -148,9 +154,9 @@ def test_runs_are_counted_by_their_latest_attempt(campaign):
 
 def test_the_eta_is_calibrated_by_what_runs_really_took(campaign):
     open_layout(campaign)
-    assert progress.of_one(campaign).eta_s == pytest.approx(6 * 10 + 10)
+    assert progress.campaign_progress(campaign).eta_s == pytest.approx(6 * 10 + 10)
     end(Attempt.objects.order_by("run__position")[0], took=20)
-    assert progress.of_one(campaign).eta_s == pytest.approx(5 * 20 + 10)
+    assert progress.campaign_progress(campaign).eta_s == pytest.approx(5 * 20 + 10)
 
 
 def test_a_running_attempt_counts_down_and_never_below_nothing(campaign):
@@ -160,9 +166,9 @@ def test_a_running_attempt_counts_down_and_never_below_nothing(campaign):
         phase=AttemptPhase.RUNNING, started_at=timezone.now() - timedelta(seconds=4)
     )
     # By the database's clock, which goes on.
-    assert progress.of_one(campaign).eta_s == pytest.approx(50 + 6 + 10, abs=3)
+    assert progress.campaign_progress(campaign).eta_s == pytest.approx(50 + 6 + 10, abs=3)
     Attempt.objects.filter(pk=first.pk).update(started_at=timezone.now() - timedelta(hours=1))
-    assert progress.of_one(campaign).eta_s == pytest.approx(50 + 10)
+    assert progress.campaign_progress(campaign).eta_s == pytest.approx(50 + 10)
 
 
 def ago(seconds: float):
@@ -185,15 +191,15 @@ def test_the_eta_counts_building_and_taking_down(campaign, still, fields, buildi
     """20 s are expected of both, beside six runs of 10 s."""
     at = {name: ago(value) for name, value in fields.items() if name.endswith("_at")}
     campaign.layouts.update(**fields | at)
-    found = progress.of_one(campaign)
+    found = progress.campaign_progress(campaign)
     assert found.eta_s == pytest.approx(60 + building)
     assert found.ends_at == ago(-60 - building)
 
 
 def test_what_is_over_or_not_started_has_no_eta(campaign):
-    assert progress.of_one(campaign).eta_s is None
+    assert progress.campaign_progress(campaign).eta_s is None
     campaign.layouts.update(phase=P.DONE, outcome=Outcome.SUCCEEDED)
-    assert progress.of_one(campaign).eta_s is None
+    assert progress.campaign_progress(campaign).eta_s is None
 
 
 def test_many_campaigns_cost_two_queries(
@@ -206,4 +212,4 @@ def test_many_campaigns_cost_two_queries(
         )  # fmt: skip
     rows = list(Campaign.objects.all())
     with django_assert_num_queries(2):
-        assert len(progress.of(rows)) == 4
+        assert len(progress.progress_by_campaign(rows)) == 4

@@ -14,7 +14,7 @@ from django.urls import reverse
 from benchlab.findings.models import Finding
 from benchlab.pages.campaigns import live_part, views
 from benchlab.runs import events
-from benchlab.runs.hearing import Ear
+from benchlab.runs.change_feed import ChangeListener
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 from benchlab.sharing import links
@@ -27,11 +27,11 @@ TOKEN = re.compile(r'(name="csrfmiddlewaretoken" value=")([^"]+)')
 
 
 @pytest.fixture(autouse=True)
-def ear(monkeypatch) -> Ear:
+def ear(monkeypatch) -> ChangeListener:
     """It listens, and the clock stands still: whatever was made is told for ever, until a change is heard."""
-    made = Ear()
-    made.opened()
-    monkeypatch.setattr("benchlab.runs.hearing.SAME_S", 3600.0)
+    made = ChangeListener()
+    made.start_listening()
+    monkeypatch.setattr("benchlab.runs.change_feed.MAX_AGE_S", 3600.0)
     monkeypatch.setattr(live_part, "ear", made)
     monkeypatch.setattr(live_part, "RENDERED_PARTS", SharedAnswers[str]())
     return made
@@ -116,7 +116,9 @@ def test_whoever_asks_first_each_gets_what_they_may(troubled, ear):
     people = everybody()
     alone = {}
     for name, client in people.items():
-        ear.heard(events.channel(troubled.pk))  # nothing that was made before counts
+        ear.record_change(
+            events.campaign_channel(troubled.pk)
+        )  # nothing that was made before counts
         alone[name] = plain(part(client, troubled))
     deeds = {name: [deed for deed in DEEDS if deed in text] for name, text in alone.items()}
     assert deeds == {
@@ -124,7 +126,7 @@ def test_whoever_asks_first_each_gets_what_they_may(troubled, ear):
         "a viewer, owner elsewhere": [],
     }  # fmt: skip
     for order in orders([*people]):
-        ear.heard(events.channel(troubled.pk))
+        ear.record_change(events.campaign_channel(troubled.pk))
         for name in order:
             assert plain(part(people[name], troubled)) == alone[name], (name, order)
 
@@ -141,15 +143,15 @@ def test_what_was_heard_is_told(troubled, made, ear):
     client = person("operator", Storage=Role.OPERATOR)
     assert "Tear down again" in part(client, troubled)
     troubled.layouts.update(phase=LayoutPhase.TEARING_DOWN)
-    ear.heard(events.channel(troubled.pk + 1))
+    ear.record_change(events.campaign_channel(troubled.pk + 1))
     assert "Tear down again" in part(client, troubled)
-    ear.heard(events.channel(troubled.pk))
+    ear.record_change(events.campaign_channel(troubled.pk))
     assert "Tear down again" not in part(client, troubled)
     assert len(made) == 2
 
 
 def test_who_does_not_listen_has_it_made_anew(troubled, made, ear):
-    ear.closed()
+    ear.stop_listening()
     for _ in range(2):
         part(person(f"operator {len(made)}", Storage=Role.OPERATOR), troubled)
     assert len(made) == 2

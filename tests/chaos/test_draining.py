@@ -17,7 +17,7 @@ from django.urls import reverse
 
 from benchlab.campaigns.models import Campaign
 from benchlab.celery import app
-from benchlab.engine import wishes
+from benchlab.engine import commands
 from benchlab.runs.models import Attempt, Layout, Transition
 from benchlab.workers.lease import Lock
 from tests import stack
@@ -134,7 +134,7 @@ def test_plans_that_were_asked_for_come(campaign, tmp_path, wait_s):
         stack.wait_for(lambda: bool(sessions(Lock.WORKER)), log, 60)
         layout = Layout.objects.get()
         with app.connection_for_write(redis) as broker:
-            app.send_task(wishes.PLAN, (layout.pk,), connection=broker, ignore_result=True)
+            app.send_task(commands.PLAN, (layout.pk,), connection=broker, ignore_result=True)
         time.sleep(wait_s)
         first.send_signal(signal.SIGTERM)
         assert first.wait(20) == 0

@@ -63,8 +63,8 @@ def test_every_reason_has_words():
     from agents.contracts import Reason
     from benchlab.runs import reason_texts
 
-    assert set(reason_texts.WORDS) == set(Reason)
-    assert reason_texts.of("something_new").happened == "something new"
+    assert set(reason_texts.REASON_TEXTS) == set(Reason)
+    assert reason_texts.explain_reason("something_new").happened == "something new"
 
 
 def test_a_sweep_over_block_sizes_is_drawn_in_their_order(user, web, lab):

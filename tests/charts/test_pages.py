@@ -280,8 +280,8 @@ def test_a_running_point_shows_its_caches_by_the_same_charts(web, htmx, lab):
     go.Figure(running)
     Attempt.objects.filter(pk=attempt.pk).update(outcome="succeeded", phase="done")
     LiveChunk.objects.all().delete()
-    artifact_writer.keep(attempt, {"samples": CACHE})
-    figure_rows.put(attempt, artifact_figures.read(attempt, with_metrics=False))
+    artifact_writer.store_artifacts(attempt, {"samples": CACHE})
+    figure_rows.store_figures(attempt, artifact_figures.read_figures(attempt, with_metrics=False))
     over = web.get(chart).json()
     shown = lambda figure: [(t["name"], t["x"], t["y"]) for t in figure["data"]]  # noqa: E731
     assert shown(running) == shown(over) and shown(over)

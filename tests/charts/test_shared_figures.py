@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from benchlab.charts import figure, figure_views
 from benchlab.runs import events
-from benchlab.runs.hearing import Ear
+from benchlab.runs.change_feed import ChangeListener
 from benchlab.runs.models import Measurement
 from benchlab.team.models import Membership
 from benchlab.web.shared_answers import MAX_QUERY_LENGTH, SharedAnswers
@@ -19,11 +19,11 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def ear(monkeypatch) -> Ear:
+def ear(monkeypatch) -> ChangeListener:
     """It listens, and nothing grows old by itself."""
-    found = Ear()
-    found.opened()
-    monkeypatch.setattr("benchlab.runs.hearing.SAME_S", 3600.0)
+    found = ChangeListener()
+    found.start_listening()
+    monkeypatch.setattr("benchlab.runs.change_feed.MAX_AGE_S", 3600.0)
     monkeypatch.setattr(figure_views, "ear", found)
     monkeypatch.setattr(figure_views, "RENDERED", SharedAnswers[bytes]())
     return found
@@ -59,7 +59,7 @@ def test_a_chart_is_made_once_for_all_who_ask_for_the_same(web, other_web, lab, 
     assert web.get(url, {"metric": "bandwidth"}).json() != first and len(dumps) == 2
     Measurement.objects.update(value=7.0)
     assert web.get(url).json() == first
-    ear.heard(events.channel(lab.campaign.pk))
+    ear.record_change(events.campaign_channel(lab.campaign.pk))
     assert web.get(url).json() != first and len(dumps) == 3
 
 
@@ -73,7 +73,7 @@ def test_a_running_point_is_read_once_for_all_who_watch_it(web, other_web, lab, 
     assert len(dumps) == 1
     assert other_web.get(url).status_code == 404
     attempt.live.all().delete()
-    ear.heard(events.channel(lab.campaign.pk))
+    ear.record_change(events.campaign_channel(lab.campaign.pk))
     assert web.get(url).json()["data"] == []
 
 
@@ -89,7 +89,7 @@ def test_a_browser_that_has_it_is_told_so(web, lab, ear):
         "no-cache, private",
     )
     Measurement.objects.update(value=7.0)
-    ear.heard(events.channel(lab.campaign.pk))
+    ear.record_change(events.campaign_channel(lab.campaign.pk))
     assert web.get(url, headers={"If-None-Match": tag}).status_code == 200
 
 

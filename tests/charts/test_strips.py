@@ -53,7 +53,7 @@ def stored(attempt: Any, times: list[float], raw: Raw) -> None:
         ("diskstats", Series(device, metric, units[metric], tuple(times), tuple(values)))
         for (device, metric), values in raw.items()
     ]
-    figure_rows.replace(attempt, artifact_figures.Figures([], series, []))
+    figure_rows.replace_figures(attempt, artifact_figures.Figures([], series, []))
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def test_what_is_parsed_again_has_its_strips_anew(long):
     stored(attempt, times, raw)
     [rows] = read_rows(attempt, ["write.iops"], Span())
     assert rows.most[rows.devices.index("sdb")] == 7.0
-    figure_rows.replace(attempt, artifact_figures.Figures([], [], []))
+    figure_rows.replace_figures(attempt, artifact_figures.Figures([], [], []))
     assert not attempt.strips.exists() and not read_rows(attempt, ["write.iops"], Span())
 
 
@@ -192,7 +192,7 @@ def test_devices_of_two_clocks_are_drawn_each_for_itself(web, long):
         for (d, m), values in raw.items()
         if m == "write.iops"
     ]  # fmt: skip
-    figure_rows.replace(attempt, artifact_figures.Figures([], series, []))
+    figure_rows.replace_figures(attempt, artifact_figures.Figures([], series, []))
     assert attempt.strips.filter(every=0).count() == 2
     names = {trace["name"].strip() for trace in figure(web, attempt)["data"]}
     assert len(names) == 13 and "└ sdb (INTEL SSDSC2BB48)" in names

@@ -14,7 +14,7 @@ from benchlab.campaigns.models import Workload
 from benchlab.dynamo import dynamo_player, program_check, programs
 from benchlab.dynamo.models import Binary, Reported
 from benchlab.engine.new_campaign import create_campaign
-from benchlab.hosts import services as hosts
+from benchlab.hosts import ssh_access
 from benchlab.hosts.models import Host
 from benchlab.runs import artifact_writer
 from benchlab.runs.models import Attempt
@@ -220,7 +220,7 @@ def test_where_it_listens(api, settings, allow, said):
 def test_a_program_on_a_host_is_looked_at(api, team, monkeypatch, hosts_at_once):
     host = made.host(team, "lab")
     found = program_check.ProgramReport("/usr/bin/dynamo", 700_000, "0" * 64, "1.1.0", ())
-    monkeypatch.setattr(hosts, "connect", lambda host: host)
+    monkeypatch.setattr(ssh_access, "connect_to_host", lambda host: host)
     monkeypatch.setattr(program_check, "inspect_program", lambda shell, path: found)
     answer = api.post("/api/dynamo-checks/", {"host": host.pk})
     assert answer.status_code == 200, answer.content
@@ -229,7 +229,7 @@ def test_a_program_on_a_host_is_looked_at(api, team, monkeypatch, hosts_at_once)
     def lost(host: Host) -> None:
         raise AgentError("nobody answers")
 
-    monkeypatch.setattr(hosts, "connect", lost)
+    monkeypatch.setattr(ssh_access, "connect_to_host", lost)
     is_problem(api.post("/api/dynamo-checks/", {"host": host.pk}), 409)
 
 
@@ -263,7 +263,7 @@ def test_results_go_out_as_iometer_writes_them_and_live_ones_as_numbers(api, own
     assert said["recent"] == [
         {"iops": 5.0, "bandwidth": None, "mean": 0.25, "slowest": None, "errors": 0, "t": 1.0}
     ]
-    artifact_writer.keep(attempt, {"messages.bin": FULL.read_bytes(), "samples": b""})
+    artifact_writer.store_artifacts(attempt, {"messages.bin": FULL.read_bytes(), "samples": b""})
     Attempt.objects.update(phase="done", outcome="succeeded")
     campaign = attempt.run.campaign_id
     for path in (f"attempts/{attempt.pk}", f"campaigns/{campaign}"):

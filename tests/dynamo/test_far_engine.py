@@ -20,7 +20,7 @@ from benchlab.dynamo import dynamo_player, run_details
 from benchlab.dynamo.models import Binary, Told
 from benchlab.engine import tasks as engine
 from benchlab.engine.new_campaign import create_campaign
-from benchlab.hosts import services as hosts
+from benchlab.hosts import credentials, registration
 from benchlab.hosts.models import Host
 from benchlab.runs.models import Attempt
 from benchlab.topologies.models import Topology
@@ -55,9 +55,11 @@ def folder() -> Iterator[Path]:
 def here(team, folder) -> Iterator[Host]:
     (folder / "sshd").mkdir()
     with sshd(folder / "sshd") as address:
-        key = hosts.upload_credential(team, "key", address.private_key.value)
-        made = hosts.add_host(team, "here", "127.0.0.1", key, port=address.port, user=address.user)
-        yield hosts.change_host(made, host_key=address.host_key)
+        key = credentials.upload_credential(team, "key", address.private_key.value)
+        made = registration.add_host(
+            team, "here", "127.0.0.1", key, port=address.port, user=address.user
+        )
+        yield registration.change_host(made, host_key=address.host_key)
 
 
 def campaign_on(host: Host, folder: Path, user: Any, **options: Any) -> Campaign:
@@ -126,7 +128,7 @@ def test_each_update_reaches_the_page_before_the_next(here, folder, user):
         patched.setattr(engine, "BUDGET_S", 0.0)  # look after each poll, as a page does meanwhile
         while not look():
             began = time.monotonic()
-            engine.step(layout.pk)
+            engine.step_until_waiting(layout.pk)
             steps.append(time.monotonic() - began)
     drive.to_the_end(campaign, 60)
     said = [json.loads(line) for line in

@@ -202,7 +202,7 @@ def test_a_file_on_xfs_is_refused_by_the_plan(team, user, folder):
         campaign = campaign_on(only_host(user=user), folder, user, "xfs")
         assert not Reported.objects.get(raw=False).usable
         layout = campaign.layouts.get()
-        previews.preview(layout.pk)
+        previews.plan_draft(layout.pk)
     layout.refresh_from_db()
     assert "on XFS dynamo lays out only a sixteenth of its file" in layout.plan_error
     assert not (folder / "data" / "iobw.tst").exists()

@@ -17,7 +17,7 @@ from benchlab.dynamo import program_check, results_csv, run_details
 from benchlab.dynamo.models import Binary, Reported, Told
 from benchlab.engine.checks import previews
 from benchlab.engine.new_campaign import create_campaign
-from benchlab.hosts import services
+from benchlab.hosts import ssh_access
 from benchlab.hosts.models import Host
 from benchlab.pages.campaigns import plan_view
 from benchlab.runs import artifact_figures, artifact_writer, figure_rows
@@ -179,7 +179,7 @@ def test_a_campaign_on_what_dynamo_reports_shows_its_plan(web, owner, team):
             team=team, user=owner, name=target, question="", hosts=[host], topologies=[one],
             workloads=[load], repeats=1, order="as_written",
         )  # fmt: skip
-        previews.preview(campaign.layouts.get().pk)
+        previews.plan_draft(campaign.layouts.get().pk)
         pages[target] = web.get(f"/campaigns/{campaign.pk}/").content.decode()
     assert "dynamo C:" in pages["C:"]
     assert "marks it spare" in pages["sdb"]
@@ -198,7 +198,7 @@ def test_nobody_connects_to_such_a_host(owner, team):
     host = Host.objects.create(team=team, name="win", access="dynamo", address="192.0.2.1")
     assert host.credential is None
     with pytest.raises(AgentError, match="not reached by SSH"):
-        services.connect(host)
+        ssh_access.connect_to_host(host)
 
 
 def test_results_go_out_as_iometer_writes_them(web, owner, team):
@@ -213,8 +213,8 @@ def test_results_go_out_as_iometer_writes_them(web, owner, team):
         repeats=1, order="as_written",
     )  # fmt: skip
     attempt = Attempt.objects.get()
-    artifact_writer.keep(attempt, {"messages.bin": FULL.read_bytes(), "samples": b""})
-    figure_rows.replace(attempt, artifact_figures.read(attempt))
+    artifact_writer.store_artifacts(attempt, {"messages.bin": FULL.read_bytes(), "samples": b""})
+    figure_rows.replace_figures(attempt, artifact_figures.read_figures(attempt))
     Attempt.objects.update(phase="done", outcome="succeeded")
     for url in (f"/attempts/{attempt.pk}/iometer.csv", f"/campaigns/{campaign.pk}/iometer.csv"):
         text = web.get(url).content.decode()

@@ -80,7 +80,7 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
     with monkeypatch.context() as patched, connection.execute_wrapper(counted):
         for where, name, what, within in (
             (reading, "read", "look", False),
-            (discovery, "store", "kept", True),
+            (discovery, "store_facts", "kept", True),
             (apply._Run, "step", "command", True),
         ):
             patched.setattr(where, name, counted.begins(what, getattr(where, name), within))
@@ -90,5 +90,5 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
 def step(layout_id: int, monkeypatch: pytest.MonkeyPatch) -> Counted:
     """One step, as of a task that goes on with what follows at once."""
     with counting(monkeypatch) as counted:
-        tasks._once(layout_id, until=math.inf)
+        tasks._step_once(layout_id, until=math.inf)
     return counted

@@ -12,7 +12,7 @@ from django.db import DataError, OperationalError, connection, transaction
 from agents.safety import apply
 from benchlab.audit.models import Entry
 from benchlab.campaigns.models import Campaign
-from benchlab.engine import act
+from benchlab.engine import actions
 from benchlab.engine.phases import step_log
 from benchlab.runs.models import Attempt, Layout, StepLog
 from tests.runs.conftest import campaign, host, make_layout
@@ -40,7 +40,7 @@ def test_what_is_through_locks_its_layout_and_not_its_campaign(make_layout):
     of_layout = Layout.objects.filter(pk=layout.pk)
     of_campaign = Campaign.objects.filter(pk=layout.campaign_id)
     with transaction.atomic(), ThreadPoolExecutor(1) as elsewhere:
-        act._still_through(layout)
+        actions._check_no_queued_runs(layout)
         assert elsewhere.submit(is_free, of_campaign).result()
         assert not elsewhere.submit(is_free, of_layout).result()
 
@@ -52,7 +52,7 @@ def test_a_command_that_destroys_is_logged_and_audited_or_neither(make_layout, s
     layout = make_layout(phase="provisioning")
     record = replace(WIPE, says=says)
     try:
-        step_log._begin(layout, StepLog.Kind.APPLY, "", record)
+        step_log._log_start(layout, StepLog.Kind.APPLY, "", record)
     except DataError:  # a NUL, which PostgreSQL takes in no text
         assert "\0" in says
     kept = int("\0" not in says)
@@ -64,5 +64,5 @@ def test_what_the_audit_log_refuses_has_no_row(make_layout):
     layout = make_layout(phase="provisioning")
     layout.campaign.team_id = 2**63
     with pytest.raises(DataError, match="out of range"):
-        step_log._begin(layout, StepLog.Kind.APPLY, "", WIPE)
+        step_log._log_start(layout, StepLog.Kind.APPLY, "", WIPE)
     assert not StepLog.objects.exists() and not Entry.objects.filter(action="destroy").exists()

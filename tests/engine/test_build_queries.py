@@ -41,7 +41,7 @@ TOOLS = {"dd": "dd (coreutils) 9.1", "mkfs.xfs": "mkfs.xfs version 6.1.0"}
 def grown(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A toy array is on paper: what would be looked for in the kernel is there, and larger."""
     # Of the audit log: as a migration leaves it, whose rows the last test took away
-    told = heads.Told()
+    told = heads.HeadContent()
     Head.objects.update_or_create(pk=Head.ONLY, defaults=asdict(told) | {"seal": heads.seal(told)})
     monkeypatch.setattr(messages, "send", lambda task, pk: None)
     monkeypatch.setattr(stack, "verify_stack", lambda *given, **more: [])
@@ -55,7 +55,7 @@ def waiting(paper: Paper, host: Host, make_layout: Any) -> Callable[..., Layout]
     def make(size: int, tools: dict[str, str] = TOOLS) -> Layout:
         disks = [disk(f"sd{letter}") for letter in ascii_lowercase[1 : size + 2]]
         paper.facts = facts(*disks, tools=tools, members={})
-        discovery.store(host, paper.facts)
+        discovery.store_facts(host, paper.facts)
         for row in Device.objects.filter(host=host).exclude(name="sda"):
             row.spare, row.role, row.spare_size, row.spare_model = True, "hdd", row.size, row.model
             row.save()
@@ -69,7 +69,7 @@ def waiting(paper: Paper, host: Host, make_layout: Any) -> Callable[..., Layout]
             attempt.run.stage = "after-1"
             attempt.run.save()
         layout.refresh_from_db()
-        for kept in (discovery.facts_at, planning._built):
+        for kept in (discovery.facts_at, planning._built_plans):
             kept.clear()
         return layout
 
@@ -237,5 +237,5 @@ def test_what_waits_for_hosts_is_swept_by_two(host, monkeypatch, size):
             host=host, kind="read_facts", options={"n": number}, due_at=timezone.now()
         )
     with counting(monkeypatch) as counted:
-        assert len(host_tasks.due()) == size
+        assert len(host_tasks.due_tasks()) == size
     assert len(counted.said) == 2, "\n".join(counted.said)

@@ -74,7 +74,7 @@ def as_often_as_before() -> Iterator[None]:
 
 def test_what_is_loaded_is_left_and_new_knots_are_let_go():
     settle()
-    assert gc.get_threshold() == garbage.OF_STEPS and gc.get_freeze_count() > 10_000
+    assert gc.get_threshold() == garbage.WORKER_THRESHOLDS and gc.get_freeze_count() > 10_000
     gone = weakref.ref(Knot())
     for _ in range(200_000):
         Knot()  # the collector comes by itself
@@ -84,4 +84,4 @@ def test_what_is_loaded_is_left_and_new_knots_are_let_go():
 def test_a_web_server_leaves_it_as_well():
     gc.set_threshold(700, 10, 10)
     importlib.reload(asgi)
-    assert gc.get_threshold() == garbage.OF_PAGES
+    assert gc.get_threshold() == garbage.WEB_THRESHOLDS

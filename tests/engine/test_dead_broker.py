@@ -10,8 +10,8 @@ import pytest
 from django.utils import timezone
 
 from benchlab.celery import app
-from benchlab.engine import sweeper, wishes
-from benchlab.hosts import host_tasks, installing
+from benchlab.engine import commands, sweeper
+from benchlab.hosts import host_tasks, package_installs
 from benchlab.hosts.models import Host
 from benchlab.imports import drafts, tasks
 from benchlab.runs.models import Layout
@@ -35,7 +35,7 @@ def asked(monkeypatch) -> list[tuple[str, int]]:
 
 
 def test_the_first_failure_ends_a_round(asked):
-    assert messages.send_each(wishes.STEP, [1, 2, 3]) is True
+    assert messages.send_each(commands.STEP, [1, 2, 3]) is True
     assert asked == [("step_layout", 1)]
 
 
@@ -49,12 +49,12 @@ def test_a_broker_that_goes_in_the_middle_is_asked_no_more(monkeypatch):
             raise error
 
     monkeypatch.setattr(app, "send_task", send_task)
-    assert messages.send_each(wishes.STEP, [1, 2, 3, 4]) is True
+    assert messages.send_each(commands.STEP, [1, 2, 3, 4]) is True
     assert taken == [1, 2, 3]
 
 
 def test_nothing_to_send_loses_nothing(asked):
-    assert messages.send_each(wishes.STEP, []) is False and asked == []
+    assert messages.send_each(commands.STEP, []) is False and asked == []
 
 
 @pytest.mark.django_db
@@ -65,10 +65,10 @@ def test_who_starts_a_large_campaign_waits_once(
         make_layout(phase="draft", plan_fingerprint="abc", position=number)
     seen = dict.fromkeys(Layout.objects.values_list("pk", flat=True), "abc")
     with django_capture_on_commit_callbacks(execute=True):
-        wishes.start(campaign, seen)
+        commands.start_campaign(campaign, seen)
     assert len(asked) == 1
     with django_capture_on_commit_callbacks(execute=True):
-        wishes.cancel(campaign)
+        commands.cancel_campaign(campaign)
     assert len(asked) == 2
 
 
@@ -79,7 +79,7 @@ def test_who_plans_a_large_campaign_waits_once(
     for number in range(5):
         make_layout(phase="draft", position=number)
     with django_capture_on_commit_callbacks(execute=True):
-        wishes.plan(campaign)
+        commands.request_plans(campaign)
     assert [name for name, _ in asked] == ["plan_layout"]
 
 
@@ -91,8 +91,8 @@ def test_a_sweep_asks_once_and_leaves_the_rest_due(make_layout, team, host, aske
         )
         make_layout(phase="ready", position=number, on=other)
     draft = make_layout(phase="draft", position=9, next_step_at=timezone.now())
-    for module in (host_tasks, installing):
-        monkeypatch.setattr(module, "due", lambda: pytest.fail("claimed, and not sent"))
+    for module, due in ((host_tasks, "due_tasks"), (package_installs, "due_installs")):
+        monkeypatch.setattr(module, due, lambda: pytest.fail("claimed, and not sent"))
     sweeper.sweep_once()
     assert len(asked) == 1
     draft.refresh_from_db()
@@ -121,6 +121,6 @@ def test_a_real_dead_broker_costs_one_try(monkeypatch, caplog):
     begun = time.monotonic()
     with app.connection_for_write("redis://127.0.0.1:1/0") as dead:
         monkeypatch.setattr(app, "send_task", partial(app.send_task, connection=dead))
-        assert messages.send_each(wishes.STEP, range(20))
+        assert messages.send_each(commands.STEP, range(20))
     assert time.monotonic() - begun < 10  # 20 tries are 14 s and more
     assert len([row for row in caplog.records if "broker does not answer" in row.message]) == 1

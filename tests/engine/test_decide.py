@@ -1,6 +1,6 @@
 """Decisions of the engine, case by case: tests/cases/engine has a file a situation, and in it a case an event.
 
-A case is an event in words, a scene (what differs from the default), perhaps what failed, and the decision.
+A case is an event in words, a state (what differs from the default), perhaps what failed, and the decision.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from benchlab.engine import decisions
 from benchlab.engine.access import all_accesses
 from benchlab.engine.decide import failed
 from benchlab.engine.decisions import Decision
-from benchlab.engine.scene import Scene
+from benchlab.engine.layout_state import LayoutState
 from tests.each_case import check_each
 
 CASES = Path(__file__).parents[1] / "cases" / "engine"
@@ -65,14 +65,14 @@ ALL = [(name, case) for name, cases in FILES.items() for case in cases]
 
 
 def decided(name: str, case: dict[str, Any]) -> Decision:
-    scene = converter.structure(case["scene"], Scene)
+    state = converter.structure(case["state"], LayoutState)
     access = all_accesses()["dynamo" if name.startswith("dialled_in") else "ssh"]
-    decision = access.RULES[scene.phase](scene)
+    decision = access.RULES[state.phase](state)
     if "broke" in case:
-        return failed.broke(scene, case["broke"])
+        return failed.decide_after_crash(state, case["broke"])
     if "refused" in case:
         reason, text = case["refused"]
-        return failed.refused(scene, "lab1", Reason(reason), text, decision)
+        return failed.decide_after_refusal(state, "lab1", Reason(reason), text, decision)
     return decision
 
 
@@ -105,8 +105,8 @@ def test_every_decision_has_a_case_and_is_done_by_every_access_that_decides_it()
     kinds = {kind.__name__ for kind in decisions.Decision.__args__}
     assert kinds - {case["decides"]["do"] for _, case in ALL} == {"Nothing"}
     for access in all_accesses().values():
-        assert {kind.__name__ for kind in access.ACTS} <= kinds
+        assert {kind.__name__ for kind in access.ACTIONS} <= kinds
     built = {case["decides"]["do"] for name, case in ALL if name in BUILT}
-    assert built <= {kind.__name__ for kind in all_accesses()["ssh"].ACTS}
+    assert built <= {kind.__name__ for kind in all_accesses()["ssh"].ACTIONS}
     far = {case["decides"]["do"] for name, case in ALL if name not in BUILT}
-    assert far <= {kind.__name__ for kind in all_accesses()["dynamo"].ACTS}
+    assert far <= {kind.__name__ for kind in all_accesses()["dynamo"].ACTIONS}

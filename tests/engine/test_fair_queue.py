@@ -12,7 +12,7 @@ import pytest
 from agents.contracts import AgentError, Secret
 from agents.ssh import dial, shell
 from agents.ssh.keys import generate_key_pair
-from benchlab.hosts import installing
+from benchlab.hosts import package_installs
 from benchlab.hosts import tasks as host_tasks
 from benchlab.imports import drafts, storing_drafts
 from benchlab.imports import tasks as import_tasks
@@ -174,7 +174,7 @@ def test_what_waits_is_handed_over_when_the_process_ends(queue, lab, monkeypatch
 @pytest.mark.parametrize(
     ("tasks", "task", "does", "teams", "threads"),
     [
-        (host_tasks, "advance_install", (installing, "advance"), "_teams", "host_queue"),
+        (host_tasks, "advance_install", (package_installs, "advance_step"), "_teams", "host_queue"),
         (import_tasks, "read_file", (drafts, "read"), "_teams_of_files", "uploads"),
         (import_tasks, "store_draft", (storing_drafts, "store"), "_teams_of_drafts", "uploads"),
     ],

@@ -13,7 +13,7 @@ from django.db import OperationalError, connection, connections
 
 from agents.ssh.lasting_shell import lasting
 from agents.ssh.shell import SshShell
-from benchlab.hosts import services as hosts
+from benchlab.hosts import ssh_access
 from benchlab.hosts.models import Host
 from benchlab.up.bootstrap import ROOT
 from benchlab.workers.lease import lease
@@ -26,13 +26,13 @@ WORKER = """
 import sys, django
 django.setup()
 from django.db import OperationalError
-from benchlab.hosts import services as hosts
+from benchlab.hosts import ssh_access
 from benchlab.hosts.models import Host
 from benchlab.workers.lease import lease
 
 host, path = sys.argv[1:]
 with lease(int(host)) as held:
-    shell = hosts.connect(Host.objects.get(pk=host))
+    shell = ssh_access.connect_to_host(Host.objects.get(pk=host))
     for line in sys.stdin:
         shell.run(("touch", path + line.strip()))
         print("sent", flush=True)
@@ -67,7 +67,7 @@ def holder(key: int) -> int:
 @pytest.mark.parametrize("way", ["run", "submit", "lasting"])
 def test_without_its_lease_a_thread_sends_nothing(here, tmp_path, way):
     def send(name: str) -> None:
-        argv, shell = ("touch", str(tmp_path / name)), hosts.connect(here)
+        argv, shell = ("touch", str(tmp_path / name)), ssh_access.connect_to_host(here)
         assert isinstance(shell, SshShell)
         if way == "submit":
             shell.submit(argv).result(30)

@@ -9,7 +9,7 @@ from django.db.models import Model
 from django.utils import timezone
 
 from benchlab.campaigns.models import Campaign
-from benchlab.engine import load
+from benchlab.engine import load_state
 from benchlab.hosts.models import Host
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase
@@ -50,7 +50,7 @@ def test_an_attempt_with_its_layout_is_as_django_reads_it(
     attempt.started_at, attempt.timeout_s = timezone.now(), 3.5
     attempt.save()
     with django_assert_num_queries(1):
-        found = load.rows(layout.pk).attempt
+        found = load_state.load_rows(layout.pk).attempt
         assert found is not None and found.layout.host.credential and found.layout.campaign
         assert found.run.options == {}
     rows = Attempt.objects.select_related("run", *PATHS).defer("layout__plan")
@@ -67,7 +67,7 @@ def test_an_attempt_with_its_layout_is_as_django_reads_it(
 
 def test_a_layout_without_attempts_is_as_django_reads_it(make_layout):  # noqa: F811
     layout = make_layout(phase="ready", runs=0, plan={})
-    found = load.rows(layout.pk)
+    found = load_state.load_rows(layout.pk)
     assert found.attempt is None
     wanted = Layout.objects.select_related("host__credential", "campaign").defer("plan")
     same(found.layout, wanted.get(pk=layout.pk))
@@ -85,20 +85,20 @@ def test_the_one_on_the_host_comes_before_those_that_wait(make_layout):  # noqa:
         for attempt, phase in zip((first, second, third), phases, strict=True):
             outcome = "succeeded" if phase == "done" else ""
             Attempt.objects.filter(pk=attempt.pk).update(phase=phase, outcome=outcome)
-        assert load.rows(layout.pk).attempt == wanted
+        assert load_state.load_rows(layout.pk).attempt == wanted
 
 
 def test_nothing_is_kept_of_what_was_read(make_layout, host, campaign):  # noqa: F811
     layout = make_layout(phase="ready", runs=1)
-    before = load.rows(layout.pk)
+    before = load_state.load_rows(layout.pk)
     now = timezone.now()
     Host.objects.filter(pk=host.pk).update(offered_key="another")
     Campaign.objects.filter(pk=campaign.pk).update(paused_at=now)
     Layout.objects.filter(pk=layout.pk).update(cancelled_at=now)
-    after = load.rows(layout.pk)
+    after = load_state.load_rows(layout.pk)
     assert (after.layout.host.offered_key, before.layout.host.offered_key) == ("another", "")
     assert after.layout.campaign.paused_at == after.layout.cancelled_at == now
-    scene = load.scene(after)
+    scene = load_state.load_state(after)
     assert scene.paused and scene.cancelled
 
 
@@ -106,6 +106,6 @@ def test_a_host_without_a_key_and_a_layout_that_is_gone(make_layout, host, team)
     bare = Host.objects.create(team=team, name="bare", access="dynamo")
     for runs in (1, 0):
         layout = make_layout(phase="ready" if runs else "waiting", runs=runs, on=bare)
-        assert load.rows(layout.pk).layout.host.credential is None
+        assert load_state.load_rows(layout.pk).layout.host.credential is None
     with pytest.raises(Layout.DoesNotExist):
-        load.rows(layout.pk + 1)
+        load_state.load_rows(layout.pk + 1)

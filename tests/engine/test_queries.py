@@ -75,7 +75,7 @@ def test_the_first_run_of_a_layout_that_another_process_built(make_campaign, mon
         step(layout.pk, monkeypatch)
         layout.refresh_from_db()
     assert where(layout) == "queued"
-    for kept in (discovery.facts_at, planning._built):
+    for kept in (discovery.facts_at, planning._built_plans):
         kept.clear()
     counted = step(layout.pk, monkeypatch)
     assert any('"runs_layout"."plan"' in said for said in counted.said)
@@ -86,5 +86,5 @@ def test_a_layout_that_waits_for_its_host_makes_few(make_layout, monkeypatch):  
     make_layout(phase="ready")
     waits = make_layout(phase="waiting")
     with counting(monkeypatch) as counted:
-        tasks.step(waits.pk)
+        tasks.step_until_waiting(waits.pk)
     assert len(counted.said) <= SMALL + 2, "\n".join(counted.said)  # and a savepoint

@@ -17,8 +17,8 @@ from agents.contracts import AgentError, Ran, Reason, Secret
 from agents.jobs import job
 from agents.jobs.spool import Spool
 from agents.ssh.shell import Address, SshShell
-from benchlab.engine import rows, tasks, waits
-from benchlab.engine.waits import Answer, Question, Waits
+from benchlab.engine import polls, step_rows, tasks
+from benchlab.engine.polls import PollAnswer, PollRequest, Polls
 from benchlab.runs.models import Attempt
 from benchlab.workers.lease import lease
 from tests.runs import drive
@@ -40,17 +40,17 @@ class Slow(SshShell):
         return self.sent[-1]
 
 
-def question(attempt_id: int = 1) -> Question:
-    return Question(attempt_id, Spool("attempt-1"), 2.0, 0, ())
+def question(attempt_id: int = 1) -> PollRequest:
+    return PollRequest(attempt_id, Spool("attempt-1"), 2.0, 0, ())
 
 
 @pytest.fixture
-def served() -> Iterator[tuple[Waits, list[int]]]:
-    made = Waits()
+def served() -> Iterator[tuple[Polls, list[int]]]:
+    made = Polls()
     stepped: list[int] = []
-    made.serve(stepped.append, lambda layout_id: 1)
+    made.serve_steps(stepped.append, lambda layout_id: 1)
     yield made, stepped
-    made.end()
+    made.stop_serving()
 
 
 def eventually(true: Any) -> None:
@@ -60,48 +60,50 @@ def eventually(true: Any) -> None:
 def test_a_poll_is_under_way_once_and_its_end_has_the_layout_stepped(served):
     made, stepped = served
     shell = Slow(ADDRESS)
-    assert made.ask(7, question(), shell) is False
-    assert made.ask(7, question(), shell) is False
+    assert made.submit_poll(7, question(), shell) is False
+    assert made.submit_poll(7, question(), shell) is False
     assert len(shell.sent) == 1 and stepped == []
     shell.sent[0].set_result(RUNNING)
     eventually(lambda: stepped == [7])
-    answer = made.take(7, 1)
+    answer = made.take_answer(7, 1)
     assert answer is not None
-    assert answer.read() == job.Polled(job.State.RUNNING, None, b"abc", 3, False)
-    assert made.take(7, 1) is None
-    assert made.ask(7, question(), shell) is False  # the next one
+    assert answer.to_polled() == job.Polled(job.State.RUNNING, None, b"abc", 3, False)
+    assert made.take_answer(7, 1) is None
+    assert made.submit_poll(7, question(), shell) is False  # the next one
     assert len(shell.sent) == 2
 
 
 def test_an_answer_that_waits_is_not_asked_for_again(served):
     made, _ = served
     shell = Slow(ADDRESS)
-    made.ask(7, question(), shell)
+    made.submit_poll(7, question(), shell)
     shell.sent[0].set_result(RUNNING)
-    assert made.ask(7, question(), shell) is True
+    assert made.submit_poll(7, question(), shell) is True
     assert len(shell.sent) == 1
 
 
 def test_what_a_poll_met_is_said_to_who_takes_it_up(served):
     made, stepped = served
     shell = Slow(ADDRESS)
-    made.ask(7, question(), shell)
+    made.submit_poll(7, question(), shell)
     shell.sent[0].set_exception(AgentError("the connection was lost", Reason.CONNECTION_LOST))
     eventually(lambda: stepped == [7])
     with pytest.raises(AgentError, match="the connection was lost"):
-        made.take(7, 1).read()
+        made.take_answer(7, 1).to_polled()
 
 
 def test_an_answer_is_for_its_own_attempt_and_for_a_while(served, monkeypatch):
     made, _ = served
     shell = Slow(ADDRESS)
-    made.ask(7, question(1), shell)
-    assert made.ask(7, question(2), shell) is False  # that one is over; nobody takes its answer
+    made.submit_poll(7, question(1), shell)
+    assert (
+        made.submit_poll(7, question(2), shell) is False
+    )  # that one is over; nobody takes its answer
     shell.sent[0].set_result(RUNNING)
-    assert made.take(7, 2) is None
+    assert made.take_answer(7, 2) is None
     shell.sent[1].set_result(RUNNING)
-    monkeypatch.setattr(waits, "STALE_S", 0.0)
-    assert made.take(7, 2) is None
+    monkeypatch.setattr(polls, "STALE_S", 0.0)
+    assert made.take_answer(7, 2) is None
 
 
 def test_of_a_crowd_each_is_asked_less_often(served):
@@ -109,7 +111,7 @@ def test_of_a_crowd_each_is_asked_less_often(served):
     shell = Slow(ADDRESS)
     assert made.patience_s(2.0) == 2.0
     for layout_id in range(150):
-        made.ask(layout_id, question(), shell)
+        made.submit_poll(layout_id, question(), shell)
     assert made.patience_s(2.0) == 10.0
     for future in shell.sent:
         future.cancel()
@@ -124,11 +126,11 @@ def test_a_poll_that_could_not_be_sent_is_not_waited_for(served):
             raise RuntimeError("no thread can be started")
 
     with pytest.raises(RuntimeError):
-        made.ask(7, question(), Broken(ADDRESS))
+        made.submit_poll(7, question(), Broken(ADDRESS))
     shell = Slow(ADDRESS)
-    assert made.ask(7, question(), shell) is False
+    assert made.submit_poll(7, question(), shell) is False
     shell.sent[0].cancel()
-    made.ask(7, question(), shell)
+    made.submit_poll(7, question(), shell)
     assert len(shell.sent) == 2 and stepped == []
 
 
@@ -137,9 +139,9 @@ def test_where_nobody_serves_it_is_asked_in_place():
         def run(self, argv: Any, **given: Any) -> Ran:
             return RUNNING
 
-    made = Waits()
-    assert made.ask(7, question(), Shell()) is True
-    assert made.take(7, 1).read().state is job.State.RUNNING
+    made = Polls()
+    assert made.submit_poll(7, question(), Shell()) is True
+    assert made.take_answer(7, 1).to_polled().state is job.State.RUNNING
 
 
 @pytest.fixture
@@ -151,13 +153,13 @@ def serving(monkeypatch) -> Iterator[list[str]]:
     def step(layout_id: int) -> None:
         names.append(threading.current_thread().name)
         try:
-            tasks.step(layout_id)
+            tasks.step_until_waiting(layout_id)
         finally:
             connections.close_all()
 
-    waits.waits.serve(step, rows.team_of)
+    polls.polls.serve_steps(step, step_rows.layout_team)
     yield names
-    waits.waits.end()
+    polls.polls.stop_serving()
 
 
 SLOW = {"block_size": 4096, "count": 5000, "oflag": ["dsync"]}
@@ -169,7 +171,7 @@ def test_a_host_that_works_holds_no_thread(make_campaign, serving):  # noqa: F81
     campaign = make_campaign(options=SLOW, repeats=2)
     drive.plan_and_start(campaign)
     layout = campaign.layouts.get()
-    tasks.step(layout.pk)
+    tasks.step_until_waiting(layout.pk)
     assert Attempt.objects.get(run__repeat=1).phase == "running"
     with lease(layout.pk) as held:
         assert held, "the step is over while the tool runs"
@@ -184,19 +186,19 @@ def test_an_answer_that_finds_its_layout_held(make_campaign, serving, monkeypatc
     campaign = make_campaign(options={"block_size": 65536, "count": 16})
     drive.plan_and_start(campaign)
     layout = campaign.layouts.get()
-    real = waits.waits.ask
+    real = polls.polls.submit_poll
 
     def ask(*given: Any) -> bool:
         """The job is over and its answer here before the step that asked has ended."""
         found = real(*given)
         until = time.monotonic() + 5
-        while layout.pk not in waits.waits._came and time.monotonic() < until:
+        while layout.pk not in polls.polls._came and time.monotonic() < until:
             time.sleep(0.01)
         time.sleep(0.2)  # the thread that takes it up finds the lease held
         return found
 
-    monkeypatch.setattr(waits.waits, "ask", ask)
-    tasks.step(layout.pk)
+    monkeypatch.setattr(polls.polls, "submit_poll", ask)
+    tasks.step_until_waiting(layout.pk)
     eventually_done(lambda: Attempt.objects.get().phase == "done")
     monkeypatch.undo()
     assert Attempt.objects.get().outcome == "succeeded"
@@ -208,8 +210,8 @@ def eventually_done(true: Any) -> None:
 
 
 def test_answers_nobody_took_are_let_go(monkeypatch):
-    made = Waits()
-    made._put(1, Answer(question()))
-    monkeypatch.setattr(waits, "STALE_S", -1.0)
-    made._put(2, Answer(question()))
+    made = Polls()
+    made._store_answer(1, PollAnswer(question()))
+    monkeypatch.setattr(polls, "STALE_S", -1.0)
+    made._store_answer(2, PollAnswer(question()))
     assert list(made._came) == [2]

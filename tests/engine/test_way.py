@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from benchlab.engine import tasks, wishes
+from benchlab.engine import commands, tasks
 from benchlab.up.bootstrap import ROOT
 from tests.engine import way
 from tests.runs import drive
@@ -30,7 +30,7 @@ def layout(make_campaign):  # noqa: F811
     made = make_campaign(options=SLOW)
     drive.plan_and_start(made)
     found = made.layouts.get()
-    tasks._once(found.pk, until=0.0)
+    tasks._step_once(found.pk, until=0.0)
     found.refresh_from_db()
     assert found.phase == "provisioning"
     return found
@@ -58,9 +58,9 @@ def test_what_design_says_to_read_of_cancel_is_all_there_is(layout):
     assert len(read) <= 6
     campaign = layout.campaign
     drive.until(campaign, lambda: layout.attempts.get().phase == "running")
-    wished = way.follow(lambda: wishes.cancel(campaign), ["cancel"])
+    wished = way.follow(lambda: commands.cancel_campaign(campaign), ["cancel"])
     acted = way.follow(
-        lambda: tasks._once(layout.pk, until=0.0), ["stop_job", "begin_teardown", "ready"]
+        lambda: tasks._step_once(layout.pk, until=0.0), ["stop_job", "begin_teardown", "ready"]
     )
     layout.refresh_from_db()
     assert (layout.phase, layout.outcome) == ("tearing_down", "cancelled")

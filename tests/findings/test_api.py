@@ -118,7 +118,7 @@ def test_another_team_sees_and_dismisses_nothing(other_api, ours):  # noqa: F811
 
 
 def test_a_viewer_reads_and_dismisses_nothing(ours, user):  # noqa: F811
-    _, key = tokens.make(user, "reads", Role.VIEWER)
+    _, key = tokens.create_token(user, "reads", Role.VIEWER)
     client = APIClient()
     client.credentials(HTTP_AUTHORIZATION=f"Token {key}")
     assert len(listed(client)) == 1

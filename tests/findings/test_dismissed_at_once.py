@@ -59,7 +59,7 @@ def test_with_htmx_the_second_sees_who_was_faster(people, found):
 @pytest.mark.django_db
 def test_open_pages_of_the_campaign_are_told(people, found, monkeypatch):
     told: list[int] = []
-    monkeypatch.setattr(events, "changed", told.append)
+    monkeypatch.setattr(events, "notify_pages", told.append)
     browser(people["alice"]).post(f"/findings/{found.pk}/dismiss/", {"note": "x"})
     assert told == [found.campaign_id]
 

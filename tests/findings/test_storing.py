@@ -170,7 +170,7 @@ def test_a_worker_is_asked_for_those_of_a_result(
     lab.attempt.save()
     only(one=lambda run: [says("a")])
     with django_capture_on_commit_callbacks(execute=True):
-        conclusion.end(lab.attempt, Verdict(outcome))
+        conclusion.end_attempt(lab.attempt, Verdict(outcome))
     if outcome == Outcome.FAILED:
         assert asked == []
         return
@@ -211,7 +211,7 @@ def dismissed(row: Finding, user) -> Finding:
 
 
 def test_a_dismissal_survives_reparse_and_a_time_in_which_it_is_not_found(lab, only, monkeypatch):
-    monkeypatch.setattr("benchlab.runs.conclusion.reparse", lambda attempt: "")
+    monkeypatch.setattr("benchlab.runs.conclusion.reparse_attempt", lambda attempt: "")
     only(one=lambda run: [says("a", "x")])
     storing.find_for_attempts([lab.attempt.pk])
     row = dismissed(Finding.objects.get(), lab.user)
@@ -230,7 +230,7 @@ def test_a_dismissal_survives_reparse_and_a_time_in_which_it_is_not_found(lab, o
 
 @pytest.mark.parametrize(("problem", "failed"), [("", 0), ("no such line", 1)])
 def test_reparse_counts_what_it_read(lab, monkeypatch, capsys, problem, failed):
-    monkeypatch.setattr("benchlab.runs.conclusion.reparse", lambda attempt: problem)
+    monkeypatch.setattr("benchlab.runs.conclusion.reparse_attempt", lambda attempt: problem)
     call_command("reparse", attempt=lab.attempt.pk)
     printed = capsys.readouterr()
     assert printed.out.startswith(f"1 attempts parsed again, {failed} with")

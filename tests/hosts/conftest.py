@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agents.facts.model import BlockDevice, HostFacts, Mount, Signature
-from benchlab.hosts import discovery, services
+from benchlab.hosts import credentials, discovery, registration
 from benchlab.hosts.models import Credential, Host
 
 
@@ -62,12 +62,12 @@ def facts(*devices: BlockDevice, **fields: Any) -> HostFacts:
 
 @pytest.fixture
 def credential(team) -> Credential:
-    return services.make_credential(team, "lab")
+    return credentials.make_credential(team, "lab")
 
 
 @pytest.fixture
 def host(team, credential) -> Host:
-    return services.add_host(team, "lab1", "192.0.2.1", credential)
+    return registration.add_host(team, "lab1", "192.0.2.1", credential)
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def read_host(host: Host) -> Host:
     """A host with a confirmed key that was read a moment ago: sda is its system, sdb and sdc are free."""
     host.host_key = credential_key(host)
     host.save()
-    discovery.store(host, facts(disk("sdb"), disk("sdc", serial="", model="QEMU HARDDISK")))
+    discovery.store_facts(host, facts(disk("sdb"), disk("sdc", serial="", model="QEMU HARDDISK")))
     return host
 
 

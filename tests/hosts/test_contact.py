@@ -9,7 +9,7 @@ from cryptography.fernet import Fernet
 from django.urls import reverse
 
 from agents.contracts import AgentError, Reason
-from benchlab.hosts import services
+from benchlab.hosts import discovery, registration, ssh_access
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Host
 from tests.hosts.sshd import SSHD, Sshd
@@ -29,42 +29,44 @@ def sshd(tmp_path):
 def near(team, credential, sshd) -> Host:
     """A host that is this machine, not contacted yet."""
     sshd.authorize(credential.public_key)
-    return services.add_host(team, "near", "127.0.0.1", credential, port=sshd.port, user=sshd.user)
+    return registration.add_host(
+        team, "near", "127.0.0.1", credential, port=sshd.port, user=sshd.user
+    )
 
 
 @pytest.fixture
 def pinned(near: Host, sshd: Sshd) -> Host:
-    services.offer_key(near)
-    services.confirm_key(near, sshd.fingerprint)
+    ssh_access.offer_key(near)
+    ssh_access.confirm_key(near, sshd.fingerprint)
     return near
 
 
 def reason(host: Host) -> Reason:
     with pytest.raises(AgentError) as caught:
-        services.read_facts(host)
+        discovery.read_facts(host)
     host.refresh_from_db()
     assert host.trouble == caught.value.reason and host.trouble_text
     return caught.value.reason
 
 
 def test_an_unconfirmed_host_is_sent_nothing(near):
-    services.offer_key(near)
+    ssh_access.offer_key(near)
     with pytest.raises(AgentError) as caught:
-        services.connect(near)
+        ssh_access.connect_to_host(near)
     assert caught.value.reason is Reason.HOST_KEY_UNKNOWN
 
 
 def test_only_the_fingerprint_on_the_screen_can_be_pinned(near, sshd):
-    assert services.offer_key(near) == sshd.fingerprint
+    assert ssh_access.offer_key(near) == sshd.fingerprint
     with pytest.raises(HostsError, match="Nothing was pinned"):
-        services.confirm_key(near, "SHA256:something-else")
+        ssh_access.confirm_key(near, "SHA256:something-else")
     assert not near.host_key
-    services.confirm_key(near, sshd.fingerprint)
-    assert services.fingerprints(near) == (sshd.fingerprint, "")
+    ssh_access.confirm_key(near, sshd.fingerprint)
+    assert ssh_access.fingerprints(near) == (sshd.fingerprint, "")
 
 
 def test_a_pinned_host_gives_its_facts(pinned):
-    facts = services.facts_of(services.read_facts(pinned))
+    facts = discovery.facts_of(discovery.read_facts(pinned))
     assert facts.kernel and facts.memory > 0
     assert pinned.seen_at and not pinned.trouble
 
@@ -75,10 +77,10 @@ def test_a_changed_key_stops_everything_until_a_person_decides(pinned, sshd):
     sshd.new_host_key()
     sshd.start()
     assert reason(pinned) is Reason.HOST_KEY_CHANGED
-    assert services.fingerprints(pinned) == (old, sshd.fingerprint)
+    assert ssh_access.fingerprints(pinned) == (old, sshd.fingerprint)
     assert reason(pinned) is Reason.HOST_KEY_CHANGED
-    services.confirm_key(pinned, sshd.fingerprint)
-    assert services.read_facts(pinned).boot_id
+    ssh_access.confirm_key(pinned, sshd.fingerprint)
+    assert discovery.read_facts(pinned).boot_id
 
 
 def test_a_changed_key_can_be_turned_down(pinned, sshd):
@@ -87,13 +89,13 @@ def test_a_changed_key_can_be_turned_down(pinned, sshd):
     sshd.new_host_key()
     sshd.start()
     assert reason(pinned) is Reason.HOST_KEY_CHANGED
-    services.keep_key(pinned)
+    ssh_access.keep_key(pinned)
     assert (pinned.host_key, pinned.offered_key, pinned.trouble) == (key, "", "")
 
 
 def test_the_pinned_key_shown_again_is_no_news(pinned):
-    services.offer_key(pinned)
-    assert not services.key_changed(pinned) and not pinned.trouble
+    ssh_access.offer_key(pinned)
+    assert not ssh_access.key_changed(pinned) and not pinned.trouble
 
 
 def test_a_refused_key_is_said(pinned, sshd):
@@ -105,23 +107,23 @@ def test_a_refused_key_is_said(pinned, sshd):
 def test_a_refused_connection_is_said(near, sshd):
     sshd.stop()
     with pytest.raises(AgentError) as caught:
-        services.offer_key(near)
+        ssh_access.offer_key(near)
     assert caught.value.reason is Reason.CONNECTION_REFUSED
     near.refresh_from_db()
     assert near.trouble == Reason.CONNECTION_REFUSED
 
 
 def test_an_unknown_name_is_said(near):
-    services.change_host(near, address="no-such-host.invalid")
+    registration.change_host(near, address="no-such-host.invalid")
     with pytest.raises(AgentError) as caught:
-        services.offer_key(near)
+        ssh_access.offer_key(near)
     assert caught.value.reason is Reason.NAME_NOT_FOUND
 
 
 def test_a_lost_vault_key_is_said(pinned, settings):
     settings.BENCHLAB_KEYS = [Fernet.generate_key().decode()]
     with pytest.raises(AgentError, match="BENCHLAB_KEY"):
-        services.connect(pinned)
+        ssh_access.connect_to_host(pinned)
 
 
 def test_a_host_is_added_by_its_pages(web, sshd, hosts_at_once):

@@ -23,7 +23,7 @@ from tests.hosts.test_blocks import names
 
 
 def told(
-    found: HostFacts, known: blocks.Names
+    found: HostFacts, known: blocks.LayoutNames
 ) -> list[tuple[str, str, str, tuple[str, ...], tuple[str, ...], str]]:
     return [
         (g.kind, g.name, g.state, g.members, g.gives, g.whose)
@@ -51,7 +51,7 @@ def test_an_lvm_cache_over_a_stripe():
         ("/dev/mapper/blabc5-data", "/dev/mapper/blabc5-data_corig", "/dev/mapper/blabc5-fast_cpool_cdata"),
         "ours",
     )]  # fmt: skip
-    walked = list(blocks.walk(blocks.forest(CACHED, known)))
+    walked = list(blocks.walk_blocks(blocks.device_trees(CACHED, known)))
     assert [b.device.name for b in walked if not b.repeated] == [
         "sda", "sda1", "sdb", "dm-1", "dm-0", "sdc", "sdd", "dm-2",
     ]  # fmt: skip
@@ -97,7 +97,9 @@ def test_a_zpool_with_a_log_and_a_zvol():
         ("sdb1 (mirror-0)", "sdc1 (mirror-0, degraded)", "sdd1 (log)", "/dev/gone (cache, unavail)"),
         ("/dev/zd0", "blxyz5/vol", "blxyz5/data"), "other",
     )]  # fmt: skip
-    zvol = next(b for b in blocks.walk(blocks.forest(found, names())) if b.device.name == "zd0")
+    zvol = next(
+        b for b in blocks.walk_blocks(blocks.device_trees(found, names())) if b.device.name == "zd0"
+    )
     assert (zvol.layout, zvol.whose) == ("blxyz5", "other")
 
 
@@ -118,4 +120,8 @@ def test_a_physical_volume_without_a_group_is_known_by_its_uuid():
     ours = Signature("LVM2_member", uuid=lvm_uuid_of("blabc4", "pv", "data", "/dev/sdb"))
     foreign = Signature("LVM2_member", uuid="aaaaaa-bbbb-cccc-dddd-eeee-ffff-gggggg")
     found = facts(disk("sdb", signatures=(ours,)), disk("sdc", signatures=(foreign,)))
-    assert [b.whose for b in blocks.forest(found, names([], ["blabc4"]))] == ["", "orphan", ""]
+    assert [b.whose for b in blocks.device_trees(found, names([], ["blabc4"]))] == [
+        "",
+        "orphan",
+        "",
+    ]

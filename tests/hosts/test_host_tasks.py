@@ -14,7 +14,14 @@ from django.utils import timezone
 from agents.contracts import AgentError, Reason
 from agents.ssh import breaker, dial
 from benchlab.engine import sweeper
-from benchlab.hosts import contact, discovery, host_tasks, installing, services
+from benchlab.hosts import (
+    credentials,
+    discovery,
+    host_tasks,
+    package_installs,
+    registration,
+    ssh_access,
+)
 from benchlab.hosts.models import Host, HostTask, PackageInstall
 from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
@@ -58,7 +65,7 @@ def topology(team) -> Topology:
 
 
 def ask(host: Host, kind: str = "read_facts") -> HostTask:
-    return host_tasks.ask(host, kind, None)
+    return host_tasks.request_task(host, kind, None)
 
 
 def fresh(row: HostTask) -> HostTask:
@@ -90,7 +97,7 @@ def test_no_page_waits_for_a_silent_host(web, silent, topology, team, sent):
 
 
 def test_the_api_says_where_to_look(user, silent, topology, monkeypatch, sent):
-    monkeypatch.setattr(host_tasks, "WAIT_S", 0.3)
+    monkeypatch.setattr(host_tasks, "MAX_WAIT_S", 0.3)
     api = client_of(user)
     for path, body in (
         (f"/api/hosts/{silent.pk}/read-facts/", {}),
@@ -132,9 +139,9 @@ def test_how_it_ended_is_seen_by_whoever_followed(
     assert "HX-Refresh" not in polled and "<html" not in polled.text
     assert 'hx-trigger="every 1s"' in polled.text and "Asked for by alice" in polled.text
     monkeypatch.setattr(
-        services, "read_facts", lambda host: discovery.store(host, facts(disk("sdb")))
+        discovery, "read_facts", lambda host: discovery.store_facts(host, facts(disk("sdb")))
     )  # fmt: skip
-    host_tasks.perform(row.pk)
+    host_tasks.perform_task(row.pk)
     assert htmx.get(part)["HX-Refresh"] == "true"
     told = web.get(answer["Location"]).text
     assert "answered; its facts were read" in told and "every 1s" not in told
@@ -159,19 +166,20 @@ def test_who_asks_twice_gets_the_same(host, sent):
 def test_silent_hosts_leave_threads_to_campaigns(host, monkeypatch, sent):
     """As many hosts as there are threads say nothing: only some of the threads wait for them."""
     rows = [
-        ask(services.add_host(host.team, f"h{n}", "192.0.2.1", host.credential)) for n in range(8)
+        ask(registration.add_host(host.team, f"h{n}", "192.0.2.1", host.credential))
+        for n in range(8)
     ]
-    begun(*rows[: host_tasks.AT_ONCE_OF_TEAM])
-    monkeypatch.setattr(services, "read_facts", lambda host: pytest.fail("has no seat"))
-    host_tasks.perform(rows[-1].pk)
+    begun(*rows[: host_tasks.MAX_AT_ONCE_OF_TEAM])
+    monkeypatch.setattr(discovery, "read_facts", lambda host: pytest.fail("has no seat"))
+    host_tasks.perform_task(rows[-1].pk)
     assert fresh(rows[-1]).started_at is None
     HostTask.objects.filter(pk=rows[0].pk).update(ended_at=timezone.now())
 
     def refused(host):
         raise AgentError("refused", Reason.CONNECTION_REFUSED)
 
-    monkeypatch.setattr(services, "read_facts", refused)
-    host_tasks.perform(rows[-1].pk)
+    monkeypatch.setattr(discovery, "read_facts", refused)
+    host_tasks.perform_task(rows[-1].pk)
     assert fresh(rows[-1]).error == "refused"
 
 
@@ -182,24 +190,24 @@ def begun(*rows: HostTask) -> None:
 
 
 def hosts_of(team: Team, count: int) -> list[Host]:
-    key = services.make_credential(team, f"of {team.pk}")
-    return [services.add_host(team, f"{team.pk}-{n}", "192.0.2.1", key) for n in range(count)]
+    key = credentials.make_credential(team, f"of {team.pk}")
+    return [registration.add_host(team, f"{team.pk}-{n}", "192.0.2.1", key) for n in range(count)]
 
 
 def test_one_teams_silent_hosts_leave_a_seat_to_others(host, other_team, monkeypatch, sent):
     """Twelve hosts that drip a banner kept another team's facts waiting for a minute."""
     slow = [ask(silent) for silent in hosts_of(host.team, 12)]
-    begun(*slow[: host_tasks.AT_ONCE_OF_TEAM])
-    monkeypatch.setattr(services, "read_facts", lambda host: pytest.fail("has no seat"))
-    host_tasks.perform(slow[-1].pk)
+    begun(*slow[: host_tasks.MAX_AT_ONCE_OF_TEAM])
+    monkeypatch.setattr(discovery, "read_facts", lambda host: pytest.fail("has no seat"))
+    host_tasks.perform_task(slow[-1].pk)
     assert fresh(slow[-1]).started_at is None
     (theirs,) = (ask(one) for one in hosts_of(other_team, 1))
 
     def refused(host):
         raise AgentError("refused", Reason.CONNECTION_REFUSED)
 
-    monkeypatch.setattr(services, "read_facts", refused)
-    host_tasks.perform(theirs.pk)
+    monkeypatch.setattr(discovery, "read_facts", refused)
+    host_tasks.perform_task(theirs.pk)
     assert fresh(theirs).error == "refused"
 
 
@@ -221,10 +229,10 @@ def test_the_next_seat_is_of_the_team_that_has_fewest(host, other_team, sent):
 @pytest.mark.django_db(transaction=True)
 def test_the_next_one_is_sent_when_a_seat_is_free(host, monkeypatch, sent):
     first, second = ask(host), ask(host, "offer_key")
-    monkeypatch.setattr(services, "read_facts", lambda host: services.offer_key(host))
+    monkeypatch.setattr(discovery, "read_facts", lambda host: ssh_access.offer_key(host))
     sent.clear()
     monkeypatch.setattr("agents.ssh.shell.offered_host_key", lambda *_, **__: 1 / 0)
-    host_tasks.perform(first.pk)
+    host_tasks.perform_task(first.pk)
     assert fresh(first).error == "BenchLab itself failed: ZeroDivisionError. See the worker's log."
     assert sent == [("benchlab.hosts.tasks.perform_host_task", second.pk)]
 
@@ -242,7 +250,7 @@ def test_a_lost_message_is_sent_again(host, sent):
 @pytest.mark.django_db(transaction=True)
 def test_what_another_worker_does_is_left_to_it(host, monkeypatch, sent):
     row = ask(host)
-    monkeypatch.setattr(services, "read_facts", lambda host: pytest.fail("twice at once"))
+    monkeypatch.setattr(discovery, "read_facts", lambda host: pytest.fail("twice at once"))
     held, over = threading.Event(), threading.Event()
 
     def other() -> None:
@@ -256,7 +264,7 @@ def test_what_another_worker_does_is_left_to_it(host, monkeypatch, sent):
     thread = threading.Thread(target=other)
     thread.start()
     held.wait(10)
-    host_tasks.perform(row.pk)
+    host_tasks.perform_task(row.pk)
     over.set()
     thread.join()
     assert fresh(row).started_at is None
@@ -271,19 +279,19 @@ def test_a_dead_workers_task_is_done_by_the_next_but_not_for_ever(host, monkeypa
         calls.append(host)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(services, "read_facts", dies)
+    monkeypatch.setattr(discovery, "read_facts", dies)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
-            host_tasks.perform(row.pk)
-    host_tasks.perform(row.pk)
+            host_tasks.perform_task(row.pk)
+    host_tasks.perform_task(row.pk)
     assert len(calls) == 2 and "died 3 times" in fresh(row).error
 
 
 def test_what_nobody_began_for_long_is_not_done_any_more(host, monkeypatch, sent):
     row = ask(host)
     HostTask.objects.update(created_at=timezone.now() - timedelta(hours=1))
-    monkeypatch.setattr(services, "read_facts", lambda host: pytest.fail("nobody expects it"))
-    host_tasks.perform(row.pk)
+    monkeypatch.setattr(discovery, "read_facts", lambda host: pytest.fail("nobody expects it"))
+    host_tasks.perform_task(row.pk)
     assert "Try again" in fresh(row).error
 
 
@@ -292,7 +300,7 @@ def test_every_kind_can_be_done():
 
     for kind in host_tasks.KINDS.values():
         assert callable(import_string(kind.perform))
-        assert all("{host}" in text for text in (kind.going_on, kind.done, kind.failed))
+        assert all("{host}" in text for text in (kind.in_progress, kind.succeeded, kind.failed))
 
 
 def test_an_install_on_a_silent_host_is_looked_at_seldom(host, monkeypatch, sent):
@@ -302,9 +310,9 @@ def test_an_install_on_a_silent_host_is_looked_at_seldom(host, monkeypatch, sent
         time.sleep(0.5)
         raise AgentError("lab1: no answer", Reason.TIMED_OUT)
 
-    monkeypatch.setattr(contact, "connect", slow)
-    assert installing.due() == [row.pk] and installing.due() == []
-    installing.advance(row.pk)
+    monkeypatch.setattr(ssh_access, "connect_to_host", slow)
+    assert package_installs.due_installs() == [row.pk] and package_installs.due_installs() == []
+    package_installs.advance_step(row.pk)
     row.refresh_from_db()
     assert row.silence == "lab1: no answer" and row.ended_at is None
     assert row.due_at - timezone.now() > timedelta(seconds=3.5)
@@ -318,8 +326,8 @@ def test_an_install_on_a_host_that_is_not_there_ends(web, host, monkeypatch):
     def refused(host):
         raise AgentError("lab1: refused", Reason.CONNECTION_REFUSED)
 
-    monkeypatch.setattr(contact, "connect", refused)
-    installing.advance(row.pk)
+    monkeypatch.setattr(ssh_access, "connect_to_host", refused)
+    package_installs.advance_step(row.pk)
     assert "lab1: refused" in web.get(page).text
     assert PackageInstall.objects.get().ended_at
 
@@ -329,7 +337,7 @@ def test_a_dry_run_by_facts_that_were_read(user, read_host, topology, host, team
     path = f"/api/topologies/{topology.pk}/plan/"
     told = api.post(path, {"host": read_host.pk, "snapshot": seen}, format="json")
     assert told.status_code == 200 and told.json()["snapshot"] == seen
-    other = services.add_host(team, "lab9", "192.0.2.1", host.credential)
+    other = registration.add_host(team, "lab9", "192.0.2.1", host.credential)
     is_problem(api.post(path, {"host": other.pk, "snapshot": seen}, format="json"), 400)
 
 
@@ -338,15 +346,15 @@ def test_who_asks_has_a_silent_host_tried_and_others_leave_it_alone(web, host, m
     monkeypatch.setattr(breaker, "SLOW_S", 0.1)
     monkeypatch.setattr(breaker, "FIRST_S", 1000.0)
     with silent_hosts(1, "silent") as silent:
-        row = services.add_host(
+        row = registration.add_host(
             host.team, "mute", "127.0.0.1", host.credential, port=silent.ports[0]
         )
-        services.change_host(row, host_key=silent.host_key)
+        registration.change_host(row, host_key=silent.host_key)
         for tries in (1, 2):
-            host_tasks.perform(ask(row).pk)
+            host_tasks.perform_task(ask(row).pk)
             assert silent.came == tries
         # As a plan or a step of a layout does.
         with pytest.raises(AgentError, match="not tried again before"):
-            services.read_facts(row)
+            discovery.read_facts(row)
         assert silent.came == 2
         assert "not tried again before" in web.get(reverse("host-detail", args=[row.pk])).text

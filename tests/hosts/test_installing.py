@@ -10,8 +10,7 @@ from django.utils import timezone
 
 from agents.contracts import Need
 from agents.drivers import packages
-from benchlab.hosts import discovery, installing
-from benchlab.hosts import services as hosts
+from benchlab.hosts import discovery, errors, package_installs
 from benchlab.hosts.models import PackageInstall
 from tests.runs import local_host
 
@@ -33,14 +32,14 @@ def make(server, team, tmp_path, monkeypatch):
     there = tmp_path / PROGRAM
     installer = tmp_path / "apt-get"
     need = Need(PROGRAM, {"debian": PROGRAM}, (str(there), "--version"))
-    monkeypatch.setattr(discovery, "needs", lambda: (need,))
+    monkeypatch.setattr(discovery, "required_programs", lambda: (need,))
     monkeypatch.setitem(packages.INSTALLERS, "debian", (str(installer), "install", "-y"))
     host = local_host.register(team, *server)
 
     def build(script: str):
         installer.write_text(f"#!/bin/sh\nthere={there}\n{script}\n")
         installer.chmod(0o755)
-        hosts.read_facts(host)
+        discovery.read_facts(host)
         return host
 
     return build
@@ -53,14 +52,14 @@ def through(row: PackageInstall) -> PackageInstall:
     deadline = time.monotonic() + 60
     while row.ended_at is None:
         assert time.monotonic() < deadline
-        installing.advance(row.pk)
+        package_installs.advance_step(row.pk)
         row.refresh_from_db()
         time.sleep(0.1)
     return row
 
 
 def shown(host) -> str:
-    return " ".join(hosts.install_command(host, [PROGRAM]))
+    return " ".join(package_installs.install_command(host, [PROGRAM]))
 
 
 def test_it_is_installed_when_a_person_says_so(make, web, user):
@@ -79,7 +78,7 @@ def test_it_is_installed_when_a_person_says_so(make, web, user):
     row = through(row)
     assert (row.exit_code, row.trouble, row.by) == (0, "", user)
     assert "Setting up" in row.output
-    assert hosts.missing(host).programs == ()
+    assert package_installs.missing_programs(host).programs == ()
     assert "Installed." in web.get(answer.url).content.decode()
 
 
@@ -94,29 +93,29 @@ def test_it_is_installed_when_a_person_says_so(make, web, user):
 )  # fmt: skip
 def test_what_went_wrong_is_said_in_words(make, user, script, said):
     host = make(script)
-    row = through(hosts.install(host, [PROGRAM], shown(host), user))
+    row = through(package_installs.start_install(host, [PROGRAM], shown(host), user))
     assert said in row.trouble
 
 
 def test_what_is_not_missing_or_was_not_seen_is_refused(make, user):
     host = make(INSTALLS)
-    with pytest.raises(hosts.HostsError, match="misses no package openssh-server"):
-        hosts.install(host, ["openssh-server"], "x", user)
-    with pytest.raises(hosts.HostsError, match="No package was chosen"):
-        hosts.install(host, [], "x", user)
-    with pytest.raises(hosts.HostsError, match="look at it and confirm again"):
-        hosts.install(host, [PROGRAM], "apt-get install -y something-else", user)
+    with pytest.raises(errors.HostsError, match="misses no package openssh-server"):
+        package_installs.start_install(host, ["openssh-server"], "x", user)
+    with pytest.raises(errors.HostsError, match="No package was chosen"):
+        package_installs.start_install(host, [], "x", user)
+    with pytest.raises(errors.HostsError, match="look at it and confirm again"):
+        package_installs.start_install(host, [PROGRAM], "apt-get install -y something-else", user)
     assert not PackageInstall.objects.exists()
 
 
 def test_one_at_a_time_and_no_layout_meanwhile(make, user):
     host = make("sleep 2")
-    row = hosts.install(host, [PROGRAM], shown(host), user)
-    with pytest.raises(hosts.HostsError, match="already"):
-        hosts.install(host, [PROGRAM], shown(host), user)
-    assert hosts.installing(host)
+    row = package_installs.start_install(host, [PROGRAM], shown(host), user)
+    with pytest.raises(errors.HostsError, match="already"):
+        package_installs.start_install(host, [PROGRAM], shown(host), user)
+    assert package_installs.is_installing(host)
     through(row)
-    assert not hosts.installing(host)
+    assert not package_installs.is_installing(host)
 
 
 def test_by_api_only_for_the_team(make, user, web, other_web):
@@ -140,6 +139,6 @@ def test_a_job_that_never_began_ends_in_words(make, user, monkeypatch):
     row = PackageInstall.objects.create(
         host=host, argv=["apt-get"], by=user, begun_at=timezone.now()
     )
-    assert hosts.follow_install(row).ended_at is None
-    monkeypatch.setattr(installing, "STARTS_WITHIN", -installing.STARTS_WITHIN)
-    assert "never started" in hosts.follow_install(row).trouble
+    assert package_installs.follow_install(row).ended_at is None
+    monkeypatch.setattr(package_installs, "START_LIMIT", -package_installs.START_LIMIT)
+    assert "never started" in package_installs.follow_install(row).trouble

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from agents.contracts import AgentError, Reason
 from benchlab import vault
-from benchlab.hosts import contact, discovery, services
+from benchlab.hosts import credentials, discovery, registration, spare_disks, ssh_access
 from benchlab.hosts.models import Credential, Host
 from benchlab.team.models import Team
 from tests.hosts.conftest import credential_key, disk, facts
@@ -74,7 +74,7 @@ def test_the_list_asks_once_however_many_hosts(web, read_host, team, django_asse
     with django_assert_num_queries(4):  # session, user, team, hosts
         web.get(reverse("host-list"))
     for number in range(5):
-        services.add_host(team, f"more{number}", "192.0.2.9", read_host.credential)
+        registration.add_host(team, f"more{number}", "192.0.2.9", read_host.credential)
     with django_assert_num_queries(4):
         assert "more4" in web.get(reverse("host-list")).text
 
@@ -152,7 +152,7 @@ def test_bad_input_is_said_and_nothing_is_kept(web, host, given, said):
 def test_a_fingerprint_is_shown_and_pinned(web, host):
     host.offered_key = credential_key(host)
     host.save()
-    seen = services.fingerprints(host)[1]
+    seen = ssh_access.fingerprints(host)[1]
     shown = web.get(url("host-key", host)).text
     assert seen in shown and "ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub" in shown
     unticked = web.post(url("host-key", host), {"fingerprint": seen})
@@ -167,7 +167,7 @@ def test_a_fingerprint_is_shown_and_pinned(web, host):
 
 @pytest.fixture
 def changed_host(read_host: Host, team: Team) -> Host:
-    read_host.offered_key = services.make_credential(team, "their new key").public_key
+    read_host.offered_key = credentials.make_credential(team, "their new key").public_key
     read_host.trouble = Reason.HOST_KEY_CHANGED
     read_host.save()
     return read_host
@@ -175,7 +175,7 @@ def changed_host(read_host: Host, team: Team) -> Host:
 
 def test_a_changed_key_takes_the_page_over(web, changed_host):
     answer = web.get(url("host-detail", changed_host), follow=True)
-    pinned, offered = services.fingerprints(changed_host)
+    pinned, offered = ssh_access.fingerprints(changed_host)
     assert pinned in answer.text and offered in answer.text
     assert "Everything on this host is stopped" in answer.text
 
@@ -184,7 +184,7 @@ def test_a_changed_key_can_be_turned_down(web, changed_host):
     pinned = changed_host.host_key
     web.post(url("host-key-keep", changed_host))
     changed_host.refresh_from_db()
-    assert changed_host.host_key == pinned and not contact.key_changed(changed_host)
+    assert changed_host.host_key == pinned and not ssh_access.key_changed(changed_host)
 
 
 @pytest.mark.parametrize(
@@ -210,8 +210,10 @@ def test_each_failure_says_what_to_do(web, read_host, monkeypatch, reason, cure)
 
 
 def test_missing_sudo_is_said_with_the_line_to_type(web, read_host):
-    services.change_host(read_host, user="bench")
-    discovery.store(read_host, facts(disk("sdb"), root=False, sudo=False, unknown=("no root",)))
+    registration.change_host(read_host, user="bench")
+    discovery.store_facts(
+        read_host, facts(disk("sdb"), root=False, sudo=False, unknown=("no root",))
+    )
     shown = web.get(url("host-detail", read_host)).text
     assert "may not use sudo without a password" in shown
     assert "bench ALL=(ALL) NOPASSWD: ALL" in shown
@@ -220,7 +222,7 @@ def test_missing_sudo_is_said_with_the_line_to_type(web, read_host):
 def test_what_a_host_says_is_text(web, read_host):
     evil = '\x1b[2J<script>alert(1)</script>"'
     given = facts(disk("sdb", model=evil), hostname=evil, tools={"fio": evil})
-    discovery.store(read_host, given)
+    discovery.store_facts(read_host, given)
     for address in (url("host-detail", read_host), device_url(read_host, "sdb")):
         shown = web.get(address).text
         assert "<script>alert" not in shown and "\x1b" not in shown
@@ -232,11 +234,11 @@ def test_a_disk_is_marked_and_taken_back(web, read_host, user):
     wrong = web.post(address, {"role": "hdd", "typed": "S-sda"})
     assert "Nothing was changed" in wrong.text
     web.post(address, {"role": "hdd", "typed": "S-sdb"})
-    assert set(services.spares(read_host)) == {"serial:S-sdb"}
+    assert set(spare_disks.host_spares(read_host)) == {"serial:S-sdb"}
     shown = web.get(url("host-detail", read_host)).text
     assert "Spare, hdd" in shown
     web.post(device_url(read_host, "sdb", "device-keep"))
-    assert not services.spares(read_host)
+    assert not spare_disks.host_spares(read_host)
 
 
 def test_a_disk_in_use_offers_no_form(web, read_host):
@@ -250,11 +252,13 @@ def test_a_weak_identity_is_said(web, read_host):
 
 
 def test_a_weak_disk_is_to_be_confirmed_again_after_a_boot(web, read_host, user):
-    services.mark_spare(read_host.devices.get(name="sdc"), user, f"sdc:{2**30}", "hdd")
+    spare_disks.mark_spare(read_host.devices.get(name="sdc"), user, f"sdc:{2**30}", "hdd")
     address = device_url(read_host, "sdc")
     assert "counts until lab1 boots" in web.get(address).text
     assert "Confirm again" not in web.get(url("host-detail", read_host)).text
-    discovery.store(read_host, facts(disk("sdc", serial="", model="QEMU HARDDISK"), boot_id="c"))
+    discovery.store_facts(
+        read_host, facts(disk("sdc", serial="", model="QEMU HARDDISK"), boot_id="c")
+    )
     assert "Confirm again" in web.get(url("host-detail", read_host)).text
     assert "nothing is written to sdc until" in web.get(address).text
     web.post(address, {"role": "hdd", "typed": f"sdc:{2**30}"})
@@ -270,7 +274,7 @@ def test_a_host_is_changed(web, read_host):
 
 
 def test_a_taken_name_is_said(web, read_host, team):
-    services.add_host(team, "lab2", "192.0.2.2", read_host.credential)
+    registration.add_host(team, "lab2", "192.0.2.2", read_host.credential)
     given = NEW | {"credential": read_host.credential.pk}
     answer = web.post(url("host-change", read_host), given)
     assert answer.status_code == 200 and "already" in answer.text
@@ -282,7 +286,7 @@ def test_a_host_is_removed(web, read_host):
 
 
 def test_keys_are_listed_and_unused_ones_deleted(web, other_web, host, team):
-    spare = services.make_credential(team, "spare key")
+    spare = credentials.make_credential(team, "spare key")
     listed = web.get(reverse("credential-list")).text
     assert "spare key" in listed and "PRIVATE" not in listed
     assert "spare key" not in other_web.get(reverse("credential-list")).text
@@ -311,7 +315,7 @@ def test_a_rating_is_typed_as_data_sheets_say_it_and_kept_in_base_units(web, rea
 
 
 def test_a_disk_has_what_its_link_carries(web, read_host):
-    discovery.store(
+    discovery.store_facts(
         read_host, facts(disk("sdb", link_bandwidth=600_000_000), disk("sdc", serial=""))
     )
     assert "at most 600 MB/s" in web.get(device_url(read_host, "sdb")).text
@@ -338,6 +342,6 @@ def test_another_team_rates_nothing(other_web, read_host):
 
 def test_a_rating_outlives_the_next_reading(web, read_host):
     web.post(device_url(read_host, "sdb", "device-rate"), {"rated_iops": "5000"})
-    discovery.store(read_host, facts(disk("sdb", model="another name for it")))
+    discovery.store_facts(read_host, facts(disk("sdb", model="another name for it")))
     sdb = read_host.devices.get(name="sdb")
     assert (sdb.model, sdb.rated_iops) == ("another name for it", 5000)

@@ -104,7 +104,7 @@ def test_every_table_becomes_results_on_a_chart(
     attempts = Attempt.objects.filter(run__campaign=campaign)
     assert attempts.count() == runs
     for attempt in attempts:
-        assert attempt.measurements.exists() and not conclusion.reparse(attempt)
+        assert attempt.measurements.exists() and not conclusion.reparse_attempt(attempt)
     figures = drawn(web, campaign)
     for attempt in attempts:
         own = attempt.measurements.exclude(value=None).values_list("value", flat=True)

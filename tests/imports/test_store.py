@@ -63,7 +63,7 @@ def stored(team, user, results, **more) -> Campaign:
 
 def test_they_are_runs_like_any_other(team, user, results, django_assert_num_queries):
     campaign = stored(team, user, results)
-    assert progress.of_one(campaign).state == progress.State.DONE
+    assert progress.campaign_progress(campaign).state == progress.State.DONE
     (line,) = read_groups(user, [campaign.pk])
     assert [(s.outstanding, s.values) for s in line.samples] == [(4, {"iops": 12.0}), (8, {"iops": 13.0})]  # fmt: skip
     assert bytes(campaign.sources.get().content) == TEXT.encode()
@@ -75,7 +75,7 @@ def test_figures_are_read_from_the_artifacts(team, user, results):
     (artifact,) = attempt.artifacts.all()
     assert (artifact.name, bytes(artifact.content)) == ("a.lines-2-2.txt", b"RATE 12 at depth 4")
     attempt.measurements.all().delete()
-    assert conclusion.reparse(attempt) == ""
+    assert conclusion.reparse_attempt(attempt) == ""
     assert [(m.name, m.value, m.line) for m in attempt.measurements.all()] == [("iops", 12.0, 1)]
 
 

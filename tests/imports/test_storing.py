@@ -308,7 +308,7 @@ def test_a_killed_worker_leaves_nothing_and_the_next_one_stores_all(
 def test_what_is_stored_together_is_each_attempts_own(agreed):
     store_draft(agreed.pk)
     rows = Attempt.objects.order_by("run__position").prefetch_related("measurements", "artifacts")
-    read = [artifact_figures.read(row) for row in rows]
+    read = [artifact_figures.read_figures(row) for row in rows]
     for row, figures in zip(rows, read, strict=True):
         assert [one.value for one in row.measurements.all()] == [m.value for m in figures.metrics]
         (artifact,) = row.artifacts.all()

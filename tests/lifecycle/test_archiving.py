@@ -6,8 +6,8 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from benchlab.campaigns.models import Campaign
-from benchlab.campaigns.services import check_owned
-from benchlab.engine import wishes
+from benchlab.campaigns.services import check_ownership
+from benchlab.engine import commands
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
 from benchlab.team.roles import Role
@@ -50,19 +50,19 @@ def test_what_is_archived_is_not_run(lab):
     lab.campaign.archived_at = lab.campaign.created_at
     lab.campaign.save()
     for ask in (
-        wishes.plan,
-        wishes.pause,
-        lambda campaign: wishes.start(campaign, {}),
-        lambda campaign: wishes.retry(lab.run),
+        commands.request_plans,
+        commands.pause_campaign,
+        lambda campaign: commands.start_campaign(campaign, {}),
+        lambda campaign: commands.retry_run(lab.run),
     ):
-        with pytest.raises(wishes.CommandError, match="archived: restore it first"):
+        with pytest.raises(commands.CommandError, match="archived: restore it first"):
             ask(Campaign.objects.get(pk=lab.campaign.pk))
 
 
 def test_what_is_archived_is_not_measured_anew(lab, team):
     lab.topology.archived_at = lab.campaign.created_at
     with pytest.raises(ValidationError, match="stripe is archived"):
-        check_owned(team, [], [lab.topology], [])
+        check_ownership(team, [], [lab.topology], [])
 
 
 def test_only_operators_may(as_role, lab):

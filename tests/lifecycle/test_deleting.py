@@ -10,11 +10,11 @@ from django.utils import timezone
 
 from benchlab.audit.models import Entry
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.engine import orphans, wishes
-from benchlab.engine.new_campaign import _still_there
+from benchlab.engine import commands, orphans
+from benchlab.engine.new_campaign import _check_not_deleted
 from benchlab.hosts.models import Device
 from benchlab.lifecycle import deleting, views
-from benchlab.lifecycle.kinds import Refused
+from benchlab.lifecycle.nouns import Refused
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
 from benchlab.sharing import links
@@ -130,7 +130,7 @@ def test_a_layout_of_which_something_is_still_there_keeps_its_record(web, lab, m
     from types import SimpleNamespace
 
     left = SimpleNamespace(name=lab.layout.name, layout=lab.layout)
-    monkeypatch.setattr(orphans, "of", lambda host, snapshot: [left])
+    monkeypatch.setattr(orphans, "find_orphans", lambda host, snapshot: [left])
     answer = delete(web, lab)
     assert answer.status_code == 409 and "is still there" in answer.content.decode()
 
@@ -178,11 +178,11 @@ def test_whoever_starts_it_at_the_same_moment_is_told(lab, user):
     seen = Campaign.objects.get(pk=lab.campaign.pk)
     deleting.delete(lab.campaign, user, f"delete {lab.campaign}")
     for ask in (
-        lambda: wishes.start(seen, {}),
-        lambda: wishes.retry(lab.run),
-        lambda: wishes.cancel(seen),
+        lambda: commands.start_campaign(seen, {}),
+        lambda: commands.retry_run(lab.run),
+        lambda: commands.cancel_campaign(seen),
     ):
-        with pytest.raises(wishes.CommandError, match="was deleted"):
+        with pytest.raises(commands.CommandError, match="was deleted"):
             ask()
     with pytest.raises(Refused, match="was deleted"):
         deleting.delete(seen, user)
@@ -192,15 +192,15 @@ def test_who_agrees_just_after_somebody_else_is_told_and_not_asked_again(
     web, lab, user, monkeypatch
 ):
     """Both had typed the phrase: the second one's page read the row before the first one's answer was through."""
-    looked = views._row
+    looked = views._noun_and_row
 
     def first(request, kind, pk):
         found = looked(request, kind, pk)
-        monkeypatch.setattr(views, "_row", looked)
+        monkeypatch.setattr(views, "_noun_and_row", looked)
         deleting.delete(Campaign.objects.get(pk=pk), user, f"delete {lab.campaign}")
         return found
 
-    monkeypatch.setattr(views, "_row", first)
+    monkeypatch.setattr(views, "_noun_and_row", first)
     answer = delete(web, lab)
     assert answer.status_code == 410
     assert "was deleted by alice" in answer.content.decode()
@@ -209,7 +209,7 @@ def test_who_agrees_just_after_somebody_else_is_told_and_not_asked_again(
 def test_whoever_makes_a_campaign_of_it_at_the_same_moment_is_told(lab, user):
     deleting.delete(lab.free_workload, user)
     with pytest.raises(Exception, match="spare load was deleted"):
-        _still_there([lab.topology], [lab.free_workload])
+        _check_not_deleted([lab.topology], [lab.free_workload])
     assert not Workload.objects.filter(pk=lab.free_workload.pk).exists()
 
 

@@ -67,7 +67,7 @@ def test_nothing_of_it_is_left(deleted):
     assert over.subject == f"campaign {deleted.campaign.pk} (Stripe sizes)" and over.actor == ""
     assert begun.details["runs"] == 4 and begun.details["bytes"] > 999
     assert begun.details["deleted_by"] == "alice"
-    assert chain.check().broken == ""
+    assert chain.check_log().broken == ""
 
 
 def test_the_bytes_are_the_databases_to_use_again(deleted):
@@ -82,7 +82,7 @@ def test_the_bytes_are_the_databases_to_use_again(deleted):
 def test_before_that_it_stays(lab, user):
     deleting.delete(lab.campaign, user, f"delete {lab.campaign}")
     before = held()
-    assert purging.sweep() == 0
+    assert purging.purge_due() == 0
     assert held() == before
 
 
@@ -90,24 +90,24 @@ def test_the_setting_says_how_long(lab, user, settings):
     settings.BENCHLAB_GRACE_DAYS = 30
     deleting.delete(lab.campaign, user, f"delete {lab.campaign}")
     long_ago(Campaign, lab.campaign)
-    assert purging.sweep() == 0
+    assert purging.purge_due() == 0
     settings.BENCHLAB_GRACE_DAYS = 0
-    assert purging.sweep() > 0
+    assert purging.purge_due() > 0
     assert not Campaign.even_deleted.exists()
 
 
 def test_a_batch_is_small_and_the_next_sweep_goes_on(deleted, monkeypatch):
     monkeypatch.setattr(purging, "ATTEMPTS", 1)
-    monkeypatch.setattr(purging, "BUDGET_S", 0.0)
-    assert purging.sweep() == 0, "no time, nothing done"
+    monkeypatch.setattr(purging, "SWEEP_BUDGET_S", 0.0)
+    assert purging.purge_due() == 0, "no time, nothing done"
     taken: set[int] = set()
-    purging._batch(Campaign, taken)
+    purging._purge_batch(Campaign, taken)
     assert Campaign.even_deleted.get().going_at and Attempt.objects.count() == 4
-    purging._batch(Campaign, taken)
+    purging._purge_batch(Campaign, taken)
     assert (
         Attempt.objects.count() == 3 and Entry.objects.filter(action="campaign-remove").count() == 0
     )
-    monkeypatch.setattr(purging, "BUDGET_S", 60.0)
+    monkeypatch.setattr(purging, "SWEEP_BUDGET_S", 60.0)
     sweep_deleted()
     assert not Campaign.even_deleted.exists() and not Attempt.objects.exists()
 
@@ -116,7 +116,7 @@ def test_a_batch_is_small_and_the_next_sweep_goes_on(deleted, monkeypatch):
 def test_killed_anywhere_it_leaves_no_row_without_its_bytes(deleted, monkeypatch, killed_at):
     """Each artifact that is there can be read; the next sweep removes the rest."""
     monkeypatch.setattr(purging, "ATTEMPTS", 1)
-    real, calls = purging._gone, iter(range(1, 1000))
+    real, calls = purging._delete_some, iter(range(1, 1000))
 
     def dies(rows, most):
         found = real(rows, most)
@@ -124,15 +124,15 @@ def test_killed_anywhere_it_leaves_no_row_without_its_bytes(deleted, monkeypatch
             raise KeyboardInterrupt
         return found
 
-    monkeypatch.setattr(purging, "_gone", dies)
+    monkeypatch.setattr(purging, "_delete_some", dies)
     with pytest.raises(KeyboardInterrupt):
-        purging.sweep()
+        purging.purge_due()
     for artifact in Artifact.objects.all():
         assert len(artifact.read()) == artifact.size
     pieces = ArtifactPiece.objects.values_list("attempt", "name")
     assert set(pieces) <= set(Artifact.objects.values_list("attempt", "name"))
-    monkeypatch.setattr(purging, "_gone", real)
-    purging.sweep()
+    monkeypatch.setattr(purging, "_delete_some", real)
+    purging.purge_due()
     assert not Campaign.even_deleted.exists() and not ArtifactPiece.objects.exists()
 
 
@@ -156,9 +156,9 @@ def test_a_topology_waits_for_the_runs_that_refer_to_it(lab, user):
     for model, row in ((Topology, lab.topology), (Workload, lab.workload)):
         deleting.delete(row, user)
         long_ago(model, row)
-    assert purging.sweep() == 0
+    assert purging.purge_due() == 0
     long_ago(Campaign, lab.campaign)
-    purging.sweep()
+    purging.purge_due()
     assert not Run.objects.exists() and not Layout.objects.exists()
     assert not Topology.even_deleted.filter(name="stripe").exists()
     assert not Workload.even_deleted.filter(pk=lab.workload.pk).exists()
@@ -169,9 +169,9 @@ def test_what_is_found_on_a_host_meanwhile_keeps_its_record(deleted, monkeypatch
     from types import SimpleNamespace
 
     left = SimpleNamespace(name=deleted.layout.name, layout=deleted.layout)
-    monkeypatch.setattr(orphans, "of", lambda host, snapshot: [left])
-    purging.sweep()
+    monkeypatch.setattr(orphans, "find_orphans", lambda host, snapshot: [left])
+    purging.purge_due()
     assert StepLog.objects.exists() and Campaign.even_deleted.get().going_at is None
-    monkeypatch.setattr(orphans, "of", lambda host, snapshot: [])
-    purging.sweep()
+    monkeypatch.setattr(orphans, "find_orphans", lambda host, snapshot: [])
+    purging.purge_due()
     assert not Campaign.even_deleted.exists()

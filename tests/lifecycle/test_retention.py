@@ -84,7 +84,7 @@ def test_guests_are_told_too(old, user):
 def test_without_a_rule_it_is_kept_for_ever(old):
     old.team.keep_raw_days = None
     old.team.save()
-    assert retention.sweep() == 0 and Series.objects.exists()
+    assert retention.remove_due_output() == 0 and Series.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -106,26 +106,26 @@ def test_what_is_left_alone(old, user, why):
     elif why == "compared":
         query = f"campaign={old.campaign.pk}"
         links.create_link(links.check_target(user, "comparison", None, query), user)
-    assert retention.sweep() == 0
+    assert retention.remove_due_output() == 0
     assert Series.objects.exists() and not Attempt.objects.exclude(raw_removed_at=None).exists()
 
 
 def test_a_link_that_is_over_keeps_nothing(old, user):
     share, _ = links.create_link(links.check_target(user, "campaign", old.campaign.pk), user)
     links.revoke_link(share)
-    assert retention.sweep() == 1
+    assert retention.remove_due_output() == 1
 
 
 def test_in_small_batches_each_whole(old, monkeypatch):
     monkeypatch.setattr(retention, "ATTEMPTS", 1)
-    retention._batch(old.campaign, 7)
+    retention._remove_batch(old.campaign, 7)
     removed = Attempt.objects.exclude(raw_removed_at=None)
     assert removed.count() == 1
     for row in Artifact.objects.select_related("attempt"):
         if row.attempt.raw_removed_at is None:
             assert len(row.read()) == row.size
     assert not Entry.objects.filter(action="campaign-remove-raw").exists()
-    assert retention.sweep() == 3
+    assert retention.remove_due_output() == 3
     assert Entry.objects.filter(action="campaign-remove-raw").count() == 1
 
 

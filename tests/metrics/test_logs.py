@@ -23,7 +23,7 @@ from redis import Redis
 
 from benchlab import env, log_context
 from benchlab.engine import tasks
-from benchlab.logs import IDS_MAX, Json, OneLine
+from benchlab.logs import IDS_MAX_CHARS, JsonFormatter, LineFormatter
 from benchlab.runs.models import Layout
 from benchlab.team import tokens
 from benchlab.team.roles import Role
@@ -43,7 +43,7 @@ def lines() -> Iterator[list[dict[str, Any]]]:
             found.append(json.loads(self.format(record)))
 
     handler = Kept()
-    handler.setFormatter(Json())
+    handler.setFormatter(JsonFormatter())
     logging.getLogger().addHandler(handler)
     yield found
     logging.getLogger().removeHandler(handler)
@@ -54,7 +54,7 @@ def test_a_line_has_its_time_in_utc_and_what_it_says():
         {"msg": "%d of %d", "args": (1, 2), "name": "a.b", "levelname": "INFO"}
     )
     record.created = datetime(2026, 11, 28, 1, 2, 3, 456000, UTC).timestamp()
-    assert json.loads(Json().format(record)) == {
+    assert json.loads(JsonFormatter().format(record)) == {
         "time": "2026-11-28T01:02:03.456Z",
         "level": "INFO",
         "logger": "a.b",
@@ -63,14 +63,14 @@ def test_a_line_has_its_time_in_utc_and_what_it_says():
 
 
 def test_a_line_names_what_its_thread_works_on():
-    line = OneLine("{message}", style="{")
+    line = LineFormatter("{message}", style="{")
     record = logging.makeLogRecord({"msg": "polled", "name": "a"})
     with log_context.about(layout=7, attempt=None):
         with log_context.about(run=3):
-            said = json.loads(Json().format(record))
+            said = json.loads(JsonFormatter().format(record))
             assert (said["layout"], said["run"]) == (7, 3) and "attempt" not in said
             assert line.format(record) == "polled [layout 7, run 3]"
-        with log_context.about(task="x" * IDS_MAX):
+        with log_context.about(task="x" * IDS_MAX_CHARS):
             assert line.format(record) == "polled"  # too long a list for a line
     assert line.format(record) == "polled"
 
@@ -81,7 +81,7 @@ def test_links_are_struck_out_of_tracebacks_too():
     except ValueError as error:
         told = (ValueError, error, error.__traceback__)
     record = logging.makeLogRecord({"msg": "x", "name": "a", "exc_info": told})
-    for formatter in (Json(), OneLine("{message}", style="{")):
+    for formatter in (JsonFormatter(), LineFormatter("{message}", style="{")):
         assert "a-secret-link" not in formatter.format(logging.makeLogRecord(dict(vars(record))))
 
 
@@ -106,7 +106,7 @@ def test_a_requests_lines_and_its_answer_bear_its_id(web, user, lines):
 
 @pytest.mark.django_db
 def test_a_tokens_person_is_named(user, lines):
-    key = tokens.make(user, "mine", Role.OWNER)[1]
+    key = tokens.create_token(user, "mine", Role.OWNER)[1]
     Client().get("/api/runs/987654/", headers={"Authorization": f"Token {key}"})
     [line] = [one for one in lines if one["logger"] == "django.request"]
     assert (line["run"], line["user"]) == (987654, user.pk)
@@ -136,8 +136,8 @@ def test_a_step_of_a_layout_names_it(team, lines, monkeypatch):
     def broken(found: Any) -> None:
         logging.getLogger("benchlab.engine").warning("it broke")
 
-    monkeypatch.setattr(tasks, "_acted", broken)
-    tasks._once(rows.layout.pk, until=0.0)
+    monkeypatch.setattr(tasks, "_decide_and_act", broken)
+    tasks._step_once(rows.layout.pk, until=0.0)
     [line] = [one for one in lines if one["message"] == "it broke"]
     assert (line["layout"], line["host"]) == (rows.layout.pk, rows.layout.host_id)
     assert line["campaign"] == rows.campaign.pk and log_context.ids() == {}

@@ -24,7 +24,7 @@ from prometheus_client.openmetrics import parser as openmetrics
 import benchlab
 from benchlab import env
 from benchlab.audit import heads
-from benchlab.audit.chain import record
+from benchlab.audit.chain import add_entry
 from benchlab.audit.models import Head
 from benchlab.campaigns.models import Campaign
 from benchlab.celery import app
@@ -32,7 +32,7 @@ from benchlab.findings.models import Finding
 from benchlab.hosts.models import Device, Host
 from benchlab.metrics import broker, database
 from benchlab.metrics.table import METRICS, PREFIX
-from benchlab.runs import moves, progress
+from benchlab.runs import progress, transitions
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 from benchlab.runs.verdict import Verdict
@@ -74,7 +74,7 @@ def value(read: dict[Any, float], name: str, **labels: str) -> float:
 def test_it_is_off_until_somebody_sets_it_up(user, settings):
     assert (ask().status_code, ask(TOKEN).status_code) == (404, 404)
     assert "BENCHLAB_METRICS_TOKEN" in ask().text
-    assert ask(tokens.make(user, "mine", Role.OWNER)[1]).status_code == 404
+    assert ask(tokens.create_token(user, "mine", Role.OWNER)[1]).status_code == 404
 
 
 def test_the_token_of_the_setting_opens_it(settings):
@@ -101,9 +101,9 @@ def test_a_token_that_can_be_guessed_is_refused_at_the_start(monkeypatch, given)
 def test_so_does_a_site_admins_that_is_not_limited(team):
     admin = User.objects.create_superuser("root")
     Membership.objects.create(team=team, user=admin, role=Role.OWNER)
-    assert ask(tokens.make(admin, "all", Role.OWNER)[1]).status_code == 200
-    assert ask(tokens.make(admin, "reads", Role.VIEWER)[1]).status_code == 404
-    assert ask(tokens.make(admin, "one", Role.OWNER, team=team)[1]).status_code == 404
+    assert ask(tokens.create_token(admin, "all", Role.OWNER)[1]).status_code == 200
+    assert ask(tokens.create_token(admin, "reads", Role.VIEWER)[1]).status_code == 404
+    assert ask(tokens.create_token(admin, "one", Role.OWNER, team=team)[1]).status_code == 404
     web = Client()
     web.force_login(admin)
     assert web.get("/metrics").status_code == 404  # a link that a browser follows shows nothing
@@ -111,7 +111,7 @@ def test_so_does_a_site_admins_that_is_not_limited(team):
 
 def test_an_owners_of_a_team_does_not(user, settings):
     settings.BENCHLAB_METRICS_TOKEN = TOKEN
-    assert ask(tokens.make(user, "mine", Role.OWNER)[1]).status_code == 401
+    assert ask(tokens.create_token(user, "mine", Role.OWNER)[1]).status_code == 401
 
 
 def test_a_token_that_cannot_be_looked_up_is_told_so(settings, monkeypatch):
@@ -240,7 +240,9 @@ def test_campaigns_states_are_those_of_their_pages(team, settings):
                 layout.outcome = "succeeded" if over else ""
                 layout.save(force_insert=True)
     Campaign.objects.filter(pk=rows.campaign.pk).update(deleted_at=timezone.now())
-    told = Counter(str(one.state) for one in progress.of(Campaign.objects.all()).values())
+    told = Counter(
+        str(one.state) for one in progress.progress_by_campaign(Campaign.objects.all()).values()
+    )
     found = read(settings)
     for state in progress.State.values:
         assert value(found, "campaigns", state=state) == told[state], state
@@ -259,10 +261,10 @@ def test_layouts_that_are_late(team, settings):
 def test_an_audit_log_that_was_cut_shows(settings, user, tmp_path):
     settings.BENCHLAB_AUDIT_HEAD = str(tmp_path / "head")
     # As a migration leaves it: a test that empties all tables takes it along.
-    empty = heads.Told()
+    empty = heads.HeadContent()
     sealed = asdict(empty) | {"seal": heads.seal(empty)}
     Head.objects.update_or_create(pk=Head.ONLY, defaults=sealed)
-    record("host.create", actor="somebody")
+    add_entry("host.create", actor="somebody")
     assert value(read(settings), "audit_head_ok") == 1
     assert value(read(settings), "audit_entries") == Head.objects.get().entries
     (tmp_path / "head").write_text(json.dumps({"entries": 9, "entry": 999999, "digest": "0" * 64}))
@@ -306,7 +308,9 @@ def test_an_attempt_that_ends_is_counted_once_it_is_stored(
     )
     attempt.refresh_from_db()
     with django_capture_on_commit_callbacks(execute=True):
-        moves.over({attempt: Verdict(Outcome.FAILED, "tool_failed", "it said no")})
+        transitions.end_queued_attempts(
+            {attempt: Verdict(Outcome.FAILED, "tool_failed", "it said no")}
+        )
     assert (
         value(read(settings), "attempts_ended_total", outcome="failed", reason="tool_failed") == 1
     )

@@ -18,7 +18,7 @@ from django.utils import timezone
 from benchlab.audit import chain
 from benchlab.campaigns.models import Campaign
 from benchlab.dynamo.models import Binary
-from benchlab.hosts import discovery, services
+from benchlab.hosts import credentials, discovery
 from benchlab.hosts.models import FactSnapshot, Host
 from benchlab.imports import drafts
 from benchlab.imports.models import Storing
@@ -73,7 +73,7 @@ def lab(team, user, worker_seen) -> dict[str, int]:
         host = made.host(team, name)
         Host.objects.filter(pk=host.pk).update(address=f"192.0.2.{number}")
         made.topology(team, name), made.workload(team, name)
-        key = services.make_credential(team, name)
+        key = credentials.make_credential(team, name)
         # Lists find keys by their text, too, and by chance "10" is in it.
         team.credentials.filter(pk=key.pk).update(public_key=f"ssh-ed25519 AAAA{number} benchlab")
         campaign = Campaign.objects.create(team=team, name=name, seed=1)
@@ -101,7 +101,7 @@ def lab(team, user, worker_seen) -> dict[str, int]:
         Membership.objects.create(team=team, user=person, role=role)
         other = Team.objects.create(name=name)
         Membership.objects.create(team=other, user=user, role=role)
-        tokens.make(user, name, role, number + 1, None)
+        tokens.create_token(user, name, role, number + 1, None)
         Invitation.objects.create(
             team=team,
             role=role,
@@ -124,7 +124,7 @@ def lab(team, user, worker_seen) -> dict[str, int]:
             content=b"",
             uploaded_by=user,
         )
-        chain.record(
+        chain.add_entry(
             "destroy", actor=str(person), actor_id=person.pk, team_id=team.pk, subject=name
         )
     disks = [disk("sdb10", size=2**30), disk("sdb2", size=2**31), disk("sdb1", size=2**29)]
@@ -133,7 +133,7 @@ def lab(team, user, worker_seen) -> dict[str, int]:
         read = FactSnapshot.objects.create(host=host, boot_id=f"boot {number}", facts={})
         at = datetime(2026, 1, number, tzinfo=UTC)
         FactSnapshot.objects.filter(pk=read.pk).update(taken_at=at)
-    discovery.store(host, facts(*disks))
+    discovery.store_facts(host, facts(*disks))
     return {"host": host.pk, "team": team.pk}
 
 
@@ -337,7 +337,7 @@ def test_who_owns_no_team_has_no_second_list(web, lab, user, team):
 
 def test_pages_and_filters_of_the_log_keep_its_order(web, user, team, lab):
     for number in range(PER_PAGE + 20):
-        chain.record("note", actor=str(user), team_id=team.pk, subject=f"entry {number}")
+        chain.add_entry("note", actor=str(user), team_id=team.pk, subject=f"entry {number}")
     first = web.get("/audit/?sort=when&action=note").text
     assert '<input type="hidden" name="sort" value="when">' in first
     following = re.search(r'href="([^"]*)" rel="next"', first)
@@ -349,7 +349,7 @@ def test_pages_and_filters_of_the_log_keep_its_order(web, user, team, lab):
 
 def test_the_log_is_read_in_order_however_long_it_is(web, user, team):
     """By an index, either way, not by sorting all of it; in as many queries as a short one takes."""
-    chain.record("note", actor=str(user), team_id=team.pk)
+    chain.add_entry("note", actor=str(user), team_id=team.pk)
     web.get("/audit/")  # the top bar is read once
     with CaptureQueriesContext(connection) as short:
         web.get("/audit/?sort=when")

@@ -17,12 +17,12 @@ from benchlab.campaigns.models import Campaign, Workload
 from benchlab.engine.checks import planning, previews
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.engine.phases import provision
-from benchlab.hosts import discovery, services
+from benchlab.hosts import credentials, discovery, registration
 from benchlab.hosts.models import FactSnapshot, Host
 from benchlab.runs.models import Layout
 from benchlab.team import tokens
 from benchlab.team.roles import Role
-from benchlab.topologies import planned
+from benchlab.topologies import plan_view
 from benchlab.topologies.models import Topology
 from benchlab.workers import messages
 from tests.topologies.plans import FAST, SLOW, cached, layer, many_disks
@@ -44,20 +44,20 @@ class Machine:
         self.facts: HostFacts = HOST
 
     def read(self, host: Host, shell: object = None) -> FactSnapshot:
-        return discovery.store(host, self.facts)
+        return discovery.store_facts(host, self.facts)
 
 
 @pytest.fixture
 def machine(monkeypatch) -> Machine:
     found = Machine()
-    monkeypatch.setattr(services, "read_facts", found.read)
+    monkeypatch.setattr(discovery, "read_facts", found.read)
     return found
 
 
 @pytest.fixture
 def lab(team, machine) -> Host:
-    key = services.make_credential(team, "lab")
-    host = services.add_host(team, "lab1", "192.0.2.1", key)
+    key = credentials.make_credential(team, "lab")
+    host = registration.add_host(team, "lab1", "192.0.2.1", key)
     machine.read(host)
     for name in (*SLOW, *FAST):
         row = host.devices.get(name=name)
@@ -86,7 +86,7 @@ def make(team, user, lab):
 
 def preview(campaign: Campaign) -> Layout:
     layout = campaign.layouts.get()
-    previews.preview(layout.pk)
+    previews.plan_draft(layout.pk)
     layout.refresh_from_db()
     assert layout.plan_error == ""
     return layout
@@ -129,7 +129,7 @@ def test_schedulers_are_told_before_anything_runs_and_pinned(web, make, machine)
     stored = layout.plan_fingerprint
     layout.schedulers = ["none"]
     layout.save()
-    previews.preview(layout.pk)
+    previews.plan_draft(layout.pk)
     layout.refresh_from_db()
     assert layout.plan_fingerprint != stored
 
@@ -195,7 +195,7 @@ def test_a_command_is_whole_without_script_and_can_be_copied_with_it(web, make):
     campaign = make(cached(2))
     text = page(web, campaign)
     rows = re.findall('<code>([^<]*)</code><button[^>]*aria-label="Copy the command: ', text)
-    plan = planned.read(planning.stored(campaign.layouts.get()), None)
+    plan = plan_view.view_plan(planning.stored_plan(campaign.layouts.get()), None)
     assert [unescape(row) for row in rows] == [row.text for row in plan.commands]
 
 
@@ -242,7 +242,7 @@ def test_a_plan_is_stale_once_a_disk_has_changed(web, make, machine):
 def test_the_api_refuses_a_stale_fingerprint_and_takes_the_new_one(user, make, machine):
     campaign = make(cached())
     api = APIClient()
-    api.credentials(HTTP_AUTHORIZATION=f"Token {tokens.make(user, 'test', Role.OWNER)[1]}")
+    api.credentials(HTTP_AUTHORIZATION=f"Token {tokens.create_token(user, 'test', Role.OWNER)[1]}")
     layout = campaign.layouts.get()
     machine.facts = changed(**NEW_FILES)
     new = preview(campaign).plan_fingerprint
@@ -262,7 +262,7 @@ def test_it_is_looked_at_again_right_before_anything_is_touched(web, make, machi
     start(web, campaign, PHRASE)
     machine.facts = changed(**NEW_FILES)
     with pytest.raises(AgentError, match="changed after the plan was confirmed") as raised:
-        provision._confirmed(campaign.layouts.get(), None)
+        provision._confirmed_plan(campaign.layouts.get(), None)
     assert raised.value.reason == "plan_stale"
 
 
@@ -319,7 +319,7 @@ def test_the_api_plans_dry(user, other_user, lab, team):
 def test_it_says_as_whom_each_tool_runs(web, make, machine):
     """As a user of its own where the host can do that and the tool does not need root; else why not."""
     assert "Runs as root: this host cannot confine it" in unescape(page(web, make(cached())))
-    machine.facts = replace(HOST, tools={**HOST.tools, services.CONFINES.program: ""})
+    machine.facts = replace(HOST, tools={**HOST.tools, discovery.CONFINEMENT.program: ""})
     campaign = make(cached())
     assert "Runs as a user of its own without privileges" in page(web, campaign)
     campaign.runs.update(options={"iflag": ["noatime"]})

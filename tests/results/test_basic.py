@@ -20,14 +20,14 @@ def sent(user: str, password: str) -> APIClient:
 
 
 def test_a_token_by_basic(user, ours):
-    _, key = tokens.make(user, "url", Role.VIEWER)
+    _, key = tokens.create_token(user, "url", Role.VIEWER)
     assert sent("token", key).get("/api/results/").status_code == 200
     assert sent("token", key).get("/api/hosts/").status_code == 200
 
 
 @pytest.mark.parametrize("name", ["alice", ""])
 def test_a_password_is_none(user, ours, name):
-    _, key = tokens.make(user, "url", Role.VIEWER)
+    _, key = tokens.create_token(user, "url", Role.VIEWER)
     is_problem(sent(name, key).get("/api/results/"), 401)
     is_problem(sent("alice", "alice-password").get("/api/results/"), 401)
 
@@ -39,5 +39,5 @@ def test_what_is_no_basic(db, packed):
 
 
 def test_never_in_the_query_string(user, ours):
-    _, key = tokens.make(user, "url", Role.VIEWER)
+    _, key = tokens.create_token(user, "url", Role.VIEWER)
     is_problem(APIClient().get(f"/api/results/?token={key}"), 401)

@@ -27,7 +27,9 @@ def test_a_lab_is_filled_and_every_list_answers(person):
     values = lab_data.series(campaigns, attempts=2, seconds=3)
     assert values == 3 * Series.objects.count()
     lab_around.fill(person, 2)
-    api = Client(headers={"Authorization": f"Token {tokens.make(person, 'b', Role.OWNER)[1]}"})
+    api = Client(
+        headers={"Authorization": f"Token {tokens.create_token(person, 'b', Role.OWNER)[1]}"}
+    )
     look = bench_api.browser(person)
     addresses = [*lab_lists.api(api.get, person), *lab_lists.pages(look)]
     assert len(addresses) > 50

@@ -39,7 +39,7 @@ NOTEBOOK = ROOT / "notebooks" / "article-002.ipynb"
 
 @pytest.fixture
 def lab(user, transactional_db, tmp_path):
-    _, key = tokens.make(user, "notebook", Role.OPERATOR)
+    _, key = tokens.create_token(user, "notebook", Role.OPERATOR)
     with stack.web(tmp_path, stack.redis_url(9)) as url:
         yield Lab(url, key)
 

@@ -10,7 +10,7 @@ from asgiref.sync import async_to_sync
 from django.test import AsyncClient
 from django.urls import reverse
 
-from benchlab.audit.chain import record
+from benchlab.audit.chain import add_entry
 from benchlab.results import answers, streaming
 from tests.charts import made
 
@@ -25,7 +25,7 @@ def addresses(team, user) -> list[str]:
     attempts = made.swept(campaign, host, topology, load, depths=(1, 4), repeats=2)
     made.sampled(attempts[0], disks=2, seconds=50)
     for number in range(20):
-        record("host.create", team_id=team.pk, subject=f"host {number}", actor="=1+1")
+        add_entry("host.create", team_id=team.pk, subject=f"host {number}", actor="=1+1")
     one = [campaign.pk]
     return [
         reverse("audit-csv"),

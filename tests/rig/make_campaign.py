@@ -15,10 +15,10 @@ from django.contrib.auth import get_user_model
 django.setup()
 
 from benchlab.campaigns.models import Workload  # noqa: E402
-from benchlab.engine import wishes  # noqa: E402
+from benchlab.engine import commands  # noqa: E402
 from benchlab.engine.new_campaign import create_campaign  # noqa: E402
 from benchlab.hosts.credentials import upload_credential  # noqa: E402
-from benchlab.hosts.registering import add_host, change_host  # noqa: E402
+from benchlab.hosts.registration import add_host, change_host  # noqa: E402
 from benchlab.team.models import Team  # noqa: E402
 from benchlab.topologies.models import Topology  # noqa: E402
 
@@ -35,10 +35,10 @@ campaign = create_campaign(
     workloads=[Workload.objects.create(team=team, name="fio", tool="fio", options=work)],
     repeats=int(repeats), order="as_written", seed=1,
 )  # fmt: skip
-wishes.plan(campaign)
+commands.request_plans(campaign)
 until = time.monotonic() + 120
 while campaign.layouts.filter(planned_at=None).exists():
     assert time.monotonic() < until, "no worker planned it"
     time.sleep(0.2)
-wishes.start(campaign, dict(campaign.layouts.values_list("pk", "plan_fingerprint")))
+commands.start_campaign(campaign, dict(campaign.layouts.values_list("pk", "plan_fingerprint")))
 print(campaign.pk)

@@ -102,7 +102,7 @@ def every(zfs: bool) -> dict[str, tuple[list[LayerSpec], list[StageSpec]]]:
     found = {}
     for name, (stack, stages) in {**presets, **unusual}.items():
         if uses_zfs(stack) == zfs:
-            full = services.checked([_quick(entry) for entry in stack])
+            full = services.checked_stack([_quick(entry) for entry in stack])
             found[name] = (specs(full), stage_specs(services.checked_stages(full, stages)))
     used = {entry["kind"] for p in PRESETS.values() for entry in p.stack}
     used |= {

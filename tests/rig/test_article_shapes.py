@@ -13,7 +13,7 @@ from benchlab.charts.device_work import disk_work, plan_layers
 from benchlab.charts.sampled import read_tracks, read_windows
 from benchlab.charts.windows import measured_parts
 from benchlab.engine.new_campaign import create_campaign
-from benchlab.hosts import services as hosts
+from benchlab.hosts import spare_disks
 from benchlab.hosts.models import Device, Host
 from benchlab.practice import DiskSpec, PracticeHost, SlowDisk
 from benchlab.runs.models import Attempt, Layout
@@ -43,7 +43,7 @@ def lab(rig: PracticeHost, team, user, **roles: list[str]) -> Host:
     for role, names in roles.items():
         for name in names:
             device = Device.objects.get(host=host, name=name)
-            hosts.mark_spare(device, user, device.confirmation, role)
+            spare_disks.mark_spare(device, user, device.confirmation, role)
     return host
 
 

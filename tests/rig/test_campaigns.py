@@ -10,12 +10,12 @@ import pytest
 
 from benchlab.campaigns.models import Workload
 from benchlab.charts.queries import read_groups
+from benchlab.engine import commands
 from benchlab.engine import tasks as engine
-from benchlab.engine import wishes
 from benchlab.engine.checks import planning, previews
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.engine.phases import step_log
-from benchlab.hosts import services as hosts
+from benchlab.hosts import credentials, discovery, registration, spare_disks, ssh_access
 from benchlab.hosts.models import Device, Host
 from benchlab.runs.models import Attempt
 from benchlab.topologies.models import Topology
@@ -33,11 +33,13 @@ DD = {"block_size": 65536, "count": 64, "oflag": ["direct"]}
 def register(rig_host, team, login, name="") -> Host:
     """As a person does it: a key, the fingerprint confirmed, the facts read. It is called as its user unless told."""
     name = name or login
-    credential = hosts.upload_credential(team, name, rig_host.key_path.read_text())
-    host = hosts.add_host(team, name, "127.0.0.1", credential, port=rig_host.port, user=login)
-    hosts.offer_key(host)
-    hosts.confirm_key(host, hosts.fingerprints(host)[1])
-    hosts.read_facts(host)
+    credential = credentials.upload_credential(team, name, rig_host.key_path.read_text())
+    host = registration.add_host(
+        team, name, "127.0.0.1", credential, port=rig_host.port, user=login
+    )
+    ssh_access.offer_key(host)
+    ssh_access.confirm_key(host, ssh_access.fingerprints(host)[1])
+    discovery.read_facts(host)
     return host
 
 
@@ -47,7 +49,7 @@ def lab(rig_host, team, user) -> Host:
     host = register(rig_host, team, "root")
     for name in ("ubdb", "ubdc"):
         device = Device.objects.get(host=host, name=name)
-        hosts.mark_spare(device, user, device.confirmation, "ssd")
+        spare_disks.mark_spare(device, user, device.confirmation, "ssd")
     return host
 
 
@@ -172,7 +174,7 @@ def test_a_disk_that_was_mounted_between_two_runs_is_not_written_to(
     drive.plan_and_start(campaign)
     drive.until(campaign, lambda: Attempt.objects.filter(phase="done").count() == 2)
     assert campaign.layouts.get().glance
-    node = planning.stored(campaign.layouts.get()).claims[0].node
+    node = planning.stored_plan(campaign.layouts.get()).claims[0].node
     rig_host.ssh("sh", "-c", f"mkfs.ext4 -q -F {node}; mount {node} /mnt; echo precious >/mnt/file")
     try:
         drive.until(campaign, lambda: Attempt.objects.filter(phase="done").count() == 3)
@@ -210,7 +212,7 @@ def test_a_table_that_the_kernel_sees_in_noise_is_erased(make_campaign, rig_host
         layout.reason_text,
         layout.trouble,
     )
-    used = planning.stored(layout).claims[0].node
+    used = planning.stored_plan(layout).claims[0].node
     assert_blank(rig_host, used.removeprefix("/dev/"))
     for name in ("ubdb", "ubdc"):
         rig_host.ssh(
@@ -229,7 +231,9 @@ def test_a_second_topology_finds_the_disk_blank_and_goes_on(make_campaign, rig_h
     found = campaign.layouts.values_list("outcome", flat=True)
     assert list(found) == ["succeeded"] * 2, list(campaign.layouts.values_list("reason_text"))
     used = {
-        claim.node for layout in campaign.layouts.all() for claim in planning.stored(layout).claims
+        claim.node
+        for layout in campaign.layouts.all()
+        for claim in planning.stored_plan(layout).claims
     }
     assert len(used) == 1
     assert_blank(rig_host, *(node.removeprefix("/dev/") for node in used))
@@ -262,7 +266,7 @@ def test_two_layouts_take_turns_on_the_same_two_disks(lab, team, user, rig_host)
     a, b = built[0].topology, built[1].topology
     assert [(one.topology, one.visit) for one in built] == [(a, 1), (b, 1), (b, 2), (a, 2)]
     assert all(one.ended_at <= then.begun_at for one, then in pairwise(built))
-    used = [{claim.node for claim in planning.stored(one).claims} for one in built]
+    used = [{claim.node for claim in planning.stored_plan(one).claims} for one in built]
     assert used == [{"/dev/ubdb", "/dev/ubdc"}] * 4
     attempts = Attempt.objects.filter(run__campaign=campaign).select_related("layout", "run")
     assert {one.outcome for one in attempts} == {"succeeded"} and len(attempts) == 8
@@ -276,7 +280,7 @@ def test_cancel_in_the_middle_leaves_blank_disks_and_no_process(make_campaign, r
     campaign = make_campaign(mounted("ext4"), [("fio", {**FIO, "runtime_s": 60})])
     drive.plan_and_start(campaign)
     drive.until(campaign, lambda: Attempt.objects.filter(phase="running").exists())
-    wishes.cancel(campaign)
+    commands.cancel_campaign(campaign)
     drive.to_the_end(campaign)
     assert campaign.layouts.get().outcome == "cancelled"
     assert rig_host.ssh("pgrep", "-x", "fio", check=False).stdout.strip() == ""
@@ -293,7 +297,7 @@ def test_the_network_may_fail_during_a_run(make_campaign, rig_host):
         layout = campaign.layouts.get()
         from benchlab.engine import tasks as engine
 
-        engine.step(layout.pk)
+        engine.step_until_waiting(layout.pk)
     finally:
         rig_host.heal()
     drive.to_the_end(campaign, 240)
@@ -309,7 +313,7 @@ def test_the_network_may_fail_while_a_layout_is_built(make_campaign, rig_host, m
     """It is taken back and built anew; nobody is asked."""
     campaign = make_campaign(mounted("xfs"), [("fio", FIO)])
     drive.plan_and_start(campaign)
-    begin, cut = step_log._begin, list[Timer]()
+    begin, cut = step_log._log_start, list[Timer]()
 
     def begun(layout, kind, part, record):
         if record.argv[0] == "mkfs.xfs" and not cut:
@@ -318,7 +322,7 @@ def test_the_network_may_fail_while_a_layout_is_built(make_campaign, rig_host, m
             cut[0].start()
         return begin(layout, kind, part, record)
 
-    monkeypatch.setattr(step_log, "_begin", begun)
+    monkeypatch.setattr(step_log, "_log_start", begun)
     try:
         drive.to_the_end(campaign, 600)
     finally:
@@ -347,10 +351,10 @@ def test_a_user_with_sudo_builds_runs_and_takes_down(make_campaign, rig_host, la
 def test_a_user_without_sudo_is_told_and_measures_in_a_directory(make_campaign, rig_host, lab):
     Host.objects.filter(pk=lab.pk).update(user="nosudo")
     lab.refresh_from_db()
-    facts = hosts.facts_of(hosts.read_facts(lab))
+    facts = discovery.facts_of(discovery.read_facts(lab))
     assert not facts.sudo
     raw = make_campaign([RAW], [("dd", DD)])
-    previews.preview(raw.layouts.get().pk)
+    previews.plan_draft(raw.layouts.get().pk)
     assert "sudo" in raw.layouts.get().plan_error
     directory = {"kind": "directory", "options": {"path": "/var/tmp/nosudo"}, "devices": []}
     campaign = make_campaign([directory], [("dd", DD)])

@@ -12,7 +12,7 @@ from benchlab.campaigns.models import Campaign, Workload
 from benchlab.engine import release
 from benchlab.engine import tasks as engine
 from benchlab.engine.new_campaign import create_campaign
-from benchlab.hosts import services as hosts
+from benchlab.hosts import spare_disks
 from benchlab.hosts.models import Device
 from benchlab.practice import DiskSpec, PracticeHost, UmlHost, add_scsi_disks
 from benchlab.runs.models import Attempt
@@ -53,7 +53,7 @@ def campaign_on(team, user, monkeypatch) -> Make:
     ) -> Campaign:
         lab = register(host, team, "root")
         for device in Device.objects.filter(host=lab, name__in=names):
-            hosts.mark_spare(device, user, device.confirmation, "ssd")
+            spare_disks.mark_spare(device, user, device.confirmation, "ssd")
         topology = Topology.objects.create(team=team, name="t", stack=stack, **chosen)
         options = FIO if tool == "fio" else DD
         workload = Workload.objects.create(team=team, name=tool, tool=tool, options=options)
@@ -171,5 +171,5 @@ def test_a_disk_of_an_array_is_pulled(campaign_on, scsi_host, user, chosen):
         says = {one["says"] for one in last.degraded if one["seen"] == "before"}
         assert f"/dev/{pulled} is gone" in says and any("md: " in one for one in says), says
     assert layout.phase == "stuck"  # nobody can prove that disk blank
-    release.release(layout, release.phrase(layout), user)
+    release.release_host(layout, release.release_phrase(layout), user)
     scsi_host.ssh("sh", "-c", "udevadm settle; modprobe -r scsi_debug")  # for the next one

@@ -12,7 +12,7 @@ import pytest
 from benchlab.campaigns.models import Workload
 from benchlab.dynamo import dynamo_player
 from benchlab.engine.new_campaign import create_campaign
-from benchlab.hosts import services as hosts
+from benchlab.hosts import spare_disks
 from benchlab.hosts.models import Device
 from benchlab.practice import machine
 from benchlab.runs.models import Attempt
@@ -57,7 +57,7 @@ def lab(rig_host, team, user):
     rig_host.ssh("sh", "-c", f"cat >{PLACE}/dynamo && chmod 755 {PLACE}/dynamo", stdin=script)
     made = register(rig_host, team, "root")
     device = Device.objects.get(host=made, name="ubdb")
-    hosts.mark_spare(device, user, device.confirmation, "ssd")
+    spare_disks.mark_spare(device, user, device.confirmation, "ssd")
     yield made
     rig_host.ssh("rm", "-rf", PLACE)
 

@@ -9,7 +9,7 @@ from threading import Timer
 
 import pytest
 
-from benchlab.engine import wishes
+from benchlab.engine import commands
 from benchlab.practice import UmlHost
 from benchlab.runs.models import Layout
 from tests.rig.blank import assert_blank
@@ -71,7 +71,7 @@ def test_who_keeps_a_layout_from_being_taken_down_is_named(on_rig, rig_host, kin
     assert layout.phase == "stuck", said
     assert all(word.format(name=layout.name) in said for word in words), said
     assert len(said) < 600, said
-    wishes.teardown_again(layout)
+    commands.retry_teardown(layout)
     drive.until(campaign, lambda: Layout.objects.filter(pk=layout.pk, phase="done").exists())
     assert_blank(rig_host, "ubdb", "ubdc")
 

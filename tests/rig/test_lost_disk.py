@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from benchlab.campaigns.models import Workload
-from benchlab.engine import release, wishes
+from benchlab.engine import commands, release
 from benchlab.engine import tasks as engine
 from benchlab.engine.new_campaign import create_campaign
-from benchlab.hosts import services as hosts
+from benchlab.hosts import spare_disks
 from benchlab.hosts.models import Device
 from benchlab.practice import DiskSpec, PracticeHost, UmlHost, add_scsi_disks
 from benchlab.runs.models import Layout
@@ -65,7 +65,7 @@ def standing(
 ) -> Layout:
     lab = register(host, team, "root")
     for device in Device.objects.filter(host=lab, name__in=names):
-        hosts.mark_spare(device, user, device.confirmation, "ssd")
+        spare_disks.mark_spare(device, user, device.confirmation, "ssd")
     topology = Topology.objects.create(team=team, name="t", stack=stack)
     workload = Workload.objects.create(team=team, name="dd", tool="dd", options=DD)
     campaign = create_campaign(
@@ -84,7 +84,7 @@ def test_a_pulled_disk_is_named_and_the_others_are_blank(kind, team, user, scsi_
     layout = standing(team, user, scsi_host, add_scsi_disks(scsi_host, 2), STACKS[kind])
     kept, pulled = sorted(Device.objects.filter(spare=True), key=lambda row: row.name)
     scsi_host.ssh("sh", "-c", f"echo 1 >/sys/block/{pulled.name}/device/delete")
-    wishes.cancel(layout.campaign)
+    commands.cancel_campaign(layout.campaign)
     drive.to_the_end(layout.campaign)
     layout.refresh_from_db()
     assert layout.phase == "stuck"
@@ -92,9 +92,9 @@ def test_a_pulled_disk_is_named_and_the_others_are_blank(kind, team, user, scsi_
     assert f"/dev/{pulled.name} (scsi_debug" in layout.trouble and serial in layout.trouble
     assert "Not blank" not in layout.trouble, layout.trouble
     assert_blank(scsi_host, kept.name)
-    assert [row.name for row in release.release(layout, release.phrase(layout), user)] == [
-        pulled.name
-    ]
+    assert [
+        row.name for row in release.release_host(layout, release.release_phrase(layout), user)
+    ] == [pulled.name]
     layout.refresh_from_db()
     assert layout.phase == "done"
     assert [row.name for row in Device.objects.filter(spare=True)] == [kept.name]
@@ -109,7 +109,7 @@ def test_a_disk_that_is_plugged_in_again_is_taken_down_at_the_first_try(
     layout = standing(team, user, scsi_host, add_scsi_disks(scsi_host, 2), REPLUGGED[kind])
     rows = sorted(Device.objects.filter(spare=True), key=lambda row: row.name)
     scsi_host.ssh("sh", "-c", REPLUG, "replug", rows[-1].name)
-    wishes.cancel(layout.campaign)
+    commands.cancel_campaign(layout.campaign)
     drive.to_the_end(layout.campaign)
     layout.refresh_from_db()
     assert (layout.phase, layout.trouble, layout.teardown_tries) == ("done", "", 0)
@@ -129,7 +129,7 @@ def test_an_array_none_of_whose_disks_came_back_is_stopped_and_they_are_cleared_
     rows = sorted(Device.objects.filter(spare=True), key=lambda row: row.name)
     for row in rows:
         scsi_host.ssh("sh", "-c", PULL, "pull", row.name)
-    wishes.cancel(layout.campaign)
+    commands.cancel_campaign(layout.campaign)
     drive.to_the_end(layout.campaign)
     layout.refresh_from_db()
     assert (layout.phase, layout.teardown_tries) == ("stuck", 1)
@@ -137,7 +137,7 @@ def test_an_array_none_of_whose_disks_came_back_is_stopped_and_they_are_cleared_
     assert "Not blank" not in layout.trouble and "reboot" not in layout.trouble, layout.trouble
     assert "active" not in scsi_host.ssh("cat", "/proc/mdstat").stdout
     scsi_host.ssh("sh", "-c", BACK)
-    wishes.teardown_again(layout)
+    commands.retry_teardown(layout)
     drive.to_the_end(layout.campaign)
     layout.refresh_from_db()
     assert (layout.phase, layout.trouble) == ("done", "")

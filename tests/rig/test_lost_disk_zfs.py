@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from benchlab.engine import release, wishes
+from benchlab.engine import commands, release
 from benchlab.engine import tasks as engine
 from benchlab.engine.decide import built
 from benchlab.hosts.models import Device
@@ -52,7 +52,7 @@ def pulled(team, user, host: QemuHost, layout: str) -> Layout:
 def cancelled_without(row: Layout, host: QemuHost) -> Layout:
     """The layout as it is stuck after its disk was pulled out."""
     host.ssh("sh", "-c", PULL)
-    wishes.cancel(row.campaign)
+    commands.cancel_campaign(row.campaign)
     drive.to_the_end(row.campaign)
     row.refresh_from_db()
     assert row.phase == "stuck"
@@ -60,7 +60,7 @@ def cancelled_without(row: Layout, host: QemuHost) -> Layout:
 
 
 def again(row: Layout) -> Layout:
-    wishes.teardown_again(row)
+    commands.retry_teardown(row)
     drive.to_the_end(row.campaign)
     row.refresh_from_db()
     return row
@@ -106,7 +106,7 @@ def test_a_disk_pulled_during_a_run_is_told_while_the_tool_hangs(
     first.refresh_from_db()
     assert first.phase == "running"
     assert {"says": "/dev/vdc is gone", "seen": "during"} in first.degraded
-    wishes.cancel(campaign)
+    commands.cancel_campaign(campaign)
     drive.to_the_end(campaign, 120.0)
     row = campaign.layouts.get()
     assert row.phase == "stuck"
@@ -122,5 +122,7 @@ def test_a_mirror_without_a_disk_is_taken_down(team, user, host):
     assert "/dev/vdc" in row.trouble and "LOST-vdc" in row.trouble
     assert "Not blank" not in row.trouble, row.trouble
     assert_blank(host, "vdb")
-    assert [one.name for one in release.release(row, release.phrase(row), user)] == ["vdc"]
+    assert [one.name for one in release.release_host(row, release.release_phrase(row), user)] == [
+        "vdc"
+    ]
     assert [one.name for one in Device.objects.filter(spare=True)] == ["vdb"]

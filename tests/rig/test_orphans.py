@@ -11,9 +11,9 @@ from benchlab.engine import orphans
 from benchlab.engine import tasks as engine
 from benchlab.engine.checks import planning
 from benchlab.engine.phases import step_log
-from benchlab.hosts import services as hosts
+from benchlab.hosts import discovery, ssh_access
 from benchlab.hosts.models import Host
-from benchlab.runs import moves
+from benchlab.runs import transitions
 from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase, Outcome
 from tests.rig.blank import assert_blank
@@ -34,18 +34,18 @@ STACKS = {
 
 def lose(layout: Layout, done: int) -> None:
     """Some commands of the teardown, then nobody comes back, and the row says that all is over."""
-    moves.begin_teardown(layout, Outcome.CANCELLED)
-    shell = hosts.connect(layout.host)
-    facts = hosts.facts_of(hosts.read_facts(layout.host, shell))
-    plan = planning.stored(layout)
+    transitions.begin_teardown(layout, Outcome.CANCELLED)
+    shell = ssh_access.connect_to_host(layout.host)
+    facts = discovery.facts_of(discovery.read_facts(layout.host, shell))
+    plan = planning.stored_plan(layout)
     down = stack.teardown_stack(plan, facts)
-    step_log.run(layout, down[:done], shell, StepLog.Kind.TEARDOWN)
+    step_log.run_steps(layout, down[:done], shell, StepLog.Kind.TEARDOWN)
     Layout.objects.filter(pk=layout.pk).update(phase=LayoutPhase.DONE, ended_at=timezone.now())
     layout.attempts.update(phase="done", outcome="cancelled")
 
 
 def found_on(host: Host) -> list[orphans.Orphan]:
-    return orphans.of(host, hosts.read_facts(host))
+    return orphans.find_orphans(host, discovery.read_facts(host))
 
 
 @pytest.mark.parametrize("kind", STACKS)

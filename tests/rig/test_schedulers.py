@@ -11,12 +11,12 @@ import pytest
 
 from benchlab.campaigns.models import Workload
 from benchlab.charts.queries import read_groups
+from benchlab.engine import commands
 from benchlab.engine import tasks as engine
-from benchlab.engine import wishes
 from benchlab.engine.new_campaign import create_campaign
-from benchlab.hosts import services as hosts
+from benchlab.hosts import spare_disks
 from benchlab.hosts.models import Device, Host
-from benchlab.runs.in_force import QUEUES
+from benchlab.runs.active_facts import QUEUES
 from benchlab.runs.models import Attempt, Layout, StepLog
 from benchlab.topologies.models import Topology
 from tests.rig.blank import assert_blank
@@ -70,7 +70,7 @@ def before(rig_host):
 def lab(rig_host, team, user) -> Host:
     host = register(rig_host, team, "root")
     for device in Device.objects.filter(host=host, name__in=DISKS):
-        hosts.mark_spare(device, user, device.confirmation, "ssd")
+        spare_disks.mark_spare(device, user, device.confirmation, "ssd")
     return host
 
 
@@ -162,7 +162,7 @@ def test_cancel_in_the_middle_puts_them_back(make_campaign, rig_host, before):
     drive.until(campaign, lambda: Attempt.objects.filter(phase="running").exists())
     asked = Attempt.objects.get(phase="running").run.scheduler
     assert [scheduler for scheduler, _ in in_force(rig_host)] == [asked] * 2
-    wishes.cancel(campaign)
+    commands.cancel_campaign(campaign)
     drive.to_the_end(campaign)
     assert ended(campaign).outcome == "cancelled"
     assert in_force(rig_host) == before
@@ -183,7 +183,7 @@ def test_a_worker_killed_in_the_middle_puts_them_back(
     asked = Attempt.objects.get(phase="running").run.scheduler
     assert [scheduler for scheduler, _ in in_force(rig_host)] == [asked] * 2
     if then == "cancelled":
-        wishes.cancel(campaign)
+        commands.cancel_campaign(campaign)
     with worker(tmp_path, redis):
         wait_for(lambda: Layout.objects.filter(phase__in=drive.OVER).exists(), log, 300)
     outcomes = set(Attempt.objects.values_list("outcome", flat=True))

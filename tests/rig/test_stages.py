@@ -9,7 +9,7 @@ import pytest
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.engine import tasks as engine
 from benchlab.engine.new_campaign import create_campaign
-from benchlab.hosts import services as hosts
+from benchlab.hosts import spare_disks
 from benchlab.hosts.models import Device
 from benchlab.runs.models import Attempt, Layout, StepLog
 from benchlab.topologies.services import create_topology
@@ -33,7 +33,7 @@ def make_campaign(rig_host, team, user):
     host = register(rig_host, team, "root")
     for name in DISKS:
         device = Device.objects.get(host=host, name=name)
-        hosts.mark_spare(device, user, device.confirmation, "ssd")
+        spare_disks.mark_spare(device, user, device.confirmation, "ssd")
     workload = Workload.objects.create(team=team, name="writes", tool="fio", options=FIO)
 
     def make(stack, during: bool) -> Campaign:

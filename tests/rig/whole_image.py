@@ -16,7 +16,7 @@ import agents
 import benchlab
 from benchlab.results import arrow
 from benchlab.results.columns import Kind
-from benchlab.team import docs
+from benchlab.team import api_docs
 
 for package in (benchlab, agents):
     for module in walk_packages(package.__path__, f"{package.__name__}."):
@@ -47,5 +47,5 @@ written = b"".join(arrow.parquet(fields, found))
 assert pa.parquet.ParquetFile(io.BytesIO(written)).read().equals(found[0])
 assert b"12.5" in b"".join(arrow.columnar_json(fields, arrow.json_columns(fields, found)))
 
-assert docs.groups()
+assert api_docs.operation_groups()
 print("All is there.")

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 
 from benchlab.campaigns.models import Campaign
+from benchlab.engine import commands
 from benchlab.engine import tasks as engine
-from benchlab.engine import wishes
 from benchlab.engine.checks import previews
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
@@ -18,9 +18,9 @@ OVER = (LayoutPhase.DONE, LayoutPhase.STUCK)
 def plan_and_start(campaign: Campaign) -> None:
     """Do what a person does: look at the plans, agree to them."""
     for layout in campaign.layouts.filter(phase=LayoutPhase.DRAFT):
-        previews.preview(layout.pk)
+        previews.plan_draft(layout.pk)
     drafts = campaign.layouts.filter(phase=LayoutPhase.DRAFT)
-    wishes.start(campaign, dict(drafts.values_list("pk", "plan_fingerprint")))
+    commands.start_campaign(campaign, dict(drafts.values_list("pk", "plan_fingerprint")))
 
 
 def until(campaign: Campaign, true: Callable[[], bool], seconds: float = 300.0) -> None:
@@ -31,7 +31,7 @@ def until(campaign: Campaign, true: Callable[[], bool], seconds: float = 300.0) 
             campaign.layouts.values_list("pk", "phase", "outcome", "reason_text", "trouble")
         )
         for layout_id in campaign.layouts.exclude(phase__in=OVER).values_list("pk", flat=True):
-            engine.step(layout_id)
+            engine.step_until_waiting(layout_id)
 
 
 def to_the_end(campaign: Campaign, seconds: float = 300.0) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchlab.hosts import services as hosts
+from benchlab.hosts import credentials, registration
 from benchlab.hosts.models import Host
 from benchlab.team.models import Team
 from benchlab.up import sshd
@@ -41,13 +41,13 @@ def served(directory: Path) -> Iterator[tuple[State, int]]:
 
 
 def register(team: Team, state: State, port: int) -> Host:
-    credential = hosts.make_credential(team, "this machine")
+    credential = credentials.make_credential(team, "this machine")
     sshd.authorize(state, credential.public_key)
     user = pwd.getpwuid(os.geteuid()).pw_name
-    host = hosts.add_host(
+    host = registration.add_host(
         team, "here", "127.0.0.1", credential, port=port, user=user, is_local=True
     )
-    return hosts.change_host(host, host_key=sshd.host_public_key(state))
+    return registration.change_host(host, host_key=sshd.host_public_key(state))
 
 
 def _wait(port: int, process: subprocess.Popen[bytes]) -> None:

@@ -15,7 +15,7 @@ from agents.facts.model import HostFacts
 from agents.safety import apply
 from benchlab.engine.checks import condition, previews
 from benchlab.engine.checks.condition import Condition
-from benchlab.hosts import contact, discovery, services
+from benchlab.hosts import discovery, ssh_access
 from benchlab.hosts.models import Device, Host
 from benchlab.runs.models import Layout
 from tests.agents.growing import toy
@@ -56,14 +56,13 @@ class Paper:
 def paper(toy: Any, host: Host, monkeypatch: pytest.MonkeyPatch) -> Paper:
     """Three spare disks, sdb to sdd, and a toy array that is always as it should be."""
     made = Paper(facts(*DISKS))
-    monkeypatch.setattr(services, "connect", lambda row: made)
-    monkeypatch.setattr(contact, "connect", lambda row: made)
+    monkeypatch.setattr(ssh_access, "connect_to_host", lambda row: made)
     monkeypatch.setattr(reading, "read_facts", lambda shell, needs=(): made.facts)
-    monkeypatch.setattr(condition, "look", lambda layout, shell: made.condition)
+    monkeypatch.setattr(condition, "check_layout", lambda layout, shell: made.condition)
     monkeypatch.setattr(apply, "FRESH_S", 0.0)  # the guard looks before each command
     monkeypatch.setattr(apply, "SAME_S", 0.0)
     monkeypatch.setattr(registry.all_layers()["toy"], "verify", lambda o, t, f: [])
-    discovery.store(host, made.facts)
+    discovery.store_facts(host, made.facts)
     for row in Device.objects.filter(host=host).exclude(name="sda"):
         row.spare, row.role, row.spare_size, row.spare_model = True, "hdd", row.size, row.model
         row.save()
@@ -75,7 +74,7 @@ def confirmed(layout: Layout, *stack: dict[str, Any], stages: Any = ()) -> Layou
     Layout.objects.filter(pk=layout.pk).update(
         stack=list(stack), stages=list(stages), phase="draft"
     )
-    previews.preview(layout.pk)
+    previews.plan_draft(layout.pk)
     layout.refresh_from_db()
     assert layout.plan, layout.plan_error
     layout.phase, layout.confirmed_fingerprint = "provisioning", layout.plan_fingerprint

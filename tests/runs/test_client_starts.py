@@ -54,7 +54,7 @@ def make_campaign(team, user, tmp_path, monkeypatch):
 
 @pytest.fixture
 def lab(user, tmp_path):
-    _, key = tokens.make(user, "notebook", Role.OPERATOR)
+    _, key = tokens.create_token(user, "notebook", Role.OPERATOR)
     redis = stack.redis_url(REDIS)
     with stack.worker(tmp_path, redis), stack.web(tmp_path, redis) as url:
         yield Lab(url, key)

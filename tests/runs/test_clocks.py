@@ -10,7 +10,7 @@ from agents.contracts import Job, Reason
 from agents.drivers import registry
 from benchlab.runs import artifact_writer, conclusion
 from benchlab.runs.states import Outcome
-from benchlab.runs.verdict import Verdict, judge
+from benchlab.runs.verdict import Verdict, judge_attempt
 from tests.runs.test_collect import CLOCKS, DD, attempt, concluded
 
 __all__ = ["attempt"]
@@ -24,11 +24,11 @@ def test_a_tool_that_somebody_stopped_for_a_while_has_no_figures(attempt):
     """fio that was stopped for 3 s of 5 did a third of its IOPS, and they stood as a result."""
     attempt.meta |= {"state": "exited", "halted": 3}
     attempt.exit_code = 0
-    verdict = judge(attempt, Job(argv=("fio",)))
+    verdict = judge_attempt(attempt, Job(argv=("fio",)))
     assert (verdict.outcome, verdict.reason) == (Outcome.FAILED, Reason.CHANGED_MEANWHILE)
     assert "fio was stopped by a signal" in verdict.text
     attempt.meta["halted"] = 0
-    assert judge(attempt, Job(argv=("fio",))).outcome == Outcome.SUCCEEDED
+    assert judge_attempt(attempt, Job(argv=("fio",))).outcome == Outcome.SUCCEEDED
 
 
 SET_BACK = b"".join(
@@ -54,7 +54,9 @@ def test_a_clock_that_was_set_fails_the_run_of_a_tool_that_times_by_it(attempt, 
     attempt.run.save()
     attempt.meta |= CLOCKS | ({"clock_step": 3600.2} if told == "by both ends" else {})
     samples = SET_BACK if told == "by the samples" else b""
-    artifact_writer.keep(attempt, {"stdout": PG_TEST_FSYNC, artifact_writer.SAMPLES: samples})
+    artifact_writer.store_artifacts(
+        attempt, {"stdout": PG_TEST_FSYNC, artifact_writer.SAMPLES: samples}
+    )
     attempt.measurements.all().delete()
     verdict = concluded(attempt, Verdict(Outcome.SUCCEEDED))
     assert (verdict.outcome, verdict.reason) == (Outcome.FAILED, Reason.CHANGED_MEANWHILE)
@@ -62,13 +64,13 @@ def test_a_clock_that_was_set_fails_the_run_of_a_tool_that_times_by_it(attempt, 
     assert not attempt.measurements.exists()
     attempt.outcome, attempt.reason = verdict.outcome, verdict.reason
     attempt.save()
-    assert conclusion.reparse(attempt) == "" and not attempt.measurements.exists()
+    assert conclusion.reparse_attempt(attempt) == "" and not attempt.measurements.exists()
     assert attempt.outcome == Outcome.FAILED
 
 
 def test_a_clock_that_was_set_and_set_back_costs_dd_nothing_but_a_doubt(attempt):
     attempt.meta |= CLOCKS
-    artifact_writer.keep(attempt, {"stderr": DD, artifact_writer.SAMPLES: SET_BACK})
+    artifact_writer.store_artifacts(attempt, {"stderr": DD, artifact_writer.SAMPLES: SET_BACK})
     assert concluded(attempt, Verdict(Outcome.SUCCEEDED)).outcome == Outcome.SUCCEEDED
     assert attempt.measurements.exists() and attempt.meta["clock_step"] == 3600.0
 
@@ -79,7 +81,7 @@ def test_a_result_is_kept_under_the_version_that_ran_or_not_at_all(attempt, know
     attempt.run.tool, attempt.run.options = "fio", {"log_avg_msec": 0}
     attempt.run.save()
     attempt.tool_version = known
-    artifact_writer.keep(attempt, {"fio.json": FIO})
+    artifact_writer.store_artifacts(attempt, {"fio.json": FIO})
     verdict = concluded(attempt, Verdict(Outcome.SUCCEEDED))
     assert (verdict.outcome == Outcome.SUCCEEDED) == stands, verdict.text
     if not stands:

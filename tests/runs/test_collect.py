@@ -22,11 +22,11 @@ from benchlab.runs import (
     attempt_meta,
     conclusion,
     figure_rows,
-    moves,
+    transitions,
 )
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase, Outcome
-from benchlab.runs.verdict import Verdict, judge
+from benchlab.runs.verdict import Verdict, judge_attempt
 from tests.charts import made
 
 DD = (Path(__file__).parents[1] / "cases" / "tools" / "dd" / "9.1-direct.txt").read_bytes()
@@ -47,15 +47,15 @@ def attempt(team) -> Attempt:
 
 def concluded(attempt: Attempt, verdict: Verdict) -> Verdict:
     """Its figures are stored as at its end."""
-    found, figures = conclusion.conclude(attempt, verdict)
-    figure_rows.replace(attempt, figures)
+    found, figures = conclusion.conclude_attempt(attempt, verdict)
+    figure_rows.replace_figures(attempt, figures)
     return found
 
 
 @pytest.mark.parametrize("stdout", [b"", b"words of a wrapper\n", b"1\n2\n3\n4\n"])
 def test_dd_prints_to_stderr_whatever_is_in_stdout(attempt, web, stdout):
-    artifact_writer.keep(attempt, {"stdout": stdout, "stderr": DD, "dd.json": b"{}"})
-    assert conclusion.reparse(attempt) == ""
+    artifact_writer.store_artifacts(attempt, {"stdout": stdout, "stderr": DD, "dd.json": b"{}"})
+    assert conclusion.reparse_attempt(attempt) == ""
     rows = list(attempt.measurements.exclude(line=0))
     assert rows and {row.output for row in rows} == {"stderr"}
     shown = web.get(f"/runs/{attempt.run_id}/").content.decode()
@@ -101,7 +101,7 @@ def sampled(attempt: Attempt) -> set[str]:
 
 
 def test_a_disk_of_a_pool_may_have_a_long_name(attempt):
-    artifact_writer.keep(attempt, {"stderr": DD, artifact_writer.SAMPLES: samples(LONG)})
+    artifact_writer.store_artifacts(attempt, {"stderr": DD, artifact_writer.SAMPLES: samples(LONG)})
     assert concluded(attempt, Verdict(Outcome.SUCCEEDED)) == Verdict(Outcome.SUCCEEDED)
     assert attempt.series.filter(device=f"rpool/mirror-0/{LONG}").exists()
     assert attempt_meta.NOT_SAMPLED not in attempt.meta
@@ -116,7 +116,7 @@ def test_a_disk_of_a_pool_may_have_a_long_name(attempt):
     ],
 )
 def test_samples_that_cannot_be_read_do_not_fail_the_run(attempt, web, raw, blamed, read):
-    artifact_writer.keep(attempt, {"stderr": DD, artifact_writer.SAMPLES: raw})
+    artifact_writer.store_artifacts(attempt, {"stderr": DD, artifact_writer.SAMPLES: raw})
     assert concluded(attempt, Verdict(Outcome.SUCCEEDED)) == Verdict(Outcome.SUCCEEDED)
     assert attempt.measurements.filter(name="bandwidth").exists()
     assert sampled(attempt) == read
@@ -129,8 +129,10 @@ def test_samples_that_cannot_be_read_do_not_fail_the_run(attempt, web, raw, blam
 
 
 def test_reparse_keeps_the_series_that_it_cannot_read_any_more(attempt, monkeypatch):
-    artifact_writer.keep(attempt, {"stderr": DD, artifact_writer.SAMPLES: samples("sdb")})
-    assert conclusion.reparse(attempt) == ""
+    artifact_writer.store_artifacts(
+        attempt, {"stderr": DD, artifact_writer.SAMPLES: samples("sdb")}
+    )
+    assert conclusion.reparse_attempt(attempt) == ""
     before = attempt.series.count()
     assert sampled(attempt) == {"diskstats", "zpool"}
 
@@ -139,22 +141,22 @@ def test_reparse_keeps_the_series_that_it_cannot_read_any_more(attempt, monkeypa
 
     with monkeypatch.context() as later:
         later.setattr(zpool, "frames_to_series", refuse)
-        assert conclusion.reparse(attempt) == ""
+        assert conclusion.reparse_attempt(attempt) == ""
         assert attempt.series.count() == before
         assert attempt.meta[attempt_meta.NOT_SAMPLED] == {"zpool": "not as before"}
         later.setattr(job, "frames", refuse)
-        assert conclusion.reparse(attempt) == ""
+        assert conclusion.reparse_attempt(attempt) == ""
         assert attempt.series.count() == before
-    assert conclusion.reparse(attempt) == ""
+    assert conclusion.reparse_attempt(attempt) == ""
     attempt.refresh_from_db()
     assert attempt.series.count() == before and attempt_meta.NOT_SAMPLED not in attempt.meta
 
 
 def test_a_run_that_an_older_version_failed_for_its_samples_stands_after_reparse(attempt):
-    artifact_writer.keep(attempt, {"stderr": DD, artifact_writer.SAMPLES: samples(LONG)})
+    artifact_writer.store_artifacts(attempt, {"stderr": DD, artifact_writer.SAMPLES: samples(LONG)})
     attempt.outcome, attempt.reason = Outcome.FAILED, Reason.PARSE_FAILED
     attempt.save()
-    assert conclusion.reparse(attempt) == ""
+    assert conclusion.reparse_attempt(attempt) == ""
     attempt.refresh_from_db()
     assert attempt.outcome == Outcome.SUCCEEDED and attempt.measurements.exists()
 
@@ -178,7 +180,7 @@ def by_fio(attempt) -> Attempt:
     attempt.run.save()
     attempt.meta |= CLOCKS
     attempt.save()
-    artifact_writer.keep(
+    artifact_writer.store_artifacts(
         attempt, {"fio.json": FIO.read_bytes(), "fio_bw.log": LOG, "samples": FRAMES}
     )
     return attempt
@@ -186,7 +188,7 @@ def by_fio(attempt) -> Attempt:
 
 def test_windows_and_series_are_on_one_clock(by_fio, web):
     """The first frame was 3 s before the job: by fio's clock the log would stand there, 4.4 s too early."""
-    assert conclusion.reparse(by_fio) == ""
+    assert conclusion.reparse_attempt(by_fio) == ""
     by_fio.refresh_from_db()
     layout, measured = by_fio.windows
     assert (layout["name"], layout["measured"]) == ("file layout", False)
@@ -201,7 +203,7 @@ def test_windows_and_series_are_on_one_clock(by_fio, web):
 
 def test_the_mean_of_a_device_is_that_of_its_counters_in_the_window(by_fio):
     """By hand: of the frames at 3, 4, 5, 6 s … only 5 to 6 lies in 4.405 to 6.406: 145 - 45 reads in that second."""
-    conclusion.reparse(by_fio)
+    conclusion.reparse_attempt(by_fio)
     by_fio.refresh_from_db()
     found = select_part(read_tracks(by_fio), read_windows(by_fio))
     [reads] = [
@@ -216,7 +218,7 @@ def test_the_mean_of_a_device_is_that_of_its_counters_in_the_window(by_fio):
 def test_where_the_clocks_do_not_tell_nothing_is_guessed(by_fio, web, lost):
     by_fio.meta |= lost
     by_fio.save()
-    assert conclusion.reparse(by_fio) == ""
+    assert conclusion.reparse_attempt(by_fio) == ""
     by_fio.refresh_from_db()
     assert by_fio.windows == []
     assert by_fio.series.get(sampler="fio", metric="read.bandwidth").times == [0.5, 1.0]
@@ -228,12 +230,12 @@ def test_where_the_clocks_do_not_tell_nothing_is_guessed(by_fio, web, lost):
 def test_marks_that_cannot_be_read_cost_no_figure(attempt, web):
     attempt.meta |= CLOCKS
     attempt.save()
-    artifact_writer.keep(attempt, {"stdout": b"", "stderr": DD, "marks": b"torn\n"})
-    assert conclusion.reparse(attempt) == "" and attempt.measurements.exists()
+    artifact_writer.store_artifacts(attempt, {"stdout": b"", "stderr": DD, "marks": b"torn\n"})
+    assert conclusion.reparse_attempt(attempt) == "" and attempt.measurements.exists()
     attempt.refresh_from_db()
     assert (
         attempt.windows == []
-        and "not a mark" in attempt.meta[attempt_meta.NOT_SAMPLED][artifact_figures.WHEN]
+        and "not a mark" in attempt.meta[attempt_meta.NOT_SAMPLED][artifact_figures.TIMING]
     )
 
 
@@ -250,7 +252,7 @@ def given_up(attempt: Attempt, tool: str, options: dict[str, object], **files: b
     attempt.measurements.all().delete()
     attempt.exit_code = 1
     attempt.save()
-    artifact_writer.keep(attempt, {"stdout": b"", "stderr": b"", **files})
+    artifact_writer.store_artifacts(attempt, {"stdout": b"", "stderr": b"", **files})
     return concluded(attempt, FAILED)
 
 
@@ -308,14 +310,16 @@ def test_they_are_read_again_as_they_were(attempt, monkeypatch):
     attempt.outcome, attempt.reason = FAILED.outcome, FAILED.reason
     attempt.save()
     before = names(attempt)
-    assert conclusion.reparse(attempt) == "" and names(attempt) == before
+    assert conclusion.reparse_attempt(attempt) == "" and names(attempt) == before
     monkeypatch.setattr(dd, "parse", lambda files, built: 1 / 0)
-    assert "can be read any more" in conclusion.reparse(attempt) and names(attempt) == before
+    assert (
+        "can be read any more" in conclusion.reparse_attempt(attempt) and names(attempt) == before
+    )
     assert attempt.outcome == "failed"
 
 
 def test_one_that_was_stopped_has_no_figures(attempt):
-    artifact_writer.keep(attempt, {"stderr": DD})
+    artifact_writer.store_artifacts(attempt, {"stderr": DD})
     attempt.measurements.all().delete()
     late = Verdict(Outcome.FAILED, Reason.JOB_TIMEOUT, "late")
     assert concluded(attempt, late) == late and not names(attempt)
@@ -334,34 +338,38 @@ def overtaken(attempt: Attempt, phase: AttemptPhase) -> Attempt:
 
 
 def test_what_somebody_else_has_ended_keeps_its_figures(attempt):
-    artifact_writer.keep(attempt, {"stderr": DD, artifact_writer.SAMPLES: samples("sdb")})
+    artifact_writer.store_artifacts(
+        attempt, {"stderr": DD, artifact_writer.SAMPLES: samples("sdb")}
+    )
     concluded(attempt, Verdict(Outcome.SUCCEEDED))
     before = list(attempt.measurements.values_list("pk", flat=True))
     late = overtaken(attempt, AttemptPhase.COLLECTING)
-    with pytest.raises(moves.Moved), transaction.atomic():
-        conclusion.end(late, *conclusion.conclude(late, Verdict(Outcome.SUCCEEDED)))
+    with pytest.raises(transitions.Moved), transaction.atomic():
+        conclusion.end_attempt(late, *conclusion.conclude_attempt(late, Verdict(Outcome.SUCCEEDED)))
     assert before and list(attempt.measurements.values_list("pk", flat=True)) == before
 
 
 def test_output_of_what_somebody_else_has_ended_is_not_kept_again(attempt):
     late = overtaken(attempt, AttemptPhase.RUNNING)
     came = job.Fetched({"stderr": DD}, b"", b"", job._meta({"state": "exited", "exit": "0"}, 0))
-    with pytest.raises(moves.Moved), transaction.atomic():
-        artifact_writer.store(late, came, over="it is over, says who comes late")
+    with pytest.raises(transitions.Moved), transaction.atomic():
+        artifact_writer.store_fetched(late, came, over="it is over, says who comes late")
     assert not attempt.artifacts.exists()
 
 
 def test_figures_that_cannot_be_stored_leave_the_attempt_where_it_was(attempt):
-    artifact_writer.keep(attempt, {"stderr": DD, artifact_writer.SAMPLES: samples("sdb")})
+    artifact_writer.store_artifacts(
+        attempt, {"stderr": DD, artifact_writer.SAMPLES: samples("sdb")}
+    )
     Attempt.objects.filter(pk=attempt.pk).update(phase=AttemptPhase.COLLECTING, outcome="")
     attempt.refresh_from_db()
     attempt.measurements.all().delete()
-    verdict, figures = conclusion.conclude(attempt, Verdict(Outcome.SUCCEEDED))
+    verdict, figures = conclusion.conclude_attempt(attempt, Verdict(Outcome.SUCCEEDED))
     twice = dataclasses.replace(figures, metrics=figures.metrics * 2)
     with pytest.raises(IntegrityError), transaction.atomic():
-        conclusion.end(attempt, verdict, twice)
+        conclusion.end_attempt(attempt, verdict, twice)
     assert attempt.phase == AttemptPhase.COLLECTING and not attempt.measurements.exists()
-    conclusion.end(attempt, verdict, figures)
+    conclusion.end_attempt(attempt, verdict, figures)
     attempt.refresh_from_db()
     assert attempt.outcome == Outcome.SUCCEEDED and attempt.measurements.exists()
 
@@ -381,13 +389,13 @@ def test_figures_that_cannot_be_stored_leave_the_attempt_where_it_was(attempt):
 def test_a_tool_that_a_signal_killed_is_said_to_be(make_layout, code, words):
     attempt = make_layout(phase="ready").attempts.get()
     attempt.meta, attempt.exit_code = {"state": "exited"}, code
-    assert judge(attempt, Job(("fio",))).text == f"{words}no output"
+    assert judge_attempt(attempt, Job(("fio",))).text == f"{words}no output"
 
 
 @pytest.mark.parametrize("code", [0, 1])
 def test_a_full_disk_of_the_host_is_named(make_layout, code):
     attempt = make_layout(phase="ready").attempts.get()
     attempt.meta, attempt.exit_code = {"state": "exited", "disk_full": True}, code
-    found = judge(attempt, Job(("fio",)))
+    found = judge_attempt(attempt, Job(("fio",)))
     assert (found.outcome, found.reason) == (Outcome.FAILED, Reason.NO_SPACE)
     assert found.text.startswith("/var/tmp on the host was full when fio ended")

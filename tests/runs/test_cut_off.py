@@ -8,12 +8,12 @@ import pytest
 
 from agents.contracts import AgentError, Reason
 from agents.drivers import registry
+from benchlab.engine import commands
 from benchlab.engine import tasks as engine
-from benchlab.engine import wishes
-from benchlab.engine.checks.cut_off import cut_off
+from benchlab.engine.checks.interruption import interruption_error
 from benchlab.engine.decide import built
 from benchlab.engine.phases import manual_steps, provision, teardown
-from benchlab.hosts import services
+from benchlab.hosts import ssh_access
 from benchlab.runs.models import Layout, StepLog
 from benchlab.workers import messages
 from tests.agents import growing
@@ -49,7 +49,7 @@ def cutting(paper: Paper, times: int = 1):
 
 def step(layout: Layout, times: int = 1) -> Layout:
     for _ in range(times):
-        engine.step(layout.pk)
+        engine.step_until_waiting(layout.pk)
     layout.refresh_from_db()
     return layout
 
@@ -62,9 +62,9 @@ def test_a_network_cut_of_minutes_ends_in_a_layout_that_stands(layout, paper, mo
     cutting(paper)
     assert step(layout).trouble == str(CUT)
     assert layout.phase == "provisioning"
-    monkeypatch.setattr(services, "connect", lambda row: (_ for _ in ()).throw(SILENT))
+    monkeypatch.setattr(ssh_access, "connect_to_host", lambda row: (_ for _ in ()).throw(SILENT))
     assert (step(layout, 3).phase, layout.trouble) == ("provisioning", str(SILENT))
-    monkeypatch.setattr(services, "connect", lambda row: paper)
+    monkeypatch.setattr(ssh_access, "connect_to_host", lambda row: paper)
     assert (step(layout, 2).phase, layout.trouble, layout.rebuilds) == ("done", "", 1)
     assert layout.outcome == "succeeded", layout.reason_text
     said = list(layout.transitions.values_list("reason", flat=True))
@@ -82,7 +82,9 @@ def test_a_build_that_is_cancelled_stops_after_the_current_command(paper, make_l
 
     monkeypatch.setattr(toy, "plan", plan)
     layout = confirmed(make_layout(phase="draft", runs=1), TOY)
-    paper.then = lambda argv: wishes.cancel(layout.campaign) if "create" in argv else None
+    paper.then = lambda argv: (
+        commands.cancel_campaign(layout.campaign) if "create" in argv else None
+    )
     step(layout, 3)
     assert made(paper, "create") == 1
     assert (layout.phase, layout.outcome) == ("done", "cancelled")
@@ -106,11 +108,11 @@ def test_what_a_layer_took_back_is_not_taken_down_again(layout, paper):
     """The disks of the build that was taken back are nobody's until the new one has begun."""
     cutting(paper)
     step(layout)
-    provision.take_back(layout)
+    provision.roll_back_build(layout)
     layout.refresh_from_db()
     assert (layout.rebuilds, layout.discarded) == (1, 1)
     ran = len(paper.ran)
-    wishes.cancel(layout.campaign)
+    commands.cancel_campaign(layout.campaign)
     assert (step(layout, 3).phase, layout.outcome) == ("done", "cancelled")
     assert len(paper.ran) == ran
 
@@ -123,14 +125,14 @@ def test_a_host_that_cuts_off_every_build_is_told_as_it_was(layout, paper):
     assert layout.reason_text == (
         f"{CUT} That was while the layout was built. What it left is taken down; retry the runs."
     )
-    assert layout.rebuilds == built.REBUILDS
+    assert layout.rebuilds == built.MAX_REBUILDS
 
 
 def test_what_cannot_be_taken_back_at_once_is_tried_again(layout, paper, monkeypatch):
     """A command of the lost session may run on for a while, and hold the disk."""
     cutting(paper)
     step(layout)
-    whole, busy = teardown.clear, [2]
+    whole, busy = teardown.clear_disks, [2]
 
     def clear(*args):
         if busy[0]:
@@ -138,7 +140,7 @@ def test_what_cannot_be_taken_back_at_once_is_tried_again(layout, paper, monkeyp
             raise AgentError("/dev/sdb is in use by mkfs.xfs[4711]", Reason.GUARD_REFUSED)
         return whole(*args)
 
-    monkeypatch.setattr(teardown, "clear", clear)
+    monkeypatch.setattr(teardown, "clear_disks", clear)
     assert (step(layout).phase, layout.teardown_tries) == ("provisioning", 1)
     assert (step(layout, 4).outcome, layout.teardown_tries) == ("succeeded", 0)
 
@@ -149,15 +151,15 @@ def test_what_a_person_made_is_not_taken_back_unasked(layout, paper, monkeypatch
     Layout.objects.filter(pk=layout.pk).update(asked=1)
     assert (step(layout, 4).outcome, layout.reason) == ("interrupted", "host_lost")
     assert str(CUT) in layout.reason_text
-    assert manual_steps.waits(layout) is False
+    assert manual_steps.is_waiting(layout) is False
 
 
 def test_a_growth_that_was_cut_off_is_told_as_it_was(layout):
-    assert str(cut_off(layout.trouble, "the layout grew", "Retry.")) == (
+    assert str(interruption_error(layout.trouble, "the layout grew", "Retry.")) == (
         "BenchLab's worker ended while the layout grew. Retry."
     )
     layout.trouble = str(CUT)
-    said = cut_off(layout.trouble, "the layout grew", "Retry.")
+    said = interruption_error(layout.trouble, "the layout grew", "Retry.")
     assert (str(said), said.reason) == (
         f"{CUT} That was while the layout grew. Retry.",
         "host_lost",

@@ -13,7 +13,7 @@ from django.db import OperationalError, connection
 
 from agents.ssh.shell import Tunnel
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.engine import consoles, wishes
+from benchlab.engine import commands, tool_consoles
 from benchlab.engine import tasks as engine
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts.models import Host
@@ -58,14 +58,14 @@ def make_campaign(here, team, user, tmp_path):
 
 def test_a_tunnel_that_is_forbidden_costs_its_own_run_alone(make_campaign, monkeypatch):
     """Our own server for this machine forbids it, as do those of careful people: the other runs go on."""
-    begin = consoles.Console.begin
+    begin = tool_consoles.Console.begin
 
     def tunnelled(self, attempt, work, facts, shell, *more):
         if attempt.run.repeat == 1:
             Tunnel(shell.address).close_tunnel()
         return begin(self, attempt, work, facts, shell, *more)
 
-    monkeypatch.setattr(consoles.Console, "begin", tunnelled)
+    monkeypatch.setattr(tool_consoles.Console, "begin", tunnelled)
     campaign = make_campaign(options=SMALL, repeats=2)
     drive.plan_and_start(campaign)
     drive.to_the_end(campaign)
@@ -208,8 +208,8 @@ def test_cancel_stops_the_running_tool_and_takes_the_layout_down(make_campaign, 
     campaign = make_campaign(options=SLOW, repeats=2)
     drive.plan_and_start(campaign)
     drive.until(campaign, lambda: Attempt.objects.filter(phase="running").exists())
-    wishes.cancel(campaign)
-    wishes.cancel(campaign)
+    commands.cancel_campaign(campaign)
+    commands.cancel_campaign(campaign)
     drive.to_the_end(campaign)
     assert set(Attempt.objects.values_list("outcome", flat=True)) == {"cancelled"}
     assert campaign.layouts.get().outcome == "cancelled"
@@ -222,12 +222,12 @@ def test_pause_lets_the_running_one_end_and_starts_no_other(make_campaign, monke
     campaign = make_campaign(options=SMALL, repeats=2)
     drive.plan_and_start(campaign)
     drive.until(campaign, lambda: Attempt.objects.filter(phase="running").exists())
-    wishes.pause(campaign)
+    commands.pause_campaign(campaign)
     drive.until(campaign, lambda: Attempt.objects.filter(phase="done").exists())
     for _ in range(3):
-        engine.step(campaign.layouts.get().pk)
+        engine.step_until_waiting(campaign.layouts.get().pk)
     assert sorted(Attempt.objects.values_list("phase", flat=True)) == ["done", "queued"]
-    wishes.resume(campaign)
+    commands.resume_campaign(campaign)
     drive.to_the_end(campaign)
     assert set(Attempt.objects.values_list("outcome", flat=True)) == {"succeeded"}
 
@@ -250,7 +250,7 @@ def test_reparse_rebuilds_the_same_figures(make_campaign):
     attempt = Attempt.objects.get()
     before = sorted(attempt.measurements.values_list("name", "value", "unit"))
     attempt.measurements.all().delete()
-    assert conclusion.reparse(attempt) == ""
+    assert conclusion.reparse_attempt(attempt) == ""
     assert sorted(attempt.measurements.values_list("name", "value", "unit")) == before
 
 
@@ -261,7 +261,7 @@ def test_a_host_that_does_not_answer_is_tried_again_and_then_given_up(
     drive.plan_and_start(campaign)
     layout = campaign.layouts.get()
     Host.objects.filter(pk=here.pk).update(port=1)
-    engine.step(layout.pk)
+    engine.step_until_waiting(layout.pk)
     layout.refresh_from_db()
     assert layout.phase == "provisioning"
     assert "refused" in layout.trouble.lower()
@@ -280,7 +280,7 @@ def test_a_crash_of_our_own_code_is_said_and_the_layout_taken_down(
     def broken(*args, **kwargs):
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("benchlab.runs.artifact_figures.read", broken)
+    monkeypatch.setattr("benchlab.runs.artifact_figures.read_figures", broken)
     drive.to_the_end(campaign)
     attempt = Attempt.objects.get()
     assert (attempt.outcome, attempt.reason) == ("errored", "internal")
@@ -293,17 +293,17 @@ def test_trouble_of_the_database_condemns_no_layout(make_campaign, monkeypatch):
     """The connection lives on; the job on the host is not stopped, and its figures come."""
     campaign = make_campaign(options=SMALL)
     drive.plan_and_start(campaign)
-    keep = artifact_writer.keep
+    keep = artifact_writer.store_artifacts
 
     def slow(*args):
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL statement_timeout = 10; SELECT pg_sleep(5)")
 
-    monkeypatch.setattr(artifact_writer, "keep", slow)
+    monkeypatch.setattr(artifact_writer, "store_artifacts", slow)
     layout = campaign.layouts.get()
     with pytest.raises(OperationalError, match="statement timeout"):
         drive.to_the_end(campaign)
-    monkeypatch.setattr(artifact_writer, "keep", keep)
+    monkeypatch.setattr(artifact_writer, "store_artifacts", keep)
     layout.refresh_from_db()
     assert (layout.phase, layout.outcome) == ("ready", "")
     drive.to_the_end(campaign)
@@ -329,20 +329,20 @@ def test_one_machine_under_two_names_is_held_once(make_campaign, here):
     )  # fmt: skip
     drive.plan_and_start(second)
     layout = second.layouts.get()
-    engine.step(layout.pk)
+    engine.step_until_waiting(layout.pk)
     layout.refresh_from_db()
     assert (layout.phase, layout.steps.count()) == ("provisioning", 0)
     assert f"twin and here are the same machine, on which {held.name} is at work" in layout.trouble
     campaigns = Campaign.objects.filter(pk=first.pk)
     campaigns.update(team=Team.objects.create(name="others"))
-    engine.step(layout.pk)
+    engine.step_until_waiting(layout.pk)
     layout.refresh_from_db()
     assert "is in use by another team" in layout.trouble and held.name not in layout.trouble
     campaigns.update(team=here.team)
-    wishes.cancel(first)
+    commands.cancel_campaign(first)
     drive.to_the_end(first)
-    engine.step(layout.pk)
+    engine.step_until_waiting(layout.pk)
     layout.refresh_from_db()
     assert (layout.phase, layout.trouble) == ("ready", "")
-    wishes.cancel(second)
+    commands.cancel_campaign(second)
     drive.to_the_end(second)

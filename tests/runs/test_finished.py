@@ -10,9 +10,9 @@ import pytest
 from agents.contracts import AgentError, Reason
 from agents.jobs import job
 from agents.ssh.shell import SshShell
+from benchlab.engine import commands
 from benchlab.engine import tasks as engine
-from benchlab.engine import wishes
-from benchlab.engine.phases import running, teardown
+from benchlab.engine.phases import run_attempts, teardown
 from benchlab.runs import attempt_meta
 from benchlab.runs.models import Attempt
 from tests.agents.spools import eventually
@@ -41,7 +41,7 @@ def test_it_keeps_its_figures_when_the_layout_fails(through, monkeypatch, reason
     def broken(*args):
         raise AgentError("the host said no", reason)
 
-    monkeypatch.setattr(running, "keep", broken)
+    monkeypatch.setattr(run_attempts, "store_poll", broken)
     drive.to_the_end(campaign, 60)
     attempt.refresh_from_db()
     assert attempt.outcome == "succeeded", attempt.reason_text
@@ -54,7 +54,7 @@ def test_it_keeps_its_figures_when_the_layout_fails(through, monkeypatch, reason
 
 def test_what_is_cancelled_is_cancelled(through):
     campaign, attempt = through
-    wishes.cancel(campaign)
+    commands.cancel_campaign(campaign)
     drive.to_the_end(campaign, 60)
     attempt.refresh_from_db()
     assert attempt.outcome == "cancelled"
@@ -95,18 +95,18 @@ def test_a_teardown_run_again_asks_nothing_of_spools_that_are_gone(through, monk
     if not removed:
         Attempt.objects.filter(pk=attempt.pk).update(meta={})
     sent: list[str] = []
-    run, clear = SshShell.run, teardown.clear
+    run, clear = SshShell.run, teardown.clear_disks
 
     def counted(self, argv, *args, **kwargs):
         sent.append(" ".join(argv))
         return run(self, argv, *args, **kwargs)
 
     def refused(layout, shell):
-        monkeypatch.setattr(teardown, "clear", clear)
+        monkeypatch.setattr(teardown, "clear_disks", clear)
         raise AgentError("umount ended with exit code 32", Reason.COMMAND_FAILED)
 
     monkeypatch.setattr(SshShell, "run", counted)
-    monkeypatch.setattr(teardown, "clear", refused)
+    monkeypatch.setattr(teardown, "clear_disks", refused)
     drive.to_the_end(campaign, 60)
     assert campaign.layouts.get().teardown_tries == 1
     spools = [one.spool for one in Attempt.objects.all()]

@@ -11,12 +11,12 @@ from agents.contracts import Plan, Step
 from agents.drivers import registry
 from agents.layers import directory
 from benchlab.campaigns.models import Workload
+from benchlab.engine import commands
 from benchlab.engine import tasks as engine
-from benchlab.engine import wishes
 from benchlab.engine.checks import planning
 from benchlab.engine.new_campaign import create_campaign
-from benchlab.engine.phases import growing, step_log
-from benchlab.runs import moves
+from benchlab.engine.phases import grow, step_log
+from benchlab.runs import transitions
 from benchlab.runs.models import Attempt, Layout, StepLog
 from benchlab.topologies import services as topologies
 from tests.runs import drive, local_host
@@ -100,13 +100,13 @@ def test_before_during_and_after_a_growth_are_measured(make_campaign, kernel, tm
 
 def test_runs_wait_for_the_first_resync(make_campaign, kernel, monkeypatch):
     told: list[Any] = []
-    tell = growing.tell
+    tell = grow.note_progress
 
     def listen(row: Layout, found: Any, **fields: Any) -> None:
         told.append(found)
         tell(row, found, **fields)
 
-    monkeypatch.setattr(growing, "tell", listen)
+    monkeypatch.setattr(grow, "note_progress", listen)
     kernel.looks = {0: 3}
     campaign = make_campaign(stages=0)
     finish(campaign)
@@ -156,14 +156,14 @@ def test_a_run_that_outlasts_the_reshape_has_no_figures(make_campaign, kernel):
 def test_a_growth_that_was_cut_off_is_taken_down(make_campaign, kernel, monkeypatch):
     campaign = make_campaign(during=False)
     drive.plan_and_start(campaign)
-    run = step_log.run
+    run = step_log.run_steps
 
     def die(*args: Any, **more: Any) -> None:
         run(*args, **more)
         if more.get("part") == "grow 1":
             raise SystemExit
 
-    monkeypatch.setattr(step_log, "run", die)
+    monkeypatch.setattr(step_log, "run_steps", die)
     with pytest.raises(SystemExit):
         drive.to_the_end(campaign, 60)
     monkeypatch.undo()
@@ -202,7 +202,7 @@ def test_cancel_works_while_a_resync_is_waited_for(make_campaign, kernel):
     drive.until(campaign, lambda: waiting(campaign), 60)
     layout = campaign.layouts.get()
     assert layout.progress[0]["says"] == "reshape of toy" and layout.awaited_until
-    wishes.cancel(campaign)
+    commands.cancel_campaign(campaign)
     drive.to_the_end(campaign, 60)
     assert {outcome for _, outcome, _ in ended(campaign)} == {"cancelled"}
 
@@ -216,12 +216,12 @@ def test_pause_begins_no_growth_and_shows_on_how_far_the_kernel_is(
     campaign = make_campaign(during=False)
     drive.plan_and_start(campaign)
     drive.until(campaign, lambda: waiting(campaign), 60)
-    wishes.pause(campaign)
+    commands.pause_campaign(campaign)
     for _ in range(10):
-        engine.step(campaign.layouts.get().pk)
+        engine.step_until_waiting(campaign.layouts.get().pk)
     assert kernel.looks[0] == 0 and campaign.layouts.get().progress == []
     assert {phase for (phase,) in Attempt.objects.values_list("phase")} == {"queued"}
-    wishes.resume(campaign)
+    commands.resume_campaign(campaign)
     drive.to_the_end(campaign, 60)
     assert {outcome for _, outcome, _ in ended(campaign)} == {"succeeded"}
 
@@ -234,7 +234,7 @@ def test_what_begins_by_itself_is_waited_for(make_campaign, kernel, monkeypatch)
     drive.plan_and_start(campaign)
     drive.until(campaign, lambda: Layout.objects.filter(settled=True).exists(), 60)
     kernel.looks = {0: 4}
-    engine.step(campaign.layouts.get().pk)
+    engine.step_until_waiting(campaign.layouts.get().pk)
     assert not campaign.layouts.get().settled
     assert Attempt.objects.get().phase == "starting"
     drive.to_the_end(campaign, 60)
@@ -247,12 +247,12 @@ def test_a_retry_of_a_late_moment_grows_its_new_layout_again(make_campaign, kern
     campaign = make_campaign(during=False, repeats=1)
     finish(campaign)
     last = Attempt.objects.get(run__stage="after-1")
-    wishes.retry(last.run)
+    commands.retry_run(last.run)
     drive.plan_and_start(campaign)
     drive.to_the_end(campaign, 60)
     again = last.run.attempts.latest("number")
     assert (again.outcome, again.layout.stage, again.layout.followed) == ("succeeded", 1, 1)
-    assert planning.stored(again.layout).stages
+    assert planning.stored_plan(again.layout).stages
 
 
 @pytest.mark.one_in(1)
@@ -263,8 +263,8 @@ def test_a_moved_layout_is_left_to_who_moved_it(make_campaign, kernel, monkeypat
     drive.plan_and_start(campaign)
     drive.until(campaign, lambda: Layout.objects.filter(phase="ready").exists(), 60)
     layout = campaign.layouts.get()
-    moves.begin_teardown(Layout.objects.get(pk=layout.pk), "failed", "internal", "elsewhere")  # type: ignore[arg-type]
-    engine.step(layout.pk)
+    transitions.begin_teardown(Layout.objects.get(pk=layout.pk), "failed", "internal", "elsewhere")  # type: ignore[arg-type]
+    engine.step_until_waiting(layout.pk)
     drive.to_the_end(campaign, 60)
     layout = campaign.layouts.get()
     assert (layout.phase, layout.outcome, layout.reason_text) == ("done", "failed", "elsewhere")
@@ -278,7 +278,7 @@ def test_the_files_of_a_growth_lie_in_the_layouts_directory(make_campaign, kerne
     drive.plan_and_start(campaign)
 
     def look() -> bool:
-        own = Path(planning.stored(campaign.layouts.get()).target.mount) if (
+        own = Path(planning.stored_plan(campaign.layouts.get()).target.mount) if (
             campaign.layouts.get().phase == "ready") else None  # fmt: skip
         if own and own.exists():
             seen.append({path.name for path in own.iterdir()} & {"grown-1", "grown-2", "followed"})

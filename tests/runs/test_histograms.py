@@ -40,18 +40,18 @@ def counted() -> dict[str, int]:
 
 
 def test_they_come_with_the_figures_and_again_by_reparse(attempt):
-    artifact_writer.keep(attempt, {"fio.json": NOISY})
-    _, figures = conclusion.conclude(attempt, Verdict(Outcome.SUCCEEDED))
-    figure_rows.replace(attempt, figures)
+    artifact_writer.store_artifacts(attempt, {"fio.json": NOISY})
+    _, figures = conclusion.conclude_attempt(attempt, Verdict(Outcome.SUCCEEDED))
+    figure_rows.replace_figures(attempt, figures)
     assert counted() == SAMPLES
     before = list(Histogram.objects.values_list("name", "lows", "highs", "counts"))
-    assert conclusion.reparse(attempt) == ""
+    assert conclusion.reparse_attempt(attempt) == ""
     assert list(Histogram.objects.values_list("name", "lows", "highs", "counts")) == before
 
 
 def test_a_run_that_was_cut_off_has_none(attempt):
-    artifact_writer.keep(attempt, {"fio.json": NOISY})
-    _, figures = conclusion.conclude(attempt, Verdict(Outcome.CANCELLED))
+    artifact_writer.store_artifacts(attempt, {"fio.json": NOISY})
+    _, figures = conclusion.conclude_attempt(attempt, Verdict(Outcome.CANCELLED))
     assert not figures.histograms
 
 
@@ -67,8 +67,8 @@ def test_they_stay_when_raw_output_goes(attempt):
 
 
 def test_the_api_tells_them_in_seconds(user, attempt):
-    artifact_writer.keep(attempt, {"fio.json": NOISY})
-    assert conclusion.reparse(attempt) == ""
+    artifact_writer.store_artifacts(attempt, {"fio.json": NOISY})
+    assert conclusion.reparse_attempt(attempt) == ""
     api = client_of(user)
     found = api.get(f"/api/histograms/?attempt={attempt.pk}&name=read.clat").json()["results"]
     (one,) = found

@@ -15,12 +15,12 @@ from agents.facts import reading
 from agents.facts.model import Signature
 from agents.jobs import job
 from benchlab.audit.models import Entry
-from benchlab.engine import release, wishes
+from benchlab.engine import commands, release
 from benchlab.engine import tasks as engine
 from benchlab.engine.checks import preflight
 from benchlab.engine.phases import provision
 from benchlab.hosts.models import Device
-from benchlab.runs import moves
+from benchlab.runs import transitions
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.team.models import Membership
@@ -45,12 +45,12 @@ def nudges(monkeypatch) -> None:
 def stuck(paper, make_layout, monkeypatch) -> Layout:
     """It stood on sdb and sdc; sdc is dead."""
     layout = confirmed(make_layout(phase="draft"), TOY)
-    monkeypatch.setattr(preflight, "precheck", lambda *given: None)
-    provision.build(layout)
+    monkeypatch.setattr(preflight, "end_impossible_runs", lambda *given: None)
+    provision.build_layout(layout)
     paper.disks(SDB, SDD)
-    moves.begin_teardown(layout, Outcome.CANCELLED)
+    transitions.begin_teardown(layout, Outcome.CANCELLED)
     for _ in range(8):
-        engine.step(layout.pk)
+        engine.step_until_waiting(layout.pk)
     layout.refresh_from_db()
     return layout
 
@@ -70,8 +70,8 @@ def test_the_rest_is_taken_down_and_the_missing_disk_named(stuck, paper):
 
 def test_a_disk_that_comes_back_is_taken_down_too(stuck, paper):
     paper.disks(*DISKS)
-    wishes.teardown_again(stuck)
-    engine.step(stuck.pk)
+    commands.retry_teardown(stuck)
+    engine.step_until_waiting(stuck.pk)
     stuck.refresh_from_db()
     assert (stuck.phase, stuck.trouble) == ("done", "")
     assert spare() == {"sdb", "sdc", "sdd"}
@@ -88,15 +88,15 @@ def test_what_the_kernel_holds_of_a_pulled_disk_is_told_with_the_way_out(
     stands, which disk that was and what to do; after the reboot the same button proves the disks blank.
     """
     layout = confirmed(make_layout(phase="draft"), TOY)
-    monkeypatch.setattr(preflight, "precheck", lambda *given: None)
-    provision.build(layout)
+    monkeypatch.setattr(preflight, "end_impossible_runs", lambda *given: None)
+    provision.build_layout(layout)
     again = replace(SDC, name="sdz", path="/dev/sdz", majmin="65:144")
     held = replace(HELD, parents=("sdb", "sdc"), links=(f"/dev/md/{layout.name}",))
     paper.disks(replace(SDB, holders=("md127",)), *([again] if back else []), SDD, held)
     paper.then = lambda argv: None
-    moves.begin_teardown(layout, Outcome.CANCELLED)
+    transitions.begin_teardown(layout, Outcome.CANCELLED)
     for _ in range(12):
-        engine.step(layout.pk)
+        engine.step_until_waiting(layout.pk)
     layout.refresh_from_db()
     assert (layout.phase, layout.teardown_tries) == ("stuck", 2)
     told = layout.trouble
@@ -107,16 +107,16 @@ def test_what_the_kernel_holds_of_a_pulled_disk_is_told_with_the_way_out(
     way_out = "reboot lab1, then press “Tear down again”"
     assert (f"remove that: {way_out}" if back else f"put it back in, {way_out}") in told
     paper.facts = replace(paper.facts, boot_id="another", devices=facts(SDB, again, SDD).devices)
-    wishes.teardown_again(layout)
-    engine.step(layout.pk)
+    commands.retry_teardown(layout)
+    engine.step_until_waiting(layout.pk)
     layout.refresh_from_db()
     assert (layout.phase, layout.trouble) == ("done", "")
 
 
 def test_a_command_that_fails_by_a_pulled_disk_is_told_so(paper, make_layout, monkeypatch):
     layout = confirmed(make_layout(phase="draft"), TOY)
-    monkeypatch.setattr(preflight, "precheck", lambda *given: None)
-    provision.build(layout)
+    monkeypatch.setattr(preflight, "end_impossible_runs", lambda *given: None)
+    provision.build_layout(layout)
     again = replace(SDC, name="sdz", path="/dev/sdz", majmin="65:144")
     held = replace(HELD, parents=("sdb", "sdc"), links=(f"/dev/md/{layout.name}",))
     paper.disks(replace(SDB, holders=("md127",)), again, SDD, held)
@@ -125,9 +125,9 @@ def test_a_command_that_fails_by_a_pulled_disk_is_told_so(paper, make_layout, mo
         raise AgentError("sh -c … ended with exit code 1: it holds on", Reason.COMMAND_FAILED)
 
     paper.then = fails
-    moves.begin_teardown(layout, Outcome.CANCELLED)
+    transitions.begin_teardown(layout, Outcome.CANCELLED)
     for _ in range(12):
-        engine.step(layout.pk)
+        engine.step_until_waiting(layout.pk)
     layout.refresh_from_db()
     assert (layout.phase, layout.teardown_tries) == ("stuck", 2)
     assert layout.trouble.startswith("Pulled out of lab1 while ")
@@ -139,20 +139,20 @@ def test_a_command_that_fails_by_a_pulled_disk_is_told_so(paper, make_layout, mo
 def test_after_a_reboot_another_name_is_no_pulled_disk(paper, make_layout, monkeypatch):
     """Then what stands is told as it is, and tried as often as anything."""
     layout = confirmed(make_layout(phase="draft"), TOY)
-    monkeypatch.setattr(preflight, "precheck", lambda *given: None)
-    provision.build(layout)
+    monkeypatch.setattr(preflight, "end_impossible_runs", lambda *given: None)
+    provision.build_layout(layout)
     paper.disks(SDB, replace(SDC, name="sdz", path="/dev/sdz", signatures=(Signature("xfs"),)), SDD)
     paper.facts = replace(paper.facts, boot_id="another")
-    moves.begin_teardown(layout, Outcome.CANCELLED)
+    transitions.begin_teardown(layout, Outcome.CANCELLED)
     for _ in range(12):
-        engine.step(layout.pk)
+        engine.step_until_waiting(layout.pk)
     layout.refresh_from_db()
     assert (layout.phase, layout.teardown_tries) == ("stuck", 3)
     assert layout.trouble == "Not blank: /dev/sdz has a xfs signature at byte 0"
 
 
 def test_a_release_frees_the_host_and_takes_back_what_is_not_proven_blank(stuck, user):
-    release.release(stuck, PHRASE, user)
+    release.release_host(stuck, PHRASE, user)
     stuck.refresh_from_db()
     assert (stuck.phase, stuck.trouble, stuck.outcome) == ("done", "", "cancelled")
     assert spare() == {"sdb", "sdd"}
@@ -167,7 +167,7 @@ def test_a_release_frees_the_host_and_takes_back_what_is_not_proven_blank(stuck,
 
 def test_a_disk_with_something_on_it_is_no_longer_spare_either(stuck, paper, user):
     paper.disks(replace(SDB, signatures=(Signature("ext4"),)), SDD)
-    release.release(stuck, PHRASE, user)
+    release.release_host(stuck, PHRASE, user)
     assert spare() == {"sdd"}
 
 
@@ -176,30 +176,30 @@ def test_a_host_that_does_not_answer_has_nothing_proven_blank(stuck, user, monke
         raise AgentError("no answer", Reason.TIMED_OUT)
 
     monkeypatch.setattr(reading, "read_facts", silent)
-    release.release(stuck, PHRASE, user)
+    release.release_host(stuck, PHRASE, user)
     assert spare() == {"sdd"}
 
 
 def test_attempts_that_were_open_are_ended(stuck, user):
     stuck.attempts.update(phase="running", outcome="")
-    release.release(stuck, PHRASE, user)
+    release.release_host(stuck, PHRASE, user)
     assert set(stuck.attempts.values_list("phase", "outcome")) == {("done", "cancelled")}
 
 
 def test_a_plan_that_cannot_be_read_keeps_nobody_locked(stuck, user):
     Layout.objects.filter(pk=stuck.pk).update(plan={"name": 1})
     stuck.refresh_from_db()
-    release.release(stuck, PHRASE, user)
+    release.release_host(stuck, PHRASE, user)
     assert spare() == {"sdd"}
 
 
 def test_not_without_the_phrase_nor_when_it_is_not_stuck(stuck, user):
-    with pytest.raises(wishes.CommandError, match="Type “release lab1”"):
-        release.release(stuck, "yes", user)
+    with pytest.raises(commands.CommandError, match="Type “release lab1”"):
+        release.release_host(stuck, "yes", user)
     assert spare() == {"sdb", "sdc", "sdd"}
-    wishes.teardown_again(stuck)
-    with pytest.raises(wishes.CommandError, match="is not stuck"):
-        release.release(stuck, PHRASE, user)
+    commands.retry_teardown(stuck)
+    with pytest.raises(commands.CommandError, match="is not stuck"):
+        release.release_host(stuck, PHRASE, user)
 
 
 def test_an_owner_releases_on_the_page(stuck, web, hosts_at_once):
@@ -238,8 +238,8 @@ def test_by_api(stuck, user, other_user, hosts_at_once):
 def test_a_spool_that_power_loss_brought_back_is_removed_again(paper, make_layout, monkeypatch):
     """Its removal had not reached the disk yet: it stayed on the host for good."""
     layout = confirmed(make_layout(phase="draft"), TOY)
-    monkeypatch.setattr(preflight, "precheck", lambda *given: None)
-    provision.build(layout)
+    monkeypatch.setattr(preflight, "end_impossible_runs", lambda *given: None)
+    provision.build_layout(layout)
     gone = list[str]()
     monkeypatch.setattr(job, "remove_spool", lambda shell, spool: gone.append(spool.name))
     boots = {
@@ -255,7 +255,7 @@ def test_a_spool_that_power_loss_brought_back_is_removed_again(paper, make_layou
         rows[name] = attempt.spool
         attempt.pk, attempt.number = None, attempt.number + 1
         attempt._state.adding = True
-    moves.begin_teardown(layout, Outcome.CANCELLED)
-    engine.step(layout.pk)
+    transitions.begin_teardown(layout, Outcome.CANCELLED)
+    engine.step_until_waiting(layout.pk)
     layout.refresh_from_db()
     assert (layout.phase, gone) == ("done", [rows["back"]])

@@ -10,7 +10,7 @@ from django.db import IntegrityError, connection, connections
 
 from agents.contracts import Reason
 from benchlab.hosts.models import Host
-from benchlab.runs import moves
+from benchlab.runs import transitions as moves
 from benchlab.runs.models import Attempt, Layout, Transition
 from benchlab.runs.states import ATTEMPT_MOVES, LAYOUT_MOVES, AttemptPhase, LayoutPhase, Outcome
 from benchlab.runs.verdict import Verdict
@@ -28,7 +28,7 @@ def wait_until(true, seconds=5.0):
 
 def test_a_move_leaves_a_transition(make_layout):
     layout = make_layout()
-    moves.layout(layout, LayoutPhase.PROVISIONING, "the host is free")
+    moves.move_layout(layout, LayoutPhase.PROVISIONING, "the host is free")
     assert Layout.objects.get().phase == "provisioning"
     assert [(t.old, t.new, t.reason) for t in Transition.objects.all()] == [
         ("waiting", "provisioning", "the host is free")
@@ -37,15 +37,15 @@ def test_a_move_leaves_a_transition(make_layout):
 
 def test_an_illegal_move_is_refused(make_layout):
     with pytest.raises(ValueError, match="waiting cannot become ready"):
-        moves.layout(make_layout(), LayoutPhase.READY)
+        moves.move_layout(make_layout(), LayoutPhase.READY)
 
 
 def test_the_second_of_two_movers_is_told(make_layout):
     layout = make_layout()
     stale = Layout.objects.get(pk=layout.pk)
-    moves.layout(layout, LayoutPhase.PROVISIONING)
+    moves.move_layout(layout, LayoutPhase.PROVISIONING)
     with pytest.raises(moves.Moved):
-        moves.layout(stale, LayoutPhase.PROVISIONING)
+        moves.move_layout(stale, LayoutPhase.PROVISIONING)
     assert Transition.objects.count() == 1
 
 
@@ -54,20 +54,20 @@ def test_one_layout_holds_the_host(make_layout, holding):
     decided = {"outcome": "failed"} if holding in {"tearing_down", "stuck"} else {}
     make_layout(phase=holding, **decided)
     with pytest.raises(moves.HostBusy):
-        moves.layout(make_layout(), LayoutPhase.PROVISIONING)
+        moves.move_layout(make_layout(), LayoutPhase.PROVISIONING)
     assert Transition.objects.count() == 0
 
 
 def test_another_host_is_free(make_layout, team, host):
     make_layout(phase="ready")
     other = Host.objects.create(team=team, name="lab2", address="::1", credential=host.credential)
-    moves.layout(make_layout(on=other), LayoutPhase.PROVISIONING)
+    moves.move_layout(make_layout(on=other), LayoutPhase.PROVISIONING)
 
 
 def test_an_end_without_outcome_is_refused_by_the_database(make_layout):
     attempt = make_layout().attempts.get()
     with pytest.raises(IntegrityError, match="attempt_outcome_when_done"):
-        moves.attempt(attempt, AttemptPhase.DONE)
+        moves.move_attempt(attempt, AttemptPhase.DONE)
 
 
 def test_many_that_wait_are_over_at_once_each_with_its_own_words(
@@ -77,7 +77,7 @@ def test_many_that_wait_are_over_at_once_each_with_its_own_words(
     rows = list(layout.attempts.order_by("pk"))
     failed = {row: Verdict(Outcome.FAILED, Reason.TOOL_MISSING, f"no {row.pk % 2}") for row in rows}
     with django_assert_num_queries(2):
-        moves.over(failed)
+        moves.end_queued_attempts(failed)
     for row, kept in zip(rows, layout.attempts.order_by("pk"), strict=True):
         told = ("done", "failed", "tool_missing", f"no {row.pk % 2}")
         assert (kept.phase, kept.outcome, kept.reason, kept.reason_text) == told
@@ -85,16 +85,16 @@ def test_many_that_wait_are_over_at_once_each_with_its_own_words(
         assert row.ended_at == kept.ended_at is not None
     transitions = layout.transitions.values_list("attempt", "old", "new", "reason")
     assert list(transitions) == [(row.pk, "queued", "done", f"no {row.pk % 2}") for row in rows]
-    moves.over({})
+    moves.end_queued_attempts({})
 
 
 @pytest.mark.django_db(transaction=True)
 def test_of_many_none_is_over_where_one_was_moved(make_layout):
     layout = make_layout(runs=3)
     rows = list(layout.attempts.all())
-    moves.attempt(Attempt.objects.get(pk=rows[1].pk), AttemptPhase.STARTING)
+    moves.move_attempt(Attempt.objects.get(pk=rows[1].pk), AttemptPhase.STARTING)
     with pytest.raises(moves.Moved):
-        moves.over(dict.fromkeys(rows, Verdict(Outcome.CANCELLED)))
+        moves.end_queued_attempts(dict.fromkeys(rows, Verdict(Outcome.CANCELLED)))
     assert sorted(layout.attempts.values_list("phase", flat=True)) == [
         "queued",
         "queued",
@@ -109,7 +109,7 @@ def test_what_belongs_to_a_move_is_undone_with_it(make_layout):
 
     layout = make_layout()
     with pytest.raises(KeyError):
-        moves.layout(layout, LayoutPhase.PROVISIONING, also=breaks)
+        moves.move_layout(layout, LayoutPhase.PROVISIONING, also=breaks)
     assert (Layout.objects.get().phase, Transition.objects.count()) == ("waiting", 0)
 
 
@@ -131,7 +131,7 @@ def test_twelve_workers_claim_one_layout_and_one_wins(make_layout):
 
     def claim(number: int) -> None:
         try:
-            moves.layout(Layout.objects.get(pk=layout.pk), LayoutPhase.PROVISIONING)
+            moves.move_layout(Layout.objects.get(pk=layout.pk), LayoutPhase.PROVISIONING)
             won.append(number)
         except (moves.Moved, ValueError):
             pass

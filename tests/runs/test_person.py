@@ -8,8 +8,8 @@ import pytest
 from django.urls import reverse
 
 from benchlab.campaigns.models import Campaign, Workload
+from benchlab.engine import commands
 from benchlab.engine import tasks as engine
-from benchlab.engine import wishes
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.runs import progress
 from benchlab.runs.models import Layout, StepLog
@@ -61,8 +61,8 @@ def waiting(campaign: Campaign) -> Layout:
 
 
 def done(layout: Layout) -> None:
-    wishes.person_done(layout, layout.person_key, "alice")
-    engine.step(layout.pk)
+    commands.report_manual_step(layout, layout.person_key, "alice")
+    engine.step_until_waiting(layout.pk)
     layout.refresh_from_db()
 
 
@@ -75,9 +75,9 @@ def test_it_waits_below_and_above_and_to_take_back(make, web):
         0,
     )
     assert not layout.steps.exists()
-    engine.step(layout.pk)
+    engine.step_until_waiting(layout.pk)
     assert waiting(campaign).asked == 1, "stepping again changes nothing"
-    assert progress.of_one(campaign).state == progress.State.ASKS
+    assert progress.campaign_progress(campaign).state == progress.State.MANUAL_STEP
     for url in (reverse("home"), reverse("campaign-detail", args=[campaign.pk])):
         assert "Turn the knob." in web.get(url).content.decode()
     done(layout)
@@ -118,18 +118,18 @@ def test_a_check_that_agrees_lets_it_go_on(make):
 
 def test_a_word_about_another_wait_is_not_taken(make):
     layout = waiting(make([manual()]))
-    with pytest.raises(wishes.CommandError, match="does not wait for that any more"):
-        wishes.person_done(layout, "tearing_down-1", "alice")
-    wishes.person_done(layout, layout.person_key, "alice")
-    with pytest.raises(wishes.CommandError, match="does not wait"):
-        wishes.person_done(layout, layout.person_key, "alice")
+    with pytest.raises(commands.CommandError, match="does not wait for that any more"):
+        commands.report_manual_step(layout, "tearing_down-1", "alice")
+    commands.report_manual_step(layout, layout.person_key, "alice")
+    with pytest.raises(commands.CommandError, match="does not wait"):
+        commands.report_manual_step(layout, layout.person_key, "alice")
 
 
 def test_cancelled_while_it_waits_it_asks_to_take_back_what_was_asked(make, tmp_path):
     campaign = make(above=[manual(undo_instructions="Turn it back.")])
     assert waiting(campaign).needs_person == "Turn the knob."
-    wishes.cancel(campaign)
-    engine.step(campaign.layouts.get().pk)
+    commands.cancel_campaign(campaign)
+    engine.step_until_waiting(campaign.layouts.get().pk)
     layout = waiting(campaign)
     assert (layout.phase, layout.needs_person) == ("tearing_down", "Turn it back.")
     assert not list((tmp_path / "scratch").iterdir())

@@ -28,13 +28,13 @@ CLAIM = SimpleNamespace(node="/dev/sdb")
 def test_a_layout_without_disks_on_this_machine_needs_no_sudo(
     is_local, user, claims, plain, monkeypatch
 ):
-    monkeypatch.setattr(planning, "stored", lambda layout: SimpleNamespace(claims=claims))
+    monkeypatch.setattr(planning, "stored_plan", lambda layout: SimpleNamespace(claims=claims))
     layout = cast(Layout, SimpleNamespace(host=Host(is_local=is_local, user=user)))
-    assert jobs.is_plain(layout) is plain
+    assert jobs.runs_as_login_user(layout) is plain
 
 
 def test_a_job_without_root_leaves_the_caches():
     whole = Job(("dd",), drop_caches=True)
-    assert jobs.fit(whole, True) is whole
-    plain = jobs.fit(whole, False)
+    assert jobs.fit_to_user(whole, True) is whole
+    plain = jobs.fit_to_user(whole, False)
     assert (plain.root, plain.drop_caches) == (False, False)

@@ -9,7 +9,7 @@ import pytest
 from agents.contracts import AgentError, Reason
 from agents.facts.model import HostFacts
 from benchlab.engine.checks import planning
-from benchlab.hosts import discovery, services
+from benchlab.hosts import discovery, spare_disks
 from benchlab.topologies import presets
 from tests.agents.freebsd_host import DISK, MadeMesh, article_001, read
 from tests.topologies.plans import layer
@@ -30,11 +30,11 @@ def plan(make_layout, user):
     def make(stack, facts: HostFacts):
         layout = make_layout()
         layout.stack = stack
-        discovery.store(layout.host, facts)
+        discovery.store_facts(layout.host, facts)
         for device in layout.host.devices.filter(in_use=""):
             role = "ssd" if device.rotational is False else "hdd"
-            services.mark_spare(device, user, device.confirmation, role)
-        return planning.make(layout, facts)
+            spare_disks.mark_spare(device, user, device.confirmation, role)
+        return planning.plan_layout(layout, facts)
 
     return make
 

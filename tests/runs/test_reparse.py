@@ -33,7 +33,7 @@ def attempts(team) -> list[Attempt]:
         one.run.save()
         one.artifacts.all().delete()
         one.measurements.all().delete()
-        artifact_writer.keep(one, {"stdout": b"", "stderr": DD})
+        artifact_writer.store_artifacts(one, {"stdout": b"", "stderr": DD})
         one.meta |= {"state": "exited"}
         one.exit_code = 0
         one.save()
@@ -48,7 +48,7 @@ def ended(attempt: Attempt, outcome: str, reason: str) -> Attempt:
 
 def test_what_a_crash_of_a_parser_spoilt_comes_back(attempts):
     attempt = ended(attempts[0], "errored", Reason.INTERNAL)
-    assert conclusion.reparse(attempt) == ""
+    assert conclusion.reparse_attempt(attempt) == ""
     attempt.refresh_from_db()
     assert (attempt.outcome, attempt.reason, attempt.reason_text) == ("succeeded", "", "")
     assert attempt.measurements.exists()
@@ -57,11 +57,11 @@ def test_what_a_crash_of_a_parser_spoilt_comes_back(attempts):
 def test_figures_stay_when_their_options_are_no_longer_accepted(attempts):
     """An earlier release ran fio with any engine."""
     attempt = attempts[0]
-    assert conclusion.reparse(attempt) == ""
+    assert conclusion.reparse_attempt(attempt) == ""
     stored = set(attempt.measurements.values_list("name", "value"))
     attempt.run.tool, attempt.run.options = "fio", {"ioengine": "sg"}
     attempt.run.save()
-    assert "ioengine 'sg' is not allowed" in conclusion.reparse(attempt)
+    assert "ioengine 'sg' is not allowed" in conclusion.reparse_attempt(attempt)
     assert set(attempt.measurements.values_list("name", "value")) == stored
 
 
@@ -76,7 +76,7 @@ def test_figures_stay_when_their_options_are_no_longer_accepted(attempts):
 def test_what_was_cut_off_or_measured_two_states_does_not(attempts, meta):
     attempt = ended(attempts[0], "errored", Reason.INTERNAL)
     attempt.meta |= meta
-    assert conclusion.reparse(attempt) == ""
+    assert conclusion.reparse_attempt(attempt) == ""
     assert (attempt.outcome, attempt.measurements.count()) == ("errored", 0)
 
 
@@ -84,17 +84,17 @@ def test_what_was_cut_off_or_measured_two_states_does_not(attempts, meta):
 def test_io_errors_are_no_success_the_second_time_either(attempts, reason, monkeypatch):
     monkeypatch.setattr(dd, "parse", lambda files, options: ERRORS)
     attempt = ended(attempts[0], "failed", reason)
-    assert conclusion.reparse(attempt) == ""
+    assert conclusion.reparse_attempt(attempt) == ""
     attempt.refresh_from_db()
     assert (attempt.outcome, attempt.reason) == ("failed", Reason.TOOL_FAILED)
     assert "3 I/O errors. EIO" in attempt.reason_text
 
 
 def test_figures_of_a_run_with_io_errors_stay(attempts):
-    assert conclusion.reparse(attempts[0]) == ""
+    assert conclusion.reparse_attempt(attempts[0]) == ""
     attempt = ended(attempts[0], "failed", Reason.TOOL_FAILED)
     before = attempt.measurements.count()
-    assert conclusion.reparse(attempt) == ""
+    assert conclusion.reparse_attempt(attempt) == ""
     assert attempt.measurements.count() == before > 0
     assert (attempt.outcome, attempt.reason_text) == ("failed", "why")
 
@@ -121,23 +121,23 @@ def test_one_that_crashes_a_parser_does_not_stop_the_others(attempts, monkeypatc
 def test_what_is_too_large_for_the_memory_is_kept_and_said(attempts, monkeypatch):
     """The samples cost their series, the tool's own file its figures."""
     attempt = attempts[0]
-    artifact_writer.keep(attempt, {artifact_writer.SAMPLES: b"x" * 2000})
-    monkeypatch.setattr(artifact_reader, "READ_MOST", 1000)
-    assert conclusion.reparse(attempt) == ""
+    artifact_writer.store_artifacts(attempt, {artifact_writer.SAMPLES: b"x" * 2000})
+    monkeypatch.setattr(artifact_reader, "FILE_MAX_BYTES", 1000)
+    assert conclusion.reparse_attempt(attempt) == ""
     said = attempt.meta[attempt_meta.NOT_SAMPLED][artifact_writer.SAMPLES]
     assert said.startswith("samples has") and said.endswith("it is kept whole")
     assert attempt.measurements.exists()
-    monkeypatch.setattr(artifact_reader, "READ_MOST", 10)
-    assert "stderr has" in conclusion.reparse(attempt)
+    monkeypatch.setattr(artifact_reader, "FILE_MAX_BYTES", 10)
+    assert "stderr has" in conclusion.reparse_attempt(attempt)
     assert attempt.measurements.exists()
 
 
 def test_logs_that_are_too_large_together_have_no_series(attempts, monkeypatch):
     attempt = attempts[0]
-    artifact_writer.keep(attempt, {"fio.json": FIO, "fio_clat_hist.1.log": b"not read"})
+    artifact_writer.store_artifacts(attempt, {"fio.json": FIO, "fio_clat_hist.1.log": b"not read"})
     attempt.run.tool = "fio"
-    monkeypatch.setattr(artifact_reader, "LOGS_MOST", len(FIO))
-    assert conclusion.reparse(attempt) == ""
+    monkeypatch.setattr(artifact_reader, "TOTAL_MAX_BYTES", len(FIO))
+    assert conclusion.reparse_attempt(attempt) == ""
     assert "it is kept whole" in attempt.meta[attempt_meta.NOT_SAMPLED]["fio"]
     assert attempt.measurements.exists()
 
@@ -146,8 +146,10 @@ def test_a_run_of_an_old_fio_that_was_refused_comes_back(attempts):
     """Its JSON has no count of samples: fio 3.18 brought that."""
     attempt = ended(attempts[0], "failed", Reason.PARSE_FAILED)
     attempt.run.tool = "fio"
-    artifact_writer.keep(attempt, {"fio.json": (FIO_CASES / "3.16-single.json").read_bytes()})
-    assert conclusion.reparse(attempt) == ""
+    artifact_writer.store_artifacts(
+        attempt, {"fio.json": (FIO_CASES / "3.16-single.json").read_bytes()}
+    )
+    assert conclusion.reparse_attempt(attempt) == ""
     attempt.refresh_from_db()
     assert (attempt.outcome, attempt.reason) == ("succeeded", "")
     assert attempt.measurements.filter(name__endswith=".iops", value__gt=0).exists()
@@ -157,8 +159,8 @@ def test_what_cannot_be_read_says_which_field_and_keeps_what_came(attempts):
     attempt = ended(attempts[0], "failed", Reason.PARSE_FAILED)
     attempt.run.tool = "fio"
     raw = (FIO_CASES / "3.16-single.json").read_bytes().replace(b'"io_bytes"', b'"io_bytesx"')
-    artifact_writer.keep(attempt, {"fio.json": raw})
-    assert "io_bytes" in conclusion.reparse(attempt)
+    artifact_writer.store_artifacts(attempt, {"fio.json": raw})
+    assert "io_bytes" in conclusion.reparse_attempt(attempt)
     assert bytes(attempt.artifacts.get(name="fio.json").content) == raw
     attempt.refresh_from_db()
     assert attempt.outcome == "failed"

@@ -20,14 +20,14 @@ def test_a_look_serves_the_next_run_of_the_same_step_only(make_layout, monkeypat
     kept: list[bool] = []
 
     def acted(rows: Any) -> float:
-        kept.append(layout.pk in condition._seen)
-        condition._keep(rows.layout, time.monotonic(), condition.Condition())
+        kept.append(layout.pk in condition._recent_conditions)
+        condition._keep_recent(rows.layout, time.monotonic(), condition.Condition())
         return 0.0 if len(kept) < 2 else 5.0
 
-    monkeypatch.setattr(tasks, "_acted", acted)
-    tasks.step(layout.pk)
-    assert kept == [False, True] and layout.pk not in condition._seen
-    tasks.step(layout.pk)
+    monkeypatch.setattr(tasks, "_decide_and_act", acted)
+    tasks.step_until_waiting(layout.pk)
+    assert kept == [False, True] and layout.pk not in condition._recent_conditions
+    tasks.step_until_waiting(layout.pk)
     assert kept == [False, True, False]
 
 
@@ -49,8 +49,8 @@ def test_who_has_no_result_to_bring_lets_others_go_first(make_layout, monkeypatc
         drained=False,
     )
     monkeypatch.setattr(tasks, "waits", waiting)
-    monkeypatch.setattr(tasks, "_acted", acted)
-    tasks.step(layout.pk)
+    monkeypatch.setattr(tasks, "_decide_and_act", acted)
+    tasks.step_until_waiting(layout.pk)
     assert (put_off, len(delays)) == (([layout.pk], 1) if waits else ([], 0))
     layout.refresh_from_db()
     assert layout.next_step_at is not None  # a lost one is found by the sweeper

@@ -29,6 +29,6 @@ def test_a_workload_larger_than_its_volume(make_layout, paper, monkeypatch, size
     Run.objects.update(tool="fio", options={"size": size, "rw": "randread"})
     tools = dict.fromkeys(("wipefs", "blkdiscard", "dd", "sh", "fio"), "1")
     paper.facts = replace(paper.facts, tools=tools)
-    previews.preview(layout.pk)
+    previews.plan_draft(layout.pk)
     layout.refresh_from_db()
     assert layout.plan_error.startswith(said) if said else not layout.plan_error, layout.plan_error

@@ -13,15 +13,15 @@ from agents.contracts import AgentError, Ran, Reason
 from agents.facts import state_hash
 from agents.facts.health import Health
 from agents.steps import scripts
-from benchlab.engine import consoles
+from benchlab.engine import tool_consoles
 from benchlab.engine.checks import condition, fingerprint, planning, preflight
 from benchlab.engine.checks.condition import Condition
-from benchlab.engine.phases import provision, running, teardown
-from benchlab.engine.wishes import once_more
+from benchlab.engine.commands import copy_as_draft
+from benchlab.engine.phases import provision, run_attempts, teardown
 from benchlab.findings import stored_runs
-from benchlab.hosts import services as hosts
-from benchlab.runs import in_force
-from benchlab.runs.in_force import QUEUES
+from benchlab.hosts import discovery
+from benchlab.runs import active_facts
+from benchlab.runs.active_facts import QUEUES
 from benchlab.runs.models import Attempt, Layout, StepLog
 from benchlab.runs.states import Outcome
 from benchlab.runs.verdict import Verdict
@@ -108,8 +108,8 @@ def ready(kernel, make_layout, monkeypatch) -> Layout:
         attempt.run.scheduler, attempt.run.point = scheduler, {"scheduler": scheduler}
         attempt.run.save()
     confirmed(layout, TOY)
-    monkeypatch.setattr(preflight, "precheck", lambda *given: None)
-    provision.build(layout)
+    monkeypatch.setattr(preflight, "end_impossible_runs", lambda *given: None)
+    provision.build_layout(layout)
     layout.refresh_from_db()
     assert layout.phase == "ready"
     assert kernel.queues == BEFORE and not kernel.written, "what builds it sets none"
@@ -121,7 +121,7 @@ def attempt_of(layout: Layout, scheduler: str) -> Attempt:
 
 
 def set_for(layout: Layout, scheduler: str, paper: Paper, **more: Any):
-    return running.put_in_force(layout, attempt_of(layout, scheduler), paper, **more)
+    return run_attempts.set_scheduler(layout, attempt_of(layout, scheduler), paper, **more)
 
 
 def test_it_is_set_on_the_disks_below_and_on_no_others(ready, kernel, paper):
@@ -132,7 +132,7 @@ def test_it_is_set_on_the_disks_below_and_on_no_others(ready, kernel, paper):
         ("/sys/block/sdc/queue/scheduler", "kyber"),
     ]
     assert kernel.queues["sdd"] == BEFORE["sdd"]
-    step = StepLog.objects.get(part=running.PART)
+    step = StepLog.objects.get(part=run_attempts.RUN_PART)
     assert (step.kind, step.exit_code) == ("apply", 0)
     assert step.says == "Set scheduler to kyber on sdb, sdc"
 
@@ -201,13 +201,13 @@ def test_a_run_that_asks_for_none_reads_and_writes_nothing(ready, kernel, paper)
     attempt = attempt_of(ready, "kyber")
     attempt.run.scheduler = ""
     ran = len(paper.ran)
-    assert running.put_in_force(ready, attempt, paper) == {}
+    assert run_attempts.set_scheduler(ready, attempt, paper) == {}
     assert len(paper.ran) == ran
 
 
 def test_the_way_down_brings_back_what_each_disk_had(ready, kernel, paper):
     set_for(ready, "kyber", paper)
-    teardown.clear(ready, paper)
+    teardown.clear_disks(ready, paper)
     assert kernel.queues == BEFORE
     down = [row.says for row in StepLog.objects.filter(kind="teardown")]
     assert down[:3] == [
@@ -217,7 +217,7 @@ def test_the_way_down_brings_back_what_each_disk_had(ready, kernel, paper):
     ]
     # Down once more, as after a worker that died there: nothing is left to do.
     wrote = len(kernel.written)
-    teardown.clear(ready, paper)
+    teardown.clear_disks(ready, paper)
     assert len(kernel.written) == wrote
 
 
@@ -225,7 +225,7 @@ def test_what_cannot_be_put_back_is_said(ready, kernel, paper):
     set_for(ready, "kyber", paper)
     kernel.deaf = True
     with pytest.raises(AgentError, match="sdb: scheduler is kyber, it was mq-deadline"):
-        teardown.clear(ready, paper)
+        teardown.clear_disks(ready, paper)
 
 
 def look(kernel: Kernel) -> Condition:
@@ -241,23 +241,25 @@ def look(kernel: Kernel) -> Condition:
 def test_what_somebody_changed_during_a_run_has_measured_two_states(ready, kernel, paper):
     attempt, fine = attempt_of(ready, "kyber"), Verdict(Outcome.SUCCEEDED)
     attempt.meta = {QUEUES: set_for(ready, "kyber", paper)}
-    assert running.unchanged(ready, attempt, fine, look(kernel)) == fine
-    assert running.unchanged(ready, attempt, fine, None) == fine, "it is marked with that"
+    assert run_attempts.fail_if_changed(ready, attempt, fine, look(kernel)) == fine
+    assert run_attempts.fail_if_changed(ready, attempt, fine, None) == fine, (
+        "it is marked with that"
+    )
     kernel.queues["sdc"]["scheduler"] = "none"
-    judged = running.unchanged(ready, attempt, fine, look(kernel))
+    judged = run_attempts.fail_if_changed(ready, attempt, fine, look(kernel))
     assert (judged.outcome, judged.reason) == (Outcome.FAILED, Reason.CHANGED_MEANWHILE)
     assert (
         "scheduler of /dev/sdc was kyber when the run began and is none after the run"
         in judged.text
     )
     failed = Verdict(Outcome.FAILED, Reason.TOOL_FAILED, "x")
-    assert running.unchanged(ready, attempt, failed, look(kernel)) == failed
+    assert run_attempts.fail_if_changed(ready, attempt, failed, look(kernel)) == failed
 
 
 def test_a_run_after_which_the_host_rebooted_says_that_nobody_looked(ready, kernel, paper):
     attempt, fine = attempt_of(ready, "kyber"), Verdict(Outcome.SUCCEEDED)
     rebooted = replace(look(kernel), rebooted=True)
-    assert running.unchanged(ready, attempt, fine, rebooted) == fine
+    assert run_attempts.fail_if_changed(ready, attempt, fine, rebooted) == fine
     says = "the layout could not be checked after the run: the host was rebooted"
     assert attempt.degraded == [{"says": says, "seen": "during"}]
 
@@ -267,10 +269,10 @@ def test_what_no_run_asks_for_is_as_it_was_verified(ready, kernel, paper):
     attempt = attempt_of(ready, "kyber")
     kernel.queues["sdb"] = {"scheduler": "none", "nr_requests": "7"}
     paper.condition = look(kernel)
-    assert running.as_verified(ready, attempt, paper) == paper.condition
+    assert run_attempts.check_verified(ready, attempt, paper) == paper.condition
     attempt.run.scheduler = ""
     with pytest.raises(AgentError) as raised:
-        running.as_verified(ready, attempt, paper)
+        run_attempts.check_verified(ready, attempt, paper)
     assert raised.value.reason == Reason.CHANGED_MEANWHILE
     assert (
         "scheduler of /dev/sdb was mq-deadline when the layout was verified and is none before the run"
@@ -285,7 +287,7 @@ def test_a_run_that_is_refused_ends_alone_and_the_tool_never_starts(ready, kerne
     attempt.run.save()
     kernel.queues["sdb"]["nr_requests"] = "7"
     paper.condition = look(kernel)
-    running.start(ready, attempt)
+    run_attempts.start_attempt(ready, attempt)
     attempt.refresh_from_db()
     ready.refresh_from_db()
     assert (attempt.outcome, attempt.reason) == ("failed", "changed_meanwhile")
@@ -296,14 +298,16 @@ def test_a_run_that_is_refused_ends_alone_and_the_tool_never_starts(ready, kerne
 
 def test_the_looks_between_runs_call_it_no_change(ready, kernel, paper):
     set_for(ready, "kyber", paper)
-    preflight.whole(ready, paper)
+    preflight.verify_layout(ready, paper)
 
 
 def test_a_fingerprint_has_what_was_in_force_and_one_without_is_what_it_was(ready, kernel, paper):
-    plan, told = planning.stored(ready), paper.facts
+    plan, told = planning.stored_plan(ready), paper.facts
     attempt = attempt_of(ready, "kyber")
-    plain = fingerprint.context(ready, plan, attempt, told)
-    found = fingerprint.context(ready, plan, attempt, told, (), set_for(ready, "kyber", paper))
+    plain = fingerprint.fingerprint_parts(ready, plan, attempt, told)
+    found = fingerprint.fingerprint_parts(
+        ready, plan, attempt, told, (), set_for(ready, "kyber", paper)
+    )
     assert [one["scheduler"] for one in plain["devices"]] == ["mq-deadline", "none"]
     assert [one["scheduler"] for one in found["devices"]] == ["kyber", "kyber"]
     same = {key: value for key, value in found.items() if key != "devices"}
@@ -315,12 +319,12 @@ def test_a_run_is_started_with_what_it_asked_for_on_record(ready, kernel, paper,
     console = SimpleNamespace(
         begin=lambda *given: begun.append(dict(kernel.queues["sdb"])), notes=lambda playing: {}
     )
-    monkeypatch.setattr(consoles, "of", lambda attempt: console)
-    monkeypatch.setattr(hosts, "missing_tool", lambda *given: "")
+    monkeypatch.setattr(tool_consoles, "attempt_console", lambda attempt: console)
+    monkeypatch.setattr(discovery, "missing_program", lambda *given: "")
     monkeypatch.setattr(state_hash, "read_state_hash", lambda *given: "g")
-    monkeypatch.setattr(condition, "before", lambda *given: Condition())
+    monkeypatch.setattr(condition, "check_before_run", lambda *given: Condition())
     attempt = attempt_of(ready, "kyber")
-    running.start(ready, attempt)
+    run_attempts.start_attempt(ready, attempt)
     attempt.refresh_from_db()
     assert attempt.phase == "running", attempt.reason_text
     assert begun == [{"scheduler": "kyber", "nr_requests": "64"}], "before the tool was started"
@@ -331,10 +335,10 @@ def test_a_run_is_started_with_what_it_asked_for_on_record(ready, kernel, paper,
 
 def test_a_refusal_ends_that_run_alone(ready, kernel, monkeypatch):
     kernel.deaf = True
-    monkeypatch.setattr(hosts, "missing_tool", lambda *given: "")
+    monkeypatch.setattr(discovery, "missing_program", lambda *given: "")
     monkeypatch.setattr(state_hash, "read_state_hash", lambda *given: "g")
     attempt = attempt_of(ready, "kyber")
-    running.start(ready, attempt)
+    run_attempts.start_attempt(ready, attempt)
     attempt.refresh_from_db()
     assert (attempt.outcome, attempt.reason) == ("failed", "command_failed")
     ready.refresh_from_db()
@@ -342,7 +346,7 @@ def test_a_refusal_ends_that_run_alone(ready, kernel, monkeypatch):
 
 
 def test_a_retry_is_built_with_the_same_schedulers(ready):
-    assert once_more(ready, position=1, visit=1).schedulers == ASKED
+    assert copy_as_draft(ready, position=1, visit=1).schedulers == ASKED
 
 
 def test_findings_see_what_was_in_force_and_that_it_was_asked_for(ready):
@@ -359,13 +363,13 @@ def test_findings_see_what_was_in_force_and_that_it_was_asked_for(ready):
 
 def test_facts_are_overlaid_only_where_something_was_set():
     told = {"devices": [{"name": "sdb", "scheduler": "none"}, {"name": "sda"}]}
-    assert in_force.told(told, {}) is told
+    assert active_facts.facts_during_attempt(told, {}) is told
     queues = {"sdb": {"scheduler": "kyber", "nr_requests": "64"}}
-    assert in_force.told(told, {QUEUES: queues})["devices"] == [
+    assert active_facts.facts_during_attempt(told, {QUEUES: queues})["devices"] == [
         {"name": "sdb", "scheduler": "kyber"},
         {"name": "sda"},
     ]
-    assert in_force.words(queues) == "sdb kyber (nr_requests 64)"
+    assert active_facts.describe_queues(queues) == "sdb kyber (nr_requests 64)"
 
 
 def test_the_page_of_a_run_says_what_was_in_force(ready, web):

@@ -12,9 +12,9 @@ from django.utils import timezone
 from agents.contracts import AgentError, Reason
 from agents.ssh import dial
 from benchlab.campaigns.models import Campaign
-from benchlab.engine import wishes
+from benchlab.engine import commands
 from benchlab.engine.checks import previews
-from benchlab.hosts import services
+from benchlab.hosts import discovery
 from benchlab.runs.models import Layout
 from benchlab.workers import messages
 from benchlab.workers.lease import Lock, lease
@@ -27,13 +27,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def readings(paper, monkeypatch) -> list[int]:
     monkeypatch.setattr(messages, "send", lambda task, pk: None)
-    read, seen = services.read_facts, []
+    read, seen = discovery.read_facts, []
 
     def counted(host, shell=None):
         seen.append(host.pk)
         return read(host, shell)
 
-    monkeypatch.setattr(services, "read_facts", counted)
+    monkeypatch.setattr(discovery, "read_facts", counted)
     return seen
 
 
@@ -41,12 +41,12 @@ def readings(paper, monkeypatch) -> list[int]:
 def drafts(make_layout, readings) -> list[Layout]:
     made = [make_layout(phase="draft", runs=0) for _ in range(7)]
     Layout.objects.update(stack=[TOY])
-    wishes.plan(made[0].campaign)
+    commands.request_plans(made[0].campaign)
     return made
 
 
 def test_seven_layouts_of_one_host_are_planned_by_one_reading(drafts, readings):
-    previews.preview_once(drafts[0].pk)
+    previews.plan_drafts_of_host(drafts[0].pk)
     assert len(readings) == 1
     assert all(row.plan and not row.plan_error for row in Layout.objects.all())
     assert len(set(Layout.objects.values_list("facts_planned", flat=True))) == 1
@@ -54,7 +54,7 @@ def test_seven_layouts_of_one_host_are_planned_by_one_reading(drafts, readings):
 
 def test_who_finds_the_host_being_read_leaves_it_to_that_one(drafts, readings):
     def beside() -> None:
-        previews.preview_once(drafts[1].pk)
+        previews.plan_drafts_of_host(drafts[1].pk)
         connection.close()
 
     with lease(drafts[0].host_id, Lock.PLANNED_HOST) as held:
@@ -72,8 +72,8 @@ def test_a_host_that_does_not_answer_is_asked_once_and_each_plan_says_so(drafts,
         asked.append(host.pk)
         raise AgentError("lab1: no answer (timed out)", Reason.TIMED_OUT)
 
-    monkeypatch.setattr(services, "read_facts", silent)
-    previews.preview_once(drafts[3].pk)
+    monkeypatch.setattr(discovery, "read_facts", silent)
+    previews.plan_drafts_of_host(drafts[3].pk)
     assert len(asked) == 1
     assert set(Layout.objects.values_list("plan_error", flat=True)) == {
         "lab1: no answer (timed out)"
@@ -89,13 +89,13 @@ def test_disks_of_a_running_campaign_are_in_use_by_it_and_no_obstacle(drafts, pa
     )
     own = dict.fromkeys(("sdb", "sdc", "sdd"), f"md {holder.name}")
     paper.facts = replace(paper.facts, members=own)
-    previews.preview_once(drafts[0].pk)
+    previews.plan_drafts_of_host(drafts[0].pk)
     drafts[0].refresh_from_db()
     assert drafts[0].plan_error.startswith(f"lab1 is in use by campaign {other.pk}, Nightly (")
     assert drafts[0].plan_error.endswith("). Plan again when that is over.")
     Layout.objects.filter(pk=holder.pk).update(phase="done", outcome="succeeded")
-    wishes.plan(drafts[0].campaign)
-    previews.preview_once(drafts[0].pk)
+    commands.request_plans(drafts[0].campaign)
+    previews.plan_drafts_of_host(drafts[0].pk)
     drafts[0].refresh_from_db()
     assert f"of layout {holder.name} of BenchLab" in drafts[0].plan_error
 

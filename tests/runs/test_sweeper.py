@@ -13,9 +13,9 @@ from django.db import OperationalError, connections, transaction
 from django.utils import timezone
 
 from benchlab.celery import app
-from benchlab.engine import sweeper, wishes
+from benchlab.engine import commands, sweeper
 from benchlab.engine.tasks import step_layout
-from benchlab.hosts import host_tasks, installing
+from benchlab.hosts import host_tasks, package_installs
 from benchlab.hosts.models import Host
 from benchlab.imports import drafts, storing_drafts
 from benchlab.runs.models import Layout
@@ -57,7 +57,7 @@ def test_a_lost_wish_for_a_plan_is_repeated(make_layout, campaign, sent, monkeyp
     draft = make_layout(phase="draft")
     with monkeypatch.context() as lost:
         lost.setattr(messages, "send", lambda task, layout_id: None)
-        wishes.plan(campaign)
+        commands.request_plans(campaign)
     assert sweeper.sweep_once() == []  # it may well come yet
     Layout.objects.update(next_step_at=timezone.now())
     assert sweeper.sweep_once(plans=False) == []
@@ -82,7 +82,7 @@ def test_two_sweepers_never_send_the_same(make_layout, sent):
         with other.cursor() as cursor:
             cursor.execute("BEGIN")
             cursor.execute("SELECT 1 FROM runs_layout WHERE id = %s FOR UPDATE", [layout.pk])
-            assert sweeper.due() == [layout.pk]
+            assert sweeper.due_layouts() == [layout.pk]
             assert sweeper.sweep_once() == []
             cursor.execute("ROLLBACK")
     finally:
@@ -116,16 +116,16 @@ def test_what_a_worker_had_in_hand_is_taken_over_when_it_ends(make_layout, sent)
         with other.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_lock(%s, 7)", [Lock.WORKER])
         assert sweeper.sweep_once() == []
-        ours.take_over_from_ended(sweeper.take_over)
+        ours.take_over_from_ended(sweeper.step_all_now)
         assert sweeper.sweep_once() == [layout.pk]
         Layout.objects.update(next_step_at=later)
-        ours.take_over_from_ended(sweeper.take_over)
+        ours.take_over_from_ended(sweeper.step_all_now)
         assert sweeper.sweep_once() == []
     finally:
         other.close()
     until = time.monotonic() + 10
     while not (swept := sweeper.sweep_once()) and time.monotonic() < until:
-        ours.take_over_from_ended(sweeper.take_over)
+        ours.take_over_from_ended(sweeper.step_all_now)
     assert swept == [layout.pk]
 
 
@@ -139,7 +139,7 @@ def test_a_take_over_waits_for_nobody(make_layout, sent):
         with other.cursor() as cursor:
             cursor.execute("BEGIN")
             cursor.execute("SELECT 1 FROM runs_layout WHERE id = %s FOR UPDATE", [changed.pk])
-            sweeper.take_over()
+            sweeper.step_all_now()
             cursor.execute("ROLLBACK")
     finally:
         other.close()
@@ -229,6 +229,6 @@ def test_a_worker_whose_places_are_all_taken_still_sweeps(make_layout, team, hos
 def test_each_message_names_a_task():
     """They are sent by name, so that who asks for work does not import who does it."""
     app.loader.import_default_modules()
-    named = {wishes.STEP, wishes.PLAN, host_tasks.PERFORM, installing.ADVANCE}
+    named = {commands.STEP, commands.PLAN, host_tasks.PERFORM, package_installs.ADVANCE}
     named |= {drafts.READ, storing_drafts.STORE}
     assert named <= set(app.tasks)

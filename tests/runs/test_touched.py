@@ -12,11 +12,11 @@ from agents.contracts import AgentError, GuardError, Plan, Reason, Step
 from agents.drivers import registry
 from agents.facts.model import Signature
 from benchlab.audit.models import Entry
+from benchlab.engine import commands
 from benchlab.engine import tasks as engine
-from benchlab.engine import wishes
 from benchlab.engine.checks import planning
-from benchlab.engine.phases import growing, manual_steps, provision
-from benchlab.runs import moves
+from benchlab.engine.phases import grow, manual_steps, provision
+from benchlab.runs import transitions
 from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.workers import messages
@@ -42,7 +42,7 @@ def layout(paper, make_layout) -> Layout:
 
 @pytest.fixture
 def ready(layout) -> Layout:
-    provision.build(layout)
+    provision.build_layout(layout)
     layout.refresh_from_db()
     assert layout.phase == LayoutPhase.READY
     return layout
@@ -50,9 +50,9 @@ def ready(layout) -> Layout:
 
 def take_down(layout: Layout) -> Layout:
     if layout.phase != LayoutPhase.TEARING_DOWN:
-        moves.begin_teardown(layout, Outcome.CANCELLED)
+        transitions.begin_teardown(layout, Outcome.CANCELLED)
     for _ in range(4):
-        engine.step(layout.pk)
+        engine.step_until_waiting(layout.pk)
     layout.refresh_from_db()
     return layout
 
@@ -64,7 +64,7 @@ def named(paper: Paper, word: str) -> list[tuple[str, ...]]:
 def test_a_disk_that_came_into_use_before_its_stage_is_not_grown_onto(ready, paper):
     paper.disks(SDB, SDC, replace(SDD, signatures=EXT4))
     with pytest.raises(AgentError, match="/dev/sdd of lab1 changed after the plan") as raised:
-        growing.begin(ready)
+        grow.begin_growth(ready)
     assert raised.value.reason is Reason.PLAN_STALE
     assert not named(paper, "/dev/sdd") and not ready.steps.filter(part="grow 1").exists()
 
@@ -72,8 +72,8 @@ def test_a_disk_that_came_into_use_before_its_stage_is_not_grown_onto(ready, pap
 def test_what_was_on_the_disk_when_the_plan_was_confirmed_may_go(paper, make_layout):
     paper.disks(SDB, SDC, replace(SDD, signatures=EXT4))
     layout = confirmed(make_layout(phase="draft", runs=0), TOY, stages=[MORE])
-    provision.build(layout)
-    growing.begin(layout)
+    provision.build_layout(layout)
+    grow.begin_growth(layout)
     assert named(paper, "/dev/sdd") == [("toy", "grow", "/dev/sdd")]
 
 
@@ -86,7 +86,7 @@ def test_a_stage_that_never_began_is_not_taken_down(ready, paper):
 
 
 def test_a_stage_that_began_is_taken_down(ready, paper):
-    growing.begin(ready)
+    grow.begin_growth(ready)
     assert take_down(ready).phase == "done"
     assert named(paper, "destroy") == [("toy", "destroy", "/dev/sdb", "/dev/sdc", "/dev/sdd")]
 
@@ -103,34 +103,34 @@ def test_a_disk_above_a_person_is_compared_with_what_was_confirmed(paper, make_l
     monkeypatch.setitem(registry.all_layers(), "upper", upper)
     one = {**TOY, "kind": "upper", "devices": [{"use": "data", "role": "hdd", "count": 1}]}
     layout = confirmed(make_layout(phase="draft", runs=0), TOY, MANUAL, one)
-    provision.build(layout)
-    wishes.person_done(layout, layout.person_key, "alice")
+    provision.build_layout(layout)
+    commands.report_manual_step(layout, layout.person_key, "alice")
     paper.disks(SDB, SDC, replace(SDD, signatures=EXT4))
     layout.refresh_from_db()
-    assert manual_steps.accepted(layout, paper)
+    assert manual_steps.accept_step(layout, paper)
     with pytest.raises(AgentError, match="/dev/sdd of lab1 changed") as raised:
-        provision.build(layout)
+        provision.build_layout(layout)
     assert raised.value.reason is Reason.PLAN_STALE
-    moves.begin_teardown(layout, Outcome.FAILED, Reason.PLAN_STALE, "stale")
+    transitions.begin_teardown(layout, Outcome.FAILED, Reason.PLAN_STALE, "stale")
     assert take_down(layout).phase == "done"
     assert named(paper, "destroy") == [("toy", "destroy", "/dev/sdb", "/dev/sdc")]
 
 
 def mount_at_the_last_moment(paper: Paper, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody makes a file system and mounts it, between the look at the plan and the one of the guard."""
-    as_confirmed = planning.as_confirmed
+    as_confirmed = planning.check_confirmed
 
     def run(*args: Any) -> None:
         as_confirmed(*args)
         paper.disks(replace(SDB, signatures=EXT4, mounts=("/data",)), SDC, SDD)
 
-    monkeypatch.setattr(planning, "as_confirmed", run)
+    monkeypatch.setattr(planning, "check_confirmed", run)
 
 
 def test_a_disk_that_the_guard_saved_is_not_wiped_by_the_teardown(layout, paper, monkeypatch):
     mount_at_the_last_moment(paper, monkeypatch)
     with pytest.raises(GuardError, match="mounted at /data"):
-        provision.build(layout)
+        provision.build_layout(layout)
     [row] = layout.steps.all()
     assert (row.destroys, row.exit_code) == ([], None)
     assert "mounted at /data" in row.stderr and row.ended_at

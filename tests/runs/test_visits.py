@@ -12,14 +12,14 @@ from django.urls import reverse
 from django.utils import timezone
 
 from agents.facts.model import Signature
-from benchlab.campaigns import building
+from benchlab.campaigns import build_times
 from benchlab.campaigns.models import Workload
 from benchlab.charts.queries import read_groups
-from benchlab.engine import added_repeats, load, wishes
+from benchlab.engine import added_repeats, commands, load_state
 from benchlab.engine import tasks as engine
 from benchlab.engine.checks import previews
 from benchlab.engine.decide import built
-from benchlab.engine.decisions import Take, Wait
+from benchlab.engine.decisions import AcquireHost, Wait
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.pages.campaigns import heat
 from benchlab.runs.models import Attempt, Layout
@@ -75,7 +75,7 @@ def step_alone(layout: Layout, to: str) -> None:
     until = time.monotonic() + 60
     while Layout.objects.get(pk=layout.pk).phase != to:
         assert time.monotonic() < until
-        engine.step(layout.pk)
+        engine.step_until_waiting(layout.pk)
 
 
 def test_layouts_take_turns_and_each_is_down_before_the_next(make_campaign):
@@ -129,20 +129,20 @@ def test_later_estimates_know_how_long_building_took(make_campaign):
     campaign = make_campaign(repeats=2)
     [host] = {one.host for one in campaign.layouts.select_related("host")}
     topologies = list(Topology.objects.order_by("pk"))
-    before = building.of([host], topologies)
+    before = build_times.estimate_builds([host], topologies)
     assert {one.learned for one in before.values()} == {False}
     assert {one.expected_s for one in campaign.layouts.all()} == {20.0}
     drive.plan_and_start(campaign)
     drive.to_the_end(campaign)
     Layout.objects.filter(campaign=campaign, visit=2).update(rebuilds=1)  # was cut off: no example
-    found = building.of([host], topologies)
+    found = build_times.estimate_builds([host], topologies)
     for topology in topologies:
         one = found[host.pk, topology.pk]
         like = campaign.layouts.get(topology=topology, visit=1)
         assert one.learned and one.seconds == pytest.approx(like.build_s + like.teardown_s)
     Topology.objects.filter(pk=topologies[0].pk).update(stack=[])
     topologies[0].refresh_from_db()
-    assert not building.of([host], topologies)[host.pk, topologies[0].pk].learned
+    assert not build_times.estimate_builds([host], topologies)[host.pk, topologies[0].pk].learned
 
 
 @pytest.mark.night
@@ -152,7 +152,7 @@ def test_a_retry_of_one_visit_measures_nothing_of_another(make_campaign):
     drive.to_the_end(campaign)
     topology = Topology.objects.get(name="first")
     runs = list(campaign.runs.filter(topology=topology).order_by("visit"))
-    layouts = [wishes.retry(run).layout for run in runs]
+    layouts = [commands.retry_run(run).layout for run in runs]
     assert [(one.visit, one.phase) for one in layouts] == [(1, P.DRAFT), (2, P.DRAFT)]
     assert layouts[0].pk != layouts[1].pk
     drive.plan_and_start(campaign)
@@ -167,13 +167,13 @@ def test_a_pause_between_two_visits_holds_the_next_one(make_campaign):
     drive.plan_and_start(campaign)
     first = campaign.layouts.get(position=0)
     step_alone(first, P.DONE)
-    wishes.pause(campaign)
+    commands.pause_campaign(campaign)
     for _ in range(3):
         for pk in campaign.layouts.filter(phase=P.WAITING).values_list("pk", flat=True):
-            engine.step(pk)
+            engine.step_until_waiting(pk)
     held = campaign.layouts.exclude(pk=first.pk).values_list("phase", flat=True)
     assert P.WAITING in held and P.DONE not in held
-    wishes.resume(campaign)
+    commands.resume_campaign(campaign)
     drive.to_the_end(campaign)
     assert set(campaign.layouts.values_list("outcome", flat=True)) == {"succeeded"}
     assert [one.position for one in in_order(campaign)] == [0, 1, 2, 3]
@@ -187,7 +187,7 @@ def test_a_cancel_in_the_first_visit_builds_no_second_one(make_campaign, monkeyp
     drive.plan_and_start(campaign)
     first = campaign.layouts.get(position=0)
     step_alone(first, P.READY)
-    wishes.cancel(campaign)
+    commands.cancel_campaign(campaign)
     drive.to_the_end(campaign)
     later = campaign.layouts.exclude(pk=first.pk)
     assert set(later.values_list("outcome", "begun_at")) == {("cancelled", None)}
@@ -214,13 +214,13 @@ def test_a_visit_waits_until_the_one_before_it_is_proven_blank(make_layout, phas
     decided = {P.TEARING_DOWN: "succeeded", P.STUCK: "succeeded"}.get(phase, "")
     first = make_layout(phase=phase, position=0, outcome=decided)
     second = make_layout(phase="waiting", position=1, visit=2)
-    scene = load.scene(load.rows(second.pk))
-    assert scene.behind and isinstance(built.waiting(scene), Wait)
+    scene = load_state.load_state(load_state.load_rows(second.pk))
+    assert scene.waits_for_earlier and isinstance(built.decide_waiting(scene), Wait)
     Layout.objects.filter(pk=first.pk).update(
         phase=P.DONE, outcome="succeeded", ended_at=timezone.now()
     )
-    scene = load.scene(load.rows(second.pk))
-    assert not scene.behind and isinstance(built.waiting(scene), Take)
+    scene = load_state.load_state(load_state.load_rows(second.pk))
+    assert not scene.waits_for_earlier and isinstance(built.decide_waiting(scene), AcquireHost)
 
 
 def test_what_came_onto_a_disk_between_two_visits_is_not_wiped(make_layout, paper):
@@ -231,7 +231,7 @@ def test_what_came_onto_a_disk_between_two_visits_is_not_wiped(make_layout, pape
     known[0] = disk("sdb", signatures=(Signature("ext4"),))
     paper.disks(*known)
     for _ in range(3):
-        engine.step(second.pk)
+        engine.step_until_waiting(second.pk)
     second.refresh_from_db()
     assert (second.outcome, second.reason) == ("failed", "plan_stale")
     assert paper.ran == []
@@ -242,7 +242,7 @@ def test_a_disk_that_was_mounted_between_two_visits_is_not_wiped(make_layout, pa
     Layout.objects.filter(pk=second.pk).update(phase="waiting")
     paper.disks(disk("sdb", mounts=("/mnt",)), disk("sdc"), disk("sdd"))
     for _ in range(3):
-        engine.step(second.pk)
+        engine.step_until_waiting(second.pk)
     second.refresh_from_db()
     assert second.outcome == "failed" and paper.ran == []
 
@@ -251,15 +251,15 @@ def test_each_visit_is_confirmed_by_its_own_plan(make_campaign):
     """One word for all, and yet none of them is built by another's fingerprint."""
     campaign = make_campaign(repeats=2)
     for layout in campaign.layouts.all():
-        previews.preview(layout.pk)
+        previews.plan_draft(layout.pk)
     seen = dict(campaign.layouts.values_list("pk", "plan_fingerprint"))
     assert len(set(seen.values())) == 4
     last = max(seen)
-    with pytest.raises(wishes.CommandError, match="changed since you saw it"):
-        wishes.start(campaign, {**seen, last: seen[min(seen)]})
+    with pytest.raises(commands.CommandError, match="changed since you saw it"):
+        commands.start_campaign(campaign, {**seen, last: seen[min(seen)]})
     missing = {pk: seen[pk] for pk in seen if pk != last}
-    with pytest.raises(wishes.CommandError, match="changed since you saw it"):
-        wishes.start(campaign, missing)
+    with pytest.raises(commands.CommandError, match="changed since you saw it"):
+        commands.start_campaign(campaign, missing)
     assert set(campaign.layouts.values_list("phase", flat=True)) == {P.DRAFT}
 
 
@@ -276,7 +276,7 @@ def on_paper(team, user, host, paper):
         workloads=[workload], repeats=3, order="abba", seed=7,
     )  # fmt: skip
     for layout in campaign.layouts.all():
-        previews.preview(layout.pk)
+        previews.plan_draft(layout.pk)
     return campaign
 
 
@@ -327,7 +327,7 @@ def test_repeats_that_are_added_make_turns_of_what_was_built_one_after_the_other
     drive.to_the_end(campaign)
     assert designs(user, campaign) == {"one_after_other"}
     like = list(campaign.runs.filter(repeat=1).values_list("pk", flat=True))
-    assert added_repeats.add(campaign, like, 2, after=2) == 4
+    assert added_repeats.add_repeats(campaign, like, 2, after=2) == 4
     assert drive_plan(campaign) == 2, "each is looked at and agreed to before it is built"
     drive.to_the_end(campaign)
     built = in_order(campaign)
@@ -360,7 +360,7 @@ def test_repeats_are_queued_on_a_layout_that_stands(make_campaign, monkeypatch):
     first = campaign.layouts.order_by("position").first()
     step_alone(first, P.READY)
     run = campaign.runs.get(topology=first.topology)
-    assert added_repeats.add(campaign, [run.pk], 2) == 2
+    assert added_repeats.add_repeats(campaign, [run.pk], 2) == 2
     drive.to_the_end(campaign)
     assert campaign.layouts.count() == 2, "nothing was built once more"
     done = first.attempts.filter(outcome="succeeded").values_list("run__repeat", flat=True)

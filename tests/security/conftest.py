@@ -21,7 +21,7 @@ from tests.team.test_table import rows as table_rows  # noqa: F401
 def rows(table_rows, monkeypatch, worker_seen) -> SimpleNamespace:  # noqa: F811
     """Those of the walk over the permission table, made hostile."""
     monkeypatch.setattr(messages, "send", lambda task, pk: None)
-    monkeypatch.setattr(host_tasks, "WAIT_S", 0)
+    monkeypatch.setattr(host_tasks, "MAX_WAIT_S", 0)
     made = hostile.spoil(table_rows)
     made.share.hide_hosts = made.run_share.hide_hosts = False
     made.share.save()

@@ -10,7 +10,7 @@ import pytest
 from agents.contracts import AgentError, Reason, Secret
 from agents.ssh import reach, shell
 from benchlab import env
-from benchlab.hosts import contact, services
+from benchlab.hosts import credentials, registration, ssh_access
 from benchlab.team.models import Membership
 from benchlab.team.roles import Role
 
@@ -81,11 +81,11 @@ def test_a_real_socket_in_a_forbidden_net_hears_nothing(team, settings):
     """Both ways out: asking for the key, and logging in."""
     settings.BENCHLAB_FORBID_NETS = ("127.0.0.0/8",)
     with socket.create_server(("127.0.0.1", 0)) as server:
-        host = services.add_host(
-            team, "meta", "127.0.0.1", services.make_credential(team, "k"), port=server.getsockname()[1]
+        host = registration.add_host(
+            team, "meta", "127.0.0.1", credentials.make_credential(team, "k"), port=server.getsockname()[1]
         )  # fmt: skip
         with pytest.raises(AgentError) as raised:
-            contact.offer_key(host)
+            ssh_access.offer_key(host)
         assert raised.value.reason is Reason.FORBIDDEN_ADDRESS
         host.refresh_from_db()
         assert (
@@ -93,7 +93,7 @@ def test_a_real_socket_in_a_forbidden_net_hears_nothing(team, settings):
         )
         host.host_key = " ".join(host.credential.public_key.split()[:2])
         with pytest.raises(AgentError) as raised:
-            contact.connect(host)
+            ssh_access.connect_to_host(host)
         assert raised.value.reason is Reason.FORBIDDEN_ADDRESS
         server.settimeout(0.3)
         with pytest.raises(TimeoutError):

@@ -36,7 +36,7 @@ def test_files_are_attachments_in_a_sandbox(addresses, owner):
 def test_a_name_with_markup_and_newlines_makes_no_header(rows, owner, monkeypatch, small):
     """Neither of a file that is given at once, nor of one in parts."""
     if not small:
-        monkeypatch.setattr(outputs, "SMALL", -1)
+        monkeypatch.setattr(outputs, "SMALL_BYTES", -1)
     artifact = rows.attempts[0].artifacts.first()
     Artifact.objects.filter(pk=artifact.pk).update(
         name='a"\r\nSet-Cookie: x=1\r\n\r\n<script>.html'

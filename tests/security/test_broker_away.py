@@ -108,7 +108,7 @@ def test_the_api_is_limited_all_the_same(user, store, how, monkeypatch):
     monkeypatch.setitem(settings.BENCHLAB_API_RATES, "token", 3)
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now)
-    _, key = tokens.make(user, "test", Role.VIEWER)
+    _, key = tokens.create_token(user, "test", Role.VIEWER)
     script = Client(headers={"Authorization": f"Token {key}"})
     assert script.get("/api/hosts/").status_code == 200
     store.away(how)

@@ -36,7 +36,7 @@ PATIENT = {"BENCHLAB_POOL_WAIT": "60", "BENCHLAB_API_PER_TOKEN": "100000"}
 
 @pytest.fixture
 def key(user) -> str:
-    return tokens.make(user, "crowd", Role.OWNER)[1]
+    return tokens.create_token(user, "crowd", Role.OWNER)[1]
 
 
 @pytest.fixture

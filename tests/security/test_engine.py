@@ -10,13 +10,13 @@ from django.utils import timezone
 
 from agents.contracts import Reason
 from agents.jobs import job
-from benchlab.engine import jobs, load
+from benchlab.engine import jobs, load_state
 from benchlab.engine.access import ssh
 from benchlab.engine.checks import planning
 from benchlab.engine.decide import built
 from benchlab.engine.decisions import Decision, Poll
-from benchlab.engine.phases import ending
-from benchlab.hosts import services as hosts
+from benchlab.engine.phases import end_attempts
+from benchlab.hosts import ssh_access
 from benchlab.runs import artifact_writer, conclusion
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
@@ -40,11 +40,11 @@ def attempt(make_layout) -> Attempt:  # noqa: F811
 def lying(monkeypatch, attempt):
     """A host on which the job runs, whatever it is asked."""
     asked: list[str] = []
-    monkeypatch.setattr(ending, "work_of", lambda layout, attempt: job.Job(("x",)))
-    monkeypatch.setattr(jobs, "of", lambda attempt, layout: job.Job(("x",)))
-    monkeypatch.setattr(jobs, "spool", lambda attempt, work: job.Spool("attempt-1"))
-    monkeypatch.setattr(planning, "at_ready", lambda layout: None)
-    monkeypatch.setattr(hosts, "connect", lambda row: None)
+    monkeypatch.setattr(end_attempts, "attempt_job", lambda layout, attempt: job.Job(("x",)))
+    monkeypatch.setattr(jobs, "build_job", lambda attempt, layout: job.Job(("x",)))
+    monkeypatch.setattr(jobs, "job_spool", lambda attempt, work: job.Spool("attempt-1"))
+    monkeypatch.setattr(planning, "facts_at_ready", lambda layout: None)
+    monkeypatch.setattr(ssh_access, "connect_to_host", lambda row: None)
 
     def stop(*given):
         asked.append("stop")
@@ -59,11 +59,11 @@ def told(attempt: Attempt, seconds: float, polled: job.Polled) -> Decision:
     Attempt.objects.filter(pk=attempt.pk).update(
         started_at=timezone.now() - timedelta(seconds=seconds)
     )
-    rows = load.rows(attempt.layout_id)
+    rows = load_state.load_rows(attempt.layout_id)
     rows.polled = polled
-    found = built.ready(replace(load.scene(rows), polled=polled.state))
+    found = built.decide_ready(replace(load_state.load_state(rows), polled=polled.state))
     if not isinstance(found, Poll):
-        ssh.ACTS[type(found)](rows, found)
+        ssh.ACTIONS[type(found)](rows, found)
     attempt.refresh_from_db()
     return found
 
@@ -93,7 +93,7 @@ def test_what_the_runner_noted_is_kept_whatever_it_is(attempt):
     notes = "".join(f"{name}={ALL}\0\n" for name in ("boot", "dropped")).replace("\n\n", "\n")
     meta = job._meta(job._parse_pairs(f"state=exited\nexit=0\n{notes}"), 0)
     files = {"stdout": (ALL + "\0").encode(), "stderr": b"\xff\xfe" + TERMINAL.encode()}
-    artifact_writer.store(attempt, job.Fetched(files, b"\0" * 100, b"", meta))
+    artifact_writer.store_fetched(attempt, job.Fetched(files, b"\0" * 100, b"", meta))
     attempt.refresh_from_db()
     assert attempt.artifacts.get(name="stdout").content == files["stdout"]
 
@@ -101,11 +101,11 @@ def test_what_the_runner_noted_is_kept_whatever_it_is(attempt):
 def test_output_that_makes_no_sense_is_a_run_that_failed(attempt):
     meta = job._meta({"state": "exited", "exit": "0"}, 0)
     raw = b'{"jobs": [' + b"[" * 2000 + ALL.encode() + b"\0"
-    artifact_writer.store(
+    artifact_writer.store_fetched(
         attempt, job.Fetched({"stdout": raw, "stderr": raw, "fio.json": raw}, raw, b"", meta)
     )
     attempt.refresh_from_db()
-    verdict, figures = conclusion.conclude(attempt, Verdict(Outcome.SUCCEEDED))
+    verdict, figures = conclusion.conclude_attempt(attempt, Verdict(Outcome.SUCCEEDED))
     assert verdict.outcome == Outcome.FAILED and verdict.reason == Reason.PARSE_FAILED
     assert "\x1b" not in verdict.text and "\0" not in verdict.text
     assert not figures.metrics

@@ -77,7 +77,7 @@ def test_more_outstanding_than_can_be_stored_is_told(tool, given):
     target = Target("bl17", mount="/mnt/benchlab/bl17", size=1 << 40)
     try:
         built = driver_options.build_options(registry.tool(tool).Options, given)
-        found = cost._of_point(tool, built, target)
+        found = cost._point_cost(tool, built, target)
     except AgentError as error:
         assert "outstanding" in str(error) or any(name in str(error) for name in given)
         return

@@ -69,7 +69,7 @@ def test_no_address_of_the_api_answers_500_and_none_is_lost_from_the_log(user, t
     assert len(cases) > 100
     check_each(ask, cases, str)
     assert Entry.objects.filter(details__path__icontains="\\x00").exists()
-    assert not chain.check().broken
+    assert not chain.check_log().broken
 
 
 def test_no_address_of_a_page_answers_500(web):

@@ -24,7 +24,7 @@ from agents.contracts import AgentError, Metric, ParseError, Ran, Series, Unit
 from agents.jobs import job, spool
 from agents.plaintext import CONTROL, one_line, visible
 from benchlab import terminal
-from benchlab.logs import INDENT, Json, OneLine
+from benchlab.logs import INDENT, JsonFormatter, LineFormatter
 from benchlab.runs import storable
 from benchlab.web import spreadsheets
 from tests.charts import made
@@ -53,7 +53,7 @@ WORDS = [
 @pytest.mark.parametrize("words", WORDS)
 def test_an_event_is_one_line_of_the_log(words):
     record = logging.makeLogRecord({"msg": "host says %s", "args": (words,), "name": words})
-    line = OneLine("{levelname} {name} {message}", style="{").format(record)
+    line = LineFormatter("{levelname} {name} {message}", style="{").format(record)
     assert len(line.splitlines()) == 1 and not CONTROL.search(line)
 
 
@@ -64,7 +64,7 @@ def test_an_event_is_one_object_of_the_log(words):
     except ValueError as error:
         told = (ValueError, error, error.__traceback__)
     given = {"msg": "host says %s", "args": (words,), "name": words, "exc_info": told}
-    line = Json().format(logging.makeLogRecord(given))
+    line = JsonFormatter().format(logging.makeLogRecord(given))
     assert len(line.splitlines()) == 1 and line.isascii() and not CONTROL.search(line)
     found = json.loads(line)
     assert found["message"] == f"host says {visible(words)}"
@@ -78,7 +78,7 @@ def test_lines_of_a_traceback_are_set_in_and_plain():
         record = logging.makeLogRecord(
             {"msg": "x", "exc_info": (ValueError, error, error.__traceback__)}
         )
-    first, *rest = OneLine("{message}", style="{").format(record).split("\n")
+    first, *rest = LineFormatter("{message}", style="{").format(record).split("\n")
     assert first == "x" and rest and all(line.startswith(INDENT) for line in rest)
     assert not CONTROL.search("\n".join(rest))
 
@@ -87,12 +87,12 @@ def test_every_log_handler_of_ours_writes_so():
     said: Any = django_settings.LOGGING
     assert {handler["formatter"] for handler in said["handlers"].values()} == {"line"}
     made = {name: one["()"] for name, one in said["formatters"].items()}
-    assert made == {"line": "benchlab.logs.OneLine", "json": "benchlab.logs.Json"}
+    assert made == {"line": "benchlab.logs.LineFormatter", "json": "benchlab.logs.JsonFormatter"}
 
 
 def test_a_megabyte_is_cut():
     record = logging.makeLogRecord({"msg": LONG})
-    assert len(OneLine("{message}", style="{").format(record)) < 10_000
+    assert len(LineFormatter("{message}", style="{").format(record)) < 10_000
 
 
 # --- terminals ----------------------------------------------------------------------------------------------------
@@ -151,17 +151,17 @@ def test_cells_of_a_spreadsheet_are_words(words):
 
 
 def test_figures_are_called_something_that_can_be_kept():
-    found = storable.metrics(
+    found = storable.storable_metrics(
         [Metric("iops", 1.0, Unit.RATIO, {"job\0": ALL + "\ud800"}, note=LONG)]
     )
     assert not CONTROL.search(str(found[0].labels)) and len(found[0].note) < 10_000
     with pytest.raises(ParseError, match="characters long"):
-        storable.metrics([Metric("x" * 101, 1.0, Unit.RATIO)])
+        storable.storable_metrics([Metric("x" * 101, 1.0, Unit.RATIO)])
     with pytest.raises(ParseError, match="comes 2 times"):
-        storable.metrics([Metric("x", 1.0, Unit.RATIO), Metric("x", 2.0, Unit.RATIO)])
+        storable.storable_metrics([Metric("x", 1.0, Unit.RATIO), Metric("x", 2.0, Unit.RATIO)])
     one = Series("sdb", "util", Unit.RATIO, (1.0,), (1.0,))
     with pytest.raises(ParseError, match="comes 2 times"):
-        storable.series([("diskstats", one), ("diskstats", one)])
+        storable.storable_series([("diskstats", one), ("diskstats", one)])
 
 
 @pytest.mark.parametrize("value", [1e300, -1e31, 5e-324, float("inf"), float("nan")])
@@ -171,11 +171,11 @@ def test_a_value_that_nothing_can_have_is_not_known(value):
         Metric("iops", value, Unit.OPS_PER_SECOND, note="As printed."),
         Metric("lat.mean", 0.0, Unit.SECONDS),
     ]
-    absurd, nothing = storable.metrics(told)
+    absurd, nothing = storable.storable_metrics(told)
     assert absurd.value is None and absurd.note.endswith("which nothing can have. As printed.")
     assert nothing == told[1]
     sampled = Series("sdb", "await", Unit.SECONDS, (1.0, 2.0), (value, 0.5))
-    [(_, kept)] = storable.series([("diskstats", sampled)])
+    [(_, kept)] = storable.storable_series([("diskstats", sampled)])
     known = value if abs(value) < 1 else pytest.approx(float("nan"), nan_ok=True)
     assert list(kept.values) == [known, 0.5]
 

@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from benchlab import vault
-from benchlab.hosts import credentials, rotating
+from benchlab.hosts import credentials, key_rotation
 from benchlab.hosts.models import Credential
 
 FERNET = re.compile(rb"gAAAAA[A-Za-z0-9_=-]{40,}")
@@ -78,7 +78,7 @@ def test_every_secret_moves_to_the_newest_key(secrets, settings):
 
 def test_cut_off_in_the_middle_nothing_is_lost_and_the_rest_follows(secrets, settings, monkeypatch):
     settings.BENCHLAB_KEYS = [NEW, OLD]
-    real, calls = vault.renew, []
+    real, calls = vault.reencrypt, []
 
     def dies(sealed):
         calls.append(sealed)
@@ -86,15 +86,15 @@ def test_cut_off_in_the_middle_nothing_is_lost_and_the_rest_follows(secrets, set
             raise KeyboardInterrupt
         return real(sealed)
 
-    monkeypatch.setattr(vault, "renew", dies)
+    monkeypatch.setattr(vault, "reencrypt", dies)
     with pytest.raises(KeyboardInterrupt):
-        rotating.rotate()
+        key_rotation.rotate_secrets()
     for credential in Credential.objects.all():
         assert "PRIVATE KEY" in vault.decrypt(credential.private_key)
-    monkeypatch.setattr(vault, "renew", real)
-    done = rotating.rotate()
+    monkeypatch.setattr(vault, "reencrypt", real)
+    done = key_rotation.rotate_secrets()
     assert (done.renewed, done.already, done.lost) == (4, 1, [])
-    again = rotating.rotate()
+    again = key_rotation.rotate_secrets()
     assert (again.renewed, again.already) == (0, 5)
 
 

@@ -18,7 +18,7 @@ from agents.contracts import Secret, Step
 from benchlab import vault
 from benchlab.hosts import credentials
 from benchlab.hosts.models import Credential
-from benchlab.logs import OneLine
+from benchlab.logs import LineFormatter
 from benchlab.team import tokens
 from benchlab.team.models import Invitation
 from benchlab.team.roles import Role
@@ -41,12 +41,12 @@ def secrets(rows, owner, team) -> dict[str, str]:
     )
     made = credentials.make_credential(team, "secret one")
     private = vault.decrypt(made.private_key)
-    _, token = tokens.make(person, "notebook", Role.OWNER)
+    _, token = tokens.create_token(person, "notebook", Role.OWNER)
     found = {
         "private key": private.split("\n")[2],
         "sealed key": bytes(Credential.objects.get(pk=made.pk).private_key)[20:60].decode(),
         "token": token,
-        "digest of the token": tokens.digest(token),
+        "digest of the token": tokens.key_digest(token),
         "password": PASSWORD,
         "hash of the password": User.objects.get(username="root").password,
         "secret key": django_settings.SECRET_KEY,
@@ -69,7 +69,7 @@ def leaks(text: str, secrets: dict[str, str]) -> list[str]:
 class Kept(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
-        self.setFormatter(OneLine())
+        self.setFormatter(LineFormatter())
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -15,7 +15,7 @@ from agents.contracts import AgentError, Reason
 from agents.facts import reading
 from agents.plaintext import CONTROL
 from agents.ssh import command, shell
-from benchlab.hosts import contact, discovery, services
+from benchlab.hosts import credentials, discovery, registration, ssh_access
 from benchlab.hosts.models import Host
 from tests.security.hostile import ALL, MARKUP, SHELL, TERMINAL
 from tests.security.markup import Page
@@ -127,12 +127,12 @@ def plain(text: str) -> bool:
 
 @pytest.fixture
 def host(team) -> Host:
-    return services.add_host(team, "bad", "127.0.0.1", services.make_credential(team, "k"))
+    return registration.add_host(team, "bad", "127.0.0.1", credentials.make_credential(team, "k"))
 
 
 def test_trouble_with_such_a_host_is_kept_and_shown(host, owner):
     error = AgentError(f"{ALL}\0\ud800{'A' * 2**20}", Reason.CONNECTION_LOST)
-    contact.record_trouble(host, error)
+    ssh_access.record_trouble(host, error)
     host.refresh_from_db()
     assert "pwned" in host.trouble_text and plain(host.trouble_text)
     page = Page(owner.get(f"/hosts/{host.pk}/").content.decode())
@@ -144,7 +144,7 @@ def test_facts_are_cut_to_what_pages_can_show(host):
 
     words = ALL + "\0" + "A" * 10**6
     found = facts(disk("sdb", model=words, serial=SHELL + words), hostname=words, boot_id=words)
-    snapshot = discovery.store(host, found)
+    snapshot = discovery.store_facts(host, found)
     device = host.devices.get(name="sdb")
     assert len(snapshot.facts["hostname"]) <= discovery.FACT_MAX
     assert plain(device.model) and plain(device.serial) and plain(snapshot.facts["hostname"])
@@ -155,5 +155,5 @@ def test_a_host_of_too_many_devices_is_not_believed(host):
 
     many = [disk("sdb")] * (discovery.DEVICES_MAX + 1)
     with pytest.raises(AgentError, match="devices") as raised:
-        discovery.store(host, facts(*many))
+        discovery.store_facts(host, facts(*many))
     assert raised.value.reason is Reason.BAD_FACTS

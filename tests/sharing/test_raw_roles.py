@@ -192,7 +192,7 @@ def test_a_limited_token_lists_what_its_team_has(lab, other_user):
     address = f"/api/artifacts/?campaign={lab.campaign.pk}"
     counts = {}
     for person in (lab.user, other_user):
-        secret = tokens.make(person, "t", Role.VIEWER, 1, None)[1]
+        secret = tokens.create_token(person, "t", Role.VIEWER, 1, None)[1]
         answer = Client().get(address, headers={"Authorization": f"Token {secret}"})
         assert answer.status_code == 200
         counts[person.username] = answer.json()["count"]

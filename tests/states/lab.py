@@ -18,12 +18,12 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from benchlab.audit.chain import record
+from benchlab.audit.chain import add_entry
 from benchlab.audit.models import Entry
 from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.findings import dismissal, storing
 from benchlab.findings.models import Finding
-from benchlab.hosts import services as hosts
+from benchlab.hosts import credentials
 from benchlab.hosts.models import Credential, Device, Host
 from benchlab.lifecycle import deleting
 from benchlab.runs import artifact_writer, conclusion
@@ -85,14 +85,14 @@ def make(cases: Path) -> None:
     disk = Device(host=rack, identity="serial:S1", name="sdb", size=1 << 40, role="hdd")
     disk.spare, disk.spare_size, disk.spare_at = True, disk.size, timezone.now()
     disk.save()
-    record("host.mark_spare", actor=USER, subject="sdb")
+    add_entry("host.mark_spare", actor=USER, subject="sdb")
     over = _results(team, rack, stack, cases)
     _talked_about(team, user, over)
     _at_work(team, stack)
     _not_current(team, user, rack, stack)
     _draft(team)
     Credential.objects.exclude(name="lab").delete()
-    record("campaign.start", actor=USER, subject="over", details={"runs": 7})
+    add_entry("campaign.start", actor=USER, subject="over", details={"runs": 7})
 
 
 def _results(team: Team, host: Host, stack: Topology, cases: Path) -> Campaign:
@@ -109,10 +109,10 @@ def _results(team: Team, host: Host, stack: Topology, cases: Path) -> Campaign:
             files |= {"stdout": b"", artifact_writer.SAMPLES: _samples()}
         attempt.tool_version = ""
         attempt.save()
-        artifact_writer.keep(attempt, files)
+        artifact_writer.store_artifacts(attempt, files)
         if tool == "sysbench":
             _in_pieces(attempt, files[name])
-        if trouble := conclusion.reparse(attempt):
+        if trouble := conclusion.reparse_attempt(attempt):
             raise ValueError(f"{tool}: {trouble}")
     removed = _finished(over, layout, made.workload(team), len(RESULTS))
     made.sampled(removed, disks=1, seconds=4)
@@ -173,7 +173,7 @@ def opened(cases: Path) -> dict[str, str]:
     user, over = User.objects.get(username=USER), Campaign.objects.get(name="over")
     team = over.team
     invitations.invite(team, Role.VIEWER, user, "somebody@example.com")
-    _, token = tokens.make(user, "script", Role.OPERATOR, days=300)
+    _, token = tokens.create_token(user, "script", Role.OPERATOR, days=300)
     _, share = links.create_link(links.check_target(user, "campaign", over.pk), user, days=300)
     later = timezone.now() + timedelta(days=36500)
     Share.objects.update(expires_at=later)
@@ -193,7 +193,7 @@ def _at_work(team: Team, stack: Topology) -> None:
         now = AttemptPhase.RUNNING if ready else AttemptPhase.QUEUED
         if not down:
             Attempt.objects.create(run=run, layout=layout, phase=now)
-    team.hosts.update(credential=hosts.make_credential(team, "lab"))
+    team.hosts.update(credential=credentials.make_credential(team, "lab"))
 
 
 def _not_current(team: Team, user: User, host: Host, stack: Topology) -> None:

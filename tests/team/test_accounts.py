@@ -182,7 +182,7 @@ def test_a_team_may_demand_a_second_factor(user, team):
     assert b"Storage" in web.get(reverse("mfa_index")).content
     assert web.get(reverse("account")).status_code == 200
     api = APIClient()
-    api.credentials(HTTP_AUTHORIZATION=f"Token {tokens.make(user, 't', Role.OWNER)[1]}")
+    api.credentials(HTTP_AUTHORIZATION=f"Token {tokens.create_token(user, 't', Role.OWNER)[1]}")
     refused = api.get("/api/hosts/")
     assert refused.status_code == 403 and "second factor" in refused.json()["detail"]
     set_up(web)
@@ -291,5 +291,5 @@ def test_what_a_person_may_costs_no_query(web, user, team, django_assert_num_que
     request = RequestFactory().get("/")
     request.session = web.session
     with django_assert_num_queries(2):  # session, user
-        found = current_roles.of(get_user(request))
+        found = current_roles.user_roles(get_user(request))
     assert found.owner == found.viewer == {team.pk} and not found.second_factor

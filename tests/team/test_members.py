@@ -18,7 +18,7 @@ from rest_framework.test import APIClient
 from benchlab.team import invitations, log_filter, members, tokens
 from benchlab.team.models import ApiToken, Invitation, Membership, Team
 from benchlab.team.roles import Role
-from benchlab.team.services import team_of
+from benchlab.team.services import owning_team
 
 NEW = {"username": "carol", "email": "", "password": "harbour-lamp-9"}
 
@@ -36,7 +36,7 @@ def log():
     """Stream of what goes to stderr in an installation."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
-    handler.addFilter(log_filter.Links())
+    handler.addFilter(log_filter.LinkFilter())
     logging.getLogger("django.request").addHandler(handler)
     yield stream
     logging.getLogger("django.request").removeHandler(handler)
@@ -96,14 +96,14 @@ def test_who_has_an_account_joins_with_it(team, user, other_user, other_web):
     again = invited(team, user, Role.OWNER)
     assert b"in this team already" in other_web.post(again).content
     assert Membership.objects.get(team=team, user=other_user).role == Role.OPERATOR
-    assert invitations.still_open().count() == 1  # not spent
+    assert invitations.open_invitations().count() == 1  # not spent
 
 
 @pytest.mark.parametrize("name", ["alice", "ALICE", "bad name", ""])
 def test_a_name_that_cannot_be_is_refused(team, user, name):
     answer = Client().post(invited(team, user), {**NEW, "username": name})
     assert answer.status_code == 200 and b"errorlist" in answer.content
-    assert invitations.still_open().count() == 1
+    assert invitations.open_invitations().count() == 1
 
 
 def test_an_invitation_is_taken_back(web, team, user):
@@ -150,7 +150,7 @@ def test_the_last_owner_stays(web, team, user, carol):
     members.change_role(carol, Role.OWNER)
     User.objects.filter(pk=carol.user_id).update(is_active=False)
     with pytest.raises(ValidationError):  # nobody could log in as owner
-        members.remove(mine)
+        members.remove_member(mine)
     User.objects.filter(pk=carol.user_id).update(is_active=True)
     assert web.post(f"/team/{team.pk}/leave/")["Location"] == "/team/"
     assert web.get(f"/team/{team.pk}/").status_code == 404
@@ -176,7 +176,7 @@ def test_new_things_belong_to_the_chosen_team(web, user, team):
     Membership.objects.create(team=third, user=user, role=Role.VIEWER)
 
     def made() -> Team:
-        return team_of(web.get("/").wsgi_request.user)
+        return owning_team(web.get("/").wsgi_request.user)
 
     assert made() == team
     web.post("/team/choose/", {"team": second.pk})
@@ -189,7 +189,7 @@ def test_new_things_belong_to_the_chosen_team(web, user, team):
 
 
 def test_a_deactivated_user_is_out_at_once(root, web, user, team):
-    key = tokens.make(user, "t", Role.OWNER)[1]
+    key = tokens.create_token(user, "t", Role.OWNER)[1]
     link = invited(team, user)
     api = APIClient()
     api.credentials(HTTP_AUTHORIZATION=f"Token {key}")

@@ -15,7 +15,7 @@ from benchlab.team.roles import Role
 @pytest.fixture
 def api(user) -> APIClient:
     client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {tokens.make(user, 't', Role.OWNER)[1]}")
+    client.credentials(HTTP_AUTHORIZATION=f"Token {tokens.create_token(user, 't', Role.OWNER)[1]}")
     return client
 
 
@@ -59,8 +59,10 @@ def test_a_team_over_rest(api, team, root):
     assert api.post("/api/teams/", {"name": "Mine"}).status_code == 403
     admin = User.objects.get(username="root")
     client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {tokens.make(admin, 't', Role.OWNER)[1]}")
+    client.credentials(HTTP_AUTHORIZATION=f"Token {tokens.create_token(admin, 't', Role.OWNER)[1]}")
     assert client.post("/api/teams/", {"name": "Mine"}).status_code == 201
     limited = APIClient()
-    limited.credentials(HTTP_AUTHORIZATION=f"Token {tokens.make(admin, 'v', Role.VIEWER)[1]}")
+    limited.credentials(
+        HTTP_AUTHORIZATION=f"Token {tokens.create_token(admin, 'v', Role.VIEWER)[1]}"
+    )
     assert limited.post("/api/teams/", {"name": "More"}).status_code == 403

@@ -10,7 +10,7 @@ from benchlab.campaigns.models import Campaign, Workload
 from benchlab.campaigns.services import create_workload
 from benchlab.team import tokens
 from benchlab.team.models import Membership, has_role
-from benchlab.team.roles import Role, bind
+from benchlab.team.roles import Role, limit_user
 from benchlab.topologies.models import Topology
 from tests.api.conftest import client_of, is_problem
 from tests.charts import made
@@ -52,7 +52,7 @@ def test_a_program_is_named_by_its_whole_path(team, user, binary):
 def operators_token(user) -> APIClient:
     """Of an owner."""
     client = APIClient()
-    _, key = tokens.make(user, "runs", Role.OPERATOR)
+    _, key = tokens.create_token(user, "runs", Role.OPERATOR)
     client.credentials(HTTP_AUTHORIZATION=f"Token {key}")
     return client
 
@@ -106,6 +106,6 @@ def test_a_role_within_a_tokens_limits(team, user, other_user, only):
     other = other_user.teams.get()
     Membership.objects.create(team=other, user=user, role=Role.OWNER)
     assert has_role(user, team.pk, Role.OWNER) and not has_role(other_user, team.pk, Role.VIEWER)
-    bind(user, Role.OPERATOR, team.pk if only else None)
+    limit_user(user, Role.OPERATOR, team.pk if only else None)
     assert not has_role(user, team.pk, Role.OWNER) and has_role(user, team.pk, Role.OPERATOR)
     assert has_role(user, other.pk, Role.OPERATOR) is not only

@@ -113,7 +113,7 @@ def test_a_stranger_with_an_invitation_gets_one(team, user, provider):
     member = Membership.objects.get(user__username="carol")
     assert (member.team, member.role) == (team, Role.OPERATOR)
     assert not member.user.has_usable_password()
-    assert not invitations.still_open().exists()
+    assert not invitations.open_invitations().exists()
     assert provider.asked[0]["code_verifier"] and "s3cret" in str(provider.asked[0])
     later = Client()
     through(later)  # from now on it is a log-in

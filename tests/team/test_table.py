@@ -19,7 +19,7 @@ from benchlab.hosts import host_tasks
 from benchlab.rest.urls import router
 from benchlab.sharing import links
 from benchlab.sharing.models import MadeReport, Star
-from benchlab.team import enforcing, invitations, permissions, permissions_api
+from benchlab.team import enforcement, invitations, permissions, permissions_api
 from benchlab.team.levels import Level
 from benchlab.team.models import Invitation, Membership, Team
 from benchlab.team.roles import Role
@@ -82,7 +82,7 @@ def unlisted(patterns: list[Any] | None = None) -> list[str]:
         route
         for name, entry, route in pages(patterns)
         if name not in permissions.PAGES
-        or (hasattr(entry.callback, "cls") and not enforcing._asks_the_table(entry.callback))
+        or (hasattr(entry.callback, "cls") and not enforcement._uses_table(entry.callback))
     ]
 
 
@@ -95,7 +95,7 @@ def test_the_table_has_every_page_and_no_other():
 def quiet(monkeypatch, worker_seen):
     """Nothing leaves the house: no nudge to a worker, no look at a host."""
     monkeypatch.setattr(messages, "send", lambda task, pk: None)
-    monkeypatch.setattr(host_tasks, "WAIT_S", 0)
+    monkeypatch.setattr(host_tasks, "MAX_WAIT_S", 0)
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def rows(team):
         content=b"%PDF-",
     )
     made.invitation = Invitation.objects.get(team=team)
-    made.invitation.digest = invitations.digest(TOKEN)
+    made.invitation.digest = invitations.token_digest(TOKEN)
     made.invitation.save()
     for row, token in ((made.share, TOKEN), (made.run_share, RUNS_LINK)):
         row.digest = links.token_digest(token)

@@ -50,13 +50,13 @@ def test_it_is_shown_once_and_can_be_revoked(web, user):
 
 
 def test_nobody_revokes_another_ones(web, other_user):
-    row, _ = tokens.make(other_user, "theirs", Role.VIEWER)
+    row, _ = tokens.create_token(other_user, "theirs", Role.VIEWER)
     assert web.post(reverse("api-token-revoke", args=[row.pk])).status_code == 404
     assert ApiToken.objects.filter(pk=row.pk).exists()
 
 
 def test_a_viewers_token_of_an_owner_changes_nothing(user):
-    _, key = tokens.make(user, "reader", Role.VIEWER)
+    _, key = tokens.create_token(user, "reader", Role.VIEWER)
     said = is_problem(client(key).post("/api/credentials/", {"name": "k"}), 403)
     assert "this token is a viewer's" in said["detail"]
 
@@ -65,24 +65,24 @@ def test_a_viewers_token_of_an_owner_changes_nothing(user):
 def test_a_limited_token_does_not_leave_the_team(user, other_user, team, role):
     """A limited token is refused: its person's place in the team is more than it may give up."""
     Membership.objects.create(team=team, user=other_user, role=Role.OWNER)
-    _, key = tokens.make(user, "reader", role)
+    _, key = tokens.create_token(user, "reader", role)
     said = is_problem(client(key).post(f"/api/teams/{team.pk}/leave/"), 403)
     assert "token is limited" in said["detail"]
     assert Membership.objects.filter(team=team, user=user).exists()
-    _, key = tokens.make(user, "mine", Role.OWNER)
+    _, key = tokens.create_token(user, "mine", Role.OWNER)
     assert client(key).post(f"/api/teams/{team.pk}/leave/").status_code == 204
 
 
 def test_an_owners_token_of_a_viewer_is_a_viewers(user):
     Membership.objects.update(role=Role.VIEWER)
-    _, key = tokens.make(user, "hope", Role.OWNER)
+    _, key = tokens.create_token(user, "hope", Role.OWNER)
     is_problem(client(key).post("/api/credentials/", {"name": "k"}), 403)
 
 
 def test_it_sees_only_its_team(user, team, second):
     made.topology(team, "ours")
     made.topology(second, "seconds")
-    _, key = tokens.make(user, "narrow", Role.VIEWER, team=second)
+    _, key = tokens.create_token(user, "narrow", Role.VIEWER, team=second)
     found = client(key).get("/api/topologies/").json()["results"]
     assert [row["name"] for row in found] == ["seconds"]
 
@@ -92,20 +92,20 @@ def test_it_sees_only_its_team(user, team, second):
 )
 def test_it_opens_no_page_of_its_persons_account(user, page):
     """So it makes no token, and changes neither password nor second factor."""
-    token = client(tokens.make(user, "all that one may", Role.OWNER)[1])
+    token = client(tokens.create_token(user, "all that one may", Role.OWNER)[1])
     for answer in (token.get(reverse(page)), token.post(reverse(page), FORM)):
         assert answer.status_code == 302 and answer["Location"].startswith("/login/")
     assert ApiToken.objects.count() == 1
 
 
 def test_it_expires(user):
-    row, key = tokens.make(user, "old", Role.VIEWER, days=1)
+    row, key = tokens.create_token(user, "old", Role.VIEWER, days=1)
     ApiToken.objects.filter(pk=row.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
     assert "expired" in is_problem(client(key).get("/api/hosts/"), 401)["detail"]
 
 
 def test_when_it_was_last_used_is_kept_to_the_minute(user, django_assert_num_queries):
-    row, key = tokens.make(user, "used", Role.VIEWER)
+    row, key = tokens.create_token(user, "used", Role.VIEWER)
     client(key).get("/api/hosts/")
     row.refresh_from_db()
     seen = row.last_used_at
@@ -122,8 +122,8 @@ CHANGE = {"oldpassword": "alice-password", "password1": NEW, "password2": NEW}
 @pytest.fixture
 def two(user, other_user) -> list[str]:
     """The keys of alice's; bob has one as well."""
-    tokens.make(other_user, "theirs", Role.VIEWER)
-    return [tokens.make(user, f"notebook {n}", Role.VIEWER)[1] for n in range(2)]
+    tokens.create_token(other_user, "theirs", Role.VIEWER)
+    return [tokens.create_token(user, f"notebook {n}", Role.VIEWER)[1] for n in range(2)]
 
 
 def alive(keys: list[str]) -> list[bool]:
@@ -160,7 +160,7 @@ def test_a_password_after_single_sign_on_asks_likewise(user, two):
     user.save()
     web = Client()
     web.force_login(user)
-    keys = [tokens.make(user, "new", Role.VIEWER)[1]]
+    keys = [tokens.create_token(user, "new", Role.VIEWER)[1]]
     sent = {"password1": NEW, "password2": NEW}
     page = reverse("account_set_password")
     assert web.post(page, sent).context["form"].errors["tokens"]

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from agents.plans.example_host import Disk
-from benchlab.topologies.acts import done, parse
-from benchlab.topologies.reckoned import Shelf
+from benchlab.topologies.size_estimates import DiskSupply
+from benchlab.topologies.stack_edits import apply_edit, parse_edit
 
-EXAMPLE = Shelf()
+EXAMPLE = DiskSupply()
 TIB = 2**40
 
 
-def built(*words: str, shelf: Shelf = EXAMPLE) -> list[dict[str, Any]]:
+def built(*words: str, shelf: DiskSupply = EXAMPLE) -> list[dict[str, Any]]:
     """The stack after these buttons, from nothing."""
     stack: list[dict[str, Any]] = []
     for text in words:
-        act = parse(text, len(stack))
+        act = parse_edit(text, len(stack))
         assert act is not None, text
-        stack = done(act, stack, shelf)
+        stack = apply_edit(act, stack, shelf)
     return stack
 
 
@@ -32,7 +32,7 @@ def disks(entry: dict[str, Any]) -> dict[str, tuple[str, int]]:
     return {one["use"]: (one["role"], one["count"]) for one in groups if one["count"]}
 
 
-def of_host(**roles: int) -> Shelf:
+def of_host(**roles: int) -> DiskSupply:
     """A host with so many spare disks of each role."""
     there = {
         role: [
@@ -40,4 +40,4 @@ def of_host(**roles: int) -> Shelf:
         ]
         for role, count in roles.items()
     }
-    return Shelf("lab1", there)
+    return DiskSupply("lab1", there)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchlab.topologies import acts
-from benchlab.topologies.looked_at import look
+from benchlab.topologies import stack_edits
+from benchlab.topologies.inspection import inspect_stack
 from tests.topologies.drafts import EXAMPLE, built, disks, kinds, of_host
 
 
@@ -14,25 +14,25 @@ def test_raw_first_is_no_dead_end():
     stack = built("add 0 raw", "disks 0 data 1", "add 0 lvm", "disks 0 data 4", "add 2 filesystem")
     assert kinds(stack) == ["lvm", "raw", "filesystem"]
     assert [disks(entry) for entry in stack] == [{"data": ("hdd", 4)}, {}, {}]
-    assert look(stack, EXAMPLE).valid
+    assert inspect_stack(stack, EXAMPLE).valid
 
 
 def test_raw_alone_can_be_measured_as_it_is():
-    assert look(built("add 0 raw"), EXAMPLE).valid
+    assert inspect_stack(built("add 0 raw"), EXAMPLE).valid
 
 
 def test_up_is_up():
     stack = built("add 0 lvm", "add 1 filesystem")
-    moved = acts.done(acts.Act("move", 0, (1,)), stack, EXAMPLE)
+    moved = stack_edits.apply_edit(stack_edits.StackEdit("move", 0, (1,)), stack, EXAMPLE)
     assert kinds(moved) == ["filesystem", "lvm"]
-    back = acts.done(acts.Act("move", 1, (0,)), moved, EXAMPLE)
+    back = stack_edits.apply_edit(stack_edits.StackEdit("move", 1, (0,)), moved, EXAMPLE)
     assert (kinds(back), disks(back[0])) == (kinds(stack), disks(stack[0]))
 
 
 def test_the_disks_stay_at_the_bottom():
     stack = built("add 0 md", "add 1 lvm")
     assert (disks(stack[0]), disks(stack[1])) == ({"data": ("hdd", 4)}, {})
-    removed = acts.done(acts.Act("remove", 0), stack, EXAMPLE)
+    removed = stack_edits.apply_edit(stack_edits.StackEdit("remove", 0), stack, EXAMPLE)
     assert (kinds(removed), disks(removed[0])) == (["lvm"], {"data": ("hdd", 4)})
 
 
@@ -71,12 +71,12 @@ def test_an_option_is_set_as_what_it_is():
     ],
 )  # fmt: skip
 def test_what_is_no_button_of_an_empty_stack(text):
-    assert acts.parse(text, 0) is None
+    assert stack_edits.parse_edit(text, 0) is None
 
 
 @pytest.mark.parametrize("text", ["move 0 1", "disks 0 data 1000", "disks 0 data -1", "remove 1"])
 def test_what_is_no_button_of_one_layer(text):
-    assert acts.parse(text, 1) is None
+    assert stack_edits.parse_edit(text, 1) is None
 
 
 @pytest.mark.parametrize("text", ["set 0 tape 1", "disks 0 tape 1"])
@@ -86,22 +86,23 @@ def test_what_the_layer_has_not_changes_nothing(text):
 
 def test_a_button_is_sent_as_it_is_read():
     for text in ("add 0 raw", "move 1 0", "set 0 scheduler ", "set 0 cipher a:b", "disks 1 data 3"):
-        act = acts.parse(text, 2)
+        act = stack_edits.parse_edit(text, 2)
         assert act is not None and str(act) == text
 
 
 def test_the_order_tells_where_each_came_from():
     told = {
-        text: acts.order(acts.parse(text, 3), 3) for text in ("add 1 raw", "remove 0", "move 2 0")
+        text: stack_edits.order_after(stack_edits.parse_edit(text, 3), 3)
+        for text in ("add 1 raw", "remove 0", "move 2 0")
     }
     assert told == {
         "add 1 raw": [0, None, 1, 2],
         "remove 0": [1, 2],
         "move 2 0": [2, 0, 1],
     }
-    assert acts.order(acts.parse("disks 0 data 2", 3), 3) == [0, 1, 2]
+    assert stack_edits.order_after(stack_edits.parse_edit("disks 0 data 2", 3), 3) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("typed", ["", "x", "-1", "1.5", "\u0663", None, "1e3", "10000"])
 def test_what_is_no_count_counts_nothing(typed):
-    assert acts.as_count(typed) == 0
+    assert stack_edits.parse_count(typed) == 0

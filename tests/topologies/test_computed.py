@@ -7,11 +7,11 @@ import pytest
 from agents.drivers import registry
 from agents.plans.chain import specs
 from agents.plans.example_host import Disk, example
-from benchlab.topologies import canvas, computed
-from benchlab.topologies.looked_at import look, specs_of
-from benchlab.topologies.offers import all_offers
+from benchlab.topologies import canvas, derived_values
+from benchlab.topologies.inspection import inspect_stack, specs_of
+from benchlab.topologies.layer_offers import all_offers
 from benchlab.topologies.presets import PRESETS
-from benchlab.topologies.reckoned import Shelf, good_count, needs_words, reckon
+from benchlab.topologies.size_estimates import DiskSupply, estimate_sizes, good_count, needs_options
 from tests.topologies.drafts import EXAMPLE, TIB, built, of_host
 
 SMALL = "set 1 size 34359738368"  # LVM's caches have a million chunks at most
@@ -19,18 +19,20 @@ CACHED = ("add 0 lvm", "disks 0 data 4", "add 1 lvm_cache", "add 2 filesystem")
 
 
 def row(stack, label, shelf=EXAMPLE):
-    return next(one for one in computed.rows(look(stack, shelf)) if one.label == label)
+    return next(
+        one for one in derived_values.layer_rows(inspect_stack(stack, shelf)) if one.label == label
+    )
 
 
 def test_a_stripe_of_four_is_four_times_a_disk_less_a_mib_each():
-    placed = reckon(specs_of(built("add 0 lvm", "disks 0 data 4")), EXAMPLE).placed
+    placed = estimate_sizes(specs_of(built("add 0 lvm", "disks 0 data 4")), EXAMPLE).placed
     extents = (4 * 10**12 - 2**20) // 2**22
     assert placed[0].gives.size == 4 * extents * 2**22
     assert (placed[0].gives.stripe_unit, placed[0].gives.stripe_count) == (64 << 10, 4)
 
 
 def test_rows_from_the_top_down_and_the_disks_last():
-    rows = computed.rows(look(built(*CACHED), EXAMPLE))
+    rows = derived_values.layer_rows(inspect_stack(built(*CACHED), EXAMPLE))
     assert [one.label for one in rows] == ["File system", "LVM cache", "LVM", "hdd, each", "ssd"]
     assert [one.size for one in rows] == ["14.6 TiB", "14.6 TiB", "14.6 TiB", "3.64 TiB", "931 GiB"]
     assert rows[2].stripe == "256 KiB (4 × 64 KiB)"
@@ -50,7 +52,7 @@ def test_rows_from_the_top_down_and_the_disks_last():
 )  # fmt: skip
 def test_each_layer_is_held_against_the_stripe_below(more, label, css, words):
     stack = built("add 0 lvm", "disks 0 data 4", *more)
-    assert row(stack, label).aligned == computed.Aligned(css, words)
+    assert row(stack, label).aligned == derived_values.Alignment(css, words)
 
 
 def test_a_hosts_own_disks_are_reckoned_with_and_what_it_lacks_is_like_its_last():
@@ -62,39 +64,47 @@ def test_a_hosts_own_disks_are_reckoned_with_and_what_it_lacks_is_like_its_last(
 
 def test_what_is_wrong_has_no_size_and_what_is_below_has():
     stack = built("add 0 lvm", "disks 0 data 3", "set 0 stripes 2", "add 1 filesystem")
-    assert computed.rows(look(stack, EXAMPLE)) == []
+    assert derived_values.layer_rows(inspect_stack(stack, EXAMPLE)) == []
     stack = [*built("add 0 lvm"), {"kind": "zfs", "devices": []}]
-    assert [one.label for one in computed.rows(look(stack, EXAMPLE))] == ["LVM", "hdd, each"]
+    assert [one.label for one in derived_values.layer_rows(inspect_stack(stack, EXAMPLE))] == [
+        "LVM",
+        "hdd, each",
+    ]
 
 
 def test_the_sum_says_what_is_left_of_the_disks():
-    total = computed.total(look(built("add 0 md", "disks 0 data 4", "add 1 filesystem"), EXAMPLE))
-    assert total == computed.Sum("10.9 TiB", "14.6 TiB", "75 %")
-    total = computed.total(look(built(*CACHED), EXAMPLE))
-    assert total == computed.Sum("14.6 TiB", "14.6 TiB", "100 %", "1 cache disk")
-    assert computed.total(look(built("add 0 directory"), EXAMPLE)) is None
-    assert computed.total(look(built("add 0 zpool"), EXAMPLE)) is None
+    total = derived_values.usable_size(
+        inspect_stack(built("add 0 md", "disks 0 data 4", "add 1 filesystem"), EXAMPLE)
+    )
+    assert total == derived_values.UsableSize("10.9 TiB", "14.6 TiB", "75 %")
+    total = derived_values.usable_size(inspect_stack(built(*CACHED), EXAMPLE))
+    assert total == derived_values.UsableSize("14.6 TiB", "14.6 TiB", "100 %", "1 cache disk")
+    assert derived_values.usable_size(inspect_stack(built("add 0 directory"), EXAMPLE)) is None
+    assert derived_values.usable_size(inspect_stack(built("add 0 zpool"), EXAMPLE)) is None
 
 
 def test_a_layers_facts_name_its_cache():
-    looked = look(built(*CACHED), EXAMPLE)
-    assert computed.facts(looked, 1) == [
+    looked = inspect_stack(built(*CACHED), EXAMPLE)
+    assert derived_values.layer_facts(looked, 1) == [
         ("Gives", "a logical volume, 14.6 TiB"),
         ("Full stripe", "256 KiB (4 × 64 KiB)"),
     ]
-    assert ("Cache", "1 disk, 931 GiB") in computed.facts(looked, 2)
-    assert computed.facts(look([{"kind": "zfs", "devices": []}], EXAMPLE), 1) == []
+    assert ("Cache", "1 disk, 931 GiB") in derived_values.layer_facts(looked, 2)
+    assert (
+        derived_values.layer_facts(inspect_stack([{"kind": "zfs", "devices": []}], EXAMPLE), 1)
+        == []
+    )
 
 
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)
 def test_every_preset_can_be_built_on_example_disks(preset):
-    looked = look(preset.stack, EXAMPLE)
+    looked = inspect_stack(preset.stack, EXAMPLE)
     assert looked.valid, looked.wrong
 
 
 @pytest.mark.parametrize("kind", sorted(registry.all_layers()))
 def test_only_what_a_person_has_yet_to_say_cannot_be_made_at_once(kind):
-    assert needs_words(kind) == (kind in {"tuning", "reported"})
+    assert needs_options(kind) == (kind in {"tuning", "reported"})
 
 
 def test_a_layer_is_given_as_many_disks_as_it_makes_one_thing_of():
@@ -111,11 +121,11 @@ def test_an_example_host_has_its_disks_in_the_order_of_their_names():
 def test_tuning_is_reckoned_with_settings_that_a_host_may_have():
     stack = built("add 0 raw", "add 1 tuning", "set 1 scheduler bfq", "set 1 governor performance")
     stack[1]["options"]["sysctls"] = ["vm.dirty_ratio=5", "fs.xfs.xfssyncd_centisecs=500"]
-    assert look(stack, EXAMPLE).valid
+    assert inspect_stack(stack, EXAMPLE).valid
 
 
 def drawn(stack, shelf=EXAMPLE):
-    return canvas.draw(stack, look(stack, shelf), all_offers(stack, shelf))
+    return canvas.draw_stack(stack, inspect_stack(stack, shelf), all_offers(stack, shelf))
 
 
 def test_the_drawing_is_nested_with_the_disks_at_the_bottom_and_the_cache_beside():
@@ -163,4 +173,4 @@ def test_an_empty_stack_is_drawn_as_a_place_to_begin():
 def test_specs_of_a_draft_leave_out_uses_without_disks():
     stack = [{"kind": "lvm", "devices": [{"use": "data", "role": "hdd", "count": "x"}]}]
     assert specs_of(stack) == specs([{"kind": "lvm", "options": {}, "devices": []}])
-    assert isinstance(Shelf().main, str)
+    assert isinstance(DiskSupply().main_role, str)

@@ -12,7 +12,7 @@ from agents.facts.model import HostFacts
 from agents.plans import stack
 from agents.plans.chain import specs
 from agents.safety.guard import Spare
-from benchlab.topologies import drawing
+from benchlab.topologies import plan_drawing
 from tests.hosts.conftest import disk, facts
 from tests.topologies.plans import cached, layer, made, many_disks
 
@@ -33,8 +33,8 @@ STACKS = {
 }
 
 
-def drawn(name: str, found: HostFacts | None = HOST) -> drawing.Drawing:
-    return drawing.draw(made(*_args(name)), found)
+def drawn(name: str, found: HostFacts | None = HOST) -> plan_drawing.Drawing:
+    return plan_drawing.draw_plan(made(*_args(name)), found)
 
 
 def _args(name):
@@ -42,7 +42,7 @@ def _args(name):
     return layers, HOST, stages
 
 
-def boxes(picture: drawing.Drawing, css: str) -> list[drawing.Box]:
+def boxes(picture: plan_drawing.Drawing, css: str) -> list[plan_drawing.Box]:
     return [box for box in picture.boxes if css in box.css.split()]
 
 
@@ -126,11 +126,11 @@ def test_more_disks_than_fit_are_counted():
     names = [f"nvme{n}n1" for n in range(40)]
     host = facts(*(disk(name, majmin=f"259:{n}", serial=name) for n, name in enumerate(names)))
     spares = [Claim(d.identity, d.path, d.size, d.model) for d in host.devices[2:]]
-    group = drawing.Group(1, "data", "nvme", tuple(spares))
-    assert group.height < drawing.Group(1, "data", "nvme", tuple(spares[:31])).height + 1
-    canvas = drawing._Canvas()
-    drawing._disks(canvas, group, 0, 0, {claim.node: "S" for claim in spares})
-    assert len([box for box in canvas.boxes if "disk" in box.css.split()]) == drawing.MOST
+    group = plan_drawing.DiskGroup(1, "data", "nvme", tuple(spares))
+    assert group.height < plan_drawing.DiskGroup(1, "data", "nvme", tuple(spares[:31])).height + 1
+    canvas = plan_drawing._Canvas()
+    plan_drawing._draw_disks(canvas, group, 0, 0, {claim.node: "S" for claim in spares})
+    assert len([box for box in canvas.boxes if "disk" in box.css.split()]) == plan_drawing.MAX_DISKS
     assert canvas.boxes[0].texts[1].words == "and 16 more, in the table below"
 
 
@@ -141,7 +141,7 @@ def test_what_a_host_says_cannot_break_the_page():
     spare = Spare(f"serial:{evil}", 2**30, evil, "ssd")
     plan = stack.plan_stack(specs([layer("raw", data=("ssd", 1))]), "blabc7", host, [spare])
     text = render_to_string(
-        "topologies/_drawing.html", {"drawing": drawing.draw(plan, host), "key": 1}
+        "topologies/_drawing.html", {"drawing": plan_drawing.draw_plan(plan, host), "key": 1}
     )
     assert "<script" not in text and "&lt;script&gt;" in text
     assert "style=" not in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
-from benchlab.topologies import planned
+from benchlab.topologies import plan_view
 from benchlab.topologies.models import Topology
 from tests.agents.new_layer import added as added  # a fixture
 from tests.api.conftest import api as api  # a fixture
@@ -43,5 +43,5 @@ def test_the_api_describes_it_and_takes_it(added, api):
 
 def test_its_commands_are_shown_before_they_run(added):
     host = many_disks()
-    told = planned.read(made(STACK, host), host)
+    told = plan_view.view_plan(made(STACK, host), host)
     assert any("lvcreate" in row.text for row in told.commands)

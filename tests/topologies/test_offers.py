@@ -10,10 +10,10 @@ import pytest
 from agents.drivers import registry
 from agents.plans import chain
 from benchlab.topologies import services
-from benchlab.topologies.acts import Act, done
-from benchlab.topologies.looked_at import look, specs_of
-from benchlab.topologies.offers import all_offers, offers, says
-from benchlab.topologies.reckoned import needs_words
+from benchlab.topologies.inspection import inspect_stack, specs_of
+from benchlab.topologies.layer_offers import all_offers, driver_summary, gap_offers
+from benchlab.topologies.size_estimates import needs_options
+from benchlab.topologies.stack_edits import StackEdit, apply_edit
 from tests.topologies.drafts import EXAMPLE, built
 
 KINDS = sorted(registry.all_layers())
@@ -24,8 +24,8 @@ def standing(kind: str) -> tuple[dict, ...]:
     """The smallest stack with this layer on top in which nothing is wrong."""
     for below in ((), *((other,) for other in KINDS)):
         stack = built(*(f"add {at} {one}" for at, one in enumerate((*below, kind))))
-        wrong = look(stack, EXAMPLE).wrong
-        if not wrong or (wrong[-1].layer == len(stack) and needs_words(kind)):
+        wrong = inspect_stack(stack, EXAMPLE).wrong
+        if not wrong or (wrong[-1].layer == len(stack) and needs_options(kind)):
             return tuple(stack)
     raise AssertionError(f"{kind} stands on nothing")
 
@@ -46,7 +46,7 @@ def pairs():
     """Every driver on every other on which it stands."""
     for lower, upper in product(KINDS, KINDS):
         stack = [*standing(lower)]
-        stack = done(Act("add", len(stack), (upper,)), stack, EXAMPLE)
+        stack = apply_edit(StackEdit("add", len(stack), (upper,)), stack, EXAMPLE)
         if not [one for one in chain.troubles(specs_of(stack)) if not one.unfinished]:
             yield stack
 
@@ -55,7 +55,7 @@ def pairs():
 def test_every_layer_stands_on_something_that_is_offered(kind):
     stack = [*standing(kind)]
     for at in range(len(stack)):
-        offered = {one.kind for one in offers(stack[:at], at, EXAMPLE).found}
+        offered = {one.kind for one in gap_offers(stack[:at], at, EXAMPLE).found}
         assert stack[at]["kind"] in offered, stack
 
 
@@ -63,19 +63,19 @@ def test_every_layer_stands_on_something_that_is_offered(kind):
 def test_nothing_is_offered_between_any_two_that_is_then_refused():
     tried = 0
     for stack in pairs():
-        before = look(stack, EXAMPLE)
+        before = inspect_stack(stack, EXAMPLE)
         for gap in all_offers(stack, EXAMPLE):
             for offer in gap.found:
-                after = done(offer.act, stack, EXAMPLE)
-                now = look(after, EXAMPLE)
-                own = now.at(gap.at + 1)
-                filled_in = needs_words(offer.kind)
+                after = apply_edit(offer.act, stack, EXAMPLE)
+                now = inspect_stack(after, EXAMPLE)
+                own = now.trouble_at(gap.at + 1)
+                filled_in = needs_options(offer.kind)
                 assert own is None or filled_in, (stack, offer, own)
                 assert len(now.wrong) <= len(before.wrong) + filled_in, (stack, offer, now.wrong)
                 troubles = [one for one in chain.troubles(specs_of(after)) if not one.unfinished]
                 assert troubles == [], (stack, offer)
                 if not now.missing and not now.wrong:
-                    assert services.checked(said(after)), (stack, offer)
+                    assert services.checked_stack(said(after)), (stack, offer)
                 tried += 1
     assert tried > 500
 
@@ -84,12 +84,12 @@ def test_nothing_is_offered_between_any_two_that_is_then_refused():
 def test_what_is_not_finished_can_be(kind):
     """On whatever stands there is an offer, or one more on it, with which a tool can work."""
     stack = [*standing(kind)]
-    now = look(stack, EXAMPLE)
+    now = inspect_stack(stack, EXAMPLE)
     if not now.missing:
         return
-    found = [offer for offer in offers(stack, len(stack), EXAMPLE).found if not offer.then]
+    found = [offer for offer in gap_offers(stack, len(stack), EXAMPLE).found if not offer.then]
     assert found, f"{kind} is a dead end"
-    assert look(done(found[0].act, stack, EXAMPLE), EXAMPLE).valid
+    assert inspect_stack(apply_edit(found[0].act, stack, EXAMPLE), EXAMPLE).valid
 
 
 def test_every_layer_is_offered_or_refused_in_words():
@@ -102,17 +102,17 @@ def test_every_layer_is_offered_or_refused_in_words():
 
 def test_between_a_volume_and_a_file_system():
     stack = built("add 0 lvm", "add 1 filesystem")
-    middle = offers(stack, 1, EXAMPLE)
+    middle = gap_offers(stack, 1, EXAMPLE)
     assert {"lvm_cache", "dm_crypt", "bcache", "tuning"} <= {one.kind for one in middle.found}
     said = " ".join(middle.refused)
     assert "ZFS file system, ZFS volume must have a zpool below" in said
     assert "zpool would give a zpool, but File system above it needs a volume" in said
     assert "md RAID cannot be made of it: RAID 5 needs 2 members at least, there are 1" in said
-    assert [one.kind for one in offers(stack, 2, EXAMPLE).found] == ["manual", "tuning"]
+    assert [one.kind for one in gap_offers(stack, 2, EXAMPLE).found] == ["manual", "tuning"]
 
 
 def test_what_leads_on_says_so():
-    bottom = {one.kind: one.then for one in offers([], 0, EXAMPLE).found}
+    bottom = {one.kind: one.then for one in gap_offers([], 0, EXAMPLE).found}
     assert bottom["zpool"] == bottom["partition"] == "then needs a layer on top"
     assert bottom["raw"] == bottom["lvm"] == bottom["directory"] == ""
     assert not {"filesystem", "zfs", "lvm_cache"} & set(bottom)
@@ -120,6 +120,6 @@ def test_what_leads_on_says_so():
 
 def test_each_driver_says_what_it_is():
     for kind, driver in registry.all_layers().items():
-        assert 8 < len(says(driver)) < 150, kind
-    assert says(registry.layer("md")) == "Linux software RAID (md)"
-    assert says(registry.layer("bcache")) == "A fast disk caches one or more slow ones"
+        assert 8 < len(driver_summary(driver)) < 150, kind
+    assert driver_summary(registry.layer("md")) == "Linux software RAID (md)"
+    assert driver_summary(registry.layer("bcache")) == "A fast disk caches one or more slow ones"

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from agents.contracts import Secret, Step
-from benchlab.topologies import planned
-from benchlab.topologies.script import script
+from benchlab.topologies import plan_view
+from benchlab.topologies.script import plan_script
 from tests.topologies.plans import cached, layer, made, many_disks
 from tests.topologies.test_drawing import GROWING, GROWTH
 
@@ -17,7 +17,7 @@ HOST = many_disks()
 
 
 def test_thirteen_disks_are_read_in_a_few_lines_and_nothing_is_left_out():
-    told = planned.read(made(cached(), HOST), HOST)
+    told = plan_view.view_plan(made(cached(), HOST), HOST)
     (chapter,) = told.chapters
     folded = [part for part in chapter.parts if part.times]
     assert [(part.times, len(part.rows)) for part in folded] == [(12, 12)]
@@ -26,7 +26,7 @@ def test_thirteen_disks_are_read_in_a_few_lines_and_nothing_is_left_out():
 
 
 def test_the_first_claim_of_a_disk_is_what_destroys():
-    told = planned.read(made(cached(2), HOST), HOST)
+    told = plan_view.view_plan(made(cached(2), HOST), HOST)
     lost = [row for row in told.commands if row.mark == "-"]
     assert [row.text for row in lost] == [
         "wipefs --all /dev/sdb /dev/sdc", "wipefs --all /dev/nvme0n1",
@@ -36,25 +36,25 @@ def test_the_first_claim_of_a_disk_is_what_destroys():
 
 
 def test_few_disks_are_not_folded():
-    (chapter,) = planned.read(made(cached(2), HOST), HOST).chapters
+    (chapter,) = plan_view.view_plan(made(cached(2), HOST), HOST).chapters
     assert [part.times for part in chapter.parts] == [0]
 
 
 def test_what_names_no_device_is_never_folded():
-    rows = [planned.Command("~", "udevadm settle", "Wait for udev")] * 5
-    assert [part.times for part in planned.fold(rows)] == [0]
-    assert planned.fold([]) == []
+    rows = [plan_view.Command("~", "udevadm settle", "Wait for udev")] * 5
+    assert [part.times for part in plan_view.fold_commands(rows)] == [0]
+    assert plan_view.fold_commands([]) == []
 
 
 def test_stages_are_told_apart():
-    told = planned.read(made(GROWING, HOST, GROWTH), HOST)
+    told = plan_view.view_plan(made(GROWING, HOST, GROWTH), HOST)
     titles = [chapter.title for chapter in told.chapters]
     assert titles == ["", "Stage 1: it grows", "Stage 1: what stands on it follows"]
     assert [r for c in told.chapters for p in c.parts for r in p.rows] == told.commands
 
 
 def test_what_is_lost_is_told_with_what_is_on_it():
-    told = planned.read(made([layer("raw", data=("hdd", 1))], HOST), HOST)
+    told = plan_view.view_plan(made([layer("raw", data=("hdd", 1))], HOST), HOST)
     (lost,) = told.destroyed
     assert (lost.node, lost.model, lost.serial, lost.size) == (
         "/dev/sdb",
@@ -66,24 +66,24 @@ def test_what_is_lost_is_told_with_what_is_on_it():
 
 
 def test_a_disk_is_counted_when_its_facts_are_gone():
-    told = planned.read(made([layer("raw", data=("hdd", 1))], HOST), None)
+    told = plan_view.view_plan(made([layer("raw", data=("hdd", 1))], HOST), None)
     assert [lost.holds for lost in told.destroyed] == [("not known any more",)]
 
 
 def test_the_phrase_names_the_number_and_the_hosts():
-    lost = planned.read(made(cached(), HOST), HOST).destroyed
-    assert planned.phrase(("lab1", one) for one in lost) == "destroy 13 disks on lab1"
+    lost = plan_view.view_plan(made(cached(), HOST), HOST).destroyed
+    assert plan_view.destroy_phrase(("lab1", one) for one in lost) == "destroy 13 disks on lab1"
     twice = [(host, one) for host in ("lab2", "lab1", "lab1") for one in lost[:1]]
-    assert planned.phrase(twice) == "destroy 2 disks on lab1, lab2"
-    assert planned.phrase(twice[:1]) == "destroy 1 disk on lab2"
-    assert planned.phrase([]) == ""
+    assert plan_view.destroy_phrase(twice) == "destroy 2 disks on lab1, lab2"
+    assert plan_view.destroy_phrase(twice[:1]) == "destroy 1 disk on lab2"
+    assert plan_view.destroy_phrase([]) == ""
 
 
 def test_what_is_taken_down_is_told_from_the_top_to_blank_disks():
     """In words: its commands are made from what is there then."""
     found = many_disks(sysctls={"vm.dirty_ratio": "20"})
     tuned = layer("tuning", {"sysctls": ["vm.dirty_ratio=5"]})
-    told = planned.read(made([*cached(2), tuned], found), found)
+    told = plan_view.view_plan(made([*cached(2), tuned], found), found)
     assert [(row.mark, row.says, row.text) for row in told.down] == [
         ("-", "Tuning: restore the previous settings", "/mnt/benchlab/blabc7"),
         ("-", "Take down: File system", "/mnt/benchlab/blabc7"),
@@ -95,7 +95,7 @@ def test_what_is_taken_down_is_told_from_the_top_to_blank_disks():
 
 
 def test_of_a_raw_disk_no_layer_is_taken_down():
-    told = planned.read(made([layer("raw", data=("hdd", 1))], HOST), HOST)
+    told = plan_view.view_plan(made([layer("raw", data=("hdd", 1))], HOST), HOST)
     assert [row.says for row in told.down] == [
         "Erase what is left on 1 disk",
         "Read the host again: prove 1 disk blank",
@@ -103,17 +103,17 @@ def test_of_a_raw_disk_no_layer_is_taken_down():
 
 
 def test_a_summary_counts_by_mark():
-    told = planned.read(made(cached(2), HOST), HOST)
-    counts = {row.sign: count for row, count in told.marks}
+    told = plan_view.view_plan(made(cached(2), HOST), HOST)
+    counts = {row.sign: count for row, count in told.mark_counts}
     assert list(counts) == ["+", "~", "−"] and counts["−"] == 2
     assert sum(counts.values()) == len(told.commands)
-    assert planned.Planned().marks == []
+    assert plan_view.PlanView().mark_counts == []
 
 
 def test_a_disk_that_several_layouts_take_is_lost_once():
-    lost = planned.read(made(cached(1), HOST), HOST).destroyed
-    rows = [planned.Lost("lab1", disk, (name,)) for name in ("bl1", "bl2") for disk in lost]
-    found = planned.together([*rows, planned.Lost("lab2", lost[0], ("bl3",))])
+    lost = plan_view.view_plan(made(cached(1), HOST), HOST).destroyed
+    rows = [plan_view.LostDisk("lab1", disk, (name,)) for name in ("bl1", "bl2") for disk in lost]
+    found = plan_view.merge_lost_disks([*rows, plan_view.LostDisk("lab2", lost[0], ("bl3",))])
     assert [(one.host, one.disk.node, one.layouts) for one in found] == [
         ("lab1", "/dev/nvme0n1", ("bl1", "bl2")),
         ("lab1", "/dev/sdb", ("bl1", "bl2")),
@@ -133,13 +133,15 @@ def test_a_disk_that_several_layouts_take_is_lost_once():
     ],
 )
 def test_what_is_wrong_with_a_phrase_is_told(typed, said):
-    assert planned.not_agreed(typed, "destroy 5 disks on lab1") == f"Nothing was done. {said}"
+    assert (
+        plan_view.agreement_error(typed, "destroy 5 disks on lab1") == f"Nothing was done. {said}"
+    )
 
 
 def test_only_spaces_may_be_typed_differently():
-    assert planned.agreed("  destroy 1  disk on lab1 ", "destroy 1 disk on lab1")
-    assert not planned.agreed("Destroy 1 disk on lab1", "destroy 1 disk on lab1")
-    assert not planned.agreed("", "destroy 1 disk on lab1")
+    assert plan_view.is_agreed("  destroy 1  disk on lab1 ", "destroy 1 disk on lab1")
+    assert not plan_view.is_agreed("Destroy 1 disk on lab1", "destroy 1 disk on lab1")
+    assert not plan_view.is_agreed("", "destroy 1 disk on lab1")
 
 
 def with_queues(found):
@@ -149,7 +151,7 @@ def with_queues(found):
 
 def test_what_is_set_before_runs_is_told_and_listed():
     host = with_queues(HOST)
-    told = planned.read(made(cached(2), host, schedulers=["none", "mq-deadline"]), host)
+    told = plan_view.view_plan(made(cached(2), host, schedulers=["none", "mq-deadline"]), host)
     assert told.before_runs == "set the I/O scheduler of nvme0n1, sdb, sdc to none / mq-deadline"
     titles = [chapter.title for chapter in told.chapters]
     assert titles == [
@@ -165,12 +167,12 @@ def test_what_is_set_before_runs_is_told_and_listed():
     ]
     assert {row.mark for row in told.commands[-3:]} == {"~"}
     assert told.down[0].says == "Restore the previous I/O scheduler"
-    assert planned.read(made(cached(2), host), host).before_runs == ""
+    assert plan_view.view_plan(made(cached(2), host), host).before_runs == ""
 
 
 def test_what_is_set_before_runs_of_each_stage_is_told_apart():
     host = with_queues(HOST)
-    told = planned.read(made(GROWING, host, GROWTH, ["none"]), host)
+    told = plan_view.view_plan(made(GROWING, host, GROWTH, ["none"]), host)
     assert [chapter.title for chapter in told.chapters][-2:] == [
         "Before each run, the one that it asks for, as built",
         "Before each run, the one that it asks for, after growth 1",
@@ -188,7 +190,7 @@ printf '\\036' >>"$RECORD"
 def test_the_script_has_each_command_as_it_is_and_runs_none_by_itself(tmp_path, growth):
     """A shell with programs that only note what they were given."""
     plan = made(GROWING, HOST, GROWTH) if growth else made(cached(), HOST)
-    text = planned.read(plan, HOST).script
+    text = plan_view.view_plan(plan, HOST).script
     assert text.startswith("# Careful: this erases /dev/")
     for step in plan.steps:
         (tmp_path / step.argv[0]).write_text(RECORDER)
@@ -203,18 +205,20 @@ def test_the_script_has_each_command_as_it_is_and_runs_none_by_itself(tmp_path, 
 
 
 def test_the_script_says_what_undoes_it_as_comments():
-    text = planned.read(made(cached(2), HOST), HOST).script
+    text = plan_view.view_plan(made(cached(2), HOST), HOST).script
     down = text[text.index("# Taken down") :].splitlines()
     assert all(line.startswith("# ") for line in down if line)
     assert [line for line in down if line.startswith("#   umount")] == [
         "#   umount /mnt/benchlab/blabc7"
     ]
-    assert planned.Planned().script == ""
+    assert plan_view.PlanView().script == ""
 
 
 def test_the_script_tells_what_is_set_before_runs():
     host = with_queues(HOST)
-    text = planned.read(made(cached(2), host, schedulers=["none", "mq-deadline"]), host).script
+    text = plan_view.view_plan(
+        made(cached(2), host, schedulers=["none", "mq-deadline"]), host
+    ).script
     before = text[text.index("# Before each run") : text.index("# Taken down")].splitlines()
     assert [line.split()[-4] for line in before[1:] if line] == ["none", "mq-deadline"]
     assert all(line.startswith("#") for line in before if line)
@@ -223,6 +227,8 @@ def test_the_script_tells_what_is_set_before_runs():
 def test_a_text_in_a_script_is_a_comment_and_a_secret_stays_out():
     step = Step(("mkfs", Secret("hunter2")), "two\nlines; reboot")
     plan = made([layer("raw", data=("hdd", 1))], HOST)
-    told = script(replace(plan, layers=(replace(plan.layers[0], steps=(step,)),)), ["/dev/sdb"])
+    told = plan_script(
+        replace(plan, layers=(replace(plan.layers[0], steps=(step,)),)), ["/dev/sdb"]
+    )
     assert "# two\n# lines; reboot\n# (left out, for it holds a secret) mkfs ***\n" in told
     assert "hunter2" not in told

@@ -16,11 +16,11 @@ from agents.plans.chain import specs, stage_specs
 from agents.safety.guard import Spare, job_refusals, refusals
 from benchlab.campaigns import cost, matrix
 from benchlab.campaigns.models import Workload
-from benchlab.campaigns.presets import ALL as WORKLOADS
+from benchlab.campaigns.presets import ALL_PRESETS as WORKLOADS
 from benchlab.hosts.models import Device
 from benchlab.testing.profiles import drawn
 from benchlab.topologies.models import Topology
-from benchlab.topologies.presets import ALL as PRESETS
+from benchlab.topologies.presets import ALL_PRESETS as PRESETS
 from benchlab.topologies.presets import Preset
 from tests.agents import situations
 from tests.agents.made_up import GIB, LAYOUT, disk, spare
@@ -114,11 +114,11 @@ def both_take_it(pair):
     driver = registry.tool(workload.tool)
     wizard = host = ""
     try:
-        cost.of_workload(workload, likely(preset))
+        cost.workload_costs(workload, likely(preset))
     except ValidationError as error:
         wizard = str(error)
     try:
-        for point in matrix.points(workload.sweep):
+        for point in matrix.sweep_points(workload.sweep):
             built = options.build_options(driver.Options, {**workload.options, **point})
             job = driver.build_job(built, target)
             if not target.mount:

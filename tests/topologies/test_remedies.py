@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from benchlab.topologies.acts import done
-from benchlab.topologies.looked_at import look
-from benchlab.topologies.remedies import shorten, wrong
+from benchlab.topologies.inspection import inspect_stack
+from benchlab.topologies.remedies import fewer_disks, find_faults
+from benchlab.topologies.stack_edits import apply_edit
 from tests.topologies.drafts import EXAMPLE, TIB, built, of_host
 
 DISK = [{"use": "data", "role": "hdd", "count": 1}]
@@ -85,18 +85,18 @@ CASES: dict[str, tuple[list[dict[str, Any]], str, str]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_wrong_has_a_remedy_that_mends_it(case):
     stack, says, remedy = CASES[case]
-    now = look(stack, EXAMPLE)
+    now = inspect_stack(stack, EXAMPLE)
     assert not now.valid
-    first = wrong(stack, EXAMPLE)[0]
+    first = find_faults(stack, EXAMPLE)[0]
     assert says in first.says
     assert remedy in [one.says for one in first.remedies]
     for one in first.remedies:
-        assert look(done(one.act, stack, EXAMPLE), EXAMPLE).score < now.score, one
+        assert inspect_stack(apply_edit(one.act, stack, EXAMPLE), EXAMPLE).score < now.score, one
 
 
 def test_what_stands_needs_none():
-    assert wrong(built("add 0 lvm", "add 1 filesystem"), EXAMPLE) == []
-    assert wrong([], EXAMPLE) == []
+    assert find_faults(built("add 0 lvm", "add 1 filesystem"), EXAMPLE) == []
+    assert find_faults([], EXAMPLE) == []
 
 
 def test_all_that_is_wrong_is_said_at_once():
@@ -105,15 +105,17 @@ def test_all_that_is_wrong_is_said_at_once():
         *built("add 0 raw"),
         {"kind": "zfs", "devices": []},
     ]
-    assert [one.layer for one in wrong(stack, EXAMPLE)] == [1, 2, 3]
+    assert [one.layer for one in find_faults(stack, EXAMPLE)] == [1, 2, 3]
 
 
 def test_a_stack_is_cut_down_to_a_hosts_disks():
     shelf = of_host(hdd=2)
     stack = built("add 0 lvm", "disks 0 data 6", "add 1 filesystem")
-    remedy = shorten(stack, "hdd", 2, shelf)
+    remedy = fewer_disks(stack, "hdd", 2, shelf)
     assert remedy is not None and remedy.says == "Make it 2 hdd"
-    assert look(done(remedy.act, stack, shelf), shelf).valid
-    assert shorten(stack, "hdd", 0, shelf) is None and shorten(stack, "ssd", 1, shelf) is None
+    assert inspect_stack(apply_edit(remedy.act, stack, shelf), shelf).valid
+    assert (
+        fewer_disks(stack, "hdd", 0, shelf) is None and fewer_disks(stack, "ssd", 1, shelf) is None
+    )
     raid6 = built("add 0 md", "set 0 level 6", "disks 0 data 6")
-    assert shorten(raid6, "hdd", 2, shelf) is None  # it would be none any more
+    assert fewer_disks(raid6, "hdd", 2, shelf) is None  # it would be none any more

@@ -6,7 +6,7 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from agents.drivers import registry
-from benchlab.topologies import picture, services
+from benchlab.topologies import services, stack_boxes
 from benchlab.topologies.presets import PRESETS
 
 RAW = {"kind": "raw", "options": {}, "devices": [{"use": "data", "role": "ssd", "count": 1}]}
@@ -19,7 +19,7 @@ def with_disks(**fields: object) -> dict[str, object]:
 
 
 def test_options_are_completed():
-    stack = services.checked([RAW, FILESYSTEM])
+    stack = services.checked_stack([RAW, FILESYSTEM])
     assert stack[1]["options"]["type"] == "ext4"
     assert "mount_options" in stack[1]["options"]
     assert stack[0]["devices"] == RAW["devices"]
@@ -58,25 +58,28 @@ def test_options_are_completed():
 )
 def test_a_stack_that_cannot_stand_is_refused_in_words(stack, says):
     with pytest.raises(ValidationError, match=says):
-        services.checked(stack)
+        services.checked_stack(stack)
 
 
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)
 def test_every_preset_stands(preset):
-    assert services.checked(preset.stack)
+    assert services.checked_stack(preset.stack)
 
 
 def test_the_picture_has_the_top_layer_first():
-    boxes = picture.boxes(services.checked([RAW, FILESYSTEM]))
+    boxes = stack_boxes.stack_boxes(services.checked_stack([RAW, FILESYSTEM]))
     assert [box.label for box in boxes] == ["File system", "Raw disk"]
     assert boxes[0].options == (("type", "ext4"),)
     assert [(d.role, d.count, d.use) for d in boxes[1].disks] == [("ssd", 1, "data")]
 
 
 def test_the_summary_reads_bottom_up():
-    assert picture.summary([RAW, FILESYSTEM]) == "ssd × 1 › Raw disk › File system"
+    assert stack_boxes.summary([RAW, FILESYSTEM]) == "ssd × 1 › Raw disk › File system"
 
 
 def test_a_layer_that_is_gone_is_still_drawn():
-    assert picture.boxes([{"kind": "tape", "options": {}}])[0].label == "tape (unknown layer)"
+    assert (
+        stack_boxes.stack_boxes([{"kind": "tape", "options": {}}])[0].label
+        == "tape (unknown layer)"
+    )
     assert "tape" not in registry.all_layers()

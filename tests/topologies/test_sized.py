@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchlab.topologies.services import checked
-from benchlab.topologies.sized import Roles, roles, sized
+from benchlab.topologies.host_shapes import SpareRoles, host_shapes, spare_roles
+from benchlab.topologies.services import checked_stack
 
 HOSTS = [
     {"hdd": 11, "ssd": 1},
@@ -21,14 +21,14 @@ HOSTS = [
 
 @pytest.mark.parametrize("spares", HOSTS, ids=str)
 def test_what_is_offered_can_be_built_of_what_is_spare(spares):
-    found = sized(spares)
+    found = host_shapes(spares)
     assert found and len({one.slug for one in found}) == len(found)
     assert len({one.name for one in found}) == len(found)
     for one in found:
         if one.lacks:
             assert not one.stack and one.lacks.endswith(".")
         else:
-            assert checked(one.stack)
+            assert checked_stack(one.stack)
             assert all(n <= spares[role] for role, n in one.wants.items()), one.name
     lacking = [bool(one.lacks) for one in found]
     assert lacking == sorted(lacking)
@@ -37,21 +37,21 @@ def test_what_is_offered_can_be_built_of_what_is_spare(spares):
 @pytest.mark.parametrize(
     ("spares", "told"),
     [
-        ({"hdd": 11, "ssd": 1}, Roles("hdd", "hdd", "ssd")),
-        ({"ssd": 4}, Roles("ssd", "", "")),
-        ({"ssd": 4, "nvme": 1}, Roles("ssd", "ssd", "nvme")),
-        ({"hdd": 2, "ssd": 6}, Roles("ssd", "hdd", "ssd")),
-        ({"hdd": 2, "ssd": 0}, Roles("hdd", "", "")),
-        ({"hdd": 1, "ssd": 1}, Roles("hdd", "hdd", "ssd")),
+        ({"hdd": 11, "ssd": 1}, SpareRoles("hdd", "hdd", "ssd")),
+        ({"ssd": 4}, SpareRoles("ssd", "", "")),
+        ({"ssd": 4, "nvme": 1}, SpareRoles("ssd", "ssd", "nvme")),
+        ({"hdd": 2, "ssd": 6}, SpareRoles("ssd", "hdd", "ssd")),
+        ({"hdd": 2, "ssd": 0}, SpareRoles("hdd", "", "")),
+        ({"hdd": 1, "ssd": 1}, SpareRoles("hdd", "hdd", "ssd")),
     ],
     ids=str,
 )
 def test_the_fast_disk_stands_before_the_slow_ones(spares, told):
-    assert roles(spares) == told
+    assert spare_roles(spares) == told
 
 
 def test_the_articles_shapes_stand_first():
-    names = [one.name for one in sized({"hdd": 12, "ssd": 1})]
+    names = [one.name for one in host_shapes({"hdd": 12, "ssd": 1})]
     assert names[:2] == [
         "Stripe of 12 hdd, xfs",
         "LVM cache on ssd before a stripe of 12 hdd, xfs",
@@ -60,11 +60,11 @@ def test_the_articles_shapes_stand_first():
 
 
 def test_what_is_missing_is_told_with_the_remedy():
-    said = {one.slug: one.lacks for one in sized({"hdd": 2, "ssd": 1})}
+    said = {one.slug: one.lacks for one in host_shapes({"hdd": 2, "ssd": 1})}
     assert said["raid5"] == "Needs 3 spare hdd; this host has 2. Mark 1 more spare."
     assert said["mirror-ssd"] == "Needs 2 spare ssd; this host has 1. Mark one more spare."
 
 
 @pytest.mark.parametrize("spares", [{}, {"hdd": 0}])
 def test_nothing_without_a_spare_disk(spares):
-    assert sized(spares) == []
+    assert host_shapes(spares) == []

@@ -11,10 +11,10 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from benchlab.audit.chain import record
+from benchlab.audit.chain import add_entry
 from benchlab.audit.models import Entry
 from benchlab.campaigns.models import Campaign
-from benchlab.hosts import services as hosts
+from benchlab.hosts import credentials
 from benchlab.hosts.models import Credential, Device, Host
 from benchlab.runs.models import Attempt, Layout, Measurement
 from benchlab.runs.states import AttemptPhase, LayoutPhase
@@ -47,9 +47,9 @@ def make() -> None:
         running = phase is LayoutPhase.READY
         now = AttemptPhase.RUNNING if running else AttemptPhase.QUEUED
         Attempt.objects.create(run=run, layout=layout, phase=now)
-    team.hosts.update(credential=hosts.make_credential(team, "lab"))
+    team.hosts.update(credential=credentials.make_credential(team, "lab"))
     Credential.objects.exclude(name="lab").delete()  # what stands for keys in other tests is none
-    record("host.mark_spare", actor="alice", subject="sdb")
+    add_entry("host.mark_spare", actor="alice", subject="sdb")
 
 
 def look() -> None:
@@ -79,7 +79,7 @@ def show() -> None:
     """Print, as JSON in the last line, how a campaign's page answers, its figures by the API and in the database, and
     the key."""
     person, over = User.objects.get(username="admin"), Campaign.objects.get(name="over")
-    token, key = tokens.make(person, "look", Role.VIEWER)
+    token, key = tokens.create_token(person, "look", Role.VIEWER)
     browser = Client(SERVER_NAME="localhost", headers={"Authorization": f"Token {key}"})
     rows = browser.get(f"/api/results/?campaign={over.pk}")
     figures = b"".join(rows).decode()

@@ -25,7 +25,7 @@ from kombu import Connection
 from benchlab import env
 from benchlab.audit.models import Entry
 from benchlab.dynamo.listening import Listener
-from benchlab.hosts.forms import an_address
+from benchlab.hosts.forms import validate_address
 from benchlab.up import ports, recipes, store_programs, supervisor, valkey
 from benchlab.up.trouble import Trouble
 from benchlab.web import listening
@@ -188,9 +188,9 @@ def test_people_log_in_from_ipv6_addresses(user, settings, told, address):
 
 def test_hosts_have_ipv6_addresses():
     for typed in ("2001:db8::7", "::1", "fe80::1%eth0", "::ffff:192.0.2.1"):
-        an_address(typed)
+        validate_address(typed)
     with pytest.raises(ValidationError, match="without brackets"):
-        an_address("[2001:db8::7]")
+        validate_address("[2001:db8::7]")
 
 
 @ipv6

@@ -54,10 +54,10 @@ def test_they_have_names_of_their_own_in_browsers_and_in_redis():
 def test_pages_hear_of_their_own_campaigns_alone(settings):
     """In one Redis, of databases with one name on two servers: all that `up` makes are called benchlab."""
     with redis.Redis.from_url(settings.REDIS_URL) as client, client.pubsub() as heard:
-        heard.psubscribe(events.pattern())
-        own = events.channel(1)
+        heard.psubscribe(events.channel_pattern())
+        own = events.campaign_channel(1)
         settings.INSTALLATION = "another"
-        client.publish(events.channel(1), b"changed")
+        client.publish(events.campaign_channel(1), b"changed")
         client.publish(own, b"changed")
         came = [heard.get_message(timeout=5), heard.get_message(timeout=5)]
     assert [one and one["type"] for one in came] == ["psubscribe", "pmessage"]

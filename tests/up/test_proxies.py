@@ -185,7 +185,7 @@ def test_a_live_page_is_told_event_by_event(proxy, team, version):
         try:
             until(": ping")
             for _ in range(3):
-                events.changed(campaign.pk)
+                events.notify_pages(campaign.pk)
                 until("event: changed")
         finally:
             stream.kill()
@@ -198,7 +198,7 @@ def test_downloads_are_whole_and_compressed_once(proxy, team):
         campaign, where, made.topology(team, "stripe"), made.workload(team), repeats=20
     )
     raw = os.urandom(MIB) * 24
-    artifact_writer.keep(attempts[0], {"output": raw})
+    artifact_writer.store_artifacts(attempts[0], {"output": raw})
     artifact = attempts[0].artifacts.get(name="output")
     logged_in(proxy)
     fetched = proxy.ask(f"/artifacts/{artifact.pk}/")

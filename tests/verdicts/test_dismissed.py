@@ -183,7 +183,7 @@ def test_at_the_very_moment_one_of_them_is_told(two, api, carol, user):
 
 def test_open_pages_of_the_campaign_are_told(two, api, monkeypatch):
     told: list[int] = []
-    monkeypatch.setattr(events, "changed", told.append)
+    monkeypatch.setattr(events, "notify_pages", told.append)
     dismissed(two, api)
     assert told == [two.campaign.pk]
 
@@ -330,7 +330,7 @@ def test_another_team_finds_none(two, api, other_api, other_web):
 def test_it_goes_with_its_campaign(two, api):
     dismissed(two, api)
     assert ("notes on answers", 1) in [
-        (one.what, one.number) for one in losses.of(two.campaign).counted
+        (one.what, one.number) for one in losses.count_losses(two.campaign).counted
     ]
     assert api.post(f"/api/campaigns/{two.campaign.pk}/archive/").status_code == 200
     assert two.answer(api)["dismissed"]["holds"], "archived is readable"

@@ -111,8 +111,8 @@ def _named_level(pk: int, name: str) -> Level:
 
 
 def _stage_level(group: Group) -> Level:
-    words = group.stage_name or moments.parse(group.stage).words or "as built"
-    return Level(group.stage, words, None, (moments.parse(group.stage).rank,))
+    words = group.stage_name or moments.parse_moment(group.stage).phrase or "as built"
+    return Level(group.stage, words, None, (moments.parse_moment(group.stage).time_order,))
 
 
 def _date_level(sample: Sample) -> Level:
@@ -151,9 +151,9 @@ def _option_level(name: str, options: OptionValues) -> Level:
         value = ", ".join(map(str, value[:MAX_LIST_ITEMS]))
     return Level(
         str(value),
-        points.value(name, value),
-        points.number(name, value),
-        points.rank({name: value}),
+        points.format_value(name, value),
+        points.numeric_value(name, value),
+        points.point_rank({name: value}),
     )
 
 

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Protocol, cast
 
 from benchlab import app_modules
-from benchlab.engine.act import Acts
+from benchlab.engine.actions import Actions
 from benchlab.engine.decide import Rules
 
 
@@ -18,7 +18,7 @@ class Access(Protocol):
 
     KIND: str
     RULES: Rules
-    ACTS: Acts
+    ACTIONS: Actions
 
 
 @cache

@@ -5,31 +5,38 @@ from __future__ import annotations
 
 from agents.jobs import job
 from agents.ssh.lasting_shell import lasting
-from benchlab.engine import act, jobs
+from benchlab.engine import actions, jobs
 from benchlab.engine.checks import condition
 from benchlab.engine.decide import BUILT
-from benchlab.engine.decide.built import WAITS_S
+from benchlab.engine.decide.built import MANUAL_WAIT_S
 from benchlab.engine.decisions import (
     Build,
+    CheckManualStep,
     CheckOverdue,
-    CheckPerson,
-    Collect,
-    End,
-    Grow,
-    HurryUp,
+    CollectOutput,
+    EndAttempt,
+    GrowStage,
     Poll,
-    Replay,
-    Settle,
-    Start,
+    ReportProgress,
+    RetryRun,
+    RollBackBuild,
+    SettleStage,
+    StartRun,
     Stop,
-    TakeBack,
+    StopTool,
     TakeDown,
-    Watch,
 )
-from benchlab.engine.phases import ending, growing, manual_steps, provision, running, teardown
-from benchlab.engine.rows import Rows
-from benchlab.engine.waits import Question, waits
-from benchlab.hosts import services as hosts
+from benchlab.engine.phases import (
+    end_attempts,
+    grow,
+    manual_steps,
+    provision,
+    run_attempts,
+    teardown,
+)
+from benchlab.engine.polls import PollRequest, polls
+from benchlab.engine.step_rows import StepRows
+from benchlab.hosts import ssh_access
 from benchlab.runs import conclusion
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.verdict import Verdict
@@ -37,116 +44,120 @@ from benchlab.runs.verdict import Verdict
 KIND = "ssh"
 RULES = BUILT
 # beyond its time: then an answer counts as lost, and the sweeper has it asked anew
-REPAIR_S = 15.0
+ANSWER_GRACE_S = 15.0
 
 
-def build(rows: Rows, decided: Build) -> float:
-    return 0.0 if provision.build(rows.layout) else WAITS_S
+def build_layers(rows: StepRows, decided: Build) -> float:
+    return 0.0 if provision.build_layout(rows.layout) else MANUAL_WAIT_S
 
 
-def check_person(rows: Rows, decided: CheckPerson) -> float:
-    return 0.0 if manual_steps.accepted(rows.layout, hosts.connect(rows.layout.host)) else WAITS_S
+def check_manual_step(rows: StepRows, decided: CheckManualStep) -> float:
+    return (
+        0.0
+        if manual_steps.accept_step(rows.layout, ssh_access.connect_to_host(rows.layout.host))
+        else MANUAL_WAIT_S
+    )
 
 
-def take_back(rows: Rows, decided: TakeBack) -> float:
-    provision.take_back(rows.layout)
+def roll_back_build(rows: StepRows, decided: RollBackBuild) -> float:
+    provision.roll_back_build(rows.layout)
     return 0.0
 
 
-def watch(rows: Rows, decided: Watch) -> float:
-    growing.watch(rows.layout)
+def report_progress(rows: StepRows, decided: ReportProgress) -> float:
+    grow.store_progress(rows.layout)
     return decided.seconds
 
 
-def grow(rows: Rows, decided: Grow) -> float:
-    return growing.begin(rows.layout)
+def grow_stage(rows: StepRows, decided: GrowStage) -> float:
+    return grow.begin_growth(rows.layout)
 
 
-def settle(rows: Rows, decided: Settle) -> float:
-    return growing.settle(rows.layout)
+def settle_stage(rows: StepRows, decided: SettleStage) -> float:
+    return grow.settle_layers(rows.layout)
 
 
-def start(rows: Rows, decided: Start) -> float:
-    running.start(*_both(rows))
+def start_run(rows: StepRows, decided: StartRun) -> float:
+    run_attempts.start_attempt(*_layout_and_attempt(rows))
     return 0.0
 
 
-def poll(rows: Rows, decided: Poll) -> float:
+def poll_job(rows: StepRows, decided: Poll) -> float:
     """A coroutine asks; its end has this layout stepped."""
-    layout, attempt = _both(rows)
-    work = ending.work_of(layout, attempt)
-    asked = Question(
+    layout, attempt = _layout_and_attempt(rows)
+    work = end_attempts.attempt_job(layout, attempt)
+    asked = PollRequest(
         attempt_id=attempt.pk,
-        spool=jobs.spool(attempt, work),
-        wait_s=waits.patience_s(running.poll_s(attempt)) if decided.waits else 0.0,
-        offset=running.sampled(attempt) if rows.offset is None else rows.offset,
+        spool=jobs.job_spool(attempt, work),
+        wait_s=polls.patience_s(run_attempts.poll_wait_s(attempt)) if decided.waits else 0.0,
+        offset=run_attempts.stored_sample_bytes(attempt) if rows.offset is None else rows.offset,
         outputs=work.outputs if decided.fetches else None,
     )
-    here = waits.ask(layout.pk, asked, hosts.unconnected(layout.host))
-    return 0.0 if here else asked.wait_s + REPAIR_S
+    here = polls.submit_poll(layout.pk, asked, ssh_access.unconnected_shell(layout.host))
+    return 0.0 if here else asked.wait_s + ANSWER_GRACE_S
 
 
-def check_overdue(rows: Rows, decided: CheckOverdue) -> float:
-    layout, attempt = _both(rows)
-    with lasting(hosts.connect(layout.host)) as quick:
-        condition.overdue(layout, attempt, quick)
+def check_overdue(rows: StepRows, decided: CheckOverdue) -> float:
+    layout, attempt = _layout_and_attempt(rows)
+    with lasting(ssh_access.connect_to_host(layout.host)) as quick:
+        condition.check_overdue_run(layout, attempt, quick)
     return 0.0
 
 
-def hurry_up(rows: Rows, decided: HurryUp) -> float:
-    layout, attempt = _both(rows)
-    work = ending.work_of(layout, attempt)
-    job.stop_job(hosts.connect(layout.host), jobs.spool(attempt, work))
-    return poll(rows, Poll())
+def stop_tool(rows: StepRows, decided: StopTool) -> float:
+    layout, attempt = _layout_and_attempt(rows)
+    work = end_attempts.attempt_job(layout, attempt)
+    job.stop_job(ssh_access.connect_to_host(layout.host), jobs.job_spool(attempt, work))
+    return poll_job(rows, Poll())
 
 
-def collect(rows: Rows, decided: Collect) -> float:
-    layout, attempt = _both(rows)
+def collect_output(rows: StepRows, decided: CollectOutput) -> float:
+    layout, attempt = _layout_and_attempt(rows)
     if rows.polled is not None:
-        running.fetched(layout, attempt, rows.polled)
+        run_attempts.store_output(layout, attempt, rows.polled)
     else:
-        running.collect_from(layout, attempt)
+        run_attempts.collect_attempt(layout, attempt)
     return 0.0
 
 
-def replay(rows: Rows, decided: Replay) -> float:
-    running.replay(*_both(rows))
+def retry_run(rows: StepRows, decided: RetryRun) -> float:
+    run_attempts.retry_attempt(*_layout_and_attempt(rows))
     return 0.0
 
 
-def end(rows: Rows, decided: End) -> float:
-    layout, attempt = _both(rows)
+def end_attempt(rows: StepRows, decided: EndAttempt) -> float:
+    layout, attempt = _layout_and_attempt(rows)
     if decided.stop:
-        ending.stop(layout, attempt, hosts.connect(layout.host))
-    conclusion.end(attempt, Verdict(decided.outcome, decided.reason, decided.text))
+        end_attempts.stop_attempt(layout, attempt, ssh_access.connect_to_host(layout.host))
+    conclusion.end_attempt(attempt, Verdict(decided.outcome, decided.reason, decided.text))
     return 0.0
 
 
-def take_down(rows: Rows, decided: TakeDown) -> float | None:
-    down = teardown.nothing_built if decided.nothing else teardown.take_down
-    return None if down(rows.layout) else WAITS_S
+def take_down(rows: StepRows, decided: TakeDown) -> float | None:
+    down = teardown.end_unbuilt if decided.nothing else teardown.tear_down
+    return None if down(rows.layout) else MANUAL_WAIT_S
 
 
-def _both(rows: Rows) -> tuple[Layout, Attempt]:
+def _layout_and_attempt(rows: StepRows) -> tuple[Layout, Attempt]:
     assert rows.attempt is not None, "what is started or polled is an attempt"
     return rows.layout, rows.attempt
 
 
-ACTS: act.Acts = {
-    **act.COMMON,
-    Build: build,
-    CheckPerson: check_person,
-    TakeBack: take_back,
-    Stop: ending.cancel,
-    Watch: watch,
-    Grow: grow,
-    Settle: settle,
-    Start: start,
-    Poll: poll,
+ACTIONS: actions.Actions = {
+    **actions.COMMON,
+    Build: build_layers,
+    CheckManualStep: check_manual_step,
+    RollBackBuild: roll_back_build,
+    Stop: end_attempts.cancel_running,
+    ReportProgress: report_progress,
+    GrowStage: grow_stage,
+    SettleStage: settle_stage,
+    StartRun: start_run,
+    Poll: poll_job,
     CheckOverdue: check_overdue,
-    HurryUp: hurry_up,
-    Replay: replay,
-    Collect: collect,
-    End: end,
+    StopTool: stop_tool,
+    RetryRun: retry_run,
+    CollectOutput: collect_output,
+    EndAttempt: end_attempt,
     TakeDown: take_down,
 }

@@ -22,7 +22,7 @@ from agents.facts.health import Health
 from agents.jobs import job
 from agents.plans import health_faults, sampled_faults, settings
 from benchlab.engine.checks import fingerprint, planning
-from benchlab.runs import moves
+from benchlab.runs import transitions
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import LAYOUT_IS_LOST
 from benchlab.topologies import moments
@@ -32,9 +32,9 @@ log = logging.getLogger(__name__)
 
 BEFORE, DURING = "before", "during"
 # so old may the look after a run be, to be the one before the next run too
-SAME_S = 1.0
+REUSE_SECONDS = 1.0
 # of the kernel's log are told, and how many more there are
-LINES = 3
+MAX_LOG_LINES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _RecentCondition:
     """Findings right after a run, while that step goes on: nothing ailed, of a layout as it stood then."""
 
     # time.monotonic() before the host was asked
@@ -62,18 +62,18 @@ class _Seen:
 
     @property
     def fresh(self) -> bool:
-        return time.monotonic() - self.began < SAME_S
+        return time.monotonic() - self.began < REUSE_SECONDS
 
 
 # By layout, its attempt and when `overdue` looked: of this process, too. Never iterated: other threads add to it.
-_looked: dict[int, tuple[int, float]] = {}
+_overdue_checks: dict[int, tuple[int, float]] = {}
 # by layout; of this process, whose lease lets one thread step it
-_seen: dict[int, _Seen] = {}
+_recent_conditions: dict[int, _RecentCondition] = {}
 
 
-def look(layout: Layout, shell: Shell) -> Condition:
+def check_layout(layout: Layout, shell: Shell) -> Condition:
     """Raises AgentError when the host does not answer, or in words that nobody understands."""
-    plan = planning.stored(layout)
+    plan = planning.stored_plan(layout)
     # A directory: nothing in it is ours to lose, and nothing was set
     if not plan.claims and not settings.setting_steps(plan, layout.stage):
         return Condition()
@@ -81,82 +81,82 @@ def look(layout: Layout, shell: Shell) -> Condition:
     pool = next((target.pool for target in gives if target.pool), "")
     nodes = health_faults.layout_nodes(plan, layout.stage)
     seen = health.read_health(shell, nodes, gives[-1].mount, pool)
-    if seen.boot_id and seen.boot_id != planning.at_ready(layout).boot_id:
+    if seen.boot_id and seen.boot_id != planning.facts_at_ready(layout).boot_id:
         return Condition(rebooted=True)
     ails = health_faults.stack_faults(plan, seen, layout.stage)
     # what is older than the first look is no part of a run
     if layout.log_end is not None:
-        ails += _told(seen.kernel_errors(nodes, layout.log_end))
+        ails += _log_lines(seen.kernel_errors(nodes, layout.log_end))
     gone = {claim.node for claim in claims_of(gives[-1])} - seen.names.keys()
     return Condition(
         tuple(ails), frozenset(gone), max(seen.log_end, layout.log_end or 0.0), health=seen
     )
 
 
-def _told(lines: list[str]) -> list[str]:
-    more = len(lines) - LINES
-    said = [f"kernel log: {line}" for line in lines[:LINES]]
+def _log_lines(lines: list[str]) -> list[str]:
+    more = len(lines) - MAX_LOG_LINES
+    said = [f"kernel log: {line}" for line in lines[:MAX_LOG_LINES]]
     return said + ([f"kernel log: {more} more lines of that kind"] if more > 0 else [])
 
 
-def before(layout: Layout, shell: Shell) -> Condition:
+def check_before_run(layout: Layout, shell: Shell) -> Condition:
     """Raises AgentError DEGRADED when the layout is to be measured in order only.
 
     Where a step goes right on from one run to the next, nothing of ours touches the layout between them: what was in
     order right after one is so right before the next. What fails in that moment marks the next run, as what fails right
     after its start does.
     """
-    seen = _seen.pop(layout.pk, None)
-    if seen and seen.fresh and seen.stands == _stands(layout):
+    seen = _recent_conditions.pop(layout.pk, None)
+    if seen and seen.fresh and seen.stands == _layout_version(layout):
         return seen.found
-    found = look(layout, shell)
-    if found.ails and not measures_on(layout):
+    found = check_layout(layout, shell)
+    if found.ails and not measures_degraded(layout):
         raise _degraded(found.ails)
     return found
 
 
-def begun(layout: Layout, attempt: Attempt, found: Condition) -> None:
+def mark_start(layout: Layout, attempt: Attempt, found: Condition) -> None:
     """Mark an attempt that has just been started, and remember what was seen."""
-    _mark(attempt, found.ails, BEFORE)
-    _remember(layout, found)
+    _mark_attempt(attempt, found.ails, BEFORE)
+    _store_condition(layout, found)
 
 
-def after(layout: Layout, attempt: Attempt, shell: Shell) -> Condition | None:
+def check_after_run(layout: Layout, attempt: Attempt, shell: Shell) -> Condition | None:
     """Mark an attempt during which something failed. Doing it twice marks it once; what it measured is never lost.
 
     None: the host could not be looked at, and the attempt is marked with that.
     """
     began = time.monotonic()
     try:
-        found = look(layout, shell)
+        found = check_layout(layout, shell)
     except AgentError as error:
         if error.reason in LAYOUT_IS_LOST:
             raise
-        unchecked(attempt, str(error))
+        mark_unchecked(attempt, str(error))
         return None
     if not found.rebooted:
-        _during(layout, attempt, found)
-        _keep(layout, began, found)
+        _mark_during(layout, attempt, found)
+        _keep_recent(layout, began, found)
     return found
 
 
-def unchecked(attempt: Attempt, why: str) -> None:
+def mark_unchecked(attempt: Attempt, why: str) -> None:
     """Mark an attempt after which nobody could look: its layout and settings may have changed during it."""
-    _mark(attempt, [f"the layout could not be checked after the run: {why}"], DURING)
+    _mark_attempt(attempt, [f"the layout could not be checked after the run: {why}"], DURING)
 
 
-def sampled(layout: Layout, attempt: Attempt, found: Condition, samples: bytes) -> None:
+def mark_sampled_faults(layout: Layout, attempt: Attempt, found: Condition, samples: bytes) -> None:
     """Mark an attempt with what was not in order for a part of it, by its samples. `found`: the look after it.
 
     What the run was to measure, a growth or the first resync, is no fault.
     """
     if found.health is None or found.rebooted or not sampled_faults.any_sampled(samples):
         return
-    moment = moments.parse(attempt.run.stage)
+    moment = moments.parse_moment(attempt.run.stage)
     known = [mark["says"] for mark in attempt.degraded]
     try:
         spells = sampled_faults.fault_spans(
-            planning.stored(layout),
+            planning.stored_plan(layout),
             job.frames(samples),
             found.health,
             moment.stage,
@@ -164,84 +164,86 @@ def sampled(layout: Layout, attempt: Attempt, found: Condition, samples: bytes) 
             known,
         )
     except AgentError as error:
-        _mark(attempt, [f"the layout's faults could not be read from the samples: {error}"], DURING)
+        _mark_attempt(
+            attempt, [f"the layout's faults could not be read from the samples: {error}"], DURING
+        )
         return
-    _mark(attempt, [spell.sentence for spell in spells], DURING)
+    _mark_attempt(attempt, [spell.sentence for spell in spells], DURING)
 
 
-def looked_s(attempt: Attempt) -> float:
+def since_check_s(attempt: Attempt) -> float:
     """Seconds since `overdue` looked, or since it was started. Another process's looks are not known."""
-    of, looked = _looked.get(attempt.layout_id, (0, 0.0))
+    of, looked = _overdue_checks.get(attempt.layout_id, (0, 0.0))
     if of == attempt.pk:
         return time.monotonic() - looked
     started = attempt.started_at
     return (timezone.now() - started).total_seconds() if started else 0.0
 
 
-def overdue(layout: Layout, attempt: Attempt, shell: Shell) -> None:
+def check_overdue_run(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     """Mark an attempt that takes too long, while it runs, with what is not in order by now. It may end by itself, or
     never; what could not be looked at is told after it.
     """
-    _looked[layout.pk] = (attempt.pk, time.monotonic())
+    _overdue_checks[layout.pk] = (attempt.pk, time.monotonic())
     try:
-        found = look(layout, shell)
+        found = check_layout(layout, shell)
     except AgentError as error:
         log.info("attempt %s: its layout could not be looked at: %s", attempt.pk, error)
         return
     if not found.rebooted:
-        _during(layout, attempt, found)
+        _mark_during(layout, attempt, found)
 
 
-def _during(layout: Layout, attempt: Attempt, found: Condition) -> None:
+def _mark_during(layout: Layout, attempt: Attempt, found: Condition) -> None:
     with transaction.atomic():
-        _mark(attempt, found.ails, DURING)
-        _remember(layout, found)
+        _mark_attempt(attempt, found.ails, DURING)
+        _store_condition(layout, found)
 
 
-def _keep(layout: Layout, began: float, found: Condition) -> None:
-    for pk in [pk for pk, one in list(_seen.items()) if not one.fresh]:
-        _seen.pop(pk, None)
+def _keep_recent(layout: Layout, began: float, found: Condition) -> None:
+    for pk in [pk for pk, one in list(_recent_conditions.items()) if not one.fresh]:
+        _recent_conditions.pop(pk, None)
     if not found.ails:
-        _seen[layout.pk] = _Seen(began, _stands(layout), found)
+        _recent_conditions[layout.pk] = _RecentCondition(began, _layout_version(layout), found)
 
 
-def forget(layout_id: int) -> None:
+def forget_recent(layout_id: int) -> None:
     """The step is over: what comes next has its own look."""
-    _seen.pop(layout_id, None)
+    _recent_conditions.pop(layout_id, None)
 
 
-def _stands(layout: Layout) -> tuple[int | None, int]:
+def _layout_version(layout: Layout) -> tuple[int | None, int]:
     return layout.facts_ready_id, layout.stage
 
 
-def _remember(layout: Layout, found: Condition) -> None:
+def _store_condition(layout: Layout, found: Condition) -> None:
     """Store the condition: at once where something ails, else by and by, for the log may be read again."""
     if list(found.ails) == layout.degraded and found.log_end == layout.log_end:
         return
     at_once = found.ails or layout.degraded or layout.log_end is None
-    how = moves.note if at_once else moves.later
+    how = transitions.store_fields if at_once else transitions.store_later
     how(layout, degraded=list(found.ails), log_end=found.log_end)
 
 
-def stop(layout: Layout, attempt: Attempt) -> None:
+def raise_if_degraded(layout: Layout, attempt: Attempt) -> None:
     """Raises AgentError DEGRADED after a run during which something failed, unless that is to be measured."""
     found = [mark["says"] for mark in attempt.degraded if mark["seen"] == DURING]
-    if found and not measures_on(layout):
+    if found and not measures_degraded(layout):
         raise _degraded(found)
 
 
-def measures_on(layout: Layout) -> bool:
+def measures_degraded(layout: Layout) -> bool:
     return layout.on_degraded == OnDegraded.MEASURE
 
 
-def _mark(attempt: Attempt, ails: Collection[str], seen: str) -> None:
+def _mark_attempt(attempt: Attempt, ails: Collection[str], seen: str) -> None:
     known = {mark["says"] for mark in attempt.degraded}
     new = [{"says": said, "seen": seen} for said in ails if said not in known]
     if not new:
         return
     attempt.degraded = [*attempt.degraded, *new]
     if seen == DURING:
-        attempt.fingerprint = fingerprint.changed(attempt.fingerprint, new)
+        attempt.fingerprint = fingerprint.degraded_digest(attempt.fingerprint, new)
     attempt.save(update_fields=["degraded", "fingerprint"])
 
 

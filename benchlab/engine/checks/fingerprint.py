@@ -17,7 +17,7 @@ from benchlab.runs.models import Attempt, Layout
 from benchlab.topologies import moments
 
 
-def context(
+def fingerprint_parts(
     layout: Layout,
     plan: StackPlan,
     attempt: Attempt,
@@ -29,14 +29,14 @@ def context(
 
     `ails`: what was not in order when the run began. `queues`: what was set for it, of disks whose facts are of before.
     """
-    moment = moments.parse(attempt.run.stage)
+    moment = moments.parse_moment(attempt.run.stage)
     claims = claims_of(plan.target_at(moment.stage))
     found = {
         "host": layout.host_id,
         "kernel": facts.kernel,
         "cpu": f"{facts.cpus} x {facts.cpu_model}",
         "memory": facts.memory,
-        "devices": [_device(facts, claim.node, queues) for claim in claims],
+        "devices": [_device_parts(facts, claim.node, queues) for claim in claims],
         "stack": layout.stack,
         "tool": attempt.run.tool,
         "tool_version": tool_version(attempt.run.tool, facts),
@@ -51,12 +51,12 @@ def context(
     return found
 
 
-def changed(digested: str, marks: Sequence[Mapping[str, str]]) -> str:
+def degraded_digest(digested: str, marks: Sequence[Mapping[str, str]]) -> str:
     """Of a run during which something failed: it compares to no run in which nothing, or something else, did."""
-    return digest({"began": digested, "degraded": list(marks)})
+    return parts_digest({"began": digested, "degraded": list(marks)})
 
 
-def digest(found: Mapping[str, Any]) -> str:
+def parts_digest(found: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
 
 
@@ -66,7 +66,7 @@ def tool_version(kind: str, facts: HostFacts) -> str:
     return facts.tools.get(needs[0].program, "") if needs else ""
 
 
-def _device(facts: HostFacts, node: str, queues: Queues = NOTHING) -> dict[str, Any]:
+def _device_parts(facts: HostFacts, node: str, queues: Queues = NOTHING) -> dict[str, Any]:
     found = facts.find_device(node)
     if found is None:
         return {"node": node}

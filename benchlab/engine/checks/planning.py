@@ -18,7 +18,7 @@ from agents.plans.applied_part import reached
 from agents.plans.chain import specs, stage_specs
 from agents.safety.guard import Spare, refusals
 from benchlab.campaigns.models import Run
-from benchlab.hosts import services as hosts
+from benchlab.hosts import discovery, spare_disks
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase
@@ -26,17 +26,17 @@ from benchlab.topologies import moments
 from benchlab.workers.lru_cache import LruCache
 
 # of a row: its plan's JSON, and what that says
-READ = "_plan_as_read"
+PARSED_PLAN = "_plan_as_read"
 
 
-def make(layout: Layout, facts: HostFacts) -> stack.StackPlan:
+def plan_layout(layout: Layout, facts: HostFacts) -> stack.StackPlan:
     """Plan and guard-check `layout` on a host with these facts. Raises AgentError saying what does not fit."""
-    plan = fitted(layout, facts, hosts.spares(layout.host))
+    plan = plan_stack(layout, facts, spare_disks.host_spares(layout.host))
     _check_room(layout, plan)
     return plan
 
 
-def fitted(layout: Layout, facts: HostFacts, spares: Mapping[str, Spare]) -> stack.StackPlan:
+def plan_stack(layout: Layout, facts: HostFacts, spares: Mapping[str, Spare]) -> stack.StackPlan:
     """The same of its layers alone, whatever runs on them."""
     if lacking := packages.missing_programs(
         stack.required_programs(specs(layout.stack)), facts
@@ -60,56 +60,56 @@ def _check_room(layout: Layout, plan: stack.StackPlan) -> None:
     """Every run must fit what it will work on, whose size is known now. Raises PlanError naming the workload."""
     runs = Run.objects.filter(attempts__layout=layout).distinct().select_related("workload")
     for run in runs.order_by("position"):
-        moment = moments.parse(run.stage)
+        moment = moments.parse_moment(run.stage)
         built = options.build_options(registry.tool(run.tool).Options, run.options)
         target = plan.target_at(moment.stage, moment.growing)
         if said := fits.too_large(specs(layout.stack), run.tool, built, target):
             raise PlanError(f"Workload {run.workload.name}: {said}")
 
 
-def stored(layout: Layout) -> stack.StackPlan:
+def stored_plan(layout: Layout) -> stack.StackPlan:
     """The plan that `layout` was built by. Raises PlanError when there is none."""
     if layout.phase == LayoutPhase.READY and "plan" in layout.get_deferred_fields():
-        return _built(layout.pk)
-    read: tuple[object, stack.StackPlan] | None = layout.__dict__.get(READ)
+        return _built_plans(layout.pk)
+    read: tuple[object, stack.StackPlan] | None = layout.__dict__.get(PARSED_PLAN)
     if read is None or read[0] is not layout.plan:
-        read = layout.__dict__[READ] = (layout.plan, plans.from_json(layout.plan or {}))
+        read = layout.__dict__[PARSED_PLAN] = (layout.plan, plans.from_json(layout.plan or {}))
     return read[1]
 
 
-def _read_built(layout_id: int) -> stack.StackPlan:
+def _read_built_plan(layout_id: int) -> stack.StackPlan:
     plan = Layout.objects.values_list("plan", flat=True).get(pk=layout_id)
     return plans.from_json(plan or {})
 
 
 # Of a layout that stands: its plan stays as it is, and every step of every run asks for it.
-_built = LruCache(_read_built)
+_built_plans = LruCache(_read_built_plan)
 
 
-def remember(layout: Layout, ready: FactSnapshot) -> None:
+def remember_built(layout: Layout, ready: FactSnapshot) -> None:
     """Plan and facts of a layout that was built just now: its first run needs not read them back."""
-    _built.store(layout.pk, stored(layout))
-    hosts.facts_at.store(ready.pk, hosts.facts_of(ready))
+    _built_plans.store(layout.pk, stored_plan(layout))
+    discovery.facts_at.store(ready.pk, discovery.facts_of(ready))
 
 
-def at_ready(layout: Layout) -> HostFacts:
+def facts_at_ready(layout: Layout) -> HostFacts:
     """The host as it was when the layout was ready."""
     assert layout.facts_ready_id, "a layout that is ready was looked at"
-    return hosts.facts_at(layout.facts_ready_id)
+    return discovery.facts_at(layout.facts_ready_id)
 
 
-def target_of(layout: Layout, run: Run) -> Target:
+def run_target(layout: Layout, run: Run) -> Target:
     """Target of `run` at its moment in the life of `layout`. Raises PlanError when there is no plan."""
-    moment = moments.parse(run.stage)
-    return stored(layout).target_at(moment.stage, moment.growing)
+    moment = moments.parse_moment(run.stage)
+    return stored_plan(layout).target_at(moment.stage, moment.growing)
 
 
-def as_confirmed(layout: Layout, claims: Sequence[Claim], facts: HostFacts) -> None:
+def check_confirmed(layout: Layout, claims: Sequence[Claim], facts: HostFacts) -> None:
     """Before the first command on these disks: nothing may be there that the plan's page did not show.
 
     Raises AgentError. The guard does not see to it: it lets a plain file system be wiped, because a person agreed.
     """
-    if found := plan_fingerprint.changed_claims(claims, at_planned(layout), facts):
+    if found := plan_fingerprint.changed_claims(claims, facts_at_planning(layout), facts):
         nodes = ", ".join(claim.node for claim in found)
         raise AgentError(
             f"{nodes} of {layout.host} changed after the plan was confirmed, so nothing was written there. "
@@ -118,44 +118,44 @@ def as_confirmed(layout: Layout, claims: Sequence[Claim], facts: HostFacts) -> N
         )
 
 
-def plan_of(layout: Layout, facts: HostFacts | None) -> stack.StackPlan:
+def begun_plan(layout: Layout, facts: HostFacts | None) -> stack.StackPlan:
     """As much of the layout's plan as was ever begun. Raises PlanError when there is no plan.
 
     `facts`: the host's, read a moment ago; None when nobody can read it.
     """
-    plan = stored(layout)
-    sure, perhaps = touched(layout)
+    plan = stored_plan(layout)
+    sure, perhaps = touched_disks(layout)
     if facts is not None:
         # Nobody knows whether the command ran: what is on the disk now decides.
         unsure = [claim for claim in plan.claims if claim.identity in perhaps - sure]
         perhaps -= {
             claim.identity
-            for claim in plan_fingerprint.changed_claims(unsure, at_planned(layout), facts)
+            for claim in plan_fingerprint.changed_claims(unsure, facts_at_planning(layout), facts)
         }
     return reached(plan, sure | perhaps)
 
 
-def begun(layout: Layout) -> QuerySet[StepLog]:
+def apply_steps(layout: Layout) -> QuerySet[StepLog]:
     """The commands that built the layout, or began to, as it stands: those of a build that was taken back are none."""
     rows = layout.steps.filter(kind=StepLog.Kind.APPLY).order_by("pk")
     return rows[layout.discarded :]
 
 
-def touched(layout: Layout) -> tuple[set[str], set[str]]:
+def touched_disks(layout: Layout) -> tuple[set[str], set[str]]:
     """Identities of disks that a command which built the layout has claimed: and it ran, or perhaps it ran."""
     sure, perhaps = set[str](), set[str]()
-    rows = begun(layout).values_list("destroys", "exit_code")
+    rows = apply_steps(layout).values_list("destroys", "exit_code")
     for identities, exit_code in rows:
         (perhaps if exit_code is None else sure).update(identities)
     return sure, perhaps
 
 
-def at_planned(layout: Layout) -> HostFacts | None:
+def facts_at_planning(layout: Layout) -> HostFacts | None:
     """The host as it was when the layout was planned, the last time; None while it is not."""
     if layout.facts_planned_id is None:
         return None
     # What was planned by in this very step is at hand, and needs not be read back.
     snapshot: FactSnapshot | None = layout._state.fields_cache.get("facts_planned")
     if snapshot is not None:
-        return hosts.facts_of(snapshot)
-    return hosts.facts_at(layout.facts_planned_id)
+        return discovery.facts_of(snapshot)
+    return discovery.facts_at(layout.facts_planned_id)

@@ -27,28 +27,28 @@ from agents.facts.model import HostFacts
 from agents.plans import stack
 from agents.safety import root_only
 from agents.safety.guard import job_refusals
-from benchlab.engine import consoles, jobs
+from benchlab.engine import jobs, tool_consoles
 from benchlab.engine.checks import planning
 from benchlab.engine.checks.condition import Condition
-from benchlab.hosts import services as hosts
-from benchlab.runs import moves
+from benchlab.hosts import discovery, spare_disks
+from benchlab.runs import transitions
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.runs.verdict import Verdict
 from benchlab.topologies import moments
 
-WHOLE_LOOK_EVERY = timedelta(minutes=10)
+FULL_CHECK_INTERVAL = timedelta(minutes=10)
 
 
-class Works(Exception):
+class KernelBusy(Exception):
     """The kernel works on the layout, and the run wants it at rest."""
 
 
-class Passed(Exception):
+class MomentOver(Exception):
     """Moment that the run was to measure, and that is over."""
 
 
-def check(
+def check_before_start(
     layout: Layout, attempt: Attempt, work: Job, shell: Shell, now: Condition
 ) -> tuple[HostFacts, list[Progress]]:
     """The host's facts and what goes on there, if everything is as it was when the layout was verified.
@@ -59,41 +59,41 @@ def check(
     Between runs that follow each other closely a glance is enough: when mounts, swap, holders and disks are as they
     were right before the last whole look, so is what the guard would find.
     """
-    ready = planning.at_ready(layout)
-    if missing := hosts.missing_tool(attempt.run.tool, attempt.run.options, ready):
+    ready = planning.facts_at_ready(layout)
+    if missing := discovery.missing_program(attempt.run.tool, attempt.run.options, ready):
         raise AgentError(missing, Reason.TOOL_MISSING)
-    plan, moment = planning.stored(layout), moments.parse(attempt.run.stage)
+    plan, moment = planning.stored_plan(layout), moments.parse_moment(attempt.run.stage)
     there = [claim for claim in plan.claims if claim.node not in now.gone]
     facts, seen, found = ready, state_hash.read_state_hash(shell, there), list[Progress]()
-    recent = layout.looked_at and timezone.now() - layout.looked_at < WHOLE_LOOK_EVERY
+    recent = layout.looked_at and timezone.now() - layout.looked_at < FULL_CHECK_INTERVAL
     if moment.growing or not (recent and seen == layout.glance):
-        facts = whole(layout, shell, moment.growing, now.ails)
-        found = _awaited(layout, plan, facts, moment.growing)
-    target = planning.target_of(layout, attempt.run)
-    spares = hosts.spares(layout.host)
+        facts = verify_layout(layout, shell, moment.growing, now.ails)
+        found = _awaited_progress(layout, plan, facts, moment.growing)
+    target = planning.run_target(layout, attempt.run)
+    spares = spare_disks.host_spares(layout.host)
     if said := job_refusals(work.argv, work.inputs, target, facts, spares, layout.name):
         raise GuardError("; ".join(said))
     if facts is not ready:
         # The glance was taken before the look: what changed in between will differ from it next time.
-        moves.later(layout, glance=seen, looked_at=timezone.now())
+        transitions.store_later(layout, glance=seen, looked_at=timezone.now())
     return facts, found
 
 
-def _awaited(
+def _awaited_progress(
     layout: Layout, plan: stack.StackPlan, facts: HostFacts, wanted: bool
 ) -> list[Progress]:
     found = stack.awaited(plan, facts, layout.stage)
     if found and not wanted:
-        raise Works
+        raise KernelBusy
     if wanted and not found:
-        raise Passed
+        raise MomentOver
     return found
 
 
-def look(layout: Layout, shell: Shell) -> HostFacts:
+def read_same_boot(layout: Layout, shell: Shell) -> HostFacts:
     """The host's facts. Raises AgentError when it was rebooted: what stands there now is not what was built."""
-    ready = planning.at_ready(layout)
-    facts = hosts.look(shell)
+    ready = planning.facts_at_ready(layout)
+    facts = discovery.read_current_facts(shell)
     if facts.boot_id != ready.boot_id:
         raise AgentError(
             f"{layout.host} was rebooted since the layout was built.", Reason.HOST_REBOOTED
@@ -101,15 +101,17 @@ def look(layout: Layout, shell: Shell) -> HostFacts:
     return replace(facts, tools=ready.tools)
 
 
-def whole(
+def verify_layout(
     layout: Layout, shell: Shell, growing: bool = False, known: Collection[str] = ()
 ) -> HostFacts:
     """A whole look: the same boot, and the layout as it was built and grown, but for what is `known` to ail it.
 
     Raises AgentError.
     """
-    facts = look(layout, shell)
-    found = stack.verify_stack(planning.stored(layout), facts, stage=layout.stage, growing=growing)
+    facts = read_same_boot(layout, shell)
+    found = stack.verify_stack(
+        planning.stored_plan(layout), facts, stage=layout.stage, growing=growing
+    )
     if differences := [one for one in found if one not in known]:
         raise AgentError(
             "The layout is not what was built: " + "; ".join(differences), Reason.VERIFY_FAILED
@@ -117,26 +119,26 @@ def whole(
     return facts
 
 
-def precheck(layout: Layout, shell: Shell, facts: HostFacts) -> None:
+def end_impossible_runs(layout: Layout, shell: Shell, facts: HostFacts) -> None:
     """Before the first run: end those that cannot work here. Their reasons are told now, not hours later."""
     ended = dict[Attempt, Verdict]()
     for attempt in layout.attempts.filter(phase=AttemptPhase.QUEUED).select_related("run"):
-        target = planning.target_of(layout, attempt.run)
-        reason, text = _cannot(attempt, target, shell, facts)
+        target = planning.run_target(layout, attempt.run)
+        reason, text = _refusal(attempt, target, shell, facts)
         if reason:
             ended[attempt] = Verdict(Outcome.FAILED, reason, text)
-    moves.over(ended)
+    transitions.end_queued_attempts(ended)
 
 
-def _cannot(
+def _refusal(
     attempt: Attempt, target: Target, shell: Shell, facts: HostFacts
 ) -> tuple[Reason | None, str]:
-    if missing := hosts.missing_tool(attempt.run.tool, attempt.run.options, facts):
+    if missing := discovery.missing_program(attempt.run.tool, attempt.run.options, facts):
         return Reason.TOOL_MISSING, missing
     tool = registry.tool(attempt.run.tool)
     try:
         built = options.build_options(tool.Options, attempt.run.options)
-        if facts.sudo and not jobs.is_plain(attempt.layout):
+        if facts.sudo and not jobs.runs_as_login_user(attempt.layout):
             built = root_only.trusted(shell, attempt.run.tool, built)
         trial = tool.build_precheck(built, target)
     except AgentError as error:
@@ -145,14 +147,14 @@ def _cannot(
         return error.reason, str(error)
     if trial is None:
         return None, ""
-    console = consoles.of(attempt)
+    console = tool_consoles.attempt_console(attempt)
     try:
         trial = console.filled(attempt, trial)
     except AgentError as error:
         return error.reason, str(error)
-    root = facts.sudo and not jobs.is_plain(attempt.layout)
-    trial = jobs.fit(trial, root)
+    root = facts.sudo and not jobs.runs_as_login_user(attempt.layout)
+    trial = jobs.fit_to_user(trial, root)
     if root:
-        trial = jobs.as_user(trial, attempt.run.tool, built, target, attempt.layout, facts)
+        trial = jobs.with_user(trial, attempt.run.tool, built, target, attempt.layout, facts)
     said = console.refusal(shell, trial, facts)
     return (Reason.BAD_OPTIONS, said) if said else (None, "")

@@ -9,7 +9,7 @@ from django.utils import timezone
 from agents.contracts import AgentError, GuardError
 from agents.plans import as_json as plans
 from benchlab.engine.checks import planning
-from benchlab.hosts import services as hosts
+from benchlab.hosts import discovery
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs import events, progress
 from benchlab.runs.models import Layout
@@ -18,14 +18,14 @@ from benchlab.web.units import duration
 from benchlab.workers.lease import Lock, lease
 
 
-def preview(layout_id: int) -> None:
+def plan_draft(layout_id: int) -> None:
     """Plan a draft now and store the plan, or why there is none. Anything but a draft is left alone."""
     draft = Layout.objects.select_related("host__credential").get(pk=layout_id)
     if draft.phase == LayoutPhase.DRAFT:
-        _preview(layout_id, _read(draft))
+        _store_plan(layout_id, _facts_or_error(draft))
 
 
-def preview_once(layout_id: int) -> None:
+def plan_drafts_of_host(layout_id: int) -> None:
     """As a worker does that was asked to: a draft, and with it its host's others.
 
     One reading of the host serves all its drafts whose plans were asked for: several at a time would make a slow host
@@ -42,34 +42,34 @@ def preview_once(layout_id: int) -> None:
         with lease(draft.host_id, Lock.PLANNED_HOST) as held:
             if not held:
                 return
-            _preview_all(draft)
+            _plan_requested_drafts(draft)
         # What was asked for while the host was read: whoever asked went away, as it was held.
-        asked = _asked(draft).exclude(pk=asked).values_list("pk", flat=True).first()
+        asked = _requested_drafts(draft).exclude(pk=asked).values_list("pk", flat=True).first()
 
 
-def _asked(draft: Layout) -> QuerySet[Layout]:
+def _requested_drafts(draft: Layout) -> QuerySet[Layout]:
     """Drafts of the same host, of any campaign, whose plans were asked for and have not come."""
     rows = Layout.objects.filter(host=draft.host_id, phase=LayoutPhase.DRAFT, planned_at=None)
     return rows.exclude(next_step_at=None).order_by("pk")
 
 
-def _preview_all(draft: Layout) -> None:
-    read = _read(draft)
-    others = _asked(draft).exclude(pk=draft.pk).values_list("pk", flat=True)
+def _plan_requested_drafts(draft: Layout) -> None:
+    read = _facts_or_error(draft)
+    others = _requested_drafts(draft).exclude(pk=draft.pk).values_list("pk", flat=True)
     for pk in [draft.pk, *others]:
         with lease(pk) as held:
             if held:
-                _preview(pk, read)
+                _store_plan(pk, read)
 
 
-def _read(draft: Layout) -> FactSnapshot | AgentError:
+def _facts_or_error(draft: Layout) -> FactSnapshot | AgentError:
     try:
-        return hosts.read_facts(draft.host)
+        return discovery.read_facts(draft.host)
     except AgentError as error:
         return error
 
 
-def _preview(layout_id: int, read: FactSnapshot | AgentError) -> None:
+def _store_plan(layout_id: int, read: FactSnapshot | AgentError) -> None:
     layout = Layout.objects.select_related("host__credential").get(pk=layout_id)
     if layout.phase != LayoutPhase.DRAFT:
         return
@@ -78,7 +78,7 @@ def _preview(layout_id: int, read: FactSnapshot | AgentError) -> None:
         if isinstance(read, AgentError):
             raise read
         snapshot = read
-        plan = planning.make(layout, hosts.facts_of(snapshot))
+        plan = planning.plan_layout(layout, discovery.facts_of(snapshot))
         found |= {
             "plan": plans.to_json(plan),
             "plan_fingerprint": plan.fingerprint,
@@ -91,7 +91,7 @@ def _preview(layout_id: int, read: FactSnapshot | AgentError) -> None:
     Layout.objects.filter(pk=layout_id, phase=LayoutPhase.DRAFT).update(
         planned_at=timezone.now(), **found
     )
-    events.changed(layout.campaign_id)
+    events.notify_pages(layout.campaign_id)
 
 
 def _host_in_use(layout: Layout) -> str:
@@ -103,7 +103,7 @@ def _host_in_use(layout: Layout) -> str:
     holder = rows.select_related("campaign").first()
     if holder is None:
         return ""
-    found = progress.of_one(holder.campaign)
+    found = progress.campaign_progress(holder.campaign)
     left = f"about {duration(found.eta_s)} left" if found.eta_s else found.state.label.lower()
     name = f"campaign {holder.campaign_id}, {holder.campaign} ({left})"
     return f"{layout.host} is in use by {name}. Plan again when that is over."

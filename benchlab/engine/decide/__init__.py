@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 
 from benchlab.engine.decide import built
 from benchlab.engine.decisions import Decision
-from benchlab.engine.scene import Scene
+from benchlab.engine.layout_state import LayoutState
 from benchlab.runs.states import LayoutPhase
 
-Rules = Mapping[str, Callable[[Scene], Decision]]
+Rules = Mapping[str, Callable[[LayoutState], Decision]]
 
 BUILT: Rules = {
-    LayoutPhase.WAITING: built.waiting,
-    LayoutPhase.PROVISIONING: built.provisioning,
-    LayoutPhase.READY: built.ready,
-    LayoutPhase.TEARING_DOWN: built.tearing_down,
+    LayoutPhase.WAITING: built.decide_waiting,
+    LayoutPhase.PROVISIONING: built.decide_provisioning,
+    LayoutPhase.READY: built.decide_ready,
+    LayoutPhase.TEARING_DOWN: built.decide_tearing_down,
 }

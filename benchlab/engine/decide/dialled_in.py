@@ -4,36 +4,36 @@
 from __future__ import annotations
 
 from agents.contracts import Reason
-from benchlab.engine.decide.built import no_more, not_to_start
+from benchlab.engine.decide.built import collect_or_pause, finish_layout
 from benchlab.engine.decisions import (
+    BeginTeardown,
     Build,
     Decision,
-    Move,
     Poll,
-    Replay,
-    Start,
+    RetryRun,
+    StartRun,
     TakeDown,
 )
-from benchlab.engine.scene import Scene
+from benchlab.engine.layout_state import LayoutState
 from benchlab.runs.states import AttemptPhase, Outcome, Player
 
 LOOK_S = 1.0
 
 
-def provisioning(scene: Scene) -> Decision:
+def decide_provisioning(scene: LayoutState) -> Decision:
     if scene.cancelled:
-        return Move(Outcome.CANCELLED, Reason.CANCELLED, "cancelled")
+        return BeginTeardown(Outcome.CANCELLED, Reason.CANCELLED, "cancelled")
     return Build()
 
 
-def ready(scene: Scene) -> Decision:
+def decide_ready(scene: LayoutState) -> Decision:
     current = scene.current
     if current is None or scene.cancelled:
-        return no_more(scene)
+        return finish_layout(scene)
     if current.phase is AttemptPhase.RUNNING:
-        return Poll() if current.player is Player.PLAYING else Replay()
-    return not_to_start(scene, current) or Start()
+        return Poll() if current.player is Player.PLAYING else RetryRun()
+    return collect_or_pause(scene, current) or StartRun()
 
 
-def tearing_down(scene: Scene) -> Decision:
+def decide_tearing_down(scene: LayoutState) -> Decision:
     return TakeDown(nothing=True)

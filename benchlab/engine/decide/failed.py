@@ -4,22 +4,32 @@
 from __future__ import annotations
 
 from agents.contracts import RETRYABLE, Reason
-from benchlab.engine.decisions import Decision, Drop, Move, Stick, TakeBack, TryAgain, Wait
-from benchlab.engine.scene import Scene
+from benchlab.engine.decisions import (
+    BeginTeardown,
+    Decision,
+    Discard,
+    MarkStuck,
+    RetryTeardown,
+    RollBackBuild,
+    Wait,
+)
+from benchlab.engine.layout_state import LayoutState
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 
 BACKOFF_S = 5.0
 BETWEEN_TRIES_S = 5.0
 # of a teardown, after the first one
-TRIES = 3
+MAX_TEARDOWN_TRIES = 3
 # What only a person can mend. Not at once: a disk may be back in seconds, and the kernel lets go of some by itself;
 # but where it does not, each try takes half a minute.
-FEWER = {Reason.DISK_GONE: 1, Reason.NEEDS_REBOOT: 2}
-NO_USE_TO_TRY = {Reason.HOST_LOST, Reason.HOST_KEY_CHANGED}
+MAX_TRIES_BY_REASON = {Reason.DISK_GONE: 1, Reason.NEEDS_REBOOT: 2}
+NOT_RETRIED = {Reason.HOST_LOST, Reason.HOST_KEY_CHANGED}
 INTERRUPTIONS = {Reason.HOST_LOST, Reason.HOST_REBOOTED, Reason.WORKER_LOST}
 
 
-def refused(scene: Scene, host: str, reason: Reason, text: str, during: Decision) -> Decision:
+def decide_after_refusal(
+    scene: LayoutState, host: str, reason: Reason, text: str, during: Decision
+) -> Decision:
     """The host or a tool said no. What may pass is tried again until the host counts as lost."""
     if reason in RETRYABLE:
         if scene.phase == LayoutPhase.WAITING or scene.silent_s < _patience_s(scene):
@@ -29,31 +39,36 @@ def refused(scene: Scene, host: str, reason: Reason, text: str, during: Decision
             Reason.HOST_LOST,
             f"{host} did not answer for {minutes:.0f} minutes; last time: {text}",
         )
-    elif isinstance(during, TakeBack) and _once_more(scene, reason):
-        return TryAgain(BETWEEN_TRIES_S, text)
+    elif isinstance(during, RollBackBuild) and _may_retry(scene, reason):
+        return RetryTeardown(BETWEEN_TRIES_S, text)
     outcome = Outcome.INTERRUPTED if reason in INTERRUPTIONS else Outcome.FAILED
-    return _end(scene, outcome, reason, text)
+    return _end_layout(scene, outcome, reason, text)
 
 
-def broke(scene: Scene, text: str) -> Decision:
+def decide_after_crash(scene: LayoutState, text: str) -> Decision:
     """Our own code broke: what stands is taken down all the same."""
-    return _end(scene, Outcome.ERRORED, Reason.INTERNAL, f"BenchLab itself failed: {text}")
+    return _end_layout(scene, Outcome.ERRORED, Reason.INTERNAL, f"BenchLab itself failed: {text}")
 
 
-def _patience_s(scene: Scene) -> float:
+def _patience_s(scene: LayoutState) -> float:
     """A job that runs on a silent host goes on without us, to its own limit."""
     current = scene.current
     runs = current is not None and current.phase is AttemptPhase.RUNNING
     return scene.lost_after_s + (current.timeout_s if current and runs else 0.0)
 
 
-def _once_more(scene: Scene, reason: Reason) -> bool:
-    return scene.teardown_tries < FEWER.get(reason, TRIES) and reason not in NO_USE_TO_TRY
+def _may_retry(scene: LayoutState, reason: Reason) -> bool:
+    return (
+        scene.teardown_tries < MAX_TRIES_BY_REASON.get(reason, MAX_TEARDOWN_TRIES)
+        and reason not in NOT_RETRIED
+    )
 
 
-def _end(scene: Scene, outcome: Outcome, reason: Reason, text: str) -> Decision:
+def _end_layout(scene: LayoutState, outcome: Outcome, reason: Reason, text: str) -> Decision:
     if scene.phase == LayoutPhase.WAITING:
-        return Drop(outcome, reason, text)
+        return Discard(outcome, reason, text)
     if scene.phase == LayoutPhase.TEARING_DOWN:
-        return TryAgain(BETWEEN_TRIES_S, text) if _once_more(scene, reason) else Stick(text)
-    return Move(outcome, reason, text)
+        return (
+            RetryTeardown(BETWEEN_TRIES_S, text) if _may_retry(scene, reason) else MarkStuck(text)
+        )
+    return BeginTeardown(outcome, reason, text)

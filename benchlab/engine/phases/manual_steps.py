@@ -14,46 +14,48 @@ from agents.facts.model import HostFacts
 from agents.plans import stack
 from benchlab.engine.checks import planning
 from benchlab.engine.phases import step_log
-from benchlab.runs import moves
+from benchlab.runs import transitions
 from benchlab.runs.models import Layout, StepLog
 
-REFUSED = {Reason.COMMAND_FAILED, Reason.GUARD_REFUSED}
+REFUSAL_REASONS = {Reason.COMMAND_FAILED, Reason.GUARD_REFUSED}
 
 
-def waits(layout: Layout) -> bool:
+def is_waiting(layout: Layout) -> bool:
     return bool(layout.needs_person) and layout.person_said_at is None
 
 
-def ask(layout: Layout, number: int, says: str) -> None:
+def request_step(layout: Layout, number: int, says: str) -> None:
     """Wait at layer `number` (1-based, bottom up); what is below it stands and was verified."""
-    applied = planning.begun(layout).count()
-    _need(layout, says, asked=number, built=number - 1, applied=applied)
+    applied = planning.apply_steps(layout).count()
+    _store_request(layout, says, asked=number, built=number - 1, applied=applied)
 
 
-def _need(layout: Layout, says: str, trouble: str = "", **fields: Any) -> None:
+def _store_request(layout: Layout, says: str, trouble: str = "", **fields: Any) -> None:
     asks = {"needs_person": says, "person_said_at": None, "person_trouble": trouble}
-    moves.note(layout, told=True, **asks, **fields)
+    transitions.store_fields(layout, told=True, **asks, **fields)
 
 
-def accepted(layout: Layout, shell: Shell) -> bool:
+def accept_step(layout: Layout, shell: Shell) -> bool:
     """True when the check agrees with the person. If not, it is said why, and the layout waits on."""
-    placed = planning.stored(layout).layers[layout.asked - 1]
+    placed = planning.stored_plan(layout).layers[layout.asked - 1]
     wish = stack.manual_task(placed)
-    if wish and (why := _differs(layout, wish, shell)):
-        _need(layout, layout.needs_person, why)
+    if wish and (why := _check_failure(layout, wish, shell)):
+        _store_request(layout, layout.needs_person, why)
         return False
-    moves.note(layout, needs_person="", person_said_at=None, person_trouble="", built=layout.asked)
+    transitions.store_fields(
+        layout, needs_person="", person_said_at=None, person_trouble="", built=layout.asked
+    )
     return True
 
 
-def _differs(layout: Layout, wish: ManualTask, shell: Shell) -> str:
+def _check_failure(layout: Layout, wish: ManualTask, shell: Shell) -> str:
     """Reason why the check says no; "" when it says yes. Raises AgentError when the host does not answer."""
     if wish.check is None:
         return ""
     try:
-        step_log.run(layout, [wish.check], shell, StepLog.Kind.CHECK)
+        step_log.run_steps(layout, [wish.check], shell, StepLog.Kind.CHECK)
     except AgentError as error:
-        if error.reason in REFUSED:
+        if error.reason in REFUSAL_REASONS:
             return str(error)
         raise
     said = layout.steps.filter(kind=StepLog.Kind.CHECK).latest("pk").stdout
@@ -76,13 +78,13 @@ def check_unchanged(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> 
         raise AgentError(f"The host changed during the manual step: {said}", Reason.VERIFY_FAILED)
 
 
-def takes_back(layout: Layout) -> bool:
+def request_undo(layout: Layout) -> bool:
     """Once the disks are blank: ask for what else a person must bring back. True: it waits for that."""
     if not layout.asked or layout.person_said_at:
         return False
-    placed = planning.stored(layout).layers[: layout.asked]
+    placed = planning.stored_plan(layout).layers[: layout.asked]
     wishes = [wish for layer in reversed(placed) if (wish := stack.manual_task(layer))]
     texts = [wish.back for wish in wishes if wish.back]
     if texts:
-        _need(layout, "\n\n".join(texts))
+        _store_request(layout, "\n\n".join(texts))
     return bool(texts)

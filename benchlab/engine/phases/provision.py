@@ -16,69 +16,69 @@ from agents.plans.blank import not_blank
 from agents.safety import apply
 from agents.ssh.lasting_shell import lasting
 from benchlab.engine.checks import planning, preflight
-from benchlab.engine.phases import growing, manual_steps, step_log, teardown
-from benchlab.hosts import services as hosts
+from benchlab.engine.phases import grow, manual_steps, step_log, teardown
+from benchlab.hosts import discovery, ssh_access
 from benchlab.hosts.models import FactSnapshot
-from benchlab.runs import events, moves
+from benchlab.runs import events, transitions
 from benchlab.runs.models import Layout, StepLog, Transition
 from benchlab.runs.states import LayoutPhase
 
 
-def build(layout: Layout) -> bool:
+def build_layout(layout: Layout) -> bool:
     """Plan anew, compare with what was confirmed, apply, look again. False: a person is to make the next layer."""
-    with lasting(hosts.connect(layout.host)) as quick:
-        return _layers(layout, quick)
+    with lasting(ssh_access.connect_to_host(layout.host)) as quick:
+        return _build_layers(layout, quick)
 
 
-def take_back(layout: Layout) -> None:
+def roll_back_build(layout: Layout) -> None:
     """A network cut, a worker that ended, a reboot: nobody knows how far the commands came. Blank disks are sure."""
     why = layout.trouble or "BenchLab's worker ended while the layout was built."
-    teardown.clear(layout, hosts.connect(layout.host))
+    teardown.clear_disks(layout, ssh_access.connect_to_host(layout.host))
     with transaction.atomic():
-        moves.note(
+        transitions.store_fields(
             layout,
             rebuilds=layout.rebuilds + 1,
-            discarded=layout.discarded + planning.begun(layout).count(),
+            discarded=layout.discarded + planning.apply_steps(layout).count(),
             teardown_tries=0,
             trouble="",
         )
         said = f"{why} The partial layout is removed and rebuilt."
         Transition.objects.create(layout=layout, old=layout.phase, new=layout.phase, reason=said)
-    events.changed(layout.campaign_id)
+    events.notify_pages(layout.campaign_id)
 
 
-def _planned(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapshot]:
+def _current_plan(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapshot]:
     """The plan to go on with. While nothing was built it is made anew: a person may have rebooted the host."""
     if not layout.applied:
-        plan, snapshot = _confirmed(layout, shell)
-        moves.note(layout, plan=as_json.to_json(plan), facts_planned=snapshot)
+        plan, snapshot = _confirmed_plan(layout, shell)
+        transitions.store_fields(layout, plan=as_json.to_json(plan), facts_planned=snapshot)
     else:
-        plan, snapshot = planning.stored(layout), _held(layout, shell)
-        manual_steps.check_unchanged(layout, plan, hosts.facts_of(snapshot))
-    moves.seen(layout)
+        plan, snapshot = planning.stored_plan(layout), _read_held_facts(layout, shell)
+        manual_steps.check_unchanged(layout, plan, discovery.facts_of(snapshot))
+    transitions.note_response(layout)
     return plan, snapshot
 
 
-def _held(layout: Layout, shell: Shell) -> FactSnapshot:
+def _read_held_facts(layout: Layout, shell: Shell) -> FactSnapshot:
     """The host's facts, read while no other layout is at work on that machine. Raises moves.MachineBusy."""
     if layout.facts_planned_id:
         planned = FactSnapshot.objects.filter(pk=layout.facts_planned_id)
-        moves.claim(layout, planned.values_list("boot_id", flat=True).first() or "")
-    snapshot = hosts.read_facts(layout.host, shell)
+        transitions.claim_machine(layout, planned.values_list("boot_id", flat=True).first() or "")
+    snapshot = discovery.read_facts(layout.host, shell)
     # until now another layout may have been at it
-    if moves.claim(layout, snapshot.boot_id):
-        snapshot = hosts.read_facts(layout.host, shell)
+    if transitions.claim_machine(layout, snapshot.boot_id):
+        snapshot = discovery.read_facts(layout.host, shell)
     return snapshot
 
 
-def _confirmed(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapshot]:
+def _confirmed_plan(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapshot]:
     """The plan made anew from facts read now, with the fingerprint that a person confirmed.
 
     Raises PLAN_STALE when it is another plan.
     """
-    snapshot = _held(layout, shell)
-    facts = hosts.facts_of(snapshot)
-    plan = planning.make(layout, facts)
+    snapshot = _read_held_facts(layout, shell)
+    facts = discovery.facts_of(snapshot)
+    plan = planning.plan_layout(layout, facts)
     if plan.fingerprint != layout.confirmed_fingerprint and not _only_blanked(layout, plan, facts):
         raise AgentError(
             f"The devices of {layout.host} changed after the plan was confirmed, so nothing was touched. "
@@ -93,7 +93,7 @@ def _only_blanked(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> bo
 
     An earlier layout of the same campaign does that to them: it wiped what the person agreed to lose.
     """
-    seen = planning.stored(layout)
+    seen = planning.stored_plan(layout)
     return (
         seen.fingerprint == layout.confirmed_fingerprint
         and (seen.layers, seen.stages) == (plan.layers, plan.stages)
@@ -102,38 +102,38 @@ def _only_blanked(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> bo
     )
 
 
-def _layers(layout: Layout, shell: Shell) -> bool:
+def _build_layers(layout: Layout, shell: Shell) -> bool:
     """Those that do not stand yet, up to one that only a person can make."""
     began = time.monotonic()
-    plan, after = _planned(layout, shell)
-    facts = hosts.facts_of(after)
+    plan, after = _current_plan(layout, shell)
+    facts = discovery.facts_of(after)
     # all of them before the first is touched
     if not layout.applied:
         apply.prove_unused(shell, plan.claims, facts.os_family)
     for number, layer in list(enumerate(plan.layers, start=1))[layout.built :]:
         if wish := stack.manual_task(layer):
-            manual_steps.ask(layout, number, wish.instruction)
+            manual_steps.request_step(layout, number, wish.instruction)
             return False
         # The layers below took their time, and a person perhaps days.
-        planning.as_confirmed(layout, own_claims(layer), facts)
-        step_log.run(layout, layer.steps, shell, StepLog.Kind.APPLY, apply.Look(facts, began))
+        planning.check_confirmed(layout, own_claims(layer), facts)
+        step_log.run_steps(layout, layer.steps, shell, StepLog.Kind.APPLY, apply.Look(facts, began))
         began = time.monotonic()
         # what is looked at on the way is not kept
         if number < len(plan.layers):
-            facts = replace(hosts.look(shell), tools=facts.tools)
+            facts = replace(discovery.read_current_facts(shell), tools=facts.tools)
         else:
-            after = hosts.read_facts(layout.host, shell)
-            facts = hosts.facts_of(after)
+            after = discovery.read_facts(layout.host, shell)
+            facts = discovery.facts_of(after)
         # An exit code alone is never believed.
         if differences := stack.verify_stack(plan, facts, upto=number):
             said = "; ".join(differences)
             raise AgentError(
                 f"All commands succeeded, but verification found: {said}", Reason.VERIFY_FAILED
             )
-    preflight.precheck(layout, shell, facts)
+    preflight.end_impossible_runs(layout, shell, facts)
     found = stack.awaited(plan, facts)
-    growing.tell(layout, found, store=moves.later, settled=not found)
-    moves.layout(layout, LayoutPhase.READY, "built and verified", facts_ready=after)
+    grow.note_progress(layout, found, store=transitions.store_later, settled=not found)
+    transitions.move_layout(layout, LayoutPhase.READY, "built and verified", facts_ready=after)
     # Not before: one that did not come to stand may be built by another plan.
-    planning.remember(layout, after)
+    planning.remember_built(layout, after)
     return True

@@ -15,13 +15,13 @@ from agents.plans.lost_disks import with_current_names
 from agents.safety import apply
 from benchlab.audit import chain
 from benchlab.engine.checks import planning
-from benchlab.hosts import services as hosts
-from benchlab.runs import events, moves
+from benchlab.hosts import discovery, spare_disks
+from benchlab.runs import events, transitions
 from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase
 
 
-def run(
+def run_steps(
     layout: Layout,
     steps: Iterable[Step],
     shell: Shell,
@@ -37,18 +37,18 @@ def run(
     """
 
     def read_facts() -> HostFacts:
-        return with_current_names(hosts.look(shell), claims, layout.name)
+        return with_current_names(discovery.read_current_facts(shell), claims, layout.name)
 
     apply.apply(
         tuple(steps),
         shell,
         layout=layout.name,
-        spares=hosts.spares(layout.host),
+        spares=spare_disks.host_spares(layout.host),
         read_facts=read_facts,
         log=_logger(layout, kind, part),
         undo=kind == StepLog.Kind.APPLY,
         look=look,
-        touched=set().union(*planning.touched(layout)),
+        touched=set().union(*planning.touched_disks(layout)),
     )
 
 
@@ -60,7 +60,7 @@ def _logger(layout: Layout, kind: StepLog.Kind, part: str) -> Callable[[apply.St
         if record.index not in rows:
             _raise_if_cancelled(layout)
             what = StepLog.Kind.UNDO if record.undo else kind
-            rows[record.index] = _begin(layout, what, part, record)
+            rows[record.index] = _log_start(layout, what, part, record)
         if record.exit_code is not None or record.error:
             StepLog.objects.filter(pk=rows[record.index]).update(
                 exit_code=record.exit_code,
@@ -69,8 +69,8 @@ def _logger(layout: Layout, kind: StepLog.Kind, part: str) -> Callable[[apply.St
                 ended_at=timezone.now(),
             )
         if record.exit_code is not None:
-            moves.seen(layout)
-        events.changed(layout.campaign_id)
+            transitions.note_response(layout)
+        events.notify_pages(layout.campaign_id)
 
     return log
 
@@ -79,10 +79,10 @@ def _raise_if_cancelled(layout: Layout) -> None:
     """A build takes minutes, and what it would still make is only taken down again."""
     building = layout.phase == LayoutPhase.PROVISIONING
     if building and Layout.objects.filter(pk=layout.pk, cancelled_at__isnull=False).exists():
-        raise moves.Moved
+        raise transitions.Moved
 
 
-def _begin(layout: Layout, kind: StepLog.Kind, part: str, record: apply.StepRecord) -> int:
+def _log_start(layout: Layout, kind: StepLog.Kind, part: str, record: apply.StepRecord) -> int:
     """Its row, and its audit entry where it destroys something: both, or it does not run."""
     row = StepLog(
         layout=layout,
@@ -98,13 +98,13 @@ def _begin(layout: Layout, kind: StepLog.Kind, part: str, record: apply.StepReco
     with transaction.atomic():
         row.save()
         # last: until the end everybody else's entries wait for it
-        _audit(layout, kind, record)
+        _audit_destruction(layout, kind, record)
     return row.pk
 
 
-def _audit(layout: Layout, kind: StepLog.Kind, record: apply.StepRecord) -> None:
+def _audit_destruction(layout: Layout, kind: StepLog.Kind, record: apply.StepRecord) -> None:
     """Before it runs: what may destroy something is told even if nobody lives to tell how it went."""
-    chain.record(
+    chain.add_entry(
         "destroy",
         actor=layout.confirmed_by,
         team_id=layout.campaign.team_id,

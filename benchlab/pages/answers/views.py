@@ -11,10 +11,10 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from benchlab.audit import view_notes
-from benchlab.audit.subjects import words
+from benchlab.audit import request_notes
+from benchlab.audit.subjects import describe_row
 from benchlab.campaigns.models import Campaign
-from benchlab.team.services import person
+from benchlab.team.services import requesting_user
 from benchlab.verdicts import dismissals
 from benchlab.verdicts.answers import Answer
 
@@ -24,7 +24,11 @@ PLACES = {"campaign": "campaign-detail", "report": "campaign-report"}
 @require_POST
 def dismiss_answer(request: HttpRequest, pk: int) -> HttpResponse:
     """`answer`: its key; `note`: why; `on`: "campaign", "report" or "compare", where to go back to."""
-    by, key, note = person(request), request.POST.get("answer", ""), request.POST.get("note", "")
+    by, key, note = (
+        requesting_user(request),
+        request.POST.get("answer", ""),
+        request.POST.get("note", ""),
+    )
     return _record_note(
         request, pk, lambda row, one: dismissals.dismiss_answer(one, row, by, key, note)
     )
@@ -44,10 +48,12 @@ def _record_note(
     row = get_object_or_404(Campaign.objects.for_user(request.user), pk=pk)
     try:
         one = dismissals.find_answer(request.user, row, request.GET, request.POST.get("answer", ""))
-        view_notes.about(request, row.team_id, f"{words(row)}, {dismissals.audit_text(one)}")
+        request_notes.note_subject(
+            request, row.team_id, f"{describe_row(row)}, {dismissals.audit_text(one)}"
+        )
         act(row, one)
     except ValidationError as error:
-        view_notes.refused(request, error.messages[0])
+        request_notes.mark_refused(request, error.messages[0])
         # from its top, where that is read
         return redirect(_return_address(request, row))
     return redirect(f"{_return_address(request, row)}#answers")

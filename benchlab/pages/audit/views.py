@@ -13,7 +13,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from benchlab.audit.chain import WHOLE
+from benchlab.audit.chain import ENTRY_FIELDS
 from benchlab.audit.models import Entry, EntryQuerySet
 from benchlab.charts.downloads import csv_response
 from benchlab.web import lists
@@ -89,6 +89,8 @@ def audit_csv(request: HttpRequest) -> HttpResponseBase:
 
     def made() -> Iterator[str]:
         rows = found.order_by("pk").iterator(chunk_size=1000)
-        return csv_lines(WHOLE, ([getattr(row, name) for name in WHOLE] for row in rows))
+        return csv_lines(
+            ENTRY_FIELDS, ([getattr(row, name) for name in ENTRY_FIELDS] for row in rows)
+        )
 
     return csv_response(request, made, "audit.csv")

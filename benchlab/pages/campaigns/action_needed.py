@@ -17,7 +17,7 @@ from django.db.models.functions import JSONObject
 from benchlab.hosts.models import Device, Host
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import LayoutPhase
-from benchlab.topologies.wanted import lacking, wanted
+from benchlab.topologies.disk_counts import missing_disks, required_disks
 
 # Identities of the disks that a plan claims, however deep (charts.conditions.claims), without reading the plan.
 CLAIMED = Func(
@@ -175,4 +175,4 @@ def missing_roles(
     entries: Iterable[Mapping[str, Any]], spares: Mapping[str, int] | None
 ) -> dict[str, int]:
     """Role -> how many spare disks layers and stages lack. `spares`: of the host; None of one that is not known."""
-    return {} if spares is None else lacking(wanted(entries), spares)
+    return {} if spares is None else missing_disks(required_disks(entries), spares)

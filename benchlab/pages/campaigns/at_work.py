@@ -53,7 +53,7 @@ def work_by_campaign(campaigns: Iterable[Campaign]) -> dict[int, CampaignWork]:
         found[work.layout.campaign_id].buildings.append(Building(work, _step_text(work)))
     attempts = Attempt.objects.filter(run__campaign__in=ids, phase__in=MEASURING)
     for one in attempts.select_related("run__host", "run__topology", "run__workload"):
-        measuring = Measuring(one, points.words(one.run.point), one.started_at)
+        measuring = Measuring(one, points.describe_point(one.run.point), one.started_at)
         found[one.run.campaign_id].measurings.append(measuring)
     return found
 

@@ -19,18 +19,18 @@ from django.views.decorators.http import require_http_methods
 
 from agents.drivers import registry
 from agents.drivers.protocols import Layer
-from benchlab.campaigns import ordering, what_matters
+from benchlab.campaigns import ordering, workload_goals
 from benchlab.campaigns.estimate import Estimate, estimate
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.campaigns.services import find_or_create_workload
-from benchlab.engine import fitting
-from benchlab.engine.fitting import Fitting
+from benchlab.engine import fitted_topologies
+from benchlab.engine.fitted_topologies import FittedTopology
 from benchlab.engine.new_campaign import create_campaign
-from benchlab.hosts.disk_marks import Mark, marks
+from benchlab.hosts.disk_marks import Mark, disk_marks
 from benchlab.hosts.models import Device, Host
 from benchlab.runs.models import Layout
-from benchlab.topologies.canvas import told
-from benchlab.topologies.sized import FAST, TICKED
+from benchlab.topologies.canvas import option_summary
+from benchlab.topologies.host_shapes import CHOSEN_AT_FIRST, FAST_ROLES
 from benchlab.web.row_ids import parse_row_id
 
 # layouts of one comparison
@@ -67,7 +67,7 @@ class HostChoice:
 
     @property
     def marks(self) -> list[Mark]:
-        return marks(self.devices)
+        return disk_marks(self.devices)
 
     @property
     def _roles(self) -> Counter[str]:
@@ -97,14 +97,16 @@ class ChosenHosts:
     @property
     def spares(self) -> str:
         """Spare disks that each of them has, in words."""
-        return _role_counts(fitting.common(one.host_and_devices for one in self.choices))
+        return _role_counts(
+            fitted_topologies.common_disks(one.host_and_devices for one in self.choices)
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class LayoutCard:
     """A layout as a card."""
 
-    fitting: Fitting
+    fitting: FittedTopology
     ticked: bool
 
     @property
@@ -117,12 +119,12 @@ class LayoutCard:
     def disk_classes(self) -> list[str]:
         """Classes of its disks, as many as fit a card."""
         wants = self.fitting.shape.wants.items()
-        found = ["use ssd" if role in FAST else "use" for role, n in wants for _ in range(n)]
+        found = ["use ssd" if role in FAST_ROLES else "use" for role, n in wants for _ in range(n)]
         return found[:MAX_DRAWN_DISKS]
 
 
 def _layer_summary(driver: Layer[Any], options: Mapping[str, Any]) -> str:
-    return ", ".join((driver.LABEL, *told(driver, options)[:2]))
+    return ", ".join((driver.LABEL, *option_summary(driver, options)[:2]))
 
 
 class CompareForm(forms.Form):
@@ -132,7 +134,7 @@ class CompareForm(forms.Form):
         error_messages={"required": f"Tick {MIN_LAYOUTS} to {MAX_LAYOUTS} layouts."}
     )
     matters = forms.ChoiceField(
-        choices=[(one.slug, one.name) for one in what_matters.MATTERS.values()]
+        choices=[(one.slug, one.name) for one in workload_goals.WORKLOAD_GOALS.values()]
     )
     repeats = forms.TypedChoiceField(
         choices=list(REPEATS.items()),
@@ -142,19 +144,19 @@ class CompareForm(forms.Form):
     )
     time = forms.ChoiceField(
         label="Time a point",
-        choices=[(one.slug, one.says) for one in what_matters.TIMES.values()],
+        choices=[(one.slug, one.says) for one in workload_goals.RUN_LENGTHS.values()],
         initial="usual",
     )
     depths = forms.CharField(
         label="Outstanding I/Os",
         max_length=100,
-        initial=", ".join(map(str, what_matters.DEPTHS)),
+        initial=", ".join(map(str, workload_goals.DEPTHS)),
     )
     name = forms.CharField(
         required=False, max_length=200, help_text="Empty: the host and what is compared"
     )
 
-    def __init__(self, fittings: Sequence[Fitting], *args: Any, **kwargs: Any) -> None:
+    def __init__(self, fittings: Sequence[FittedTopology], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         offered = self.fields["layouts"]
         assert isinstance(offered, forms.MultipleChoiceField)
@@ -184,8 +186,8 @@ class Comparison:
     """Wish of the form: nothing of it is stored yet. The hosts are of one team."""
 
     hosts: list[Host]
-    fittings: list[Fitting]
-    works: list[what_matters.Work]
+    fittings: list[FittedTopology]
+    works: list[workload_goals.WorkloadSpec]
     repeats: int
 
     @property
@@ -204,11 +206,15 @@ def compare_layouts(request: HttpRequest) -> HttpResponse:
     given = request.POST if request.method == "POST" else request.GET
     choices = _host_choices(request.user)
     chosen = _choose_hosts(choices, given.get("host", ""), given.getlist("also"))
-    fittings = fitting.of([one.host_and_devices for one in chosen.choices]) if chosen else []
+    fittings = (
+        fitted_topologies.fit_topologies([one.host_and_devices for one in chosen.choices])
+        if chosen
+        else []
+    )
     form = CompareForm(fittings, given if request.method == "POST" else None)
     if not form.is_bound:
-        ticked = [one.shape.slug for one in fittings if not one.error][:TICKED]
-        form.initial.update(layouts=ticked, matters=next(iter(what_matters.MATTERS)))
+        ticked = [one.shape.slug for one in fittings if not one.error][:CHOSEN_AT_FIRST]
+        form.initial.update(layouts=ticked, matters=next(iter(workload_goals.WORKLOAD_GOALS)))
         form = CompareForm(fittings, _initial_values(form))
     if request.method == "POST" and (lost := _lost_hosts_message(choices, chosen, given)):
         form.add_error(None, lost)
@@ -284,13 +290,16 @@ def _lost_hosts_message(
 
 
 def _read_comparison(
-    form: CompareForm, chosen: ChosenHosts, fittings: Sequence[Fitting]
+    form: CompareForm, chosen: ChosenHosts, fittings: Sequence[FittedTopology]
 ) -> Comparison:
     told = form.cleaned_data
     ticked = [one for one in fittings if one.shape.slug in told["layouts"]]
     smallest = min(one.size for one in ticked)
-    matter, time = what_matters.MATTERS[told["matters"]], what_matters.TIMES[told["time"]]
-    works = what_matters.work(matter, time, told["depths"], smallest)
+    matter, time = (
+        workload_goals.WORKLOAD_GOALS[told["matters"]],
+        workload_goals.RUN_LENGTHS[told["time"]],
+    )
+    works = workload_goals.goal_workloads(matter, time, told["depths"], smallest)
     return Comparison(chosen.hosts, ticked, works, told["repeats"])
 
 
@@ -315,7 +324,7 @@ def _estimate_comparison(wish: Comparison) -> Estimate:
 def _create_campaign(request: HttpRequest, wish: Comparison, name: str) -> Campaign:
     """Raises ValidationError; then nothing was stored."""
     team, user = wish.hosts[0].team, request.user
-    topologies = [fitting.stored(one, user) for one in wish.fittings]
+    topologies = [fitted_topologies.find_or_create_topology(one, user) for one in wish.fittings]
     workloads = [
         find_or_create_workload(
             team=team,
@@ -328,7 +337,7 @@ def _create_campaign(request: HttpRequest, wish: Comparison, name: str) -> Campa
         for work in wish.works
     ]
     said = _join_alternatives([str(one) for one in topologies])
-    advice = ordering.advise(wish.hosts, topologies, workloads, wish.repeats)
+    advice = ordering.advise_order(wish.hosts, topologies, workloads, wish.repeats)
     return create_campaign(
         team=team,
         user=user,
@@ -351,7 +360,7 @@ def _comparison_page(
     form: CompareForm,
     choices: Sequence[HostChoice],
     chosen: ChosenHosts | None,
-    fittings: Sequence[Fitting],
+    fittings: Sequence[FittedTopology],
     wish: Comparison | None,
 ) -> HttpResponse:
     found, refused = None, ""
@@ -366,7 +375,7 @@ def _comparison_page(
         "choices": choices,
         "chosen": chosen,
         "offers": [LayoutCard(one, one.shape.slug in ticked) for one in fittings],
-        "matters": what_matters.MATTERS.values(),
+        "matters": workload_goals.WORKLOAD_GOALS.values(),
         "estimate": found,
         "refused": refused,
         "comparison": wish,

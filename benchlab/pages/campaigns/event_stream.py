@@ -29,7 +29,7 @@ from django.views.decorators.http import require_GET
 
 from benchlab.campaigns.models import Campaign
 from benchlab.runs import events
-from benchlab.runs.hearing import ear
+from benchlab.runs.change_feed import change_listener
 from benchlab.web.connections import STREAMS, Streams
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class EventHub:
 
     @contextlib.asynccontextmanager
     async def listen(self, campaign_id: int) -> AsyncIterator[Queue]:
-        name = events.channel(campaign_id)
+        name = events.campaign_channel(campaign_id)
         queue: Queue = asyncio.Queue(maxsize=1)
         self._queues[name].add(queue)
         if self._reader is None:
@@ -80,7 +80,7 @@ class EventHub:
         return max(MIN_WAKE_SECONDS, SECONDS_PER_PAGE * self.listeners)
 
     def wake(self, name: str) -> None:
-        ear.heard(name)
+        change_listener.record_change(name)
         for queue in self._queues.get(name, ()):
             with contextlib.suppress(asyncio.QueueFull):
                 queue.put_nowait(None)
@@ -99,19 +99,19 @@ class EventHub:
             except (redis.RedisError, OSError) as error:
                 log.warning("live pages fall back on polling: %s", error)
             finally:
-                ear.closed()
+                change_listener.stop_listening()
             await asyncio.sleep(RECONNECT_SECONDS)
 
     async def _subscribe(self) -> None:
         client = redis.asyncio.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=2)
         async with client, client.pubsub() as pubsub:
-            await pubsub.psubscribe(events.pattern())
+            await pubsub.psubscribe(events.channel_pattern())
             # What happened while nobody was subscribed is unknown: everybody looks once.
             for name in list(self._queues):
                 self.wake(name)
             async for message in pubsub.listen():
                 if message["type"] == "psubscribe":
-                    ear.opened()
+                    change_listener.start_listening()
                 elif message["type"] == "pmessage":
                     self.wake(message["channel"].decode())
 

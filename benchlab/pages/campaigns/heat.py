@@ -174,7 +174,11 @@ def _sort_columns(runs: Iterable[Any]) -> Columns:
 
     def place(item: tuple[Key, Any]) -> tuple[Any, ...]:
         run = item[1]
-        return natural_key(run.workload__name.lower()), run.workload_id, points.rank(run.point)
+        return (
+            natural_key(run.workload__name.lower()),
+            run.workload_id,
+            points.point_rank(run.point),
+        )
 
     found: dict[int, dict[Key, Any]] = defaultdict(dict)
     for key, run in sorted(by_key.items(), key=place):
@@ -183,7 +187,7 @@ def _sort_columns(runs: Iterable[Any]) -> Columns:
 
 
 def _column_key(run: Any) -> Key:
-    return run.workload_id, matrix.key(run.point)
+    return run.workload_id, matrix.json_key(run.point)
 
 
 def _collect_lines(runs: Iterable[Any], told: MetricFigures) -> list[RunLine]:
@@ -201,7 +205,7 @@ def _line_rank(line: RunLine) -> tuple[Any, ...]:
         natural_key(line.host.lower()),
         natural_key(line.topology.lower()),
         line.layout,
-        moments.parse(line.stage).rank,
+        moments.parse_moment(line.stage).time_order,
         line.degraded,
     )
 
@@ -257,7 +261,7 @@ def _point_spot(
         next((told.differ[run.pk] for run in runs if run.pk in told.differ), None),
         rest,
         _runs_address(campaign, runs, told.name),
-        points.words(runs[0].point),
+        points.describe_point(runs[0].point),
     )
 
 
@@ -310,7 +314,10 @@ def _heat_rows(
         beside[line.layout].add(line.stage)
     found = []
     for line, row in zip(lines, shown, strict=True):
-        said = moments.words(line.stage, beside[line.layout]), "not in order" * line.degraded
+        said = (
+            moments.describe_moment(line.stage, beside[line.layout]),
+            "not in order" * line.degraded,
+        )
         cells = [heat_cells.cell_html(spot, scale, folded) for spot, folded in row]
         host = "" if one_host else line.host
         told = ", ".join(filter(None, said))
@@ -330,7 +337,10 @@ def _workload_span(
     runs = list(columns.values())
     options = {tuple(run.point) for run in runs}
     only = next(iter(options))[0] if [len(some) for some in options] == [1] else ""
-    heads = [points.value(only, r.point[only]) if only else points.words(r.point) for r in runs]
+    heads = [
+        points.format_value(only, r.point[only]) if only else points.describe_point(r.point)
+        for r in runs
+    ]
     shut = _is_folded(workload, columns, folded)
     return WorkloadSpan(
         workload,

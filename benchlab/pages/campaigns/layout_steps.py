@@ -19,7 +19,7 @@ from django.utils import timezone
 from agents.quote import format_command
 from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase, Outcome
-from benchlab.topologies import picture
+from benchlab.topologies import stack_boxes
 
 AT_WORK = (LayoutPhase.PROVISIONING, LayoutPhase.TEARING_DOWN)
 # segments that a bar has room for
@@ -40,7 +40,7 @@ class CommandStep:
 class DrawnLayer:
     """A layer of the layout that is built. `css`: "done", "now" or "later", as a step's."""
 
-    box: picture.Box
+    box: stack_boxes.Box
     css: str
 
 
@@ -117,7 +117,7 @@ class LayoutWork:
             "done" if self.steps_done >= end else "now" if self.steps_done >= end - own else "later"
             for own, end in zip(self.steps_by_layer, ends, strict=True)
         ]
-        boxes = picture.boxes(self.layout.stack)
+        boxes = stack_boxes.stack_boxes(self.layout.stack)
         return [DrawnLayer(box, css) for box, css in zip(boxes, reversed(marks), strict=True)]
 
     @property

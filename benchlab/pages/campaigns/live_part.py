@@ -17,7 +17,7 @@ from django.shortcuts import render
 from django.template.loader import render_to_string
 
 from benchlab.campaigns.models import Campaign
-from benchlab.runs.hearing import ear
+from benchlab.runs.change_feed import change_listener
 from benchlab.web.shared_answers import SharedAnswers, access_rights, may_be_shared
 
 # Stands for the asker's token. It is in no answer that leaves, so nobody can write it into what others see.
@@ -41,5 +41,5 @@ def render_live_part(
         return render_to_string(template, {**make(), "csrf_token": TOKEN}, request)
 
     key = campaign.pk, request.META.get("QUERY_STRING", ""), access_rights(request.user)
-    text = RENDERED_PARTS.get_or_make(key, ear.since(campaign.pk), made)
+    text = RENDERED_PARTS.get_or_make(key, change_listener.current_since(campaign.pk), made)
     return HttpResponse(text.replace(TOKEN, get_token(request)) if TOKEN in text else text)

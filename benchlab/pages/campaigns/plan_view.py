@@ -23,10 +23,10 @@ from benchlab.campaigns import points
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.engine import jobs
 from benchlab.engine.checks import planning
-from benchlab.hosts import services as hosts
+from benchlab.hosts import discovery, package_installs
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
-from benchlab.topologies import planned
+from benchlab.topologies import plan_view
 
 MAX_POINTS = 60
 
@@ -52,7 +52,7 @@ NOTHING_MISSING = MissingPrograms((), ())
 @dataclass(frozen=True, slots=True)
 class LayoutPlan:
     layout: Layout
-    plan: planned.Planned = field(default_factory=planned.Planned)
+    plan: plan_view.PlanView = field(default_factory=plan_view.PlanView)
     points: list[PlannedPoint] = field(default_factory=list)
     hidden_points: int = 0
     # how often each point runs on it
@@ -69,7 +69,7 @@ class LayoutPlan:
     def comparison_key(self) -> tuple[int, int, list[str]]:
         """Key of visits that have the same to do: without names, and the UUIDs made of them."""
         texts = [
-            planned.UUID.sub("", one.text.replace(self.layout.name, ""))
+            plan_view.UUID.sub("", one.text.replace(self.layout.name, ""))
             for one in self.plan.commands
         ]
         return self.layout.host_id, self.layout.topology_id, texts
@@ -149,9 +149,11 @@ class CampaignPlans:
         return sum(cost.unknown_runs for cost in self.costs)
 
     @property
-    def marks(self) -> list[tuple[planned.Command, int]]:
+    def marks(self) -> list[tuple[plan_view.Command, int]]:
         """As planned.Planned.marks, of all layouts."""
-        return planned.Planned([row for view in self.views for row in view.plan.commands]).marks
+        return plan_view.PlanView(
+            [row for view in self.views for row in view.plan.commands]
+        ).mark_counts
 
     @property
     def layers_down(self) -> int:
@@ -168,10 +170,10 @@ class CampaignPlans:
         return not self.pending_count and not any(view.error for view in self.views)
 
     @property
-    def lost(self) -> list[planned.Lost]:
+    def lost(self) -> list[plan_view.LostDisk]:
         """Each disk that is destroyed, with the layouts that take it."""
-        return planned.together(
-            planned.Lost(view.layout.host.name, disk, (view.layout.name,))
+        return plan_view.merge_lost_disks(
+            plan_view.LostDisk(view.layout.host.name, disk, (view.layout.name,))
             for view in self.views
             for disk in view.plan.destroyed
         )
@@ -188,7 +190,7 @@ class CampaignPlans:
     @property
     def phrase(self) -> str:
         """Phrase that a person must type before all this may start; "" when no disk is touched."""
-        return planned.phrase(self.lost)
+        return plan_view.destroy_phrase(self.lost)
 
 
 def read_plans(campaign: Campaign) -> CampaignPlans:
@@ -252,8 +254,8 @@ def _layout_plan(layout: Layout) -> LayoutPlan:
         return LayoutPlan(layout, error=layout.plan_error, missing=_missing_programs(layout))
     try:
         plan = as_json.from_json(layout.plan)
-        facts = hosts.facts_of(layout.facts_planned) if layout.facts_planned else None
-        told = planned.read(plan, facts)
+        facts = discovery.facts_of(layout.facts_planned) if layout.facts_planned else None
+        told = plan_view.view_plan(plan, facts)
     except AgentError as error:
         return LayoutPlan(layout, error=str(error))
     runs, times, count = _distinct_points(layout)
@@ -261,7 +263,7 @@ def _layout_plan(layout: Layout) -> LayoutPlan:
         layout=layout,
         plan=told,
         points=[
-            _planned_point(run, planning.target_of(layout, run), layout, facts)
+            _planned_point(run, planning.run_target(layout, run), layout, facts)
             for run in runs[:MAX_POINTS]
         ],
         hidden_points=max(0, len(runs) - MAX_POINTS),
@@ -281,7 +283,9 @@ def _missing_programs(layout: Layout) -> MissingPrograms:
         return NOTHING_MISSING
     loads = Run.objects.filter(attempts__layout=layout).order_by().distinct("workload")
     needs = [need for run in loads for need in registry.tool_programs(run.tool, run.options)]
-    return hosts.missing(layout.host, [*stack.required_programs(specs(layout.stack)), *needs])
+    return package_installs.missing_programs(
+        layout.host, [*stack.required_programs(specs(layout.stack)), *needs]
+    )
 
 
 def _distinct_points(layout: Layout) -> tuple[list[Run], int, int]:
@@ -291,7 +295,7 @@ def _distinct_points(layout: Layout) -> tuple[list[Run], int, int]:
     first: dict[tuple[int, str], Run] = {}
     repeats: set[int] = set()
     for run in runs:
-        first.setdefault((run.workload_id, points.words(run.point)), run)
+        first.setdefault((run.workload_id, points.describe_point(run.point)), run)
         repeats.add(run.repeat)
     found = sorted(
         first.values(),
@@ -299,7 +303,7 @@ def _distinct_points(layout: Layout) -> tuple[list[Run], int, int]:
             run.workload.name,
             run.workload_id,
             run.outstanding or 0,
-            points.rank(run.point),
+            points.point_rank(run.point),
         ),
     )
     return found, len(repeats), len(runs)
@@ -308,7 +312,7 @@ def _distinct_points(layout: Layout) -> tuple[list[Run], int, int]:
 def _planned_point(
     run: Run, target: Target, layout: Layout, facts: HostFacts | None
 ) -> PlannedPoint:
-    point = points.words(run.point)
+    point = points.describe_point(run.point)
     try:
         tool = registry.tool(run.tool)
         built = driver_options.build_options(tool.Options, run.options)
@@ -328,7 +332,7 @@ def _user_text(
 ) -> str:
     if facts is None:
         return ""
-    if not facts.sudo or jobs.is_plain(layout):
+    if not facts.sudo or jobs.runs_as_login_user(layout):
         return f"Runs as {layout.host.user}."
     if why := jobs.why_root(kind, built, target, layout, facts):
         return f"Runs as root: {why}."

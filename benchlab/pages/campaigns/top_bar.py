@@ -31,7 +31,7 @@ from benchlab.runs.models import Layout
 from benchlab.runs.progress import State
 from benchlab.runs.states import LayoutPhase
 from benchlab.team import current_roles
-from benchlab.team.roles import Role, asks_for
+from benchlab.team.roles import Role, require_role
 from benchlab.web.shared_answers import SharedAnswers, access_rights
 
 RUNNING_STATES = (State.RUNNING, State.CANCELLING)
@@ -55,7 +55,7 @@ def top_bar(request: HttpRequest) -> dict[str, object]:
 
 def read_top_bar(user: AbstractBaseUser | AnonymousUser) -> TopBar:
     """At most one query, and none where somebody of the same rights had a page made just before."""
-    may = current_roles.of(user)
+    may = current_roles.user_roles(user)
     if not may.viewer or may.locked_by:
         return TopBar()
     since = time.monotonic() - settings.TOP_BAR_S
@@ -71,7 +71,7 @@ def read_top_bar(user: AbstractBaseUser | AnonymousUser) -> TopBar:
 def _count_for_viewer(user: AbstractBaseUser | AnonymousUser) -> dict[str, Any]:
     # What a page's address asks for, an operator's teams perhaps, says nothing of what its bar may tell.
     viewer = copy(user)
-    asks_for(viewer, Role.VIEWER)
+    require_role(viewer, Role.VIEWER)
     [(layouts, hosts, changed)] = User.objects.filter(pk=user.pk or 0).values_list(
         ArraySubquery(_layout_counts(viewer)),
         ArraySubquery(_host_counts(viewer)),
@@ -142,13 +142,13 @@ def _campaign_states(layouts: Rows) -> dict[int, State]:
     for row in layouts:
         if not row["archived"]:
             phases[row["campaign"]][row["phase"]] += row["number"]
-            phases[row["campaign"]][progress.ASKING] += row["asking"]
+            phases[row["campaign"]][progress.MANUAL] += row["asking"]
             wishes[row["campaign"]] = Campaign(
                 paused_at=row["paused"], cancelled_at=row["cancelled"]
             )
-    still_open = {LayoutPhase.DONE, progress.ASKING}
+    still_open = {LayoutPhase.DONE, progress.MANUAL}
     return {
-        pk: progress.state(wishes[pk], +counts)
+        pk: progress.derive_state(wishes[pk], +counts)
         for pk, counts in phases.items()
         if set(+counts) - still_open
     }

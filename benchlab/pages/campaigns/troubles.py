@@ -24,7 +24,7 @@ class Failure:
     """Runs that ended alike, for the same reason."""
 
     outcome: str
-    words: reason_texts.Words
+    words: reason_texts.ReasonText
     text: str
     runs: list[Run] = field(default_factory=list)
 
@@ -32,7 +32,7 @@ class Failure:
 @dataclass(frozen=True, slots=True)
 class Stuck:
     layout: Layout
-    words: reason_texts.Words
+    words: reason_texts.ReasonText
     text: str
 
 
@@ -77,7 +77,9 @@ def group_failures(found: Iterable[Attempt]) -> list[Failure]:
     for attempt in found:
         if attempt.phase == AttemptPhase.DONE and attempt.outcome != Outcome.SUCCEEDED:
             key = (attempt.outcome, attempt.reason, attempt.reason_text)
-            new = Failure(attempt.outcome, reason_texts.of(attempt.reason), attempt.reason_text)
+            new = Failure(
+                attempt.outcome, reason_texts.explain_reason(attempt.reason), attempt.reason_text
+            )
             grouped.setdefault(key, new).runs.append(attempt.run)
     return list(grouped.values())
 
@@ -90,5 +92,6 @@ def waiting_for_person(found: Iterable[Layout]) -> list[Layout]:
 def stuck_layouts(found: Iterable[Layout]) -> list[Stuck]:
     rows = [row for row in found if row.phase == LayoutPhase.STUCK]
     return [
-        Stuck(row, reason_texts.of("not_blank"), row.trouble or row.reason_text) for row in rows
+        Stuck(row, reason_texts.explain_reason("not_blank"), row.trouble or row.reason_text)
+        for row in rows
     ]

@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from benchlab.analysis import designs
-from benchlab.audit import view_notes
+from benchlab.audit import request_notes
 from benchlab.campaigns import campaign_presets, ordering, points
 from benchlab.campaigns.estimate import Estimate, estimate
 from benchlab.campaigns.forms import CampaignForm
@@ -41,7 +41,7 @@ from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase
 from benchlab.sharing.models import Kind
 from benchlab.sharing.tagged import TAG, filter_by_tag
-from benchlab.team.services import team_of
+from benchlab.team.services import owning_team
 from benchlab.verdicts import dismissals
 from benchlab.web import lists
 from benchlab.web.filters import ARCHIVED
@@ -71,7 +71,7 @@ def campaign_list(request: HttpRequest) -> HttpResponse:
         request, rows, COLUMNS, ("name", "question"), filters=(ARCHIVED, TAG)
     )
     page = BoundedPaginator(listed.rows, PER_PAGE).get_page(request.GET.get("page"))
-    found = progress.of(page.object_list)
+    found = progress.progress_by_campaign(page.object_list)
     shown = [{"campaign": row, "progress": found[row.pk]} for row in page.object_list]
     context = {"page": page, "rows": shown, "listed": listed}
     return render(request, "campaigns/list.html", context)
@@ -111,7 +111,9 @@ def campaign_again(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _create_campaign(request: HttpRequest, form: CampaignForm) -> HttpResponse:
-    made = create_campaign(team=team_of(request.user), user=request.user, **form.wish())
+    made = create_campaign(
+        team=owning_team(request.user), user=request.user, **form.campaign_arguments()
+    )
     return redirect("campaign-detail", made.pk)
 
 
@@ -133,7 +135,7 @@ def _wizard_page(
         "form": form,
         "estimate": None if isinstance(found, str) else found,
         "refused": found if isinstance(found, str) else "",
-        "presets": campaign_presets.ALL,
+        "presets": campaign_presets.ALL_PRESETS,
         "few": lists.MAX_UNSEARCHED_CHOICES,
     }
     part = "#campaign-estimate" if request.htmx else ""  # type: ignore[attr-defined]
@@ -164,16 +166,19 @@ def campaign_detail(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _page_context(request: HttpRequest, campaign: Campaign, *, now: bool) -> dict[str, Any]:
-    found = progress.of_one(campaign)
+    found = progress.campaign_progress(campaign)
     context: dict[str, Any] = {"campaign": campaign, "progress": found, "now": now}
     if campaign.source:
-        context |= {"origin": Origin.of(campaign), "sources": campaign.sources.defer("content")}
+        context |= {
+            "origin": Origin.from_campaign(campaign),
+            "sources": campaign.sources.defer("content"),
+        }
     if not now or request.GET.get("plan") == PENDING:
         plans = plan_view.read_plans(campaign) if found.drafts else plan_view.CampaignPlans([])
         context["plans"] = plans
         context["mistyped"] = confirmation.pop_mistyped(request, plans.phrase)
     if not now and not campaign.source:
-        context["design"] = designs.WORDS[ordering.design_of(campaign)]
+        context["design"] = designs.WORDS[ordering.campaign_design(campaign)]
     context |= _live_context(campaign, found) | _running_context(request, campaign, found)
     for part in (_results_context, _log_context):
         context |= part(request, campaign, found.over)
@@ -220,7 +225,7 @@ def _running_context(
     shown = ",".join([*(str(attempt.pk) for attempt in found), *over])
     same = request.GET.get("running") == shown
     return {
-        "running": [(attempt, points.words(attempt.run.point)) for attempt in found],
+        "running": [(attempt, points.describe_point(attempt.run.point)) for attempt in found],
         "running_shown": shown,
         "running_same": same,
         "strips": []
@@ -292,6 +297,6 @@ def _log_context(request: HttpRequest, campaign: Campaign, over: bool) -> dict[s
 
 def add_message(request: HttpRequest, text: str, *, error: bool = False) -> None:
     if error:
-        view_notes.refused(request, text)
+        request_notes.mark_refused(request, text)
     else:
         messages.success(request, text)

@@ -11,15 +11,15 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from benchlab.campaigns.models import Campaign, Run
-from benchlab.engine import added_repeats, release, wishes
+from benchlab.engine import added_repeats, commands, release
 from benchlab.hosts import host_tasks
 from benchlab.pages import confirmation
 from benchlab.pages.campaigns import plan_view
 from benchlab.pages.campaigns.views import add_message
 from benchlab.runs import progress
 from benchlab.runs.models import Layout
-from benchlab.runs.moves import Moved
 from benchlab.runs.states import LayoutPhase
+from benchlab.runs.transitions import Moved
 from benchlab.web.row_ids import parse_row_id
 
 
@@ -33,7 +33,7 @@ def _run_command(
     """Carry it out, say how it went, and go back to the campaign."""
     try:
         act()
-    except wishes.CommandError as error:
+    except commands.CommandError as error:
         add_message(request, str(error), error=True)
     except Moved:
         add_message(request, "Its state has changed in the meantime; check again.", error=True)
@@ -56,7 +56,7 @@ def campaign_start(request: HttpRequest, pk: int) -> HttpResponse:
     return _run_command(
         request,
         pk,
-        lambda: wishes.start(campaign, seen, by=request.user.get_username()),
+        lambda: commands.start_campaign(campaign, seen, by=request.user.get_username()),
         "Started.",
     )
 
@@ -65,7 +65,7 @@ def campaign_start(request: HttpRequest, pk: int) -> HttpResponse:
 def campaign_plan(request: HttpRequest, pk: int) -> HttpResponse:
     campaign = _own_campaign(request, pk)
     return _run_command(
-        request, pk, lambda: wishes.plan(campaign), "Planning again from fresh facts."
+        request, pk, lambda: commands.request_plans(campaign), "Planning again from fresh facts."
     )
 
 
@@ -73,13 +73,13 @@ def campaign_plan(request: HttpRequest, pk: int) -> HttpResponse:
 def campaign_pause(request: HttpRequest, pk: int) -> HttpResponse:
     campaign = _own_campaign(request, pk)
     done = "Paused: the current run finishes, and no further run is started."
-    return _run_command(request, pk, lambda: wishes.pause(campaign), done)
+    return _run_command(request, pk, lambda: commands.pause_campaign(campaign), done)
 
 
 @require_POST
 def campaign_resume(request: HttpRequest, pk: int) -> HttpResponse:
     campaign = _own_campaign(request, pk)
-    return _run_command(request, pk, lambda: wishes.resume(campaign), "Resumed.")
+    return _run_command(request, pk, lambda: commands.resume_campaign(campaign), "Resumed.")
 
 
 @require_http_methods(["GET", "POST"])
@@ -87,10 +87,10 @@ def campaign_cancel(request: HttpRequest, pk: int) -> HttpResponse:
     """GET asks, POST does; twice is as good as once."""
     campaign = _own_campaign(request, pk)
     if request.method != "POST":
-        context = {"campaign": campaign, "progress": progress.of_one(campaign)}
+        context = {"campaign": campaign, "progress": progress.campaign_progress(campaign)}
         return render(request, "campaigns/cancel.html", context)
     done = "Cancelled: running jobs are stopped, and its layouts are taken down."
-    return _run_command(request, pk, lambda: wishes.cancel(campaign), done)
+    return _run_command(request, pk, lambda: commands.cancel_campaign(campaign), done)
 
 
 @require_POST
@@ -104,9 +104,9 @@ def campaign_retry(request: HttpRequest, pk: int) -> HttpResponse:
     @transaction.atomic
     def act() -> None:
         if not runs:
-            raise wishes.CommandError("No run was chosen.")
+            raise commands.CommandError("No run was chosen.")
         for run in runs:
-            wishes.retry(run)
+            commands.retry_run(run)
 
     return _run_command(request, pk, act, _retried_message(len(runs)))
 
@@ -120,7 +120,7 @@ def campaign_add_repeats(request: HttpRequest, pk: int) -> HttpResponse:
     repeats = parse_row_id(given["repeats"]) or 0
     made: list[int] = []
     act = lambda: made.append(  # noqa: E731
-        added_repeats.add(campaign, numbers, repeats, parse_row_id(given["after"]))
+        added_repeats.add_repeats(campaign, numbers, repeats, parse_row_id(given["after"]))
     )
     return _run_command(request, pk, act, lambda: _added_message(made[0]))
 
@@ -135,14 +135,16 @@ def _added_message(runs: int) -> str:
 @require_POST
 def run_retry(request: HttpRequest, pk: int) -> HttpResponse:
     run = get_object_or_404(Run.objects.for_user(request.user), pk=pk)
-    return _run_command(request, run.campaign_id, lambda: wishes.retry(run), _retried_message(1))
+    return _run_command(
+        request, run.campaign_id, lambda: commands.retry_run(run), _retried_message(1)
+    )
 
 
 @require_POST
 def layout_teardown(request: HttpRequest, pk: int) -> HttpResponse:
     layout = get_object_or_404(Layout.objects.for_user(request.user), pk=pk)
     done = f"Tearing {layout.name} down again."
-    return _run_command(request, layout.campaign_id, lambda: wishes.teardown_again(layout), done)
+    return _run_command(request, layout.campaign_id, lambda: commands.retry_teardown(layout), done)
 
 
 @require_http_methods(["GET", "POST"])
@@ -155,7 +157,7 @@ def layout_release(request: HttpRequest, pk: int) -> HttpResponse:
     layout = get_object_or_404(rows, pk=pk)
     if request.method == "POST":
         return _request_release(request, layout)
-    found = host_tasks.named(request.user, request.GET.get("task"), "release")
+    found = host_tasks.user_task_view(request.user, request.GET.get("task"), "release")
     if found and found.over:
         return _finish_release(request, layout, found)
     if layout.phase != LayoutPhase.STUCK:
@@ -163,8 +165,8 @@ def layout_release(request: HttpRequest, pk: int) -> HttpResponse:
         return redirect("campaign-detail", layout.campaign_id)
     context = {
         "layout": layout,
-        "disks": release.disks(layout),
-        "phrase": release.phrase(layout),
+        "disks": release.touched_devices(layout),
+        "phrase": release.release_phrase(layout),
         "host_task": found,
     }
     return render(request, "campaigns/release.html", context)
@@ -172,14 +174,16 @@ def layout_release(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _request_release(request: HttpRequest, layout: Layout) -> HttpResponse:
     try:
-        row = release.ask(layout, str(request.POST.get("typed", "")), request.user)
-    except wishes.CommandError as error:
+        row = release.request_release(layout, str(request.POST.get("typed", "")), request.user)
+    except commands.CommandError as error:
         add_message(request, str(error), error=True)
         return redirect("campaign-detail", layout.campaign_id)
     return redirect(f"{request.path}?task={row.pk}")
 
 
-def _finish_release(request: HttpRequest, layout: Layout, found: host_tasks.Shown) -> HttpResponse:
+def _finish_release(
+    request: HttpRequest, layout: Layout, found: host_tasks.TaskView
+) -> HttpResponse:
     if found.row.error or not found.row.result:
         add_message(request, found.row.error, error=True)
     else:
@@ -195,7 +199,7 @@ def layout_person_done(request: HttpRequest, pk: int) -> HttpResponse:
     layout = get_object_or_404(Layout.objects.for_user(request.user), pk=pk)
     key, who = str(request.POST.get("key", "")), request.user.get_username()
     done = f"Checking the manual step of {layout.name}."
-    act = lambda: wishes.person_done(layout, key, who)  # noqa: E731
+    act = lambda: commands.report_manual_step(layout, key, who)  # noqa: E731
     return _run_command(request, layout.campaign_id, act, done)
 
 

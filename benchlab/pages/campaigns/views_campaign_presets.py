@@ -10,13 +10,13 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from benchlab.audit import view_notes
+from benchlab.audit import request_notes
 from benchlab.campaigns.campaign_presets import PRESETS
 from benchlab.campaigns.models import Workload
 from benchlab.campaigns.presets import PRESETS as WORKLOADS
 from benchlab.campaigns.services import create_workload
 from benchlab.pages.campaigns.views import add_message
-from benchlab.team.services import team_of
+from benchlab.team.services import owning_team
 from benchlab.topologies.models import Topology
 from benchlab.topologies.presets import PRESETS as TOPOLOGIES
 
@@ -28,8 +28,8 @@ def campaign_preset(request: HttpRequest) -> HttpResponse:
     if preset is None:
         add_message(request, "There is no such preset.", error=True)
         return redirect("campaign-new")
-    team = team_of(request.user)
-    view_notes.about(request, team.pk, f"preset {preset.name}")
+    team = owning_team(request.user)
+    request_notes.note_subject(request, team.pk, f"preset {preset.name}")
     said: list[tuple[str, str]] = [("name", preset.name), ("question", preset.question)]
     said += [("repeats", str(preset.repeats)), ("order", preset.order)]
     for slug in preset.topologies:

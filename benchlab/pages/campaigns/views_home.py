@@ -66,7 +66,7 @@ def home(request: HttpRequest) -> HttpResponse:
 def _now_context(request: HttpRequest) -> dict[str, Any]:
     """Campaigns that are not over: what runs and at which step, what waits for its turn, what needs a person."""
     still_open = list(_own_campaigns(request).filter(_is_open()))
-    rows = _with_progress(still_open, progress.of(still_open))
+    rows = _with_progress(still_open, progress.progress_by_campaign(still_open))
 
     def now(*states: State) -> list[dict[str, Any]]:
         return [row for row in rows if row["progress"].state in states]
@@ -101,7 +101,7 @@ def _results_context(request: HttpRequest) -> dict[str, Any]:
     over = _own_campaigns(request).filter(~_is_open()).annotate(ended=Max("layouts__ended_at"))
     last = list(over[:MAX_RESULTS])
     results = latest.latest_results(request.user, last)
-    rows = _with_progress(last, progress.of(last))
+    rows = _with_progress(last, progress.progress_by_campaign(last))
     return {
         "latest": [row | {"result": results.get(row["campaign"].pk)} for row in rows],
         "fleet": fleet.read_fleet(request.user),

@@ -21,12 +21,12 @@ from agents.texts.extraction import ExtractionOutcome
 from benchlab.campaigns import cost, matrix, points, trials
 from benchlab.campaigns.forms import WorkloadForm
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.campaigns.presets import PRESETS, Preset, grouped
+from benchlab.campaigns.presets import PRESETS, Preset, presets_by_group
 from benchlab.campaigns.services import create_workload
 from benchlab.charts import tool_parts
 from benchlab.sharing.models import Kind
 from benchlab.sharing.tagged import TAG, filter_by_tag
-from benchlab.team.services import team_of
+from benchlab.team.services import owning_team
 from benchlab.web import lists
 from benchlab.web.driver_forms import DriverForm, option_label, option_text
 from benchlab.web.filters import ARCHIVED
@@ -55,7 +55,7 @@ def workload_list(request: HttpRequest) -> HttpResponse:
     rows = [
         {
             "workload": row,
-            "points": len(matrix.points(row.sweep)),
+            "points": len(matrix.sweep_points(row.sweep)),
             "sweep": _option_texts(row, row.sweep),
         }
         for row in mine.filter(imported=False)
@@ -64,7 +64,7 @@ def workload_list(request: HttpRequest) -> HttpResponse:
         "rows": lists.sort_rows(request, rows, COLUMNS),
         "listed": listed,
         "imported": mine.filter(imported=True),
-        "presets": grouped(registry.all_tools()),
+        "presets": presets_by_group(registry.all_tools()),
         "tools": registry.all_tools(),
     }
     return render(request, "workloads/list.html", context)
@@ -140,7 +140,7 @@ def _create_and_show(
     request: HttpRequest, name: str, tool: str, options: dict[str, Any], sweep: dict[str, Any]
 ) -> HttpResponse:
     made = create_workload(
-        team=team_of(request.user),
+        team=owning_team(request.user),
         user=request.user,
         name=name,
         tool=tool,
@@ -191,7 +191,7 @@ def try_extraction(request: HttpRequest) -> dict[str, Any]:
         too_much = f"That is more than {MAX_SAMPLE_LENGTH:,} characters or {extraction.MAX_EXTRACTIONS} lines."
         return {**found, "trouble": too_much}
     try:
-        rows = trials.try_lines(team_of(request.user).pk, sample, lines, file)
+        rows = trials.try_lines(owning_team(request.user).pk, sample, lines, file)
     except trials.Busy:
         return {**found, "trouble": "Other patterns are being tried. Try again in a few seconds."}
     return {**found, "rows": rows, "shown": _read_lines(sample, rows)}
@@ -248,6 +248,8 @@ def _sweep_points(row: Workload) -> list[tuple[str, int | None]]:
     try:
         tool = registry.tool(row.tool)
         checked = cost.check_sweep(row.name, row.tool, row.options, row.sweep)
-        return [(points.words(point), tool.outstanding_ios(built)) for point, built in checked]
+        return [
+            (points.describe_point(point), tool.outstanding_ios(built)) for point, built in checked
+        ]
     except (ValidationError, AgentError):
         return []

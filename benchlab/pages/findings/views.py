@@ -13,16 +13,16 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 from django_htmx.middleware import HtmxDetails
 
-from benchlab.audit import view_notes
+from benchlab.audit import request_notes
 from benchlab.findings import dismissal, display
 from benchlab.findings.models import Finding
-from benchlab.team.services import person
+from benchlab.team.services import requesting_user
 
 
 @require_POST
 def dismiss_finding(request: HttpRequest, pk: int) -> HttpResponse:
     """`note`: why; `on`: "campaign" goes back there, else to the run's page."""
-    by = person(request)
+    by = requesting_user(request)
     return _record_note(request, pk, lambda row, note: dismissal.dismiss_row(row, by, note))
 
 
@@ -54,13 +54,13 @@ def _own_finding(request: HttpRequest, pk: int) -> Finding:
 def _finding_response(request: HttpRequest, row: Finding, said: str = "") -> HttpResponse:
     on = "campaign" if request.POST.get("on") == "campaign" or row.attempt is None else "run"
     if not said:
-        view_notes.done(request)
+        request_notes.mark_done(request)
     if cast(_Htmx, request).htmx:
         [one] = display.display_rows([row])
         context = {"one": one, "said": said, "on": on, "may_dismiss": True}
         return render(request, "findings/_finding.html", context)
     if said:
-        view_notes.refused(request, said)
+        request_notes.mark_refused(request, said)
         # from its top, where that is read
         return redirect(_return_address(row, on))
     return redirect(f"{_return_address(row, on)}#findings")

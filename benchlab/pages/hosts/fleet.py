@@ -84,14 +84,14 @@ def _held_identities(hosts: Iterable[Host]) -> Mapping[int, set[str]]:
 
 
 def _fleet_row(shown: HostRow, disks: Iterable[Device], held: set[str]) -> FleetRow:
-    ordered = sorted(disks, key=lambda disk: disk_marks.place(disk, held))
-    drawn = groupby(ordered[:MAX_DISKS], key=lambda disk: disk_marks.place(disk, held)[:2])
-    spare = [disk for disk in ordered if disk_marks.state(disk, held) == disk_marks.SPARE]
+    ordered = sorted(disks, key=lambda disk: disk_marks.mark_order(disk, held))
+    drawn = groupby(ordered[:MAX_DISKS], key=lambda disk: disk_marks.mark_order(disk, held)[:2])
+    spare = [disk for disk in ordered if disk_marks.disk_state(disk, held) == disk_marks.SPARE]
     return FleetRow(
         shown,
-        [[disk_marks.mark(disk, held) for disk in some] for _, some in drawn],
+        [[disk_marks.disk_mark(disk, held) for disk in some] for _, some in drawn],
         max(0, len(ordered) - MAX_DISKS),
         len(spare),
-        sum(disk_marks.state(disk, held) == disk_marks.GONE for disk in ordered),
+        sum(disk_marks.disk_state(disk, held) == disk_marks.GONE for disk in ordered),
         format_size(sum(disk.size for disk in spare)) if spare else "",
     )

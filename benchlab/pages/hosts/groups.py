@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from agents.facts.graph import Graph
 from agents.facts.model import Bcache, HostFacts, MdArray, Zpool
-from benchlab.hosts.blocks import Names, Whose, named
+from benchlab.hosts.blocks import LayoutNames, Owner, first_layout_name
 from benchlab.web.natural import natural_key
 
 
@@ -25,16 +25,16 @@ class DiskGroup:
     # volumes made of it
     gives: tuple[str, ...] = ()
     layout: str = ""
-    whose: Whose = Whose.NOBODY
+    whose: Owner = Owner.NOBODY
 
 
-def disk_groups(facts: HostFacts, names: Names) -> list[DiskGroup]:
+def disk_groups(facts: HostFacts, names: LayoutNames) -> list[DiskGroup]:
     graph = Graph(facts)
     found = [*_volume_groups(graph, names), *_md_arrays(graph, names), *_zpools(graph, names)]
     return [*found, *_bcache_sets(graph, names)]
 
 
-def _volume_groups(graph: Graph, names: Names) -> Iterator[DiskGroup]:
+def _volume_groups(graph: Graph, names: LayoutNames) -> Iterator[DiskGroup]:
     members: dict[str, list[str]] = defaultdict(list)
     for device, owner in graph.facts.members.items():
         kind, _, group = owner.partition(" ")
@@ -43,7 +43,7 @@ def _volume_groups(graph: Graph, names: Names) -> Iterator[DiskGroup]:
     for group, devices in sorted(members.items()):
         on = {above for name in devices for above in graph.stack_on(name)}
         given = [d.path for n in on if (d := graph.devices.get(n)) and d.type == "lvm"]
-        layout = named([group])
+        layout = first_layout_name([group])
         yield DiskGroup(
             "LVM",
             group,
@@ -51,16 +51,16 @@ def _volume_groups(graph: Graph, names: Names) -> Iterator[DiskGroup]:
             _sort_names(devices),
             _sort_names(given),
             layout,
-            names.whose(layout),
+            names.owner_of(layout),
         )
 
 
-def _md_arrays(graph: Graph, names: Names) -> Iterator[DiskGroup]:
+def _md_arrays(graph: Graph, names: LayoutNames) -> Iterator[DiskGroup]:
     for array in graph.facts.md_arrays:
         device = graph.devices.get(array.name)
         paths = (device.path, *device.links) if device else ()
         owners = [graph.facts.members.get(m.device, "").partition(" ")[2] for m in array.members]
-        layout = named([*paths, *(owner.rpartition(":")[2] for owner in owners)])
+        layout = first_layout_name([*paths, *(owner.rpartition(":")[2] for owner in owners)])
         path = next((p for p in paths if p.startswith("/dev/md/")), array.name)
         flags = {"S": "spare", "F": "failed", "J": "journal", "R": "replacement"}
         members = []
@@ -75,7 +75,7 @@ def _md_arrays(graph: Graph, names: Names) -> Iterator[DiskGroup]:
             tuple(members),
             given,
             layout,
-            names.whose(layout),
+            names.owner_of(layout),
         )
 
 
@@ -90,9 +90,9 @@ def _array_state(array: MdArray) -> str:
     return ", ".join(words)
 
 
-def _zpools(graph: Graph, names: Names) -> Iterator[DiskGroup]:
+def _zpools(graph: Graph, names: LayoutNames) -> Iterator[DiskGroup]:
     for pool in graph.facts.zpools:
-        layout = named([pool.name])
+        layout = first_layout_name([pool.name])
         given = [
             d.path
             for d in graph.facts.devices
@@ -106,7 +106,7 @@ def _zpools(graph: Graph, names: Names) -> Iterator[DiskGroup]:
             tuple(_vdev_names(pool, graph)),
             tuple(dict.fromkeys(given)),
             layout,
-            names.whose(layout),
+            names.owner_of(layout),
         )
 
 
@@ -118,7 +118,7 @@ def _vdev_names(pool: Zpool, graph: Graph) -> Iterator[str]:
         yield _with_notes(device.name if device else vdev.path, words)
 
 
-def _bcache_sets(graph: Graph, names: Names) -> Iterator[DiskGroup]:
+def _bcache_sets(graph: Graph, names: LayoutNames) -> Iterator[DiskGroup]:
     """By the set's UUID; a backing device that is in none stands alone."""
     sets: dict[str, dict[str, Bcache]] = defaultdict(dict)
     for device, found in graph.facts.bcache.items():
@@ -127,7 +127,7 @@ def _bcache_sets(graph: Graph, names: Names) -> Iterator[DiskGroup]:
     known = sorted(names.holding | names.past)
     for uuid, devices in sorted(sets.items()):
         owners = [graph.facts.members.get(name, "").partition(" ")[2] for name in devices]
-        layout = named([*owners, *(found.label for found in devices.values())])
+        layout = first_layout_name([*owners, *(found.label for found in devices.values())])
         mine = (n for n in known if any(graph.is_our_bcache(device, n) for device in devices))
         layout = layout or next(mine, "")
         told = [_with_notes(name, [_bcache_role(devices[name])]) for name in _sort_names(devices)]
@@ -140,7 +140,7 @@ def _bcache_sets(graph: Graph, names: Names) -> Iterator[DiskGroup]:
             tuple(told),
             _sort_names(set(given)),
             layout,
-            names.whose(layout),
+            names.owner_of(layout),
         )
 
 

@@ -12,9 +12,9 @@ from django.db.models import Case, Count, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 
 from agents.facts.model import BlockDevice, HostFacts
-from benchlab.hosts.discovery import needs
+from benchlab.hosts.connection_advice import advice
+from benchlab.hosts.discovery import required_programs
 from benchlab.hosts.models import Device, FactSnapshot, Host
-from benchlab.hosts.trouble import advice
 from benchlab.runs.models import Layout
 from benchlab.web import lists
 from benchlab.web.natural import natural_key
@@ -173,7 +173,7 @@ def tool_rows(facts: HostFacts) -> list[ToolRow]:
             present=need.program in facts.tools,
             package=_package_name(need.packages, facts.os_family),
         )
-        for need in needs()
+        for need in required_programs()
         if need.program in facts.tools or _is_for_system(need.packages, facts.os_family)
     ]
     return sorted(rows, key=lambda row: (not row.present, row.program))

@@ -13,18 +13,27 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from django_htmx.http import HttpResponseClientRefresh
 
 from benchlab import app_modules
-from benchlab.audit import view_notes
+from benchlab.audit import request_notes
 from benchlab.campaigns.models import Campaign
 from benchlab.engine import orphans
-from benchlab.hosts import blocks, host_tasks, services
+from benchlab.hosts import (
+    blocks,
+    credentials,
+    discovery,
+    errors,
+    host_tasks,
+    package_installs,
+    registration,
+    ssh_access,
+)
+from benchlab.hosts.connection_advice import advice
 from benchlab.hosts.forms import AddForm, AddressForm
 from benchlab.hosts.models import Credential, FactSnapshot, Host, HostTask
-from benchlab.hosts.trouble import advice
 from benchlab.pages.hosts import groups, queries
 from benchlab.runs import host_layouts
 from benchlab.sharing.models import Kind
 from benchlab.sharing.tagged import TAG, filter_by_tag
-from benchlab.team.services import team_of
+from benchlab.team.services import owning_team
 from benchlab.web import lists
 from benchlab.web.free_names import copy_name
 from benchlab.web.pages import BoundedPaginator
@@ -65,7 +74,7 @@ def host_add(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             made = _create_host(request, form)
-        except services.HostsError as error:
+        except errors.HostsError as error:
             form.add_error(None, str(error))
         else:
             return ask_key(request, made)
@@ -82,13 +91,13 @@ def _copied_values(request: HttpRequest, pk: int | None) -> dict[str, object]:
 def _create_host(request: HttpRequest, form: AddForm) -> Host:
     given = form.cleaned_data
     key: Credential = given["credential"]
-    team = key.team if key else team_of(request.user)
-    name = services.free_key_name(team, given["name"])
+    team = key.team if key else owning_team(request.user)
+    name = credentials.free_key_name(team, given["name"])
     if given["private_key"]:
-        key = services.upload_credential(team, name, given["private_key"])
+        key = credentials.upload_credential(team, name, given["private_key"])
     elif not key:
-        key = services.make_credential(team, name)
-    return services.add_host(
+        key = credentials.make_credential(team, name)
+    return registration.add_host(
         team,
         given["name"],
         given["address"],
@@ -101,7 +110,7 @@ def _create_host(request: HttpRequest, form: AddForm) -> Host:
 
 def ask_key(request: HttpRequest, host: Host) -> HttpResponse:
     """On to step two, which shows the asking. An unreachable host goes there as well: the page says what is wrong."""
-    row = host_tasks.ask(host, "offer_key", request.user)
+    row = host_tasks.request_task(host, "offer_key", request.user)
     return redirect_to_task("host-key", row)
 
 
@@ -115,7 +124,7 @@ def host_task(request: HttpRequest, pk: int, task_pk: int) -> HttpResponse:
     """One task as it stands. To htmx only this part; over, it has the page that shows it load anew."""
     found = own_host(request, pk)
     row = get_object_or_404(found.tasks.select_related("host", "by"), pk=task_pk)
-    context = {"host": found, "host_task": host_tasks.as_shown(row)}
+    context = {"host": found, "host_task": host_tasks.task_view(row)}
     if not request.htmx:  # type: ignore[attr-defined]
         return render(request, "hosts/task.html", context)
     if row.ended_at is not None:
@@ -131,23 +140,25 @@ def host_detail(request: HttpRequest, pk: int) -> HttpResponse:
     if shown.access != Host.Access.SSH or shown.team.library:
         return _described_page(request, shown)
     found = own_host(request, pk)
-    if services.key_changed(found):
+    if ssh_access.key_changed(found):
         return redirect("host-key", found.pk)
     latest = found.snapshots.first()
-    holder = host_layouts.holder(found)
+    holder = host_layouts.holding_layout(found)
     sudo = latest.facts.get("sudo") if latest else None
     context = {
         "host": found,
         "holder": holder,
         "state": queries.host_state(found, sudo, holder.phase if holder else None),
         "advice": advice(found.trouble) if found.trouble else None,
-        "fingerprint": services.fingerprints(found)[0],
+        "fingerprint": ssh_access.fingerprints(found)[0],
         "snapshot": latest,
         "snapshots": found.snapshots.count(),
-        "orphans": orphans.of(found, latest) if latest else [],
-        "missing": services.offered(found),
+        "orphans": orphans.find_orphans(found, latest) if latest else [],
+        "missing": package_installs.offered_programs(found),
         "installing": found.installs.filter(ended_at=None).first(),
-        "host_task": host_tasks.shown(found, request.GET.get("task"), "read_facts", "offer_key"),
+        "host_task": host_tasks.host_task_view(
+            found, request.GET.get("task"), "read_facts", "offer_key"
+        ),
     }
     return render(request, "hosts/detail.html", context | _facts_context(request, found, latest))
 
@@ -179,9 +190,9 @@ def host_change(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             # The form's own save would write every column, over what a worker stored meanwhile.
-            services.change_host(found, **form.cleaned_data)
+            registration.change_host(found, **form.cleaned_data)
             return redirect("host-detail", found.pk)
-        except services.HostsError as error:
+        except errors.HostsError as error:
             form.add_error(None, str(error))
     return render(request, "hosts/change.html", {"form": form, "host": own_host(request, pk)})
 
@@ -192,9 +203,9 @@ def host_delete(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method == "GET":
         return render(request, "hosts/delete.html", {"host": found})
     try:
-        services.delete_host(found)
-    except services.HostsError as error:
-        view_notes.refused(request, str(error))
+        registration.delete_host(found)
+    except errors.HostsError as error:
+        request_notes.mark_refused(request, str(error))
         return redirect("host-detail", pk)
     messages.success(
         request, f"{found.name} is removed. Nothing was changed on the machine itself."
@@ -205,7 +216,7 @@ def host_delete(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def host_read(request: HttpRequest, pk: int) -> HttpResponse:
     """Have the facts read. Trouble is kept with the host and shown on its page."""
-    row = host_tasks.ask(own_host(request, pk), "read_facts", request.user)
+    row = host_tasks.request_task(own_host(request, pk), "read_facts", request.user)
     return redirect_to_task("host-detail", row)
 
 
@@ -233,16 +244,16 @@ def _facts_context(
     """Context of the facts: the stacks, the tools, and each disk with what is known of it."""
     if snapshot is None:
         return {}
-    facts = services.facts_of(snapshot)
+    facts = discovery.facts_of(snapshot)
     seen = {device.identity: device for device in facts.devices if blocks.is_whole(device)}
-    names = host_layouts.names_at(host, snapshot)
+    names = host_layouts.layout_names(host, snapshot)
     rows = queries.host_disks(host, seen)
     listed = lists.filter_in_memory(
         request, rows, queries.DISKS, queries.disk_texts, "#disks", filters=("task",)
     )
     return {
         "facts": facts,
-        "forest": blocks.forest(facts, names),
+        "forest": blocks.device_trees(facts, names),
         "groups": groups.disk_groups(facts, names),
         "tools": queries.tool_rows(facts),
         "devices": listed.rows,

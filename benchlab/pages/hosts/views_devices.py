@@ -9,8 +9,8 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from agents.contracts import AgentError
-from benchlab.audit import view_notes
-from benchlab.hosts import blocks, services
+from benchlab.audit import request_notes
+from benchlab.hosts import blocks, discovery, errors, spare_disks
 from benchlab.hosts.forms import RatingForm, SpareForm
 from benchlab.hosts.models import Device, Host
 from benchlab.pages.hosts.views import own_host
@@ -27,10 +27,10 @@ def device_detail(request: HttpRequest, pk: int, device_pk: int) -> HttpResponse
     if request.method == "POST" and form.is_valid():
         try:
             given = form.cleaned_data
-            services.mark_spare(found, request.user, given["typed"], given["role"])
+            spare_disks.mark_spare(found, request.user, given["typed"], given["role"])
             messages.success(request, f"Marked {found.name} spare, with the role {given['role']}.")
             return redirect("host-detail", host.pk)
-        except (services.HostsError, AgentError) as error:
+        except (errors.HostsError, AgentError) as error:
             form.add_error(None, str(error))
             found.refresh_from_db()
     return _device_page(request, host, found, form, RatingForm(instance=found))
@@ -41,12 +41,12 @@ def device_keep(request: HttpRequest, pk: int, device_pk: int) -> HttpResponse:
     """Take a disk back."""
     host, found = _own_device(request, pk, device_pk)
     try:
-        services.unmark_spare(found)
+        spare_disks.unmark_spare(found)
         messages.success(
             request, f"{found.name} is no longer spare; BenchLab will not write to it."
         )
-    except services.HostsError as error:
-        view_notes.refused(request, str(error))
+    except errors.HostsError as error:
+        request_notes.mark_refused(request, str(error))
     return redirect("host-detail", host.pk)
 
 
@@ -93,6 +93,10 @@ def _disk_context(host: Host, device: Device) -> dict[str, object]:
     latest = host.snapshots.first()
     if latest is None:
         return {}
-    trees = blocks.forest(services.facts_of(latest), host_layouts.names_at(host, latest))
+    trees = blocks.device_trees(discovery.facts_of(latest), host_layouts.layout_names(host, latest))
     tree = next((t for t in trees if t.device.identity == device.identity), None)
-    return {"snapshot": latest, "tree": tree, "on_it": list(blocks.walk([tree])) if tree else []}
+    return {
+        "snapshot": latest,
+        "tree": tree,
+        "on_it": list(blocks.walk_blocks([tree])) if tree else [],
+    }

@@ -9,11 +9,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from benchlab.audit import view_notes
-from benchlab.hosts import host_tasks, services
+from benchlab.audit import request_notes
+from benchlab.hosts import credentials, errors, host_tasks, ssh_access
+from benchlab.hosts.connection_advice import advice
 from benchlab.hosts.forms import ConfirmKeyForm
 from benchlab.hosts.models import Credential, Host
-from benchlab.hosts.trouble import advice
 from benchlab.pages.hosts.views import ask_key, own_host, redirect_to_task
 from benchlab.web import lists
 
@@ -34,13 +34,13 @@ def host_key(request: HttpRequest, pk: int) -> HttpResponse:
     form = ConfirmKeyForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            services.confirm_key(host, form.cleaned_data["fingerprint"])
-        except services.HostsError as error:
-            view_notes.refused(request, str(error))
+            ssh_access.confirm_key(host, form.cleaned_data["fingerprint"])
+        except errors.HostsError as error:
+            request_notes.mark_refused(request, str(error))
             return redirect("host-key", host.pk)
         return _first_reading(request, host)
-    host_task = host_tasks.shown(host, request.GET.get("task"), "offer_key")
-    pinned, offered = services.fingerprints(host)
+    host_task = host_tasks.host_task_view(host, request.GET.get("task"), "offer_key")
+    pinned, offered = ssh_access.fingerprints(host)
     context = {
         "host": host,
         "host_task": host_task,
@@ -48,7 +48,7 @@ def host_key(request: HttpRequest, pk: int) -> HttpResponse:
         "pinned": pinned,
         "offered": offered,
         "kind": host.offered_key.split()[0] if offered else "",
-        "changed": services.key_changed(host),
+        "changed": ssh_access.key_changed(host),
         "advice": advice(host.trouble) if host.trouble else None,
     }
     return render(request, "hosts/key.html", context)
@@ -59,7 +59,7 @@ def _first_reading(request: HttpRequest, host: Host) -> HttpResponse:
     messages.success(
         request, f"The key of {host.name} is pinned. Once it was read: say which disks are spare."
     )
-    row = host_tasks.ask(host, "read_facts", request.user)
+    row = host_tasks.request_task(host, "read_facts", request.user)
     return redirect_to_task("host-detail", row)
 
 
@@ -72,7 +72,7 @@ def host_key_ask(request: HttpRequest, pk: int) -> HttpResponse:
 def host_key_keep(request: HttpRequest, pk: int) -> HttpResponse:
     """The changed key is wrong: stay with the pinned one."""
     host = own_host(request, pk)
-    services.keep_key(host)
+    ssh_access.keep_key(host)
     messages.success(request, f"The new key was rejected; {host.name} must offer the pinned one.")
     return redirect("host-detail", host.pk)
 
@@ -89,10 +89,10 @@ def credential_list(request: HttpRequest) -> HttpResponse:
 def credential_delete(request: HttpRequest, pk: int) -> HttpResponse:
     key = get_object_or_404(Credential.objects.for_user(request.user), pk=pk)
     try:
-        services.delete_credential(key)
+        credentials.delete_credential(key)
         messages.success(
             request, f"Key {key.name} is deleted. Remove its line from authorized_keys too."
         )
-    except services.HostsError as error:
-        view_notes.refused(request, str(error))
+    except errors.HostsError as error:
+        request_notes.mark_refused(request, str(error))
     return redirect("credential-list")

@@ -8,13 +8,13 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from benchlab.audit import view_notes
+from benchlab.audit import request_notes
 from benchlab.engine import orphans
-from benchlab.engine.wishes import CommandError
+from benchlab.engine.commands import CommandError
 from benchlab.hosts.models import Host
 from benchlab.pages import confirmation
 from benchlab.pages.hosts.views import own_host
-from benchlab.topologies import planned
+from benchlab.topologies import plan_view
 from benchlab.web.row_ids import parse_row_id
 
 
@@ -23,7 +23,7 @@ def orphan_teardown(request: HttpRequest, pk: int, layout_pk: int) -> HttpRespon
     """GET shows what is left and which disks will be wiped; POST does it. `snapshot`: the reading that was shown."""
     host = own_host(request, pk)
     latest = host.snapshots.first()
-    found = [one for one in orphans.of(host, latest) if one.layout] if latest else []
+    found = [one for one in orphans.find_orphans(host, latest) if one.layout] if latest else []
     orphan = next((one for one in found if one.layout and one.layout.pk == layout_pk), None)
     if request.method == "POST":
         return _tear_down(request, host, layout_pk, orphan)
@@ -32,7 +32,7 @@ def orphan_teardown(request: HttpRequest, pk: int, layout_pk: int) -> HttpRespon
         return redirect("host-detail", pk)
     lost = _lost_disks(host, orphan)
     context = {"host": host, "orphan": orphan, "snapshot": latest, "lost": lost}
-    context["phrase"] = wanted = planned.phrase(lost)
+    context["phrase"] = wanted = plan_view.destroy_phrase(lost)
     context["mistyped"] = confirmation.pop_mistyped(request, wanted)
     return render(request, "hosts/orphan.html", context)
 
@@ -43,17 +43,19 @@ def _tear_down(
     layout = host.layouts.filter(pk=layout_pk).select_related("host").first()
     if layout is None:
         raise Http404
-    if orphan and not confirmation.is_confirmed(request, planned.phrase(_lost_disks(host, orphan))):
+    if orphan and not confirmation.is_confirmed(
+        request, plan_view.destroy_phrase(_lost_disks(host, orphan))
+    ):
         return redirect("host-orphan", host.pk, layout_pk)
     seen = request.POST.get("snapshot", "")
     try:
-        orphans.tear_down(layout, parse_row_id(seen))
+        orphans.tear_down_orphan(layout, parse_row_id(seen))
     except CommandError as error:
-        view_notes.refused(request, str(error))
+        request_notes.mark_refused(request, str(error))
     else:
         messages.success(request, f"Taking down what {layout.name} left.")
     return redirect("host-detail", host.pk)
 
 
-def _lost_disks(host: Host, orphan: orphans.Orphan) -> list[planned.Lost]:
-    return [planned.Lost(host.name, disk) for disk in orphan.destroys]
+def _lost_disks(host: Host, orphan: orphans.Orphan) -> list[plan_view.LostDisk]:
+    return [plan_view.LostDisk(host.name, disk) for disk in orphan.destroys]

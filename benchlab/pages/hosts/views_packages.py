@@ -7,8 +7,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
-from benchlab.audit import view_notes
-from benchlab.hosts import host_tasks, services
+from benchlab.audit import request_notes
+from benchlab.hosts import errors, host_tasks, package_installs
 from benchlab.pages.hosts.views import own_host
 
 
@@ -19,13 +19,13 @@ def package_install(request: HttpRequest, pk: int) -> HttpResponse:
     given = request.POST if request.method == "POST" else request.GET
     chosen = given.getlist("package")
     try:
-        argv = services.install_command(found, chosen)
+        argv = package_installs.install_command(found, chosen)
         if request.method == "POST":
             confirmed = str(request.POST.get("command", ""))
-            row = services.install(found, chosen, confirmed, request.user)
+            row = package_installs.start_install(found, chosen, confirmed, request.user)
             return redirect("host-install", found.pk, row.pk)
-    except services.HostsError as error:
-        view_notes.refused(request, str(error))
+    except errors.HostsError as error:
+        request_notes.mark_refused(request, str(error))
         return redirect("host-detail", found.pk)
     context = {"host": found, "packages": chosen, "command": " ".join(argv)}
     return render(request, "hosts/install.html", context)
@@ -33,7 +33,7 @@ def package_install(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_GET
 def package_install_progress(request: HttpRequest, pk: int, install_pk: int) -> HttpResponse:
-    """Page of how far it is, as a worker saw it last: see benchlab.hosts.installing."""
+    """Page of how far it is, as a worker saw it last: see benchlab.hosts.package_installs."""
     found = own_host(request, pk)
     row = get_object_or_404(found.installs.select_related("by"), pk=install_pk)
     worker = "" if row.ended_at else host_tasks.worker_trouble()

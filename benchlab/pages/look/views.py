@@ -17,8 +17,8 @@ from benchlab.pages.topologies import builder
 from benchlab.pages.topologies.host_fit import HostCapacity
 from benchlab.runs.progress import State
 from benchlab.topologies import forms as forms_of_topologies
-from benchlab.topologies.planned import Command
-from benchlab.topologies.reckoned import Shelf
+from benchlab.topologies.plan_view import Command
+from benchlab.topologies.size_estimates import DiskSupply
 
 TOKENS = (
     "bg",
@@ -43,7 +43,7 @@ DEPTHS = (1, 2, 4, 8, 16)
 LINES = {"SSD, no cache": (1683, 3327, 5095, 5101, 5099), "HDD, cached": (463, 633, 749, 789, 833)}
 STEPS = 9
 # no host
-EMPTY = HostCapacity({}, frozenset(), None, None, Shelf())
+EMPTY = HostCapacity({}, frozenset(), None, None, DiskSupply())
 
 
 class Example(forms.Form):

@@ -135,9 +135,9 @@ def value_cell(column: Column, value: Any, pk: int | None = None) -> Cell:
     if column.name == "outcome":
         return Cell(value or "not over", badge=value or "queued")
     if column.name == "stage":
-        return Cell(moments.parse(value).words or "as built")
+        return Cell(moments.parse_moment(value).phrase or "as built")
     if column.name == "point":
-        return Cell(points.words(json.loads(value)) or NOTHING)
+        return Cell(points.describe_point(json.loads(value)) or NOTHING)
     if isinstance(value, datetime):
         return Cell(f"{value:%Y-%m-%d %H:%M}", css="nowrap")
     if isinstance(value, float):

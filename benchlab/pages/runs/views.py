@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 from psycopg.sql import Composable
 
-from benchlab.audit import view_notes
+from benchlab.audit import request_notes
 from benchlab.campaigns.models import Run
 from benchlab.charts import naming
 from benchlab.charts.request_params import BUILT
@@ -284,6 +284,6 @@ def run_compare(request: HttpRequest) -> HttpResponse:
         )
     }
     if not pairs:
-        view_notes.refused(request, "Select the runs to compare first.")
+        request_notes.mark_refused(request, "Select the runs to compare first.")
         return redirect("run-list")
     return redirect(f"{reverse('compare')}?{urlencode(sorted(pairs, key=str))}")

@@ -249,7 +249,7 @@ def _find_library(sought: SearchTerm) -> Section:
         lambda row: SearchResult(
             sought.mark_title(row.name),
             reverse("campaign-detail", args=[row.pk]),
-            sought.make_excerpt(*_origin_texts(Origin.of(row)), row.question),
+            sought.make_excerpt(*_origin_texts(Origin.from_campaign(row)), row.question),
         ),
         reverse("library"),
     )

@@ -16,7 +16,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 from django.template.defaultfilters import pluralize
 
-from benchlab.audit import chain, view_notes
+from benchlab.audit import chain, request_notes
 from benchlab.team import tokens
 from benchlab.team.models import ApiToken
 
@@ -42,11 +42,11 @@ class TokenEndingValidator:
 @transaction.atomic
 def _end_tokens(user: AbstractBaseUser) -> None:
     """With the entry that says so, or not at all."""
-    if not (ended := tokens.end_all(user.pk)):
+    if not (ended := tokens.revoke_all(user.pk)):
         return
     name = user.get_username()
     told = f"{token_count_text(ended)} of {name}: a new password"
-    chain.record("tokens-end", actor_id=user.pk, actor=name, via="password", subject=told)
+    chain.add_entry("tokens-end", actor_id=user.pk, actor=name, via="password", subject=told)
 
 
 class TokenChoiceForm(forms.Form):
@@ -74,7 +74,7 @@ class TokenChoiceForm(forms.Form):
         super().save()  # type: ignore[misc]  # of allauth's form
         if have:
             done = "kept" if getattr(self.user, KEEPS_TOKENS) else "ended"
-            view_notes.about(request, None, f"{token_count_text(have)} {done}")
+            request_notes.note_subject(request, None, f"{token_count_text(have)} {done}")
             messages.info(request, f"{token_count_text(have)} {done}.")
 
 

@@ -12,18 +12,19 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from benchlab.audit import view_notes
+from benchlab.audit import request_notes
 from benchlab.pages.team import passwords
-from benchlab.team import docs, docs_allowed, tokens
+from benchlab.team import api_docs as docs
+from benchlab.team import api_permission_rows, tokens
 from benchlab.team.models import ApiToken, Team
-from benchlab.team.roles import Role, rank
+from benchlab.team.roles import Role, role_rank
 from benchlab.web import lists
 
 # By the word that the list's address has for each column.
 TOKENS = {
     "name": lists.name_column("Token"),
     "begins": lists.sort_column("Begins", "shown"),
-    "role": lists.SortColumn("Role", rank()),
+    "role": lists.SortColumn("Role", role_rank()),
     "team": lists.name_column("Team", "team__name"),
     "made": lists.sort_column("Made (UTC)", "created_at"),
     "expires": lists.sort_column("Expires (UTC)", "expires_at"),
@@ -35,12 +36,12 @@ TOKENS = {
 @require_GET
 def api_docs(request: HttpRequest) -> HttpResponse:
     """Every operation of the schema, rendered by the server: no script, no foreign style."""
-    groups = docs.groups()
+    groups = docs.operation_groups()
     context = {
         "groups": groups,
-        "levels": [level.value for level in docs_allowed.LEVELS],
-        "nouns": docs_allowed.nouns(groups),
-        "pages": docs_allowed.pages(),
+        "levels": [level.value for level in api_permission_rows.LEVELS],
+        "nouns": api_permission_rows.noun_rows(groups),
+        "pages": api_permission_rows.page_rows(),
     }
     return render(request, "team/api_docs.html", context)
 
@@ -48,8 +49,8 @@ def api_docs(request: HttpRequest) -> HttpResponse:
 class TokenForm(forms.ModelForm):  # type: ignore[type-arg]
     days = forms.IntegerField(
         min_value=1,
-        max_value=tokens.MOST_DAYS,
-        initial=tokens.DAYS,
+        max_value=tokens.MAX_DAYS,
+        initial=tokens.DEFAULT_DAYS,
         label="Expires after",
         help_text="Days; a year at most.",
     )
@@ -73,11 +74,11 @@ def api_tokens(request: HttpRequest) -> HttpResponse:
     form, fresh = TokenForm(request.user, request.POST or None), ""
     if request.method == "POST" and form.is_valid():
         asked = form.cleaned_data
-        made, fresh = tokens.make(
+        made, fresh = tokens.create_token(
             request.user, asked["name"], Role(asked["role"]), asked["days"], asked["team"]
         )
-        view_notes.about(request, made.team_id, f"token {made}, {made.role} at most")
-        view_notes.done(request)
+        request_notes.note_subject(request, made.team_id, f"token {made}, {made.role} at most")
+        request_notes.mark_done(request)
         form = TokenForm(request.user)
     mine = ApiToken.objects.filter(user_id=request.user.pk).select_related("team")
     listed = lists.filter_rows(request, mine, TOKENS, ("name", "shown", "team__name"))
@@ -91,7 +92,7 @@ def api_tokens(request: HttpRequest) -> HttpResponse:
 def revoke_token(request: HttpRequest, pk: int) -> HttpResponse:
     """From now on it is as unknown as one that never was."""
     row = get_object_or_404(ApiToken, pk=pk, user_id=request.user.pk)
-    view_notes.about(request, row.team_id, f"token {row}")
+    request_notes.note_subject(request, row.team_id, f"token {row}")
     row.delete()
     return redirect("api-token")
 
@@ -99,7 +100,7 @@ def revoke_token(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def end_tokens(request: HttpRequest) -> HttpResponse:
     """All of the person's at once: somebody else may have one."""
-    ended = tokens.end_all(request.user.pk or 0)
-    view_notes.about(request, None, passwords.token_count_text(ended))
+    ended = tokens.revoke_all(request.user.pk or 0)
+    request_notes.note_subject(request, None, passwords.token_count_text(ended))
     messages.success(request, f"{passwords.token_count_text(ended)} ended.")
     return redirect("api-token")

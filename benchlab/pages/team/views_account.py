@@ -13,8 +13,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
-from benchlab.team.forms import Email
-from benchlab.team.services import person
+from benchlab.team.forms import EmailForm
+from benchlab.team.services import requesting_user
 from benchlab.web import lists
 from benchlab.web.row_ids import parse_row_id
 
@@ -29,7 +29,7 @@ SESSIONS = {
 
 @require_GET
 def account_page(request: HttpRequest) -> HttpResponse:
-    sessions = UserSession.objects.filter(user=person(request)).count()
+    sessions = UserSession.objects.filter(user=requesting_user(request)).count()
     return render(request, "account/account.html", {"sessions": sessions})
 
 
@@ -37,7 +37,9 @@ def account_page(request: HttpRequest) -> HttpResponse:
 @reauthentication_required  # type: ignore[untyped-decorator]
 def change_email(request: HttpRequest) -> HttpResponse:
     """A link to set a new password goes there, so the password is asked for first."""
-    form = Email(request.POST or None, instance=User.objects.get(pk=person(request).pk))
+    form = EmailForm(
+        request.POST or None, instance=User.objects.get(pk=requesting_user(request).pk)
+    )
     if request.method == "POST" and form.is_valid():
         form.instance.save(update_fields=["email"])
         messages.success(request, "E-mail address changed.")
@@ -48,7 +50,7 @@ def change_email(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def session_list(request: HttpRequest) -> HttpResponse:
     """POST with `session` ends that one; without, all but this one."""
-    user = person(request)
+    user = requesting_user(request)
     if request.method == "POST" and (asked := request.POST.get("session", "")):
         mine = UserSession.objects.filter(user=user)
         ended = get_object_or_404(mine, pk=parse_row_id(asked))

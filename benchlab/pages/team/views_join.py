@@ -31,7 +31,7 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
     if refused := ratelimit.consume_or_429(request, action="signup"):
         return cast(HttpResponse, refused)
     try:
-        invitation = invitations.find(token)
+        invitation = invitations.find_invitation(token)
         if request.method == "POST" and isinstance(request.user, User):
             return _join_with_account(request, invitation, request.user)
         return _join_with_new_account(request, invitation)
@@ -41,21 +41,21 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
 
 
 def _join_with_new_account(request: HttpRequest, invitation: Invitation) -> HttpResponse:
-    invitations.keep(request.session, invitation)
+    invitations.remember_invitation(request.session, invitation)
     form = NewAccount(request.POST or None, initial={"email": invitation.email})
     if request.method == "POST" and form.is_valid():
         with transaction.atomic():
             user = form.save()
-            invitations.accept(invitation, user)
-        request.session.pop(invitations.SESSION, None)
+            invitations.accept_invitation(invitation, user)
+        request.session.pop(invitations.SESSION_KEY, None)
         here = f"/team/{invitation.team_id}/"
         return cast(HttpResponse, perform_login(request, user, redirect_url=here))
     return render(request, "team/join.html", {"invitation": invitation, "form": form})
 
 
 def _join_with_account(request: HttpRequest, invitation: Invitation, user: User) -> HttpResponse:
-    invitations.accept(invitation, user)
-    request.session.pop(invitations.SESSION, None)
-    request.session[services.CHOSEN] = invitation.team_id
+    invitations.accept_invitation(invitation, user)
+    request.session.pop(invitations.SESSION_KEY, None)
+    request.session[services.SESSION_TEAM] = invitation.team_id
     messages.success(request, f"You are in {invitation.team.name} now.")
     return redirect("team-detail", invitation.team_id)

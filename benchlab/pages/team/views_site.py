@@ -12,13 +12,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from benchlab.audit import view_notes
+from benchlab.audit import request_notes
 from benchlab.pages.team.views_teams import invitation_page
 from benchlab.team import accounts, current_roles, invitations
 from benchlab.team.forms import NewTeam
 from benchlab.team.models import Membership, Team
 from benchlab.team.roles import Role
-from benchlab.team.services import person
+from benchlab.team.services import requesting_user
 from benchlab.web import lists
 
 # By the word that each list's address has for each column.
@@ -44,7 +44,7 @@ TEAMS = {
 @require_GET
 def site_users(request: HttpRequest) -> HttpResponse:
     memberships = Prefetch("membership_set", Membership.objects.select_related("team"))
-    factor = current_roles.columns()["_factor"]
+    factor = current_roles.role_columns()["_factor"]
     rows = User.objects.annotate(second_factor=factor, in_teams=Count("membership"))
     rows = rows.prefetch_related(memberships).order_by("username")
     listed = lists.filter_rows(request, rows, USERS, ("username", "email"))
@@ -60,10 +60,10 @@ def set_active(request: HttpRequest, user_pk: int) -> HttpResponse:
             accounts.activate(user)
             messages.success(request, f"Reactivated {user}.")
         else:
-            accounts.deactivate(user, person(request))
+            accounts.deactivate(user, requesting_user(request))
             messages.success(request, f"Signed {user} out and revoked their tokens.")
     except ValidationError as error:
-        view_notes.refused(request, " ".join(error.messages))
+        request_notes.mark_refused(request, " ".join(error.messages))
     return redirect("site-users")
 
 
@@ -72,7 +72,7 @@ def reset_link(request: HttpRequest, user_pk: int) -> HttpResponse:
     """To hand over, where no mail is sent. Whoever has it owns the account."""
     user = get_object_or_404(User, pk=user_pk, is_active=True)
     link = request.build_absolute_uri(accounts.reset_path(user))
-    view_notes.done(request)
+    request_notes.mark_done(request)
     answer = render(request, "team/reset_link.html", {"person": user, "link": link})
     answer["Cache-Control"] = "no-store"
     return answer
@@ -82,7 +82,7 @@ def reset_link(request: HttpRequest, user_pk: int) -> HttpResponse:
 def remove_second_factor(request: HttpRequest, user_pk: int) -> HttpResponse:
     """For somebody who lost the app and the codes."""
     user = get_object_or_404(User, pk=user_pk)
-    accounts.take_off_second_factor(user)
+    accounts.remove_second_factor(user)
     messages.success(
         request, f"Two-factor authentication of {user} is off until they set it up again."
     )
@@ -95,7 +95,7 @@ def site_teams(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         with transaction.atomic():
             team = form.save()
-            Membership.objects.create(team=team, user=person(request), role=Role.OWNER)
+            Membership.objects.create(team=team, user=requesting_user(request), role=Role.OWNER)
         return redirect("team-detail", team.pk)
     owners = Q(membership__role=Role.OWNER, membership__user__is_active=True)
     rows = Team.objects.filter(library=False).annotate(
@@ -110,5 +110,5 @@ def site_teams(request: HttpRequest) -> HttpResponse:
 def invite_owner(request: HttpRequest, team_pk: int) -> HttpResponse:
     """For a team whose owners have all gone."""
     team = get_object_or_404(Team, pk=team_pk, library=False)
-    made, token = invitations.invite(team, Role.OWNER, person(request))
+    made, token = invitations.invite(team, Role.OWNER, requesting_user(request))
     return invitation_page(request, made, token)

@@ -13,31 +13,31 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from benchlab.audit import view_notes
-from benchlab.audit.subjects import words
+from benchlab.audit import request_notes
+from benchlab.audit.subjects import describe_row
 from benchlab.team import invitations, members, roles, services
-from benchlab.team.forms import Invite, RoleForm, TeamSettings
+from benchlab.team.forms import InviteForm, RoleForm, TeamSettings
 from benchlab.team.models import Invitation, Membership, Team, has_role
 from benchlab.team.roles import Role
-from benchlab.team.services import person
+from benchlab.team.services import requesting_user
 from benchlab.web import lists
 from benchlab.web.row_ids import parse_row_id
 
 # By the word that each list's address has for each column.
 TEAMS = {
     "team": lists.name_column("Team", "team__name"),
-    "role": lists.SortColumn("You are", roles.rank()),
+    "role": lists.SortColumn("You are", roles.role_rank()),
     "new": lists.SortColumn("New things"),
 }
 MEMBERS = {
     "name": lists.name_column("Name", "user__username"),
-    "role": lists.SortColumn("Role", roles.rank()),
+    "role": lists.SortColumn("Role", roles.role_rank()),
     "since": lists.sort_column("Since", "created_at"),
 }
 ACTIONS = {"actions": lists.SortColumn("Actions")}
 INVITATIONS = {
     "for": lists.name_column("For", "email"),
-    "as": lists.SortColumn("As", roles.rank()),
+    "as": lists.SortColumn("As", roles.role_rank()),
     "by": lists.name_column("By", "invited_by__username"),
     "ends": lists.sort_column("Ends (UTC)", "expires_at"),
 } | ACTIONS
@@ -47,13 +47,13 @@ INVITED_PREFIX = "invited_"
 
 @require_GET
 def team_list(request: HttpRequest) -> HttpResponse:
-    rows = Membership.objects.filter(user=person(request)).select_related("team")
+    rows = Membership.objects.filter(user=requesting_user(request)).select_related("team")
     listed = lists.filter_rows(request, rows, TEAMS, ("team__name",))
     context = {
         "memberships": listed.rows,
         "listed": listed,
         "several": len(rows) > 1,
-        "chosen": services.chosen_of(request),
+        "chosen": services.chosen_team(request),
     }
     return render(request, "team/teams.html", context)
 
@@ -62,9 +62,9 @@ def team_list(request: HttpRequest) -> HttpResponse:
 def team_choose(request: HttpRequest) -> HttpResponse:
     """From now on, in this session, new things belong to that team."""
     asked = request.POST.get("team", "")
-    mine = Team.objects.for_user(person(request))
+    mine = Team.objects.for_user(requesting_user(request))
     team = get_object_or_404(mine, pk=parse_row_id(asked))
-    request.session[services.CHOSEN] = team.pk
+    request.session[services.SESSION_TEAM] = team.pk
     messages.success(request, f"New items now belong to {team.name}.")
     return redirect("team-list")
 
@@ -95,14 +95,14 @@ def _team_page(
         "roles": Role.choices,
         "invited": _invitation_list(request, team) if owns else None,
         "form": TeamSettings(instance=Team.objects.get(pk=team.pk)),
-        "invite": Invite(),
+        "invite": InviteForm(),
         **forms,
     }
     return render(request, "team/detail.html", context, status=status)
 
 
 def _invitation_list(request: HttpRequest, team: Team) -> lists.FilteredList[QuerySet[Invitation]]:
-    rows = invitations.still_open().filter(team=team).select_related("invited_by")
+    rows = invitations.open_invitations().filter(team=team).select_related("invited_by")
     finds = ("email", "role", "invited_by__username")
     members = (lists.SORT, lists.FIND)
     return lists.filter_rows(
@@ -117,7 +117,9 @@ def team_change(request: HttpRequest, pk: int) -> HttpResponse:
     if not form.is_valid():
         return _team_page(request, team, 400, form=form)
     changed = ", ".join(f"{name} = {form.cleaned_data[name]}" for name in form.changed_data)
-    view_notes.about(request, team.pk, f"{words(team)}: {changed or 'nothing changed'}")
+    request_notes.note_subject(
+        request, team.pk, f"{describe_row(team)}: {changed or 'nothing changed'}"
+    )
     form.save()
     return redirect("team-detail", pk)
 
@@ -126,9 +128,9 @@ def team_change(request: HttpRequest, pk: int) -> HttpResponse:
 def team_leave(request: HttpRequest, pk: int) -> HttpResponse:
     team = _own_team(request, pk)
     try:
-        members.remove(Membership.objects.get(team=team, user=person(request)))
+        members.remove_member(Membership.objects.get(team=team, user=requesting_user(request)))
     except ValidationError as error:
-        view_notes.refused(request, " ".join(error.messages))
+        request_notes.mark_refused(request, " ".join(error.messages))
         return redirect("team-detail", pk)
     messages.success(request, f"You have left {team.name}.")
     return redirect("team-list")
@@ -137,11 +139,13 @@ def team_leave(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def team_invite(request: HttpRequest, pk: int) -> HttpResponse:
     """The page with the link is its only copy."""
-    team, form = _own_team(request, pk), Invite(request.POST)
+    team, form = _own_team(request, pk), InviteForm(request.POST)
     if not form.is_valid():
         return _team_page(request, team, 400, invite=form)
     asked = form.cleaned_data
-    made, token = invitations.invite(team, Role(asked["role"]), person(request), asked["email"])
+    made, token = invitations.invite(
+        team, Role(asked["role"]), requesting_user(request), asked["email"]
+    )
     return invitation_page(request, made, token)
 
 
@@ -151,10 +155,10 @@ def invitation_page(request: HttpRequest, made: Invitation, token: str) -> HttpR
     mailed = bool(made.email and settings.SENDS_MAIL) and _mail_invitation(made, link)
     context = {"invitation": made, "link": link, "mailed": mailed}
     # Not for whom: viewers, too, read in the feed that somebody was invited.
-    view_notes.about(
-        request, made.team_id, f"{words(made.team)}, invitation {made.pk} as {made.role}"
+    request_notes.note_subject(
+        request, made.team_id, f"{describe_row(made.team)}, invitation {made.pk} as {made.role}"
     )
-    view_notes.done(request)
+    request_notes.mark_done(request)
     answer = render(request, "team/invited.html", context)
     answer["Cache-Control"] = "no-store"
     return answer
@@ -175,7 +179,7 @@ def _mail_invitation(made: Invitation, link: str) -> bool:
 @require_POST
 def invitation_revoke(request: HttpRequest, pk: int, invitation_pk: int) -> HttpResponse:
     rows = Invitation.objects.filter(team=_own_team(request, pk))
-    invitations.revoke(get_object_or_404(rows, pk=invitation_pk))
+    invitations.revoke_invitation(get_object_or_404(rows, pk=invitation_pk))
     return redirect("team-detail", pk)
 
 
@@ -187,11 +191,11 @@ def member_change_role(request: HttpRequest, pk: int, member_pk: int) -> HttpRes
         if not form.is_valid():
             raise ValidationError("Choose one of the roles.")
         role = Role(form.cleaned_data["role"])
-        told = f"{words(member.team)}, {words(member)}: {member.role} to {role.value}"
-        view_notes.about(request, member.team_id, told)
+        told = f"{describe_row(member.team)}, {describe_row(member)}: {member.role} to {role.value}"
+        request_notes.note_subject(request, member.team_id, told)
         members.change_role(member, role)
     except ValidationError as error:
-        view_notes.refused(request, " ".join(error.messages))
+        request_notes.mark_refused(request, " ".join(error.messages))
     return redirect("team-detail", pk)
 
 
@@ -202,8 +206,8 @@ def member_remove(request: HttpRequest, pk: int, member_pk: int) -> HttpResponse
     if request.method == "GET":
         return render(request, "team/remove.html", {"member": member})
     try:
-        members.remove(member)
+        members.remove_member(member)
         messages.success(request, f"{member.user} is no longer in {member.team.name}.")
     except ValidationError as error:
-        view_notes.refused(request, " ".join(error.messages))
+        request_notes.mark_refused(request, " ".join(error.messages))
     return redirect("team-detail", pk)

@@ -13,15 +13,15 @@ from django.http import HttpRequest, QueryDict
 from agents.drivers import registry
 from benchlab.pages.topologies import host_fit, variants
 from benchlab.pages.topologies.host_fit import HostCapacity
-from benchlab.topologies import acts, canvas, computed, forms, stage_forms
-from benchlab.topologies.acts import Act
+from benchlab.topologies import canvas, derived_values, forms, stack_edits, stage_forms
+from benchlab.topologies.disk_counts import required_disks
 from benchlab.topologies.forms import LayerForms
-from benchlab.topologies.looked_at import Looked, look
-from benchlab.topologies.offers import all_offers
-from benchlab.topologies.reckoned import Shelf
-from benchlab.topologies.remedies import Remedy, Wrong, wrong
+from benchlab.topologies.inspection import Inspection, inspect_stack
+from benchlab.topologies.layer_offers import all_offers
+from benchlab.topologies.remedies import Fault, Remedy, find_faults
+from benchlab.topologies.size_estimates import DiskSupply
+from benchlab.topologies.stack_edits import StackEdit
 from benchlab.topologies.stage_forms import StageForms
-from benchlab.topologies.wanted import wanted
 from benchlab.web.driver_forms import DriverForm
 from benchlab.web.row_ids import parse_row_id
 
@@ -75,19 +75,19 @@ class Verdict:
     css: str
     word: str
     message: str
-    problems: tuple[Wrong, ...] = ()
+    problems: tuple[Fault, ...] = ()
     option_errors: tuple[OptionError, ...] = ()
 
 
 def draft_from_post(post: QueryDict) -> Draft:
     """As it was typed. Raises ValidationError for a kind that does not exist."""
     layers = forms.from_post(post)
-    at = min(acts.as_count(post.get("at", "")), max(len(layers) - 1, 0))
+    at = min(stack_edits.parse_count(post.get("at", "")), max(len(layers) - 1, 0))
     stages = stage_forms.from_post(post, layers)
     return Draft(layers, stages, at, before=post.get(BEFORE, ""), also=ALSO in post)
 
 
-def press_button(text: str, post: QueryDict, draft: Draft, shelf: Shelf) -> Draft:
+def press_button(text: str, post: QueryDict, draft: Draft, shelf: DiskSupply) -> Draft:
     """Draft that a button makes of what was typed, which is kept for Undo; pressed twice, Undo changes nothing."""
     found = _undo(draft.before) if text == UNDO else apply_button(text, draft, shelf)
     if found is None:
@@ -106,19 +106,21 @@ def _undo(before: str) -> Draft | None:
         return None
 
 
-def apply_button(text: str, draft: Draft, shelf: Shelf) -> Draft | None:
+def apply_button(text: str, draft: Draft, shelf: DiskSupply) -> Draft | None:
     """Draft that a button makes of it: nothing that was typed is lost. None for what is no button's word."""
     entries = [layer.typed() for layer in draft.layers]
     growths = [stage.typed() for stage in draft.stages]
     if stages := _change_stages(text, growths, len(entries)):
         return _rebuild_draft(entries, stages[0], draft.at, None)
-    act = acts.parse(text, len(entries))
+    act = stack_edits.parse_edit(text, len(entries))
     if act is None:
         return None
-    order = acts.order(act, len(entries))
+    order = stack_edits.order_after(act, len(entries))
     now = _open_layer(act, order, draft.at)
-    growths = stage_forms.moved(growths, order)
-    return _rebuild_draft(acts.done(act, entries, shelf), growths, now, now if order else None)
+    growths = stage_forms.move_stages(growths, order)
+    return _rebuild_draft(
+        stack_edits.apply_edit(act, entries, shelf), growths, now, now if order else None
+    )
 
 
 def _change_stages(
@@ -136,7 +138,7 @@ def _change_stages(
     return None
 
 
-def _open_layer(act: Act, order: Sequence[int | None], at: int) -> int:
+def _open_layer(act: StackEdit, order: Sequence[int | None], at: int) -> int:
     """The layer that is open afterwards: the one that was added, moved or changed; of one removed, its neighbour."""
     if act.word == "move":
         return int(act.more[0])
@@ -164,17 +166,19 @@ def chosen_capacity(request: HttpRequest) -> HostCapacity:
 def builder_context(draft: Draft, on: HostCapacity) -> dict[str, Any]:
     """All that the page says of a draft."""
     shelf = on.shelf
-    stack = [forms.as_looked_at(layer) for layer in draft.layers]
-    looked = look(stack, shelf)
+    stack = [forms.understood_entry(layer) for layer in draft.layers]
+    looked = inspect_stack(stack, shelf)
     faulty = tuple(_option_errors(draft.layers))
-    wants = wanted([*stack, *({"devices": _device_groups(stage)} for stage in draft.stages)])
+    wants = required_disks(
+        [*stack, *({"devices": _device_groups(stage)} for stage in draft.stages)]
+    )
     return {
         "draft": draft,
-        "drawing": canvas.draw(stack, looked, all_offers(stack, shelf)),
+        "drawing": canvas.draw_stack(stack, looked, all_offers(stack, shelf)),
         "verdict": _draft_verdict(stack, shelf, looked, faulty),
         "options": _layer_options(draft, looked),
-        "rows": computed.rows(looked),
-        "total": computed.total(looked),
+        "rows": derived_values.layer_rows(looked),
+        "total": derived_values.usable_size(looked),
         "fits": host_fit.fit_table(stack, wants, looked, on),
         "wants": wants,
         "variant": variants.find_variant(stack, (), shelf),
@@ -188,7 +192,11 @@ def builder_context(draft: Draft, on: HostCapacity) -> dict[str, Any]:
 
 def _device_groups(stage: StageForms) -> list[dict[str, Any]]:
     groups = stage.typed()["devices"]
-    return [{**group, "count": acts.count(group)} for group in groups if acts.count(group)]
+    return [
+        {**group, "count": stack_edits.group_count(group)}
+        for group in groups
+        if stack_edits.group_count(group)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,25 +205,25 @@ class LayerOptions:
 
     layer: LayerForms
     facts: list[tuple[str, str]]
-    up: Act | None
-    down: Act | None
-    remove: Act
+    up: StackEdit | None
+    down: StackEdit | None
+    remove: StackEdit
 
     @property
     def layer_number(self) -> int:
         return self.layer.number + 1
 
 
-def _layer_options(draft: Draft, looked: Looked) -> list[LayerOptions]:
+def _layer_options(draft: Draft, looked: Inspection) -> list[LayerOptions]:
     """The top layer first, as it is drawn."""
     top = len(draft.layers) - 1
     return [
         LayerOptions(
             layer,
-            computed.facts(looked, at + 1),
-            Act("move", at, (at + 1,)) if at < top else None,
-            Act("move", at, (at - 1,)) if at else None,
-            Act("remove", at),
+            derived_values.layer_facts(looked, at + 1),
+            StackEdit("move", at, (at + 1,)) if at < top else None,
+            StackEdit("move", at, (at - 1,)) if at else None,
+            StackEdit("remove", at),
         )
         for at, layer in reversed(list(enumerate(draft.layers)))
     ]
@@ -223,7 +231,7 @@ def _layer_options(draft: Draft, looked: Looked) -> list[LayerOptions]:
 
 def _option_errors(layers: Sequence[LayerForms]) -> Iterator[OptionError]:
     for layer in layers:
-        form = forms.bound(layer).options
+        form = forms.bind_form(layer).options
         for name, errors in form.errors.items():
             where = form.fields[name].label if name in form.fields else ""
             said = " ".join(dict.fromkeys(map(str, errors))).removeprefix(f"{name}: ")
@@ -241,18 +249,18 @@ def _default_remedy(form: DriverForm, layer: LayerForms, name: str) -> Remedy | 
         return None
     value = DriverForm(layer.driver.Options, prefix="default").initial[name]
     words = f"Set it to {value}" if value not in ("", None) else "Leave it empty"
-    return Remedy(words, Act("set", layer.number, (name, value)))
+    return Remedy(words, StackEdit("set", layer.number, (name, value)))
 
 
 def _draft_verdict(
     stack: Sequence[Mapping[str, Any]],
-    shelf: Shelf,
-    looked: Looked,
+    shelf: DiskSupply,
+    looked: Inspection,
     faulty: tuple[OptionError, ...],
 ) -> Verdict:
     if not stack:
         return Verdict("badge-queued", "Empty", "Put the first layer on disks.")
-    wrongs = tuple(wrong(stack, shelf, looked))
+    wrongs = tuple(find_faults(stack, shelf, looked))
     if faulty or looked.wrong:
         number = len(faulty) + len(looked.wrong)
         says = f"{number} thing{'s' * (number > 1)} to mend"

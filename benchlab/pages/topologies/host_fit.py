@@ -12,14 +12,14 @@ from agents.contracts import AgentError
 from agents.facts.model import HostFacts
 from agents.plans import stack
 from agents.plans.example_host import SECTOR, Disk
-from benchlab.hosts import services as hosts
+from benchlab.hosts import discovery, spare_disks
 from benchlab.hosts.models import Host
 from benchlab.pages.hosts.queries import spare_counts
 from benchlab.runs.models import Layout
-from benchlab.topologies.looked_at import Looked, Stack, specs_of
-from benchlab.topologies.reckoned import NAME, Shelf
-from benchlab.topologies.remedies import Remedy, shorten
-from benchlab.topologies.wanted import lacking
+from benchlab.topologies.disk_counts import missing_disks
+from benchlab.topologies.inspection import Inspection, Stack, specs_of
+from benchlab.topologies.remedies import Remedy, fewer_disks
+from benchlab.topologies.size_estimates import EXAMPLE_NAME, DiskSupply
 
 # hosts of the table
 MAX_HOSTS = 8
@@ -54,7 +54,7 @@ class HostCapacity:
     held: frozenset[int]
     host: Host | None
     facts: HostFacts | None
-    shelf: Shelf
+    shelf: DiskSupply
 
     @property
     def choices(self) -> list[tuple[Host, str]]:
@@ -70,7 +70,7 @@ def host_capacity(user: AbstractBaseUser | AnonymousUser, asked: str | None) -> 
         host = next((host for host, spare in counts.items() if spare), None)
     else:
         host = next((host for host in counts if str(host.pk) == asked), None)
-    facts = hosts.last_facts(host) if host else None
+    facts = discovery.last_facts(host) if host else None
     return HostCapacity(counts, frozenset(held), host, facts, _disks_of_host(host, facts))
 
 
@@ -83,20 +83,20 @@ def _spare_text(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{n} {role}" for role, n in sorted(counts.items(), key=lambda one: -one[1]))
 
 
-def _disks_of_host(host: Host | None, facts: HostFacts | None) -> Shelf:
+def _disks_of_host(host: Host | None, facts: HostFacts | None) -> DiskSupply:
     """Its spare disks as the last reading told them."""
     if host is None:
-        return Shelf()
+        return DiskSupply()
     seen = {device.identity: device.physical_sector for device in facts.devices} if facts else {}
     there: dict[str, list[Disk]] = {}
     for row in host.devices.filter(spare=True, present=True).order_by("identity"):
         disk = Disk(row.name, row.role, row.size, seen.get(row.identity, SECTOR))
         there.setdefault(row.role, []).append(disk)
-    return Shelf(host.name, there)
+    return DiskSupply(host.name, there)
 
 
 def fit_table(
-    layers: Stack, wants: Mapping[str, int], looked: Looked, on: HostCapacity
+    layers: Stack, wants: Mapping[str, int], looked: Inspection, on: HostCapacity
 ) -> FitTable:
     """The chosen host first, then those that fit."""
     # Of others it is not known what they have
@@ -107,16 +107,16 @@ def fit_table(
 
 
 def _fit_row(
-    host: Host, layers: Stack, wants: Mapping[str, int], looked: Looked, on: HostCapacity
+    host: Host, layers: Stack, wants: Mapping[str, int], looked: Inspection, on: HostCapacity
 ) -> FitRow:
     counts = on.counts[host]
-    short = lacking(wants, counts)
+    short = missing_disks(wants, counts)
     spare = tuple(_spare_share(n, counts.get(role, 0)) for role, n in wants.items())
     if short:
         said = " and ".join(f"{n} {role}" for role, n in short.items())
         role = next(iter(short))
         alone = len(short) == 1 and looked.valid
-        remedy = shorten(layers, role, counts.get(role, 0), on.shelf) if alone else None
+        remedy = fewer_disks(layers, role, counts.get(role, 0), on.shelf) if alone else None
         return FitRow(host, spare, SHORT, f"{said} short.", remedy)
     if host.pk in on.held:
         return FitRow(host, spare, LATER, "Fits, once what stands there is taken down")
@@ -137,7 +137,9 @@ def _spare_share(wanted: int, there: int) -> str:
 def _planning_error(host: Host, layers: Stack, facts: HostFacts) -> str:
     """Reason why it cannot be planned there by the host's facts (kernel, settings, sizes of disks); "" if it can."""
     try:
-        stack.plan_stack(specs_of(layers), NAME, facts, hosts.spares(host).values())
+        stack.plan_stack(
+            specs_of(layers), EXAMPLE_NAME, facts, spare_disks.host_spares(host).values()
+        )
     except AgentError as error:
         return str(error)
     return ""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.drivers import registry
-from benchlab.topologies import acts, stage_forms
-from benchlab.topologies.acts import Act
-from benchlab.topologies.looked_at import look
-from benchlab.topologies.reckoned import Shelf
+from benchlab.topologies import stack_edits, stage_forms
+from benchlab.topologies.inspection import inspect_stack
+from benchlab.topologies.size_estimates import DiskSupply
+from benchlab.topologies.stack_edits import StackEdit
 from benchlab.web.free_names import MAX_NAME_LENGTH
 
 USES = {"cache": "without the cache", "log": "without the log device"}
@@ -29,23 +29,27 @@ class Variant:
         return of[: MAX_NAME_LENGTH - len(end)] + end
 
 
-def find_variant(stack: Entries, stages: Entries, shelf: Shelf) -> Variant | None:
+def find_variant(stack: Entries, stages: Entries, shelf: DiskSupply) -> Variant | None:
     """None: it has neither, or what is left could not be built."""
     for at, entry in enumerate(stack):
-        has = {group["use"] for group in entry.get("devices", ()) if acts.count(group)}
+        has = {group["use"] for group in entry.get("devices", ()) if stack_edits.group_count(group)}
         for use in USES:
             found = _remove_use(stack, stages, at, use, shelf) if use in has else None
-            if found and look(found.stack, shelf).valid:
+            if found and inspect_stack(found.stack, shelf).valid:
                 return found
     return None
 
 
-def _remove_use(stack: Entries, stages: Entries, at: int, use: str, shelf: Shelf) -> Variant:
+def _remove_use(stack: Entries, stages: Entries, at: int, use: str, shelf: DiskSupply) -> Variant:
     """Without those disks where the layer can do without them, else without the layer."""
     entries, growths = [dict(entry) for entry in stack], [dict(stage) for stage in stages]
     if registry.layer(entries[at]["kind"]).USES[use].least:
-        act = Act("remove", at)
-        order = acts.order(act, len(entries))
-        return Variant(USES[use], acts.done(act, entries, shelf), stage_forms.moved(growths, order))
+        act = StackEdit("remove", at)
+        order = stack_edits.order_after(act, len(entries))
+        return Variant(
+            USES[use],
+            stack_edits.apply_edit(act, entries, shelf),
+            stage_forms.move_stages(growths, order),
+        )
     entries[at]["devices"] = [one for one in entries[at]["devices"] if one["use"] != use]
     return Variant(USES[use], entries, growths)

@@ -16,8 +16,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
-from benchlab.audit import view_notes
-from benchlab.audit.subjects import renamed, words
+from benchlab.audit import request_notes
+from benchlab.audit.subjects import describe_row, former_name
 from benchlab.campaigns.models import Campaign
 from benchlab.hosts.models import Host
 from benchlab.pages.hosts.queries import spare_counts
@@ -26,11 +26,17 @@ from benchlab.pages.topologies.builder import Draft
 from benchlab.pages.topologies.host_fit import HostCapacity, with_spares
 from benchlab.sharing.models import Kind
 from benchlab.sharing.tagged import TAG, filter_by_tag
-from benchlab.team.services import team_of
-from benchlab.topologies import forms, picture, services, stage_forms
+from benchlab.team.services import owning_team
+from benchlab.topologies import forms, services, stack_boxes, stage_forms
+from benchlab.topologies.disk_counts import missing_disks
 from benchlab.topologies.models import Topology
-from benchlab.topologies.presets import PRESETS, Preset, grouped, of_disks, sized_to
-from benchlab.topologies.wanted import lacking
+from benchlab.topologies.presets import (
+    PRESETS,
+    Preset,
+    fit_to_spares,
+    presets_by_group,
+    with_disk_count,
+)
 from benchlab.web import lists
 from benchlab.web.filters import ARCHIVED
 from benchlab.web.free_names import copy_name, free_name
@@ -57,7 +63,7 @@ def topology_list(request: HttpRequest) -> HttpResponse:
     listed = lists.filter_rows(
         request, found, COLUMNS, ("name", "description"), filters=(ARCHIVED, TAG, SIZED)
     )
-    rows = [{"topology": row, "summary": picture.summary(row.stack)} for row in listed.rows]
+    rows = [{"topology": row, "summary": stack_boxes.summary(row.stack)} for row in listed.rows]
     context = {"rows": rows, "listed": listed, **_presets_context(request)}
     part = request.htmx and request.htmx.target == PRESETS_PART  # type: ignore[attr-defined]
     page = "topologies/list.html"
@@ -77,8 +83,11 @@ def _presets_context(request: HttpRequest) -> dict[str, Any]:
     chosen = next((host for host, _ in there if str(host.pk) == asked), chosen)
     have = spares[chosen] if chosen else {}
     rows = [
-        (heading, [_preset_offer(sized_to(preset, have), spares, chosen) for preset in presets])
-        for heading, presets in grouped()
+        (
+            heading,
+            [_preset_offer(fit_to_spares(preset, have), spares, chosen) for preset in presets],
+        )
+        for heading, presets in presets_by_group()
     ]
     return {"presets": rows, "sizes": there, "sized": chosen}
 
@@ -111,7 +120,7 @@ def _preset_offer(
     preset: Preset, spares: Mapping[Host, dict[str, int]], chosen: Host | None
 ) -> PresetOffer:
     """The chosen host first, then those that are nearest to it."""
-    found = [(host, lacking(preset.wants, have)) for host, have in spares.items()]
+    found = [(host, missing_disks(preset.wants, have)) for host, have in spares.items()]
     found.sort(key=lambda one: (one[0] != chosen, sum(one[1].values()), one[0].name))
     fits = [host for host, short in found if not short]
     others = [one for one in found if one[1]]
@@ -131,8 +140,8 @@ def topology_detail(request: HttpRequest, pk: int) -> HttpResponse:
         "topologies/detail.html",
         {
             "topology": row,
-            "boxes": picture.boxes(row.stack),
-            "growths": picture.growths(row.stack, row.stages),
+            "boxes": stack_boxes.stack_boxes(row.stack),
+            "growths": stack_boxes.growths(row.stack, row.stages),
             "campaigns": campaigns,
         },
     )
@@ -167,14 +176,14 @@ def _use_preset(request: HttpRequest, slug: str) -> HttpResponse:
     name."""
     if slug not in PRESETS:
         raise Http404(f"There is no preset named {slug}.")
-    preset = of_disks(PRESETS[slug], parse_row_id(request.POST.get("disks")) or 0)
+    preset = with_disk_count(PRESETS[slug], parse_row_id(request.POST.get("disks")) or 0)
     mine = Topology.objects.for_user(request.user).filter(name=preset.name).first()
     if mine:
-        view_notes.refused(request)
+        request_notes.mark_refused(request)
         messages.info(request, f"{preset.name} already exists.")
         return redirect("topology-detail", mine.pk)
     made = services.create_topology(
-        team=team_of(request.user),
+        team=owning_team(request.user),
         user=request.user,
         name=preset.name,
         description=preset.says,
@@ -252,13 +261,15 @@ def _save_topology(
     }
     if topology:
         saved = _change_topology(topology, was, wanted)
-        view_notes.about(
+        request_notes.note_subject(
             request,
             saved.team_id,
-            f"{words(saved)}{renamed(name_form.initial['name'], saved.name)}",
+            f"{describe_row(saved)}{former_name(name_form.initial['name'], saved.name)}",
         )
     else:
-        saved = services.create_topology(team=team_of(request.user), user=request.user, **wanted)
+        saved = services.create_topology(
+            team=owning_team(request.user), user=request.user, **wanted
+        )
     also = _save_variant(request, saved, wanted) if builder.ALSO in request.POST else None
     messages.success(request, f"{saved} and {also} are saved." if also else f"{saved} is saved.")
     return redirect("topology-detail", saved.pk)

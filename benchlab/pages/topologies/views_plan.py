@@ -8,12 +8,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods
 
-from benchlab.audit import view_notes
-from benchlab.audit.subjects import words
+from benchlab.audit import request_notes
+from benchlab.audit.subjects import describe_row
 from benchlab.engine import dry_run
 from benchlab.hosts import host_tasks
 from benchlab.hosts.models import Host
-from benchlab.topologies import planned
+from benchlab.topologies import plan_view
 from benchlab.topologies.models import Topology
 
 
@@ -35,31 +35,33 @@ def topology_plan(request: HttpRequest, pk: int) -> HttpResponse:
     context: dict[str, object] = {"topology": topology, "form": form}
     context["hosts"] = Host.objects.for_user(request.user).exists()
     if not topology.stack:
-        view_notes.refused(
+        request_notes.mark_refused(
             request, "Its layers are not known, so it cannot be planned: say them first."
         )
         return redirect("topology-detail", topology.pk)
     if request.method == "POST" and form.is_valid():
         host = form.cleaned_data["host"]
         # It changes nothing, but somebody had the host read.
-        view_notes.about(request, topology.team_id, f"{words(topology)}, {words(host)}")
-        row = host_tasks.ask(host, "read_facts", request.user)
+        request_notes.note_subject(
+            request, topology.team_id, f"{describe_row(topology)}, {describe_row(host)}"
+        )
+        row = host_tasks.request_task(host, "read_facts", request.user)
         return redirect(f"{request.path}?host={host.pk}&task={row.pk}")
-    if found := host_tasks.named(request.user, request.GET.get("task"), "read_facts"):
+    if found := host_tasks.user_task_view(request.user, request.GET.get("task"), "read_facts"):
         run = _dry_run(topology, found)
         context |= {"host": found.row.host, "host_task": found, "run": run}
         if run and run.plan:
             name = found.row.host.name
-            context["lost"] = [planned.Lost(name, disk) for disk in run.plan.destroyed]
+            context["lost"] = [plan_view.LostDisk(name, disk) for disk in run.plan.destroyed]
     return render(request, "topologies/plan.html", context)
 
 
-def _dry_run(topology: Topology, found: host_tasks.Shown) -> dry_run.DryRun | None:
+def _dry_run(topology: Topology, found: host_tasks.TaskView) -> dry_run.DryRun | None:
     """The plan by that reading; None while it goes on."""
     row = found.row
     if not found.over:
         return None
     if row.error or not row.result:
-        return dry_run.failed(row.host, row.error)
+        return dry_run.failed_dry_run(row.host, row.error)
     snapshot = row.host.snapshots.filter(pk=row.result["snapshot"]).first()
-    return dry_run.of(topology, row.host, snapshot) if snapshot else None
+    return dry_run.dry_run(topology, row.host, snapshot) if snapshot else None

@@ -19,7 +19,7 @@ from benchlab.charts.queries import Group, Person
 from benchlab.charts.request_params import Filter
 from benchlab.findings.left_out import OmittedCounts
 from benchlab.findings.templatetags.findings import may_add
-from benchlab.runs.repeat_offers import Offer, Wanted, offers
+from benchlab.runs.repeat_offers import Offer, RepeatGoal, repeat_offers
 from benchlab.verdicts import baselines, dismissals, matrix, ranks, single_line_summary
 from benchlab.verdicts.answers import Answer, answers_of, lines_of
 from benchlab.verdicts.dismissals import DismissalNote, Presentation
@@ -179,11 +179,11 @@ def _dismissal_campaign(
 def _repeat_offers(campaign: Campaign, made: Sequence[Answer | None]) -> dict[int, Offer | None]:
     """By the place of the answer, of those that more repeats would probably decide."""
     wanted = {
-        at: Wanted(one.open_runs, one.needed_repeats)
+        at: RepeatGoal(one.open_runs, one.needed_repeats)
         for at, one in enumerate(made)
         if one and one.needed_repeats
     }
-    return dict(zip(wanted, offers(campaign, list(wanted.values())), strict=True))
+    return dict(zip(wanted, repeat_offers(campaign, list(wanted.values())), strict=True))
 
 
 def _answers_context(

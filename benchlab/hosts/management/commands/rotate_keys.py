@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 
 from benchlab import terminal
 from benchlab.audit import chain
-from benchlab.hosts.rotating import rotate
+from benchlab.hosts.key_rotation import rotate_secrets
 
 
 class Command(terminal.Command):
@@ -21,7 +21,7 @@ class Command(terminal.Command):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        done = rotate()
+        done = rotate_secrets()
         chain.renew_seal()
         self.stdout.write(
             f"{done.renewed} secrets renewed, {done.already} were under the newest key already."

@@ -10,7 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from benchlab import terminal
 from benchlab.audit import chain, heads
-from benchlab.hosts import rotating
+from benchlab.hosts import key_rotation
 from benchlab.hosts.models import Credential
 from benchlab.runs.models import Artifact
 
@@ -27,20 +27,20 @@ class Command(terminal.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["accept_audit_log"]:
-            chain.accept()
+            chain.accept_end()
         wrong = [said for said in (self._audit(), self._artifacts(), self._keys()) if said]
         if wrong:
             raise CommandError("\n".join(wrong))
         self.stdout.write("No damage found.")
 
     def _audit(self) -> str:
-        checked = chain.check()
+        checked = chain.check_log()
         self.stdout.write(
             f"Audit log: {checked.entries} entries, the last one's seal {checked.head or 'none'}"
         )
         if checked.broken:
             return f"The audit log is broken: {checked.broken}"
-        place = heads.path()
+        place = heads.head_file()
         if place is None or not place.exists():
             where = place or "BENCHLAB_AUDIT_HEAD names none"
             self.stdout.write(
@@ -62,6 +62,6 @@ class Command(terminal.Command):
         return f"Artifacts that were changed: {', '.join(wrong)}" if wrong else ""
 
     def _keys(self) -> str:
-        wrong = rotating.unreadable()
+        wrong = key_rotation.unreadable_credentials()
         self.stdout.write(f"SSH keys: {Credential.objects.count()}")
         return f"SSH keys that no BENCHLAB_KEY decrypts: {', '.join(wrong)}" if wrong else ""

@@ -11,8 +11,8 @@ from django.core.management.base import CommandError as NotDone
 
 from agents.contracts import AgentError
 from benchlab import terminal
-from benchlab.engine.wishes import CommandError
-from benchlab.hosts import services as hosts
+from benchlab.engine.commands import CommandError
+from benchlab.hosts import discovery
 from benchlab.hosts.errors import HostsError
 from benchlab.up import firstrun
 from benchlab.up.state import State, state_from_environment
@@ -42,7 +42,7 @@ class Command(terminal.Command):
     def take(self, state: State, campaign: bool) -> None:
         team, user = firstrun.owner()
         host = firstrun.register_this_machine(state, team)
-        hosts.read_facts(host)
+        discovery.read_facts(host)
         if not campaign or not firstrun.nothing_was_done_yet(team):
             return
         firstrun.install_fio(state, self.stdout.write)

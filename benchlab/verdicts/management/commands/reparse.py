@@ -58,7 +58,7 @@ class Command(terminal.Command):
 def _reparse(attempt: Attempt) -> str:
     """One that crashes a parser is told, and the others are read all the same."""
     try:
-        problem = conclusion.reparse(attempt)
+        problem = conclusion.reparse_attempt(attempt)
         if attempt.outcome == Outcome.SUCCEEDED:
             storing.find_for_attempts([attempt.pk])
         return problem

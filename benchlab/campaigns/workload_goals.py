@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workloads of a comparison of layouts, by what matters to the user, and the duration of each point. Pure.
+
+Each matter takes ready workloads (presets.py) with other times, depths and sizes: all layouts of a comparison get the
+same work, so its files must fit the smallest of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchlab.campaigns.presets import PRESETS, Preset
+
+MIB_BYTES = 1 << 20
+# of the smallest layout that a file may fill: file systems keep some for themselves
+FILE_SHARE = 0.5
+DEPTHS = (1, 2, 4, 8, 16)
+# options of tools
+SIZE_OPTION, DEPTH_OPTION, SECONDS_OPTION = "size", "iodepth", "seconds"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadGoal:
+    slug: str
+    name: str
+    says: str
+    # slugs of presets
+    workloads: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunLength:
+    """Seconds: of each point, of the ramp before it, and of each test of a tool that has several (fsync methods)."""
+
+    slug: str
+    says: str
+    runtime_s: int
+    ramp_s: int
+    each_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadSpec:
+    """A workload to be found among the team's, or made."""
+
+    name: str
+    tool: str
+    options: dict[str, Any]
+    sweep: dict[str, list[Any]]
+
+
+WORKLOAD_GOALS = {
+    one.slug: one
+    for one in (
+        WorkloadGoal(
+            "database",
+            "Database",
+            "8 KiB random, 70 % read, over depths; PostgreSQL's fsync test",
+            ("oltp", "postgresql-fsync"),
+        ),
+        WorkloadGoal(
+            "random",
+            "Random",
+            "4 KiB random reads, then writes, over depths",
+            ("randread-4k", "randwrite-4k"),
+        ),
+        WorkloadGoal(
+            "sequential",
+            "Sequential",
+            "1 MiB reads, then writes, over depths",
+            ("seqread-1m", "seqwrite-1m"),
+        ),
+        WorkloadGoal(
+            "article-002",
+            "Like article 002",
+            "8 KiB, half random, half writes, over depths, by fio",
+            ("article-002",),
+        ),
+    )
+}
+RUN_LENGTHS = {
+    one.slug: one
+    for one in (
+        RunLength("look", "10 s after 2 s of ramp: a first look", 10, 2, 1),
+        RunLength("usual", "30 s after 5 s of ramp", 30, 5, 5),
+        RunLength("long", "60 s after 30 s of ramp", 60, 30, 10),
+        RunLength("article", "10 min after 30 s of ramp, as article 002", 600, 30, 10),
+    )
+}
+
+
+def goal_workloads(
+    matter: WorkloadGoal, time: RunLength, depths: Sequence[int], smallest: int
+) -> list[WorkloadSpec]:
+    """`smallest`: bytes of the smallest layout; 0: not known, and the presets' own sizes hold."""
+    return [_preset_workload(PRESETS[slug], time, depths, smallest) for slug in matter.workloads]
+
+
+def _preset_workload(
+    preset: Preset, time: RunLength, depths: Sequence[int], smallest: int
+) -> WorkloadSpec:
+    options = dict(preset.options)
+    # of a tool that has tests of its own, and neither ramp nor depth
+    if SECONDS_OPTION in options:
+        options[SECONDS_OPTION] = time.each_s
+        return WorkloadSpec(f"{preset.name}, {time.each_s} s each", preset.tool, options, {})
+    options |= {"runtime_s": time.runtime_s, "ramp_s": time.ramp_s}
+    if SIZE_OPTION in options and smallest:
+        options[SIZE_OPTION] = min(options[SIZE_OPTION], _file_size(smallest))
+    sweep: dict[str, list[Any]] = (
+        {DEPTH_OPTION: list(depths)} if DEPTH_OPTION in preset.sweep else {}
+    )
+    told = (
+        f"{time.runtime_s} s",
+        f"{options[SIZE_OPTION] // MIB_BYTES:,} MiB",
+        _describe_depths(depths),
+    )
+    return WorkloadSpec(", ".join((preset.name, *told)), preset.tool, options, sweep)
+
+
+def _file_size(smallest: int) -> int:
+    """A share of it in whole MiB, at least one."""
+    return max(int(smallest * FILE_SHARE) // MIB_BYTES, 1) * MIB_BYTES
+
+
+def _describe_depths(depths: Sequence[int]) -> str:
+    low, high = min(depths), max(depths)
+    return f"depth {low}" if low == high else f"depths {low} to {high}"

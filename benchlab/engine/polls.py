@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Polls that are under way: coroutines on the process's SSH loop, so that a host that works holds no thread here.
+
+A poll needs no database. Its end puts the answer down here and has the layout stepped, which takes the answer up. What
+is lost with a process, the sweeper has asked anew. Where nobody serves (in a test, in a shell) it is asked in place.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from agents.contracts import Ran, Shell
+from agents.jobs import job
+from agents.jobs.spool import Spool
+from agents.ssh.shell import SshShell
+from benchlab.engine.commands import STEP
+from benchlab.workers import messages
+from benchlab.workers.fair_queue import Priority, WorkItem, host_queue
+from benchlab.workers.lru_cache import LruCache
+
+# an answer that nobody took by then is asked for anew
+STALE_S = 30.0
+# polls a second that tell of nothing but that it goes on: of a crowd each is asked less often
+POLLS_PER_SECOND = 15
+
+
+@dataclass(frozen=True, slots=True)
+class PollRequest:
+    """`offset`: bytes of samples that are here. `outputs`: files of a job that is over; None: none of them."""
+
+    attempt_id: int
+    spool: Spool
+    wait_s: float
+    offset: int
+    outputs: Sequence[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class PollAnswer:
+    question: PollRequest
+    ran: Ran | None = None
+    error: BaseException | None = None
+    came: float = field(default_factory=time.monotonic)
+
+    @property
+    def fresh(self) -> bool:
+        return time.monotonic() - self.came < STALE_S
+
+    def to_polled(self) -> job.Polled:
+        """Raises what went wrong, AgentError mostly."""
+        if self.error is not None:
+            raise self.error
+        assert self.ran is not None
+        asked = self.question
+        return job.polled(self.ran, asked.spool, asked.offset, asked.outputs)
+
+
+class Polls:
+    """Those of one process, by layout."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pending: dict[int, PollRequest] = {}
+        self._came: dict[int, PollAnswer] = {}
+        # This process is about to end.
+        self.drained = False
+        self._step: Callable[[int], None] | None = None
+        self._teams: LruCache[int | None] = LruCache(lambda layout_id: None)
+
+    def serve_steps(self, step: Callable[[int], None], team: Callable[[int], int | None]) -> None:
+        """From now on an answer has its layout stepped, in a thread of ours. `team`: of a layout's id."""
+        self._step, self._teams = step, LruCache(team)
+        host_queue.begin()
+
+    def drain(self) -> None:
+        """Have other workers do the steps that wait here, and ask anew what is asked here."""
+        self.drained = True
+        host_queue.drain()
+        with self._lock:
+            asked = sorted({*self._pending, *self._came})
+        messages.send_each(STEP, asked)
+
+    def stop_serving(self) -> None:
+        """No more steps; those that are under way are waited for."""
+        self._step, self.drained = None, False
+        host_queue.end()
+
+    @property
+    def serves(self) -> bool:
+        return self._step is not None
+
+    def defer_step(self, layout_id: int) -> None:
+        """Step it once no answer waits. Lost with the process, as answers are."""
+        self._put_step(layout_id, Priority.FOLLOW_UP)
+
+    def has_backlog(self, team: int | None) -> bool:
+        """Results wait to be taken up: what else this team has to do has time until they are."""
+        return host_queue.crowded(team)
+
+    def queue_step(self, layout_id: int, at: float = 0.0) -> bool:
+        """Step it in its team's turn; asked for `at`, 0 is now. False: nobody serves, so whoever asks does it."""
+        if self.serves:
+            self._put_step(layout_id, Priority.MESSAGE, at)
+        return self.serves
+
+    def _put_step(self, layout_id: int, kind: Priority, at: float = 0.0) -> None:
+        step = self._step
+        if step is not None:
+            host_queue.enqueue(
+                kind, WorkItem(step, self._teams, layout_id, STEP, at or time.time())
+            )
+
+    def patience_s(self, wished: float) -> float:
+        """So long a poll waits for the job's end; that is told at once, samples by the way only then."""
+        return max(wished, len(self._pending) / POLLS_PER_SECOND) if self.serves else wished
+
+    def submit_poll(self, layout_id: int, asked: PollRequest, shell: Shell) -> bool:
+        """True when the answer is here. Otherwise it comes, and then the layout is stepped."""
+        with self._lock:
+            if layout_id in self._came:
+                return True
+            known = self._pending.get(layout_id)
+            if known and known.attempt_id == asked.attempt_id:
+                return False
+            self._pending[layout_id] = asked
+        argv, limit_s = job.poll_command(asked.spool, asked.wait_s, asked.offset, asked.outputs)
+        root = asked.spool.root
+        if isinstance(shell, SshShell) and self.serves:
+            try:
+                future = shell.submit(argv, root=root, timeout_s=limit_s)
+            except BaseException:
+                self._pending.pop(layout_id, None)
+                raise
+            future.add_done_callback(lambda done: self._on_poll_end(layout_id, asked, done))
+            return False
+        try:
+            answer = PollAnswer(asked, shell.run(argv, root=root, timeout_s=limit_s))
+        except Exception as error:
+            answer = PollAnswer(asked, error=error)
+        self._store_answer(layout_id, answer)
+        return True
+
+    def take_answer(self, layout_id: int, attempt_id: int) -> PollAnswer | None:
+        """Answer of a poll of this attempt, once; None without a fresh one."""
+        with self._lock:
+            found = self._came.pop(layout_id, None)
+        ours = found is not None and found.question.attempt_id == attempt_id and found.fresh
+        return found if ours else None
+
+    def queue_if_answered(self, layout_id: int) -> None:
+        """Queue the layout that was just stepped if an answer came meanwhile, and found it held."""
+        if layout_id in self._came:
+            self._put_step(layout_id, Priority.RESULT)
+
+    def _store_answer(self, layout_id: int, answer: PollAnswer) -> None:
+        with self._lock:
+            if self._pending.get(layout_id) is answer.question:
+                del self._pending[layout_id]
+            self._came = {pk: one for pk, one in self._came.items() if one.fresh}
+            self._came[layout_id] = answer
+
+    def _on_poll_end(self, layout_id: int, asked: PollRequest, done: Future[Ran]) -> None:
+        """On the loop's thread: nothing here may take its time."""
+        # the loop ends, and so does the process
+        if done.cancelled():
+            self._pending.pop(layout_id, None)
+            return
+        error = done.exception()
+        self._store_answer(layout_id, PollAnswer(asked, None if error else done.result(), error))
+        self.queue_if_answered(layout_id)
+
+
+polls = Polls()

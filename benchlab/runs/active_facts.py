@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings in force during one attempt alone, which its host's facts do not have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+# In the meta of an attempt that asked for an I/O scheduler: {"sdb": {"scheduler": "none", "nr_requests": "256"}}
+QUEUES = "queues"
+
+
+def facts_during_attempt(facts: Mapping[str, Any], meta: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The host's facts as they were while an attempt with that meta ran."""
+    queues: Mapping[str, Mapping[str, str]] = meta.get(QUEUES) or {}
+    if not queues or not facts:
+        return facts
+    devices = [
+        {**one, "scheduler": queues[one["name"]]["scheduler"]} if one.get("name") in queues else one
+        for one in facts.get("devices", ())
+    ]
+    return {**facts, "devices": devices}
+
+
+def describe_queues(queues: Mapping[str, Mapping[str, str]]) -> str:
+    """ "sdb none (nr_requests 256), sdc none (nr_requests 256)"."""
+    return ", ".join(
+        f"{name} {one['scheduler']} (nr_requests {one['nr_requests'] or 'not told'})"
+        for name, one in queues.items()
+    )

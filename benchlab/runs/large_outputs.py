@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Output of any size, from the host's spool directory into the database and out of it, with flat memory."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Sequence
+
+from django.utils import timezone
+
+from agents.contracts import AgentError, Shell
+from agents.jobs import job, large_files
+from agents.jobs.spool import Spool, Waiting
+from benchlab.runs import artifact_writer, attempt_meta, transitions
+from benchlab.runs.models import Artifact, ArtifactPiece, Attempt, Layout
+
+# bytes that are kept of one attempt
+MAX_BYTES = 4 << 30
+
+
+def store_outputs(
+    layout: Layout,
+    attempt: Attempt,
+    shell: Shell,
+    spool: Spool,
+    outputs: Sequence[str],
+    fetched: job.Fetched | None = None,
+) -> None:
+    """Keep all that a job left on its host. May be cut off and called again. Raises AgentError.
+
+    More than MOST stays there, but for what came at once; the attempt's meta then says so.
+    """
+    found = fetched or job.fetch(shell, spool, outputs)
+    total = sum(one.size for one in found.waiting)
+    if total > MAX_BYTES:
+        attempt.meta[attempt_meta.ON_HOST] = _too_large(found.waiting, spool)
+        artifact_writer.store_fetched(attempt, found)
+        return
+    for one in found.waiting:
+        for number in range(_stored_pieces(attempt, one), one.piece_count):
+            packed = zlib.compress(large_files.read_piece(shell, spool, one, number), 1)
+            ArtifactPiece.objects.create(
+                attempt=attempt, name=one.name, number=number, packed=packed
+            )
+            # this may take its time
+            transitions.store_fields(layout, seen_at=timezone.now())
+    artifact_writer.store_fetched(
+        attempt, found, [_large_artifact(attempt, one) for one in found.waiting]
+    )
+
+
+def give_up(attempt: Attempt, spool: Spool, error: AgentError) -> None:
+    """Note that the output cannot be fetched: asking again would bring the same answer, and hold the host."""
+    said = f"Its output could not be fetched: {error}. It stays on the host, in {spool}."
+    attempt.meta[attempt_meta.ON_HOST] = said
+    attempt.save(update_fields=["meta"])
+
+
+def _stored_pieces(attempt: Attempt, one: Waiting) -> int:
+    """Pieces that are here already."""
+    return ArtifactPiece.objects.filter(attempt=attempt, name=one.name).count()
+
+
+def _large_artifact(attempt: Attempt, one: Waiting) -> Artifact:
+    row = Artifact(attempt=attempt, name=one.name, content=b"", size=one.size)
+    digest = hashlib.sha256()
+    for piece in row.pieces():
+        digest.update(piece)
+    row.sha256 = digest.hexdigest()
+    return row
+
+
+def _too_large(waiting: Sequence[Waiting], spool: Spool) -> str:
+    each = ", ".join(f"{one.name} {_mib(one.size)}" for one in waiting[:10])
+    more = f" and {len(waiting) - 10} more" if len(waiting) > 10 else ""
+    total = _mib(sum(one.size for one in waiting))
+    return (
+        f"It wrote {total} of large files ({each}{more}), and no more than {_mib(MAX_BYTES)} of one run are kept. "
+        f"They stay on the host, in {spool}, until a person removes that directory."
+    )
+
+
+def _mib(size: int) -> str:
+    return f"{size / (1 << 20):,.0f} MiB"

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The permission table for the page of the API: who may do what, by API noun and by page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.urls import get_resolver, resolve
+
+from benchlab.team import permissions
+from benchlab.team.api_docs import Operation
+from benchlab.team.levels import Level
+
+# From the least to the most: each may what those before it may. Nothing of the API is open to strangers.
+LEVELS = (Level.VIEWER, Level.OPERATOR, Level.OWNER, Level.SITE_ADMIN)
+ACTION_WORDS = {
+    "retrieve": "read",
+    "create": "make",
+    "partial_update": "change",
+    "destroy": "delete",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Noun:
+    """`actions`: in words, one entry for each of LEVELS."""
+
+    address: str
+    actions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """`see` and `do`: levels in words; empty: there is no such."""
+
+    address: str
+    see: str
+    do: str
+
+
+def noun_rows(groups: Mapping[str, Iterable[Operation]]) -> list[Noun]:
+    """A line for each noun of the schema (benchlab.team.api_docs.operation_groups), in its order."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for what, kind, level in permissions.permission_rows():
+        if kind == "API":
+            noun, _, action = what.partition(".")
+            word = ACTION_WORDS.get(action, action.replace("_", " "))
+            found.setdefault(noun, {}).setdefault(level, []).append(word)
+    return [
+        Noun(
+            f"/api/{prefix}/",
+            tuple(", ".join(found[_noun(prefix)].get(level.value, ())) for level in LEVELS),
+        )
+        for prefix in groups
+    ]
+
+
+def page_rows() -> list[Page]:
+    """A line for each page, in the table's order."""
+    found: dict[str, dict[str, str]] = {}
+    for what, kind, level in permissions.permission_rows():
+        if kind != "API":
+            found.setdefault(what, {})[kind] = level
+    return [
+        Page(address, told.get("see", ""), told.get("do", ""))
+        for name, told in found.items()
+        if (address := _page_address(name))
+    ]
+
+
+def _noun(prefix: str) -> str:
+    view: Any = resolve(f"/api/{prefix}/").func
+    return str(getattr(view.cls, "noun", view.cls.queryset.model._meta.model_name))
+
+
+def _page_address(name: str) -> str:
+    """/hosts/{pk}/; empty where this installation has none (single sign-on is not set up)."""
+    known = get_resolver().reverse_dict.getlist(name)
+    if not known:
+        return ""
+    return "/" + re.sub(r"%\((\w+)\)s", r"{\1}", known[0][0][0][0])

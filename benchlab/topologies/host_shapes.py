@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Topologies sized to the spare disks of one host, each with what it lacks there. Pure.
+
+The shapes are those of the reference studies: a stripe, an SSD before it, a zpool with and without SLOG, md RAID.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchlab.topologies.disk_counts import required_disks
+
+# roles that can stand before slower disks, the fastest first
+FAST_ROLES = ("nvme", "ssd")
+STRIPE = 64 << 10
+XFS = {"kind": "filesystem", "options": {"type": "xfs"}, "devices": []}
+ZFS = {"kind": "zfs", "options": {"atime": False}, "devices": []}
+# so many are chosen at first
+CHOSEN_AT_FIRST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class HostShape:
+    """`lacks`: why this host cannot have it, with the remedy; "" where its disks suffice."""
+
+    slug: str
+    name: str
+    says: str
+    stack: list[dict[str, Any]] = field(default_factory=list)
+    lacks: str = ""
+
+    @property
+    def wants(self) -> dict[str, int]:
+        """Role -> how many disks."""
+        return required_disks(self.stack)
+
+
+@dataclass(frozen=True, slots=True)
+class SpareRoles:
+    """`main`: the disks there are most of. `base` are put behind one of `cache`; both "" where there is no pair."""
+
+    main: str
+    base: str
+    cache: str
+
+
+def spare_roles(spares: Mapping[str, int]) -> SpareRoles:
+    """Of a host with so many spare disks of each role, at least one in all."""
+    there = {role: n for role, n in spares.items() if n > 0}
+    main = max(there, key=lambda role: (there[role], role not in FAST_ROLES, role))
+    slow = sorted((r for r in there if r not in FAST_ROLES), key=lambda role: (-there[role], role))
+    cache = next((role for role in FAST_ROLES if role in there), "")
+    if not slow and cache == FAST_ROLES[0] and FAST_ROLES[1] in there:
+        # an NVMe disk before SATA SSDs
+        slow = [FAST_ROLES[1]]
+    return SpareRoles(main, slow[0], cache) if slow and cache else SpareRoles(main, "", "")
+
+
+def host_shapes(
+    spares: Mapping[str, int], like: Mapping[str, int] | None = None
+) -> list[HostShape]:
+    """All shapes, those that fit first; [] where no disk is spare.
+
+    `like`: the disks that several hosts have in common, by which it is told which role is which.
+    """
+    if not any(n > 0 for n in spares.values()):
+        return []
+    found = list(_all_shapes(spares, spare_roles(like or spares)))
+    return sorted(found, key=lambda one: bool(one.lacks))
+
+
+def _all_shapes(spares: Mapping[str, int], told: SpareRoles) -> Iterator[HostShape]:
+    main, n = told.main, spares[told.main]
+    yield _stripe(main, n)
+    yield from _cached(told, spares)
+    yield _zpool(main, n)
+    yield from _slog(told, spares)
+    for role in sorted({main, told.cache} - {""}, key=lambda role: role == main):
+        if role != main or n > 1:
+            yield _single_disk(role)
+    yield _mirrors(main, n)
+    yield _raid5(main, n)
+    yield _raidz2(main, n)
+    if told.cache and told.cache != main:
+        yield _mirrors(told.cache, spares[told.cache])
+
+
+def _layer(kind: str, options: Mapping[str, Any], use: str, role: str, n: int) -> dict[str, Any]:
+    devices = [{"use": use, "role": role, "count": n}]
+    return {"kind": kind, "options": dict(options), "devices": devices}
+
+
+def _volume(role: str, n: int) -> dict[str, Any]:
+    """LVM over all disks of a role."""
+    kind = {"type": "striped", "stripe_size": STRIPE} if n > 1 else {"type": "linear"}
+    return _layer("lvm", kind, "data", role, n)
+
+
+def _stripe(role: str, n: int) -> HostShape:
+    if n == 1:
+        return _single_disk(role)
+    says = f"all {n} disks, 64 KiB pieces; no disk may fail"
+    return HostShape("stripe", f"Stripe of {n} {role}, xfs", says, [_volume(role, n), XFS])
+
+
+def _single_disk(role: str) -> HostShape:
+    stack = [_layer("raw", {}, "data", role, 1), XFS]
+    return HostShape(f"alone-{role}", f"One {role}, xfs", "what one disk can do", stack)
+
+
+def _disks_text(role: str, n: int) -> str:
+    return f"a stripe of {n} {role}" if n > 1 else f"one {role}"
+
+
+def _cached(told: SpareRoles, spares: Mapping[str, int]) -> Iterator[HostShape]:
+    """The SSD before the stripe, by LVM and by bcache."""
+    base, cache = told.base, told.cache
+    if not base:
+        lacks = "Needs slower disks and a spare SSD (role ssd or nvme) to put in front of them."
+        yield HostShape("lvm-cache", "LVM cache in front of a stripe", "", lacks=lacks)
+        return
+    n = spares[base]
+    over, below = _disks_text(base, n), _volume(base, n)
+    lvm = _layer("lvm_cache", {"mode": "writeback"}, "cache", cache, 1)
+    says = "writeback: writes wait on the SSD"
+    yield HostShape(
+        "lvm-cache", f"LVM cache on {cache} before {over}, xfs", says, [below, lvm, XFS]
+    )
+    bcache = _layer("bcache", {"cache_mode": "writeback"}, "cache", cache, 1)
+    yield HostShape("bcache", f"bcache on {cache} before {over}, xfs", says, [below, bcache, XFS])
+
+
+def _pool(role: str, n: int, **options: Any) -> dict[str, Any]:
+    return _layer("zpool", {"ashift": 12, **options}, "data", role, n)
+
+
+def _zpool(role: str, n: int) -> HostShape:
+    says = "striped, ashift 12; no disk may fail" if n > 1 else "ashift 12"
+    return HostShape("zpool", f"zpool of {n} {role}", says, [_pool(role, n), ZFS])
+
+
+def _slog(told: SpareRoles, spares: Mapping[str, int]) -> Iterator[HostShape]:
+    if not told.base:
+        return
+    n, pool = spares[told.base], _pool(told.base, spares[told.base])
+    pool["devices"].append({"use": "log", "role": told.cache, "count": 1})
+    says = "the same with its intent log on the SSD"
+    yield HostShape(
+        "zpool-slog", f"zpool of {n} {told.base}, SLOG on {told.cache}", says, [pool, ZFS]
+    )
+
+
+def _mirrors(role: str, n: int) -> HostShape:
+    """RAID 10 of as many as make pairs, a mirror of two, or what is missing."""
+    even = n - n % 2
+    if even < 2:
+        lacks = f"Needs 2 spare {role}; this host has {n}. Mark one more spare."
+        return HostShape(f"mirror-{role}", f"Mirror of 2 {role}", "", lacks=lacks)
+    level, name = (10, f"md RAID 10 of {even} {role}") if even > 2 else (1, f"Mirror of 2 {role}")
+    stack = [_layer("md", {"level": level}, "data", role, even), XFS]
+    says = "1 disk may fail; runs wait for the initial resync"
+    return HostShape(f"mirror-{role}", f"{name}, xfs", says, stack)
+
+
+def _raid5(role: str, n: int) -> HostShape:
+    if n < 3:
+        return HostShape("raid5", f"md RAID 5 of 3 {role}", "", lacks=_missing_text(role, n, 3))
+    stack = [_layer("md", {"level": 5}, "data", role, n), XFS]
+    says = "1 disk may fail; small writes read first"
+    return HostShape("raid5", f"md RAID 5 of {n} {role}, xfs", says, stack)
+
+
+def _raidz2(role: str, n: int) -> HostShape:
+    if n < 4:
+        return HostShape("raidz2", f"RAID-Z2 of 4 {role}", "", lacks=_missing_text(role, n, 4))
+    stack = [_pool(role, n, layout="raidz2"), ZFS]
+    return HostShape("raidz2", f"RAID-Z2 of {n} {role}", "2 disks may fail", stack)
+
+
+def _missing_text(role: str, n: int, least: int) -> str:
+    missing = least - n
+    return f"Needs {least} spare {role}; this host has {n}. Mark {missing} more spare."

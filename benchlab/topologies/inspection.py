@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stack as it is looked at while it is built: what is wrong, what is missing on top, what it comes to. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents.drivers import registry
+from agents.plans import chain
+from agents.plans.chain import ChainFault, LayerSpec
+from benchlab.topologies.size_estimates import (
+    DiskSupply,
+    SizeEstimate,
+    estimate_sizes,
+    placeholder_options,
+)
+from benchlab.topologies.stack_edits import StackEdit, apply_edit, group_count
+
+Stack = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """`wrong`: who stands on what; where that is right, what cannot be made (`unmade`).
+
+    `missing`: nothing is wrong so far, and a layer on top is missing.
+    """
+
+    wrong: tuple[ChainFault, ...]
+    missing: ChainFault | None
+    reckoned: SizeEstimate
+    unmade: bool = False
+
+    @property
+    def valid(self) -> bool:
+        return not (self.wrong or self.missing)
+
+    @property
+    def score(self) -> int:
+        """The less, the better; 0: it can be built. Who stands on what counts most, what is missing on top least."""
+        return (2 if self.unmade else 4 * len(self.wrong)) + bool(self.missing)
+
+    def trouble_at(self, layer: int) -> ChainFault | None:
+        """Trouble of one layer, from 1."""
+        return next((one for one in self.wrong if one.layer == layer), None)
+
+
+def inspect_stack(stack: Stack, shelf: DiskSupply) -> Inspection:
+    """Findings on a stack: whether its layers can stand on each other; and where they can, whether they can be made."""
+    specs = specs_of(stack)
+    found = list(chain.troubles(specs))
+    missing = next((one for one in found if one.unfinished), None)
+    wrong = [one for one in found if not one.unfinished]
+    reckoned = estimate_sizes(specs, shelf)
+    unmade = bool(reckoned.error and not wrong)
+    if unmade:
+        wrong.append(_size_trouble(specs, reckoned))
+    return Inspection(tuple(wrong), None if wrong else missing, reckoned, unmade)
+
+
+def _size_trouble(specs: Sequence[LayerSpec], reckoned: SizeEstimate) -> ChainFault:
+    label = registry.layer(specs[reckoned.layer - 1].kind).LABEL
+    return ChainFault(reckoned.layer, f"layer {reckoned.layer} ({label}): {reckoned.error}")
+
+
+def specs_of(stack: Stack) -> list[LayerSpec]:
+    """Layers of the stack. What nobody wrote yet has a placeholder; of a use without disks nothing is said."""
+    return chain.specs(
+        {
+            "kind": entry["kind"],
+            "options": {
+                **placeholder_options(registry.layer(entry["kind"])),
+                **entry.get("options", {}),
+            },
+            "devices": [
+                {**group, "count": group_count(group)}
+                for group in entry.get("devices", ())
+                if group_count(group)
+            ],
+        }
+        for entry in stack
+    )
+
+
+def inspect_after(act: StackEdit, stack: Stack, shelf: DiskSupply) -> Inspection:
+    """As it would be looked at then."""
+    return inspect_stack(apply_edit(act, stack, shelf), shelf)

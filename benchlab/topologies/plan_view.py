@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan as a person reads it before saying yes: a picture, the commands with marks, and what is lost. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from agents.contracts import Claim, Step
+from agents.drivers import registry
+from agents.facts.model import HostFacts
+from agents.plans import stack
+from agents.plans.destroyed import Destroyed, what_is_destroyed
+from agents.plans.stack import Placed, StackPlan
+from agents.quote import format_command
+from benchlab.topologies import plan_drawing
+from benchlab.topologies.script import plan_script
+
+NODE = re.compile(r"/dev/[^\s'\",:;]+")
+PHRASE = re.compile(r"destroy (\d+) disks? on (.+)")
+UUID = re.compile(r"\b(?:\w{8}-\w{4}-\w{4}-\w{4}-\w{12}|\w{6}(?:-\w{4}){5}-\w{6})\b")
+# so many blocks of commands that differ in the device only are folded into one line
+MIN_REPEATS = 3
+# commands of such a block
+MAX_BLOCK = 8
+# In the order of a summary: the class of the page's style, the sign, the word.
+MARKS = {"+": ("add", "+", "make"), "~": ("change", "~", "change"), "-": ("remove", "−", "erase")}
+TAKE_DOWN = "Take down: "
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    # "-" destroys what was on a disk, "+" makes something that is undone later, "~" changes or waits
+    mark: str
+    text: str
+    says: str
+    argv: tuple[str, ...] = ()
+    # Of a teardown: what is done to the disks themselves when the layers are gone
+    of_disks: bool = False
+
+    @property
+    def css(self) -> str:
+        return MARKS[self.mark][0]
+
+    @property
+    def sign(self) -> str:
+        """As it is printed: a minus, not a hyphen."""
+        return MARKS[self.mark][1]
+
+    @property
+    def verb(self) -> str:
+        return MARKS[self.mark][2]
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """A run of commands. With `says` they are one block for each of several devices, and are shown on demand."""
+
+    rows: tuple[Command, ...]
+    # the block in general words
+    says: tuple[Command, ...] = ()
+    times: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """Commands that are run at one time. `title` is empty for the building itself."""
+
+    title: str
+    parts: list[Commands]
+
+
+class LostDisk(NamedTuple):
+    """A disk that is destroyed: on which host, and which layouts take it."""
+
+    host: str
+    disk: Destroyed
+    layouts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlanView:
+    """`down`: what is taken down afterwards, in words: its commands are made from what is there then. `script`: all of
+    it for a shell.
+
+    `before_runs`: what is set before each run, in words; each run has one of these.
+    """
+
+    commands: list[Command] = field(default_factory=list)
+    chapters: list[Chapter] = field(default_factory=list)
+    destroyed: list[Destroyed] = field(default_factory=list)
+    picture: plan_drawing.Drawing | None = None
+    down: list[Command] = field(default_factory=list)
+    before_runs: str = ""
+    script: str = ""
+
+    @property
+    def mark_counts(self) -> list[tuple[Command, int]]:
+        """A command of each mark that there is, and how many have it."""
+        found = {row.mark: row for row in reversed(self.commands)}
+        counts = Counter(row.mark for row in self.commands)
+        return [(found[mark], counts[mark]) for mark in MARKS if mark in found]
+
+
+def view_plan(plan: StackPlan, facts: HostFacts | None) -> PlanView:
+    """`facts`: those that the plan was made from; None when they are gone, which hides no disk.
+
+    Raises AgentError for a plan with a layer that there is no driver for any more.
+    """
+    lost = (
+        what_is_destroyed(plan, facts) if facts else [_unknown_disk(claim) for claim in plan.claims]
+    )
+    as_before = [step for one in plan.swept.each for step in one.as_before]
+    rows = plan_commands([*plan.steps, *as_before])
+    return PlanView(
+        rows,
+        _chapters(plan, rows),
+        lost,
+        plan_drawing.draw_plan(plan, facts),
+        [*_teardown_commands(plan, lost)],
+        _before_runs(plan),
+        plan_script(plan, (disk.node for disk in lost)),
+    )
+
+
+def _before_runs(plan: StackPlan) -> str:
+    """ "set the I/O scheduler of sda, sdb to none / mq-deadline"."""
+    if not plan.swept.each:
+        return ""
+    nodes = ", ".join(claim.node.removeprefix("/dev/") for claim in plan.claims)
+    return f"set the I/O scheduler of {nodes} to {' / '.join(plan.swept.schedulers)}"
+
+
+def _teardown_commands(plan: StackPlan, lost: Sequence[Destroyed]) -> Iterator[Command]:
+    """Commands that undo what was set for runs, and the layers, the top one first; then what is proven."""
+    if plan.swept.each:
+        where = " ".join(claim.node for claim in plan.claims)
+        yield Command("~", where, "Restore the previous I/O scheduler")
+    nodes = {disk.node for disk in lost}
+    for layer in reversed(plan.layers_after(len(plan.stages))):
+        gives, goes = layer.gives.mount or layer.gives.volume, _undo_text(layer)
+        # a raw disk is what it was
+        if gives not in nodes or not goes.startswith(TAKE_DOWN):
+            yield Command("-", gives, goes)
+    if lost:
+        what, where = _disk_count(str(len(lost))), " ".join(disk.node for disk in lost)
+        yield Command("-", where, f"Erase what is left on {what}", of_disks=True)
+        yield Command("~", where, f"Read the host again: prove {what} blank", of_disks=True)
+
+
+def _undo_text(layer: Placed) -> str:
+    label = registry.layer(layer.spec.kind).LABEL
+    if stack.manual_task(layer):
+        return f"{label}: a person undoes it"
+    if registry.restoring(layer.spec.kind):
+        return f"{label}: restore the previous settings"
+    return f"{TAKE_DOWN}{label}"
+
+
+def _chapters(plan: StackPlan, rows: Sequence[Command]) -> list[Chapter]:
+    """The building, then each stage: what grows, and what follows when the kernel is through; then what is set."""
+    counts = [("", sum(len(layer.steps) for layer in plan.layers))]
+    for number, stage in enumerate(plan.stages, start=1):
+        counts.append((f"Stage {number}: it grows", len(stage.grow)))
+        counts.append((f"Stage {number}: what stands on it follows", len(stage.follow)))
+    for at, title in enumerate(_scheduler_titles(plan)):
+        some = [one for one in plan.swept.each if one.stage == at]
+        counts.append((title, sum(len(one.steps) for one in some)))
+    same = sum(len(one.as_before) for one in plan.swept.each)
+    counts.append(("With the scheduler that was there before, also", same))
+    found, at = [], 0
+    for title, count in counts:
+        if count:
+            found.append(Chapter(title, fold_commands(rows[at : at + count])))
+        at += count
+    return found
+
+
+def _scheduler_titles(plan: StackPlan) -> list[str]:
+    """Of each stage, from none: when the commands before runs are run."""
+    said = "Before each run, the one that it asks for"
+    later = [f"{said}, after growth {number}" for number in range(1, len(plan.stages) + 1)]
+    return [f"{said}, as built" if later else said, *later]
+
+
+def _unknown_disk(claim: Claim) -> Destroyed:
+    return Destroyed(
+        claim.node, claim.identity, claim.model, "", claim.size, ("not known any more",)
+    )
+
+
+def plan_commands(steps: Iterable[Step]) -> list[Command]:
+    """The first step that claims a disk destroys what was on it; the later ones meet only what we made ourselves."""
+    lost: set[str] = set()
+    found = []
+    for step in steps:
+        claimed = {claim.identity for claim in step.destroys}
+        mark = "-" if claimed - lost else "+" if step.undo else "~"
+        found.append(
+            Command(mark, format_command(step.argv), step.says, tuple(map(str, step.argv)))
+        )
+        lost |= claimed
+    return found
+
+
+def fold_commands(rows: Sequence[Command]) -> list[Commands]:
+    """The same commands in the same order, repetitions for one device after the other as one."""
+    found: list[Commands] = []
+    # the rows from `start` to `at` are shown as they are
+    start = at = 0
+    while at < len(rows):
+        length, times = _repeats(rows, at)
+        if times < MIN_REPEATS:
+            at += 1
+            continue
+        if start < at:
+            found.append(Commands(tuple(rows[start:at])))
+        block, end = rows[at : at + length], at + length * times
+        found.append(Commands(tuple(rows[at:end]), _general(block), times))
+        start = at = end
+    return [*found, Commands(tuple(rows[start:]))] if start < at else found
+
+
+def _repeats(rows: Sequence[Command], at: int) -> tuple[int, int]:
+    """Length of the block that begins here, and how often it comes: the one that covers most, the shortest of those."""
+    best = (1, 1)
+    for length in range(1, MAX_BLOCK + 1):
+        block = rows[at : at + length]
+        if not all(NODE.search(row.text) for row in block):
+            break
+        first = [_shape(row) for row in block]
+        times = 1
+        while [_shape(r) for r in rows[at + times * length : at + (times + 1) * length]] == first:
+            times += 1
+        if times >= MIN_REPEATS and times * length > best[0] * best[1]:
+            best = (length, times)
+    return best
+
+
+def _shape(row: Command) -> tuple[str, str, str]:
+    """Shape of a command: what stays when devices, their UUIDs and numbers are taken away."""
+    text = UUID.sub("UUID", NODE.sub("DEVICE", row.text))
+    return row.mark, re.sub(r"\b\d+\b", "N", text), NODE.sub("DEVICE", row.says)
+
+
+def _general(block: Sequence[Command]) -> tuple[Command, ...]:
+    return tuple(Command(row.mark, row.text, NODE.sub("each", row.says)) for row in block)
+
+
+def destroy_phrase(destroyed: Iterable[tuple[str, Destroyed] | LostDisk]) -> str:
+    """Phrase that a person types to agree that these disks (host's name, disk) are lost; "" when none is."""
+    lost = {(one[0], one[1].identity) for one in destroyed}
+    if not lost:
+        return ""
+    hosts = ", ".join(sorted({host for host, _ in lost}))
+    return f"destroy {_disk_count(str(len(lost)))} on {hosts}"
+
+
+def is_agreed(typed: str, wanted: str) -> bool:
+    """True when the phrase was typed; how it was spaced does not matter."""
+    return _normalize_spaces(typed) == _normalize_spaces(wanted)
+
+
+def agreement_error(typed: str, wanted: str) -> str:
+    """Fault in what was typed in the place of `wanted`, for the page that asks for it."""
+    said, meant = (
+        PHRASE.fullmatch(_normalize_spaces(typed)),
+        PHRASE.fullmatch(_normalize_spaces(wanted)),
+    )
+    if said and meant and said[1] != meant[1]:
+        wrong = f"This says {_disk_count(said[1])}. The plan destroys {meant[1]}."
+    elif said and meant and said[2] != meant[2]:
+        wrong = f"This says {said[2]}. The disks are on {meant[2]}."
+    else:
+        wrong = f"Type “{wanted}” to confirm."
+    return f"Nothing was done. {wrong}"
+
+
+def _disk_count(number: str) -> str:
+    return f"{number} disk" + "s" * (number != "1")
+
+
+def _normalize_spaces(text: str) -> str:
+    return " ".join(text.split())
+
+
+def merge_lost_disks(lost: Iterable[LostDisk]) -> list[LostDisk]:
+    """Each disk once, with all that take it."""
+    found: dict[tuple[str, str], LostDisk] = {}
+    for one in lost:
+        seen = found.get((one.host, one.disk.identity), one._replace(layouts=()))
+        holds = tuple(dict.fromkeys((*seen.disk.holds, *one.disk.holds)))
+        found[one.host, one.disk.identity] = LostDisk(
+            one.host, replace(seen.disk, holds=holds), (*seen.layouts, *one.layouts)
+        )
+    return list(found.values())
