@@ -168,7 +168,7 @@ def find_unusual(values: Sequence[float], found: Sequence[Change]) -> list[Unusu
     starts = [0, *(one.at for one in found if one.confirmed)]
     stand_out = []
     for at in range(len(logs)):
-        begun = max(one for one in starts if one <= at)
+        begun = max(start for start in starts if start <= at)
         z, limit = robust_z(logs[begun:at], float(logs[at]))
         if limit is not None and z > limit:
             stand_out.append(Unusual(at, z, at - begun))

@@ -43,25 +43,25 @@ class Estimates:
         return np.where(known, stdtrit(np.where(known, self.df, 1), share) * self.se, np.inf)
 
 
-def estimate_points(found: Fit, design: Design) -> Estimates:
+def estimate_points(fit: Fit, design: Design) -> Estimates:
     """A depth needs two repeats of each set-up, and less than half of a cell's may be far off."""
-    se = np.sqrt(found.variance + design.tau**2)
-    told = (found.df > 0) & (found.counts >= 2).all(axis=1)
-    told &= (found.clipped * 2 < found.counts).all(axis=1)
-    df = np.where(found.df > 0, found.df, 1)
-    size = np.abs(found.est)
+    se = np.sqrt(fit.variance + design.tau**2)
+    told = (fit.df > 0) & (fit.counts >= 2).all(axis=1)
+    told &= (fit.clipped * 2 < fit.counts).all(axis=1)
+    df = np.where(fit.df > 0, fit.df, 1)
+    size = np.abs(fit.est)
     luck = discoveries(np.where(told, 2 * stdtr(df, -size / se), np.nan))
-    differ = (luck <= _false_discovery_level(found)[:, None]) & (size >= LEAST)
+    differ = (luck <= _false_discovery_level(fit)[:, None]) & (size >= LEAST)
     inside = np.where(told, stdtr(df, (size - LEAST) / se), np.nan)
     alike = (inside <= 1 - ONE_SIDED) & (discoveries(inside) <= NONE_DISCOVERIES)
-    more = np.where(differ, np.sign(found.est), 0).astype(np.int64)
-    return Estimates(found.est, se, df, more, alike & (more == 0) & design.may_say_none)
+    more = np.where(differ, np.sign(fit.est), 0).astype(np.int64)
+    return Estimates(fit.est, se, df, more, alike & (more == 0) & design.may_say_none)
 
 
-def _false_discovery_level(found: Fit) -> Array:
+def _false_discovery_level(fit: Fit) -> Array:
     """Of the false discovery rate: few repeats of many depths err more often than they say (tried with 1 to 12)."""
-    few = OF_FEW * min(1.0, DEPTHS / found.est.shape[1])
-    return np.where(found.counts.min(axis=(1, 2)) <= FEW, few, FALSE_DISCOVERIES)
+    few = OF_FEW * min(1.0, DEPTHS / fit.est.shape[1])
+    return np.where(fit.counts.min(axis=(1, 2)) <= FEW, few, FALSE_DISCOVERIES)
 
 
 def discoveries(p: Array) -> Array:
@@ -77,21 +77,21 @@ def discoveries(p: Array) -> Array:
     return np.where(np.isnan(p), np.nan, np.minimum(found, 1))
 
 
-def estimate_curve(found: Fit, design: Design) -> Estimates:
+def estimate_curve(fit: Fit, design: Design) -> Estimates:
     """Of the geometric mean of the ratios over the depths.
 
     Not interleaved, a single repeat stands for one visit: such depths are left out where others have more.
     """
-    kept = _all_depths(found)
+    kept = _all_depths(fit)
     if not design.interleaved:
-        often = found.counts.min(axis=1) >= 2
+        often = fit.counts.min(axis=1) >= 2
         kept = often | ~often.any(axis=1, keepdims=True)
-    found = replace(found, rest=np.where(kept[:, None, :, None], found.rest, np.nan))
-    est = _mean_over_depths(found.est, kept)
+    fit = replace(fit, rest=np.where(kept[:, None, :, None], fit.rest, np.nan))
+    est = _mean_over_depths(fit.est, kept)
     if design.interleaved:
-        se, df = _interleaved_error(found)
+        se, df = _interleaved_error(fit)
     else:
-        se, df = _sequential_error(found, design, kept)
+        se, df = _sequential_error(fit, design, kept)
     said = Estimates(est, se, df, np.zeros(len(est), np.int64), np.zeros(len(est), bool))
     size = np.abs(est)
     more = np.where((size > said.half()) & (size >= LEAST), np.sign(est), 0).astype(np.int64)
@@ -99,8 +99,8 @@ def estimate_curve(found: Fit, design: Design) -> Estimates:
     return replace(said, sign=more, equal=none)
 
 
-def _all_depths(found: Fit) -> Mask:
-    return np.ones(found.est.shape, bool)
+def _all_depths(fit: Fit) -> Mask:
+    return np.ones(fit.est.shape, bool)
 
 
 def _mean_over_depths(values: Array, kept: Mask) -> Array:
@@ -108,38 +108,38 @@ def _mean_over_depths(values: Array, kept: Mask) -> Array:
     return np.asarray(np.where(kept, values, 0).sum(axis=1) / kept.sum(axis=1))
 
 
-def _pooled_error(found: Fit, kept: Mask) -> tuple[Array, Array]:
-    mean = _mean_over_depths(found.variance, kept) / kept.sum(axis=1)
-    return np.sqrt(mean), np.where(kept, found.df, 0).sum(axis=1)
+def _pooled_error(fit: Fit, kept: Mask) -> tuple[Array, Array]:
+    mean = _mean_over_depths(fit.variance, kept) / kept.sum(axis=1)
+    return np.sqrt(mean), np.where(kept, fit.df, 0).sum(axis=1)
 
 
-def _interleaved_error(found: Fit) -> tuple[Array, Array]:
+def _interleaved_error(fit: Fit) -> tuple[Array, Array]:
     """The larger of what the runs and what the blocks show; with less than three repeats, what the depths show."""
-    se, df = _pooled_error(found, _all_depths(found))
-    of_blocks, blocks = _block_error(found)
-    depths = found.est.shape[1]
+    se, df = _pooled_error(fit, _all_depths(fit))
+    of_blocks, blocks = _block_error(fit)
+    depths = fit.est.shape[1]
     if depths > 1:
-        of_depths, free = found.est.std(axis=1, ddof=1) / np.sqrt(depths), depths - 1.0
+        of_depths, free = fit.est.std(axis=1, ddof=1) / np.sqrt(depths), depths - 1.0
     else:
         of_depths, free = se, df
-    few = (found.counts.min(axis=(1, 2)) < 3) | (blocks < 3)
+    few = (fit.counts.min(axis=(1, 2)) < 3) | (blocks < 3)
     return np.where(few, of_depths, np.maximum(se, of_blocks)), np.where(few, free, df)
 
 
-def _block_error(found: Fit) -> tuple[Array, Array]:
+def _block_error(fit: Fit) -> tuple[Array, Array]:
     """(standard error of the mean difference, from block to block; how many blocks have both)."""
-    means, weights = _block_means(found, _all_depths(found))
+    means, weights = _block_means(fit, _all_depths(fit))
     square, count = _variance_and_count(means[:, 1] - means[:, 0])
     return np.sqrt(square * (weights**2).sum(axis=2).max(axis=1)), count
 
 
-def _block_means(found: Fit, kept: Mask) -> tuple[Array, Array]:
+def _block_means(fit: Fit, kept: Mask) -> tuple[Array, Array]:
     """(pairs, 2, blocks) each: from the set-up's mean over the depths that the block has; its share of that mean."""
-    there = ~np.isnan(found.rest)
+    there = ~np.isnan(fit.rest)
     count = there.sum(axis=2)
-    total = np.where(there, found.rest, 0).sum(axis=2)
+    total = np.where(there, fit.rest, 0).sum(axis=2)
     means = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    shares = (there / found.counts[..., None]).sum(axis=2) / kept.sum(axis=1)[:, None, None]
+    shares = (there / fit.counts[..., None]).sum(axis=2) / kept.sum(axis=1)[:, None, None]
     return means, shares
 
 
@@ -152,14 +152,14 @@ def _variance_and_count(values: Array) -> tuple[Array, Array]:
     return squares / np.maximum(count - 1, 1), count
 
 
-def _sequential_error(found: Fit, design: Design, kept: Mask) -> tuple[Array, Array]:
+def _sequential_error(fit: Fit, design: Design, kept: Mask) -> tuple[Array, Array]:
     """From block to block within each set-up; one after the other at least what the runs show."""
-    means, weights = _block_means(found, kept)
+    means, weights = _block_means(fit, kept)
     variance, count = _variance_and_count(means)
     square = (variance * (weights**2).sum(axis=2)).sum(axis=1)
     free = np.where((count >= 2).all(axis=1), (count - 1).sum(axis=1), 0).astype(float)
     if not design.may_say_none:
-        pooled, df = _pooled_error(found, kept)
+        pooled, df = _pooled_error(fit, kept)
         larger = (pooled**2 > square) & (free > 0)
         square, free = np.where(larger, pooled**2, square), np.where(larger, df, free)
         # Satterthwaite: tau is no estimate of these runs.

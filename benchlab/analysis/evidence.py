@@ -112,7 +112,7 @@ class Track:
     def intervals_within(self, windows: Sequence[Window]) -> Track:
         """Those intervals that lie wholly in one of them."""
         spans = self.spans()
-        parts = sorted(self._range(spans, one) for one in windows)
+        parts = sorted(self._range(spans, window) for window in windows)
         if len(parts) == 1:
             whole = slice(*parts[0])
             return self._with_intervals(self.times[whole], self.values[whole], spans[whole])
@@ -206,7 +206,7 @@ class Run:
         A run whose tool told no windows is measured as a whole.
         """
         wanted = None if devices is None else set(devices)
-        known = [one for one in self.windows if one.measured]
+        known = [window for window in self.windows if window.measured]
         return tuple(
             track.intervals_within(known) if known else track
             for track in self.tracks
@@ -272,7 +272,7 @@ def _from_json(kind: Any, told: Any) -> Any:
     if is_dataclass(kind):
         assert isinstance(kind, type)
         hints = get_type_hints(kind)
-        unknown = set(told) - {one.name for one in fields(kind)}
+        unknown = set(told) - {field.name for field in fields(kind)}
         if unknown:
             raise ValueError(f"{kind.__name__} has no {', '.join(sorted(unknown))}")
         return kind(**{name: _from_json(hints[name], value) for name, value in told.items()})

@@ -19,7 +19,7 @@ PREFIXES = (
 
 def rate(value: float, unit: str = "B/s") -> str:
     """Three digits with an SI prefix: "12.3 MB/s"; op/s is "381 IOPS", fsyncs/s "1.20 k fsyncs/s"."""
-    size, prefix = next((one for one in PREFIXES if abs(value) >= one[0] * 0.9995), (1.0, ""))
+    size, prefix = next((scale for scale in PREFIXES if abs(value) >= scale[0] * 0.9995), (1.0, ""))
     digits = f"{value / size:#.3g}".rstrip(".") if value else "0"
     word = IOPS if unit == "op/s" else unit
     return f"{digits} {f'{prefix} {word}'.lstrip() if separates_prefix(word) else prefix + word}"

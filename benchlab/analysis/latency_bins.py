@@ -92,4 +92,4 @@ def bins_of_cells(found: Cells) -> Bins:
 
 def merge_bins(every: Iterable[Bins]) -> Bins:
     """The I/Os of several as if one had counted them. Bins differ from run to run, so they are counted in cells."""
-    return bins_of_cells(sum((count_cells(one) for one in every), Counter()))
+    return bins_of_cells(sum((count_cells(bins) for bins in every), Counter()))

@@ -29,11 +29,11 @@ def repeats_for_mean(cells: Sequence[Sequence[float]], within: float) -> int | N
     `cells`: the repeats of each point of a sweep, above 0; the noise is theirs together. FIRST where nothing tells it.
     """
     logs = [np.log(np.asarray(cell, dtype=float)) for cell in cells]
-    df = sum(len(one) - 1 for one in logs)
+    df = sum(len(log) - 1 for log in logs)
     if df < 1:
         return FIRST
-    noise = sqrt(sum(float(((one - one.mean()) ** 2).sum()) for one in logs) / df)
-    return _reasonable(max(_repeats_for_noise(noise, df, within), *(len(one) for one in logs)))
+    noise = sqrt(sum(float(((log - log.mean()) ** 2).sum()) for log in logs) / df)
+    return _reasonable(max(_repeats_for_noise(noise, df, within), *(len(log) for log in logs)))
 
 
 def repeats_to_agree(cells: Sequence[Sequence[float]], within: float) -> int | None:

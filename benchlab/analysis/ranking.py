@@ -68,8 +68,8 @@ def _order_by_ratio(against: Mapping[int, Comparison], baseline: int, sign: int)
     return sorted([baseline, *against], key=sort_key)
 
 
-def _ratio_over(one: Comparison, depths: Collection[int]) -> float:
+def _ratio_over(comparison: Comparison, depths: Collection[int]) -> float:
     """Over these depths: the curve's where they are all that it is over, else the points' geometric mean."""
-    if one.curve is not None and len(depths) == len(one.points):
-        return one.curve.ratio
-    return exp(mean(log(one.points[depth].ratio) for depth in depths))
+    if comparison.curve is not None and len(depths) == len(comparison.points):
+        return comparison.curve.ratio
+    return exp(mean(log(comparison.points[depth].ratio) for depth in depths))

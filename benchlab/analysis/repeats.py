@@ -105,9 +105,9 @@ def robust_means(cells: Sequence[Sequence[float]], enough: int) -> Cells:
     logs = [np.log(np.asarray(cell, dtype=float)) for cell in cells]
     counts = np.array([len(cell) for cell in cells], dtype=float)
     if min(counts) < enough:
-        means = np.array([one.mean() for one in logs])
-        return Cells(means, float(sum(((one - one.mean()) ** 2).sum() for one in logs)), counts)
-    means = np.array([np.median(one) for one in logs])
+        means = np.array([log.mean() for log in logs])
+        return Cells(means, float(sum(((log - log.mean()) ** 2).sum() for log in logs)), counts)
+    means = np.array([np.median(log) for log in logs])
     limit = CLIP * _scale(
         np.concatenate([o - m for o, m in zip(logs, means, strict=True)]), len(cells)
     )

@@ -141,19 +141,19 @@ def _logs(sweeps: tuple[Sweep, Sweep], depths: Sequence[int]) -> Array:
 
 
 def _point_verdict(
-    found: Fit,
+    fit: Fit,
     said: Estimates,
     index: int,
     design: Design,
     sign: int,
 ) -> Verdict:
-    counts = found.counts[0, :, index]
+    counts = fit.counts[0, :, index]
     repeats = int(counts.min()), int(counts.max())
     est, half = float(said.est[0, index]), float(said.half()[0, index])
     if repeats[0] < 2:
         half = inf
     says = _conclude(int(said.sign[0, index]), bool(said.equal[0, index]), sign)
-    apart = bool((found.clipped[0, :, index] * 2 >= counts).any()) and repeats[0] > 1
+    apart = bool((fit.clipped[0, :, index] * 2 >= counts).any()) and repeats[0] > 1
     se, df = float(said.se[0, index]), float(said.df[0, index])
     more = (
         None
@@ -166,13 +166,13 @@ def _point_verdict(
         *_interval(est, half),
         repeats,
         _reason(says, est, half, repeats[0], design, more, disagree=apart),
-        (exp(float(found.means[0, 0, index])), exp(float(found.means[0, 1, index]))),
+        (exp(float(fit.means[0, 0, index])), exp(float(fit.means[0, 1, index]))),
         more,
     )
 
 
-def _curve_verdict(found: Fit, said: Estimates, design: Design, sign: int, lead: str) -> Verdict:
-    counts = found.counts[0]
+def _curve_verdict(fit: Fit, said: Estimates, design: Design, sign: int, lead: str) -> Verdict:
+    counts = fit.counts[0]
     repeats = int(counts.min()), int(counts.max())
     est, half = float(said.est[0]), float(said.half()[0])
     says = _conclude(int(said.sign[0]), bool(said.equal[0]), sign)

@@ -67,7 +67,7 @@ class Kind:
 
     @property
     def run_count(self) -> int:
-        return len({run for one in self.findings for run in one.row.runs})
+        return len({run for finding in self.findings for run in finding.row.runs})
 
 
 def label_of(kind: str) -> str:
@@ -170,7 +170,7 @@ def display_rows(rows: Sequence[Finding]) -> list[DisplayedFinding]:
 
 def _display_row(row: Finding, lines: Mapping[tuple[int, str], str]) -> DisplayedFinding:
     attempt = row.attempt
-    numbers = tuple(_display_number(row, one, lines) for one in row.numbers.values())
+    numbers = tuple(_display_number(row, number, lines) for number in row.numbers.values())
     return DisplayedFinding(
         row,
         label_of(row.kind),
@@ -211,7 +211,7 @@ def _output_line_urls(rows: Iterable[Finding]) -> dict[tuple[int, str], str]:
     wanted: dict[int, set[str]] = defaultdict(set)
     for row in rows:
         if row.attempt_id:
-            wanted[row.attempt_id] |= {one["figure"] for one in row.numbers.values()} - {""}
+            wanted[row.attempt_id] |= {number["figure"] for number in row.numbers.values()} - {""}
     names = set().union(*wanted.values())
     if not names:
         return {}

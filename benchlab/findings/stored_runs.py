@@ -163,7 +163,8 @@ def _evidence_run(
     )
     host = shared.host_of(row)
     windows = tuple(
-        Window(one["name"], one["start"], one["end"], one["measured"]) for one in row.windows
+        Window(window["name"], window["start"], window["end"], window["measured"])
+        for window in row.windows
     )
     return Run(
         tool=run.tool,
@@ -180,7 +181,7 @@ def _evidence_run(
         conditions=host.conditions,
         meta=row.meta,
         requested=("scheduler",) if run.scheduler else (),
-        degraded=tuple(one["says"] for one in row.degraded),
+        degraded=tuple(fault["says"] for fault in row.degraded),
         unwritten=unwritten,
         stage=run.stage,
         ours=ours,
@@ -204,7 +205,7 @@ def _rated_devices(
     """Of the layout, with what a person, or the source of the result, said that they are rated for."""
     found = {}
     for name in dict.fromkeys(
-        n for one in built.layers for each in one.uses.values() for n in each
+        n for layer in built.layers for each in layer.uses.values() for n in each
     ):
         told = rated.get((pk, built.identities.get(name, ""))) or built.rated.get(name)
         if name in host.devices or told:
@@ -263,7 +264,7 @@ def _stored_series(attempts: Collection[int], of_disks: bool) -> Mapping[int, li
 
 def _tracks(row: Attempt, series: Iterable[_Series], windows: Sequence[Window]) -> Iterator[Track]:
     """A tool's own series stand for the whole host, as far as they are on the samples' clock."""
-    placed = sum(one.measured for one in windows) == 1 or READERS in row.meta
+    placed = sum(window.measured for window in windows) == 1 or READERS in row.meta
     known = registry.all_samplers()
     for sampler, track in series:
         if track.device or sampler in known or placed:
@@ -285,7 +286,7 @@ def _access_and_unwritten(
     run = row.run
     try:
         kind, given = run.tool, run.options
-        known = {one.name for one in dataclasses.fields(registry.tool(kind).Options)}
+        known = {field.name for field in dataclasses.fields(registry.tool(kind).Options)}
         told = given if ours else {name: v for name, v in given.items() if name in known}
         built = options.build_options(registry.tool(kind).Options, told)
         found = registry.access_pattern(kind, built, None if ours else told.keys())
@@ -295,7 +296,7 @@ def _access_and_unwritten(
         # a tool or an option that is no more, or that was never ours
         return Access(outstanding=run.outstanding), ""
     access = Access(
-        **{one.name: getattr(found, one.name) for one in dataclasses.fields(Access)}
+        **{field.name: getattr(found, field.name) for field in dataclasses.fields(Access)}
         | {"size": found.size or size or None, "outstanding": run.outstanding or found.outstanding}
     )
     if target is not None and not target.mount and access.writes is False:
@@ -324,9 +325,11 @@ def _read_layout_state(
     moment = moments.parse_moment(code)
     stage = min(moment.stage, len(plan.stages))
     placed = plan.layers_after(stage)
-    claims = (claim for one in placed for each in one.target.devices.values() for claim in each)
+    claims = (
+        claim for layer in placed for device in layer.target.devices.values() for claim in device
+    )
     return _LayoutState(
-        tuple(_layer(one) for one in placed),
+        tuple(_layer(layer) for layer in placed),
         plan.target_at(stage, moment.growing),
         {_kernel_name(claim.node): claim.identity for claim in claims},
     )

@@ -224,10 +224,10 @@ def _fill_row(row: Finding, one: finding.Finding, runs: Sequence[int]) -> bool:
     return True
 
 
-def _number_to_json(one: finding.Number) -> dict[str, Any]:
+def _number_to_json(number: finding.Number) -> dict[str, Any]:
     """JSON has no NaN and no infinity."""
-    told = dataclasses.asdict(one)
-    told["value"] = float(one.value) if math.isfinite(one.value) else None
+    told = dataclasses.asdict(number)
+    told["value"] = float(number.value) if math.isfinite(number.value) else None
     return {
         name: visible(value) if isinstance(value, str) else value for name, value in told.items()
     }

@@ -120,7 +120,9 @@ def page_events(user: Person, found: Sequence[Any]) -> list[Event]:
     comments = Comment.objects.select_related("by").in_bulk(keys["comment"])
     campaigns = Campaign.objects.in_bulk(keys["ended"])
     states = progress.progress_by_campaign(campaigns.values())
-    names = targets.visible_names(user, [(one.kind, one.object_id) for one in comments.values()])
+    names = targets.visible_names(
+        user, [(comment.kind, comment.object_id) for comment in comments.values()]
+    )
     told: list[Event] = []
     for at, source, pk in found:
         if source == "entry" and pk in entries:

@@ -57,7 +57,7 @@ def attempt_of(link: OpenedLink) -> Attempt:
     )
     if not link.of_a_run:
         raise Http404
-    found = sorted(rows, key=lambda one: (one.outcome == Outcome.SUCCEEDED, one.number))
+    found = sorted(rows, key=lambda row: (row.outcome == Outcome.SUCCEEDED, row.number))
     if not found:
         raise Http404
     return found[-1]

@@ -65,9 +65,9 @@ class Redaction:
             return type(value)(map(self._redact, value))
         if is_dataclass(value) and not isinstance(value, type):
             told = {
-                one.name: self._redact(getattr(value, one.name))
-                for one in fields(value)
-                if one.init
+                field.name: self._redact(getattr(value, field.name))
+                for field in fields(value)
+                if field.init
             }
             return replace(value, **told)
         return self._redact_row(value) if isinstance(value, Model) else value
@@ -104,21 +104,21 @@ class Redaction:
         return found
 
 
-def _rename_hosts(one: Differences, names: Mapping[str, str]) -> Differences:
+def _rename_hosts(differences: Differences, names: Mapping[str, str]) -> Differences:
     return replace(
-        one,
-        compared=_rename_table_hosts(one.compared, names),
-        others=_rename_table_hosts(one.others, names),
+        differences,
+        compared=_rename_table_hosts(differences.compared, names),
+        others=_rename_table_hosts(differences.others, names),
     )
 
 
-def _rename_table_hosts(one: ConditionTable, names: Mapping[str, str]) -> ConditionTable:
-    at = one.names.index("Host") if "Host" in one.names else -1
+def _rename_table_hosts(table: ConditionTable, names: Mapping[str, str]) -> ConditionTable:
+    at = table.names.index("Host") if "Host" in table.names else -1
     rows = tuple(
         (label, tuple(names.get(v, v) if n == at else v for n, v in enumerate(values)))
-        for label, values in one.rows
+        for label, values in table.rows
     )
-    return replace(one, rows=rows)
+    return replace(table, rows=rows)
 
 
 def remove_links(figure: Any) -> Any:

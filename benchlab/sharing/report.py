@@ -169,7 +169,7 @@ def raw_artifacts(
         found = lines
         if found is None:
             found = _lines_at_all_moments(request, request_params.line_filter(request.GET))
-        runs = Q(pk__in=[one.run for line in found for one in line.samples])
+        runs = Q(pk__in=[sample.run for line in found for sample in line.samples])
     return _succeeded_artifacts(Run.objects.filter(runs).order_by())
 
 
@@ -197,8 +197,8 @@ def _comparison_context(request: HttpRequest, view: SavedView) -> dict[str, Any]
     """`request.GET` is as `asked` gives it."""
     wanted = request_params.line_filter(request.GET)
     lines = _lines_at_all_moments(request, wanted)
-    attempts = [one.attempt for line in lines for one in line.samples]
-    runs = [one.run for line in lines for one in line.samples]
+    attempts = [sample.attempt for line in lines for sample in line.samples]
+    runs = [sample.run for line in lines for sample in line.samples]
     kept = Campaign.objects.visible_to(request.user).filter(pk__in=wanted.campaigns)
     return {
         "comparison": view,

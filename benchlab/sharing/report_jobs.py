@@ -272,12 +272,12 @@ def _file_slug(name: str) -> str:
 
 def zip_markdown(html: bytes, drawn: Sequence[Picture], note: str) -> bytes:
     """report.md with what it refers to, as a ZIP."""
-    told = {one.chart: _picture_link(one) for one in drawn}
+    told = {picture.chart: _picture_link(picture) for picture in drawn}
     text = markdown.convert_page(html.decode(), told, CSV)
     head = f"> {markdown.escape_markdown(note)}\n\n" if note else ""
     files = {"report.md": (head + text.text).encode(), **text.files}
-    for one in drawn:
-        files |= {f"{one.name}.svg": one.svg, f"{one.name}.png": one.png}
+    for picture in drawn:
+        files |= {f"{picture.name}.svg": picture.svg, f"{picture.name}.png": picture.png}
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
@@ -285,6 +285,6 @@ def zip_markdown(html: bytes, drawn: Sequence[Picture], note: str) -> bytes:
     return out.getvalue()
 
 
-def _picture_link(one: Picture) -> str:
-    alt = markdown.escape_markdown(" ".join(one.title.split())) or "Chart"
-    return f"[![{alt}]({one.name}.png)]({one.name}.svg)"
+def _picture_link(picture: Picture) -> str:
+    alt = markdown.escape_markdown(" ".join(picture.title.split())) or "Chart"
+    return f"[![{alt}]({picture.name}.png)]({picture.name}.svg)"

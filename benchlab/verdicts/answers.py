@@ -261,27 +261,27 @@ def _rank_frozen(
     lower_is_better: bool,
 ) -> tuple[Ranked, ...]:
     """Reckoned once for all who look at the same results."""
-    thawed = [{depth: dict(blocks) for depth, blocks in one} for one in sweeps]
+    thawed = [{depth: dict(blocks) for depth, blocks in sweep} for sweep in sweeps]
     return tuple(rank_set_ups(thawed, baseline, dict(designs), lower_is_better=lower_is_better))
 
 
 def _scope_text(lines: Sequence[Group], card: Sequence[Group]) -> str:
     """In words what this answer's lines have in common and others of the card have not."""
-    rest = "rest" if len({one.rest for one in lines}) == 1 else "load"
+    rest = "rest" if len({line.rest for line in lines}) == 1 else "load"
     parts = ("stage_name", "host_name", rest)
     told = [part for part in parts if len({getattr(one, part) for one in card}) > 1]
     return " · ".join(filter(None, (str(getattr(lines[0], part)) for part in told)))
 
 
 def _tail_comparison(
-    lines: Sequence[Group], at: int, one: Ranked, designs: Mapping[tuple[int, int], Design]
+    lines: Sequence[Group], at: int, rank: Ranked, designs: Mapping[tuple[int, int], Design]
 ) -> Comparison | None:
     """Of the p99 of the latency, where both told it of the same kind."""
-    first, second = lines[at], lines[one.name]
+    first, second = lines[at], lines[rank.name]
     name = next((n for n in TAILS if n in first.units and n in second.units), "")
-    if not name or one.name == at:
+    if not name or rank.name == at:
         return None
-    design = designs[min(at, one.name), max(at, one.name)]
+    design = designs[min(at, rank.name), max(at, rank.name)]
     return compare_sweeps(
         sweep_of(first, name), sweep_of(second, name), design, lower_is_better=True
     )

@@ -87,7 +87,9 @@ def _design_of(
 
 def _effective_builds(line: Group, builds: Builds) -> float:
     """Over how many builds its runs are shared out: 2 of two with as many each, 1.2 of two with ten and one."""
-    counts = Counter(builds[one.attempt] for one in line.samples if one.attempt in builds).values()
+    counts = Counter(
+        builds[sample.attempt] for sample in line.samples if sample.attempt in builds
+    ).values()
     squares = sum(count**2 for count in counts)
     return sum(counts) ** 2 / squares if squares else 0.0
 

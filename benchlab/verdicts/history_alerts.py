@@ -46,8 +46,8 @@ def update_alerts(campaign: Campaign) -> None:
             storing.store_history_alerts(rows, list(_alerts(found, campaign)))
 
 
-def _is_newest(found: History, campaign: Campaign) -> bool:
-    return found.runs[-1].campaign == campaign.pk
+def _is_newest(history: History, campaign: Campaign) -> bool:
+    return history.runs[-1].campaign == campaign.pk
 
 
 def _replaced_findings(campaign: Campaign, fingerprint: str, *, newest: bool) -> QuerySet[Finding]:
@@ -85,52 +85,52 @@ def _runs_with_history(campaign: Campaign) -> list[Run]:
     return list(Run.objects.filter(pk__in=[newest[one] for one in often[:MOST]]).order_by("pk"))
 
 
-def _alerts(found: History, campaign: Campaign) -> Iterator[Alert]:
-    for one in found.unusual:
-        if found.runs[one.at].campaign == campaign.pk:
-            yield found.runs[one.at].run, STANDS_OUT, _outlier_finding(found, one)
-    steps = [step for step in found.history_changes if step.change.confirmed]
-    if steps and _is_newest(found, campaign):
-        yield steps[-1].first.run, CHANGE, _change_finding(found, steps[-1])
+def _alerts(history: History, campaign: Campaign) -> Iterator[Alert]:
+    for outlier in history.unusual:
+        if history.runs[outlier.at].campaign == campaign.pk:
+            yield history.runs[outlier.at].run, STANDS_OUT, _outlier_finding(history, outlier)
+    steps = [step for step in history.history_changes if step.change.confirmed]
+    if steps and _is_newest(history, campaign):
+        yield steps[-1].first.run, CHANGE, _change_finding(history, steps[-1])
 
 
-def _outlier_finding(found: History, one: Unusual) -> Told:
-    run = found.runs[one.at]
+def _outlier_finding(history: History, outlier: Unusual) -> Told:
+    run = history.runs[outlier.at]
     return Told(
-        f"the {_metric_name(found)} of {_amount_text(found, run.value)} stands out of the {one.past} runs before it, "
-        f"by {one.z:.1f} robust standard deviations",
+        f"the {_metric_name(history)} of {_amount_text(history, run.value)} stands out of the {outlier.past} runs before it, "
+        f"by {outlier.z:.1f} robust standard deviations",
         Severity.DOUBT,
-        {"value": _history_number(found, run.value, run)},
-        about=found.metric,
+        {"value": _history_number(history, run.value, run)},
+        about=history.metric,
         runs=(run.run,),
     )
 
 
-def _change_finding(found: History, step: HistoryChange) -> Told:
+def _change_finding(history: History, step: HistoryChange) -> Told:
     before, after = step.change.before, step.change.after
     return Told(
-        f"from this run on the {_metric_name(found)} is {share(abs(step.change.ratio - 1))} {step.direction}: "
-        f"{_amount_text(found, before)} before, {_amount_text(found, after)} in the {step.runs_since} runs since",
+        f"from this run on the {_metric_name(history)} is {share(abs(step.change.ratio - 1))} {step.direction}: "
+        f"{_amount_text(history, before)} before, {_amount_text(history, after)} in the {step.runs_since} runs since",
         Severity.NOTE,
         {
-            "before": _history_number(found, before, step.first),
-            "after": _history_number(found, after, step.first),
+            "before": _history_number(history, before, step.first),
+            "after": _history_number(history, after, step.first),
         },
-        about=found.metric,
-        runs=tuple(one.run for one in found.runs[step.change.at :]),
+        about=history.metric,
+        runs=tuple(run.run for run in history.runs[step.change.at :]),
     )
 
 
-def _metric_name(found: History) -> str:
-    name = naming.metric_word(found.metric)
+def _metric_name(history: History) -> str:
+    name = naming.metric_word(history.metric)
     return name if name.isupper() else name.lower()
 
 
-def _amount_text(found: History, value: float) -> str:
-    return rate(value, shown_unit(found.metric, found.unit))
+def _amount_text(history: History, value: float) -> str:
+    return rate(value, shown_unit(history.metric, history.unit))
 
 
-def _history_number(found: History, value: float, run: HistoryRun) -> Number:
+def _history_number(history: History, value: float, run: HistoryRun) -> Number:
     return Number(
-        value, found.unit, naming.metric_word(found.metric), run=run.run, figure=found.metric
+        value, history.unit, naming.metric_word(history.metric), run=run.run, figure=history.metric
     )

@@ -77,7 +77,7 @@ def factors_of(found: Sequence[Group], metric: str = "", most: int | None = None
     lines = [line for line in found if not line.condition]
     names = _tuning_split(lines)
     cells = {name: _collect_cells(lines, names, name) for name in _chosen_metrics(lines, metric)}
-    if not any(_varied(one.values) > 1 for one in cells.values()):
+    if not any(_varied(cell.values) > 1 for cell in cells.values()):
         return []
     tau = design(Order.ONE_AFTER_OTHER, spread_of(lines)).tau
     over = all(line.over for line in lines)
@@ -158,9 +158,9 @@ def _factors(metric: str, cells: _Cells, tau: float, most: int | None, over: boo
 
 
 def _runs_at_levels(
-    one: Effect, kept: Iterable[Place], runs: Mapping[Place, Sequence[int]]
+    effect: Effect, kept: Iterable[Place], runs: Mapping[Place, Sequence[int]]
 ) -> tuple[int, ...]:
-    wanted = {FACTORS.index(factor): level for factor, level in one.levels.items()}
+    wanted = {FACTORS.index(factor): level for factor, level in effect.levels.items()}
     return tuple(
         sorted(
             run
@@ -178,15 +178,17 @@ def notable_effects(found: Effects | None, most: int | None = None) -> list[Effe
     """
     if found is None:
         return []
-    main = [one for one in found.main if one.significant and set(one.levels) != {"Point"}]
-    pairs = [one for one in found.interactions if one.significant]
+    main = [
+        effect for effect in found.main if effect.significant and set(effect.levels) != {"Point"}
+    ]
+    pairs = [effect for effect in found.interactions if effect.significant]
     return [
         one for some in (main, pairs) for one in sorted(some, key=_effect_size, reverse=True)[:most]
     ]
 
 
-def _effect_size(one: Effect) -> float:
-    return max(one.ratio, 1 / one.ratio)
+def _effect_size(effect: Effect) -> float:
+    return max(effect.ratio, 1 / effect.ratio)
 
 
 def _describe_omissions(

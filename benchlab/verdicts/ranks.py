@@ -149,15 +149,15 @@ def _exceptions(row: Row, turned: Mapping[Conclusion, Conclusion] = MappingProxy
     return ", ".join(f"{says} at {', '.join(some)}" for says, some in depths.items())
 
 
-def _reverse(one: Verdict) -> Verdict:
+def _reverse(verdict: Verdict) -> Verdict:
     """Of the first set-up against the second."""
     return replace(
-        one,
+        verdict,
         conclusion=Conclusion.FASTER,
-        ratio=1 / one.ratio,
-        low=None if not one.high else 1 / one.high,
-        high=None if not one.low else 1 / one.low,
-        values=one.values and (one.values[1], one.values[0]),
+        ratio=1 / verdict.ratio,
+        low=None if not verdict.high else 1 / verdict.high,
+        high=None if not verdict.low else 1 / verdict.low,
+        values=verdict.values and (verdict.values[1], verdict.values[0]),
     )
 
 

@@ -59,8 +59,12 @@ class Scale:
     def spanning(cls, verdicts: Iterable[Verdict]) -> Scale:
         """One that holds all of them and 1."""
         ends = [0.0]
-        for one in verdicts:
-            ends += [_ln(value) for value in (one.ratio, one.low, one.high) if value is not None]
+        for verdict in verdicts:
+            ends += [
+                _ln(value)
+                for value in (verdict.ratio, verdict.low, verdict.high)
+                if value is not None
+            ]
         least, most = min(ends), max(ends)
         if most - least < NARROW:
             middle = (least + most) / 2

@@ -129,9 +129,9 @@ def _capital(text: str) -> str:
     return text[0].upper() + text[1:] if begins else text
 
 
-def _uncertainty(shown: Verdict, *, winner: bool = True) -> str:
-    words = interval_words(shown, winner=winner)
-    return f"95 % interval {words}, {repeats_words(shown)}" if words else repeats_words(shown)
+def _uncertainty(verdict: Verdict, *, winner: bool = True) -> str:
+    words = interval_words(verdict, winner=winner)
+    return f"95 % interval {words}, {repeats_words(verdict)}" if words else repeats_words(verdict)
 
 
 def _over_all(curve: Verdict) -> str:
@@ -184,10 +184,10 @@ def _metric_prefix(answer: Answer) -> str:
     return f"{_metric_label(answer)}: " if _metric_label(answer) else ""
 
 
-def _comparison_clause(answer: Answer, row: Row, shown: Verdict, does: str) -> str:
+def _comparison_clause(answer: Answer, row: Row, verdict: Verdict, does: str) -> str:
     """The one that does more, or answers sooner, is the subject. `does`, or of what is not decided "did"."""
-    word, ratio = _metric_noun(answer), max(shown.ratio, 1 / shown.ratio)
-    ahead = (shown.ratio < 1) == answer.lower_is_better
+    word, ratio = _metric_noun(answer), max(verdict.ratio, 1 / verdict.ratio)
+    ahead = (verdict.ratio < 1) == answer.lower_is_better
     winner, loser = (row, answer.baseline) if ahead else (answer.baseline, row)
     if answer.lower_is_better:
         is_ = "is" if does == "does" else "was"
@@ -222,21 +222,21 @@ _DECIDED = (Conclusion.FASTER, Conclusion.SLOWER)
 
 
 def _numbers_winner_first(
-    answer: Answer, row: Row, depth: int | None, shown: Verdict
+    answer: Answer, row: Row, depth: int | None, verdict: Verdict
 ) -> tuple[Number, ...]:
     """The winner's first."""
-    assert shown.values is not None
+    assert verdict.values is not None
     of_base, of_row = (
         Number(si(value, shown_unit(answer.metric, answer.unit)), run)
         for value, run in (
             (
-                shown.values[0],
-                _nearest(answer.baseline.group, answer.metric, depth, shown.values[0]),
+                verdict.values[0],
+                _nearest(answer.baseline.group, answer.metric, depth, verdict.values[0]),
             ),
-            (shown.values[1], _nearest(row.group, answer.metric, depth, shown.values[1])),
+            (verdict.values[1], _nearest(row.group, answer.metric, depth, verdict.values[1])),
         )
     )
-    ahead = (shown.ratio < 1) == answer.lower_is_better
+    ahead = (verdict.ratio < 1) == answer.lower_is_better
     return (of_row, of_base) if ahead else (of_base, of_row)
 
 
@@ -266,19 +266,23 @@ def needed_words(answer: Answer) -> str:
     return f"{needed} repeats" if needed else NOT_DECIDABLE
 
 
-def interval_words(one: Verdict, *, winner: bool = False) -> str:
+def interval_words(verdict: Verdict, *, winner: bool = False) -> str:
     """ "1.9 to 3.4"; "" where none is known. `winner`: above 1, as the one that leads is told."""
-    if one.low is None or one.high is None:
+    if verdict.low is None or verdict.high is None:
         return ""
-    low, high = (1 / one.high, 1 / one.low) if winner and one.ratio < 1 else (one.low, one.high)
+    low, high = (
+        (1 / verdict.high, 1 / verdict.low)
+        if winner and verdict.ratio < 1
+        else (verdict.low, verdict.high)
+    )
     return ratio_range(low, high)
 
 
-def repeats_words(one: Verdict) -> str:
-    return f"{repeats_number(one)} repeat{'' if one.repeats[1] == 1 else 's'}"
+def repeats_words(verdict: Verdict) -> str:
+    return f"{repeats_number(verdict)} repeat{'' if verdict.repeats[1] == 1 else 's'}"
 
 
-def repeats_number(one: Verdict) -> str:
+def repeats_number(verdict: Verdict) -> str:
     """ "3", or "2 to 5" where points differ."""
-    least, most = one.repeats
+    least, most = verdict.repeats
     return f"{most}" if least == most else f"{least} to {most}"

@@ -92,4 +92,4 @@ def _evidence_lines(found: Sequence[Group], spread: tuple[float, ...]) -> Iterat
 
 def _worst_order(line: Group, found: Iterable[Group], known: builds.Builds) -> Order:
     orders = {builds.design_of(line, other, known, ()).order for other in found if other != line}
-    return next((one for one in ORDERS if one in orders), Order.INTERLEAVED)
+    return next((order for order in ORDERS if order in orders), Order.INTERLEAVED)

@@ -30,9 +30,11 @@ def split_tuning(told: Mapping[int, tuple[str, Layers, Layers]]) -> TuningSplit:
         if settings in same:
             return {}
         same[settings] = pk
-    if not any(len(one) > 1 for one in layouts.values()):
+    if not any(len(layout) > 1 for layout in layouts.values()):
         return {}
-    names = [_layout_name({told[pk][0]: s for s, pk in one.items()}) for one in layouts.values()]
+    names = [
+        _layout_name({told[pk][0]: s for s, pk in layout.items()}) for layout in layouts.values()
+    ]
     if len(set(names)) < len(names):
         return {}
     return {

@@ -31,9 +31,9 @@ class Group:
 def disk_groups(run: Run) -> list[Group]:
     """From the bottom, without spares."""
     found = [
-        Group(one.kind, use, names)
-        for one in run.layers
-        for use, names in one.uses.items()
+        Group(layer.kind, use, names)
+        for layer in run.layers
+        for use, names in layer.uses.items()
         if names
     ]
     return [one for one in found if one.use not in IDLE]
@@ -41,7 +41,7 @@ def disk_groups(run: Run) -> list[Group]:
 
 def measured_parts(run: Run) -> list[tuple[str, Run]]:
     """(its name, the run as if only that had been measured) of each window; of a run without any, the whole."""
-    known = [one for one in run.windows if one.measured]
+    known = [window for window in run.windows if window.measured]
     if len(known) < 2:
         return [(known[0].name if known else "", run)]
     return [(one.name, replace(run, windows=(one,))) for one in known]
@@ -101,7 +101,7 @@ def _balance(part: Run, group: Group, way: str) -> Balance | None:
 
 
 def _by_name(part: Run, metric: str, group: Group) -> Mapping[str, Track]:
-    return {one.device: one for one in part.measured_tracks(metric, group.names)}
+    return {track.device: track for track in part.measured_tracks(metric, group.names)}
 
 
 def tool_rates(part: Run, window: str, run: Run) -> dict[str, float | None]:
@@ -122,13 +122,13 @@ def only_writes(run: Run) -> bool:
 def write_multiple(run: Run) -> float:
     """Bytes on the disks for each byte written, by the layout itself: copies, the parity of small writes, a cache."""
     found = 1.0
-    for one in run.layers:
-        found *= copies_of(one) or DEFAULT_MIRROR_COPIES
-        if one.kind == "md":
-            found *= 1 + md_parity(one)
-        elif one.kind == "zpool":
-            found *= 1 + PARITY.get(str(one.options.get("layout", "")), 0)
-        elif one.uses.get("cache"):
+    for layer in run.layers:
+        found *= copies_of(layer) or DEFAULT_MIRROR_COPIES
+        if layer.kind == "md":
+            found *= 1 + md_parity(layer)
+        elif layer.kind == "zpool":
+            found *= 1 + PARITY.get(str(layer.options.get("layout", "")), 0)
+        elif layer.uses.get("cache"):
             found *= 2
     return found
 
@@ -141,5 +141,5 @@ def md_parity(layer: Layer) -> int:
 
 def is_resyncing(run: Run) -> bool:
     """True when an array was read for its own sake meanwhile."""
-    going = (value > 0 for one in run.measured_tracks("sync.bandwidth") for value in one.values)
+    going = (value > 0 for track in run.measured_tracks("sync.bandwidth") for value in track.values)
     return bool(run.meta.get("during")) or any(going)

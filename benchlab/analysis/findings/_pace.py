@@ -38,22 +38,22 @@ class Pace:
 def paces(run: Run) -> Iterator[Pace]:
     """One of each measured window. Where a tool told none, only its own track is of what it measured; where it told
     several, its track is on no clock of theirs."""
-    windows = [one for one in run.windows if one.measured]
+    windows = [window for window in run.windows if window.measured]
     found = _tool_rate_tracks(run) if len(windows) < 2 else None
     if not found and windows and run.access.direct and _stacks.straight(run):
         found = _disk_rate_tracks(run)
     if not found:
         return
     of, unit, tracks = found
-    for one in windows or [Window("", -np.inf, np.inf)]:
-        values, spans = _sum_in_window(tracks, one)
+    for window in windows or [Window("", -np.inf, np.inf)]:
+        values, spans = _sum_in_window(tracks, window)
         if values.size:
-            yield Pace(one.name, of, unit, values, spans, len(windows) < 2)
+            yield Pace(window.name, of, unit, values, spans, len(windows) < 2)
 
 
 def latency_pace(run: Run) -> Pace | None:
     """Mean latency over time, by the tool, of a run with one window at most."""
-    windows = [one for one in run.windows if one.measured]
+    windows = [window for window in run.windows if window.measured]
     track = next((one for way in WAYS for one in _tool_tracks(run, f"{way}lat.mean")), None)
     if track is None or len(windows) > 1:
         return None
@@ -71,7 +71,11 @@ def _tool_rate_tracks(run: Run) -> tuple[str, str, Sequence[Track]] | None:
 
 
 def _tool_tracks(run: Run, metric: str) -> list[Track]:
-    return [one for one in run.tracks if one.device == "" and one.metric == metric and one.times]
+    return [
+        track
+        for track in run.tracks
+        if track.device == "" and track.metric == metric and track.times
+    ]
 
 
 def _disk_rate_tracks(run: Run) -> tuple[str, str, Sequence[Track]] | None:
@@ -81,7 +85,7 @@ def _disk_rate_tracks(run: Run) -> tuple[str, str, Sequence[Track]] | None:
         for way, on in zip(("read", "write"), _directions(run), strict=True)
         if on
     ]
-    tracks = [one for one in run.tracks if one.device in names and one.metric in wanted]
+    tracks = [track for track in run.tracks if track.device in names and track.metric in wanted]
     if not names or len(tracks) != len(names) * len(wanted):
         return None
     return "rate, by the disks", "B/s", tracks
@@ -95,7 +99,7 @@ def _directions(run: Run) -> tuple[bool, bool]:
 def _sum_in_window(tracks: Sequence[Track], window: Window) -> tuple[Array, Array]:
     """Values and lengths (s) of the intervals in the window that all of them know; of one where their times differ."""
     first = tracks[0]
-    same = [one for one in tracks if len(one.times) == len(first.times)]
+    same = [track for track in tracks if len(track.times) == len(first.times)]
     ends, spans = np.asarray(first.times, dtype=float), np.asarray(first.spans(), dtype=float)
     if len(same) < len(tracks):
         # what is missing would pose as a change

@@ -83,15 +83,15 @@ class Pair:
     def any_decided(self) -> bool:
         """True when one of several depths is called faster or slower; then nothing is equal."""
         return any(
-            one.conclusion in (Conclusion.FASTER, Conclusion.SLOWER)
-            for one in self.comparison.points.values()
+            point.conclusion in (Conclusion.FASTER, Conclusion.SLOWER)
+            for point in self.comparison.points.values()
         )
 
     @property
     def unanimous(self) -> bool:
         """True when no depth tells against what is said of all: it rests on several repeats, and is not equal."""
         return not self.single and all(
-            one.conclusion != Conclusion.NONE for one in self.comparison.points.values()
+            point.conclusion != Conclusion.NONE for point in self.comparison.points.values()
         )
 
     def certain_depths(self, says: Conclusion) -> list[int]:
@@ -118,10 +118,10 @@ class Pair:
             self, comparison=replace(self.comparison, points={worst: one}, curve=one), overall=one
         )
 
-    def _sure(self, one: Verdict) -> bool:
-        if one.low is None or one.high is None:
+    def _sure(self, verdict: Verdict) -> bool:
+        if verdict.low is None or verdict.high is None:
             return False
-        return max(one.low, 1 / one.high) >= self._margin
+        return max(verdict.low, 1 / verdict.high) >= self._margin
 
     @property
     def _margin(self) -> float:
@@ -287,7 +287,7 @@ def pair_design(first: Line, second: Line) -> Design:
 
 
 def _parse_order(told: str) -> Order:
-    return next((one for one in Order if told in (one.value, str(one))), Order.UNTOLD)
+    return next((order for order in Order if told in (order.value, str(order))), Order.UNTOLD)
 
 
 def _sweep_cells(line: Line) -> list[Mapping[int, float]]:

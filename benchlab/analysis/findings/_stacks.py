@@ -32,22 +32,22 @@ def held_back(run: Run) -> str:
 
 def straight(run: Run) -> bool:
     """True when each byte asked for is one byte of one disk, and no layer does anything by itself."""
-    return bool(run.layers) and all(_straight(one) for one in run.layers)
+    return bool(run.layers) and all(_straight(layer) for layer in run.layers)
 
 
 def quiet(run: Run) -> bool:
     """True when no layer reads while it only writes, nor writes while it only reads, but for strays of metadata."""
-    return bool(run.layers) and all(_straight(one) or _quiet(one) for one in run.layers)
+    return bool(run.layers) and all(_straight(layer) or _quiet(layer) for layer in run.layers)
 
 
 def cached(run: Run) -> bool:
     """True when a layer keeps data on its own account; unknown layers may."""
-    return not run.layers or any(one.kind in CACHES for one in run.layers)
+    return not run.layers or any(layer.kind in CACHES for layer in run.layers)
 
 
 def active_disks(run: Run) -> tuple[str, ...]:
     """All that carry something."""
-    held = (names for one in run.layers for use, names in one.uses.items() if use not in IDLE)
+    held = (names for layer in run.layers for use, names in layer.uses.items() if use not in IDLE)
     return tuple(dict.fromkeys(name for names in held for name in names))
 
 
@@ -57,33 +57,36 @@ def packing(run: Run) -> str:
     btrfs does not compress what is written past the page cache; ZFS does.
     """
     past = run.access.direct and run.access.writes
-    for one in run.layers:
+    for layer in run.layers:
         for option in PACKING:
-            value = str(one.options.get(option, "")).lower()
+            value = str(layer.options.get(option, "")).lower()
             if value not in OFF:
-                return f"{one.kind} ({option} {value})"
-        for word in () if past else one.options.get("mount_options") or ():
+                return f"{layer.kind} ({option} {value})"
+        for word in () if past else layer.options.get("mount_options") or ():
             if str(word).startswith("compress"):
-                return f"{one.kind} ({word})"
+                return f"{layer.kind} ({word})"
     return ""
 
 
 def copies(run: Run) -> int:
     """Least number of copies of each byte written on the disks: 1 where nobody can tell."""
-    return max((copies_of(one) or 1 for one in run.layers), default=1)
+    return max((copies_of(layer) or 1 for layer in run.layers), default=1)
 
 
-def copies_of(one: Layer) -> int | None:
+def copies_of(layer: Layer) -> int | None:
     """Number of times that a layer writes each byte; None of a mirror of which nobody told how many sides it has."""
-    level, layout = one.options.get("level", 5), str(one.options.get("layout", ""))
-    if (one.kind, one.options.get("type")) == ("lvm", "mirror") or (one.kind, level) == ("md", 1):
-        return len(one.uses.get("data", ())) or None
-    if (one.kind, level) == ("md", 10):
+    level, layout = layer.options.get("level", 5), str(layer.options.get("layout", ""))
+    if (layer.kind, layer.options.get("type")) == ("lvm", "mirror") or (layer.kind, level) == (
+        "md",
+        1,
+    ):
+        return len(layer.uses.get("data", ())) or None
+    if (layer.kind, level) == ("md", 10):
         # n2 is md's own choice
         told = layout[1:] if layout else "2"
         return int(told) if told.isdigit() else None
-    if (one.kind, layout) == ("zpool", "mirror"):
-        width = one.options.get("width") or 2
+    if (layer.kind, layout) == ("zpool", "mirror"):
+        width = layer.options.get("width") or 2
         return width if isinstance(width, int) and width > 0 else None
     return 1
 
@@ -102,17 +105,17 @@ def tool_figure(run: Run, way: str) -> str:
     return "bandwidth" if alone and own not in run.figures else own
 
 
-def _straight(one: Layer) -> bool:
-    if one.kind == "lvm":
-        return one.options.get("type", "striped") in ("linear", "striped")
-    if one.kind == "md":
-        return bool(one.options.get("level", 5) == 0)
-    return one.kind in STRAIGHT
+def _straight(layer: Layer) -> bool:
+    if layer.kind == "lvm":
+        return layer.options.get("type", "striped") in ("linear", "striped")
+    if layer.kind == "md":
+        return bool(layer.options.get("level", 5) == 0)
+    return layer.kind in STRAIGHT
 
 
-def _quiet(one: Layer) -> bool:
-    if one.kind == "filesystem":
-        return one.options.get("type", "xfs") in ("xfs", "ext4")
-    if one.kind == "md":
-        return one.options.get("level", 5) in MIRRORS
-    return one.kind == "lvm"
+def _quiet(layer: Layer) -> bool:
+    if layer.kind == "filesystem":
+        return layer.options.get("type", "xfs") in ("xfs", "ext4")
+    if layer.kind == "md":
+        return layer.options.get("level", 5) in MIRRORS
+    return layer.kind == "lvm"

@@ -62,7 +62,7 @@ def _disk_and_tool_rates(part: Run, window: str, run: Run, way: str) -> tuple[fl
     moved = part.total_rate(f"{way}.bandwidth", members)
     if wanted is None or moved is None or wanted < LEAST:
         return None
-    return (moved, wanted) if min(len(one.times) for one in tracks) >= ENOUGH else None
+    return (moved, wanted) if min(len(track.times) for track in tracks) >= ENOUGH else None
 
 
 def _describe_amplification(

@@ -39,7 +39,7 @@ def applies(run: Run) -> list[Finding]:
         return []
     tracks = run.measured_tracks("write.bandwidth", _stacks.active_disks(run))
     if tracks:
-        short = not run.windows or min(len(one.times) for one in tracks) < ENOUGH
+        short = not run.windows or min(len(track.times) for track in tracks) < ENOUGH
         return [] if short else _late_writes(run, said)
     return _fits_in_memory(run, said)
 

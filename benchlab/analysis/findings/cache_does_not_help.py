@@ -27,7 +27,7 @@ HELPS = 1.05
 def compares(lines: Sequence[Line]) -> list[Finding]:
     """Findings where nothing but the cache differs (bcache, flashcache, LVM's, a pool's second level)."""
     return [
-        found for one in comparable_pairs(lines, _adds_cache) if (found := _describe_cache(one))
+        found for pair in comparable_pairs(lines, _adds_cache) if (found := _describe_cache(pair))
     ]
 
 
@@ -37,34 +37,34 @@ def _adds_cache(without: Line, with_: Line) -> bool:
     return stack_signature(without.layers, CACHE) == stack_signature(with_.layers, CACHE)
 
 
-def _describe_cache(one: Pair) -> Finding | None:
+def _describe_cache(pair: Pair) -> Finding | None:
     """Finding of one pair. A depth by itself comes before all of them together: their mean may hide it."""
     severity = Severity.LIMIT
-    slower = one.certain_depths(Conclusion.SLOWER)
+    slower = pair.certain_depths(Conclusion.SLOWER)
     if (
-        one.unanimous
-        and (verdict := one.certain_verdict())
+        pair.unanimous
+        and (verdict := pair.certain_verdict())
         and verdict.conclusion == Conclusion.SLOWER
     ):
-        says = f"the cache makes it slower: {one.ratio_sentence()}"
+        says = f"the cache makes it slower: {pair.ratio_sentence()}"
     elif slower:
-        where, one = depths_text(slower), one.at_worst_of(slower)
-        says = f"the cache makes it slower {where}: {one.ratio_sentence()}"
-    elif one.single:
-        if one.overall.ratio >= HELPS:
+        where, pair = depths_text(slower), pair.at_worst_of(slower)
+        says = f"the cache makes it slower {where}: {pair.ratio_sentence()}"
+    elif pair.single:
+        if pair.overall.ratio >= HELPS:
             return None
         says, severity = (
-            f"whether the cache helps is open: {one.ratio_sentence('did')}",
+            f"whether the cache helps is open: {pair.ratio_sentence('did')}",
             Severity.NOTE,
         )
-    elif one.overall.conclusion == Conclusion.NONE and not one.any_decided:
-        says = f"the cache makes no difference: {one.ratio_sentence()}"
+    elif pair.overall.conclusion == Conclusion.NONE and not pair.any_decided:
+        says = f"the cache makes no difference: {pair.ratio_sentence()}"
     else:
         return None
     return Finding(
-        f"{says} ({one.interval_text()})",
+        f"{says} ({pair.interval_text()})",
         severity,
-        one.ratio_numbers(),
-        about=one.about,
-        runs=one.run_ids,
+        pair.ratio_numbers(),
+        about=pair.about,
+        runs=pair.run_ids,
     )

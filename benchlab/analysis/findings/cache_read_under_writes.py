@@ -26,12 +26,14 @@ SAME = 0.20
 def applies(run: Run) -> list[Finding]:
     if not only_writes(run):
         return []
-    cache = tuple(name for one in disk_groups(run) if one.use == "cache" for name in one.names)
+    cache = tuple(
+        name for group in disk_groups(run) if group.use == "cache" for name in group.names
+    )
     behind = tuple(
         name
-        for one in disk_groups(run)
-        if one.use in ("backing", "data")
-        for name in one.names
+        for group in disk_groups(run)
+        if group.use in ("backing", "data")
+        for name in group.names
         if name not in cache
     )
     read, written = (

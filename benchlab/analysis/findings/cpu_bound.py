@@ -49,11 +49,13 @@ def own_thread(run: Run) -> float | None:
 
 def busiest(run: Run) -> tuple[str, float]:
     """The core, and its share of time that was neither idle nor waiting; ("", NaN) where no core is known."""
-    waits = {one.device: one.mean() for one in run.measured_tracks("cpu.iowait")}
+    waits = {track.device: track.mean() for track in run.measured_tracks("cpu.iowait")}
     busy = {
-        one.device: 1 - one.mean() - (0.0 if isnan(wait := waits.get(one.device, 0.0)) else wait)
-        for one in run.measured_tracks("cpu.idle")
-        if one.device
+        track.device: 1
+        - track.mean()
+        - (0.0 if isnan(wait := waits.get(track.device, 0.0)) else wait)
+        for track in run.measured_tracks("cpu.idle")
+        if track.device
     }
     known = {name: value for name, value in busy.items() if not isnan(value)}
     return max(known.items(), key=lambda pair: pair[1], default=("", float("nan")))

@@ -31,7 +31,7 @@ def _throttled_by_heat(run: Run) -> Iterator[Finding]:
         return
     of = times / known.size
     numbers = {"heat": Number(of, "1", "samples in which it was counted", metric="cpu.heat")}
-    clock = next((one.mean() for one in run.measured_tracks("cpu.speed")), float("nan"))
+    clock = next((track.mean() for track in run.measured_tracks("cpu.speed")), float("nan"))
     at = ""
     if not isnan(clock):
         numbers["clock"] = Number(clock, "1", "clock, of its highest", metric="cpu.speed")
@@ -45,7 +45,7 @@ def _throttled_by_heat(run: Run) -> Iterator[Finding]:
 
 
 def _throttled_by_quota(run: Run) -> Iterator[Finding]:
-    used = next((one.mean() for one in run.measured_tracks("cpu.quota")), float("nan"))
+    used = next((track.mean() for track in run.measured_tracks("cpu.quota")), float("nan"))
     if isnan(used) or used < OFTEN:
         return
     yield Finding(

@@ -20,7 +20,7 @@ MIN_CPU_STEAL = 0.10
 
 def applies(run: Run) -> list[Finding]:
     """The host as a whole, else its worst CPU."""
-    means = {one.device: one.mean() for one in run.measured_tracks("cpu.steal")}
+    means = {track.device: track.mean() for track in run.measured_tracks("cpu.steal")}
     known = {name: mean for name, mean in means.items() if not isnan(mean)}
     whole = known.pop("", 0.0)
     worst = max(known, key=lambda name: known[name], default="")

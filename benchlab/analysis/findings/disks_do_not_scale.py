@@ -33,7 +33,8 @@ def compares(lines: Sequence[Line]) -> list[Finding]:
     One repeat decides nothing; its ratio is told all the same.
     """
     found = (
-        _compare_busy_depths(one.first, one.second) for one in comparable_pairs(lines, _adds_disks)
+        _compare_busy_depths(pair.first, pair.second)
+        for pair in comparable_pairs(lines, _adds_disks)
     )
     return [told for one in found if one for told in _describe_scaling(one)]
 
@@ -63,33 +64,33 @@ def _compare_busy_depths(fewer: Line, more: Line) -> Pair | None:
     return compare_lines(fewer, more, lambda depth: streams or depth >= least)
 
 
-def _describe_scaling(one: Pair) -> list[Finding]:
-    fewer, more = len(data_disks(one.first)), len(data_disks(one.second))
-    claim = _scaling_claim(one, 1 + PART * (more / fewer - 1))
+def _describe_scaling(pair: Pair) -> list[Finding]:
+    fewer, more = len(data_disks(pair.first)), len(data_disks(pair.second))
+    claim = _scaling_claim(pair, 1 + PART * (more / fewer - 1))
     if claim is None:
         return []
-    one, where, severity = claim
-    numbers = one.ratio_numbers() | {
-        "fewer": Number(fewer, "1", f"disks of {one.first.name}"),
-        "more": Number(more, "1", f"disks of {one.second.name}"),
+    pair, where, severity = claim
+    numbers = pair.ratio_numbers() | {
+        "fewer": Number(fewer, "1", f"disks of {pair.first.name}"),
+        "more": Number(more, "1", f"disks of {pair.second.name}"),
     }
-    did = one.ratio_sentence("did" if severity == Severity.NOTE else "does")
-    says = f"with {more} disks instead of {fewer}{f' {where}:' if where else ''} {did} ({one.interval_text()})"
-    return [Finding(says, severity, numbers, about=one.about, runs=one.run_ids)]
+    did = pair.ratio_sentence("did" if severity == Severity.NOTE else "does")
+    says = f"with {more} disks instead of {fewer}{f' {where}:' if where else ''} {did} ({pair.interval_text()})"
+    return [Finding(says, severity, numbers, about=pair.about, runs=pair.run_ids)]
 
 
-def _scaling_claim(one: Pair, most: float) -> tuple[Pair, str, Severity] | None:
+def _scaling_claim(pair: Pair, most: float) -> tuple[Pair, str, Severity] | None:
     """Over all depths only where none of them is seen to gain that much, else of those that surely do not; the pair is
     then of the one that gains least."""
-    high, points = one.overall.high, one.comparison.points
+    high, points = pair.overall.high, pair.comparison.points
     gains = any(
         point.conclusion == Conclusion.FASTER and point.ratio >= most for point in points.values()
     )
-    if not one.single and high is not None and high < most and not gains:
-        return one, "", Severity.LIMIT
-    if held := one.depths_below(most):
+    if not pair.single and high is not None and high < most and not gains:
+        return pair, "", Severity.LIMIT
+    if held := pair.depths_below(most):
         least = min(held, key=lambda depth: points[depth].ratio)
-        return one.at_worst_of([least]), depths_text(held), Severity.LIMIT
-    if one.single and one.overall.ratio < most:
-        return one, "", Severity.NOTE
+        return pair.at_worst_of([least]), depths_text(held), Severity.LIMIT
+    if pair.single and pair.overall.ratio < most:
+        return pair, "", Severity.NOTE
     return None

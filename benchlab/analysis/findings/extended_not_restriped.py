@@ -34,17 +34,17 @@ def applies(run: Run) -> list[Finding]:
     return list(found.values())
 
 
-def _idle_new_disks(group: Group, one: Balance) -> int:
+def _idle_new_disks(group: Group, balance: Balance) -> int:
     """Number of the last disks that carry less than half of what each before them carries; 0: none."""
-    if one.spread not in (Spread.FEW, Spread.UNEVEN):
+    if balance.spread not in (Spread.FEW, Spread.UNEVEN):
         return 0
-    shares = one.shares
+    shares = balance.shares
     known = [k for k in range(1, len(shares)) if max(shares[-k:]) < LESS * min(shares[:-k])]
     return max(known, key=lambda k: min(shares[:-k]) - max(shares[-k:]), default=0)
 
 
-def _describe_extension(way: str, group: Group, one: Balance, new: int) -> Finding:
-    added, carried = group.names[-new:], sum(one.shares[-new:])
+def _describe_extension(way: str, group: Group, balance: Balance, new: int) -> Finding:
+    added, carried = group.names[-new:], sum(balance.shares[-new:])
     return Finding(
         f"{join_names(added)} carr{'ies' if new == 1 else 'y'} {share(carried)} of the {BYTES_LABEL[way]}, where"
         f" {share(new / len(group.names))} were even: the {STAY[group.kind]} was extended, and what was written"

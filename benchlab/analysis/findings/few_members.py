@@ -56,5 +56,5 @@ def _describe_few_members(
     )
 
 
-def _carried_share(one: Balance) -> float:
-    return sum(one.shares[index] for index in one.doers)
+def _carried_share(balance: Balance) -> float:
+    return sum(balance.shares[index] for index in balance.doers)

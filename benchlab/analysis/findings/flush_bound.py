@@ -40,7 +40,7 @@ def applies(run: Run) -> list[Finding]:
 def _disk_flushes(part: Run) -> Iterator[tuple[str, Flushes]]:
     members = active_disks(part)
     columns = [
-        {one.device: one.mean() for one in part.measured_tracks(metric, members)}
+        {track.device: track.mean() for track in part.measured_tracks(metric, members)}
         for metric in ("write.iops", "write.bandwidth", "flush.iops")
     ]
     for name in members:

@@ -29,7 +29,9 @@ AFTER = "after-"
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
     """Of one repeat each the ratio is told where it is below 1."""
-    return [found for one in comparable_pairs(lines, _is_grown) if (found := _describe_growth(one))]
+    return [
+        found for pair in comparable_pairs(lines, _is_grown) if (found := _describe_growth(pair))
+    ]
 
 
 def _is_grown(other: Line, grown: Line) -> bool:
@@ -43,35 +45,35 @@ def _stack_size(line: Line) -> object:
     return stack_signature(line.layers, ignore=SIZES), len(line.runs[0].layout_disks())
 
 
-def _describe_growth(one: Pair) -> Finding | None:
+def _describe_growth(pair: Pair) -> Finding | None:
     """Over all depths only where none of them tells against it, else of those that say so by themselves."""
     than = (
-        "before it" if one.first.topology == one.second.topology else "one built so large at once"
+        "before it" if pair.first.topology == pair.second.topology else "one built so large at once"
     )
-    slower = one.certain_depths(Conclusion.SLOWER)
+    slower = pair.certain_depths(Conclusion.SLOWER)
     severity = Severity.LIMIT
     if (
-        one.unanimous
-        and (verdict := one.certain_verdict())
+        pair.unanimous
+        and (verdict := pair.certain_verdict())
         and verdict.conclusion == Conclusion.SLOWER
     ):
-        says = f"after its growth it is slower than {than}: {one.ratio_sentence()}"
+        says = f"after its growth it is slower than {than}: {pair.ratio_sentence()}"
     elif slower:
-        where, one = depths_text(slower), one.at_worst_of(slower)
+        where, pair = depths_text(slower), pair.at_worst_of(slower)
         says = " ".join(filter(None, [f"after its growth it is slower than {than}", where]))
-        says = f"{says}: {one.ratio_sentence()}"
-    elif one.single and one.overall.ratio < 1:
+        says = f"{says}: {pair.ratio_sentence()}"
+    elif pair.single and pair.overall.ratio < 1:
         says, severity = (
-            f"whether it is slower than {than} is open: {one.ratio_sentence('did')}",
+            f"whether it is slower than {than} is open: {pair.ratio_sentence('did')}",
             Severity.NOTE,
         )
     else:
         return None
-    says, numbers = f"{says} ({one.interval_text()})", one.ratio_numbers()
-    if cpu := _busiest_cpu(one.second.runs, max(one.comparison.points)):
+    says, numbers = f"{says} ({pair.interval_text()})", pair.ratio_numbers()
+    if cpu := _busiest_cpu(pair.second.runs, max(pair.comparison.points)):
         says += f"; meanwhile its busiest CPU was {share(cpu.value)} busy"
         numbers["cpu"] = cpu
-    return Finding(says, severity, numbers, about=one.about, runs=one.run_ids)
+    return Finding(says, severity, numbers, about=pair.about, runs=pair.run_ids)
 
 
 def _busiest_cpu(runs: Sequence[Run], deepest: int) -> Number | None:

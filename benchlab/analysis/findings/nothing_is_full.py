@@ -23,7 +23,7 @@ LEAST = 1 << 16
 def applies(run: Run) -> list[Finding]:
     """Not of a run that was told to hold back. Busy is no measure of full, but idle is one of not."""
     members = active_disks(run)
-    means = {one.device: one.mean() for one in run.measured_tracks("util", members)}
+    means = {track.device: track.mean() for track in run.measured_tracks("util", members)}
     busy = [means.get(name, float("nan")) for name in members]
     if not busy or any(map(isnan, busy)) or max(busy) >= IDLE or held_back(run):
         return []

@@ -59,7 +59,7 @@ def _single_direction(run: Run) -> str | None:
 
 def _resyncs(run: Run) -> bool:
     tracks = run.measured_tracks("sync.bandwidth")
-    return bool(run.meta.get("during")) or any(np.nansum(one.values) > 0 for one in tracks)
+    return bool(run.meta.get("during")) or any(np.nansum(track.values) > 0 for track in tracks)
 
 
 def _opposite_direction(run: Run, way: str, asked: float) -> list[Finding]:
@@ -90,10 +90,10 @@ def _opposite_direction(run: Run, way: str, asked: float) -> list[Finding]:
 def _explain_other_io(run: Run, way: str) -> str:
     """mke2fs leaves inode tables to be zeroed after the mount, for minutes on a large disk, unless told otherwise."""
     lazy = any(
-        one.kind == "filesystem"
-        and one.options.get("type") == "ext4"
-        and "lazy_itable_init=0" not in ",".join(map(str, one.options.get("mkfs_options") or ()))
-        for one in run.layers
+        layer.kind == "filesystem"
+        and layer.options.get("type") == "ext4"
+        and "lazy_itable_init=0" not in ",".join(map(str, layer.options.get("mkfs_options") or ()))
+        for layer in run.layers
     )
     if lazy and way == "write":
         return ": a new ext4 may still have written its inode tables (lazy_itable_init)"
@@ -125,23 +125,23 @@ def _more_than_requested(run: Run, way: str, asked: float) -> list[Finding]:
 def _disk_rate(run: Run, way: str) -> float | None:
     disks = _stacks.active_disks(run)
     tracks = run.measured_tracks(f"{way}.bandwidth", disks)
-    if not run.windows or not tracks or min(len(one.times) for one in tracks) < ENOUGH:
+    if not run.windows or not tracks or min(len(track.times) for track in tracks) < ENOUGH:
         return None
     return run.total_rate(f"{way}.bandwidth", disks)
 
 
 def _before_start(run: Run, asked: float) -> list[Finding]:
     """On disks without a file system, which nothing is laid out on."""
-    begin = min((one.start for one in run.windows), default=0.0)
+    begin = min((window.start for window in run.windows), default=0.0)
     if begin <= NEAR or not _stacks.straight(run):
         return []
     total, seconds = 0.0, 0.0
     for way in OTHER:
         for name in _stacks.active_disks(run):
             for one in (
-                each
-                for each in run.tracks
-                if (each.device, each.metric) == (name, f"{way}.bandwidth")
+                track
+                for track in run.tracks
+                if (track.device, track.metric) == (name, f"{way}.bandwidth")
             ):
                 ends, spans = (
                     np.asarray(one.times, dtype=float),

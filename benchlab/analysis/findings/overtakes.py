@@ -26,36 +26,36 @@ def compares(lines: Sequence[Line]) -> list[Finding]:
     return [found for one in held if one and (found := _describe_crossing(one))]
 
 
-def _describe_crossing(one: Pair) -> Finding | None:
-    ratios = {depth: point.ratio for depth, point in one.comparison.points.items()}
-    if one.overall.conclusion == Conclusion.OVERTAKES:
-        says = {depth: point.conclusion for depth, point in one.comparison.points.items()}
+def _describe_crossing(pair: Pair) -> Finding | None:
+    ratios = {depth: point.ratio for depth, point in pair.comparison.points.items()}
+    if pair.overall.conclusion == Conclusion.OVERTAKES:
+        says = {depth: point.conclusion for depth, point in pair.comparison.points.items()}
         ahead = [depth for depth in ratios if says[depth] == Conclusion.FASTER]
         behind = [depth for depth in ratios if says[depth] == Conclusion.SLOWER]
-    elif one.overall.repeats[1] == 1:
+    elif pair.overall.repeats[1] == 1:
         ahead = [depth for depth, ratio in ratios.items() if ratio >= APART]
         behind = [depth for depth, ratio in ratios.items() if ratio <= 1 / APART]
     else:
         return None
     if not ahead or not behind:
         return None
-    decided = one.overall.conclusion == Conclusion.OVERTAKES
+    decided = pair.overall.conclusion == Conclusion.OVERTAKES
     lower, higher = (
         _range_of_ratios([ratios[depth] for depth in some]) for some in (behind, ahead)
     )
     head = (
-        f"{one.second.name} {'does' if decided else 'did'} {lower} the {figure_word(one.figure)} of {one.first.name}"
+        f"{pair.second.name} {'does' if decided else 'did'} {lower} the {figure_word(pair.figure)} of {pair.first.name}"
         f" {depths_text(behind)}, and {higher} {depths_text(ahead)}"
     )
     most = max(ratios.values(), key=lambda ratio: max(ratio, 1 / ratio))
-    numbers = one.ratio_numbers()
+    numbers = pair.ratio_numbers()
     numbers["ratio"] = replace(numbers["ratio"], value=most)
     return Finding(
-        f"{head} ({one.overall.reason if decided else one.interval_text()})",
+        f"{head} ({pair.overall.reason if decided else pair.interval_text()})",
         Severity.NOTE,
         numbers,
-        about=one.about,
-        runs=one.run_ids,
+        about=pair.about,
+        runs=pair.run_ids,
     )
 
 

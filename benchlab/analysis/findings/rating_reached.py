@@ -39,20 +39,20 @@ def _rating_reached(run: Run, what: str, field: str, metric: str, unit: str) -> 
     full = {name: rate_ for name, rate_ in done.items() if rate_ >= REACHED * rated[name]}
     if full:
         return [_describe_rating(what, unit, metric, full, rated)]
-    watched = any(one.device in rated for one in run.tracks)
+    watched = any(track.device in rated for track in run.tracks)
     return [] if watched else _rating_by_tool(run, what, metric, unit, rated)
 
 
 def _disks_near_rating(run: Run, metric: str, rated: Mapping[str, float]) -> tuple[str, ...]:
     """Those that reached it in some interval at all, whenever that was: means are dear."""
     most = dict.fromkeys(rated, 0.0)
-    for one in run.tracks:
+    for track in run.tracks:
         if (
-            one.device in rated
-            and one.metric in (f"read.{metric}", f"write.{metric}")
-            and one.values
+            track.device in rated
+            and track.metric in (f"read.{metric}", f"write.{metric}")
+            and track.values
         ):
-            most[one.device] += float(np.fmax.reduce(np.asarray(one.values, dtype=float)))
+            most[track.device] += float(np.fmax.reduce(np.asarray(track.values, dtype=float)))
     return tuple(name for name, value in most.items() if value >= REACHED * rated[name])
 
 
@@ -60,8 +60,8 @@ def _disk_totals(run: Run, metric: str, disks: tuple[str, ...]) -> dict[str, flo
     """Reads and writes of each disk that was watched, a second."""
     found: dict[str, list[float]] = {}
     for way in ("read", "write"):
-        for one in run.measured_tracks(f"{way}.{metric}", disks):
-            found.setdefault(one.device, []).append(one.mean())
+        for track in run.measured_tracks(f"{way}.{metric}", disks):
+            found.setdefault(track.device, []).append(track.mean())
     return {name: sum(ways) for name, ways in found.items() if len(ways) == 2}
 
 

@@ -48,7 +48,7 @@ def _resynced_arrays(run: Run) -> list[Finding]:
     """Of /proc/mdstat. Those of a host whose layout has none are other disks', and worth a note."""
     if run.meta.get("during"):
         return []
-    ours = any(one.kind == "md" for one in run.layers)
+    ours = any(layer.kind == "md" for layer in run.layers)
     found = []
     for track in run.measured_tracks("sync.bandwidth"):
         values = np.asarray(track.values, dtype=float)
@@ -91,7 +91,9 @@ def _discard_findings(run: Run) -> list[Finding]:
         # the tool's own
         return []
     disks = _stacks.active_disks(run)
-    means = {one.device: one.mean() for one in run.measured_tracks("discard.bandwidth", disks)}
+    means = {
+        track.device: track.mean() for track in run.measured_tracks("discard.bandwidth", disks)
+    }
     busy = {name: value for name, value in means.items() if value > LEAST}
     if not busy:
         return []
@@ -115,9 +117,11 @@ def _discard_findings(run: Run) -> list[Finding]:
 
 def _discards_requested(run: Run) -> bool:
     """True when a layer was told to discard as it goes."""
-    return any(_layer_discards(one) for one in run.layers)
+    return any(_layer_discards(layer) for layer in run.layers)
 
 
-def _layer_discards(one: Layer) -> bool:
-    told = one.options.get("autotrim") or (one.kind == "bcache" and one.options.get("discard"))
-    return bool(told) or "discard" in (one.options.get("mount_options") or ())
+def _layer_discards(layer: Layer) -> bool:
+    told = layer.options.get("autotrim") or (
+        layer.kind == "bcache" and layer.options.get("discard")
+    )
+    return bool(told) or "discard" in (layer.options.get("mount_options") or ())

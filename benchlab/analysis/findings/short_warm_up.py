@@ -122,19 +122,20 @@ def _correlations(values: Array) -> Array:
     return found
 
 
-def _describe_warm_up(pace: Pace, one: WarmUp) -> Finding:
-    faster = "above" if one.level > one.rest else "below"
+def _describe_warm_up(pace: Pace, warm_up: WarmUp) -> Finding:
+    faster = "above" if warm_up.level > warm_up.rest else "below"
+    difference = share(abs(warm_up.level / warm_up.rest - 1))
     of = "" if pace.only_window else f" of {pace.window}"
     return Finding(
-        f"the first {one.seconds:.0f} s{of} of {pace.duration_s:.0f} s were {share(abs(one.level / one.rest - 1))} "
-        f"{faster} the rest ({rate(one.level, pace.unit)}, then {rate(one.rest, pace.unit)}): "
-        f"the mean is off by {share(abs(one.off))}",
+        f"the first {warm_up.seconds:.0f} s{of} of {pace.duration_s:.0f} s were {difference} "
+        f"{faster} the rest ({rate(warm_up.level, pace.unit)}, then {rate(warm_up.rest, pace.unit)}): "
+        f"the mean is off by {share(abs(warm_up.off))}",
         Severity.DOUBT,
         {
-            "first": Number(one.level, pace.unit, f"{pace.label}, first part"),
-            "rest": Number(one.rest, pace.unit, f"{pace.label}, the rest"),
-            "off": Number(one.off, "1", "the mean against that of the rest"),
-            "seconds": Number(one.seconds, "s", "length of the first part"),
+            "first": Number(warm_up.level, pace.unit, f"{pace.label}, first part"),
+            "rest": Number(warm_up.rest, pace.unit, f"{pace.label}, the rest"),
+            "off": Number(warm_up.off, "1", "the mean against that of the rest"),
+            "seconds": Number(warm_up.seconds, "s", "length of the first part"),
         },
         about="" if pace.only_window else pace.window,
     )

@@ -24,7 +24,7 @@ LOG = ("log",)
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
     """Findings where nothing but the log device differs. Of one repeat each only the ratio is told."""
-    return [found for one in comparable_pairs(lines, _adds_log) if (found := _describe_log(one))]
+    return [found for pair in comparable_pairs(lines, _adds_log) if (found := _describe_log(pair))]
 
 
 def _adds_log(without: Line, with_: Line) -> bool:
@@ -33,30 +33,30 @@ def _adds_log(without: Line, with_: Line) -> bool:
     return stack_signature(without.layers, LOG) == stack_signature(with_.layers, LOG)
 
 
-def _describe_log(one: Pair) -> Finding | None:
+def _describe_log(pair: Pair) -> Finding | None:
     """Finding of one pair. A depth by itself comes before all of them together: their mean may hide it."""
-    costs, gains = one.certain_depths(Conclusion.SLOWER), one.certain_depths(Conclusion.FASTER)
+    costs, gains = pair.certain_depths(Conclusion.SLOWER), pair.certain_depths(Conclusion.FASTER)
     severity = Severity.NOTE
-    if one.unanimous and (verdict := one.certain_verdict()):
+    if pair.unanimous and (verdict := pair.certain_verdict()):
         slower = verdict.conclusion == Conclusion.SLOWER
-        says = f"the log device {'costs' if slower else 'gains'}: {one.ratio_sentence()}"
+        says = f"the log device {'costs' if slower else 'gains'}: {pair.ratio_sentence()}"
         severity = Severity.LIMIT if slower else Severity.NOTE
     elif costs or gains:
         told = [("costs", costs), ("gains", gains)]
         where = " and ".join(f"{verb} {depths_text(some)}" for verb, some in told if some)
         severity = Severity.LIMIT if costs else Severity.NOTE
-        one = one.at_worst_of(costs or gains)
-        says = f"the log device {where}: {one.ratio_sentence()}"
-    elif one.single:
-        says = f"whether the log device pays is open: {one.ratio_sentence('did')}"
-    elif one.overall.conclusion == Conclusion.NONE and not one.any_decided:
-        says = f"the log device makes no difference: {one.ratio_sentence()}"
+        pair = pair.at_worst_of(costs or gains)
+        says = f"the log device {where}: {pair.ratio_sentence()}"
+    elif pair.single:
+        says = f"whether the log device pays is open: {pair.ratio_sentence('did')}"
+    elif pair.overall.conclusion == Conclusion.NONE and not pair.any_decided:
+        says = f"the log device makes no difference: {pair.ratio_sentence()}"
     else:
         return None
     return Finding(
-        f"{says} ({one.interval_text()})",
+        f"{says} ({pair.interval_text()})",
         severity,
-        one.ratio_numbers(),
-        about=one.about,
-        runs=one.run_ids,
+        pair.ratio_numbers(),
+        about=pair.about,
+        runs=pair.run_ids,
     )

@@ -63,7 +63,7 @@ def _requested_block(run: Run) -> list[Finding]:
     block = run.access.block
     if not (block and run.access.writes and run.access.direct) or not run.layers:
         return []
-    passed = all(_passes_on(one) for one in run.layers)
+    passed = all(_passes_on(layer) for layer in run.layers)
     physical = {
         name: run.devices[name].physical_block or 0
         for name in active_disks(run)
@@ -87,9 +87,9 @@ def _requested_block(run: Run) -> list[Finding]:
     ]
 
 
-def _passes_on(one: Layer) -> bool:
-    if one.kind == "md":
-        return one.options.get("level", 5) in (0, 1, 10)
-    if one.kind == "filesystem":
-        return one.options.get("type", "xfs") in ("xfs", "ext4")
-    return one.kind in PASSES_ON
+def _passes_on(layer: Layer) -> bool:
+    if layer.kind == "md":
+        return layer.options.get("level", 5) in (0, 1, 10)
+    if layer.kind == "filesystem":
+        return layer.options.get("type", "xfs") in ("xfs", "ext4")
+    return layer.kind in PASSES_ON

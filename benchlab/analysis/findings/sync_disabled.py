@@ -38,8 +38,8 @@ def compares(lines: Sequence[Line]) -> list[Finding]:
     """ZFS's sync=disabled, no barriers, no flushes, writes that are not synced; all else must be alike."""
     return [
         found
-        for one in comparable_pairs(lines, _loosens, SYNCS)
-        if (found := _describe_loosening(one))
+        for pair in comparable_pairs(lines, _loosens, SYNCS)
+        if (found := _describe_loosening(pair))
     ]
 
 
@@ -111,21 +111,21 @@ def _stack_without_safety(line: Line) -> object:
     return stack_signature(layers)
 
 
-def _describe_loosening(one: Pair) -> Finding | None:
-    verdict = one.certain_verdict()
-    if one.single:
-        if one.overall.ratio < LEAST:
+def _describe_loosening(pair: Pair) -> Finding | None:
+    verdict = pair.certain_verdict()
+    if pair.single:
+        if pair.overall.ratio < LEAST:
             return None
-        did = one.ratio_sentence("did")
+        did = pair.ratio_sentence("did")
     elif verdict and verdict.conclusion == Conclusion.FASTER:
-        did = one.ratio_sentence()
+        did = pair.ratio_sentence()
     else:
         return None
-    by = joined(tuple(sorted(_loose_settings(one.second) - _loose_settings(one.first))))
+    by = joined(tuple(sorted(_loose_settings(pair.second) - _loose_settings(pair.first))))
     return Finding(
-        f"{did}, for it makes nothing durable: {by} ({one.interval_text()})",
+        f"{did}, for it makes nothing durable: {by} ({pair.interval_text()})",
         Severity.DOUBT,
-        one.ratio_numbers(),
-        about=one.about,
-        runs=one.run_ids,
+        pair.ratio_numbers(),
+        about=pair.about,
+        runs=pair.run_ids,
     )

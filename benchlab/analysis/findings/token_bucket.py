@@ -113,28 +113,32 @@ def _level_spells(
     return Levels(float(np.exp(low_at)), float(np.exp(high_at)), at_low, tuple(kinds))
 
 
-def _fell_to_rating(run: Run, pace: Pace, found: Levels) -> bool:
+def _fell_to_rating(run: Run, pace: Pace, levels: Levels) -> bool:
     """True when it fell once, to what the disks are rated for."""
     ways = {"op/s": "rated_iops", "B/s": "rated_bandwidth"}
     names = _stacks.active_disks(run)
-    if found.spells != (True, False) or pace.unit not in ways or not set(names) <= set(run.devices):
+    if (
+        levels.spells != (True, False)
+        or pace.unit not in ways
+        or not set(names) <= set(run.devices)
+    ):
         return False
     rated = [getattr(run.devices[name], ways[pace.unit]) for name in names]
-    return all(rated) and abs(found.low / sum(rated) - 1) <= RATED
+    return all(rated) and abs(levels.low / sum(rated) - 1) <= RATED
 
 
-def _describe_levels(pace: Pace, found: Levels) -> Finding:
-    changes = len(found.spells) - 1
+def _describe_levels(pace: Pace, levels: Levels) -> Finding:
+    changes = len(levels.spells) - 1
     times = "once" if changes == 1 else f"{changes} times"
     return Finding(
-        f"the {pace.label.split(',')[0]} changed {times} between {rate(found.high, pace.unit)} and "
-        f"{rate(found.low, pace.unit)}, where it was for {share(found.at_low)} of the time: so does a limit that saves "
+        f"the {pace.label.split(',')[0]} changed {times} between {rate(levels.high, pace.unit)} and "
+        f"{rate(levels.low, pace.unit)}, where it was for {share(levels.at_low)} of the time: so does a limit that saves "
         "up credits, and the mean is of neither level",
         Severity.DOUBT,
         {
-            "high": Number(found.high, pace.unit, f"{pace.label}, the higher level"),
-            "low": Number(found.low, pace.unit, f"{pace.label}, the lower level"),
-            "at_low": Number(found.at_low, "1", "share of the time at the lower level"),
+            "high": Number(levels.high, pace.unit, f"{pace.label}, the higher level"),
+            "low": Number(levels.low, pace.unit, f"{pace.label}, the lower level"),
+            "at_low": Number(levels.at_low, "1", "share of the time at the lower level"),
         },
         about="" if pace.only_window else pace.window,
     )

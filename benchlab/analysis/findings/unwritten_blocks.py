@@ -14,7 +14,7 @@ READ = (("read.bandwidth", "B/s"), ("bandwidth", "B/s"), ("read.iops", "op/s"), 
 
 def applies(run: Run) -> list[Finding]:
     """As the plan told, of a run that read anything."""
-    name, unit = next((one for one in READ if run.figures.get(one[0], 0) > 0), ("", ""))
+    name, unit = next((pair for pair in READ if run.figures.get(pair[0], 0) > 0), ("", ""))
     if not run.unwritten or not name:
         return []
     read = Number(run.figures[name], unit, "read, by the tool", figure=name)

@@ -27,7 +27,7 @@ def applies(run: Run) -> list[Finding]:
         return []
     disks = _stacks.active_disks(run)
     tracks = run.measured_tracks("write.bandwidth", disks)
-    if claimed < LEAST or not tracks or min(len(one.times) for one in tracks) < ENOUGH:
+    if claimed < LEAST or not tracks or min(len(track.times) for track in tracks) < ENOUGH:
         return []
     written = run.total_rate("write.bandwidth", disks)
     if written is None or written >= SHARE * claimed or _shrinks_data(run):

@@ -68,7 +68,7 @@ def answers(context: dict[str, Any], campaign: Campaign) -> dict[str, Any]:
     found = _answers_context(request, kept)
     cards: list[Card] = found["answers"]
     # What was dismissed needs no more repeats.
-    counted = [None if one.note.holds else one.answer for one in cards]
+    counted = [None if card.note.holds else card.answer for card in cards]
     offered = _repeat_offers(campaign, counted) if may_add(context, campaign) else {}
     may = campaign.pk if _may_dismiss(context, {campaign.team_id}) else None
     found["answers"] = [
@@ -137,7 +137,7 @@ def _context_for_page(context: dict[str, Any], found: dict[str, Any]) -> dict[st
         )
         for one in found["answers"]
     ]
-    shown = [one for one in cards if one.presentation is not Presentation.LEFT_OUT]
+    shown = [card for card in cards if card.presentation is not Presentation.LEFT_OUT]
     if left_out is not None:
         left_out.answers = len(cards) - len(shown)
     if context.get("in_file"):
@@ -160,7 +160,7 @@ def _may_dismiss(context: dict[str, Any], teams: set[int]) -> bool:
 
 def _teams(cards: Sequence[Card]) -> dict[int, int]:
     """{campaign: its team}; nobody's are the library's. One query where there are answers."""
-    campaigns = {row.group.campaign for one in cards for row in one.answer.rows}
+    campaigns = {row.group.campaign for card in cards for row in card.answer.rows}
     if not campaigns:
         return {}
     rows = Campaign.objects.filter(pk__in=campaigns, team__library=False)
