@@ -43,18 +43,18 @@ class Buckets:
     def means(self) -> Floats:
         """Of the samples that are known."""
         unknown = np.full(self.total.shape, np.nan)
-        found: Floats = np.divide(
+        means: Floats = np.divide(
             self.total, self.sample_counts, out=unknown, where=self.sample_counts > 0
         )
-        return found
+        return means
 
     @property
     def middles(self) -> Floats:
         """Times at which the means are drawn."""
         first = np.arange(0, len(self.times), self.every)
         last = np.minimum(first + self.every, len(self.times)) - 1
-        found: Floats = (self.times[first] + self.times[last]) / 2
-        return found
+        middles: Floats = (self.times[first] + self.times[last]) / 2
+        return middles
 
     def coarser(self, times: int) -> Buckets:
         """So many of them in one, from the first on."""
@@ -83,9 +83,9 @@ class Buckets:
         values = np.stack([self.low[row], self.high[row]], axis=1)
         later = at[:, 0] > at[:, 1]
         at[later], values[later] = at[later, ::-1], values[later, ::-1]
-        kept = np.ones(at.shape, dtype=bool)
-        kept[:, 1] = at[:, 0] != at[:, 1]
-        return at[kept], values[kept]
+        distinct = np.ones(at.shape, dtype=bool)
+        distinct[:, 1] = at[:, 0] != at[:, 1]
+        return at[distinct], values[distinct]
 
     def band(self, rows: list[int]) -> tuple[Floats, Floats, Floats]:
         """(smallest, largest, median of the means) of these devices, of each bucket."""
@@ -99,23 +99,23 @@ class Buckets:
 def bucket_samples(times: Floats, values: Floats) -> Buckets:
     """Each sample for itself. `values`: device x sample."""
     at = np.broadcast_to(np.arange(len(times)), values.shape)
-    known = ~np.isnan(values)
-    total = np.where(known, values, 0.0)
-    return Buckets(1, times, values, at, values, at, total, known.astype(np.int64))
+    is_known = ~np.isnan(values)
+    total = np.where(is_known, values, 0.0)
+    return Buckets(1, times, values, at, values, at, total, is_known.astype(np.int64))
 
 
 def samples_per_bucket(samples: int, pixels: int) -> int:
     """Number of samples to a bucket: 1 where each is seen, else what can be made of what is stored."""
     if samples <= 2 * pixels:
         return 1
-    wanted = -(-samples // pixels)
-    step = COARSE if wanted > COARSE else FINE if wanted > FINE else 1
-    return -(-wanted // step) * step
+    needed = -(-samples // pixels)
+    step = COARSE if needed > COARSE else FINE if needed > FINE else 1
+    return -(-needed // step) * step
 
 
 def stored_step(every: int) -> int:
     """The coarsest of what is stored that buckets of so many samples are made of: COARSE, FINE or 1."""
-    return next(one for one in (COARSE, FINE, 1) if every % one == 0)
+    return next(step for step in (COARSE, FINE, 1) if every % step == 0)
 
 
 def _fold(array: Any, times: int, fill: float) -> Any:
@@ -132,7 +132,7 @@ def _take_places(array: Any, times: int, which: Places) -> Any:
 
 def _medians(means: Floats) -> Floats:
     """Of those that are known, without numpy's word on columns in which none is."""
-    found = np.full(means.shape[1], np.nan)
-    known = ~np.isnan(means).all(axis=0)
-    found[known] = np.nanmedian(means[:, known], axis=0)
-    return found
+    medians = np.full(means.shape[1], np.nan)
+    is_known = ~np.isnan(means).all(axis=0)
+    medians[is_known] = np.nanmedian(means[:, is_known], axis=0)
+    return medians

@@ -75,16 +75,16 @@ def find_changes(values: Sequence[float], builds: Sequence[object] = ()) -> list
     Without `builds` each run counts as a build of its own.
     """
     logs = np.log(np.asarray(values, dtype=float))
-    found = _change_points(logs)
-    if not found:
+    indices = _change_points(logs)
+    if not indices:
         return []
-    edges = [0, *found, len(logs)]
+    edges = [0, *indices, len(logs)]
     medians = [median_of(values[a:b]) for a, b in pairwise(edges)]
-    known = list(builds) or list(range(len(logs)))
+    build_of_run = list(builds) or list(range(len(logs)))
     looks = [
         _change_points(logs[:-1]),
-        _build_change_points(logs, known),
-        _build_change_points(logs[:-1], known[:-1]),
+        _build_change_points(logs, build_of_run),
+        _build_change_points(logs[:-1], build_of_run[:-1]),
     ]
     return [
         Change(
@@ -93,12 +93,12 @@ def find_changes(values: Sequence[float], builds: Sequence[object] = ()) -> list
             medians[nth + 1],
             len(logs) - at >= ENOUGH_AFTER and _confirmed_by_all(at, looks),
         )
-        for nth, at in enumerate(found)
+        for nth, at in enumerate(indices)
     ]
 
 
 def _confirmed_by_all(at: int, looks: Sequence[Sequence[int]]) -> bool:
-    return all(any(abs(one - at) <= SAME for one in look) for look in looks)
+    return all(any(abs(index - at) <= SAME for index in look) for look in looks)
 
 
 def _build_change_points(logs: Array, builds: Sequence[object]) -> list[int]:
@@ -111,15 +111,15 @@ def _build_change_points(logs: Array, builds: Sequence[object]) -> list[int]:
 def _change_points(logs: Array) -> list[int]:
     """Indices of changes whose steps are worth a word."""
     cleaned = hampel(logs)
-    found = sorted(_segment(cleaned, 0))
-    while found:
-        edges = [0, *found, len(logs)]
+    indices = sorted(_segment(cleaned, 0))
+    while indices:
+        edges = [0, *indices, len(logs)]
         medians = [float(np.median(cleaned[a:b])) for a, b in pairwise(edges)]
         steps = [abs(b - a) for a, b in pairwise(medians)]
         if min(steps) >= SMALLEST:
             break
-        del found[steps.index(min(steps))]
-    return found
+        del indices[steps.index(min(steps))]
+    return indices
 
 
 def _segment(logs: Array, offset: int) -> list[int]:
@@ -128,16 +128,16 @@ def _segment(logs: Array, offset: int) -> list[int]:
     (at,), (t,) = largest_t(logs[None, :])
     if t <= critical_t(len(logs)):
         return []
-    left, right = _segment(logs[:at], offset), _segment(logs[at:], offset + int(at))
-    return [*left, offset + int(at), *right]
+    before, after = _segment(logs[:at], offset), _segment(logs[at:], offset + int(at))
+    return [*before, offset + int(at), *after]
 
 
 @cache
 def _critical_table() -> tuple[Array, Array]:
     """(ln lengths, critical values at ALPHA)."""
-    made = json.loads(Path(__file__).with_name("critical_values.json").read_text())
-    column = made["alphas"].index(ALPHA)
-    rows = sorted((int(length), values[column]) for length, values in made["critical"].items())
+    table = json.loads(Path(__file__).with_name("critical_values.json").read_text())
+    column = table["alphas"].index(ALPHA)
+    rows = sorted((int(length), values[column]) for length, values in table["critical"].items())
     return np.log([length for length, _ in rows]), np.array([value for _, value in rows])
 
 
@@ -162,10 +162,10 @@ def hampel(logs: Array) -> Array:
     return np.where((np.abs(logs - median) > FAR * noise) & alone, median, logs)
 
 
-def find_unusual(values: Sequence[float], found: Sequence[Change]) -> list[Unusual]:
+def find_unusual(values: Sequence[float], changes: Sequence[Change]) -> list[Unusual]:
     """The runs that stand out from those before them since the last confirmed change; silent below ten."""
     logs = np.log(np.asarray(values, dtype=float))
-    starts = [0, *(one.at for one in found if one.confirmed)]
+    starts = [0, *(change.at for change in changes if change.confirmed)]
     stand_out = []
     for at in range(len(logs)):
         begun = max(start for start in starts if start <= at)

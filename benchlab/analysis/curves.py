@@ -72,15 +72,15 @@ def little(outstanding: int, runs: Sequence[tuple[float, float]]) -> Little:
     return Little(implied, implied / outstanding)
 
 
-def common_factor(found: Sequence[Little]) -> int | None:
+def common_factor(laws: Sequence[Little]) -> int | None:
     """Whole number of I/Os in flight for each that was told, at every one of two points or more; else None.
 
     Then so many workers had that depth each; where the points differ, a depth was not reached.
     """
-    if len(found) < 2:
+    if len(laws) < 2:
         return None
-    factor = round(median_of([one.ratio for one in found]))
-    alike = all(abs(one.ratio - factor) <= LITTLE_TOLERANCE * factor for one in found)
+    factor = round(median_of([law.ratio for law in laws]))
+    alike = all(abs(law.ratio - factor) <= LITTLE_TOLERANCE * factor for law in laws)
     return factor if alike and factor >= 2 else None
 
 

@@ -39,20 +39,22 @@ class Estimates:
 
     def half(self, share: float = TWO_SIDED) -> Array:
         """Half the width of an interval, by default of 95 %; infinite where there is no error to tell."""
-        known = self.df > 0
-        return np.where(known, stdtrit(np.where(known, self.df, 1), share) * self.se, np.inf)
+        has_error = self.df > 0
+        return np.where(
+            has_error, stdtrit(np.where(has_error, self.df, 1), share) * self.se, np.inf
+        )
 
 
 def estimate_points(fit: Fit, design: Design) -> Estimates:
     """A depth needs two repeats of each set-up, and less than half of a cell's may be far off."""
     se = np.sqrt(fit.variance + design.tau**2)
-    told = (fit.df > 0) & (fit.counts >= 2).all(axis=1)
-    told &= (fit.clipped * 2 < fit.counts).all(axis=1)
+    enough = (fit.df > 0) & (fit.counts >= 2).all(axis=1)
+    enough &= (fit.clipped * 2 < fit.counts).all(axis=1)
     df = np.where(fit.df > 0, fit.df, 1)
     size = np.abs(fit.est)
-    luck = discoveries(np.where(told, 2 * stdtr(df, -size / se), np.nan))
+    luck = discoveries(np.where(enough, 2 * stdtr(df, -size / se), np.nan))
     differ = (luck <= _false_discovery_level(fit)[:, None]) & (size >= LEAST)
-    inside = np.where(told, stdtr(df, (size - LEAST) / se), np.nan)
+    inside = np.where(enough, stdtr(df, (size - LEAST) / se), np.nan)
     alike = (inside <= 1 - ONE_SIDED) & (discoveries(inside) <= NONE_DISCOVERIES)
     more = np.where(differ, np.sign(fit.est), 0).astype(np.int64)
     return Estimates(fit.est, se, df, more, alike & (more == 0) & design.may_say_none)
@@ -68,13 +70,13 @@ def discoveries(p: Array) -> Array:
     """Benjamini and Hochberg's q along the last axis; what is not a number is not among them, and stays so."""
     # not a number last
     ranks = np.argsort(p, axis=-1)
-    known = (~np.isnan(p)).sum(axis=-1, keepdims=True)
-    rising = np.take_along_axis(p, ranks, axis=-1) * known / np.arange(1, p.shape[-1] + 1)
+    count = (~np.isnan(p)).sum(axis=-1, keepdims=True)
+    rising = np.take_along_axis(p, ranks, axis=-1) * count / np.arange(1, p.shape[-1] + 1)
     rising = np.where(np.isnan(rising), np.inf, rising)
     least = np.minimum.accumulate(rising[..., ::-1], axis=-1)[..., ::-1]
-    found = np.empty_like(p)
-    np.put_along_axis(found, ranks, least, axis=-1)
-    return np.where(np.isnan(p), np.nan, np.minimum(found, 1))
+    q = np.empty_like(p)
+    np.put_along_axis(q, ranks, least, axis=-1)
+    return np.where(np.isnan(p), np.nan, np.minimum(q, 1))
 
 
 def estimate_curve(fit: Fit, design: Design) -> Estimates:
@@ -82,35 +84,35 @@ def estimate_curve(fit: Fit, design: Design) -> Estimates:
 
     Not interleaved, a single repeat stands for one visit: such depths are left out where others have more.
     """
-    kept = _all_depths(fit)
+    used = _all_depths(fit)
     if not design.interleaved:
         often = fit.counts.min(axis=1) >= 2
-        kept = often | ~often.any(axis=1, keepdims=True)
-    fit = replace(fit, rest=np.where(kept[:, None, :, None], fit.rest, np.nan))
-    est = _mean_over_depths(fit.est, kept)
+        used = often | ~often.any(axis=1, keepdims=True)
+    fit = replace(fit, rest=np.where(used[:, None, :, None], fit.rest, np.nan))
+    est = _mean_over_depths(fit.est, used)
     if design.interleaved:
         se, df = _interleaved_error(fit)
     else:
-        se, df = _sequential_error(fit, design, kept)
-    said = Estimates(est, se, df, np.zeros(len(est), np.int64), np.zeros(len(est), bool))
+        se, df = _sequential_error(fit, design, used)
+    estimates = Estimates(est, se, df, np.zeros(len(est), np.int64), np.zeros(len(est), bool))
     size = np.abs(est)
-    more = np.where((size > said.half()) & (size >= LEAST), np.sign(est), 0).astype(np.int64)
-    none = (size + said.half(ONE_SIDED) <= LEAST) & (more == 0) & design.may_say_none
-    return replace(said, sign=more, equal=none)
+    more = np.where((size > estimates.half()) & (size >= LEAST), np.sign(est), 0).astype(np.int64)
+    none = (size + estimates.half(ONE_SIDED) <= LEAST) & (more == 0) & design.may_say_none
+    return replace(estimates, sign=more, equal=none)
 
 
 def _all_depths(fit: Fit) -> Mask:
     return np.ones(fit.est.shape, bool)
 
 
-def _mean_over_depths(values: Array, kept: Mask) -> Array:
+def _mean_over_depths(values: Array, used: Mask) -> Array:
     """The mean of those depths."""
-    return np.asarray(np.where(kept, values, 0).sum(axis=1) / kept.sum(axis=1))
+    return np.asarray(np.where(used, values, 0).sum(axis=1) / used.sum(axis=1))
 
 
-def _pooled_error(fit: Fit, kept: Mask) -> tuple[Array, Array]:
-    mean = _mean_over_depths(fit.variance, kept) / kept.sum(axis=1)
-    return np.sqrt(mean), np.where(kept, fit.df, 0).sum(axis=1)
+def _pooled_error(fit: Fit, used: Mask) -> tuple[Array, Array]:
+    mean = _mean_over_depths(fit.variance, used) / used.sum(axis=1)
+    return np.sqrt(mean), np.where(used, fit.df, 0).sum(axis=1)
 
 
 def _interleaved_error(fit: Fit) -> tuple[Array, Array]:
@@ -133,33 +135,33 @@ def _block_error(fit: Fit) -> tuple[Array, Array]:
     return np.sqrt(square * (weights**2).sum(axis=2).max(axis=1)), count
 
 
-def _block_means(fit: Fit, kept: Mask) -> tuple[Array, Array]:
+def _block_means(fit: Fit, used: Mask) -> tuple[Array, Array]:
     """(pairs, 2, blocks) each: from the set-up's mean over the depths that the block has; its share of that mean."""
-    there = ~np.isnan(fit.rest)
-    count = there.sum(axis=2)
-    total = np.where(there, fit.rest, 0).sum(axis=2)
+    present = ~np.isnan(fit.rest)
+    count = present.sum(axis=2)
+    total = np.where(present, fit.rest, 0).sum(axis=2)
     means = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    shares = (there / fit.counts[..., None]).sum(axis=2) / kept.sum(axis=1)[:, None, None]
+    shares = (present / fit.counts[..., None]).sum(axis=2) / used.sum(axis=1)[:, None, None]
     return means, shares
 
 
 def _variance_and_count(values: Array) -> tuple[Array, Array]:
     """(variance, number) of what is known along the last axis."""
-    there = ~np.isnan(values)
-    count = there.sum(axis=-1)
-    middle = np.where(there, values, 0).sum(axis=-1) / np.maximum(count, 1)
-    squares = np.where(there, (values - middle[..., None]) ** 2, 0).sum(axis=-1)
+    present = ~np.isnan(values)
+    count = present.sum(axis=-1)
+    middle = np.where(present, values, 0).sum(axis=-1) / np.maximum(count, 1)
+    squares = np.where(present, (values - middle[..., None]) ** 2, 0).sum(axis=-1)
     return squares / np.maximum(count - 1, 1), count
 
 
-def _sequential_error(fit: Fit, design: Design, kept: Mask) -> tuple[Array, Array]:
+def _sequential_error(fit: Fit, design: Design, used: Mask) -> tuple[Array, Array]:
     """From block to block within each set-up; one after the other at least what the runs show."""
-    means, weights = _block_means(fit, kept)
+    means, weights = _block_means(fit, used)
     variance, count = _variance_and_count(means)
     square = (variance * (weights**2).sum(axis=2)).sum(axis=1)
     free = np.where((count >= 2).all(axis=1), (count - 1).sum(axis=1), 0).astype(float)
     if not design.may_say_none:
-        pooled, df = _pooled_error(fit, kept)
+        pooled, df = _pooled_error(fit, used)
         larger = (pooled**2 > square) & (free > 0)
         square, free = np.where(larger, pooled**2, square), np.where(larger, df, free)
         # Satterthwaite: tau is no estimate of these runs.
@@ -169,5 +171,5 @@ def _sequential_error(fit: Fit, design: Design, kept: Mask) -> tuple[Array, Arra
 
 def compare_pairs(logs: Array, design: Design) -> tuple[Fit, Estimates, Estimates]:
     """(the fit, at each depth, over the curve) of pairs of set-ups."""
-    found = fit(logs, blocks=design.interleaved)
-    return found, estimate_points(found, design), estimate_curve(found, design)
+    fitted = fit(logs, blocks=design.interleaved)
+    return fitted, estimate_points(fitted, design), estimate_curve(fitted, design)

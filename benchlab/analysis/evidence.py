@@ -116,9 +116,9 @@ class Track:
         if len(parts) == 1:
             whole = slice(*parts[0])
             return self._with_intervals(self.times[whole], self.values[whole], spans[whole])
-        kept = dict.fromkeys(at for first, end in parts for at in range(first, end))
+        indices = dict.fromkeys(at for first, end in parts for at in range(first, end))
         each = (self.times, self.values, spans)
-        return self._with_intervals(*(tuple(one[at] for at in kept) for one in each))
+        return self._with_intervals(*(tuple(column[at] for at in indices) for column in each))
 
     def _with_intervals(
         self, times: tuple[float, ...], values: tuple[float, ...], lengths: tuple[float, ...]
@@ -136,10 +136,10 @@ class Track:
     def mean(self) -> float:
         """Over time, of the known values; NaN without any."""
         values, spans = np.asarray(self.values, dtype=float), np.asarray(self.spans())
-        known = ~np.isnan(values) & (spans > 0)
-        if not known.any():
+        is_known = ~np.isnan(values) & (spans > 0)
+        if not is_known.any():
             return float("nan")
-        return float(np.average(values[known], weights=spans[known]))
+        return float(np.average(values[is_known], weights=spans[is_known]))
 
 
 # all that one sampler tells of a run has the same times
@@ -205,12 +205,12 @@ class Run:
 
         A run whose tool told no windows is measured as a whole.
         """
-        wanted = None if devices is None else set(devices)
-        known = [window for window in self.windows if window.measured]
+        device_names = None if devices is None else set(devices)
+        measured = [window for window in self.windows if window.measured]
         return tuple(
-            track.intervals_within(known) if known else track
+            track.intervals_within(measured) if measured else track
             for track in self.tracks
-            if track.metric == metric and (wanted is None or track.device in wanted)
+            if track.metric == metric and (device_names is None or track.device in device_names)
         )
 
     def total_rate(self, metric: str, devices: Iterable[str]) -> float | None:
@@ -222,8 +222,8 @@ class Run:
 
     def layout_disks(self) -> tuple[str, ...]:
         """All disks of the layout, each once."""
-        given = (names for layer in self.layers for names in layer.uses.values())
-        return tuple(dict.fromkeys(name for names in given for name in names))
+        groups = (names for layer in self.layers for names in layer.uses.values())
+        return tuple(dict.fromkeys(name for names in groups for name in names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,38 +250,38 @@ class Line:
 
     def sweep_values(self, figure: str) -> dict[int, dict[int, float]]:
         """{outstanding I/Os, 0 where untold: {repeat: value}} for benchlab.analysis.verdicts."""
-        found: dict[int, dict[int, float]] = {}
+        sweep: dict[int, dict[int, float]] = {}
         for run, repeat in zip(self.runs, self.repeats, strict=True):
             if figure in run.figures:
-                found.setdefault(run.access.outstanding or 0, {})[repeat] = run.figures[figure]
-        return found
+                sweep.setdefault(run.access.outstanding or 0, {})[repeat] = run.figures[figure]
+        return sweep
 
 
-def run_from_json(told: Mapping[str, Any]) -> Run:
+def run_from_json(data: Mapping[str, Any]) -> Run:
     """Raises ValueError naming a field that is not there."""
-    made: Run = _from_json(Run, told)
-    return made
+    run: Run = _from_json(Run, data)
+    return run
 
 
-def lines_from_json(told: Sequence[Mapping[str, Any]]) -> tuple[Line, ...]:
+def lines_from_json(rows: Sequence[Mapping[str, Any]]) -> tuple[Line, ...]:
     """Raises ValueError naming a field that is not there."""
-    return tuple(_from_json(Line, one) for one in told)
+    return tuple(_from_json(Line, row) for row in rows)
 
 
-def _from_json(kind: Any, told: Any) -> Any:
+def _from_json(kind: Any, data: Any) -> Any:
     if is_dataclass(kind):
         assert isinstance(kind, type)
         hints = get_type_hints(kind)
-        unknown = set(told) - {field.name for field in fields(kind)}
+        unknown = set(data) - {field.name for field in fields(kind)}
         if unknown:
             raise ValueError(f"{kind.__name__} has no {', '.join(sorted(unknown))}")
-        return kind(**{name: _from_json(hints[name], value) for name, value in told.items()})
+        return kind(**{name: _from_json(hints[name], value) for name, value in data.items()})
     origin, inner = get_origin(kind), get_args(kind)
-    if origin is tuple and isinstance(told, list):
-        return tuple(_from_json(inner[0], one) for one in told)
-    if origin is not None and origin is not UnionType and isinstance(told, Mapping):
-        return {key: _from_json(inner[1], value) for key, value in told.items()}
-    return float("nan") if kind is float and told is None else told
+    if origin is tuple and isinstance(data, list):
+        return tuple(_from_json(inner[0], item) for item in data)
+    if origin is not None and origin is not UnionType and isinstance(data, Mapping):
+        return {key: _from_json(inner[1], value) for key, value in data.items()}
+    return float("nan") if kind is float and data is None else data
 
 
 def members(run: Run, use: str = "") -> dict[str, tuple[str, ...]]:

@@ -63,44 +63,46 @@ class Gap:
     total: int
 
 
-def complete_submatrix(there: Collection[Place]) -> tuple[set[Place], tuple[Gap, ...]]:
+def complete_submatrix(places: Collection[Place]) -> tuple[set[Place], tuple[Gap, ...]]:
     """A part of a matrix that has no gaps, and what was left out for that, in this order.
 
     Left out is, as long as cells are missing, the level of which the largest share is; of several the one that costs
     the fewest cells, then the one of the later factor. It need not be the largest such part, but one can follow it.
     """
-    kept, gaps = set(there), []
-    while kept:
-        levels = _levels(kept)
+    remaining, gaps = set(places), []
+    while remaining:
+        levels = _levels(remaining)
         whole = prod(map(len, levels))
-        if len(kept) == whole:
+        if len(remaining) == whole:
             break
-        counts = [Counter(place[axis] for place in kept) for axis in range(len(levels))]
+        counts = [Counter(place[axis] for place in remaining) for axis in range(len(levels))]
         _, _, axis, level = max(
             (1 - have * len(some) / whole, -have, axis, level)
             for axis, (some, count) in enumerate(zip(levels, counts, strict=True))
             for level, have in count.items()
             if len(some) > 1
         )
-        gaps.append(_gap(kept, levels, axis, level))
-        kept = {place for place in kept if place[axis] != level}
-    return kept, tuple(gaps)
+        gaps.append(_gap(remaining, levels, axis, level))
+        remaining = {place for place in remaining if place[axis] != level}
+    return remaining, tuple(gaps)
 
 
 def _levels(places: Collection[Place]) -> list[list[str]]:
     return [sorted(set(some)) for some in zip(*places, strict=True)]
 
 
-def _gap(there: set[Place], levels: Sequence[Sequence[str]], axis: int, level: str) -> Gap:
-    own = {place for place in there if place[axis] == level}
+def _gap(places: set[Place], levels: Sequence[Sequence[str]], axis: int, level: str) -> Gap:
+    own = {place for place in places if place[axis] == level}
     has = _levels(own)
     lacks = {
         n: tuple(sorted(set(some) - set(has[n]))) for n, some in enumerate(levels) if n != axis
     }
-    of = prod(map(len, levels)) // len(levels[axis])
+    total = prod(map(len, levels)) // len(levels[axis])
     every = product(*(some if n != axis else [level] for n, some in enumerate(levels)))
     cell = next(place for place in every if place not in own)
-    return Gap(axis, level, {n: some for n, some in lacks.items() if some}, cell, of - len(own), of)
+    return Gap(
+        axis, level, {n: some for n, some in lacks.items() if some}, cell, total - len(own), total
+    )
 
 
 def factor_effects(
@@ -121,12 +123,12 @@ def factor_effects(
     if min(min(values) for values in cells.values()) <= 0:
         return None
     keys = sorted(cells)
-    found = robust_means([cells[key] for key in keys], ENOUGH_REPEATS)
-    grid = found.means.reshape([len(some) for some in levels])
-    df = float((found.counts - 1).sum())
-    noise = max(sqrt(found.within / df), LEAST_NOISE) if df else None
-    each = (noise**2 * float((1 / found.counts).mean())) if noise else None
-    made: dict[int, list[Effect]] = {}
+    robust = robust_means([cells[key] for key in keys], ENOUGH_REPEATS)
+    grid = robust.means.reshape([len(some) for some in levels])
+    df = float((robust.counts - 1).sum())
+    noise = max(sqrt(robust.within / df), LEAST_NOISE) if df else None
+    each = (noise**2 * float((1 / robust.counts).mean())) if noise else None
+    effects_by_order: dict[int, list[Effect]] = {}
     for order in (1, 2):
         rows = [
             (axes, index, value, size)
@@ -134,8 +136,8 @@ def factor_effects(
             for index, value, size in _level_effects(grid, axes)
         ]
         luck = [tau**2 / 2 if axes[0] < built else 0.0 for axes, *_ in rows]
-        made[order] = _effects(rows, factors, levels, each, df, luck)
-    return Effects(tuple(made[1]), tuple(made[2]))
+        effects_by_order[order] = _effects(rows, factors, levels, each, df, luck)
+    return Effects(tuple(effects_by_order[1]), tuple(effects_by_order[2]))
 
 
 def _level_effects(
@@ -173,7 +175,7 @@ def _effects(
             for row, error in zip(rows, errors, strict=True)
         ]
     )
-    named = discoveries(p) <= FALSE_DISCOVERIES if len(p) else p
+    significant = discoveries(p) <= FALSE_DISCOVERIES if len(p) else p
     return [
         _effect(
             {factors[axis]: levels[axis][i] for axis, i in zip(axes, index, strict=True)},
@@ -181,11 +183,13 @@ def _effects(
             float(stdtrit(df, TWO_SIDED)) * error if error else None,
             bool(sure) and abs(value) >= LEAST,
         )
-        for (axes, index, value, _), error, sure in zip(rows, errors, named, strict=True)
+        for (axes, index, value, _), error, sure in zip(rows, errors, significant, strict=True)
     ]
 
 
-def _effect(levels: Mapping[str, str], value: float, half: float | None, named: bool) -> Effect:
+def _effect(
+    levels: Mapping[str, str], value: float, half: float | None, significant: bool
+) -> Effect:
     if half is None:
         return Effect(levels, exp(value), None, None, False)
-    return Effect(levels, exp(value), exp(value - half), exp(value + half), named)
+    return Effect(levels, exp(value), exp(value - half), exp(value + half), significant)

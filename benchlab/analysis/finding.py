@@ -87,15 +87,17 @@ class LineFinding(Protocol):
 def run_findings() -> Mapping[str, RunFinding]:
     """By kind, in the order of their names."""
     return {
-        kind: cast(RunFinding, one) for kind, one in _modules().items() if hasattr(one, "applies")
+        kind: cast(RunFinding, module)
+        for kind, module in _modules().items()
+        if hasattr(module, "applies")
     }
 
 
 @cache
 def line_findings() -> Mapping[str, LineFinding]:
     """By kind, in the order of their names."""
-    found = {kind: one for kind, one in _modules().items() if hasattr(one, "compares")}
-    return {kind: cast(LineFinding, one) for kind, one in found.items()}
+    modules = {kind: module for kind, module in _modules().items() if hasattr(module, "compares")}
+    return {kind: cast(LineFinding, module) for kind, module in modules.items()}
 
 
 def _modules() -> dict[str, object]:

@@ -21,25 +21,25 @@ class AlreadyDecided(ValidationError):
 
 def dismiss_row(row: Dismissible, by: AbstractBaseUser, note: str) -> None:
     """Raises ValidationError without a note, Already where somebody else dismissed the same. One's last note counts."""
-    said = clean_text(note, MOST_NOTE)
+    cleaned = clean_text(note, MOST_NOTE)
     with transaction.atomic():
-        there = _lock_row(row)
-        if there and there.dismissed_at and there.dismissed_by_id != by.pk and there.same(row):
+        stored = _lock_row(row)
+        if stored and stored.dismissed_at and stored.dismissed_by_id != by.pk and stored.same(row):
             raise AlreadyDecided(
-                f"{_dismisser_name(there)} dismissed it before you. Your note was not kept."
+                f"{_dismisser_name(stored)} dismissed it before you. Your note was not kept."
             )
-        row.note, row.dismissed_at, row.dismissed_by_id = said, timezone.now(), by.pk
+        row.note, row.dismissed_at, row.dismissed_by_id = cleaned, timezone.now(), by.pk
         _save_dismissal(row)
 
 
 def restore_row(row: Dismissible, note: str) -> None:
     """It counts again. Raises ValidationError without a note, Already where it was taken back with another one."""
-    said = clean_text(note, MOST_NOTE)
+    cleaned = clean_text(note, MOST_NOTE)
     with transaction.atomic():
-        there = _lock_row(row)
-        if there and there.dismissed_at is None and there.note not in ("", said):
+        stored = _lock_row(row)
+        if stored and stored.dismissed_at is None and stored.note not in ("", cleaned):
             raise AlreadyDecided("It was taken back before you. Your note was not kept.")
-        row.note, row.dismissed_at, row.dismissed_by_id = said, None, None
+        row.note, row.dismissed_at, row.dismissed_by_id = cleaned, None, None
         _save_dismissal(row)
 
 

@@ -116,18 +116,20 @@ def campaign_findings(user: Person, campaign: Campaign) -> list[DisplayedFinding
     return _display_query(_current_findings(user).filter(campaign=campaign).filter(_of_last()))
 
 
-def with_offers(campaign: Campaign, found: Sequence[DisplayedFinding]) -> list[DisplayedFinding]:
+def with_offers(campaign: Campaign, findings: Sequence[DisplayedFinding]) -> list[DisplayedFinding]:
     """With what would tell: as many repeats as its number of that name says. Three queries where there are any."""
-    wanted = {at: one for at, row in enumerate(found) if (one := _requested_repeats(row.row))}
-    offered = dict(zip(wanted, repeat_offers(campaign, list(wanted.values())), strict=True))
-    return [replace(one, offer=offered.get(at)) for at, one in enumerate(found)]
+    requests = {at: one for at, row in enumerate(findings) if (one := _requested_repeats(row.row))}
+    offers_by_index = dict(
+        zip(requests, repeat_offers(campaign, list(requests.values())), strict=True)
+    )
+    return [replace(one, offer=offers_by_index.get(at)) for at, one in enumerate(findings)]
 
 
 def _requested_repeats(row: Finding) -> RepeatGoal | None:
-    told = row.numbers.get(finding.NEEDED)
-    if row.dismissed_at or not told or not told["value"]:
+    needed = row.numbers.get(finding.NEEDED)
+    if row.dismissed_at or not needed or not needed["value"]:
         return None
-    return RepeatGoal(row.runs, int(told["value"]))
+    return RepeatGoal(row.runs, int(needed["value"]))
 
 
 def compared_findings(
@@ -135,10 +137,10 @@ def compared_findings(
 ) -> list[DisplayedFinding]:
     """Of these attempts; between set-ups only what is about runs of theirs."""
     rows = _current_findings(user).filter(campaign__in=campaigns)
-    found = rows.filter(Q(attempt__in=attempts) | Q(workload__in=workloads))
+    matching = rows.filter(Q(attempt__in=attempts) | Q(workload__in=workloads))
     runs = set(Attempt.objects.filter(pk__in=attempts).values_list("run", flat=True))
     return [
-        one for one in _display_query(found) if one.run is not None or set(one.row.runs) <= runs
+        one for one in _display_query(matching) if one.run is not None or set(one.row.runs) <= runs
     ]
 
 
@@ -158,9 +160,9 @@ def _of_last() -> Q:
 
 def _display_query(rows: QuerySet[Finding]) -> list[DisplayedFinding]:
     """Three queries."""
-    found = list(rows.select_related("attempt", "dismissed_by", "campaign").order_by("pk"))
-    found.sort(key=lambda row: (RANK.get(row.severity, 9), row.attempt_id is not None))
-    return display_rows(found[:MAX_FINDINGS])
+    ordered = list(rows.select_related("attempt", "dismissed_by", "campaign").order_by("pk"))
+    ordered.sort(key=lambda row: (RANK.get(row.severity, 9), row.attempt_id is not None))
+    return display_rows(ordered[:MAX_FINDINGS])
 
 
 def display_rows(rows: Sequence[Finding]) -> list[DisplayedFinding]:
@@ -208,21 +210,25 @@ def _number_url(row: Finding, one: Mapping[str, Any], lines: Mapping[tuple[int, 
 
 def _output_line_urls(rows: Iterable[Finding]) -> dict[tuple[int, str], str]:
     """{(attempt, figure): address of the line that says it}. Two queries."""
-    wanted: dict[int, set[str]] = defaultdict(set)
+    figures_by_attempt: dict[int, set[str]] = defaultdict(set)
     for row in rows:
         if row.attempt_id:
-            wanted[row.attempt_id] |= {number["figure"] for number in row.numbers.values()} - {""}
-    names = set().union(*wanted.values())
+            figures_by_attempt[row.attempt_id] |= {
+                number["figure"] for number in row.numbers.values()
+            } - {""}
+    names = set().union(*figures_by_attempt.values())
     if not names:
         return {}
-    told = Measurement.objects.filter(
-        attempt__in=wanted, name__in=names, labels={}, line__gt=0
+    measurements = Measurement.objects.filter(
+        attempt__in=figures_by_attempt, name__in=names, labels={}, line__gt=0
     ).values_list("attempt", "name", "line", "output")
-    kept = Artifact.objects.filter(attempt__in=wanted).values_list("attempt", "name", "pk")
-    artifacts = {(attempt, name): pk for attempt, name, pk in kept}
+    stored = Artifact.objects.filter(attempt__in=figures_by_attempt).values_list(
+        "attempt", "name", "pk"
+    )
+    artifacts = {(attempt, name): pk for attempt, name, pk in stored}
     return {
         (attempt, name): _line_url(artifacts[attempt, output], line)
-        for attempt, name, line, output in told
+        for attempt, name, line, output in measurements
         if (attempt, output) in artifacts
     }
 
@@ -231,10 +237,10 @@ def _line_url(artifact: int, line: int) -> str:
     return f"{reverse('artifact-lines', args=[artifact])}?{urlencode({'line': line})}#L{line}"
 
 
-def group_by_kind(found: Iterable[DisplayedFinding]) -> list[Kind]:
+def group_by_kind(findings: Iterable[DisplayedFinding]) -> list[Kind]:
     """In their order; what is between set-ups apart from what is of single runs."""
     kinds: dict[tuple[str, str, bool], list[DisplayedFinding]] = defaultdict(list)
-    for one in found:
+    for one in findings:
         kinds[one.row.kind, one.row.severity, one.run is None].append(one)
     return [
         Kind(kind, some[0].label, severity, some[0].row.get_severity_display(), tuple(some))

@@ -48,38 +48,40 @@ def writes_by_layout(layouts: Collection[int]) -> Mapping[int, list[EarlierWrite
         "name",
         "value",
     )
-    found: dict[int, list[EarlierWrite]] = defaultdict(list)
-    for layout, ended, tool, told, name, moved in rows.order_by("attempt__ended_at", "name"):
+    writes: dict[int, list[EarlierWrite]] = defaultdict(list)
+    for layout, ended, tool, tool_options, name, moved in rows.order_by(
+        "attempt__ended_at", "name"
+    ):
         assert ended is not None
-        upto = 0.0 if name == TRIMMED else _contiguous_bytes(tool, told, moved or 0.0)
+        upto = 0.0 if name == TRIMMED else _contiguous_bytes(tool, tool_options, moved or 0.0)
         if upto or name == TRIMMED:
-            found[layout].append(EarlierWrite(ended, upto))
-    return found
+            writes[layout].append(EarlierWrite(ended, upto))
+    return writes
 
 
-def _contiguous_bytes(tool: str, told: Mapping[str, Any], moved: float) -> float:
+def _contiguous_bytes(tool: str, given_options: Mapping[str, Any], moved: float) -> float:
     """As far as one stream from the volume's start came that was told to write in order, once it had done all of it."""
-    if any(told.get(name) for name in ELSEWHERE):
+    if any(given_options.get(name) for name in ELSEWHERE):
         return 0.0
     try:
-        found = registry.access_pattern(
-            tool, options.build_options(registry.tool(tool).Options, told)
+        access = registry.access_pattern(
+            tool, options.build_options(registry.tool(tool).Options, given_options)
         )
     except AgentError:
         # a tool or an option that is no more
         return 0.0
-    if not found.writes or found.reads or found.random is not False:
+    if not access.writes or access.reads or access.random is not False:
         return 0.0
     # 0 is fio's whole volume, and it ends behind it
-    if not found.size:
-        return inf if told.get("size") == 0 and not found.runtime_s else 0.0
-    return float(found.size) if moved >= found.size else 0.0
+    if not access.size:
+        return inf if given_options.get("size") == 0 and not access.runtime_s else 0.0
+    return float(access.size) if moved >= access.size else 0.0
 
 
-def cover_read(row: Attempt, size: int | None, wrote: Collection[EarlierWrite]) -> bool:
+def cover_read(row: Attempt, size: int | None, writes: Collection[EarlierWrite]) -> bool:
     """True when its first `size` B were written before this attempt began, and not discarded since."""
     upto = 0.0
-    for one in wrote:
+    for one in writes:
         if row.started_at is not None and one.ended <= row.started_at:
             upto = max(upto, one.contiguous_bytes) if one.contiguous_bytes else 0.0
     return upto >= (size or inf)

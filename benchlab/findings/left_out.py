@@ -21,7 +21,7 @@ class OmittedCounts:
     @property
     def text(self) -> str:
         """ "2 answers and 1 finding were", empty where nothing is left out."""
-        told = [(self.answers, "answer"), (self.findings, "finding")]
-        parts = [f"{number} {noun}{'s' if number > 1 else ''}" for number, noun in told if number]
-        one = self.answers + self.findings == 1
-        return f"{' and '.join(parts)} {'was' if one else 'were'}" if parts else ""
+        counts = [(self.answers, "answer"), (self.findings, "finding")]
+        parts = [f"{number} {noun}{'s' if number > 1 else ''}" for number, noun in counts if number]
+        single = self.answers + self.findings == 1
+        return f"{' and '.join(parts)} {'was' if single else 'were'}" if parts else ""

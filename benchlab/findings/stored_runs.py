@@ -140,17 +140,17 @@ def _read_batch(attempts: Sequence[int], shared: _SharedRows, of_disks: bool) ->
     shared.load(rows.values())
     printed = _printed_figures(rows)
     series = _stored_series(rows, of_disks)
-    made = [
+    runs = [
         _evidence_run(rows[pk], shared, printed[pk], series[pk]) for pk in attempts if pk in rows
     ]
-    doubted = {rows[one.attempt].layout_id for one in made if one.unwritten}
-    wrote = earlier_writes.writes_by_layout(doubted) if doubted else {}
-    for one in made:
+    doubted = {rows[one.attempt].layout_id for one in runs if one.unwritten}
+    writes = earlier_writes.writes_by_layout(doubted) if doubted else {}
+    for one in runs:
         row = rows[one.attempt]
-        held = one.unwritten and earlier_writes.cover_read(
-            row, one.access.size, wrote.get(row.layout_id, ())
+        covered = one.unwritten and earlier_writes.cover_read(
+            row, one.access.size, writes.get(row.layout_id, ())
         )
-        yield dataclasses.replace(one, unwritten="") if held else one
+        yield dataclasses.replace(one, unwritten="") if covered else one
 
 
 def _evidence_run(
@@ -203,38 +203,38 @@ def _rated_devices(
     built: _LayoutState, host: _Host, rated: Mapping[tuple[int, str], _Rated], pk: int
 ) -> Mapping[str, Device]:
     """Of the layout, with what a person, or the source of the result, said that they are rated for."""
-    found = {}
+    devices = {}
     for name in dict.fromkeys(
         n for layer in built.layers for each in layer.uses.values() for n in each
     ):
-        told = rated.get((pk, built.identities.get(name, ""))) or built.rated.get(name)
-        if name in host.devices or told:
-            iops, bandwidth = told or (None, None)
-            found[name] = dataclasses.replace(
+        rating = rated.get((pk, built.identities.get(name, ""))) or built.rated.get(name)
+        if name in host.devices or rating:
+            iops, bandwidth = rating or (None, None)
+            devices[name] = dataclasses.replace(
                 host.devices.get(name) or Device(name), rated_iops=iops, rated_bandwidth=bandwidth
             )
-    return found
+    return devices
 
 
 def _ratings(hosts: Collection[int]) -> dict[tuple[int, str], _Rated]:
     rows = Disk.objects.filter(host__in=hosts).exclude(rated_iops=None, rated_bandwidth=None)
-    told = rows.values_list("host", "identity", "rated_iops", "rated_bandwidth")
-    return {(host, identity): (iops, bandwidth) for host, identity, iops, bandwidth in told}
+    ratings = rows.values_list("host", "identity", "rated_iops", "rated_bandwidth")
+    return {(host, identity): (iops, bandwidth) for host, identity, iops, bandwidth in ratings}
 
 
 def _printed_figures(attempts: Collection[int]) -> Mapping[int, _Printed]:
-    found: dict[int, _Printed] = defaultdict(_Printed)
+    printed: dict[int, _Printed] = defaultdict(_Printed)
     rows = Measurement.objects.filter(attempt__in=attempts, value__isnull=False).order_by("pk")
-    told = rows.values_list("attempt", "name", "value", "unit", "labels", "note")
-    for attempt, name, value, unit, labels, note in told.iterator(chunk_size=10_000):
+    columns = rows.values_list("attempt", "name", "value", "unit", "labels", "note")
+    for attempt, name, value, unit, labels, note in columns.iterator(chunk_size=10_000):
         assert value is not None
         if labels:
-            found[attempt].labelled.append(Figure(name, value, unit, labels))
+            printed[attempt].labelled.append(Figure(name, value, unit, labels))
             continue
-        found[attempt].figures[name] = value
+        printed[attempt].figures[name] = value
         if note:
-            found[attempt].notes[name] = note
-    return found
+            printed[attempt].notes[name] = note
+    return printed
 
 
 # by which sampler
@@ -248,7 +248,7 @@ def _stored_series(attempts: Collection[int], of_disks: bool) -> Mapping[int, li
         "SELECT attempt_id, sampler, device, metric, unit, array_send(times), array_send(values) FROM runs_series"
         " WHERE attempt_id = ANY({}){} ORDER BY id"
     ).format(Literal(list(attempts)), some.format(Literal(list(BUSY))))
-    found: dict[int, list[_Series]] = defaultdict(list)
+    series: dict[int, list[_Series]] = defaultdict(list)
     clocks: dict[tuple[int, bytes], tuple[float, ...]] = {}
     connection.ensure_connection()
     with psycopg.Cursor(connection.connection) as cursor:
@@ -258,16 +258,16 @@ def _stored_series(attempts: Collection[int], of_disks: bool) -> Mapping[int, li
             clock = clocks.get((attempt, times)) or tuple(parse_float_array(times).tolist())
             clocks[attempt, times] = clock
             track = Track(device, metric, unit, clock, tuple(parse_float_array(values).tolist()))
-            found[attempt].append((sampler, track))
-    return found
+            series[attempt].append((sampler, track))
+    return series
 
 
 def _tracks(row: Attempt, series: Iterable[_Series], windows: Sequence[Window]) -> Iterator[Track]:
     """A tool's own series stand for the whole host, as far as they are on the samples' clock."""
     placed = sum(window.measured for window in windows) == 1 or READERS in row.meta
-    known = registry.all_samplers()
+    samplers = registry.all_samplers()
     for sampler, track in series:
-        if track.device or sampler in known or placed:
+        if track.device or sampler in samplers or placed:
             yield track
 
 
@@ -369,15 +369,15 @@ def _host_facts(facts: Mapping[str, Any]) -> _Host:
     )
 
 
-def _evidence_device(told: Mapping[str, Any]) -> Device:
+def _evidence_device(facts: Mapping[str, Any]) -> Device:
     return Device(
-        told["name"],
-        size=told.get("size") or None,
-        rotational=told.get("rotational"),
-        scheduler=told.get("scheduler") or "",
-        write_cache=(told.get("queue") or {}).get("write_cache", ""),
-        firmware=told.get("firmware") or "",
-        logical_block=told.get("logical_sector") or None,
-        physical_block=told.get("physical_sector") or None,
-        link=told.get("link_bandwidth") or None,
+        facts["name"],
+        size=facts.get("size") or None,
+        rotational=facts.get("rotational"),
+        scheduler=facts.get("scheduler") or "",
+        write_cache=(facts.get("queue") or {}).get("write_cache", ""),
+        firmware=facts.get("firmware") or "",
+        logical_block=facts.get("logical_sector") or None,
+        physical_block=facts.get("physical_sector") or None,
+        link=facts.get("link_bandwidth") or None,
     )

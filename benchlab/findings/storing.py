@@ -35,9 +35,9 @@ FindingsByKind = Mapping[str, Sequence[finding.Finding] | None]
 def find_for_attempts(pks: Iterable[int]) -> None:
     """These have their results: what is to be found of them. Never raises."""
     rows = Attempt.objects.filter(pk__in=list(pks)).order_by("pk")
-    known = dict(rows.values_list("pk", "run__campaign"))
-    for some in _batches(list(known)):
-        _find_for_batch({pk: known[pk] for pk in some})
+    campaign_of = dict(rows.values_list("pk", "run__campaign"))
+    for some in _batches(list(campaign_of)):
+        _find_for_batch({pk: campaign_of[pk] for pk in some})
 
 
 def _batches(pks: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -69,11 +69,12 @@ def _store_run_findings(
 ) -> None:
     """All of them in one transaction; each in its own where one cannot be kept."""
     pks = [run.attempt for run, _ in looked]
-    told = [
-        _FindingSet(found, [run.run], campaigns[run.attempt], run.attempt) for run, found in looked
+    sets = [
+        _FindingSet(findings, [run.run], campaigns[run.attempt], run.attempt)
+        for run, findings in looked
     ]
     try:
-        _store_sets(Finding.objects.filter(attempt__in=pks), told)
+        _store_sets(Finding.objects.filter(attempt__in=pks), sets)
     except Exception:
         if len(looked) > 1:
             for one in looked:
@@ -98,15 +99,15 @@ def findings_of_lines(lines: Sequence[Line]) -> FindingsByKind:
 def _collect_findings(
     looks: Mapping[str, Callable[[Any], list[finding.Finding]]], evidence: Any, what: object
 ) -> dict[str, list[finding.Finding] | None]:
-    found: dict[str, list[finding.Finding] | None] = {}
+    findings: dict[str, list[finding.Finding] | None] = {}
     for kind, look in looks.items():
         try:
-            found[kind] = look(evidence)
+            findings[kind] = look(evidence)
         except Exception:
             # one that fails keeps no other from being told
             log.exception("finding %s of %s", kind, what)
-            found[kind] = None
-    return found
+            findings[kind] = None
+    return findings
 
 
 def store_line_findings(campaign: Campaign, workload_id: int, lines: Sequence[Line]) -> None:
@@ -141,29 +142,31 @@ class _FindingSet:
 
 
 @transaction.atomic
-def _store_sets(rows: QuerySet[Finding], told: Sequence[_FindingSet]) -> None:
+def _store_sets(rows: QuerySet[Finding], sets: Sequence[_FindingSet]) -> None:
     """In place of what was found before, which are those `rows`. Three queries, and one for each that is gone."""
     of_runs = rows.exclude(kind__in=list(finding.HISTORY_LABELS)).order_by("pk")
-    known: dict[int | None, dict[tuple[str, str], Finding]] = defaultdict(dict)
+    rows_by_attempt: dict[int | None, dict[tuple[str, str], Finding]] = defaultdict(dict)
     for row in of_runs.select_for_update():
-        known[row.attempt_id][row.kind, row.about] = row
-    changed = [row for one in told for row in _changed_rows(one, known[one.attempt])]
+        rows_by_attempt[row.attempt_id][row.kind, row.about] = row
+    changed = [row for one in sets for row in _changed_rows(one, rows_by_attempt[one.attempt])]
     Finding.objects.bulk_create([row for row in changed if row.pk is None])
-    there = [row for row in changed if row.pk is not None]
-    if there:
-        Finding.objects.bulk_update(there, REBUILT_FIELDS)
+    existing = [row for row in changed if row.pk is not None]
+    if existing:
+        Finding.objects.bulk_update(existing, REBUILT_FIELDS)
 
 
-def _changed_rows(told: _FindingSet, known: Mapping[tuple[str, str], Finding]) -> Iterator[Finding]:
+def _changed_rows(
+    finding_set: _FindingSet, rows: Mapping[tuple[str, str], Finding]
+) -> Iterator[Finding]:
     """New rows, and those that say something else now. What is found no longer goes at once."""
-    there = _unique_findings(told.findings)
-    for key, one in there.items():
-        row = known.get(key) or told.new_row(*key)
-        if _fill_row(row, one, told.runs):
+    findings = _unique_findings(finding_set.findings)
+    for key, one in findings.items():
+        row = rows.get(key) or finding_set.new_row(*key)
+        if _fill_row(row, one, finding_set.runs):
             yield row
-    failed = {kind for kind, of in told.findings.items() if of is None}
-    for key, row in known.items():
-        if key not in there and key[0] not in failed:
+    failed = {kind for kind, of in finding_set.findings.items() if of is None}
+    for key, row in rows.items():
+        if key not in findings and key[0] not in failed:
             _retire(row)
 
 
@@ -173,30 +176,32 @@ def store_history_alerts(
 ) -> None:
     """`alerts`: (run, kind, what is told) in place of those `rows`."""
     before = rows.select_related("attempt").select_for_update(of=("self",))
-    known = {(row.attempt.run_id, row.kind): row for row in before if row.attempt}
-    wanted = {(run, kind): one for run, kind, one in alerts}
-    last = Attempt.objects.filter(run__in=[run for run, _ in wanted], outcome=Outcome.SUCCEEDED)
+    rows_by_key = {(row.attempt.run_id, row.kind): row for row in before if row.attempt}
+    alerts_by_key = {(run, kind): one for run, kind, one in alerts}
+    last = Attempt.objects.filter(
+        run__in=[run for run, _ in alerts_by_key], outcome=Outcome.SUCCEEDED
+    )
     attempts_of = {one.run_id: one for one in last.order_by("number").select_related("run")}
-    for (run, kind), one in wanted.items():
+    for (run, kind), one in alerts_by_key.items():
         attempt = attempts_of[run]
         of_new = {"campaign_id": attempt.run.campaign_id, "attempt": attempt, "about": one.about}
-        row = known.get((run, kind)) or Finding(kind=kind, **of_new)
+        row = rows_by_key.get((run, kind)) or Finding(kind=kind, **of_new)
         if _fill_row(row, one, [run]):
             row.save()
-    for key, row in known.items():
-        if key not in wanted:
+    for key, row in rows_by_key.items():
+        if key not in alerts_by_key:
             _retire(row)
 
 
-def _unique_findings(found: FindingsByKind) -> dict[tuple[str, str], finding.Finding]:
+def _unique_findings(findings_by_kind: FindingsByKind) -> dict[tuple[str, str], finding.Finding]:
     """By kind and about. Two that nobody could tell apart are a fault of their module."""
-    there: dict[tuple[str, str], finding.Finding] = {}
-    for kind, told in found.items():
-        for one in told or ():
+    unique: dict[tuple[str, str], finding.Finding] = {}
+    for kind, findings in findings_by_kind.items():
+        for one in findings or ():
             key = kind, visible(one.about)[:MOST_ABOUT]
-            if there.setdefault(key, one) is not one:
+            if unique.setdefault(key, one) is not one:
                 log.error("finding %s tells two of %r", *key)
-    return there
+    return unique
 
 
 def _retire(row: Finding) -> None:
@@ -210,26 +215,26 @@ def _retire(row: Finding) -> None:
 
 def _fill_row(row: Finding, one: finding.Finding, runs: Sequence[int]) -> bool:
     """Store a finding in its row. Returns true when the row is new, or says something else now."""
-    said: dict[str, Any] = {
+    values: dict[str, Any] = {
         "says": visible(one.sentence),
         "severity": one.severity.value,
         "numbers": {name: _number_to_json(number) for name, number in one.numbers.items()},
         "runs": list(dict.fromkeys(one.runs or runs)),
         "stands": True,
     }
-    if row.pk and all(getattr(row, name) == value for name, value in said.items()):
+    if row.pk and all(getattr(row, name) == value for name, value in values.items()):
         return False
-    for name, value in said.items():
+    for name, value in values.items():
         setattr(row, name, value)
     return True
 
 
 def _number_to_json(number: finding.Number) -> dict[str, Any]:
     """JSON has no NaN and no infinity."""
-    told = dataclasses.asdict(number)
-    told["value"] = float(number.value) if math.isfinite(number.value) else None
+    data = dataclasses.asdict(number)
+    data["value"] = float(number.value) if math.isfinite(number.value) else None
     return {
-        name: visible(value) if isinstance(value, str) else value for name, value in told.items()
+        name: visible(value) if isinstance(value, str) else value for name, value in data.items()
     }
 
 

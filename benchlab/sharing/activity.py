@@ -92,16 +92,16 @@ def newest_rows(user: Person, most: int) -> list[tuple[Any, str, int]]:
     comments = _source_rows(
         "comment", Comment.objects.teams_first().for_user(user), "created_at", most
     )
-    found = _source_rows("entry", entries, "at", most).union(
+    union = _source_rows("entry", entries, "at", most).union(
         comments, _source_rows("ended", _ended_campaigns(user), "ended", most), all=True
     )
-    return list(found.order_by("-at", "told_as", "-pk")[:most])
+    return list(union.order_by("-at", "told_as", "-pk")[:most])
 
 
-def _source_rows(source: str, found: QuerySet[Any], at: str, most: int) -> Any:
+def _source_rows(source: str, rows: QuerySet[Any], at: str, most: int) -> Any:
     """No source gives more than all of them together: each is read by its own index, and only so far."""
-    told = found.order_by(f"-{at}", "-pk").annotate(told_as=Value(source, CharField()))
-    return told.values_list(at, "told_as", "pk")[:most]
+    ordered = rows.order_by(f"-{at}", "-pk").annotate(told_as=Value(source, CharField()))
+    return ordered.values_list(at, "told_as", "pk")[:most]
 
 
 def _ended_campaigns(user: Person) -> QuerySet[Campaign]:
@@ -110,10 +110,10 @@ def _ended_campaigns(user: Person) -> QuerySet[Campaign]:
     return mine.annotate(ended=Max("layouts__ended_at")).filter(ended__isnull=False)
 
 
-def page_events(user: Person, found: Sequence[Any]) -> list[Event]:
+def page_events(user: Person, rows: Sequence[Any]) -> list[Event]:
     """The rows of a page, told. Three queries and those of the names."""
     keys = {
-        source: [pk for _, one, pk in found if one == source]
+        source: [pk for _, row_source, pk in rows if row_source == source]
         for source in ("entry", "comment", "ended")
     }
     entries = Entry.objects.in_bulk(keys["entry"])
@@ -123,15 +123,15 @@ def page_events(user: Person, found: Sequence[Any]) -> list[Event]:
     names = targets.visible_names(
         user, [(comment.kind, comment.object_id) for comment in comments.values()]
     )
-    told: list[Event] = []
-    for at, source, pk in found:
+    events: list[Event] = []
+    for at, source, pk in rows:
         if source == "entry" and pk in entries:
-            told.append(_audit_event(entries[pk]))
+            events.append(_audit_event(entries[pk]))
         elif source == "comment" and pk in comments:
-            told.append(_comment_event(comments[pk], names))
+            events.append(_comment_event(comments[pk], names))
         elif pk in campaigns:
-            told.append(_campaign_event(at, campaigns[pk], states[pk]))
-    return told
+            events.append(_campaign_event(at, campaigns[pk], states[pk]))
+    return events
 
 
 def _audit_event(entry: Entry) -> Event:
@@ -144,17 +144,19 @@ def _audit_event(entry: Entry) -> Event:
     return Event(at=entry.at, source="entry", who=entry.actor or "engine", says=says, url=url)
 
 
-def _comment_event(said: Comment, names: Mapping[tuple[str, int], str]) -> Event:
-    about = f"{said.kind} {said.object_id} ({names.get((said.kind, said.object_id), 'gone')})"
+def _comment_event(comment: Comment, names: Mapping[tuple[str, int], str]) -> Event:
+    about = f"{comment.kind} {comment.object_id} ({names.get((comment.kind, comment.object_id), 'gone')})"
     text = (
-        said.text if len(said.text) <= MAX_COMMENT_CHARS else f"{said.text[:MAX_COMMENT_CHARS]} …"
+        comment.text
+        if len(comment.text) <= MAX_COMMENT_CHARS
+        else f"{comment.text[:MAX_COMMENT_CHARS]} …"
     )
     return Event(
-        at=said.created_at,
+        at=comment.created_at,
         source="comment",
-        who=said.by.get_username() if said.by else "somebody",
+        who=comment.by.get_username() if comment.by else "somebody",
         says=f"on {about}: {text}",
-        url=f"{targets.row_url(said.kind, said.object_id)}#comment-{said.pk}",
+        url=f"{targets.row_url(comment.kind, comment.object_id)}#comment-{comment.pk}",
     )
 
 

@@ -90,21 +90,21 @@ def _start_chromium(home: str) -> Iterator[Page]:
     switches = () if settings.CHROMIUM_SANDBOX else ("--no-sandbox",)
     argv = [program(), *FLAGS, *switches, f"--user-data-dir={home}"]
     with (
-        (Path(home) / "stderr").open("wb") as said,
+        (Path(home) / "stderr").open("wb") as stderr,
         subprocess.Popen(
             ["/bin/sh", "-c", START, "sh", *argv],
             # or closing the pipe of one that is gone would fail on what nobody read
             bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=said,
+            stderr=stderr,
             cwd=home,
             env={"HOME": home, "TMPDIR": home, "PATH": os.defpath, "LANG": "C.UTF-8"},
             start_new_session=True,
             **_unprivileged_user(home),
         ) as process,
     ):
-        page = Page(process, Path(said.name))
+        page = Page(process, Path(stderr.name))
         clock = threading.Timer(MAX_SECONDS, page.give_up)
         clock.start()
         try:
@@ -126,9 +126,9 @@ def _unprivileged_user(home: str) -> dict[str, Any]:
 class Page:
     """The one tab of a process. Every method raises Trouble once the process is gone."""
 
-    def __init__(self, process: subprocess.Popen[bytes], said: Path) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], stderr: Path) -> None:
         assert process.stdin and process.stdout
-        self._process, self._stderr = process, said
+        self._process, self._stderr = process, stderr
         self._to: IO[bytes] = process.stdin
         self._from: IO[bytes] = process.stdout
         self._received = bytearray()
@@ -155,13 +155,13 @@ class Page:
         answer = self._request(
             "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
         )
-        if told := answer.get("exceptionDetails"):
-            raise ChromiumError(f"The page failed in Chromium: {_exception_text(told)}")
+        if details := answer.get("exceptionDetails"):
+            raise ChromiumError(f"The page failed in Chromium: {_exception_text(details)}")
         return answer["result"].get("value")
 
     def pdf(self, footer: str) -> bytes:
         """A4; `footer` is HTML at the foot of each page."""
-        made = self._request(
+        answer = self._request(
             "Page.printToPDF",
             displayHeaderFooter=True,
             headerTemplate="<span></span>",
@@ -173,7 +173,7 @@ class Page:
             generateTaggedPDF=True,
             generateDocumentOutline=True,
         )
-        return base64.b64decode(made["data"])
+        return base64.b64decode(answer["data"])
 
     def give_up(self) -> None:
         self._late = True
@@ -189,34 +189,34 @@ class Page:
     def _request(self, method: str, **params: Any) -> dict[str, Any]:
         number = self._send(method, params)
         while True:
-            told = self._receive()
-            if told.get("method") == "Fetch.requestPaused":
-                self._serve_request(told["params"])
-            elif told.get("id") == number:
-                if "error" in told:
+            message = self._receive()
+            if message.get("method") == "Fetch.requestPaused":
+                self._serve_request(message["params"])
+            elif message.get("id") == number:
+                if "error" in message:
                     raise ChromiumError(
-                        f"Chromium refused {method}: {told['error'].get('message')}"
+                        f"Chromium refused {method}: {message['error'].get('message')}"
                     )
-                result: dict[str, Any] = told["result"]
+                result: dict[str, Any] = message["result"]
                 return result
 
-    def _serve_request(self, asked: dict[str, Any]) -> None:
+    def _serve_request(self, request: dict[str, Any]) -> None:
         """Its page, once; whatever else it asks for is refused before it would go anywhere."""
-        wanted = {"requestId": asked["requestId"]}
-        if asked["request"]["url"] != ADDRESS or not self._html:
-            self._send("Fetch.failRequest", wanted | {"errorReason": "AccessDenied"})
+        identifier = {"requestId": request["requestId"]}
+        if request["request"]["url"] != ADDRESS or not self._html:
+            self._send("Fetch.failRequest", identifier | {"errorReason": "AccessDenied"})
             return
         kind = [{"name": "Content-Type", "value": "text/html; charset=utf-8"}]
         body, self._html = base64.b64encode(self._html).decode(), b""
-        told = {"responseCode": 200, "responseHeaders": kind, "body": body}
-        self._send("Fetch.fulfillRequest", wanted | told)
+        response = {"responseCode": 200, "responseHeaders": kind, "body": body}
+        self._send("Fetch.fulfillRequest", identifier | response)
 
     def _send(self, method: str, params: dict[str, Any]) -> int:
         self._number += 1
-        said = {"id": self._number, "method": method, "params": params}
+        message = {"id": self._number, "method": method, "params": params}
         if self._session:
-            said["sessionId"] = self._session
-        rest = memoryview(json.dumps(said).encode() + b"\0")
+            message["sessionId"] = self._session
+        rest = memoryview(json.dumps(message).encode() + b"\0")
         try:
             while rest:
                 rest = rest[os.write(self._to.fileno(), rest) :]
@@ -230,9 +230,9 @@ class Page:
             if not more:
                 raise self._process_error()
             self._received += more
-        said, _, self._received = self._received.partition(b"\0")
-        found: dict[str, Any] = json.loads(said)
-        return found
+        frame, _, self._received = self._received.partition(b"\0")
+        message: dict[str, Any] = json.loads(frame)
+        return message
 
     def _process_error(self) -> ChromiumError:
         if self._late:
@@ -245,6 +245,6 @@ class Page:
         return ChromiumError(f"Chromium ended: {lines[-1][:300] if lines else 'no output'}")
 
 
-def _exception_text(told: dict[str, Any]) -> str:
-    said = told.get("exception", {}).get("description") or told.get("text") or "no words"
-    return str(said).splitlines()[0][:300]
+def _exception_text(details: dict[str, Any]) -> str:
+    text = details.get("exception", {}).get("description") or details.get("text") or "no words"
+    return str(text).splitlines()[0][:300]

@@ -56,9 +56,9 @@ def delete_comment(comment: Comment, by: AbstractBaseUser) -> None:
 def make_tag(team: Team, name: str, colour: int | None = None) -> Tag:
     """The team's tag of that name, made if there is none; a new one takes the next colour of the palette."""
     name = tag_name(name)
-    found = Tag.objects.filter(team=team, name=name).first()
-    if found is not None:
-        return found
+    existing = Tag.objects.filter(team=team, name=name).first()
+    if existing is not None:
+        return existing
     chosen = Tag.objects.filter(team=team).count() % COLOURS if colour is None else colour
     return Tag.objects.get_or_create(team=team, name=name, defaults={"colour": chosen})[0]
 
@@ -81,8 +81,8 @@ def untag_row(row: Any, tag_id: int) -> None:
 
 
 def write_note(row: Any, by: AbstractBaseUser, text: str) -> Note:
-    said = {"text": clean_text(text, empty=True), "by_id": by.pk, "team": targets.row_team(row)}
-    return Note.objects.update_or_create(**_row_key(row), defaults=said)[0]
+    values = {"text": clean_text(text, empty=True), "by_id": by.pk, "team": targets.row_team(row)}
+    return Note.objects.update_or_create(**_row_key(row), defaults=values)[0]
 
 
 def set_star(row: Any, by: AbstractBaseUser, starred: bool) -> None:

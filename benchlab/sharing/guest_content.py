@@ -27,14 +27,14 @@ def lines_of(link: OpenedLink) -> list[Group]:
 def cards_of(link: OpenedLink, request: HttpRequest) -> list[Card]:
     """With ?metric= and ?moment=, as without JavaScript they are asked for."""
     figure, csv = (reverse(name, args=[link.token]) for name in ("shared-figure", "shared-csv"))
-    found = read_groups(link.guest, link.lines.campaigns)
+    groups = read_groups(link.guest, link.lines.campaigns)
     unequal = (
-        link.redaction.redact_differences(line_differences(link.guest, found)) if found else {}
+        link.redaction.redact_differences(line_differences(link.guest, groups)) if groups else {}
     )
-    wanted = request_params.Filter(moment=request_params.requested_moment(request.GET))
+    moment_filter = request_params.Filter(moment=request_params.requested_moment(request.GET))
     metric = request_params.requested_metric(request.GET)
-    made = build_cards(link.redaction.redact_groups(found), figure, csv, wanted, metric)
-    return with_differences(made, unequal)
+    cards = build_cards(link.redaction.redact_groups(groups), figure, csv, moment_filter, metric)
+    return with_differences(cards, unequal)
 
 
 def shows_anything(link: OpenedLink) -> bool:
@@ -57,18 +57,18 @@ def attempt_of(link: OpenedLink) -> Attempt:
     )
     if not link.of_a_run:
         raise Http404
-    found = sorted(rows, key=lambda row: (row.outcome == Outcome.SUCCEEDED, row.number))
-    if not found:
+    attempts = sorted(rows, key=lambda row: (row.outcome == Outcome.SUCCEEDED, row.number))
+    if not attempts:
         raise Http404
-    return found[-1]
+    return attempts[-1]
 
 
 def run_context(link: OpenedLink) -> dict[str, Any]:
     """As benchlab.charts.run_page shows it, without what leads into the app and without what the engine did."""
     attempt = attempt_of(link)
     run: Run = attempt.run
-    told = run_page.attempt_context(run, attempt)
-    kept = (
+    context = run_page.attempt_context(run, attempt)
+    names = (
         "numbers",
         "measurements",
         "little",
@@ -82,15 +82,15 @@ def run_context(link: OpenedLink) -> dict[str, Any]:
         "elsewhere",
         "meta",
     )
-    plain = {name: link.redaction.redact(_as_list(told[name])) for name in kept}
+    plain = {name: link.redaction.redact(_as_list(context[name])) for name in names}
     return {
         **plain,
         # Without the lines of raw output, which a guest need not be given.
         "figures": [(row, None) for row in plain["measurements"]],
-        "part": link.redaction.redact(replace(told["part"], tracks=())),
+        "part": link.redaction.redact(replace(context["part"], tracks=())),
         "run": link.redaction.redact(run),
         "attempt": link.redaction.redact(attempt),
-        "caches": told["caches"](),
+        "caches": context["caches"](),
         "meta": [pair for pair in plain["meta"] if pair[0] != "Boot"],
         "offered": not link.share.hide_hosts,
     }

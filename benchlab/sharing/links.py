@@ -45,8 +45,8 @@ def check_target(
 ) -> ShareTarget:
     """Raises Http404 (no such row of theirs) and ValidationError (what cannot be shared)."""
     if kind == Share.Kind.COMPARISON:
-        kept = queries.canonical(query)
-        return _comparison_target(user, kind, None, kept, "")
+        canonical_query = queries.canonical(query)
+        return _comparison_target(user, kind, None, canonical_query, "")
     if kind == Share.Kind.VIEW:
         view = SavedView.objects.for_user(user).filter(pk=_valid_id(object_id)).first()
         if view is None:
@@ -90,7 +90,7 @@ def create_link(
 ) -> tuple[Share, str]:
     """The row, and the token, which is nowhere else."""
     token = secrets.token_urlsafe(32)
-    made = Share.objects.create(
+    share = Share.objects.create(
         team=wish.team,
         kind=wish.kind,
         object_id=wish.object_id,
@@ -101,7 +101,7 @@ def create_link(
         by_id=by.pk,
         expires_at=timezone.now() + timedelta(days=max(1, min(days, MOST_DAYS))),
     )
-    return made, token
+    return share, token
 
 
 def revoke_link(share: Share) -> None:
@@ -138,7 +138,7 @@ class OpenedLink:
 
 def open_link(share: Share, token: str) -> OpenedLink:
     runs = Run.objects.not_deleted().filter(_shared_runs(share))
-    sees: dict[str, Any] = {
+    visible: dict[str, Any] = {
         "campaigns.Run": Q(pk__in=runs.values("pk")),
         "campaigns.Campaign": Q(pk__in=runs.order_by().values("campaign")),
         "runs.Attempt": Q(run__in=runs.values("pk")),
@@ -149,16 +149,16 @@ def open_link(share: Share, token: str) -> OpenedLink:
     }
     # a finding between set-ups tells of all of them
     if share.kind in WHOLE:
-        sees["findings.Finding"] |= Q(
+        visible["findings.Finding"] |= Q(
             workload__isnull=False, campaign__in=runs.order_by().values("campaign")
         )
     if share.hide_hosts or share.kind != Share.Kind.RUN:
         # byte for byte they would tell; and only a run's page shows them
-        del sees["runs.Artifact"]
+        del visible["runs.Artifact"]
     return OpenedLink(
         share,
         token,
-        Guest(sees),
+        Guest(visible),
         build_redaction(runs, share.team, share.hide_hosts),
         _shared_lines(share),
     )
@@ -178,13 +178,13 @@ def _shared_runs(share: Share) -> Q:
     if share.kind == Share.Kind.RUN:
         return mine & Q(pk=share.object_id)
     lines = _shared_lines(share)
-    found = mine & Q(campaign__in=lines.campaigns)
+    matches = mine & Q(campaign__in=lines.campaigns)
     for field in ("topology", "host", "workload"):
-        if wanted := getattr(lines, _plural(field)):
-            found &= Q(**{f"{field}__in": wanted})
+        if pks := getattr(lines, _plural(field)):
+            matches &= Q(**{f"{field}__in": pks})
     if lines.stages:
-        found &= Q(stage__in=lines.stages)
-    return found if lines.moment is None else found & Q(stage=lines.moment)
+        matches &= Q(stage__in=lines.stages)
+    return matches if lines.moment is None else matches & Q(stage=lines.moment)
 
 
 def _plural(field: str) -> str:

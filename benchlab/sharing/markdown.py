@@ -63,10 +63,10 @@ class _Tree(HTMLParser):
         self._open = [self.root]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        made = Node(tag, {name: value or "" for name, value in attrs})
-        self._open[-1].parts.append(made)
+        node = Node(tag, {name: value or "" for name, value in attrs})
+        self._open[-1].parts.append(node)
         if tag not in VOID:
-            self._open.append(made)
+            self._open.append(node)
 
     def handle_endtag(self, tag: str) -> None:
         at = next((n for n in range(len(self._open) - 1, 0, -1) if self._open[n].tag == tag), 0)
@@ -108,12 +108,12 @@ class _Writer:
 
     def _children(self, node: Node) -> list[str]:
         """Its blocks; words between them are a paragraph."""
-        found: list[str] = []
+        blocks: list[str] = []
         loose: list[Node | str] = []
 
         def end_paragraph() -> None:
             if words := self._paragraph(loose):
-                found.append(words)
+                blocks.append(words)
             loose.clear()
 
         for part in node.parts:
@@ -121,9 +121,9 @@ class _Writer:
                 loose.append(part)
                 continue
             end_paragraph()
-            found += self._block(part)
+            blocks += self._block(part)
         end_paragraph()
-        return found
+        return blocks
 
     def _block(self, node: Node) -> list[str]:
         if node.tag in LEFT_OUT or node.classes & UNSEEN:
@@ -132,8 +132,8 @@ class _Writer:
             words = self._paragraph(node.parts)
             return [f"{HEADS[node.tag]} {words}"] if words else []
         if "chart" in node.classes:
-            told = self._pictures.get(node.attributes.get("id", ""))
-            return [told] if told else []
+            picture = self._pictures.get(node.attributes.get("id", ""))
+            return [picture] if picture else []
         return self._blocks.get(node.tag, self._children)(node)
 
     def _list_block(self, node: Node) -> list[str]:
@@ -162,9 +162,9 @@ class _Writer:
     def _details(self, node: Node) -> list[str]:
         summary = next(iter(_children_of(node, "summary")), None)
         rest = Node("", {}, [part for part in node.parts if part is not summary])
-        told = self._children(rest)
-        head = self._paragraph(summary.parts) if summary and told else ""
-        return [*([f"**{head}**"] if head else []), *told]
+        blocks = self._children(rest)
+        head = self._paragraph(summary.parts) if summary and blocks else ""
+        return [*([f"**{head}**"] if head else []), *blocks]
 
     def _commands(self, node: Node) -> list[str]:
         text = "".join(_texts(node)).strip("\n")
@@ -187,8 +187,8 @@ class _Writer:
         right += [False] * (wide - len(right))
         lines.insert(1, "|" + "|".join(" ---: " if one else " --- " for one in right) + "|")
         caption = next(iter(_children_of(node, "caption")), None)
-        told = [f"*{words}*"] if caption and (words := self._paragraph(caption.parts)) else []
-        return [*told, "\n".join(lines)]
+        head = [f"*{words}*"] if caption and (words := self._paragraph(caption.parts)) else []
+        return [*head, "\n".join(lines)]
 
     def _cell_text(self, cell: Node) -> str:
         words = " ".join(" ".join(self._children(cell)).split())
@@ -197,8 +197,8 @@ class _Writer:
     def _paragraph(self, parts: Iterable[Node | str]) -> str:
         """Of one paragraph; a line that begins like a mark does not begin one."""
         lines = "".join(map(self._inline, parts)).split("\0")
-        told = [_escape_line_start(SPACES.sub(" ", line).strip()) for line in lines]
-        return "\\\n".join(line for line in told if line)
+        escaped = [_escape_line_start(SPACES.sub(" ", line).strip()) for line in lines]
+        return "\\\n".join(line for line in escaped if line)
 
     def _inline(self, part: Node | str) -> str:
         if isinstance(part, str):
@@ -237,7 +237,7 @@ def escape_markdown(text: str) -> str:
 
 
 def _escape_line_start(line: str) -> str:
-    return FIRST.sub(lambda found: f"{found[1]}{_masked(found[2])}", line)
+    return FIRST.sub(lambda match: f"{match[1]}{_masked(match[2])}", line)
 
 
 def _masked(mark: str) -> str:

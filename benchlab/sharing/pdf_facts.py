@@ -15,14 +15,16 @@ SIZE = re.compile(rb"/Size\s+(\d+)")
 ROOT = re.compile(rb"/Root\s+(\d+\s+\d+\s+R)")
 
 
-def add_metadata(pdf: bytes, told: Mapping[str, str], made: datetime) -> bytes:
+def add_metadata(pdf: bytes, facts_by_name: Mapping[str, str], made: datetime) -> bytes:
     """With `told` (Title, Subject, Creator …) as its facts. Raises ValueError: it ends as no PDF of Chromium does."""
     end = TRAILER.search(pdf, max(0, len(pdf) - 2048))
     size, root = (SIZE.search(end[1]), ROOT.search(end[1])) if end else (None, None)
     if end is None or size is None or root is None:
         raise ValueError("a PDF without a trailer")
     number = int(size[1])
-    facts = b"".join(b"/%s %s " % (key.encode(), _pdf_string(value)) for key, value in told.items())
+    facts = b"".join(
+        b"/%s %s " % (key.encode(), _pdf_string(value)) for key, value in facts_by_name.items()
+    )
     date = made.astimezone(UTC).strftime("D:%Y%m%d%H%M%SZ").encode()
     head = pdf if pdf.endswith(b"\n") else pdf + b"\n"
     row = b"%d 0 obj\n<<%s/CreationDate (%s)>>\nendobj\n" % (number, facts, date)

@@ -24,9 +24,9 @@ Person = AbstractBaseUser | AnonymousUser
 def canonical(query: str) -> str:
     """Raises ValidationError: no campaign, or a word that neither Explore nor the compare page knows."""
     try:
-        asks = QueryDict(query.removeprefix("?"))
-        lines, metric = request_params.line_filter(asks), request_params.requested_metric(asks)
-        explored = wish.parse_explore_query(asks).query_string()
+        params = QueryDict(query.removeprefix("?"))
+        lines, metric = request_params.line_filter(params), request_params.requested_metric(params)
+        explored = wish.parse_explore_query(params).query_string()
     except BadRequest as error:
         raise ValidationError(str(error)) from None
     except (ValueError, UnicodeError):
@@ -53,11 +53,11 @@ def view_url(query: str) -> str:
 
 def campaigns_of(user: Person, query: str) -> list[Campaign]:
     """Every campaign of a canonical query. Raises ValidationError: one that the user does not see."""
-    wanted = set(request_params.line_filter(QueryDict(query)).campaigns)
-    found = list(Campaign.objects.visible_to(user).select_related("team").filter(pk__in=wanted))
-    if missing := sorted(wanted - {row.pk for row in found}):
+    pks = set(request_params.line_filter(QueryDict(query)).campaigns)
+    campaigns = list(Campaign.objects.visible_to(user).select_related("team").filter(pk__in=pks))
+    if missing := sorted(pks - {row.pk for row in campaigns}):
         raise ValidationError(f"There is no campaign {missing[0]} that you may share or save.")
-    return found
+    return campaigns
 
 
 def comparison_team(campaigns: list[Campaign], otherwise: Team) -> Team:
@@ -80,10 +80,10 @@ def save_view(
     user: AbstractBaseUser, team: Team, name: str, query: str, for_team: bool
 ) -> SavedView:
     """`query` canonical. One's own of the same name is replaced. Raises ValidationError."""
-    made, _ = SavedView.objects.update_or_create(
+    view, _ = SavedView.objects.update_or_create(
         team=team,
         by_id=user.pk,
         name=clean_text(SPACES.sub(" ", name), 100),
         defaults={"query": query, "for_team": for_team},
     )
-    return made
+    return view

@@ -112,25 +112,25 @@ def readable_artifacts(
     user: AbstractBaseUser | AnonymousUser, rows: OwnedQuerySet[Artifact]
 ) -> QuerySet[Artifact]:
     """Those of `rows` that this person may read and that are there, in the order of runs."""
-    found = rows.visible_to(user).filter(attempt__raw_removed_at=None).select_related("attempt")
-    return found.order_by("attempt__run_id", "attempt_id", "name")
+    readable = rows.visible_to(user).filter(attempt__raw_removed_at=None).select_related("attempt")
+    return readable.order_by("attempt__run_id", "attempt_id", "name")
 
 
 def raw_output_of(
     user: AbstractBaseUser | AnonymousUser, rows: OwnedQuerySet[Artifact]
 ) -> RawOutput:
     """By one query, of sizes alone."""
-    there = Q(attempt__raw_removed_at=None)
-    found: dict[str, Any] = (
+    present = Q(attempt__raw_removed_at=None)
+    totals: dict[str, Any] = (
         rows.visible_to(user)
         .order_by()
         .aggregate(
-            files=Count("pk", filter=there),
-            size=Sum("size", filter=there, default=0),
-            removed=Count("pk", filter=~there),
+            files=Count("pk", filter=present),
+            size=Sum("size", filter=present, default=0),
+            removed=Count("pk", filter=~present),
         )
     )
-    return RawOutput(**found)
+    return RawOutput(**totals)
 
 
 def embed_archive(rows: QuerySet[Artifact], room: EmbedBudget) -> Iterator[bytes]:
@@ -154,25 +154,25 @@ def stream_archive(rows: QuerySet[Artifact], room: EmbedBudget | None = None) ->
     """
     tail, names = _Tail(), ArchivePaths()
     sums: list[str] = []
-    with zipfile.ZipFile(tail, "w", zipfile.ZIP_DEFLATED) as made:
+    with zipfile.ZipFile(tail, "w", zipfile.ZIP_DEFLATED) as zip_out:
         # One file's bytes in memory at a time, and none of what is left out.
         for row in rows.defer("content").iterator(chunk_size=500):
             folder = f"run-{row.attempt.run_id}/attempt-{row.attempt.number}"
             name = names.unique_path(folder, row.name)
             if room is None or room.admit(row, name, tail.written):
                 sums.append(f"{row.sha256}  {name}\n")
-                yield from _add_file(made, tail, row, name)
-        made.writestr(SUMS, "".join(sums))
+                yield from _add_file(zip_out, tail, row, name)
+        zip_out.writestr(SUMS, "".join(sums))
         if room is not None and room.omitted:
-            made.writestr(LEFT_OUT, _omitted_names(room))
+            zip_out.writestr(LEFT_OUT, _omitted_names(room))
     yield tail.take()
 
 
-def _add_file(made: zipfile.ZipFile, tail: _Tail, row: Artifact, name: str) -> Iterator[bytes]:
+def _add_file(zip_out: zipfile.ZipFile, tail: _Tail, row: Artifact, name: str) -> Iterator[bytes]:
     info = zipfile.ZipInfo(name, max(row.created_at.timetuple()[:6], EARLIEST))
     info.compress_type = zipfile.ZIP_DEFLATED
     size = 0
-    with made.open(info, "w", force_zip64=True) as out:
+    with zip_out.open(info, "w", force_zip64=True) as out:
         for piece in row.pieces():
             size += len(piece)
             for at in range(0, len(piece), PIECE):
@@ -203,6 +203,6 @@ class _Tail(io.RawIOBase):
         return len(part)
 
     def take(self) -> bytes:
-        found = b"".join(self._parts)
+        data = b"".join(self._parts)
         self._parts.clear()
-        return found
+        return data

@@ -46,13 +46,13 @@ class Redaction:
         if self.pattern is None:
             return text
         return self.pattern.sub(
-            lambda found: self.words.get(found.group().lower(), "(hidden)"), text
+            lambda match: self.words.get(match.group().lower(), "(hidden)"), text
         )
 
     def redact(self, value: T) -> T:
         """The same with every text in it hidden: lists, dicts, dataclasses; a model's row as a copy."""
-        found: T = self._redact(value) if self.pattern is not None or self.hosts else value
-        return found
+        redacted: T = self._redact(value) if self.pattern is not None or self.hosts else value
+        return redacted
 
     def _redact(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -64,44 +64,47 @@ class Redaction:
         if isinstance(value, (list, tuple, set, frozenset)):
             return type(value)(map(self._redact, value))
         if is_dataclass(value) and not isinstance(value, type):
-            told = {
+            values = {
                 field.name: self._redact(getattr(value, field.name))
                 for field in fields(value)
                 if field.init
             }
-            return replace(value, **told)
+            return replace(value, **values)
         return self._redact_row(value) if isinstance(value, Model) else value
 
     def _redact_row(self, row: Model) -> Model:
         """Texts and JSON of the row, and of the rows that it was read with."""
-        told = copy.copy(row)
-        if isinstance(told, Host):
-            told.name = self.hosts.get(told.pk, told.name)
-        told._state = copy.copy(row._state)
-        told._state.fields_cache = {
+        redacted = copy.copy(row)
+        if isinstance(redacted, Host):
+            redacted.name = self.hosts.get(redacted.pk, redacted.name)
+        redacted._state = copy.copy(row._state)
+        redacted._state.fields_cache = {
             name: self._redact_row(other) if isinstance(other, Model) else other
             for name, other in row._state.fields_cache.items()
         }
         for field in row._meta.concrete_fields:
             value = row.__dict__.get(field.attname)
             if isinstance(value, str) or isinstance(field, JSONField):
-                setattr(told, field.attname, self._redact(value))
-        return told
+                setattr(redacted, field.attname, self._redact(value))
+        return redacted
 
-    def redact_groups(self, found: Iterable[Group]) -> list[Group]:
+    def redact_groups(self, groups: Iterable[Group]) -> list[Group]:
         """Also a host whose name is too short to be looked for in texts."""
-        named = (replace(one, host_name=self.hosts.get(one.host, one.host_name)) for one in found)
-        return [self.redact(group) for group in named]
+        renamed = (
+            replace(one, host_name=self.hosts.get(one.host, one.host_name)) for one in groups
+        )
+        return [self.redact(group) for group in renamed]
 
-    def redact_differences(self, found: Mapping[int, Differences]) -> dict[int, Differences]:
+    def redact_differences(self, differences: Mapping[int, Differences]) -> dict[int, Differences]:
         return {
-            workload: self.redact(_rename_hosts(one, self.names)) for workload, one in found.items()
+            workload: self.redact(_rename_hosts(one, self.names))
+            for workload, one in differences.items()
         }
 
     def redact_figure(self, figure: Figure) -> Figure:
         """Also without what a click would open: a guest cannot go there."""
-        found: Figure = remove_links(self.redact(figure))
-        return found
+        redacted: Figure = remove_links(self.redact(figure))
+        return redacted
 
 
 def _rename_hosts(differences: Differences, names: Mapping[str, str]) -> Differences:
@@ -132,9 +135,9 @@ def remove_links(figure: Any) -> Any:
 
 def build_redaction(runs: QuerySet[Run], team: Team, hide_hosts: bool) -> Redaction:
     """Of all hosts of these runs, and of the team: people compare with others too. Addresses are hidden always."""
-    shown = set(runs.order_by().values_list("host", flat=True))
-    hosts = list(Host.objects.filter(Q(team=team) | Q(pk__in=shown)).order_by("pk"))
-    aliases = {pk: f"host {host_letters(n)}" for n, pk in enumerate(sorted(shown))}
+    shared_hosts = set(runs.order_by().values_list("host", flat=True))
+    hosts = list(Host.objects.filter(Q(team=team) | Q(pk__in=shared_hosts)).order_by("pk"))
+    aliases = {pk: f"host {host_letters(n)}" for n, pk in enumerate(sorted(shared_hosts))}
     words: dict[str, str] = {}
     if hide_hosts:
         for host in hosts:
@@ -181,18 +184,20 @@ def _add_disk_names(
         counts[disk.host_id] = counts.get(disk.host_id, 0) + 1
         letter = aliases.get(disk.host_id, "").removeprefix("host ")
         alias = f"disk {letter}{counts[disk.host_id]}" if letter else OTHER_DISK
-        for known in (disk.identity, disk.serial, disk.wwn):
-            for spelled in _spellings(known):
+        for identifier in (disk.identity, disk.serial, disk.wwn):
+            for spelled in _spellings(identifier):
                 _add_word(words, spelled, alias)
 
 
-def _spellings(known: str) -> Iterator[str]:
+def _spellings(identifier: str) -> Iterator[str]:
     """As facts, /dev/disk/by-id and pools write the same number."""
-    yield known
-    core = known.partition(":")[2] if known.startswith(("wwn:", "serial:")) else known
+    yield identifier
+    core = (
+        identifier.partition(":")[2] if identifier.startswith(("wwn:", "serial:")) else identifier
+    )
     for prefix in ("0x", "eui.", "naa.", "nvme."):
         core = core.removeprefix(prefix)
-    if not known.startswith("weak:"):
+    if not identifier.startswith("weak:"):
         yield core
         yield re.sub(r"\s+", "_", core)
         yield re.sub(r"[\s_-]+", "", core)

@@ -151,12 +151,12 @@ def _set_up_context(layouts: QuerySet[Layout], runs: Q) -> dict[str, Any]:
 def member_context(request: HttpRequest, subject: Subject) -> dict[str, Any]:
     """With its cards and lines, as who is logged in sees them. ?metric= and ?moment= as on the campaign's page."""
     row = subject.row
-    told = (
+    details = (
         _comparison_context(request, row)
         if isinstance(row, SavedView)
         else _campaign_context(request, row)
     )
-    return {"subject": subject, **told}
+    return {"subject": subject, **details}
 
 
 def raw_artifacts(
@@ -166,19 +166,19 @@ def raw_artifacts(
     comparison, as for_member gives them; without, they are asked for."""
     runs = Q(campaign=subject.row.pk)
     if isinstance(subject.row, SavedView):
-        found = lines
-        if found is None:
-            found = _lines_at_all_moments(request, request_params.line_filter(request.GET))
-        runs = Q(pk__in=[sample.run for line in found for sample in line.samples])
+        groups = lines
+        if groups is None:
+            groups = _lines_at_all_moments(request, request_params.line_filter(request.GET))
+        runs = Q(pk__in=[sample.run for line in groups for sample in line.samples])
     return _succeeded_artifacts(Run.objects.filter(runs).order_by())
 
 
 def artifact_list_urls(request: HttpRequest, subject: Subject) -> list[str]:
     """Addresses of the API that list each file of raw output, one for each of its first campaigns."""
-    asked: Sequence[int] = [subject.row.pk]
+    campaigns: Sequence[int] = [subject.row.pk]
     if isinstance(subject.row, SavedView):
-        asked = request_params.line_filter(request.GET).campaigns[:MOST_LISTED]
-    rows = Campaign.objects.visible_to(request.user).filter(pk__in=asked).order_by("pk")
+        campaigns = request_params.line_filter(request.GET).campaigns[:MOST_LISTED]
+    rows = Campaign.objects.visible_to(request.user).filter(pk__in=campaigns).order_by("pk")
     return [
         f"{reverse('api:artifact-list')}?campaign={pk}{'&library=true' if library else ''}"
         for pk, library in rows.values_list("pk", "team__library")
@@ -188,53 +188,58 @@ def artifact_list_urls(request: HttpRequest, subject: Subject) -> list[str]:
 def _campaign_context(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
     lines = read_groups(request.user, [campaign.pk])
     unequal = line_differences(request.user, lines)
-    made = campaign_cards(request.user, campaign.pk, request.GET, lines)
-    shown = with_differences(made, unequal)
-    return {**report_context(campaign), "cards": shown, "campaign_lines": lines, "lines": lines}
+    cards = campaign_cards(request.user, campaign.pk, request.GET, lines)
+    compared_cards = with_differences(cards, unequal)
+    return {
+        **report_context(campaign),
+        "cards": compared_cards,
+        "campaign_lines": lines,
+        "lines": lines,
+    }
 
 
 def _comparison_context(request: HttpRequest, view: SavedView) -> dict[str, Any]:
     """`request.GET` is as `asked` gives it."""
-    wanted = request_params.line_filter(request.GET)
-    lines = _lines_at_all_moments(request, wanted)
+    line_filter = request_params.line_filter(request.GET)
+    lines = _lines_at_all_moments(request, line_filter)
     attempts = [sample.attempt for line in lines for sample in line.samples]
     runs = [sample.run for line in lines for sample in line.samples]
-    kept = Campaign.objects.visible_to(request.user).filter(pk__in=wanted.campaigns)
+    campaigns = Campaign.objects.visible_to(request.user).filter(pk__in=line_filter.campaigns)
     return {
         "comparison": view,
-        "compared": list(kept),
-        "missing": len(set(wanted.campaigns)) - len(kept),
+        "compared": list(campaigns),
+        "missing": len(set(line_filter.campaigns)) - len(campaigns),
         "texts": report_texts.texts_by_place(view),
         "left_out": OmittedCounts(),
-        "cards": _comparison_cards(request, wanted, lines),
+        "cards": _comparison_cards(request, line_filter, lines),
         "lines": lines,
-        "answered": wanted.select(lines),
+        "answered": line_filter.select(lines),
         **_set_up_context(Layout.objects.filter(attempts__in=attempts).distinct(), Q(pk__in=runs)),
     }
 
 
-def _lines_at_all_moments(request: HttpRequest, wanted: request_params.Filter) -> list[Group]:
+def _lines_at_all_moments(request: HttpRequest, line_filter: request_params.Filter) -> list[Group]:
     # each card chooses its own
-    every_moment = replace(wanted, moment=None)
-    return every_moment.select_styled(read_groups(request.user, wanted.campaigns))
+    every_moment = replace(line_filter, moment=None)
+    return every_moment.select_styled(read_groups(request.user, line_filter.campaigns))
 
 
 def saved_query(request: HttpRequest, view: SavedView) -> QueryDict:
     """Query that the view was saved with; of the page's address only what its own forms choose."""
-    found = QueryDict(view.query, mutable=True)
+    query = QueryDict(view.query, mutable=True)
     for name in ("metric", "moment", "baseline"):
         if name in request.GET:
-            found[name] = request.GET[name]
-    return found
+            query[name] = request.GET[name]
+    return query
 
 
 def _comparison_cards(
-    request: HttpRequest, wanted: request_params.Filter, lines: Sequence[Group]
+    request: HttpRequest, line_filter: request_params.Filter, lines: Sequence[Group]
 ) -> list[Card]:
-    unequal = line_differences(request.user, wanted.select(lines))
+    unequal = line_differences(request.user, line_filter.select(lines))
     urls = reverse("compare-figure"), reverse("compare-csv")
-    made = build_cards(lines, *urls, wanted, request_params.requested_metric(request.GET))
-    return with_differences(made, unequal)
+    cards = build_cards(lines, *urls, line_filter, request_params.requested_metric(request.GET))
+    return with_differences(cards, unequal)
 
 
 def _machines(runs: QuerySet[Run], layouts: Iterable[Layout]) -> list[Machine]:
@@ -269,32 +274,32 @@ def _build_machine(host: Host, snapshot: FactSnapshot | None, disks: Iterable[De
 
 def _built_topologies(layouts: Iterable[Layout]) -> list[BuiltTopology]:
     """One for each topology and copy of its stack; the steps are those of its first layout that was built."""
-    found: dict[tuple[int, str], BuiltTopology] = {}
-    said = _applied_commands(layouts)
+    built: dict[tuple[int, str], BuiltTopology] = {}
+    commands = _applied_commands(layouts)
     for layout in layouts:
         key = (layout.topology_id, repr(layout.stack))
-        if key in found and (found[key].steps or not said.get(layout.pk)):
+        if key in built and (built[key].steps or not commands.get(layout.pk)):
             continue
-        steps = said.get(layout.pk, [])
-        found[key] = BuiltTopology(
+        steps = commands.get(layout.pk, [])
+        built[key] = BuiltTopology(
             layout.topology.name,
             stack_boxes.stack_boxes(layout.stack),
             stack_boxes.growths(layout.stack, layout.stages),
             tuple(dict.fromkeys(says for says, _ in steps)),
             tuple(command for _, command in steps),
         )
-    return list(found.values())
+    return list(built.values())
 
 
 def _applied_commands(layouts: Iterable[Layout]) -> dict[int, list[tuple[str, str]]]:
     """Layout -> (what it was for, itself) of each command that changed something, in order."""
     rows = StepLog.objects.filter(layout__in=[one.pk for one in layouts], kind="apply", exit_code=0)
-    found: dict[int, list[tuple[str, str]]] = {}
+    commands: dict[int, list[tuple[str, str]]] = {}
     for layout, says, argv in (
         rows.exclude(says="").order_by("pk").values_list("layout", "says", "argv")
     ):
-        found.setdefault(layout, []).append((says, quote.format_command(argv)))
-    return found
+        commands.setdefault(layout, []).append((says, quote.format_command(argv)))
+    return commands
 
 
 def _loads(runs: QuerySet[Run]) -> list[Load]:

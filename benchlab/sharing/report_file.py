@@ -66,22 +66,22 @@ def stream_with_raw(
 ) -> Callable[[], Iterator[bytes]]:
     """The same with what the tools wrote, as far as it has room for that, and a sentence on what it has not. All but
     the raw output is made at once; that is, by who takes the parts, as fast as they are taken."""
-    shown = report.member_context(request, subject)
-    raw = report.raw_artifacts(request, subject, shown["lines"])
-    rows, known = (
+    context = report.member_context(request, subject)
+    raw = report.raw_artifacts(request, subject, context["lines"])
+    rows, output = (
         raw_data.readable_artifacts(request.user, raw),
         raw_data.raw_output_of(request.user, raw),
     )
-    if not known.files:
-        whole = _render_page(request, shown, attached=attached).encode()
+    if not output.files:
+        whole = _render_page(request, context, attached=attached).encode()
         return lambda: iter([whole])
     # nobody who wrote a text of the report knows it
     mark = secrets.token_hex(16)
-    parts = _render_page(request, shown, attached=attached, mark=mark).split(mark)
+    parts = _render_page(request, context, attached=attached, mark=mark).split(mark)
     head, middle, tail = (part.encode() for part in parts)
     origin = _origin(request)
     where = {
-        "known": known,
+        "known": output,
         "archive": origin + subject.raw_url,
         "listed": [origin + address for address in report.artifact_list_urls(request, subject)],
     }
@@ -98,13 +98,13 @@ def stream_with_raw(
 
 
 def _render_page(
-    request: HttpRequest, shown: dict[str, Any], *, attached: bool, mark: str = ""
+    request: HttpRequest, context: dict[str, Any], *, attached: bool, mark: str = ""
 ) -> str:
     """`mark` stands where the ZIP of raw output and what is said of it come, where there is one."""
-    told = shown | {"in_file": True, "guest": True, "may": NoRoles()}
-    subject, cards, lines = told["subject"], told["cards"], told["lines"]
+    full_context = context | {"in_file": True, "guest": True, "may": NoRoles()}
+    subject, cards, lines = full_context["subject"], full_context["cards"], full_context["lines"]
     origin = _origin(request)
-    body = render_to_string("sharing/_report.html", told, request)
+    body = render_to_string("sharing/_report.html", full_context, request)
     scripts = [_script(name) for name in SCRIPTS]
     return render_to_string(
         "sharing/report_file.html",
@@ -138,19 +138,19 @@ def _card_figures(card: Card, lines: Iterable[Group]) -> SafeString:
     """JSON of the card's figures by metric, that shown first first. No `<`: it stands in a script."""
     query = QueryDict(urlsplit(card.figure_url).query, mutable=True)
     metrics = dict.fromkeys([card.chosen_metric, *(name for name, _ in card.main_choices)])
-    made: dict[str, bytes] = {}
+    figures: dict[str, bytes] = {}
     for metric in metrics:
         query["metric"] = metric
-        kept = request_params.line_filter(query).select_styled(list(lines))
-        title = " and ".join(dict.fromkeys(line.campaign_name for line in kept))
-        made[metric] = figure_json(
-            build_lines_figure(title, kept, request_params.chart_choice(query))
+        groups = request_params.line_filter(query).select_styled(list(lines))
+        title = " and ".join(dict.fromkeys(line.campaign_name for line in groups))
+        figures[metric] = figure_json(
+            build_lines_figure(title, groups, request_params.chart_choice(query))
         )
-    return _figures_json(made)
+    return _figures_json(figures)
 
 
-def _figures_json(made: Mapping[str, bytes]) -> SafeString:
-    pairs = b",".join(orjson.dumps(name) + b":" + figure for name, figure in made.items())
+def _figures_json(figures: Mapping[str, bytes]) -> SafeString:
+    pairs = b",".join(orjson.dumps(name) + b":" + figure for name, figure in figures.items())
     text = (b"{" + pairs + b"}").decode().replace("<", "\\u003c")
     return mark_safe(text)  # noqa: S308  # JSON without a tag
 
@@ -178,7 +178,7 @@ def _csp_hash(script: str) -> str:
 def _style() -> SafeString:
     """The stylesheet, with its font in it."""
     text = _static_source("benchlab.css").decode()
-    text = FONT.sub(lambda found: f'url("{_font_url(found[1])}")', text)
+    text = FONT.sub(lambda match: f'url("{_font_url(match[1])}")', text)
     return mark_safe(text)  # noqa: S308  # a file of this repository
 
 
@@ -187,7 +187,7 @@ def _font_url(name: str) -> str:
 
 
 def _static_source(name: str) -> bytes:
-    found = finders.find(name)
-    if not isinstance(found, str):
+    path = finders.find(name)
+    if not isinstance(path, str):
         raise FileNotFoundError(f"static file {name}")
-    return Path(found).read_bytes()
+    return Path(path).read_bytes()

@@ -110,7 +110,7 @@ def request_report(
         raise ValidationError(
             f"{MOST_WAITING} reports are being made for you already; wait for one of them."
         )
-    made = MadeReport.objects.create(
+    job = MadeReport.objects.create(
         **{subject.kind: subject.row},
         shown=list(_shown_campaigns(request, subject)),
         format=format,
@@ -118,8 +118,8 @@ def request_report(
         by=by,
         page=report_file.render_file(request, subject, attached=attached).encode(),
     )
-    messages.after_commit(MAKE, [made.pk])
-    return made
+    messages.after_commit(MAKE, [job.pk])
+    return job
 
 
 def _shown_campaigns(request: HttpRequest, subject: Subject) -> Sequence[int]:
@@ -136,11 +136,11 @@ def reports_of(user: AbstractBaseUser | Any, subject: Subject) -> list[MadeRepor
 
 def may_still_see(user: AbstractBaseUser | Any, row: MadeReport) -> bool:
     """True when its asker sees today all that is in it."""
-    seen = Campaign.objects.visible_to(user).filter(pk__in=row.shown)
+    visible = Campaign.objects.visible_to(user).filter(pk__in=row.shown)
     views = SavedView.objects.for_user(user)
     if row.view is not None and not views.filter(pk=row.view.pk).exists():
         return False
-    return seen.count() == len(set(row.shown))
+    return visible.count() == len(set(row.shown))
 
 
 def download_name(row: MadeReport) -> tuple[str, str]:
@@ -188,20 +188,20 @@ def _make_report(row: MadeReport) -> None:
     """Make the report, alone by the lease: one that was begun and is not over, somebody died of."""
     mine = MadeReport.objects.filter(pk=row.pk)
     mine.update(tries=F("tries") + 1)
-    told: dict[str, Any]
+    outcome: dict[str, Any]
     try:
         if row.tries >= MOST_TRIES:
             raise chromium.ChromiumError(
                 f"The worker crashed {MOST_TRIES} times while it made this."
             )
         content, note = _report_content(row)
-        told = {"content": content, "size": len(content), "note": note}
+        outcome = {"content": content, "size": len(content), "note": note}
     except chromium.ChromiumError as trouble:
-        told = {"trouble": str(trouble)}
+        outcome = {"trouble": str(trouble)}
     except Exception:
         log.exception("report %s could not be made", row.pk)
-        told = {"trouble": "BenchLab itself failed; see the worker's log."}
-    mine.update(**told, page=b"", made_at=timezone.now())
+        outcome = {"trouble": "BenchLab itself failed; see the worker's log."}
+    mine.update(**outcome, page=b"", made_at=timezone.now())
 
 
 def _report_content(row: MadeReport) -> tuple[bytes, str]:
@@ -221,14 +221,14 @@ def pdf(html: bytes) -> bytes:
         page.evaluate(UNFOLDED)
         facts: dict[str, str] = page.evaluate(FACTS)
         printed = page.pdf(_footer(facts))
-    told = {
+    metadata = {
         "Title": facts["title"],
         "Subject": facts["about"],
         "Keywords": facts["address"],
         "Creator": facts["software"],
         "Producer": "Chromium",
     }
-    return pdf_facts.add_metadata(printed, told, timezone.now())
+    return pdf_facts.add_metadata(printed, metadata, timezone.now())
 
 
 def _wait_for_charts(page: chromium.Page) -> None:
@@ -272,8 +272,8 @@ def _file_slug(name: str) -> str:
 
 def zip_markdown(html: bytes, drawn: Sequence[Picture], note: str) -> bytes:
     """report.md with what it refers to, as a ZIP."""
-    told = {picture.chart: _picture_link(picture) for picture in drawn}
-    text = markdown.convert_page(html.decode(), told, CSV)
+    links = {picture.chart: _picture_link(picture) for picture in drawn}
+    text = markdown.convert_page(html.decode(), links, CSV)
     head = f"> {markdown.escape_markdown(note)}\n\n" if note else ""
     files = {"report.md": (head + text.text).encode(), **text.files}
     for picture in drawn:

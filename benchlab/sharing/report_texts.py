@@ -51,16 +51,16 @@ def texts_by_place(about: Reported) -> dict[str, PlaceText]:
 
 def write_text(about: Reported, place: str, by: AbstractBaseUser, text: str, seen: str) -> None:
     """Raises ValidationError (too long), ChangedMeanwhile."""
-    said = clean_text(text, empty=True).replace("\r\n", "\n")
+    cleaned = clean_text(text, empty=True).replace("\r\n", "\n")
     with transaction.atomic():
         type(about)._default_manager.select_for_update().get(pk=about.pk)
         row = about.report_texts.filter(place=place).first()
         before = row.text if row else ""
-        if said == before:
+        if cleaned == before:
             return
         if _text_digest(before) != seen:
             raise ChangedMeanwhile
-        about.report_texts.update_or_create(place=place, defaults={"text": said, "by_id": by.pk})
+        about.report_texts.update_or_create(place=place, defaults={"text": cleaned, "by_id": by.pk})
 
 
 def texts_with_error(
@@ -70,13 +70,13 @@ def texts_with_error(
     texts = texts_by_place(about)
     was = texts[place]
     if isinstance(error, ValidationError):
-        said = error.messages[0]
+        message = error.messages[0]
     else:
-        said = (
+        message = (
             "Somebody else changed this text while you were writing; theirs is above, yours below. "
             "Save again to replace theirs."
         )
-    return {**texts, place: PlaceText(place, was.label, was.text, draft, said)}
+    return {**texts, place: PlaceText(place, was.label, was.text, draft, message)}
 
 
 def _text_digest(text: str) -> str:

@@ -52,14 +52,14 @@ def visible_row(user: Person, kind: str, pk: int) -> Any:
 
 
 def rows_of_kind(kind: str) -> Any:
-    found = model_of_kind(kind)._default_manager.all()
+    rows = model_of_kind(kind)._default_manager.all()
     if kind == Kind.RUN:
-        return found.select_related("campaign__team", "topology", "workload")
-    return found.select_related("team")
+        return rows.select_related("campaign__team", "topology", "workload")
+    return rows.select_related("team")
 
 
-def _row_or_404(found: QuerySet[Any], kind: str, pk: int) -> Any:
-    row = found.filter(pk=pk).first() if 0 < pk <= GREATEST else None
+def _row_or_404(rows: QuerySet[Any], kind: str, pk: int) -> Any:
+    row = rows.filter(pk=pk).first() if 0 < pk <= GREATEST else None
     if row is None:
         raise Http404(f"There is no {kind} {pk}.")
     return row
@@ -90,7 +90,7 @@ def current_names(user: Person, pairs: Iterable[tuple[str, int]]) -> dict[tuple[
 
 
 def _names_by_key(
-    pairs: Iterable[tuple[str, int]], seen: Callable[[str], QuerySet[Any]]
+    pairs: Iterable[tuple[str, int]], visible_rows: Callable[[str], QuerySet[Any]]
 ) -> dict[tuple[str, int], str]:
     ids: dict[str, list[int]] = {}
     for kind, pk in pairs:
@@ -98,11 +98,11 @@ def _names_by_key(
     return {
         (kind, row.pk): str(row)
         for kind, some in ids.items()
-        for row in seen(kind).filter(pk__in=some)
+        for row in visible_rows(kind).filter(pk__in=some)
     }
 
 
 def delete_discussion(sender: Any, instance: Model, **rest: Any) -> None:
     """A row is gone: so is what was said about it."""
-    for said in (Comment, Tagging, Note, Star):
-        said.objects.filter(kind=row_kind(instance), object_id=instance.pk).delete()
+    for model in (Comment, Tagging, Note, Star):
+        model.objects.filter(kind=row_kind(instance), object_id=instance.pk).delete()

@@ -17,10 +17,10 @@ def html(text: str) -> SafeString:
     """Nothing of `text` becomes markup but line breaks and links, which tell search engines nothing."""
     parts: list[str] = []
     at = 0
-    for found in ADDRESS.finditer(text):
-        address = found.group().rstrip(ENDS)
-        parts += [escape(text[at : found.start()]), _link(address)]
-        at = found.start() + len(address)
+    for match in ADDRESS.finditer(text):
+        address = match.group().rstrip(ENDS)
+        parts += [escape(text[at : match.start()]), _link(address)]
+        at = match.start() + len(address)
     parts.append(escape(text[at:]))
     lines = "".join(parts).replace("\r\n", "\n").replace("\r", "\n")
     return mark_safe(lines.replace("\n", "<br>\n"))  # noqa: S308  # escaped above, part by part

@@ -15,7 +15,7 @@ PER_PAGE = 50
 
 @require_GET
 def activity(request: HttpRequest) -> HttpResponse:
-    found = feed.newest_rows(request.user, MAX_ROWS + 1)
-    page = BoundedPaginator(found, PER_PAGE).get_page(request.GET.get("page"))
+    rows = feed.newest_rows(request.user, MAX_ROWS + 1)
+    page = BoundedPaginator(rows, PER_PAGE).get_page(request.GET.get("page"))
     context = {"page": page, "events": feed.page_events(request.user, list(page.object_list))}
     return render(request, "sharing/activity.html", context)

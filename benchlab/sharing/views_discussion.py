@@ -69,9 +69,9 @@ def tag_add(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
 @require_POST
 def tag_remove(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
     row = _owned_row(request, kind, pk)
-    wanted = request.POST.get("tag", "")
+    tag_name = request.POST.get("tag", "")
     name = (
-        Tag.objects.for_user(request.user).filter(name=wanted, team=targets.row_team(row)).first()
+        Tag.objects.for_user(request.user).filter(name=tag_name, team=targets.row_team(row)).first()
     )
     if name is not None:
         discussion.untag_row(row, name.pk)

@@ -88,19 +88,24 @@ def _template_and_context(request: HttpRequest, link: OpenedLink) -> tuple[str, 
     if link.share.kind in BY_QUERY:
         names = dict.fromkeys(line.campaign_name for line in lines)
         title = link.share.name if link.share.kind == Share.Kind.VIEW else " and ".join(names)
-        told = {
+        context = {
             "title": link.redaction.redact_text(title) or "Comparison",
             "cards": cards,
             "lines": lines,
         }
-        return "sharing/guest_charts.html", told
+        return "sharing/guest_charts.html", context
     campaign = guest_content.campaign_of(link)
     if link.share.kind == Share.Kind.REPORT:
-        told = link.redaction.redact(report.report_context(campaign))
-        return "sharing/guest_report.html", {**told, "cards": cards, "lines": lines}
+        context = link.redaction.redact(report.report_context(campaign))
+        return "sharing/guest_report.html", {**context, "cards": cards, "lines": lines}
     plain = link.redaction.redact(campaign)
-    shown: dict[str, Any] = {"title": plain.name, "campaign": plain, "cards": cards, "lines": lines}
-    return "sharing/guest_charts.html", shown
+    campaign_context: dict[str, Any] = {
+        "title": plain.name,
+        "campaign": plain,
+        "cards": cards,
+        "lines": lines,
+    }
+    return "sharing/guest_charts.html", campaign_context
 
 
 def _embeds(
@@ -143,8 +148,8 @@ def embed(request: HttpRequest, link: OpenedLink) -> HttpResponse:
     return render(request, "sharing/embed.html", {"title": title, "figure_url": url})
 
 
-def _chosen_card(found: list[Card], workloads: frozenset[int]) -> Card:
-    chosen = [card for card in found if not workloads or workloads.intersection(card.workloads)]
+def _chosen_card(cards: list[Card], workloads: frozenset[int]) -> Card:
+    chosen = [card for card in cards if not workloads or workloads.intersection(card.workloads)]
     if not chosen:
         raise Http404
     return chosen[0]
@@ -155,11 +160,11 @@ def guest_figure(request: HttpRequest, link: OpenedLink) -> HttpResponse:
     """?metric= ?operation= ?latency= ?workload= ?moment=, of the lines that are shared."""
     if link.of_a_run:
         raise Http404
-    found = request_params.line_filter(request.GET).select(guest_content.lines_of(link))
-    title = " and ".join(dict.fromkeys(line.campaign_name for line in found)) or "nothing chosen"
+    lines = request_params.line_filter(request.GET).select(guest_content.lines_of(link))
+    title = " and ".join(dict.fromkeys(line.campaign_name for line in lines)) or "nothing chosen"
     return _figure_response(
         link,
-        figure_views.build_lines_figure(title, found, request_params.chart_choice(request.GET)),
+        figure_views.build_lines_figure(title, lines, request_params.chart_choice(request.GET)),
     )
 
 
@@ -167,29 +172,29 @@ def guest_figure(request: HttpRequest, link: OpenedLink) -> HttpResponse:
 def guest_numbers(request: HttpRequest, link: OpenedLink) -> HttpResponseBase:
     if link.of_a_run:
         raise Http404
-    found = request_params.line_filter(request.GET).select(guest_content.lines_of(link))
-    return downloads.csv_response(request, lambda: tables.campaign_csv_lines(found), "numbers.csv")
+    lines = request_params.line_filter(request.GET).select(guest_content.lines_of(link))
+    return downloads.csv_response(request, lambda: tables.campaign_csv_lines(lines), "numbers.csv")
 
 
 @guest_page
 def run_devices(request: HttpRequest, link: OpenedLink) -> HttpResponse:
     attempt = guest_content.attempt_of(link)
-    made = figure_views.device_figure(attempt, request.GET)
-    return _figure_response(link, figure_views.with_attempt_origin(made, attempt))
+    figure = figure_views.device_figure(attempt, request.GET)
+    return _figure_response(link, figure_views.with_attempt_origin(figure, attempt))
 
 
 @guest_page
 def run_histogram(request: HttpRequest, link: OpenedLink) -> HttpResponse:
     attempt = guest_content.attempt_of(link)
-    made = figure_views.histogram_figure(attempt, request.GET)
-    return _figure_response(link, figure_views.with_attempt_origin(made, attempt))
+    figure = figure_views.histogram_figure(attempt, request.GET)
+    return _figure_response(link, figure_views.with_attempt_origin(figure, attempt))
 
 
 @guest_page
 def run_cpu(request: HttpRequest, link: OpenedLink) -> HttpResponse:
     attempt = guest_content.attempt_of(link)
-    made = figure_views.cpu_figure(attempt, request.GET)
-    return _figure_response(link, figure_views.with_attempt_origin(made, attempt))
+    figure = figure_views.cpu_figure(attempt, request.GET)
+    return _figure_response(link, figure_views.with_attempt_origin(figure, attempt))
 
 
 @guest_page
@@ -199,10 +204,10 @@ def run_cache(request: HttpRequest, link: OpenedLink, which: str) -> HttpRespons
         raise Http404
     facts = attempt.facts.facts if attempt.facts else {}
     tracks, marks = sampled.read_tracks(attempt), sampled.read_windows(attempt)
-    made = caches.build_cache_figure(
+    figure = caches.build_cache_figure(
         figure_views.attempt_title(attempt), chart, tracks, facts, marks
     )
-    return _figure_response(link, figure_views.with_attempt_origin(made, attempt))
+    return _figure_response(link, figure_views.with_attempt_origin(figure, attempt))
 
 
 @guest_page
@@ -225,7 +230,7 @@ def guest_artifact(request: HttpRequest, link: OpenedLink, pk: int) -> HttpRespo
     )
 
 
-def _figure_response(link: OpenedLink, made: Figure) -> HttpResponse:
+def _figure_response(link: OpenedLink, figure: Figure) -> HttpResponse:
     return HttpResponse(
-        figure_json(link.redaction.redact_figure(made)), content_type="application/json"
+        figure_json(link.redaction.redact_figure(figure)), content_type="application/json"
     )

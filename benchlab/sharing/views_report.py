@@ -60,8 +60,8 @@ def report_file(request: HttpRequest, kind: str, pk: int) -> HttpResponseBase:
     subject = _report_subject(request, kind, pk)
     name = f"{subject.file_stem}.html"
     if raw:
-        made = files.stream_with_raw(request, subject, attached=attached)
-        return downloads.streamed_response(request, made, HTML, name)
+        stream = files.stream_with_raw(request, subject, attached=attached)
+        return downloads.streamed_response(request, stream, HTML, name)
     return _download_response(files.render_file(request, subject, attached=attached), name)
 
 
@@ -133,8 +133,8 @@ def _render_report(
     raw = reports.raw_artifacts(request, subject, context["lines"])
     context["raw_output"] = raw_data.raw_output_of(request.user, raw)
     context["raw_listed"] = reports.artifact_list_urls(request, subject)
-    told = context | _files_context(request, subject)
-    return render(request, "sharing/report.html", told, status=status)
+    full_context = context | _files_context(request, subject)
+    return render(request, "sharing/report.html", full_context, status=status)
 
 
 def _files_context(request: HttpRequest, subject: Subject) -> dict[str, Any]:

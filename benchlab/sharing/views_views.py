@@ -28,8 +28,8 @@ FINDS = ("name", "team__name", "by__username")
 
 @require_GET
 def view_list(request: HttpRequest) -> HttpResponse:
-    found = SavedView.objects.for_user(request.user).select_related("by", "team")
-    listed = lists.filter_rows(request, found, COLUMNS, FINDS)
+    views = SavedView.objects.for_user(request.user).select_related("by", "team")
+    listed = lists.filter_rows(request, views, COLUMNS, FINDS)
     rows = [
         (row, queries.view_url(row.query), queries.is_explored(row.query)) for row in listed.rows
     ]
@@ -45,15 +45,15 @@ def view_save(request: HttpRequest) -> HttpResponse:
         team = queries.comparison_team(
             queries.campaigns_of(request.user, query), owning_team(request.user)
         )
-        made = queries.save_view(
+        view = queries.save_view(
             requesting_user(request),
             team,
             request.POST.get("name", ""),
             query,
             request.POST.get("whose") != "mine",
         )
-        request_notes.note_subject(request, team.pk, f"view {made}")
-        messages.success(request, f"Saved as {made.name}.")
+        request_notes.note_subject(request, team.pk, f"view {view}")
+        messages.success(request, f"Saved as {view.name}.")
     except ValidationError as error:
         request_notes.mark_refused(request, error.messages[0])
     return redirect(queries.view_url(query) if query else "explore")

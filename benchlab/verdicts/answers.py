@@ -88,7 +88,9 @@ class Answer:
     def needed_repeats(self) -> int | None:
         """Repeats, in all, that would decide what is open; None where nothing is, or nothing in reason does."""
         open_ = [row.against.curve for row in self.others if row.against and row.against.curve]
-        return max((one.more_repeats for one in open_ if one.more_repeats), default=None)
+        return max(
+            (verdict.more_repeats for verdict in open_ if verdict.more_repeats), default=None
+        )
 
     @property
     def open_runs(self) -> list[int]:
@@ -112,20 +114,20 @@ class Answer:
         return [row for row in self.rows if row.against is not None]
 
 
-def lines_of(user: Person, wanted: request_params.Filter) -> list[Group]:
+def lines_of(user: Person, line_filter: request_params.Filter) -> list[Group]:
     """Lines of these campaigns that `user` may see. Two queries."""
-    return wanted.select(read_groups(user, wanted.campaigns))
+    return line_filter.select(read_groups(user, line_filter.campaigns))
 
 
-def answers_of(found: Sequence[Group], metric: str = "", baseline: str = "") -> list[Answer]:
+def answers_of(groups: Sequence[Group], metric: str = "", baseline: str = "") -> list[Answer]:
     """`baseline`: a key of benchlab.verdicts.baselines. Two queries, and two that are kept for a while.
 
     Raises BadRequest for a metric of which nobody can say whether more is better.
     """
-    styles = _styles(found)
+    styles = _styles(groups)
     parts = [
         (lines, some, name, alike)
-        for lines in group_by_work([one for one in found if not one.condition])
+        for lines in group_by_work([item for item in groups if not item.condition])
         for alike, several in [_comparable_sets(lines)]
         for part in several
         for some, name in [_lines_with_metric(part, metric)]
@@ -134,23 +136,25 @@ def answers_of(found: Sequence[Group], metric: str = "", baseline: str = "") -> 
     compared = [line for _, some, _, _ in parts for line in some]
     if not compared:
         return []
-    known = builds.read_builds(compared)
+    known_builds = builds.read_builds(compared)
     spread = spread_of(compared)
-    made = [
-        replace(_build_answer(lines, some, name, baseline, known, spread, styles), alike=alike)
+    answers = [
+        replace(
+            _build_answer(lines, some, name, baseline, known_builds, spread, styles), alike=alike
+        )
         for lines, some, name, alike in parts
     ]
-    return [one for one in made if one.others]
+    return [item for item in answers if item.others]
 
 
 Styles = Mapping[tuple[int, Identity], Style]
 
 
-def _styles(found: Sequence[Group]) -> Styles:
+def _styles(groups: Sequence[Group]) -> Styles:
     """By campaign and identity, as the charts of these lines have them."""
     return {
         (line.campaign, line.identity): style
-        for lines in group_by_work(found)
+        for lines in group_by_work(groups)
         for line, style in zip(lines, line_styles(lines), strict=True)
     }
 
@@ -174,33 +178,33 @@ def _comparable_sets(lines: Sequence[Group]) -> tuple[tuple[str, ...], list[list
     return (), []
 
 
-def _lines_with_metric(lines: list[Group], wanted: str) -> tuple[list[Group], str]:
+def _lines_with_metric(lines: list[Group], metric: str) -> tuple[list[Group], str]:
     """(lines that have it, the metric): what is asked for, else the tool's first that all of them have."""
-    if wanted:
-        some = [line for line in lines if wanted in line.units]
-        if some and some[0].units[wanted] not in LOWER_IS_BETTER:
-            raise BadRequest(f"metric: nobody can say whether more of {wanted!r} is better")
-        return some, wanted
+    if metric:
+        some = [line for line in lines if metric in line.units]
+        if some and some[0].units[metric] not in LOWER_IS_BETTER:
+            raise BadRequest(f"metric: nobody can say whether more of {metric!r} is better")
+        return some, metric
     units = lines[0].units
     common = [name for name in units if all(name in line.units for line in lines)]
     choices = naming.order_choices(common, lines[0].tool, any(line.swept for line in lines))
-    found = [name for name in choices if "*" not in name and units[name] in LOWER_IS_BETTER]
-    return (lines, found[0]) if found else ([], "")
+    comparable = [name for name in choices if "*" not in name and units[name] in LOWER_IS_BETTER]
+    return (lines, comparable[0]) if comparable else ([], "")
 
 
 def sweep_of(line: Group, name: str) -> Sweep:
     """{outstanding I/Os, 0 without a sweep: {repeat: value}}."""
-    found: dict[int, dict[int, float]] = {}
+    sweep: dict[int, dict[int, float]] = {}
     for sample in line.samples:
         if name in sample.values:
-            found.setdefault(sample.outstanding or 0, {})[sample.repeat] = sample.values[name]
-    return found
+            sweep.setdefault(sample.outstanding or 0, {})[sample.repeat] = sample.values[name]
+    return sweep
 
 
 def medians_of(line: Group, name: str) -> dict[int, float]:
     """{outstanding I/Os, 0 without a sweep: median over the repeats}, depths rising."""
-    told = curve((s.outstanding or 0, s.values[name]) for s in line.samples if name in s.values)
-    return {depth: one.median for depth, one in told.items() if isfinite(one.median)}
+    spreads = curve((s.outstanding or 0, s.values[name]) for s in line.samples if name in s.values)
+    return {depth: spread.median for depth, spread in spreads.items() if isfinite(spread.median)}
 
 
 def _build_answer(
@@ -208,28 +212,30 @@ def _build_answer(
     lines: list[Group],
     metric: str,
     baseline: str,
-    known: builds.Builds,
+    known_builds: builds.Builds,
     spread: Sequence[float],
     styles: Styles,
 ) -> Answer:
-    lines = sorted(lines, key=lambda line: (line.campaign, builds.builds_of_line(line, known)))
+    lines = sorted(
+        lines, key=lambda line: (line.campaign, builds.builds_of_line(line, known_builds))
+    )
     names = line_labels(lines)
     at, keys = baselines.baseline_index(lines, baseline), baselines.line_keys(lines)
-    designs = builds.designs_of(lines, known, spread)
+    designs = builds.designs_of(lines, known_builds, spread)
     unit = lines[0].units[metric]
     sweeps = tuple(_freeze(sweep_of(line, metric)) for line in lines)
     order = _rank_frozen(sweeps, at, tuple(designs.items()), LOWER_IS_BETTER[unit])
     rows = tuple(
         Row(
-            line := lines[one.name],
-            names[one.name],
+            line := lines[rank.name],
+            names[rank.name],
             styles[line.campaign, line.identity],
-            one.place,
-            one.against,
-            _tail_comparison(lines, at, one, designs),
-            keys[one.name],
+            rank.place,
+            rank.against,
+            _tail_comparison(lines, at, rank, designs),
+            keys[rank.name],
         )
-        for one in order
+        for rank in order
     )
     # of two by one key the first
     choices = dict(zip(reversed(keys), reversed(names), strict=True))
@@ -269,8 +275,8 @@ def _scope_text(lines: Sequence[Group], card: Sequence[Group]) -> str:
     """In words what this answer's lines have in common and others of the card have not."""
     rest = "rest" if len({line.rest for line in lines}) == 1 else "load"
     parts = ("stage_name", "host_name", rest)
-    told = [part for part in parts if len({getattr(one, part) for one in card}) > 1]
-    return " · ".join(filter(None, (str(getattr(lines[0], part)) for part in told)))
+    differing = [part for part in parts if len({getattr(line, part) for line in card}) > 1]
+    return " · ".join(filter(None, (str(getattr(lines[0], part)) for part in differing)))
 
 
 def _tail_comparison(

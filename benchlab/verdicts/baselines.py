@@ -35,26 +35,30 @@ def line_parts(line: Group) -> Parts:
 
 def line_keys(lines: Sequence[Group]) -> list[str]:
     """Of each, by the parts that they have not all in common, so that it means the same in answers beside this one."""
-    told = [line_parts(line) for line in lines]
-    unlike = [letter for letter in told[0] if len({one[letter] for one in told}) > 1]
-    return [".".join(letter + one[letter] for letter in unlike) for one in told]
+    parts_of_lines = [line_parts(line) for line in lines]
+    unlike = [
+        letter
+        for letter in parts_of_lines[0]
+        if len({parts[letter] for parts in parts_of_lines}) > 1
+    ]
+    return [".".join(letter + parts[letter] for letter in unlike) for parts in parts_of_lines]
 
 
-def baseline_index(lines: Sequence[Group], wanted: str) -> int:
+def baseline_index(lines: Sequence[Group], key: str) -> int:
     """Of the first line that has every part of it; 0 of none, and of "" """
-    named = {part[0]: part[1:] for part in wanted.split(".") if part}
+    parts = {part[0]: part[1:] for part in key.split(".") if part}
     for at, line in enumerate(lines):
-        told = line_parts(line)
-        if all(told[letter] == value for letter, value in named.items()):
+        own_parts = line_parts(line)
+        if all(own_parts[letter] == value for letter, value in parts.items()):
             return at
     return 0
 
 
 def requested_baseline(query: QueryDict) -> str:
     """?baseline=, "" for none. Raises BadRequest."""
-    told = query.get("baseline", "")
-    if told.isascii() and told.isdigit() and len(told) < 19:
-        return f"t{told}"
-    if told and not all(KEY.fullmatch(part) for part in told.split(".")):
-        raise BadRequest(f"baseline: {told[:100]!r} is no line's key")
-    return told
+    key = query.get("baseline", "")
+    if key.isascii() and key.isdigit() and len(key) < 19:
+        return f"t{key}"
+    if key and not all(KEY.fullmatch(part) for part in key.split(".")):
+        raise BadRequest(f"baseline: {key[:100]!r} is no line's key")
+    return key

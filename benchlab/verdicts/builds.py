@@ -101,7 +101,7 @@ def _repeats(line: Group) -> int:
 
 def _count_turns(first: Collection[tuple[int, int]], second: Collection[tuple[int, int]]) -> int:
     """Number of times that one of them stood in a row: A A B B is two, A B B A three."""
-    in_order = sorted([*((one, 1) for one in first), *((one, 2) for one in second)])
+    in_order = sorted([*((build, 1) for build in first), *((build, 2) for build in second)])
     return sum(1 for _ in groupby(side for _, side in in_order))
 
 
@@ -110,14 +110,14 @@ def rebuilt_ratios(teams: Collection[int]) -> tuple[float, ...]:
     layouts each. Kept for a while, where there is a Redis."""
     key = f"rebuilt-{'-'.join(map(str, sorted(teams)))}"
     try:
-        found: tuple[float, ...] | None = cache.get(key)
+        ratios: tuple[float, ...] | None = cache.get(key)
     except RedisError:
         return _read_rebuilt_ratios(teams)
-    if found is None:
-        found = _read_rebuilt_ratios(teams)
+    if ratios is None:
+        ratios = _read_rebuilt_ratios(teams)
         with suppress(RedisError):
-            cache.set(key, found, CACHE_SECONDS)
-    return found
+            cache.set(key, ratios, CACHE_SECONDS)
+    return ratios
 
 
 def _read_rebuilt_ratios(teams: Collection[int]) -> tuple[float, ...]:

@@ -73,7 +73,9 @@ def choose_presentation(noted: DismissalNote, *, worked_on: bool) -> Presentatio
 
 def answer_key(answer: Answer) -> str:
     """Key of an answer and of what it says in words: who answers a page that is older than its numbers is told."""
-    words = [(line, says) for line, (says, _) in sorted(verdict_snapshot(answer).items())]
+    words = [
+        (line, conclusion) for line, (conclusion, _) in sorted(verdict_snapshot(answer).items())
+    ]
     return f"{answer_identity(answer)}-{_json_digest(words)[:8]}"
 
 
@@ -81,34 +83,34 @@ def answer_identity(answer: Answer) -> str:
     """By what it compares: its campaigns, the baseline with its workload, the metric, what its lines have in common.
     Neither what was measured nor which lines there are so far is in it."""
     campaigns = sorted({row.group.campaign for row in answer.rows})
-    told = [answer.metric, answer.alike, campaigns, _line_key(answer.baseline.group)]
-    return _json_digest(told)[:24]
+    parts = [answer.metric, answer.alike, campaigns, _line_key(answer.baseline.group)]
+    return _json_digest(parts)[:24]
 
 
 def verdict_snapshot(answer: Answer) -> VerdictSnapshot:
-    told = [(row, row.against.curve) for row in answer.others if row.against]
+    verdicts = [(row, row.against.curve) for row in answer.others if row.against]
     return {
         _line_key(row.group): (curve.conclusion.value, float(f"{curve.ratio:.6g}"))
-        for row, curve in told
+        for row, curve in verdicts
         if curve
     }
 
 
 def _line_key(group: Group) -> str:
     parts = {**baselines.line_parts(group), "w": str(group.workload)}
-    return ".".join(letter + told for letter, told in parts.items())
+    return ".".join(letter + text for letter, text in parts.items())
 
 
-def _json_digest(told: object) -> str:
-    return sha256(json.dumps(told).encode()).hexdigest()
+def _json_digest(data: object) -> str:
+    return sha256(json.dumps(data).encode()).hexdigest()
 
 
-def notes_of_answers(user: Person, made: Sequence[Answer]) -> list[DismissalNote]:
+def notes_of_answers(user: Person, answers: Sequence[Answer]) -> list[DismissalNote]:
     """Notes on each answer, as `user` may see them. One query where there are any."""
-    if not made:
+    if not answers:
         return []
-    rows = DismissedAnswer.objects.visible_to(user).filter(answer__in=map(answer_identity, made))
-    return notes_from_rows(made, rows.select_related("dismissed_by"))
+    rows = DismissedAnswer.objects.visible_to(user).filter(answer__in=map(answer_identity, answers))
+    return notes_from_rows(answers, rows.select_related("dismissed_by"))
 
 
 def dismissed_by_campaign(
@@ -116,32 +118,36 @@ def dismissed_by_campaign(
 ) -> dict[int, list[DismissedAnswer]]:
     """Those that are dismissed, by their campaign. One query."""
     rows = DismissedAnswer.objects.visible_to(user).exclude(dismissed_at=None)
-    found: dict[int, list[DismissedAnswer]] = defaultdict(list)
+    rows_by_campaign: dict[int, list[DismissedAnswer]] = defaultdict(list)
     for row in rows.filter(campaign__in=list(campaigns)).order_by("pk"):
-        found[row.campaign_id].append(row)
-    return found
+        rows_by_campaign[row.campaign_id].append(row)
+    return rows_by_campaign
 
 
 def campaign_version(campaign: Campaign) -> str:
     """Another one whenever an answer or a finding of it is dismissed, or taken back. One query."""
     answers = DismissedAnswer.objects.filter(campaign=campaign).exclude(dismissed_at=None)
     findings = Finding.objects.filter(campaign=campaign).exclude(dismissed_at=None).order_by()
-    there = findings.values_list(Cast("pk", CharField()), "dismissed_at")
-    said = answers.order_by().values_list("answer", "dismissed_at").union(there, all=True)
-    told = sorted((which, str(at)) for which, at in said)
-    return _json_digest(told)[:8] if told else ""
+    finding_times = findings.values_list(Cast("pk", CharField()), "dismissed_at")
+    times = answers.order_by().values_list("answer", "dismissed_at").union(finding_times, all=True)
+    pairs = sorted((which, str(at)) for which, at in times)
+    return _json_digest(pairs)[:8] if pairs else ""
 
 
-def notes_from_rows(made: Sequence[Answer], rows: Iterable[DismissedAnswer]) -> list[DismissalNote]:
+def notes_from_rows(
+    answers: Sequence[Answer], rows: Iterable[DismissedAnswer]
+) -> list[DismissalNote]:
     """Notes of these rows on each."""
-    said = {row.answer: row for row in rows}
-    return [_note_from_row(one, said.get(answer_identity(one))) for one in made]
+    row_by_answer = {row.answer: row for row in rows}
+    return [
+        _note_from_row(answer, row_by_answer.get(answer_identity(answer))) for answer in answers
+    ]
 
 
 def rows_version(rows: Iterable[DismissedAnswer]) -> str:
     """Another one whenever an answer is dismissed, or taken back."""
-    told = [(row.answer, row.dismissed_at and row.dismissed_at.timestamp()) for row in rows]
-    return _json_digest(sorted(told))[:8] if told else ""
+    pairs = [(row.answer, row.dismissed_at and row.dismissed_at.timestamp()) for row in rows]
+    return _json_digest(sorted(pairs))[:8] if pairs else ""
 
 
 def _note_from_row(answer: Answer, row: DismissedAnswer | None) -> DismissalNote:
@@ -152,15 +158,15 @@ def _note_from_row(answer: Answer, row: DismissedAnswer | None) -> DismissalNote
     return DismissalNote(key, row, not unlike, _earlier_text(answer, row.said, unlike))
 
 
-def _earlier_text(answer: Answer, said: VerdictSnapshot, unlike: Sequence[str]) -> str:
+def _earlier_text(answer: Answer, snapshot: VerdictSnapshot, unlike: Sequence[str]) -> str:
     """ "faster, 1.3×"; of several lines each that changed, by its name."""
     names = {_line_key(row.group): row.label for row in answer.others}
-    told = []
+    texts = []
     for line in unlike:
-        before = said.get(line)
+        before = snapshot.get(line)
         words = f"{before[0]}, {ratio_text(before[1])}" if before else "nothing"
-        told.append(f"{words} of {names[line]}" if len(names) > 1 or not before else words)
-    return "; ".join(told)
+        texts.append(f"{words} of {names[line]}" if len(names) > 1 or not before else words)
+    return "; ".join(texts)
 
 
 def find_answer(user: Person, campaign: Campaign, query: QueryDict, key: str) -> Answer:
@@ -168,25 +174,27 @@ def find_answer(user: Person, campaign: Campaign, query: QueryDict, key: str) ->
 
     Raises BadRequest for an address that nobody understands, Unknown where there is no such answer of this campaign.
     """
-    wanted = request_params.line_filter(query)
-    if campaign.pk not in wanted.campaigns:
-        wanted = request_params.line_filter(_with_campaign(query, campaign))
-    made = answers_of(
-        lines_of(user, wanted),
+    line_filter = request_params.line_filter(query)
+    if campaign.pk not in line_filter.campaigns:
+        line_filter = request_params.line_filter(_with_campaign(query, campaign))
+    answers = answers_of(
+        lines_of(user, line_filter),
         request_params.requested_metric(query),
         baselines.requested_baseline(query),
     )
     name = key.partition("-")[0]
-    for one in made:
-        if answer_identity(one) == name and campaign.pk in {row.group.campaign for row in one.rows}:
-            return one
+    for answer in answers:
+        if answer_identity(answer) == name and campaign.pk in {
+            row.group.campaign for row in answer.rows
+        }:
+            return answer
     raise UnknownAnswer("There is no such answer; it may have gone with its results.")
 
 
 def _with_campaign(query: QueryDict, campaign: Campaign) -> QueryDict:
-    told = query.copy()
-    told.appendlist("campaign", str(campaign.pk))
-    return told
+    extended = query.copy()
+    extended.appendlist("campaign", str(campaign.pk))
+    return extended
 
 
 def dismiss_answer(
@@ -203,9 +211,9 @@ def dismiss_answer(
         row, _ = DismissedAnswer.objects.get_or_create(
             answer=answer_identity(answer), defaults={"campaign": campaign, "said": now}
         )
-        kept: Mapping[str, tuple[str, float]] = row.said if row.dismissed_at else {}
+        before: Mapping[str, tuple[str, float]] = row.said if row.dismissed_at else {}
         # Of a part of its lines: what was said of the others stands.
-        row.said = now if changed_lines(kept, now) else {**kept, **now}
+        row.said = now if changed_lines(before, now) else {**before, **now}
         dismissal.dismiss_row(row, by, note)
 
 

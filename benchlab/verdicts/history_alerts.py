@@ -38,12 +38,12 @@ Alert = tuple[int, str, Told]
 def update_alerts(campaign: Campaign) -> None:
     """Of each set-up of the campaign that has a history: what its newest runs say. Replaces what was said before."""
     for run in _runs_with_history(campaign):
-        found = read_history(_team_guest(campaign), run)
-        if found.attempt is not None and found.runs:
+        history = read_history(_team_guest(campaign), run)
+        if history.attempt is not None and history.runs:
             rows = _replaced_findings(
-                campaign, found.attempt.fingerprint, newest=_is_newest(found, campaign)
+                campaign, history.attempt.fingerprint, newest=_is_newest(history, campaign)
             )
-            storing.store_history_alerts(rows, list(_alerts(found, campaign)))
+            storing.store_history_alerts(rows, list(_alerts(history, campaign)))
 
 
 def _is_newest(history: History, campaign: Campaign) -> bool:
@@ -82,7 +82,11 @@ def _runs_with_history(campaign: Campaign) -> list[Run]:
         .order_by("-runs")
         .values_list("fingerprint", flat=True)
     )
-    return list(Run.objects.filter(pk__in=[newest[one] for one in often[:MOST]]).order_by("pk"))
+    return list(
+        Run.objects.filter(pk__in=[newest[fingerprint] for fingerprint in often[:MOST]]).order_by(
+            "pk"
+        )
+    )
 
 
 def _alerts(history: History, campaign: Campaign) -> Iterator[Alert]:
@@ -97,8 +101,8 @@ def _alerts(history: History, campaign: Campaign) -> Iterator[Alert]:
 def _outlier_finding(history: History, outlier: Unusual) -> Told:
     run = history.runs[outlier.at]
     return Told(
-        f"the {_metric_name(history)} of {_amount_text(history, run.value)} stands out of the {outlier.past} runs before it, "
-        f"by {outlier.z:.1f} robust standard deviations",
+        f"the {_metric_name(history)} of {_amount_text(history, run.value)} stands out of the "
+        f"{outlier.past} runs before it, by {outlier.z:.1f} robust standard deviations",
         Severity.DOUBT,
         {"value": _history_number(history, run.value, run)},
         about=history.metric,

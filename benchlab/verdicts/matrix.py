@@ -65,7 +65,7 @@ class _Cells:
     runs: dict[Place, list[int]] = field(default_factory=dict)
 
 
-def factors_of(found: Sequence[Group], metric: str = "", most: int | None = None) -> list[Factors]:
+def factors_of(groups: Sequence[Group], metric: str = "", most: int | None = None) -> list[Factors]:
     """Of lines in order; by the metric that is asked for, else by the rate and the p99 that they have.
 
     A point is a workload with what it sweeps. Where layouts differ in their tuning alone, that is a factor of its own
@@ -74,23 +74,23 @@ def factors_of(found: Sequence[Group], metric: str = "", most: int | None = None
     what they do. A scheduler that runs of one build ask for is measured in the same blocks, and carries none of that.
     `most`: main effects, and as many interactions, of each metric.
     """
-    lines = [line for line in found if not line.condition]
+    lines = [line for line in groups if not line.condition]
     names = _tuning_split(lines)
     cells = {name: _collect_cells(lines, names, name) for name in _chosen_metrics(lines, metric)}
     if not any(_varied(cell.values) > 1 for cell in cells.values()):
         return []
     tau = design(Order.ONE_AFTER_OTHER, spread_of(lines)).tau
     over = all(line.over for line in lines)
-    made = (_factors(name, one, tau, most, over) for name, one in cells.items())
-    return [one for one in made if one.effects or one.omissions]
+    factors = (_factors(name, item, tau, most, over) for name, item in cells.items())
+    return [item for item in factors if item.effects or item.omissions]
 
 
-def _chosen_metrics(lines: Sequence[Group], asked: str) -> list[str]:
-    if asked or not lines:
-        return [asked] if any(asked in line.units for line in lines) else []
+def _chosen_metrics(lines: Sequence[Group], requested: str) -> list[str]:
+    if requested or not lines:
+        return [requested] if any(requested in line.units for line in lines) else []
     common = [name for name in lines[0].units if _all_have(lines, name)]
-    known = naming.order_choices(common, lines[0].tool, any(line.swept for line in lines))
-    rates = [n for n in known if "*" not in n and lines[0].units[n] in LOWER_IS_BETTER]
+    ordered = naming.order_choices(common, lines[0].tool, any(line.swept for line in lines))
+    rates = [n for n in ordered if "*" not in n and lines[0].units[n] in LOWER_IS_BETTER]
     rate = "iops" if any("iops" in line.units for line in lines) else next(iter(rates), "")
     having = [line for line in lines if rate in line.units]
     tail = next((name for name in TAILS if having and _all_have(having, name)), "")
@@ -103,7 +103,7 @@ def _all_have(lines: Iterable[Group], name: str) -> bool:
 
 def _collect_cells(lines: Sequence[Group], names: TuningSplit, metric: str) -> _Cells:
     """Values and runs of each cell. What did nothing has no logarithm: such a cell is missing."""
-    found, none = _Cells(), set()
+    cells, none = _Cells(), set()
     for line in lines:
         for sample in line.samples:
             if metric not in sample.values:
@@ -118,17 +118,17 @@ def _collect_cells(lines: Sequence[Group], names: TuningSplit, metric: str) -> _
             )
             if not sample.values[metric] > 0:
                 none.add(place)
-            found.values.setdefault(place, []).append(sample.values[metric])
-            found.runs.setdefault(place, []).append(sample.run)
+            cells.values.setdefault(place, []).append(sample.values[metric])
+            cells.runs.setdefault(place, []).append(sample.run)
     for place in none:
-        del found.values[place]
-    return found
+        del cells.values[place]
+    return cells
 
 
-def _tuning_split(found: Sequence[Group]) -> TuningSplit:
+def _tuning_split(groups: Sequence[Group]) -> TuningSplit:
     """One query, where there are several layouts."""
     # as who sees them may read them
-    names = {line.topology: line.topology_name for line in found}
+    names = {line.topology: line.topology_name for line in groups}
     if len(names) < 2:
         return {}
     rows = Topology.objects.filter(pk__in=names).values_list("pk", "stack", "stages")
@@ -146,44 +146,50 @@ def _varied(places: Iterable[Place]) -> int:
 
 def _factors(metric: str, cells: _Cells, tau: float, most: int | None, over: bool) -> Factors:
     """Of the part that has no gaps; while the campaign goes on they may still be filled, and nothing is said."""
-    kept, gaps = complete_submatrix(cells.values.keys())
+    places, gaps = complete_submatrix(cells.values.keys())
     if gaps and not over:
         return Factors(metric, ())
-    made = factor_effects(FACTORS, {place: cells.values[place] for place in kept}, tau, BUILT)
-    told = tuple(
-        NotableEffect(one, _runs_at_levels(one, kept, cells.runs))
-        for one in notable_effects(made, most)
+    all_effects = factor_effects(
+        FACTORS, {place: cells.values[place] for place in places}, tau, BUILT
     )
-    return Factors(metric, told, _describe_omissions(gaps, kept, made, naming.metric_title(metric)))
+    notable = tuple(
+        NotableEffect(effect, _runs_at_levels(effect, places, cells.runs))
+        for effect in notable_effects(all_effects, most)
+    )
+    return Factors(
+        metric, notable, _describe_omissions(gaps, places, all_effects, naming.metric_title(metric))
+    )
 
 
 def _runs_at_levels(
-    effect: Effect, kept: Iterable[Place], runs: Mapping[Place, Sequence[int]]
+    effect: Effect, places: Iterable[Place], runs: Mapping[Place, Sequence[int]]
 ) -> tuple[int, ...]:
-    wanted = {FACTORS.index(factor): level for factor, level in effect.levels.items()}
+    levels = {FACTORS.index(factor): level for factor, level in effect.levels.items()}
     return tuple(
         sorted(
             run
-            for place in kept
-            if all(place[axis] == level for axis, level in wanted.items())
+            for place in places
+            if all(place[axis] == level for axis, level in levels.items())
             for run in runs[place]
         )
     )
 
 
-def notable_effects(found: Effects | None, most: int | None = None) -> list[Effect]:
+def notable_effects(effects: Effects | None, most: int | None = None) -> list[Effect]:
     """Those worth a word: main effects, then interactions, the largest first, at most so many of each.
 
     What a point alone does is the workload's doing and no finding.
     """
-    if found is None:
+    if effects is None:
         return []
     main = [
-        effect for effect in found.main if effect.significant and set(effect.levels) != {"Point"}
+        effect for effect in effects.main if effect.significant and set(effect.levels) != {"Point"}
     ]
-    pairs = [effect for effect in found.interactions if effect.significant]
+    pairs = [effect for effect in effects.interactions if effect.significant]
     return [
-        one for some in (main, pairs) for one in sorted(some, key=_effect_size, reverse=True)[:most]
+        item
+        for some in (main, pairs)
+        for item in sorted(some, key=_effect_size, reverse=True)[:most]
     ]
 
 
@@ -192,20 +198,20 @@ def _effect_size(effect: Effect) -> float:
 
 
 def _describe_omissions(
-    gaps: Sequence[Gap], kept: Iterable[Place], made: Effects | None, word: str
+    gaps: Sequence[Gap], places: Iterable[Place], effects: Effects | None, word: str
 ) -> tuple[str, ...]:
     """Of each factor that lost its levels, that it has no effect, and why; of all else, what was left out."""
-    if gaps and made is None:
+    if gaps and effects is None:
         return (f"No effect of any factor on {word}: {_explain_gap(gaps[0], word)}",)
-    levels = [set(some) for some in zip(*kept, strict=True)]
+    levels = [set(some) for some in zip(*places, strict=True)]
     lost = [gap.factor for gap in gaps if len(levels[gap.factor]) == 1]
-    said = [
+    sentences = [
         f"No effect of the {FACTORS[gap.factor].lower()} on {word}: {_explain_gap(gap, word)}"
         if gap.factor in lost
         else f"{word} without {_level_text(gap.factor, [gap.level])}: {_explain_gap(gap, word)}"
         for gap in gaps
     ]
-    return tuple(said)
+    return tuple(sentences)
 
 
 def _explain_gap(gap: Gap, word: str) -> str:
@@ -228,5 +234,5 @@ def _level_text(axis: int, levels: Sequence[str]) -> str:
         *levels[:MAX_NAMED_LEVELS],
         *([f"{len(levels) - MAX_NAMED_LEVELS} more"] if len(levels) > MAX_NAMED_LEVELS else []),
     ]
-    told = " and ".join(filter(None, [", ".join(some[:-1]), some[-1]]))
-    return f"{FACTORS[axis].lower()} {told}" if told else ""
+    text = " and ".join(filter(None, [", ".join(some[:-1]), some[-1]]))
+    return f"{FACTORS[axis].lower()} {text}" if text else ""

@@ -45,7 +45,7 @@ class DismissedAnswer(Dismissible):
 def changed_lines(before: VerdictSnapshot, now: VerdictSnapshot) -> list[str]:
     """Lines of which another verdict is told now, or a ratio that differs by what is worth naming. One that is gone
     changes nothing: a page that is narrowed down shows a part of the same."""
-    return [line for line, told in now.items() if not _same_verdict(before.get(line), told)]
+    return [line for line, verdict in now.items() if not _same_verdict(before.get(line), verdict)]
 
 
 def _same_verdict(before: tuple[str, float] | None, now: tuple[str, float]) -> bool:

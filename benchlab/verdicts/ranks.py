@@ -118,8 +118,10 @@ def rank_table(answer: Answer) -> RankTable:
 
 def _lead(answer: Answer) -> Lead | None:
     """The best that is ahead of the baseline; else what the baseline is ahead of, turned round; else what is open."""
-    told = [(row, row.against.curve) for row in answer.rows if row.against and row.against.curve]
-    if not told:
+    verdicts = [
+        (row, row.against.curve) for row in answer.rows if row.against and row.against.curve
+    ]
+    if not verdicts:
         return None
     order = (
         Conclusion.FASTER,
@@ -128,7 +130,7 @@ def _lead(answer: Answer) -> Lead | None:
         Conclusion.OVERTAKES,
         Conclusion.UNKNOWN,
     )
-    row, verdict = min(told, key=lambda one: order.index(one[1].conclusion))
+    row, verdict = min(verdicts, key=lambda pair: order.index(pair[1].conclusion))
     label, against = row.label, answer.baseline.label
     but = _exceptions(row)
     if verdict.conclusion == Conclusion.SLOWER:
@@ -146,7 +148,7 @@ def _exceptions(row: Row, turned: Mapping[Conclusion, Conclusion] = MappingProxy
     depths: dict[Conclusion, list[str]] = {}
     for depth, point in unlike.items():
         depths.setdefault(turned.get(point.conclusion, point.conclusion), []).append(str(depth))
-    return ", ".join(f"{says} at {', '.join(some)}" for says, some in depths.items())
+    return ", ".join(f"{conclusion} at {', '.join(some)}" for conclusion, some in depths.items())
 
 
 def _reverse(verdict: Verdict) -> Verdict:

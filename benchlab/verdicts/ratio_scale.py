@@ -93,11 +93,11 @@ class Scale:
         """None where two labels would touch."""
         powers = (10.0**power for power in range(-3, 4)) if min(steps) == 1 else (1.0,)
         values = sorted({round(step * power, 6) for power in powers for step in steps})
-        shown = [value for value in values if self.least <= log(value) <= self.most]
-        places = [self._x(log(value)) for value in shown]
+        visible = [value for value in values if self.least <= log(value) <= self.most]
+        places = [self._x(log(value)) for value in visible]
         if any(b - a < APART for a, b in pairwise(places)):
             return ()
-        return tuple(Tick(self._coordinate(log(value)), f"{value:g}×") for value in shown)
+        return tuple(Tick(self._coordinate(log(value)), f"{value:g}×") for value in visible)
 
     def _x(self, ln: float) -> float:
         return MIN_X + (ln - self.least) / (self.most - self.least) * (MAX_X - MIN_X)

@@ -50,9 +50,9 @@ class Sentence:
     @property
     def full_text(self) -> str:
         """Without links, as the page has it with them."""
-        told = [" against ".join(number.text for number in self.numbers), self.rest]
+        parts = [" against ".join(number.text for number in self.numbers), self.rest]
         end = f"; {self.remark}" if self.remark else ""
-        return f"{self.head} ({'; '.join(filter(None, told))}){end}."
+        return f"{self.head} ({'; '.join(filter(None, parts))}){end}."
 
 
 _LAST = Sentence(Conclusion.NONE, "", (), "")
@@ -60,12 +60,12 @@ _LAST = Sentence(Conclusion.NONE, "", (), "")
 
 def sentences(answer: Answer) -> list[Sentence]:
     """One for each set-up against the baseline; a reason that several have in a row is told once."""
-    found = [_sentence(answer, row, row.against) for row in answer.others if row.against]
+    texts = [_sentence(answer, row, row.against) for row in answer.others if row.against]
     return [
-        replace(one, reason="")
-        if one.conclusion == Conclusion.UNKNOWN and one.reason == after.reason
-        else one
-        for one, after in zip_longest(found, found[1:], fillvalue=_LAST)
+        replace(sentence, reason="")
+        if sentence.conclusion == Conclusion.UNKNOWN and sentence.reason == after.reason
+        else sentence
+        for sentence, after in zip_longest(texts, texts[1:], fillvalue=_LAST)
     ]
 
 
@@ -78,36 +78,38 @@ def _sentence(answer: Answer, row: Row, against: Comparison) -> Sentence:
         return Sentence(
             curve.conclusion, head, (), f"{_metric_noun(answer)}, {repeats_words(curve)}"
         )
-    depth, shown = _representative(against, curve)
-    numbers = _numbers_winner_first(answer, row, depth, shown) if shown.values else ()
-    if not shown.decided:
-        seen = (
+    depth, verdict = _representative(against, curve)
+    numbers = _numbers_winner_first(answer, row, depth, verdict) if verdict.values else ()
+    if not verdict.decided:
+        spread = (
             _ratios_by_depth(answer, row, against) if not depth and len(against.points) > 1 else ""
         )
         on = f" on {_metric_label(answer)}" if _metric_label(answer) else ""
-        said = seen or _comparison_clause(answer, row, shown, "did")
-        head = f"Not enough data{on}: {_depth_phrase(depth)}{said}"
-        rest = _over_all(shown) if seen else _uncertainty(shown)
-        return Sentence(shown.conclusion, head, numbers, rest, _exceptions(against), shown.reason)
-    if shown.conclusion == Conclusion.NONE:
+        clause = spread or _comparison_clause(answer, row, verdict, "did")
+        head = f"Not enough data{on}: {_depth_phrase(depth)}{clause}"
+        rest = _over_all(verdict) if spread else _uncertainty(verdict)
+        return Sentence(
+            verdict.conclusion, head, numbers, rest, _exceptions(against), verdict.reason
+        )
+    if verdict.conclusion == Conclusion.NONE:
         but = _exceptions(against)
         where = "over all depths " if but else _depth_phrase(depth)
         head = f"{_metric_prefix(answer)}{where}{row.label} and {base.label} differ by less than is worth naming"
-        ratio = f"{times_text(shown.ratio)} the {_metric_noun(answer)}"
+        ratio = f"{times_text(verdict.ratio)} the {_metric_noun(answer)}"
         # Both of this line against the baseline, so that the ratio lies in its interval.
         return Sentence(
-            shown.conclusion,
+            verdict.conclusion,
             _capital(head),
             numbers,
-            f"{ratio}; {_uncertainty(shown, winner=False)}",
+            f"{ratio}; {_uncertainty(verdict, winner=False)}",
             but,
         )
     head = _capital(
-        f"{_metric_prefix(answer)}{_depth_phrase(depth)}{_comparison_clause(answer, row, shown, 'does')}"
+        f"{_metric_prefix(answer)}{_depth_phrase(depth)}{_comparison_clause(answer, row, verdict, 'does')}"
     )
     others = _others(against, curve, depth, row)
     return Sentence(
-        shown.conclusion, head, numbers, _uncertainty(shown), _exceptions(against), others
+        verdict.conclusion, head, numbers, _uncertainty(verdict), _exceptions(against), others
     )
 
 
@@ -118,7 +120,7 @@ def _depth_phrase(depth: int | None) -> str:
 def _exceptions(against: Comparison) -> str:
     """ "but 0.75 times at 1, 0.82 times at 2 outstanding"."""
     depths = ", ".join(
-        f"{times_text(one.ratio)} at {depth}" for depth, one in against.unlike.items()
+        f"{times_text(point.ratio)} at {depth}" for depth, point in against.unlike.items()
     )
     return f"but {depths} outstanding" if depths else ""
 
@@ -136,8 +138,10 @@ def _uncertainty(verdict: Verdict, *, winner: bool = True) -> str:
 
 def _over_all(curve: Verdict) -> str:
     words = interval_words(curve)
-    told = f"{times_text(curve.ratio)} over all depths"
-    return ", ".join(filter(None, [told, words and f"95 % interval {words}", repeats_words(curve)]))
+    ratio = f"{times_text(curve.ratio)} over all depths"
+    return ", ".join(
+        filter(None, [ratio, words and f"95 % interval {words}", repeats_words(curve)])
+    )
 
 
 def _ratios_by_depth(answer: Answer, row: Row, against: Comparison) -> str:
@@ -158,7 +162,9 @@ def _representative(against: Comparison, curve: Verdict) -> tuple[int | None, Ve
         [(depth, only)] = against.points.items()
         return depth or None, only
     alike = {
-        d: one for d, one in against.points.items() if one.conclusion == curve.conclusion and d
+        d: point
+        for d, point in against.points.items()
+        if point.conclusion == curve.conclusion and d
     }
     if curve.conclusion not in (Conclusion.FASTER, Conclusion.SLOWER) or not alike:
         return None, curve

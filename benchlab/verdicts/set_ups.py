@@ -69,12 +69,12 @@ def find_between_lines(campaign: Campaign) -> None:
 def _campaign_groups(campaign: Campaign) -> list[Group]:
     """Nobody asks: whoever sees the campaign will. What was measured degraded is of no set-up."""
     nobody = Guest({"runs.Attempt": Q(run__campaign=campaign)})
-    return [one for one in read_groups(nobody, [campaign.pk], names=()) if not one.condition]
+    return [group for group in read_groups(nobody, [campaign.pk], names=()) if not group.condition]
 
 
-def _evidence_lines(found: Sequence[Group], spread: tuple[float, ...]) -> Iterator[Line]:
-    known = builds.read_builds(found)
-    for group, label in zip(found, line_labels(found), strict=True):
+def _evidence_lines(groups: Sequence[Group], spread: tuple[float, ...]) -> Iterator[Line]:
+    known_builds = builds.read_builds(groups)
+    for group, label in zip(groups, line_labels(groups), strict=True):
         repeats = {sample.attempt: sample.repeat for sample in group.samples}
         runs = tuple(stored_runs.read_runs(list(repeats), of_disks=False))
         if runs:
@@ -84,12 +84,14 @@ def _evidence_lines(found: Sequence[Group], spread: tuple[float, ...]) -> Iterat
                 runs,
                 tuple(repeats[run.attempt] for run in runs),
                 group.topology,
-                _worst_order(group, found, known),
+                _worst_order(group, groups, known_builds),
                 group.host,
                 spread,
             )
 
 
-def _worst_order(line: Group, found: Iterable[Group], known: builds.Builds) -> Order:
-    orders = {builds.design_of(line, other, known, ()).order for other in found if other != line}
+def _worst_order(line: Group, groups: Iterable[Group], known_builds: builds.Builds) -> Order:
+    orders = {
+        builds.design_of(line, other, known_builds, ()).order for other in groups if other != line
+    }
     return next((order for order in ORDERS if order in orders), Order.INTERLEAVED)

@@ -29,12 +29,12 @@ class LineSummary:
     def text(self) -> str:
         if self.group.swept:
             return f"Knee of {self.label}: {curve_answers.curve_answer_text(self.group)}"
-        told = naming.order_choices(self.group.units, self.group.tool, False)
+        metrics = naming.order_choices(self.group.units, self.group.tool, False)
         units = self.group.units
         name = next(
             (
                 n
-                for n in told
+                for n in metrics
                 if n in units and units[n] in LOWER_IS_BETTER and medians_of(self.group, n)
             ),
             "",
@@ -59,27 +59,27 @@ class SummaryCard:
     lines: tuple[LineSummary, ...]
 
 
-def summarize_workloads(found: Sequence[Group]) -> list[SummaryCard]:
+def summarize_workloads(groups: Sequence[Group]) -> list[SummaryCard]:
     """Two queries, and a third one where a volume stands on the disks; none without a line that is swept and over."""
-    known = {id(one.group): one for one in summarize_curves(found)}
+    summaries = {id(summary.group): summary for summary in summarize_curves(groups)}
     return [
         SummaryCard(
             cards.card_dom_id(lines[0].workload, any(line.swept for line in lines)),
             " · ".join(dict.fromkeys(line.workload_name for line in lines)),
             tuple(
-                known.get(id(line)) or LineSummary(line, name, CurveAnswer(), None)
+                summaries.get(id(line)) or LineSummary(line, name, CurveAnswer(), None)
                 for line, name in zip(lines, line_labels(lines), strict=True)
             ),
         )
-        for lines in group_by_work(found)
+        for lines in group_by_work(groups)
     ]
 
 
-def summarize_curves(found: Sequence[Group]) -> list[LineSummary]:
+def summarize_curves(groups: Sequence[Group]) -> list[LineSummary]:
     """Of swept lines alone. Queries as `of_workloads`."""
     lines = [
         (line, name)
-        for some in group_by_work(found)
+        for some in group_by_work(groups)
         for line, name in zip(some, line_labels(some), strict=True)
     ]
     swept = [(line, name) for line, name in lines if line.swept]
@@ -99,13 +99,13 @@ def best_text(line: Group, name: str) -> str:
     return f"{si(medians[depth], shown_unit(name, unit))}{at}"
 
 
-def why_not_compared(found: Sequence[Group]) -> str:
+def why_not_compared(groups: Sequence[Group]) -> str:
     """Of lines none of which is held against another: why, and what would answer."""
-    if not found:
+    if not groups:
         return "Nothing is measured yet: the answer comes with the first results."
-    if not all(line.over for line in found):
+    if not all(line.over for line in groups):
         return "So far there is nothing to compare: the campaign is not over."
-    if len({line.topology for line in found}) == 1:
+    if len({line.topology for line in groups}) == 1:
         return (
             "One layout: nothing to compare it with. Measure another one with the same workloads, or compare this"
             " campaign with one of yours or of the library."

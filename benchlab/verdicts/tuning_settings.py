@@ -20,10 +20,10 @@ Layers = Sequence[Mapping[str, Any]]
 TuningSplit = Mapping[int, tuple[str, str]]
 
 
-def split_tuning(told: Mapping[int, tuple[str, Layers, Layers]]) -> TuningSplit:
+def split_tuning(stacks: Mapping[int, tuple[str, Layers, Layers]]) -> TuningSplit:
     """Of {topology: (name, stack, stages)}. Empty where no two differ in that alone, or two do not differ at all."""
     layouts: dict[str, dict[str, int]] = defaultdict(dict)
-    for pk, (_, stack, stages) in told.items():
+    for pk, (_, stack, stages) in stacks.items():
         below = [layer for layer in stack if layer["kind"] != TUNING]
         settings = _settings_text(stack)
         same = layouts[json.dumps([below, stages], sort_keys=True)]
@@ -33,14 +33,14 @@ def split_tuning(told: Mapping[int, tuple[str, Layers, Layers]]) -> TuningSplit:
     if not any(len(layout) > 1 for layout in layouts.values()):
         return {}
     names = [
-        _layout_name({told[pk][0]: s for s, pk in layout.items()}) for layout in layouts.values()
+        _layout_name({stacks[pk][0]: s for s, pk in layout.items()}) for layout in layouts.values()
     ]
     if len(set(names)) < len(names):
         return {}
     return {
         pk: (name, settings)
-        for name, one in zip(names, layouts.values(), strict=True)
-        for settings, pk in one.items()
+        for name, pks_by_setting in zip(names, layouts.values(), strict=True)
+        for settings, pk in pks_by_setting.items()
     }
 
 
@@ -62,7 +62,7 @@ def _value_text(value: Any) -> str:
 
 def _layout_name(settings: Mapping[str, str]) -> str:
     """The one without any; else what the names begin with, or all of them. `settings`: by the topology's name."""
-    plain = [name for name, said in settings.items() if said == AS_IT_IS]
+    plain = [name for name, setting in settings.items() if setting == AS_IT_IS]
     words = takewhile(
         lambda same: len(set(same)) == 1, zip(*map(str.split, settings), strict=False)
     )

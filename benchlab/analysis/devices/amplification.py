@@ -49,10 +49,10 @@ def application_rates(
         return {"read": None, "write": synced}
     if not alone:
         return {"read": None, "write": None}
-    found = {way: figures.get(f"{way}.bandwidth") for way in ("read", "write")}
-    if only and found[only] is None:
-        found[only] = figures.get("bandwidth")
-    return found
+    rates = {way: figures.get(f"{way}.bandwidth") for way in ("read", "write")}
+    if only and rates[only] is None:
+        rates[only] = figures.get("bandwidth")
+    return rates
 
 
 def _synced_write_rate(figures: Mapping[str, float], window: str) -> float | None:

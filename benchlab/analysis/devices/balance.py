@@ -79,9 +79,9 @@ def balance_samples(
     moved = np.asarray(bandwidths, dtype=float) * np.asarray(lengths, dtype=float)
     if moved.ndim != 2 or len(moved) < 2:
         return None
-    done = np.nansum(np.asarray(rates, dtype=float) * np.asarray(lengths, dtype=float))
+    operation_count = np.nansum(np.asarray(rates, dtype=float) * np.asarray(lengths, dtype=float))
     # flushes moved none of it
-    operations = min(float(done), float(np.nansum(moved)) / SMALLEST)
+    operations = min(float(operation_count), float(np.nansum(moved)) / SMALLEST)
     across = np.asarray(beside, dtype=float)
     if across.size and np.nansum(moved) < MATTERS * np.nansum(across * np.asarray(lengths)):
         return None
@@ -121,10 +121,10 @@ def _active(moved: Array) -> NDArray[np.bool_]:
     """Windows in which all members are known and about as much was moved as in the others."""
     # NaN where a member is not known
     totals = moved.sum(axis=0)
-    known = totals[totals > 0]
-    if not known.size:
+    positive = totals[totals > 0]
+    if not positive.size:
         return np.zeros(totals.shape, dtype=bool)
-    low, high = (factor * float(np.median(known)) for factor in ACTIVE)
+    low, high = (factor * float(np.median(positive)) for factor in ACTIVE)
     active: NDArray[np.bool_] = (totals >= low) & (totals <= high)
     return active
 
@@ -163,9 +163,9 @@ def _swing(moved: Array) -> float:
     squares = float((rest**2).sum())
     if not squares:
         return 0.0
-    told = float((rest[:, 1:] * rest[:, :-1]).sum()) / squares
+    autocorrelation = float((rest[:, 1:] * rest[:, :-1]).sum()) / squares
     # of few windows it is seen too small
-    rho = min(0.8, max(0.0, told + (1 + 3 * told) / windows))
+    rho = min(0.8, max(0.0, autocorrelation + (1 + 3 * autocorrelation) / windows))
     degrees = (members - 1) * (windows - 1)
     mean = squares / (windows - 1) / windows * (1 + rho) / (1 - rho)
     swing: float = sqrt(members * mean * chance(members) / (members - 1)) * (1 + 4 / degrees)

@@ -36,5 +36,5 @@ def flushes(
     """`writes`: op/s; `moved`: B/s; `block`: B, the device's logical block. None where one of them is unknown."""
     if writes != writes or moved != moved or writes < 0 or moved < 0:
         return None
-    known = None if counted is None or counted != counted else counted
-    return Flushes(writes, max(0.0, writes - moved / block), known)
+    kernel_count = None if counted is None or counted != counted else counted
+    return Flushes(writes, max(0.0, writes - moved / block), kernel_count)

@@ -92,8 +92,8 @@ def _layer_queue_share(half: Deepest, deepest: Deepest, queued: float) -> float 
     """Of a layer that makes several requests of one, more may be at the disks than entered: then none is inside."""
     if half.entered is None or deepest.entered is None:
         return None
-    found = (deepest.entered - half.entered) / half.depth - queued
-    return max(0.0, found) if isfinite(found) else None
+    share = (deepest.entered - half.entered) / half.depth - queued
+    return max(0.0, share) if isfinite(share) else None
 
 
 def _full_resource(gain: float, queued: float, cpu: float | None, inside: float | None) -> Full:
@@ -110,7 +110,7 @@ def _full_resource(gain: float, queued: float, cpu: float | None, inside: float 
 
 def _single_full_device(grown: Mapping[str, float]) -> str:
     """The one device where most of it queues, of several; "": all of them."""
-    name = max(grown, key=lambda one: grown[one])
+    name = max(grown, key=lambda device: grown[device])
     return (
         name
         if len(grown) > 1 and grown[name] >= MIN_SINGLE_DEVICE_SHARE * sum(grown.values())

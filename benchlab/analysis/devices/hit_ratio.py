@@ -20,10 +20,12 @@ def request_hit_ratio(hits: Numbers, misses: Numbers, lengths: Numbers) -> float
 
     None where nothing was asked, or nothing is known.
     """
-    found, missed, spans = (np.asarray(one, dtype=float) for one in (hits, misses, lengths))
-    known = ~np.isnan(found) & ~np.isnan(missed) & (spans > 0)
-    asked = float(np.sum((found[known] + missed[known]) * spans[known]))
-    return float(np.sum(found[known] * spans[known])) / asked if asked > 0 else None
+    hit_rates, miss_rates, spans = (
+        np.asarray(column, dtype=float) for column in (hits, misses, lengths)
+    )
+    is_known = ~np.isnan(hit_rates) & ~np.isnan(miss_rates) & (spans > 0)
+    requests = float(np.sum((hit_rates[is_known] + miss_rates[is_known]) * spans[is_known]))
+    return float(np.sum(hit_rates[is_known] * spans[is_known])) / requests if requests > 0 else None
 
 
 def byte_hit_ratio(cache: float, backing: float) -> float | None:

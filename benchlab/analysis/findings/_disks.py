@@ -30,21 +30,21 @@ class Group:
 
 def disk_groups(run: Run) -> list[Group]:
     """From the bottom, without spares."""
-    found = [
+    groups = [
         Group(layer.kind, use, names)
         for layer in run.layers
         for use, names in layer.uses.items()
         if names
     ]
-    return [one for one in found if one.use not in IDLE]
+    return [group for group in groups if group.use not in IDLE]
 
 
 def measured_parts(run: Run) -> list[tuple[str, Run]]:
     """(its name, the run as if only that had been measured) of each window; of a run without any, the whole."""
-    known = [window for window in run.windows if window.measured]
-    if len(known) < 2:
-        return [(known[0].name if known else "", run)]
-    return [(one.name, replace(run, windows=(one,))) for one in known]
+    measured = [window for window in run.windows if window.measured]
+    if len(measured) < 2:
+        return [(measured[0].name if measured else "", run)]
+    return [(window.name, replace(run, windows=(window,))) for window in measured]
 
 
 class _ByIdentity:
@@ -75,28 +75,28 @@ def _balances(this: _ByIdentity, way: str) -> tuple[WindowBalance, ...]:
 
 
 def _each_balance(run: Run, way: str) -> Iterator[WindowBalance]:
-    wide = [one for one in disk_groups(run) if len(one.names) > 1]
+    wide = [group for group in disk_groups(run) if len(group.names) > 1]
     for window, part in measured_parts(run) if wide else ():
         for group in wide:
-            found = _balance(part, group, way)
-            if found is not None:
-                yield window, group, found
+            balance = _balance(part, group, way)
+            if balance is not None:
+                yield window, group, balance
 
 
 def _balance(part: Run, group: Group, way: str) -> Balance | None:
     moved = _by_name(part, f"{way}.bandwidth", group)
-    done = _by_name(part, f"{way}.iops", group)
+    operations = _by_name(part, f"{way}.iops", group)
     across = _by_name(part, f"{'write' if way == 'read' else 'read'}.bandwidth", group)
-    if len(moved) < len(group.names) or len(done) < len(group.names):
+    if len(moved) < len(group.names) or len(operations) < len(group.names):
         return None
     first = moved[group.names[0]]
-    if any(one.times != first.times for one in (*moved.values(), *done.values())):
+    if any(track.times != first.times for track in (*moved.values(), *operations.values())):
         return None
     return balance_samples(
         [moved[name].values for name in group.names],
-        [done[name].values for name in group.names],
+        [operations[name].values for name in group.names],
         first.spans(),
-        [one.values for one in across.values() if one.times == first.times],
+        [track.values for track in across.values() if track.times == first.times],
     )
 
 
@@ -106,11 +106,11 @@ def _by_name(part: Run, metric: str, group: Group) -> Mapping[str, Track]:
 
 def tool_rates(part: Run, window: str, run: Run) -> dict[str, float | None]:
     """{"read", "write": B/s that the tool moved in a part of a run}; None where nobody tells, as of a whole run."""
-    known = [one for one in run.windows if one.measured]
-    if not known:
+    measured = [window for window in run.windows if window.measured]
+    if not measured:
         return {"read": None, "write": None}
     only = only_direction(run.access.reads, run.access.writes)
-    return application_rates(part.figures, window, alone=len(known) == 1, only=only)
+    return application_rates(part.figures, window, alone=len(measured) == 1, only=only)
 
 
 def only_writes(run: Run) -> bool:
@@ -121,16 +121,16 @@ def only_writes(run: Run) -> bool:
 
 def write_multiple(run: Run) -> float:
     """Bytes on the disks for each byte written, by the layout itself: copies, the parity of small writes, a cache."""
-    found = 1.0
+    factor = 1.0
     for layer in run.layers:
-        found *= copies_of(layer) or DEFAULT_MIRROR_COPIES
+        factor *= copies_of(layer) or DEFAULT_MIRROR_COPIES
         if layer.kind == "md":
-            found *= 1 + md_parity(layer)
+            factor *= 1 + md_parity(layer)
         elif layer.kind == "zpool":
-            found *= 1 + PARITY.get(str(layer.options.get("layout", "")), 0)
+            factor *= 1 + PARITY.get(str(layer.options.get("layout", "")), 0)
         elif layer.uses.get("cache"):
-            found *= 2
-    return found
+            factor *= 2
+    return factor
 
 
 def md_parity(layer: Layer) -> int:

@@ -39,22 +39,24 @@ def paces(run: Run) -> Iterator[Pace]:
     """One of each measured window. Where a tool told none, only its own track is of what it measured; where it told
     several, its track is on no clock of theirs."""
     windows = [window for window in run.windows if window.measured]
-    found = _tool_rate_tracks(run) if len(windows) < 2 else None
-    if not found and windows and run.access.direct and _stacks.straight(run):
-        found = _disk_rate_tracks(run)
-    if not found:
+    rates = _tool_rate_tracks(run) if len(windows) < 2 else None
+    if not rates and windows and run.access.direct and _stacks.straight(run):
+        rates = _disk_rate_tracks(run)
+    if not rates:
         return
-    of, unit, tracks = found
+    label, unit, tracks = rates
     for window in windows or [Window("", -np.inf, np.inf)]:
         values, spans = _sum_in_window(tracks, window)
         if values.size:
-            yield Pace(window.name, of, unit, values, spans, len(windows) < 2)
+            yield Pace(window.name, label, unit, values, spans, len(windows) < 2)
 
 
 def latency_pace(run: Run) -> Pace | None:
     """Mean latency over time, by the tool, of a run with one window at most."""
     windows = [window for window in run.windows if window.measured]
-    track = next((one for way in WAYS for one in _tool_tracks(run, f"{way}lat.mean")), None)
+    track = next(
+        (candidate for way in WAYS for candidate in _tool_tracks(run, f"{way}lat.mean")), None
+    )
     if track is None or len(windows) > 1:
         return None
     values, spans = _sum_in_window([track], windows[0] if windows else Window("", -np.inf, np.inf))
@@ -64,7 +66,7 @@ def latency_pace(run: Run) -> Pace | None:
 def _tool_rate_tracks(run: Run) -> tuple[str, str, Sequence[Track]] | None:
     for name, unit in RATES:
         for ways in (("",), ("read.", "write.")):
-            tracks = [one for way in ways for one in _tool_tracks(run, way + name)]
+            tracks = [track for way in ways for track in _tool_tracks(run, way + name)]
             if tracks:
                 return f"{'IOPS' if unit == 'op/s' else 'rate'}, by the tool", unit, tracks
     return None
@@ -80,13 +82,13 @@ def _tool_tracks(run: Run, metric: str) -> list[Track]:
 
 def _disk_rate_tracks(run: Run) -> tuple[str, str, Sequence[Track]] | None:
     names = set(_stacks.active_disks(run))
-    wanted = [
+    metrics = [
         f"{way}.bandwidth"
         for way, on in zip(("read", "write"), _directions(run), strict=True)
         if on
     ]
-    tracks = [track for track in run.tracks if track.device in names and track.metric in wanted]
-    if not names or len(tracks) != len(names) * len(wanted):
+    tracks = [track for track in run.tracks if track.device in names and track.metric in metrics]
+    if not names or len(tracks) != len(names) * len(metrics):
         return None
     return "rate, by the disks", "B/s", tracks
 
@@ -104,7 +106,7 @@ def _sum_in_window(tracks: Sequence[Track], window: Window) -> tuple[Array, Arra
     if len(same) < len(tracks):
         # what is missing would pose as a change
         return np.array([]), np.array([])
-    values = np.sum([np.asarray(one.values, dtype=float) for one in same], axis=0)
+    values = np.sum([np.asarray(track.values, dtype=float) for track in same], axis=0)
     inside = (ends - spans >= window.start - NEAR) & (ends <= window.end + NEAR)
     inside &= np.isfinite(values) & (spans > 0)
     return values[inside], spans[inside]

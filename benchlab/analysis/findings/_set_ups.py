@@ -94,28 +94,32 @@ class Pair:
             point.conclusion != Conclusion.NONE for point in self.comparison.points.values()
         )
 
-    def certain_depths(self, says: Conclusion) -> list[int]:
+    def certain_depths(self, conclusion: Conclusion) -> list[int]:
         """Depths that are so by themselves, as far beyond doubt as `differs` asks."""
         return [
             depth
             for depth, point in self.comparison.points.items()
-            if depth and point.conclusion == says and self._sure(point)
+            if depth and point.conclusion == conclusion and self._sure(point)
         ]
 
     def depths_below(self, most: float) -> list[int]:
         """Depths of which the interval ends as far below that ratio as `differs` asks it to be beyond 1."""
         points = self.comparison.points.items()
         return [
-            d for d, one in points if d and one.high is not None and one.high * self._margin <= most
+            d
+            for d, point in points
+            if d and point.high is not None and point.high * self._margin <= most
         ]
 
     def at_worst_of(self, depths: Sequence[int]) -> Pair:
         """Of the one of these depths where they differ most."""
         points = self.comparison.points
         worst = max(depths, key=lambda depth: abs(log(points[depth].ratio)))
-        one = points[worst]
+        point = points[worst]
         return replace(
-            self, comparison=replace(self.comparison, points={worst: one}, curve=one), overall=one
+            self,
+            comparison=replace(self.comparison, points={worst: point}, curve=point),
+            overall=point,
         )
 
     def _sure(self, verdict: Verdict) -> bool:
@@ -129,12 +133,12 @@ class Pair:
 
     def ratio_sentence(self, verb: str = "does") -> str:
         """ "B does 2.1 times the IOPS of A at 8 outstanding"; of one that is not decided "did"."""
-        told = (
+        ratio = (
             f"{times_text(self.overall.ratio)} the {figure_word(self.figure)} of {self.first.name}"
         )
         points = tuple(self.comparison.points)
         where = depths_text(points) if len(points) == 1 else "over all depths"
-        return " ".join(filter(None, [self.second.name, verb, told, where]))
+        return " ".join(filter(None, [self.second.name, verb, ratio, where]))
 
     def interval_text(self) -> str:
         """ "95 % interval 1.9 to 2.4, 3 repeats", or that it is not decided."""
@@ -173,12 +177,12 @@ class Pair:
 
 
 def _nearest(line: Line, figure: str, depth: int, value: float) -> int:
-    told = [
+    distances = [
         (abs(run.figures[figure] - value), run.run)
         for run in line.runs
         if figure in run.figures and (run.access.outstanding or 0) == depth
     ]
-    return min(told)[1] if told else 0
+    return min(distances)[1] if distances else 0
 
 
 def figure_word(figure: str) -> str:
@@ -194,25 +198,28 @@ def figure_amount(value: float, figure: str) -> str:
     return rate(value, shown_unit(figure, figure_unit(figure)))
 
 
-def depths_text(of: Sequence[int]) -> str:
+def depths_text(depths: Sequence[int]) -> str:
     """ "at 4 and 8 outstanding"; "" where the depth is not told."""
-    return f"at {joined(tuple(map(str, of)))} outstanding" if any(of) else ""
+    return f"at {joined(tuple(map(str, depths)))} outstanding" if any(depths) else ""
 
 
 def common_figure(lines: Sequence[Line]) -> str:
     """The first that every run of them has; without a sweep throughput before IOPS, as pages do. "" without any."""
-    wanted = list(FIGURES)
+    names = list(FIGURES)
     swept = any(len({run.access.outstanding or 0 for run in line.runs}) > 1 for line in lines)
     if not swept:
-        wanted[:2] = wanted[1::-1]
-    told = [run.figures for line in lines for run in line.runs]
-    return next((name for name in wanted if told and all(name in one for one in told)), "")
+        names[:2] = names[1::-1]
+    figures = [run.figures for line in lines for run in line.runs]
+    return next(
+        (name for name in names if figures and all(name in run_figures for run_figures in figures)),
+        "",
+    )
 
 
 def compare_lines(
     first: Line,
     second: Line,
-    kept: Callable[[int], bool] = lambda depth: True,
+    selects: Callable[[int], bool] = lambda depth: True,
     but: Sequence[str] = (),
 ) -> Pair | None:
     """By the depths that are `kept`; None where they did not do the same, or have no figure or no depth in common.
@@ -222,7 +229,7 @@ def compare_lines(
     figure = common_figure((first, second))
     if not figure or first.host != second.host or not _same_work(first, second, but):
         return None
-    sweeps = [_select_depths(line.sweep_values(figure), kept) for line in (first, second)]
+    sweeps = [_select_depths(line.sweep_values(figure), selects) for line in (first, second)]
     held = compare_sweeps(sweeps[0], sweeps[1], pair_design(first, second))
     return Pair(first, second, figure, held, held.curve) if held.curve else None
 
@@ -230,26 +237,26 @@ def compare_lines(
 def _same_work(first: Line, second: Line, but: Sequence[str]) -> bool:
     """Lines of one workload may be of another block size; what only one of them told is no difference."""
     a, b = first.runs[0].access, second.runs[0].access
-    asked = (
+    patterns = (
         (getattr(a, name), getattr(b, name)) for name in ("reads", "writes", "random", "block")
     )
-    one, other = _constant_options(first), _constant_options(second)
-    given = ((one[name], other[name]) for name in one.keys() & other.keys() - set(but))
-    return all(x == y for x, y in given) and all(None in (x, y) or x == y for x, y in asked)
+    own, other = _constant_options(first), _constant_options(second)
+    options = ((own[name], other[name]) for name in own.keys() & other.keys() - set(but))
+    return all(x == y for x, y in options) and all(None in (x, y) or x == y for x, y in patterns)
 
 
 def _constant_options(line: Line) -> Mapping[str, Any]:
     """Its tool's options that no run of it varies."""
-    told = line.runs[0].options
+    options = line.runs[0].options
     return {
         name: value
-        for name, value in told.items()
+        for name, value in options.items()
         if all(run.options.get(name) == value for run in line.runs)
     }
 
 
-def _select_depths(sweep: Sweep, kept: Callable[[int], bool]) -> Sweep:
-    return {depth: cell for depth, cell in sweep.items() if kept(depth)}
+def _select_depths(sweep: Sweep, selects: Callable[[int], bool]) -> Sweep:
+    return {depth: cell for depth, cell in sweep.items() if selects(depth)}
 
 
 def comparable_pairs(
@@ -260,9 +267,9 @@ def comparable_pairs(
         if (
             alike(first, second)
             and _same_disks(first, second)
-            and (found := compare_lines(first, second, but=but))
+            and (pair := compare_lines(first, second, but=but))
         ):
-            yield found
+            yield pair
 
 
 def _same_disks(first: Line, second: Line) -> bool:
@@ -274,20 +281,20 @@ def _same_disks(first: Line, second: Line) -> bool:
 
 
 def _rotational(line: Line, name: str) -> bool | None:
-    known = line.runs[0].devices.get(name)
-    return known.rotational if known else None
+    device = line.runs[0].devices.get(name)
+    return device.rotational if device else None
 
 
 def pair_design(first: Line, second: Line) -> Design:
     """The worse of both orders: a line says of itself how it stands to the others. Both are of one lab."""
     orders = {_parse_order(line.order) for line in (first, second)}
-    order = next(one for one in WORST if one in orders)
+    order = next(candidate for candidate in WORST if candidate in orders)
     repeats = [len(cell) for line in (first, second) for cell in _sweep_cells(line)]
     return design(order, first.rebuilt, repeats=min(repeats, default=1))
 
 
-def _parse_order(told: str) -> Order:
-    return next((order for order in Order if told in (order.value, str(order))), Order.UNTOLD)
+def _parse_order(text: str) -> Order:
+    return next((order for order in Order if text in (order.value, str(order))), Order.UNTOLD)
 
 
 def _sweep_cells(line: Line) -> list[Mapping[int, float]]:
@@ -328,12 +335,12 @@ def stack_signature(
 def _option_signature(
     layer: Layer, spare: Sequence[str], ignore: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
-    kept = {
+    texts = {
         name: json.dumps(value, sort_keys=True, default=str)
         for name, value in layer.options.items()
         if name not in ignore and name.partition("_")[0] not in spare
     }
-    return tuple(sorted(kept.items()))
+    return tuple(sorted(texts.items()))
 
 
 def has_use(line: Line, use: str) -> bool:
@@ -348,11 +355,11 @@ def has_use(line: Line, use: str) -> bool:
 
 def data_disks(line: Line) -> tuple[str, ...]:
     """The disks that hold its data, each once."""
-    given = (
+    groups = (
         names
         for layer in line.layers
         if not (layer.kind == "partition" and layer.options.get("use") in SPARE)
         for use, names in layer.uses.items()
         if use not in SPARE
     )
-    return tuple(dict.fromkeys(name for names in given for name in names))
+    return tuple(dict.fromkeys(name for names in groups for name in names))

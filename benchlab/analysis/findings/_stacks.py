@@ -24,10 +24,14 @@ IDLE = {"spare"}
 def held_back(run: Run) -> str:
     """The first option by which the tool was told to do less than it could, also one of fio's own; "" without one."""
     extra, lines = run.options.get("extra") or (), str(run.options.get("job_file") or "")
-    further = (str(one).partition("=") for one in (*extra, *lines.splitlines()))
-    told = {name: value for name, value in run.options.items() if name not in ("extra", "job_file")}
-    told |= {name.strip(): value.strip() for name, _, value in further}
-    return next((name for name in told if name.startswith(HELD_BACK) and told[name] not in NO), "")
+    further = (str(argument).partition("=") for argument in (*extra, *lines.splitlines()))
+    options = {
+        name: value for name, value in run.options.items() if name not in ("extra", "job_file")
+    }
+    options |= {name.strip(): value.strip() for name, _, value in further}
+    return next(
+        (name for name in options if name.startswith(HELD_BACK) and options[name] not in NO), ""
+    )
 
 
 def straight(run: Run) -> bool:
@@ -83,8 +87,8 @@ def copies_of(layer: Layer) -> int | None:
         return len(layer.uses.get("data", ())) or None
     if (layer.kind, level) == ("md", 10):
         # n2 is md's own choice
-        told = layout[1:] if layout else "2"
-        return int(told) if told.isdigit() else None
+        digits = layout[1:] if layout else "2"
+        return int(digits) if digits.isdigit() else None
     if (layer.kind, layout) == ("zpool", "mirror"):
         width = layer.options.get("width") or 2
         return width if isinstance(width, int) and width > 0 else None
@@ -93,8 +97,8 @@ def copies_of(layer: Layer) -> int | None:
 
 def tool_rate(run: Run, way: str) -> float | None:
     """B/s that the tool counted, "read" or "write"; its only rate where it does but that."""
-    said = run.figures.get(tool_figure(run, way))
-    return None if said is None or isnan(said) else said
+    value = run.figures.get(tool_figure(run, way))
+    return None if value is None or isnan(value) else value
 
 
 def tool_figure(run: Run, way: str) -> str:

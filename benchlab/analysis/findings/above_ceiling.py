@@ -29,28 +29,28 @@ class Limit:
 
 
 LIMITS = (
-    Limit("links", "links carry", "B/s", lambda one: one.link),
-    Limit("rated bandwidth", "disks are rated for", "B/s", lambda one: one.rated_bandwidth),
-    Limit("rated IOPS", "disks are rated for", "op/s", lambda one: one.rated_iops),
+    Limit("links", "links carry", "B/s", lambda disk: disk.link),
+    Limit("rated bandwidth", "disks are rated for", "B/s", lambda disk: disk.rated_bandwidth),
+    Limit("rated IOPS", "disks are rated for", "op/s", lambda disk: disk.rated_iops),
 )
 
 
 def applies(run: Run) -> list[Finding]:
     """All disks together are the ceiling, whichever of them the stack reads. Links carry both ways at once, so each way
     is looked at alone; small requests in order may become one of the disk's, so rated IOPS are for random ones."""
-    return [found for limit in LIMITS for found in _above_limit(run, limit)]
+    return [finding for limit in LIMITS for finding in _above_limit(run, limit)]
 
 
 def _above_limit(run: Run, limit: Limit) -> list[Finding]:
     disks = _stacks.active_disks(run)
-    known = [
+    limits = [
         each for name in disks if name in run.devices and (each := limit.value(run.devices[name]))
     ]
     needed = _needed_rates(run, limit.unit)
-    if not disks or len(known) < len(disks) or not needed:
+    if not disks or len(limits) < len(disks) or not needed:
         return []
     figure, most = max(needed.items(), key=lambda pair: pair[1])
-    ceiling, counted = sum(known), run.figures[figure]
+    ceiling, counted = sum(limits), run.figures[figure]
     if not most > ABOVE * ceiling:
         return []
     copies = round(most / counted)
@@ -80,15 +80,15 @@ def _needed_rates(run: Run, unit: str) -> dict[str, float]:
             if random and _is_positive(run.figures, name)
         }
     one_way = run.access.reads is False or run.access.writes is False
-    found = {}
+    rates = {}
     for name in run.figures:
         of_both = name == "bandwidth" and not one_way
         if name.split(".")[-1] == "bandwidth" and not of_both and _is_positive(run.figures, name):
             written = name == "write.bandwidth" or (
                 name == "bandwidth" and run.access.reads is False
             )
-            found[name] = run.figures[name] * (_stacks.copies(run) if written else 1)
-    return found
+            rates[name] = run.figures[name] * (_stacks.copies(run) if written else 1)
+    return rates
 
 
 def _is_positive(figures: Mapping[str, float], name: str) -> bool:
@@ -99,17 +99,17 @@ def _explain_excess(
     run: Run, figure: str, unit: str, needed: float
 ) -> tuple[str, dict[str, Number]]:
     """Explanation of such a figure, as far as one is known, and its numbers."""
-    given = _kernel_rate(run, figure, unit)
-    if given is None:
+    disk_rate = _kernel_rate(run, figure, unit)
+    if disk_rate is None:
         direct = run.access.direct and not _stacks.cached(run) and not _stacks.packing(run)
         return (
             f"a cache {'inside or beneath' if direct else 'above them, or inside,'} may explain it",
             {},
         )
-    numbers = {"disks": Number(given, unit, "the disks, by the kernel", metric=figure)}
-    if given < needed / ABOVE:
+    numbers = {"disks": Number(disk_rate, unit, "the disks, by the kernel", metric=figure)}
+    if disk_rate < needed / ABOVE:
         return (
-            f"the disks did {rate(given, unit)}, and a cache or a layer above them the rest",
+            f"the disks did {rate(disk_rate, unit)}, and a cache or a layer above them the rest",
             numbers,
         )
     wrong = "that is the kernel's count, too, so what is told of them is wrong, or they cache it themselves"
@@ -123,5 +123,5 @@ def _kernel_rate(run: Run, figure: str, unit: str) -> float | None:
     metric = "iops" if unit == "op/s" else "bandwidth"
     ways = [way for way in ("read", "write") if figure == f"{way}.{metric}"] or ["read", "write"]
     sums = [run.total_rate(f"{way}.{metric}", _stacks.active_disks(run)) for way in ways]
-    known = [each for each in sums if each is not None]
-    return sum(known) if len(known) == len(ways) else None
+    rates = [each for each in sums if each is not None]
+    return sum(rates) if len(rates) == len(ways) else None

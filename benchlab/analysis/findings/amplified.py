@@ -31,38 +31,38 @@ def applies(run: Run) -> list[Finding]:
     """One for each direction: of several windows the dearest."""
     if is_resyncing(run):
         return []
-    members, found = active_disks(run), []
+    members, findings = active_disks(run), []
     for way, due in (("read", 1.0), ("write", write_multiple(run))):
-        known = [
+        candidates = [
             (times, window, rates)
             for window, part in measured_parts(run)
             if (rates := _disk_and_tool_rates(part, window, run, way)) is not None
             and (times := amplification([rates[0]], rates[1])) is not None
             and times >= MORE * due
         ]
-        if known:
-            times, window, (moved, wanted) = max(known)
-            found.append(
+        if candidates:
+            times, window, (moved, requested) = max(candidates)
+            findings.append(
                 _describe_amplification(
                     way,
                     times,
                     due,
                     window if len(measured_parts(run)) > 1 else "",
                     moved,
-                    wanted,
+                    requested,
                     members,
                 )
             )
-    return found
+    return findings
 
 
 def _disk_and_tool_rates(part: Run, window: str, run: Run, way: str) -> tuple[float, float] | None:
-    wanted, members = tool_rates(part, window, run)[way], active_disks(part)
+    requested, members = tool_rates(part, window, run)[way], active_disks(part)
     tracks = part.measured_tracks(f"{way}.bandwidth", members)
     moved = part.total_rate(f"{way}.bandwidth", members)
-    if wanted is None or moved is None or wanted < LEAST:
+    if requested is None or moved is None or requested < LEAST:
         return None
-    return (moved, wanted) if min(len(track.times) for track in tracks) >= ENOUGH else None
+    return (moved, requested) if min(len(track.times) for track in tracks) >= ENOUGH else None
 
 
 def _describe_amplification(
@@ -71,18 +71,18 @@ def _describe_amplification(
     due: float,
     window: str,
     moved: float,
-    wanted: float,
+    requested: float,
     members: tuple[str, ...],
 ) -> Finding:
     what = "reads" if way == "read" else "writes"
     own = f", of which the layout's own copies and parity make up to {due:g}" if due > 1 else ""
     return Finding(
         f"The {what} on disk are {ratio_words.times_text(times)} those of the tool{own}: {rate(moved)} on"
-        f" {join_names(members)}, {rate(wanted)} asked{f' in {window}' if window else ''}",
+        f" {join_names(members)}, {rate(requested)} asked{f' in {window}' if window else ''}",
         Severity.NOTE,
         {
             "disks": Number(moved, "B/s", f"{what} on disk", metric=f"{way}.bandwidth"),
-            "tool": Number(wanted, "B/s", f"{what} of the tool", figure=f"{way}.bandwidth"),
+            "tool": Number(requested, "B/s", f"{what} of the tool", figure=f"{way}.bandwidth"),
         },
         about=way,
     )

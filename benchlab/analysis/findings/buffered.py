@@ -34,36 +34,36 @@ def applies(run: Run) -> list[Finding]:
     """By the disks' own count where they were watched, else by the size against the memory."""
     if run.access.direct or run.access.synced or run.access.writes is not True:
         return []
-    said = _stacks.tool_rate(run, "write")
-    if not said or said < LEAST:
+    counted = _stacks.tool_rate(run, "write")
+    if not counted or counted < LEAST:
         return []
     tracks = run.measured_tracks("write.bandwidth", _stacks.active_disks(run))
     if tracks:
         short = not run.windows or min(len(track.times) for track in tracks) < ENOUGH
-        return [] if short else _late_writes(run, said)
-    return _fits_in_memory(run, said)
+        return [] if short else _late_writes(run, counted)
+    return _fits_in_memory(run, counted)
 
 
-def _late_writes(run: Run, said: float) -> list[Finding]:
-    given = run.total_rate("write.bandwidth", _stacks.active_disks(run))
-    if given is None or given > (1 - LATER) * said or _stacks.packing(run):
+def _late_writes(run: Run, counted: float) -> list[Finding]:
+    disk_rate = run.total_rate("write.bandwidth", _stacks.active_disks(run))
+    if disk_rate is None or disk_rate > (1 - LATER) * counted or _stacks.packing(run):
         return []
     return [
         Finding(
-            f"{share(1 - given / said)} of what it wrote was still in memory when it ended: the tool counted "
-            f"{rate(said)}, the disks got {rate(given)}",
+            f"{share(1 - disk_rate / counted)} of what it wrote was still in memory when it ended: the tool counted "
+            f"{rate(counted)}, the disks got {rate(disk_rate)}",
             Severity.DOUBT,
             {
                 "tool": Number(
-                    said, "B/s", "write, by the tool", figure=_stacks.tool_figure(run, "write")
+                    counted, "B/s", "write, by the tool", figure=_stacks.tool_figure(run, "write")
                 ),
-                "disks": Number(given, "B/s", "write, by the disks", metric="write.bandwidth"),
+                "disks": Number(disk_rate, "B/s", "write, by the disks", metric="write.bandwidth"),
             },
         )
     ]
 
 
-def _fits_in_memory(run: Run, said: float) -> list[Finding]:
+def _fits_in_memory(run: Run, counted: float) -> list[Finding]:
     size, memory = run.access.size, run.memory
     if (
         run.access.direct is None
@@ -82,7 +82,7 @@ def _fits_in_memory(run: Run, said: float) -> list[Finding]:
                 "size": Number(size, "B", "what it went over"),
                 "memory": Number(memory, "B", "the host's memory"),
                 "tool": Number(
-                    said, "B/s", "write, by the tool", figure=_stacks.tool_figure(run, "write")
+                    counted, "B/s", "write, by the tool", figure=_stacks.tool_figure(run, "write")
                 ),
             },
         )
@@ -91,5 +91,7 @@ def _fits_in_memory(run: Run, said: float) -> list[Finding]:
 
 def _flushes_itself(run: Run) -> bool:
     """True when the tool makes it durable now and then, or at the end of what it measures."""
-    told = run.options.get("conv") or ()
-    return any(run.options.get(name) for name in FLUSHES) or any(name in told for name in FLUSHES)
+    conversions = run.options.get("conv") or ()
+    return any(run.options.get(name) for name in FLUSHES) or any(
+        name in conversions for name in FLUSHES
+    )

@@ -27,7 +27,9 @@ HELPS = 1.05
 def compares(lines: Sequence[Line]) -> list[Finding]:
     """Findings where nothing but the cache differs (bcache, flashcache, LVM's, a pool's second level)."""
     return [
-        found for pair in comparable_pairs(lines, _adds_cache) if (found := _describe_cache(pair))
+        finding
+        for pair in comparable_pairs(lines, _adds_cache)
+        if (finding := _describe_cache(pair))
     ]
 
 
@@ -46,23 +48,23 @@ def _describe_cache(pair: Pair) -> Finding | None:
         and (verdict := pair.certain_verdict())
         and verdict.conclusion == Conclusion.SLOWER
     ):
-        says = f"the cache makes it slower: {pair.ratio_sentence()}"
+        sentence = f"the cache makes it slower: {pair.ratio_sentence()}"
     elif slower:
         where, pair = depths_text(slower), pair.at_worst_of(slower)
-        says = f"the cache makes it slower {where}: {pair.ratio_sentence()}"
+        sentence = f"the cache makes it slower {where}: {pair.ratio_sentence()}"
     elif pair.single:
         if pair.overall.ratio >= HELPS:
             return None
-        says, severity = (
+        sentence, severity = (
             f"whether the cache helps is open: {pair.ratio_sentence('did')}",
             Severity.NOTE,
         )
     elif pair.overall.conclusion == Conclusion.NONE and not pair.any_decided:
-        says = f"the cache makes no difference: {pair.ratio_sentence()}"
+        sentence = f"the cache makes no difference: {pair.ratio_sentence()}"
     else:
         return None
     return Finding(
-        f"{says} ({pair.interval_text()})",
+        f"{sentence} ({pair.interval_text()})",
         severity,
         pair.ratio_numbers(),
         about=pair.about,

@@ -43,7 +43,7 @@ def applies(run: Run) -> list[Finding]:
     if not cache or read is None or written is None or read < max(LEAST, SHARE * written):
         return []
     copied = run.total_rate("write.bandwidth", behind)
-    says = (
+    sentence = (
         f"{join_names(cache)} (cache) was read at {rate(read)} and written at {rate(written)},"
         " though the tool only writes"
     )
@@ -58,7 +58,7 @@ def applies(run: Run) -> list[Finding]:
             copied, "B/s", f"written to {join_names(behind)}", metric="write.bandwidth"
         )
         if abs(copied - read) <= SAME * read:
-            says += f": it copies to the disks behind it, which were written at {rate(copied)}"
+            sentence += f": it copies to the disks behind it, which were written at {rate(copied)}"
         else:
-            says += f"; the disks behind it were written at {rate(copied)}"
-    return [Finding(says, Severity.LIMIT, numbers, about=" ".join(cache))]
+            sentence += f"; the disks behind it were written at {rate(copied)}"
+    return [Finding(sentence, Severity.LIMIT, numbers, about=" ".join(cache))]

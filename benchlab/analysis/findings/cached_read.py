@@ -19,20 +19,26 @@ LEAST = 1 << 20
 
 def applies(run: Run) -> list[Finding]:
     """Bytes, for a cache answers in pieces of its own. Layers that compress read less by themselves: not told of."""
-    said, disks = _stacks.tool_rate(run, "read"), run.layout_disks()
-    told = run.total_rate("read.bandwidth", disks)
-    if said is None or told is None or said < LEAST or told >= SHARE * said or _compresses(run):
+    counted, disks = _stacks.tool_rate(run, "read"), run.layout_disks()
+    disk_rate = run.total_rate("read.bandwidth", disks)
+    if (
+        counted is None
+        or disk_rate is None
+        or counted < LEAST
+        or disk_rate >= SHARE * counted
+        or _compresses(run)
+    ):
         return []
     return [
         Finding(
-            f"{share(1 - told / said)} of what it read came from a cache: the tool counted {rate(said)}, "
-            f"the disks gave {rate(told)}",
+            f"{share(1 - disk_rate / counted)} of what it read came from a cache: the tool counted {rate(counted)}, "
+            f"the disks gave {rate(disk_rate)}",
             Severity.DOUBT,
             {
                 "read": Number(
-                    said, "B/s", "read, by the tool", figure=_stacks.tool_figure(run, "read")
+                    counted, "B/s", "read, by the tool", figure=_stacks.tool_figure(run, "read")
                 ),
-                "disks": Number(told, "B/s", "read, by the disks", metric="read.bandwidth"),
+                "disks": Number(disk_rate, "B/s", "read, by the disks", metric="read.bandwidth"),
             },
         )
     ]

@@ -22,20 +22,20 @@ def applies(run: Run) -> list[Finding]:
     if run.access.compressible is not True or not layer:
         return []
     way = "write" if run.access.writes else "read"
-    said = _stacks.tool_rate(run, way)
-    given = run.total_rate(f"{way}.bandwidth", _stacks.active_disks(run))
+    counted = _stacks.tool_rate(run, way)
+    disk_rate = run.total_rate(f"{way}.bandwidth", _stacks.active_disks(run))
     numbers = {}
     words = f"its data are zeros or repeat themselves, and {layer} packs them"
-    if said:
+    if counted:
         numbers["tool"] = Number(
-            said, "B/s", f"{way}, by the tool", figure=_stacks.tool_figure(run, way)
+            counted, "B/s", f"{way}, by the tool", figure=_stacks.tool_figure(run, way)
         )
-    if said and given is not None and given < PACKED * said:
-        numbers["disks"] = Number(given, "B/s", f"{way}, by the disks", metric=f"{way}.bandwidth")
-        done = "wrote" if way == "write" else "read"
-        words += (
-            f": of {rate(said)} that it {done} the disks saw {rate(given)} ({share(given / said)})"
+    if counted and disk_rate is not None and disk_rate < PACKED * counted:
+        numbers["disks"] = Number(
+            disk_rate, "B/s", f"{way}, by the disks", metric=f"{way}.bandwidth"
         )
+        verb = "wrote" if way == "write" else "read"
+        words += f": of {rate(counted)} that it {verb} the disks saw {rate(disk_rate)} ({share(disk_rate / counted)})"
     if not numbers:
         numbers = _doubted_figure(run)
     return [Finding(words, Severity.DOUBT, numbers)] if numbers else []
@@ -43,7 +43,7 @@ def applies(run: Run) -> list[Finding]:
 
 def _doubted_figure(run: Run) -> dict[str, Number]:
     """A figure that is doubted by it."""
-    name, unit = next((one for one in RATES if run.figures.get(one[0], 0) > 0), ("", ""))
+    name, unit = next((rate for rate in RATES if run.figures.get(rate[0], 0) > 0), ("", ""))
     return (
         {"figure": Number(run.figures[name], unit, f"{name}, by the tool", figure=name)}
         if name

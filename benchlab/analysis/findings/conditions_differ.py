@@ -32,20 +32,20 @@ def compares(lines: Sequence[Line]) -> list[Finding]:
     built anew, or began again.
     """
     return [
-        found
+        finding
         for host in dict.fromkeys(line.host for line in lines)
-        for found in _host_differences(host, lines)
+        for finding in _host_differences(host, lines)
     ]
 
 
 def _host_differences(host: int, among: Sequence[Line]) -> list[Finding]:
     lines = [line for line in among if line.host == host]
-    found = []
+    findings = []
     for what in dict.fromkeys([*OF_DISKS, *_host_conditions(lines)]):
         for kind, sides in _group_by_value(lines, what).items():
             if len(sides) > 1:
-                found.append(_describe_condition(what, kind, sides, lines))
-    return found
+                findings.append(_describe_condition(what, kind, sides, lines))
+    return findings
 
 
 def _host_conditions(lines: Sequence[Line]) -> Iterator[str]:
@@ -59,25 +59,25 @@ Sides = dict[Values, Counter[str]]
 
 def _group_by_value(lines: Sequence[Line], what: str) -> dict[str, Sides]:
     """By kind of disks, or by disk; "" where it is the host's."""
-    found: dict[str, Sides] = {}
+    sides_by_kind: dict[str, Sides] = {}
     for line in lines:
         if not _layout_sets(line, what):
             for run in line.runs:
                 if what in run.requested:
                     continue
                 for kind, values in _condition_values(run, what).items():
-                    sides = found.setdefault(kind, {})
+                    sides = sides_by_kind.setdefault(kind, {})
                     sides.setdefault(values, Counter())[line.name] += 1
-    return dict(sorted(found.items()))
+    return dict(sorted(sides_by_kind.items()))
 
 
 def _condition_values(run: Run, what: str) -> dict[str, Values]:
     """Values of one condition in a run, by kind of disk, or by disk; under "" where it is none of the disks'."""
     if what not in OF_DISKS:
-        return {"": (told,)} if (told := run.conditions.get(what)) else {}
-    wanted, groups = set(run.layout_disks()), dict[str, set[str]]()
+        return {"": (value_of_host,)} if (value_of_host := run.conditions.get(what)) else {}
+    disks, groups = set(run.layout_disks()), dict[str, set[str]]()
     for disk in run.devices.values():
-        if disk.name not in wanted:
+        if disk.name not in disks:
             continue
         kind = _disk_kind(disk) if what in OF_KIND else f"of {disk.name}"
         if value := OF_DISKS[what](disk):
@@ -99,13 +99,13 @@ def _layout_sets(line: Line, what: str) -> bool:
 
 
 def _describe_condition(what: str, kind: str, sides: Sides, lines: Sequence[Line]) -> Finding:
-    told = Counter(name for of in sides.values() for name in of.elements())
+    runs_by_line = Counter(name for counts in sides.values() for name in counts.elements())
     words = ", ".join(
-        f"{' and '.join(values)} with {joined(tuple(_share_of_runs(name, of, told) for name in of))}"
-        for values, of in sides.items()
+        f"{' and '.join(values)} with {joined(tuple(_share_of_runs(name, counts, runs_by_line) for name in counts))}"
+        for values, counts in sides.items()
     )
     head = " ".join(filter(None, [WORDS.get(what, what), kind]))
-    runs = [run.run for line in lines if line.name in told for run in line.runs if run.run]
+    runs = [run.run for line in lines if line.name in runs_by_line for run in line.runs if run.run]
     return Finding(
         f"{head} differs where no layout asks for it: {words}",
         Severity.DOUBT,
@@ -115,6 +115,8 @@ def _describe_condition(what: str, kind: str, sides: Sides, lines: Sequence[Line
     )
 
 
-def _share_of_runs(name: str, of: Counter[str], told: Counter[str]) -> str:
+def _share_of_runs(name: str, counts: Counter[str], totals: Counter[str]) -> str:
     """A set-up, or how many of its runs."""
-    return name if of[name] == told[name] else f"{of[name]} of {told[name]} runs of {name}"
+    return (
+        name if counts[name] == totals[name] else f"{counts[name]} of {totals[name]} runs of {name}"
+    )

@@ -25,20 +25,22 @@ def applies(run: Run) -> list[Finding]:
 
 def _throttled_by_heat(run: Run) -> Iterator[Finding]:
     """The CPU counts when it begins to throttle, not how long: a single time may have lasted."""
-    known = known_values(run.measured_tracks("cpu.heat"))
-    times = int(np.count_nonzero(known))
+    samples = known_values(run.measured_tracks("cpu.heat"))
+    times = int(np.count_nonzero(samples))
     if not times:
         return
-    of = times / known.size
-    numbers = {"heat": Number(of, "1", "samples in which it was counted", metric="cpu.heat")}
+    share_of_samples = times / samples.size
+    numbers = {
+        "heat": Number(share_of_samples, "1", "samples in which it was counted", metric="cpu.heat")
+    }
     clock = next((track.mean() for track in run.measured_tracks("cpu.speed")), float("nan"))
     at = ""
     if not isnan(clock):
         numbers["clock"] = Number(clock, "1", "clock, of its highest", metric="cpu.speed")
         at = f"; over the run its clock was {share(clock)} of its highest"
     yield Finding(
-        f"the CPU was throttled for heat, counted in {times} of {known.size} samples while it measured{at}",
-        Severity.DOUBT if of >= OFTEN else Severity.NOTE,
+        f"the CPU was throttled for heat, counted in {times} of {samples.size} samples while it measured{at}",
+        Severity.DOUBT if share_of_samples >= OFTEN else Severity.NOTE,
         numbers,
         about="heat",
     )

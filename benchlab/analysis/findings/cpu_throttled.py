@@ -25,15 +25,15 @@ def applies(run: Run) -> list[Finding]:
     whole = known.pop("", 0.0)
     worst = max(known, key=lambda name: known[name], default="")
     if whole >= MIN_HOST_STEAL:
-        device, mean, of = "", whole, "the host's CPU time"
+        device, mean, whose = "", whole, "the host's CPU time"
     elif worst and known[worst] >= MIN_CPU_STEAL:
-        device, mean, of = worst, known[worst], f"the time of {worst}"
+        device, mean, whose = worst, known[worst], f"the time of {worst}"
     else:
         return []
     return [
         Finding(
-            f"{share(mean)} of {of} went to other virtual machines while it measured",
+            f"{share(mean)} of {whose} went to other virtual machines while it measured",
             Severity.DOUBT,
-            {"steal": Number(mean, "1", f"steal of {of}", device=device, metric="cpu.steal")},
+            {"steal": Number(mean, "1", f"steal of {whose}", device=device, metric="cpu.steal")},
         )
     ]

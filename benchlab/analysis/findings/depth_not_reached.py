@@ -20,11 +20,11 @@ WAYS = ("read.", "write.")
 def applies(run: Run) -> list[Finding]:
     """A whole number of times as many is so many workers of that depth each. Where flushes take time that no latency
     tells, and where a few I/Os are the whole run, nothing is said."""
-    asked, found = run.access.outstanding, _iops_and_latency(run)
-    if not asked or found is None or run.access.synced or "sync.lat.mean" in run.figures:
+    requested, flight = run.access.outstanding, _iops_and_latency(run)
+    if not requested or flight is None or run.access.synced or "sync.lat.mean" in run.figures:
         return []
-    iops, latency = found
-    law, runtime = little(asked, [found]), run.figures.get("runtime") or run.access.runtime_s
+    iops, latency = flight
+    law, runtime = little(requested, [flight]), run.figures.get("runtime") or run.access.runtime_s
     # the last ones of all, waited for after the end
     edge = latency / runtime if runtime else 0.0
     if law.holds or _whole_workers(law) or abs(law.ratio - 1) <= LITTLE_TOLERANCE + edge:
@@ -40,11 +40,11 @@ def applies(run: Run) -> list[Finding]:
     return [
         Finding(
             f"{law.implied:.3g} I/Os were in flight on average ({rate(iops, 'op/s')} x {rate(latency, 's')}), "
-            f"{share(law.ratio)} of the {asked} {word}",
+            f"{share(law.ratio)} of the {requested} {word}",
             Severity.NOTE if limit and law.ratio < 1 else Severity.DOUBT,
             {
                 "implied": Number(law.implied, "1", "I/Os in flight: IOPS x mean latency"),
-                "asked": Number(asked, "1", "outstanding I/Os asked"),
+                "asked": Number(requested, "1", "outstanding I/Os asked"),
                 "iops": Number(iops, "op/s", "IOPS, by the tool", figure="iops"),
                 "latency": Number(latency, "s", "mean latency, by the tool", figure="lat.mean"),
             },
@@ -59,14 +59,14 @@ def _whole_workers(law: Little) -> bool:
 
 def _iops_and_latency(run: Run) -> tuple[float, float] | None:
     """IOPS and mean total latency: of all, else of both ways, the latency weighed by their I/Os."""
-    told = run.figures
-    pairs = [(told.get("iops"), told.get("lat.mean"))]
+    figures = run.figures
+    pairs = [(figures.get("iops"), figures.get("lat.mean"))]
     if None in pairs[0]:
-        ways = [way for way in WAYS if f"{way}iops" in told]
-        pairs = [(told[f"{way}iops"], told.get(f"{way}lat.mean")) for way in ways]
-    known = [(i, s) for i, s in pairs if i is not None and s is not None]
-    if len(known) < len(pairs) or not all(isfinite(one) for pair in known for one in pair):
+        ways = [way for way in WAYS if f"{way}iops" in figures]
+        pairs = [(figures[f"{way}iops"], figures.get(f"{way}lat.mean")) for way in ways]
+    complete = [(i, s) for i, s in pairs if i is not None and s is not None]
+    if len(complete) < len(pairs) or not all(isfinite(one) for pair in complete for one in pair):
         return None
-    iops = sum(i for i, _ in known)
-    busy = sum(i * s for i, s in known)
+    iops = sum(i for i, _ in complete)
+    busy = sum(i * s for i, s in complete)
     return (iops, busy / iops) if iops > 0 and busy > 0 else None

@@ -132,8 +132,8 @@ def _describe_levels(pace: Pace, levels: Levels) -> Finding:
     times = "once" if changes == 1 else f"{changes} times"
     return Finding(
         f"the {pace.label.split(',')[0]} changed {times} between {rate(levels.high, pace.unit)} and "
-        f"{rate(levels.low, pace.unit)}, where it was for {share(levels.at_low)} of the time: so does a limit that saves "
-        "up credits, and the mean is of neither level",
+        f"{rate(levels.low, pace.unit)}, where it was for {share(levels.at_low)} of the time: so does a limit that "
+        "saves up credits, and the mean is of neither level",
         Severity.DOUBT,
         {
             "high": Number(levels.high, pace.unit, f"{pace.label}, the higher level"),

@@ -42,10 +42,10 @@ def findings_of_run(context: Mapping[str, Any], attempt: Attempt) -> dict[str, A
 
 @register.inclusion_tag("findings/_findings.html", takes_context=True)
 def findings_of_campaign(context: Mapping[str, Any], campaign: Campaign) -> dict[str, Any]:
-    found = display.campaign_findings(_person(context), campaign)
+    findings = display.campaign_findings(_person(context), campaign)
     if may_add(context, campaign):
-        found = display.with_offers(campaign, found)
-    return _context(context, found, "campaign")
+        findings = display.with_offers(campaign, findings)
+    return _context(context, findings, "campaign")
 
 
 def may_add(context: Mapping[str, Any], campaign: Campaign) -> bool:
@@ -59,30 +59,30 @@ def may_add(context: Mapping[str, Any], campaign: Campaign) -> bool:
 def findings_compared(context: Mapping[str, Any], lines: Iterable[Line]) -> dict[str, Any]:
     """Of the lines that are compared."""
     some = list(lines)
-    found = display.compared_findings(
+    findings = display.compared_findings(
         _person(context),
         {line.campaign for line in some},
         {line.workload for line in some},
         [sample.attempt for line in some for sample in line.samples],
     )
-    return _context(context, found, "compare")
+    return _context(context, findings, "compare")
 
 
 def _person(context: Mapping[str, Any]) -> Person:
     """Person who sees the page; on a share link its guest, who sees what it is about."""
     link, request = context.get("link"), context["request"]
-    found: Person = link.guest if link else request.user
-    return found
+    person: Person = link.guest if link else request.user
+    return person
 
 
 def _context(
-    context: Mapping[str, Any], found: Sequence[DisplayedFinding], on: str
+    context: Mapping[str, Any], findings: Sequence[DisplayedFinding], on: str
 ) -> dict[str, Any]:
     guest = bool(context.get("link"))
     if guest:
-        found = [context["link"].redaction.redact(one) for one in found]
-    counted = [one for one in found if one.row.dismissed_at is None]
-    dismissed = [one for one in found if one.row.dismissed_at is not None]
+        findings = [context["link"].redaction.redact(one) for one in findings]
+    counted = [one for one in findings if one.row.dismissed_at is None]
+    dismissed = [one for one in findings if one.row.dismissed_at is not None]
     left_out: OmittedCounts | None = context.get("left_out")
     if left_out is not None:
         left_out.findings, dismissed = len(dismissed), []

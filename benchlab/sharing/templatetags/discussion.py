@@ -82,8 +82,8 @@ def starred(context: Mapping[str, Any]) -> dict[str, Any]:
 def saved_views(context: Mapping[str, Any]) -> dict[str, Any]:
     """Of Explore and the compare page: what is saved."""
     base = _base_context(context)
-    found = SavedView.objects.for_user(base["user"]).select_related("team")
-    rows = [(row, queries.view_url(row.query), queries.is_explored(row.query)) for row in found]
+    views = SavedView.objects.for_user(base["user"]).select_related("team")
+    rows = [(row, queries.view_url(row.query), queries.is_explored(row.query)) for row in views]
     return base | {"rows": rows}
 
 

@@ -62,21 +62,21 @@ def answers(context: dict[str, Any], campaign: Campaign) -> dict[str, Any]:
     """Of one campaign; ?baseline= is a key of benchlab.verdicts.baselines. A page that has its lines says them as
     `campaign_lines`."""
     request: HttpRequest = context["request"]
-    wanted = Filter((campaign.pk,), moment=request_params.requested_moment(request.GET))
+    line_filter = Filter((campaign.pk,), moment=request_params.requested_moment(request.GET))
     lines = context.get("campaign_lines")
-    kept = lines_of(request.user, wanted) if lines is None else wanted.select(lines)
-    found = _answers_context(request, kept)
-    cards: list[Card] = found["answers"]
+    groups = lines_of(request.user, line_filter) if lines is None else line_filter.select(lines)
+    result = _answers_context(request, groups)
+    cards: list[Card] = result["answers"]
     # What was dismissed needs no more repeats.
     counted = [None if card.note.holds else card.answer for card in cards]
-    offered = _repeat_offers(campaign, counted) if may_add(context, campaign) else {}
+    offers_by_index = _repeat_offers(campaign, counted) if may_add(context, campaign) else {}
     may = campaign.pk if _may_dismiss(context, {campaign.team_id}) else None
-    found["answers"] = [
-        replace(one, offer=offered.get(at), campaign=may) for at, one in enumerate(cards)
+    result["answers"] = [
+        replace(card, offer=offers_by_index.get(at), campaign=may) for at, card in enumerate(cards)
     ]
-    if not found["answers"] and (kept or campaign.question):
-        found |= _uncompared_context(kept)
-    return _context_for_page(context, found) | {
+    if not result["answers"] and (groups or campaign.question):
+        result |= _uncompared_context(groups)
+    return _context_for_page(context, result) | {
         "campaign_id": campaign.pk,
         "csrf_token": context.get("csrf_token"),
         "asked": urlencode(_query_pairs(request, ("metric", "moment", "baseline"))),
@@ -88,14 +88,14 @@ def answers(context: dict[str, Any], campaign: Campaign) -> dict[str, Any]:
 def answers_compared(context: dict[str, Any], lines: Sequence[Group]) -> dict[str, Any]:
     """Of what the compare page shows. A report of it tells what was dismissed, and takes nothing."""
     request: HttpRequest = context["request"]
-    found = _answers_context(request, lines)
+    result = _answers_context(request, lines)
     if _page_name(request) == "compare":
-        teams = _teams(found["answers"])
-        found["answers"] = [
-            replace(one, campaign=_dismissal_campaign(context, one.answer, teams))
-            for one in found["answers"]
+        teams = _teams(result["answers"])
+        result["answers"] = [
+            replace(card, campaign=_dismissal_campaign(context, card.answer, teams))
+            for card in result["answers"]
         ]
-    return _context_for_page(context, found) | {
+    return _context_for_page(context, result) | {
         "csrf_token": context.get("csrf_token"),
         "asked": urlencode(_query_pairs(request, (*KEPT_PARAMS, "baseline"))),
         "on": "compare",
@@ -106,17 +106,19 @@ def answers_compared(context: dict[str, Any], lines: Sequence[Group]) -> dict[st
 def answers_shared(context: dict[str, Any], lines: Sequence[Group]) -> dict[str, Any]:
     """Of what a link shares, to who opened it: by the names that guests read, and leading nowhere."""
     request: HttpRequest = context["request"]
-    wanted = Filter(moment=request_params.requested_moment(request.GET))
+    line_filter = Filter(moment=request_params.requested_moment(request.GET))
     try:
-        found = _answers_context(request, wanted.select(lines), context["link"].guest)
+        result = _answers_context(request, line_filter.select(lines), context["link"].guest)
     except BadRequest:
         # the charts show such a metric all the same
         return {}
-    kept = [pair for pair in found["kept"] if pair[0] in ("metric", "moment")]
-    factors = context["link"].redaction.redact(found["factors"])
-    if not found["answers"] and lines:
-        found |= _uncompared_context(wanted.select(lines))
-    return _context_for_page(context, found | {"kept": kept, "factors": factors, "guest": True})
+    hidden_fields = [pair for pair in result["kept"] if pair[0] in ("metric", "moment")]
+    factors = context["link"].redaction.redact(result["factors"])
+    if not result["answers"] and lines:
+        result |= _uncompared_context(line_filter.select(lines))
+    return _context_for_page(
+        context, result | {"kept": hidden_fields, "factors": factors, "guest": True}
+    )
 
 
 def _uncompared_context(lines: Sequence[Group]) -> dict[str, Any]:
@@ -127,22 +129,25 @@ def _uncompared_context(lines: Sequence[Group]) -> dict[str, Any]:
     }
 
 
-def _context_for_page(context: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+def _context_for_page(context: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
     """Each as this page shows it: a report leaves out what was dismissed, and counts it. In a file nobody is there to
     answer who asks for another baseline, or dismisses."""
     left_out: OmittedCounts | None = context.get("left_out")
     cards = [
         replace(
-            one, presentation=dismissals.choose_presentation(one.note, worked_on=left_out is None)
+            card, presentation=dismissals.choose_presentation(card.note, worked_on=left_out is None)
         )
-        for one in found["answers"]
+        for card in result["answers"]
     ]
-    shown = [card for card in cards if card.presentation is not Presentation.LEFT_OUT]
+    visible = [card for card in cards if card.presentation is not Presentation.LEFT_OUT]
     if left_out is not None:
-        left_out.answers = len(cards) - len(shown)
+        left_out.answers = len(cards) - len(visible)
     if context.get("in_file"):
-        found, shown = found | {"choices": []}, [replace(one, campaign=None) for one in shown]
-    return found | {"answers": shown, "factors": found["factors"] if cards else []}
+        result, visible = (
+            result | {"choices": []},
+            [replace(card, campaign=None) for card in visible],
+        )
+    return result | {"answers": visible, "factors": result["factors"] if cards else []}
 
 
 def _page_name(request: HttpRequest) -> str:
@@ -173,39 +178,39 @@ def _dismissal_campaign(
     """The baseline's campaign, or another one where that is the library's; None: the person is no operator in each."""
     rows = [answer.baseline, *answer.others]
     own = [row.group.campaign for row in rows if row.group.campaign in teams]
-    return own[0] if _may_dismiss(context, {teams[one] for one in own}) else None
+    return own[0] if _may_dismiss(context, {teams[pk] for pk in own}) else None
 
 
-def _repeat_offers(campaign: Campaign, made: Sequence[Answer | None]) -> dict[int, Offer | None]:
+def _repeat_offers(campaign: Campaign, answers: Sequence[Answer | None]) -> dict[int, Offer | None]:
     """By the place of the answer, of those that more repeats would probably decide."""
-    wanted = {
-        at: RepeatGoal(one.open_runs, one.needed_repeats)
-        for at, one in enumerate(made)
-        if one and one.needed_repeats
+    requests = {
+        at: RepeatGoal(answer.open_runs, answer.needed_repeats)
+        for at, answer in enumerate(answers)
+        if answer and answer.needed_repeats
     }
-    return dict(zip(wanted, repeat_offers(campaign, list(wanted.values())), strict=True))
+    return dict(zip(requests, repeat_offers(campaign, list(requests.values())), strict=True))
 
 
 def _answers_context(
-    request: HttpRequest, found: Sequence[Group], person: Person | None = None
+    request: HttpRequest, groups: Sequence[Group], person: Person | None = None
 ) -> dict[str, Any]:
     """`person`: who looks, where that is not who asks."""
     baseline = baselines.requested_baseline(request.GET)
     metric = request_params.requested_metric(request.GET)
-    made = answers_of(found, metric, baseline)
-    said = dismissals.notes_of_answers(person or request.user, made)
+    answers = answers_of(groups, metric, baseline)
+    notes = dismissals.notes_of_answers(person or request.user, answers)
     choices: dict[str, str] = {}
-    for key, name in (pair for one in made for pair in one.choices):
+    for key, name in (pair for answer in answers for pair in answer.choices):
         choices.setdefault(key, name)
-    first = made[0].baseline.key if made else ""
+    first = answers[0].baseline.key if answers else ""
     return {
         "answers": [
-            Card(one, sentences(one), ranks.rank_table(one), noted)
-            for one, noted in zip(made, said, strict=True)
+            Card(answer, sentences(answer), ranks.rank_table(answer), noted)
+            for answer, noted in zip(answers, notes, strict=True)
         ],
         "choices": list(choices.items()) if len(choices) > 1 else [],
         "baseline": next((key for key in choices if key == baseline), first),
         "kept": [(k, v) for k in KEPT_PARAMS for v in request.GET.getlist(k) if v],
-        "factors": matrix.factors_of(found, metric, matrix.MAX_EFFECTS),
-        "so_far": not all(one.is_over for one in made),
+        "factors": matrix.factors_of(groups, metric, matrix.MAX_EFFECTS),
+        "so_far": not all(answer.is_over for answer in answers),
     }
