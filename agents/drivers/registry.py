@@ -17,6 +17,7 @@ from agents.contracts import Access, Need, OptionsError, SameWork, Target, Watch
 from agents.drivers import protocols
 
 DriverT = TypeVar("DriverT")
+ProtocolT = TypeVar("ProtocolT")
 
 CONTRACT: Mapping[ModuleType, type[Any]] = {
     layers: protocols.Layer,
@@ -85,24 +86,6 @@ def layer(kind: str) -> protocols.Layer[Any]:
     return _driver_of_kind(all_layers(), kind, "layer")
 
 
-def growing(kind: str) -> protocols.Growable[Any, Any] | None:
-    """The layer, if it can grow."""
-    driver = layer(kind)
-    return driver if isinstance(driver, protocols.Growable) else None
-
-
-def stretching(kind: str) -> protocols.Expandable[Any] | None:
-    """The layer, if it can follow one below that grew."""
-    driver = layer(kind)
-    return driver if isinstance(driver, protocols.Expandable) else None
-
-
-def awaiting(kind: str) -> protocols.BackgroundWork[Any] | None:
-    """The layer, if the kernel may still work on it when its commands have ended."""
-    driver = layer(kind)
-    return driver if isinstance(driver, protocols.BackgroundWork) else None
-
-
 def starts_resync(kind: str, option_values: Mapping[str, Any]) -> bool:
     """True when the kernel works on after a layer with these complete options was built, as far as is known."""
     driver = layer(kind)
@@ -111,22 +94,16 @@ def starts_resync(kind: str, option_values: Mapping[str, Any]) -> bool:
     return isinstance(driver, protocols.BackgroundWork)
 
 
-def ailing(kind: str) -> protocols.HealthCheck[Any] | None:
-    """The layer, if something in it may fail and it serves on."""
-    driver = layer(kind)
-    return driver if isinstance(driver, protocols.HealthCheck) else None
-
-
-def restoring(kind: str) -> protocols.RestoresSettings[Any] | None:
-    """The layer, if it sets something that is no disk's content and brings it back."""
-    driver = layer(kind)
-    return driver if isinstance(driver, protocols.RestoresSettings) else None
-
-
-def asking(kind: str) -> protocols.ManualStep[Any] | None:
-    """The layer, if a person makes it."""
-    driver = layer(kind)
-    return driver if isinstance(driver, protocols.ManualStep) else None
+def implements(kind: str, protocol: type[ProtocolT]) -> ProtocolT | None:
+    """The driver of that kind, if it has what the protocol adds to a layer, a tool or a reader."""
+    driver: object
+    if protocols.Layer in protocol.__mro__:
+        driver = layer(kind)
+    elif protocols.Tool in protocol.__mro__:
+        driver = tool(kind)
+    else:
+        driver = all_readers()[kind]
+    return driver if isinstance(driver, protocol) else None
 
 
 def layer_commands(program: str) -> tuple[Form, ...]:
@@ -246,36 +223,6 @@ def canonical_options(kind: str, given: Mapping[str, Any], *, ours: bool) -> dic
 def _option_defaults(of_tool: type[Any]) -> dict[str, Any]:
     fields = dataclasses.fields(of_tool)
     return {spec.name: spec.default for spec in fields if spec.default is not dataclasses.MISSING}
-
-
-def recording(kind: str) -> protocols.RecordsSeries[Any] | None:
-    """The tool, if it also records figures over time."""
-    driver = tool(kind)
-    return driver if isinstance(driver, protocols.RecordsSeries) else None
-
-
-def joining(kind: str) -> protocols.JoinsTexts | None:
-    """The reader, if several of its texts are of one result."""
-    reader = all_readers()[kind]
-    return reader if isinstance(reader, protocols.JoinsTexts) else None
-
-
-def binning(kind: str) -> protocols.LatencyHistogram[Any] | None:
-    """The tool, if it counts how many I/Os took how long."""
-    driver = tool(kind)
-    return driver if isinstance(driver, protocols.LatencyHistogram) else None
-
-
-def marking(kind: str) -> protocols.MeasuredWindows[Any] | None:
-    """The tool, if it tells what it did when."""
-    driver = tool(kind)
-    return driver if isinstance(driver, protocols.MeasuredWindows) else None
-
-
-def salvaging(kind: str) -> protocols.PartialResults[Any] | None:
-    """The tool, if it can read what one that gave up had printed by then."""
-    driver = tool(kind)
-    return driver if isinstance(driver, protocols.PartialResults) else None
 
 
 def uses_monotonic_clock(kind: str, option_values: Mapping[str, Any]) -> bool:

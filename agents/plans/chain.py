@@ -9,7 +9,7 @@ from typing import Any
 
 from agents import options
 from agents.contracts import PlanError
-from agents.drivers import registry
+from agents.drivers import protocols, registry
 from agents.drivers.protocols import Layer
 
 WORDS = {
@@ -191,7 +191,7 @@ def check_stages(specs: Sequence[LayerSpec], stages: Sequence[StageSpec]) -> Non
         if not 1 <= stage.layer <= len(specs):
             raise PlanError(f"{where}: there is no layer {stage.layer}")
         spec = specs[stage.layer - 1]
-        driver = registry.growing(spec.kind)
+        driver = registry.implements(spec.kind, protocols.Growable)
         if driver is None:
             raise PlanError(f"{where}: {registry.layer(spec.kind).LABEL} cannot grow")
         options.build_options(driver.Grow, stage.options)
@@ -200,5 +200,8 @@ def check_stages(specs: Sequence[LayerSpec], stages: Sequence[StageSpec]) -> Non
                 raise PlanError(f"{where}: {request.count} disks for {request.use!r}")
         for above in specs[stage.layer :]:
             upper = registry.layer(above.kind)
-            if upper.PROVIDES != "same" and registry.stretching(above.kind) is None:
+            if (
+                upper.PROVIDES != "same"
+                and registry.implements(above.kind, protocols.Expandable) is None
+            ):
                 raise PlanError(f"{where}: {upper.LABEL} above it cannot follow when it grows")

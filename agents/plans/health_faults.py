@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from agents import options
 from agents.contracts import claims_of
-from agents.drivers import registry
+from agents.drivers import protocols, registry
 from agents.facts.health import Health
 from agents.plans.stack import StackPlan
 
@@ -16,7 +16,7 @@ def stack_faults(plan: StackPlan, health: Health, stage: int = 0) -> list[str]:
     found = [said for claim in claims_of(layers[-1].gives) for said in _disk(claim.node, health)]
     for layer in layers:
         kind = layer.spec.kind
-        if driver := registry.ailing(kind):
+        if driver := registry.implements(kind, protocols.HealthCheck):
             built = options.build_options(driver.Options, layer.spec.options)
             found += [
                 f"{kind}: {said}" for said in driver.health_faults(built, layer.target, health)

@@ -21,7 +21,7 @@ from agents.contracts import (
     Target,
     claims_of,
 )
-from agents.drivers import registry
+from agents.drivers import protocols, registry
 from agents.drivers.protocols import Layer
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
@@ -241,7 +241,7 @@ def _plan_stage(
 ) -> Stage:
     """The layer takes its new disks; those above it follow."""
     old = layers[stage.layer - 1]
-    driver = registry.growing(old.spec.kind)
+    driver = registry.implements(old.spec.kind, protocols.Growable)
     assert driver is not None, "check_stages looked"
     more = _pick(stage.devices, free)
     devices = {
@@ -264,7 +264,7 @@ def _plan_stage(
 def _stretched(layer: Placed, below: Sequence[Placed], facts: HostFacts) -> Placed:
     own = {use: claims for use, claims in layer.target.devices.items() if use != BELOW}
     target = replace(_layer_target(below, layer.target.name, own), kept=layer.target.kept)
-    driver = registry.stretching(layer.spec.kind)
+    driver = registry.implements(layer.spec.kind, protocols.Expandable)
     # it gives what is below it
     if driver is None:
         return _place_layer(layer.spec, target, Plan((), target), layer.target.kept)
@@ -371,7 +371,7 @@ def verify_stack(
 
 def manual_task(layer: Placed) -> ManualTask | None:
     """Task of a person for this layer; None: the engine makes it."""
-    driver = registry.asking(layer.spec.kind)
+    driver = registry.implements(layer.spec.kind, protocols.ManualStep)
     return driver.manual_task(_driver(layer)[1], layer.target) if driver else None
 
 
@@ -379,7 +379,7 @@ def not_restored(stack: StackPlan, facts: HostFacts) -> list[str]:
     """After teardown: settings of the host that are not as they were before the plan."""
     differences: list[str] = []
     for layer in stack.layers_after(len(stack.stages)):
-        if driver := registry.restoring(layer.spec.kind):
+        if driver := registry.implements(layer.spec.kind, protocols.RestoresSettings):
             differences += driver.unrestored_settings(_driver(layer)[1], layer.target, facts)
     if stack.layers:
         top = stack.layers_after(len(stack.stages))[-1]
@@ -407,7 +407,7 @@ def awaited(stack: StackPlan, facts: HostFacts, stage: int = 0) -> list[Progress
     """Work that the kernel still does in the layers after `stage` stages: resync, reshape."""
     steps = []
     for layer in stack.layers_after(stage):
-        driver = registry.awaiting(layer.spec.kind)
+        driver = registry.implements(layer.spec.kind, protocols.BackgroundWork)
         if driver is not None:
             built = options.build_options(driver.Options, layer.spec.options)
             steps.append(driver.background_progress(built, layer.target, facts))

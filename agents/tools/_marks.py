@@ -9,57 +9,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 
 from agents.contracts import ParseError, Timing
 
 MARKS = "marks"
 _LINE = re.compile(r"([0-9]{1,20}) ?(.*)")
 
-# `mark WORDS` notes the time of now, `marked` that of each line that passes through it: of a program that prints the
-# beginning of a line when it begins something, a line is whole when that is over, or the next thing begins.
-SHELL = rb"""
-now() { ns=0; }
-if [ -f ../sampler.sh ]; then
-    . ../sampler.sh
-    [ -r /proc/self/stat ] || . ../freebsd.sh
-fi
-: >marks
-rm -f exit-code
-mark() {
-    now
-    printf '%s %s\n' "$ns" "$*" >>marks
-}
-marked() ( # never the first to go: what the program says when it is stopped passes, too
-    trap '' INT TERM
-    while IFS= read -r line; do
-        mark "$line"
-        printf '%s\n' "$line"
-    done
-    [ -z "$line" ] || printf '%s' "$line"
-)
-ended() { # with the exit code of what wrote to `marked`
-    read -r code <exit-code && exit "$code"
-    exit 1
-}
-"""
+HOSTSIDE = files("agents.hostside")
+FORGET = HOSTSIDE.joinpath("forget.sh").read_bytes()
 
-# `forget` drops the page cache between laying out and measuring. Only root may: the runner does it, once, for the
-# script of a job that lays out (`Job.lays_out`) and runs as a user of its own.
-FORGET = rb"""
-forget() {
-    sync
-    if [ -n "${BENCHLAB_USER:-}" ]; then
-        echo drop >&7
-        read -r _ <&6 || {
-            echo "the page cache was not dropped after the layout" >&2
-            exit 1
-        }
-        exec 6<&- 7>&-
-    elif [ -w /proc/sys/vm/drop_caches ]; then
-        echo 3 >/proc/sys/vm/drop_caches
-    fi
-}
-"""
+
+def tool_script(name: str, *functions: bytes) -> bytes:
+    """The script of agents/hostside for a tool, with the functions of marks.sh and these below its first comment."""
+    comment, _, body = HOSTSIDE.joinpath(name).read_bytes().partition(b"\n\n")
+    marks = HOSTSIDE.joinpath("marks.sh").read_bytes()
+    return b"\n".join((comment, marks, *functions, body))
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,31 +57,7 @@ EXPECTED_RATE, EXPECTED_FILES = 100e6, 1000.0
 CHARACTERS_S = 120.0
 USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,31})?")
 
-SCRIPT = (
-    rb"""#!/bin/sh
-# sh bonnie.sh PLACE USER|- BONNIE-ARGUMENT...   Runs bonnie++ in a new directory that is removed afterwards.
-"""
-    + _marks.SHELL
-    + rb"""
-place=$1 user=$2
-shift 2
-[ "$user" != - ] || user=$(id -u):$(id -g) # as root it wants to be told
-rm -rf -- "$place" # of a run that was killed
-mkdir -- "$place" || exit
-trap 'rm -rf -- "$place"' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-chown -- "$user" "$place" || exit
-mark begin
-{
-    {
-        bonnie++ -d "$place" -u "$user" "$@" 2>&1 >&3 3>&-
-        echo $? >exit-code
-    } | marked >&2 3>&-
-} 3>&1
-ended
-"""
-)
+SCRIPT = _marks.tool_script("bonnie.sh")
 RUNS = _in_directory.Script("bonnie++", "works in a directory", "bonnie.sh", SCRIPT, DIRECTORY)
 SCRIPTS = {SCRIPT: (PATH, r"[A-Za-z0-9_.:-]+", rf"-[a-zA-Z]|bl\d+|\d+(?::\d+)*|{PATH}")}
 

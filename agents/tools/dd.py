@@ -55,85 +55,9 @@ FILE = "benchlab.dd"
 # a slow disk's: B/s, and seconds for one synced block
 EXPECTED_RATE, EXPECTED_SYNC_S = 100e6, 0.01
 
-SCRIPT = (
-    rb"""#!/bin/sh
-# sh dd.sh write|read|device PATH BYTES DD-ARGUMENT...   Runs dd; it prints to stderr. A file is removed afterwards.
-"""
-    + _marks.SHELL
-    + _marks.FORGET
-    + rb"""
-mode=$1 file=$2 bytes=$3
-shift 3
-if [ "$mode" = device ]; then
-    # A node that went away must not become a file that fills /dev.
-    [ -b "$file" ] || [ -c "$file" ] || {
-        echo "dd.sh: $file is no device" >&2
-        exit 1
-    }
-    mark dd
-    dd "$@"
-    code=$?
-    mark end
-    exit $code
-fi
-trap 'rm -f -- "$file"' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-if [ "$mode" = read ]; then
-    # Random data, so that no layer below can compress it or keep only a hole.
-    { dd if=/dev/urandom bs=1048576 count=$(((bytes + 1048575) / 1048576)) >"$file"; } 2>layout.txt || {
-        sed 's/^/layout: /' layout.txt >&2
-        exit 1
-    }
-    forget
-fi
-mark dd
-dd "$@"
-code=$?
-mark end
-exit $code
-"""
-)
+SCRIPT = _marks.tool_script("dd.sh", _marks.FORGET)
 
-ASKING = rb"""#!/bin/sh
-# sh ddflags.sh iflag=A,B oflag=C conv=D...   Does this dd know them all? No data is touched.
-# Every dd reads its arguments before it opens a file: one that knows them complains of the missing input only.
-missing=./no-such-input
-knows() {
-    said=$(dd "if=$missing" of=/dev/null count=0 "$@" 2>&1)
-    case $said in *"$missing"*) return 0 ;; esac
-    said=$(printf '%s\n' "$said" | head -n 1)
-    return 1
-}
-knows || {
-    echo "there is no dd that works on this host: $said" >&2
-    exit 1
-}
-answer=0
-for given; do
-    rest=${given#*=},
-    while [ "$rest" ]; do
-        one=${given%%=*}=${rest%%,*}
-        rest=${rest#*,}
-        knows "$one" || {
-            echo "$one: this host's dd does not know it ($said); leave it out" >&2
-            answer=1
-        }
-    done
-done
-[ "$answer" -ne 0 ] || knows "$@" || {
-    echo "$*: this host's dd does not take them together ($said)" >&2
-    answer=1
-}
-case $(dd if=/dev/zero of=/dev/null bs=512 count=1 2>&1) in
-*' bytes '*) ;;
-*)
-    echo "this host's dd does not print how long it took (BusyBox built without that): install coreutils" >&2
-    answer=1
-    ;;
-esac
-exit "$answer"
-"""
+FLAGS_SCRIPT = _marks.HOSTSIDE.joinpath("dd_flags.sh").read_bytes()
 
 _FLAGS = r"(?:iflag|oflag|conv)=[a-z,]+"
 SCRIPTS = {
@@ -143,7 +67,7 @@ SCRIPTS = {
         r"\d+",
         rf"(?:if|of)={PATH}|(?:bs|ibs|obs|count)=\d+|{_FLAGS}",
     ),
-    ASKING: (_FLAGS,),
+    FLAGS_SCRIPT: (_FLAGS,),
 }
 
 
@@ -214,7 +138,7 @@ def build_precheck(options: Options, target: Target) -> Job | None:
     """Does this host's dd know each flag, and print its time? No data is touched."""
     return Job(
         argv=("sh", "ddflags.sh", *_flags(options)),
-        inputs={"ddflags.sh": ASKING},
+        inputs={"ddflags.sh": FLAGS_SCRIPT},
         env={"LC_ALL": "C"},
         expected_s=1.0,
         timeout_s=30.0,

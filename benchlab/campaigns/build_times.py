@@ -10,7 +10,7 @@ from statistics import median
 
 from django.db.models import F, Min
 
-from agents.drivers import registry
+from agents.drivers import protocols, registry
 from benchlab.campaigns.cost import LAYOUT_OVERHEAD_S
 from benchlab.hosts.models import Host
 from benchlab.topologies.models import Topology
@@ -74,7 +74,9 @@ def has_resync(topology: Topology) -> bool:
 
 def has_reshape(topology: Topology) -> bool:
     """True when the kernel may work on after it has grown."""
-    awaits = any(registry.awaiting(layer["kind"]) for layer in topology.stack)
+    awaits = any(
+        registry.implements(layer["kind"], protocols.BackgroundWork) for layer in topology.stack
+    )
     return awaits and bool(topology.stages)
 
 

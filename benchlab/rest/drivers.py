@@ -14,7 +14,7 @@ from rest_framework.response import Response
 
 from agents import options
 from agents.contracts import Need, Use
-from agents.drivers import registry
+from agents.drivers import protocols, registry
 from benchlab.campaigns import campaign_presets
 from benchlab.campaigns import presets as workload_presets
 from benchlab.hosts.models import Host
@@ -174,7 +174,7 @@ class Presets(DriverDescriptions):
 
 def _layer_json(kind: str, driver: Any) -> JsonObject:
     uses = {name: _use_json(use) for name, use in driver.USES.items()}
-    growing = registry.growing(kind)
+    growing = registry.implements(kind, protocols.Growable)
     return _tool_json(kind, driver) | {
         "uses": uses,
         "wants": driver.REQUIRES,

@@ -11,7 +11,7 @@ from typing import Any
 
 from agents import options
 from agents.contracts import Histogram, Metric, OptionsError, ParseError, Series, Timing, Window
-from agents.drivers import registry
+from agents.drivers import protocols, registry
 from agents.jobs import job
 from agents.texts.parsed_result import ParsedResult
 from benchlab.analysis.findings.clock_jumped import clock_step
@@ -80,8 +80,8 @@ def read_figures(
 def _read_tool_output(attempt: Attempt, files: Outputs, began: float | None) -> Figures:
     """By the tool itself, its times brought to the clock of the samples, which began then."""
     kind = attempt.run.tool
-    tool, recording = registry.tool(kind), registry.recording(kind)
-    binning = registry.binning(kind)
+    tool, recording = registry.tool(kind), registry.implements(kind, protocols.RecordsSeries)
+    binning = registry.implements(kind, protocols.LatencyHistogram)
     metrics: list[Metric] = []
     histograms: list[Histogram] = []
     series: list[NamedSeries] = []
@@ -108,7 +108,7 @@ def _read_tool_output(attempt: Attempt, files: Outputs, began: float | None) -> 
 def _read_partial_output(attempt: Attempt, files: Outputs) -> Figures:
     """Of a tool that gave up: no window of it is whole, and a parser that stumbles over half an output is no news."""
     kind = attempt.run.tool
-    tool, salvaging = registry.tool(kind), registry.salvaging(kind)
+    tool, salvaging = registry.tool(kind), registry.implements(kind, protocols.PartialResults)
     parse = tool.parse if salvaging is None else salvaging.parse_partial
     try:
         built = options.build_options(tool.Options, attempt.run.options)
@@ -125,7 +125,10 @@ def _read_windows(
     attempt: Attempt, files: Outputs, built: object, began: float | None
 ) -> tuple[list[Window], dict[str, str]]:
     """Windows of what the tool did, since `began`; without samples since the job began. And why that cannot be read."""
-    marking, timing = registry.marking(attempt.run.tool), _timing(attempt.meta)
+    marking, timing = (
+        registry.implements(attempt.run.tool, protocols.MeasuredWindows),
+        _timing(attempt.meta),
+    )
     if marking is None or timing is None:
         return [], {}
     try:
@@ -202,7 +205,7 @@ def read_imported(files: Mapping[str, bytes], readers: Sequence[Sequence[Any]]) 
     histograms: list[Histogram] = []
     errors: list[str] = []
     for number, (artifact, kind, name, *only) in enumerate(readers):
-        if registry.joining(kind) is not None:
+        if registry.implements(kind, protocols.JoinsTexts) is not None:
             continue
         found = registry.all_readers()[kind].find_results(files[artifact].decode(), name)
         if len(found) != 1 or found[0].trouble:
@@ -232,12 +235,12 @@ def _read_joined(
     # reader -> file's name -> artifact
     found: dict[str, dict[str, str]] = {}
     for number, (artifact, kind, name, *_) in enumerate(readers):
-        if registry.joining(kind) is not None:
+        if registry.implements(kind, protocols.JoinsTexts) is not None:
             found.setdefault(kind, {})[f"{number}/{name}"] = artifact
     series: list[NamedSeries] = []
     errors: list[str] = []
     for kind, artifacts in found.items():
-        reader, result = registry.joining(kind), readers[0][0]
+        reader, result = registry.implements(kind, protocols.JoinsTexts), readers[0][0]
         assert reader is not None
         texts = {name: files[artifact].decode() for name, artifact in artifacts.items()}
         beside = b"" if result in artifacts.values() else files[result]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from agents.contracts import Claim, Step
-from agents.drivers import registry
+from agents.drivers import protocols, registry
 from agents.facts.model import HostFacts
 from agents.plans import stack
 from agents.plans.destroyed import Destroyed, what_is_destroyed
@@ -155,7 +155,7 @@ def _undo_text(layer: Placed) -> str:
     label = registry.layer(layer.spec.kind).LABEL
     if stack.manual_task(layer):
         return f"{label}: a person undoes it"
-    if registry.restoring(layer.spec.kind):
+    if registry.implements(layer.spec.kind, protocols.RestoresSettings):
         return f"{label}: restore the previous settings"
     return f"{TAKE_DOWN}{label}"
 

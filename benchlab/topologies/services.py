@@ -13,7 +13,7 @@ from django.core.exceptions import ValidationError
 
 from agents import options as driver_options
 from agents.contracts import AgentError
-from agents.drivers import registry
+from agents.drivers import protocols, registry
 from agents.drivers.protocols import Layer
 from agents.plans.chain import check_chain, check_stages, specs, stage_specs
 from benchlab.team.models import Team
@@ -64,7 +64,9 @@ def change_topology(
     """Raises ValidationError naming the layer or stage and what is wrong; then nothing was stored."""
     topology.name, topology.description, topology.stack = name, description, checked_stack(stack)
     topology.stages = checked_stages(topology.stack, stages)
-    if measure_resync and not any(registry.awaiting(layer["kind"]) for layer in topology.stack):
+    if measure_resync and not any(
+        registry.implements(layer["kind"], protocols.BackgroundWork) for layer in topology.stack
+    ):
         raise ValidationError("No layer of this topology has a first resync to measure.")
     topology.measure_resync, topology.on_degraded = measure_resync, on_degraded
     topology.full_clean(exclude=["created_by"])
@@ -102,12 +104,12 @@ def _checked_stage(number: int, layers: Stack, entry: Mapping[str, Any]) -> dict
     if type(layer) is not int or not 1 <= layer <= len(layers):
         raise ValidationError(f"{where}: there is no layer {layer!r}.")
     kind = layers[layer - 1]["kind"]
-    driver = registry.growing(kind)
+    driver = registry.implements(kind, protocols.Growable)
     if driver is None:
         raise ValidationError(f"{where}: {registry.layer(kind).LABEL} cannot grow.")
     if type(during) is not bool:
         raise ValidationError(f"{where}: during is true or false, not {during!r}.")
-    if during and registry.awaiting(kind) is None:
+    if during and registry.implements(kind, protocols.BackgroundWork) is None:
         raise ValidationError(
             f"{where}: {driver.LABEL} has grown when its command ends: there is no time to measure during it."
         )

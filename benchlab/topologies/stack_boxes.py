@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents import options as driver_options
-from agents.drivers import registry
+from agents.drivers import protocols, registry
 from agents.plans.chain import WORDS
 from benchlab.web.driver_forms import option_text
 
@@ -66,7 +66,9 @@ def growths(
 
 def _growth(kind: str, stage: Mapping[str, Any]) -> Growth:
     disks = tuple(DiskGroup(g["role"], g["count"], g["use"]) for g in stage.get("devices", ()))
-    driver = registry.growing(kind) if kind in registry.all_layers() else None
+    driver = (
+        registry.implements(kind, protocols.Growable) if kind in registry.all_layers() else None
+    )
     said = option_words(driver.Grow, stage.get("options", {})) if driver else ()
     label = driver.LABEL if driver else f"{kind} (unknown layer)"
     return Growth(label, stage["layer"], said, disks, bool(stage.get("during")))

@@ -11,7 +11,7 @@ from django.core.validators import RegexValidator
 from django.http import QueryDict
 
 from agents.contracts import Use
-from agents.drivers import registry
+from agents.drivers import protocols, registry
 from agents.drivers.protocols import Growable
 from benchlab.topologies import services
 from benchlab.topologies.disk_counts import MAX_DEVICES
@@ -84,7 +84,7 @@ class StageForms:
             for nth, (use, what) in enumerate(driver.USES.items())
         ]
         self.during = DuringForm(data, prefix=prefix, initial={"during": entry.get("during")})
-        if registry.awaiting(kind) is None:
+        if registry.implements(kind, protocols.BackgroundWork) is None:
             del self.during.fields["during"]
 
     def is_valid(self) -> bool:
@@ -135,7 +135,11 @@ def from_post(post: QueryDict, layers: Sequence[HasKind]) -> list[StageForms]:
 
 
 def _driver(layer: int, layers: Sequence[HasKind]) -> Growable[Any, Any] | None:
-    return registry.growing(layers[layer - 1].kind) if 1 <= layer <= len(layers) else None
+    return (
+        registry.implements(layers[layer - 1].kind, protocols.Growable)
+        if 1 <= layer <= len(layers)
+        else None
+    )
 
 
 def move_stages(
@@ -155,5 +159,5 @@ def growable(layers: Sequence[HasKind]) -> list[tuple[int, str]]:
     return [
         (number, driver.LABEL)
         for number, layer in enumerate(layers)
-        if (driver := registry.growing(layer.kind))
+        if (driver := registry.implements(layer.kind, protocols.Growable))
     ]

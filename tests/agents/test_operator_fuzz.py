@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from agents import options
 from agents.contracts import AgentError, Claim, Job, Step, Target
-from agents.drivers import registry
+from agents.drivers import protocols, registry
 from agents.layers import directory
 from agents.outputs import fio_engines
 from agents.outputs import fio_jobfile as jobfile
@@ -218,12 +218,16 @@ def _check_mkfs(step: Step, kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "devices"),
-    [(kind, 1) for kind, one in registry.all_layers().items() if registry.growing(kind)],
+    [
+        (kind, 1)
+        for kind, one in registry.all_layers().items()
+        if registry.implements(kind, protocols.Growable)
+    ],
 )
 @settings(max_examples=examples(1_000), deadline=None)
 @given(data=st.data())
 def test_a_growth_runs_its_own_commands(kind, devices, data):
-    driver = registry.growing(kind)
+    driver = registry.implements(kind, protocols.Growable)
     sent = data.draw(filled(driver.Grow))
     specs = SPECS[kind]
     number = next(n for n, spec in enumerate(specs, 1) if spec.kind == kind)

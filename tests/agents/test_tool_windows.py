@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agents.contracts import Frame, ParseError, Target, Timing, Window
-from agents.drivers import registry
+from agents.drivers import protocols, registry
 from agents.jobs import job as jobs
 from agents.jobs import spool
 from agents.outputs import bonnie_model, bonnie_runs
@@ -34,7 +34,7 @@ def ran(request, base, tmp_path):
     made = []
 
     def run(kind: str, options: Any) -> tuple[list[Window], list[Frame], jobs.Fetched]:
-        marking = registry.marking(kind)
+        marking = registry.implements(kind, protocols.MeasuredWindows)
         assert marking is not None
         job = registry.tool(kind).build_job(options, Target("bl1", mount=str(tmp_path / "mnt")))
         job = replace(job, drop_caches=False, root=os.geteuid() == 0)

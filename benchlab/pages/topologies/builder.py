@@ -10,7 +10,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, QueryDict
 
-from agents.drivers import registry
+from agents.drivers import protocols, registry
 from benchlab.pages.topologies import host_fit, variants
 from benchlab.pages.topologies.host_fit import HostCapacity
 from benchlab.topologies import canvas, derived_values, forms, stack_edits, stage_forms
@@ -185,7 +185,9 @@ def builder_context(draft: Draft, on: HostCapacity) -> dict[str, Any]:
         "sized": on.host,
         "spares": on.choices,
         "growable": stage_forms.growable(draft.layers),
-        "awaits": any(registry.awaiting(layer.kind) for layer in draft.layers),
+        "awaits": any(
+            registry.implements(layer.kind, protocols.BackgroundWork) for layer in draft.layers
+        ),
         "roles": forms.COMMON_ROLES,
     }
 
