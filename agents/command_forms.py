@@ -48,7 +48,7 @@ class Form:
     keywords: str = ""
 
     def names_in(self, words: Sequence[str]) -> list[str] | None:
-        """Of each word what can be a name, "" for nothing; None: this is another form."""
+        """The part of each word that can be a name, "" for nothing; None if this is another form."""
         if tuple(words[: len(self.begins)]) != self.begins:
             return None
         names, rest, operands = [""] * len(self.begins), list(words[len(self.begins) :]), 0
@@ -67,7 +67,7 @@ class Form:
         return names
 
     def _follows(self, flag: str, word: str) -> str | None:
-        """Of the word behind a flag what can be a name. A flag there is none that we wrote."""
+        """The part of the word after a flag that can be a name. A flag there is none that we wrote."""
         if word.startswith("-"):
             return None
         if flag == "--config" and flag in self.taking:

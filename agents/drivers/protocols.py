@@ -67,7 +67,7 @@ class Layer(Protocol[OptionsT]):
 
     @property
     def PROVIDES(self) -> str:
-        """To the layer above: "parts", "volume", "lv", "pool", "mount", or "same": what was below."""
+        """Kind of target for the layer above: "parts", "volume", "lv", "pool", "mount", or "same": what was below."""
         ...
 
     @property
@@ -284,7 +284,10 @@ class DescribesIO(Tool[OptionsT], Protocol[OptionsT]):
         ...
 
     def access_pattern(self, options: OptionsT) -> Access:
-        """Of what is measured, without a file's layout. None wherever these options do not tell; never guessed."""
+        """Access while it measures, without a file's layout.
+
+        A field that the options leave open is None, never a guess.
+        """
         ...
 
 
@@ -293,7 +296,7 @@ class ComparableWork(Tool[OptionsT], Protocol[OptionsT]):
     """A tool whose results share a chart with those of other workloads that did the same."""
 
     def same_work(self, options: Mapping[str, object]) -> SameWork | None:
-        """By options as they were told, perhaps some only. None: these do not tell what was done."""
+        """Parts that equal work has equal. The options may be incomplete; None when they do not define the work."""
         ...
 
 
@@ -334,7 +337,7 @@ class MeasuredWindows(Tool[OptionsT], Protocol[OptionsT]):
     def parse_windows(
         self, outputs: Mapping[str, bytes], options: OptionsT, timing: Timing
     ) -> list[Window]:
-        """In order, seconds since the job began. [] where they are not told; never guessed. Raises ParseError."""
+        """Windows in order, in seconds since the job began. [] where unknown, never a guess. Raises ParseError."""
         ...
 
 
@@ -361,7 +364,7 @@ class PrintsVersion(Tool[OptionsT], Protocol[OptionsT]):
     """A tool whose output names its version. A run of another version than its host's facts name fails."""
 
     def printed_version(self, outputs: Mapping[str, bytes]) -> str:
-        """As the program's --version prints it; "" where the output names none."""
+        """The version as the program's --version prints it; "" where the output names none."""
         ...
 
 
@@ -398,7 +401,7 @@ class JoinsTexts(Reader, Protocol):
     """A reader of texts of which several are of one result, as each job's logs are, and say something together."""
 
     def join_series(self, texts: Mapping[str, str], result: bytes) -> list[Series]:
-        """By file name; `result`: what they stand beside. Raises ParseError."""
+        """Series of the texts, by file name. `result` is the output that they stand beside. Raises ParseError."""
         ...
 
 

@@ -273,7 +273,7 @@ def _parse_answer(printed: bytes) -> dict[str, str]:
 
 
 def _unexpected(printed: str) -> AgentError:
-    """Where the host is at fault, and no code of ours."""
+    """Error for an answer that only the host can be at fault for."""
     return AgentError(f"unexpected answer from the host: {printed}", Reason.COMMAND_FAILED)
 
 

@@ -50,7 +50,7 @@ KNOWN_TYPES = {
 
 
 def lvm_version(facts: HostFacts) -> tuple[int, ...]:
-    """Of the host's LVM; of the newest when it did not say one."""
+    """Version of the host's LVM; the newest when the host names none."""
     match = re.search(r"(\d+)\.(\d+)\.(\d+)", facts.tools.get("lvm", ""))
     return tuple(map(int, match.groups())) if match else (99,)
 

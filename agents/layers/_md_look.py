@@ -37,7 +37,7 @@ def array_differences(
 def wrong_members(
     array: MdArray, data: Sequence[Part], spares: Sequence[Part], facts: HostFacts
 ) -> list[str]:
-    """By who is in it: a slot that is not in sync yet may be on its way."""
+    """Differences between the members and the disks. A slot that is not in sync yet may be on its way."""
     graph = Graph(facts)
     wished = [d.name if (d := graph.find_device(p.node)) else p.node for p in [*data, *spares]]
     wrong = lost_members(array, wished, len(spares))

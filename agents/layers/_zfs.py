@@ -62,7 +62,7 @@ def on_or_off(flag: bool) -> str:
 
 
 def property_arguments(flag: str, properties: Mapping[str, str]) -> tuple[str, ...]:
-    """As a command wants them: -o sync=disabled …"""
+    """Arguments of a command: -o sync=disabled …"""
     return tuple(w for name, value in properties.items() for w in (flag, f"{name}={value}"))
 
 

@@ -278,7 +278,7 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
 
 
 def _bits(key: str) -> int:
-    """Of a key that dmsetup shows as zeros, or ":BYTES:logon:NAME" of one in the kernel's keyring."""
+    """Bits of a key that dmsetup shows as zeros, or ":BYTES:logon:NAME" of one in the kernel's keyring."""
     return int(key.split(":")[1]) * 8 if key.startswith(":") else len(key) * 4
 
 

@@ -249,7 +249,7 @@ def _refuse_arrays(target: Target) -> None:
 
 
 def health_faults(options: Options, target: Target, health: Health) -> list[str]:
-    """By `zpool status -x`, silent on a pool in order. An ashift below that of the disks is a choice, no ailment."""
+    """Faults that `zpool status -x` prints; it is silent on a healthy pool. A small ashift is a choice and no fault."""
     if target.name in health.sound:
         return []
     pool = health.pools.get(target.name)

@@ -91,7 +91,7 @@ def size_of(words: str) -> int | None:
 
 
 def table_metrics(table: Table) -> list[Metric]:
-    """In the order of the tests: rate, CPU, latency of each that ran."""
+    """Rate, CPU and latency of each test that ran, in the order of the tests."""
     metrics = []
     for test in (*IO, *FILES):
         if test_cell := table.cells.get(test):

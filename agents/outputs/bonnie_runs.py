@@ -61,7 +61,7 @@ def test_of(line: str) -> str:
 
 
 def find_runs(lines: Sequence[str]) -> Iterator[Run]:
-    """In their order."""
+    """All runs in the order of the lines."""
     index = 0
     while index < len(lines):
         line = lines[index]

@@ -60,7 +60,7 @@ Number = Callable[[Mapping[str, object], str, str], float]
 def parse_steady_state(
     data: Mapping[str, object], where: str, number: Number
 ) -> SteadyState | None:
-    """Of the job's "steadystate"; `number` reads one, or raises."""
+    """Steady state of the job's "steadystate". `number` reads a number, or raises."""
     if not data:
         return None
     means = data.get("data")
@@ -83,7 +83,7 @@ def parse_steady_state(
 def goal(
     data: Mapping[str, object], where: str, number: Number, version: str, grouped: bool
 ) -> Goal | None:
-    """Of the job's "latency_target" and what stands around it, as fio of that version means it."""
+    """Goal of the job's "latency_target" and its neighbours, in the units of that version of fio."""
     if not data.get("latency_target"):
         return None
     return Goal(
@@ -96,7 +96,7 @@ def goal(
 
 
 def steady_of_text(match: re.Match[str]) -> SteadyState:
-    """Of STEADY_TEXT: "attained=yes, bw=8009KiB/s (8009kB/s), iops=2002, iops mean dev=0.250%"."""
+    """Steady state in STEADY_TEXT: "attained=yes, bw=8009KiB/s (8009kB/s), iops=2002, iops mean dev=0.250%"."""
     (
         attained,
         bw,
@@ -126,7 +126,7 @@ def steady_of_text(match: re.Match[str]) -> SteadyState:
 
 
 def goal_of_text(match: re.Match[str], version: str, grouped: bool) -> Goal | None:
-    """Of GOAL_TEXT, whose units are those of the JSON of that version before 3.42. None where no target was asked."""
+    """Goal of a line that matches GOAL_TEXT, in the units of JSON before 3.42. None without a target."""
     target, window, share, depth = match.groups()
     if not int(target):
         return None
@@ -155,7 +155,7 @@ def _time(
     number: Number,
     version: str,
 ) -> float | None:
-    """In seconds. Since 3.42 its name tells the unit; before, the version does, or nothing."""
+    """Seconds. The name carries the unit since 3.42; before, the version decides, if anything does."""
     if key + unit in data:
         return number(data, key + unit, where) / per_second
     scale = fio_fields.per_second(key, version)
@@ -168,7 +168,7 @@ def _short_criterion(criterion: str) -> str:
 
 
 def aim_metrics(jobs: Sequence[FioJob], line: Callable[[str], int]) -> Iterable[Metric]:
-    """Of the jobs of a group; `line`: where a figure stands."""
+    """Metrics of the jobs of a group. `line` finds the line of a figure."""
     for name, value, unit, note in (*_of_steady(jobs), *_of_goal(jobs)):
         yield Metric(name, value, unit, note=note, line=line(name))
 

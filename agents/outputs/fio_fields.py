@@ -114,7 +114,7 @@ def field_version(field: str) -> str:
 
 
 def parse_version(text: str) -> Version | None:
-    """Of "fio-3.33", "fio-3.33-20-gabc"; None where that is not one."""
+    """Version in "fio-3.33" or "fio-3.33-20-gabc"; None where the text is none."""
     match = _VERSION.match(text)
     return (int(match[1]), int(match[2])) if match else None
 

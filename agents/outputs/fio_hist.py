@@ -42,7 +42,7 @@ class Run:
 
 
 def parse_runs(text: str) -> list[Run]:
-    """Of each job and direction, in the order of the file."""
+    """The runs of each job and direction, in the order of the file."""
     runs: list[Run] = []
     current: dict[int, tuple[Run, int]] = {}
     layout: list[float] = []

@@ -86,7 +86,7 @@ def _log_start(at: float, step: float) -> float:
 
 
 def edges(looks: Sequence[float], step: float) -> list[float]:
-    """Of the intervals of a clock, those without a sample among them."""
+    """Edges of the intervals of a clock, also of those without a sample."""
     moments = [_log_start(looks[0], step)]
     many = step > 0 and looks[-1] - moments[0] > MOST * step
     for at in looks:

@@ -180,7 +180,7 @@ def _colons(value: object) -> int:
 
 
 def _slowly(text: str) -> tuple[dict[str, object], str]:
-    """By the standard library: the object, and the text behind it. Its errors carry the line."""
+    """The object and the text after it, parsed by the standard library, whose errors carry the line."""
     start = text.find("{")
     decoder = json.JSONDecoder(object_pairs_hook=_unique_pairs, parse_constant=_constant)
     try:

@@ -262,7 +262,7 @@ class Group:
         return self._pool(name, kind).result()
 
     def total_latencies(self, kind: str) -> Latencies | None:
-        """Of all directions. Sums of sums: the same as of all parts, since counts and squares add up."""
+        """Latencies of all directions. Merging the sums is exact, since counts and squares add up."""
         return merge(self.pooled_latencies(name, kind) for name in (*DIRECTIONS, "mixed"))
 
 

@@ -47,7 +47,7 @@ def logs_to_series(
     version: tuple[int, int] | None,
     log_intervals: LogIntervals = UNKNOWN_INTERVALS,
 ) -> list[Series]:
-    """Of the logs of one run by file name; `seen`: fio's version, where it is known."""
+    """Series of the logs of one run, by file name. `version` is fio's, where it is known."""
     # kind -> number of the job -> its runs
     logs: dict[str, dict[str, list[Run]]] = {}
     histograms: list[fio_hist.Run] = []
@@ -158,7 +158,7 @@ def _percentiles(runs: Sequence[fio_hist.Run], log_interval: float) -> list[Seri
 
 
 def _interval_ends(jobs: Sequence[Sequence[float]], log_interval: float) -> list[float]:
-    """Of intervals: those of the job that told the most, then those of the one that goes on longest."""
+    """Ends of intervals: those of the job with the most samples, then those of the longest job."""
     most, latest = max(jobs, key=len), max(jobs, key=lambda times: times[-1])
     step = log_interval or fio_log.interval([Run("", list(times)) for times in jobs])
     looks = [*most, *(at for at in latest if at > most[-1] + step / 2)]

@@ -76,7 +76,7 @@ def _size_bytes(size: re.Match[str]) -> int:
 
 
 def roundest(least: float, most: float) -> float:
-    """Of the sizes above `least` bytes and up to `most` the one with the largest power of two in it.
+    """The size above `least` bytes and up to `most` that the largest power of two divides.
 
     0.0 where none is a multiple of 512.
     """

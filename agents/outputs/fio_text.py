@@ -92,7 +92,7 @@ def parse_jobs(text: str) -> tuple[list[FioJob], str]:
 
 
 def job_name(text: str, head: re.Match[str]) -> str:
-    """Of the job whose result begins there."""
+    """Name of the job whose result begins there."""
     before = text[max(head.start() - 100, 0) : head.start()].rstrip()
     if before.endswith(f"{ALL_CLIENTS}:"):
         return ALL_CLIENTS
@@ -129,7 +129,7 @@ class _Text:
         return pattern.finditer(self.text, self.begin, self.end)
 
     def line_number(self, match: re.Match[str] | None, group: str | int = 0) -> int:
-        """Of what was found, from 1; 0 for nothing."""
+        """Line of the match, from 1; 0 without a match."""
         return bisect.bisect_left(self.ends, match.start(group)) + 1 if match else 0
 
 
@@ -263,7 +263,7 @@ def _in_thousands(match: re.Match[str], count: float | None, sizes: Mapping[str,
 
 
 def _iops(printed: str, prefix: str, count: float | None, runtime: float) -> float:
-    """From the count of I/Os and the time, as fio computes it before it cuts it; as printed where there is no count."""
+    """I/Os per second by count and time, before fio rounds them; as printed where there is no count."""
     iops = _comma_number(printed) * DECIMAL[prefix]
     if not count or not runtime:
         return iops
@@ -320,14 +320,14 @@ def _ranks(body: _Text, kind: str) -> Iterator[tuple[float, float, int]]:
 
 
 def _comma_number(text: str) -> float:
-    """With commas between thousands, if any."""
+    """A number with or without commas between thousands."""
     if "," in text and not THOUSANDS.fullmatch(text):
         raise ParseError(f"commas that do not separate thousands: {text[:80]!r}")
     return _float(text.replace(",", ""))
 
 
 def _share(text: str) -> float:
-    """With a comma or a point as its decimal sign."""
+    """A number with a comma or a point as its decimal sign."""
     if "," in text and not DECIMALS.fullmatch(text):
         raise ParseError(f"a comma that may separate thousands or decimals: {text[:80]!r}")
     return _float(text.replace(",", "."))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On which line of a JSON text each value stands, for texts small enough to look. Pure, linear, never raises.
+"""Line of each value in a JSON text that is small enough. Pure, linear, never raises.
 
 Paths are written as in error messages: "jobs[0].read.clat_ns.mean". The text must be valid JSON: this only counts.
 `along` needs what the text says, and is faster than `lines`, which reads it anew.

@@ -277,7 +277,7 @@ def _count_metrics(report: Report) -> Iterator[Metric]:
 
 
 def report_series(report: Report, wish: RequestedRun) -> list[Series]:
-    """Of what it printed each few seconds, at the ends of those; [] where it was not asked to."""
+    """Series of the reports that it printed meanwhile, at the end of each interval; [] without any."""
     rows = report.meanwhile
     if not rows:
         return []

@@ -69,8 +69,8 @@ def heads(line: str) -> bool:
 def reports(
     lines: Iterable[tuple[int, str]], flat: bool = False, verbose: bool = True
 ) -> Iterator[Report]:
-    """Of numbered lines, from a heading on. `flat`: white space tells nothing, for it was collapsed; then the rows
-    after a pool's are its vdevs if `verbose`, else pools. Raises ParseError.
+    """Reports in numbered lines, which begin with a heading. `flat`: white space tells nothing, for it was collapsed;
+    then the rows after a pool's are its vdevs if `verbose`, else pools. Raises ParseError.
     """
     reader = _Reader(flat, verbose)
     for number, line in lines:
@@ -158,7 +158,7 @@ class _Reader:
 
 
 def _parse_value(metric: str, word: str, number: int, line: str) -> float | None:
-    """In base units. Raises ParseError."""
+    """The value in base units. Raises ParseError."""
     if word == "-":
         return None
     match = NUMBER.fullmatch(word)

@@ -26,7 +26,7 @@ _converter.register_structure_hook(Argument, lambda word, _: str(word))
 
 
 def to_json(stack: StackPlan) -> dict[str, Any]:
-    """As JSON data; `from_json(to_json(stack)) == stack`. Raises PlanError if it holds a secret."""
+    """The plan as JSON data: `from_json(to_json(stack)) == stack`. Raises PlanError if it holds a secret."""
     data: dict[str, Any] = json.loads(json.dumps(_converter.unstructure(stack)))
     return data
 

@@ -44,7 +44,7 @@ def _packs(spec: LayerSpec) -> bool:
 
 
 def unwritten(specs: Sequence[LayerSpec], kind: str, built: Any) -> str:
-    """In words, where a tool may read blocks that nothing ever wrote: it would measure no disk. "" else."""
+    """Warning that a tool may read blocks which were never written, so no disk works; "" otherwise."""
     if gives(spec.kind for spec in specs) == "mount" or not registry.reads_existing(kind, built):
         return ""
     if any(spec.kind == "zvol" for spec in specs):

@@ -17,7 +17,7 @@ from agents.plans.blank import not_blank
 
 
 def plan_fingerprint(steps: Sequence[Step], claims: Sequence[Claim], facts: HostFacts) -> str:
-    """Of every command, and of each disk with all that is on it."""
+    """Hash of every command, and of each disk with all that is on it."""
     graph = Graph(facts)
     disks = []
     for claim in claims:

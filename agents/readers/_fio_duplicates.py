@@ -29,7 +29,7 @@ class Printed:
 
 
 def last_totals(every: Iterable[Printed]) -> list[ParsedResult]:
-    """Of each run, in the order of the text. The first total says what was asked for, also for the last."""
+    """The last total of each run, in the order of the text, with the options that the first one prints."""
     last_prints: list[Printed] = []
     for printed in every:
         if last_prints and _goes_on(last_prints[-1], printed):
@@ -177,7 +177,7 @@ def _result_key(result: ParsedResult) -> tuple[str, float]:
 
 
 def _same(result: ParsedResult, other: ParsedResult) -> bool:
-    """As much done in the same time to the millisecond: by the count of I/Os, or by rates cut to whole ones."""
+    """True for equal work in the same milliseconds, by the count of I/Os or by rates cut to integers."""
     mine, others = (
         {
             (m.name, m.labels.get("group", "")): m.value

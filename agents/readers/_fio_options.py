@@ -100,7 +100,7 @@ def engines_of_document(data: Heads) -> list[str]:
 
 
 def of_broken(raw: bytes) -> ReportedOptions:
-    """Of JSON whose figures cannot be read, as far as it is JSON."""
+    """Options of JSON whose figures cannot be read, as far as it is JSON."""
     try:
         data = orjson.loads(raw)
     except orjson.JSONDecodeError:
@@ -194,7 +194,7 @@ def _tool_options(options: Mapping[str, str]) -> dict[str, object]:
 
 
 def _copies(options: Mapping[str, str]) -> int:
-    """Of a job whose name is there once: without group_reporting fio prints each copy by itself."""
+    """Number of copies of a job whose name occurs once: without group_reporting fio prints each copy by itself."""
     count = options.get("numjobs", "1")
     return max(int(count[:6]), 1) if count.isdecimal() else 1
 

@@ -97,7 +97,7 @@ class Heads:
         return [words[-1], *words[:-1]] if self.behind and words else list(words)
 
     def joined(self, other: Heads) -> Heads:
-        """Of a table that is told in several, one below the other."""
+        """Heads of a table that is printed in several parts, one below the other."""
         return Heads(self.names + other.names, self.behind, self.unknown + other.unknown)
 
 

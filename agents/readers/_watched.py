@@ -155,7 +155,7 @@ def watch_block(
 def _with_idle(
     kind: Kind, measured_reports: Sequence[Report], reports: Sequence[Report]
 ) -> list[Report]:
-    """With zeros for each device that another report shows; where none of them does, that of the boot."""
+    """Reports with zeros for each device that another report shows; if none shows any, the one since boot."""
     named_reports = (
         measured_reports
         if any(name for report in measured_reports for name in report.rows)

@@ -56,7 +56,7 @@ def _trouble(start: int, run: runs.Run, command: str, why: str) -> ParsedResult:
 
 
 def _reported_options(table: model.Table) -> dict[str, int]:
-    """Of the tool, as far as the result tells. 2.00 leaves the size of a chunk out of its CSV line."""
+    """Options of the tool, as far as the result shows them. 2.00 leaves the size of a chunk out of its CSV line."""
     options: dict[str, int] = {"size": model.size_of(table.size) or 0}
     count = re.match(r"\d{1,9}", table.files)
     options["files"] = int(count[0]) if count else 0

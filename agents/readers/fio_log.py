@@ -68,7 +68,7 @@ def find_results(text: str, name: str) -> list[ParsedResult]:
 
 
 def join_series(texts: Mapping[str, str], result: bytes) -> list[Series]:
-    """Of all jobs; nothing where the result says that some began later: each log counts from its own beginning."""
+    """Series of all jobs; [] if some began later, for each log counts from its own beginning."""
     if LATE.search(result) and len({fio_log.log_kind(name)[1] for name in texts}) > 1:
         return []
     versions = sorted({version for name in texts if (version := fio_log.fio_version(name))})

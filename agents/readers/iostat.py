@@ -287,7 +287,7 @@ class _Reader:
         yield from self._end_run()
 
     def _trouble(self, first: int, message: str) -> Iterator[ParsedResult]:
-        """With all that follows it without a gap."""
+        """A result that cannot be read, with all that follows it without a gap."""
         while self.at < len(self.lines) and self.lines[self.at].strip():
             self.at += 1
         yield ParsedResult(KIND.name, first, max(first, self.at), "iostat", trouble=message)
@@ -322,7 +322,7 @@ def _only_figures(words: Sequence[str]) -> bool:
 
 
 def _plain_row(words: Sequence[str], wide: int) -> bool:
-    """As sysstat prints them: a name, and as many figures with two digits."""
+    """True for a row as sysstat prints it: a name, and figures with two digits."""
     return (
         len(words) == wide + 1
         and bool(NAME.fullmatch(words[0]))

@@ -71,7 +71,7 @@ def _find_blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def _begins(lines: Sequence[str], at: int) -> bool:
-    """At its version; at its options where that was cut off."""
+    """True at the version line, or at the options where that line was cut off."""
     if BEGINS.fullmatch(lines[at].strip()):
         return True
     before = next((line for line in reversed(lines[max(at - 3, 0) : at]) if line.strip()), "")
@@ -133,7 +133,7 @@ def _parse_block(
 
 
 def _reported_options(block: Sequence[str]) -> dict[str, Any]:
-    """Of the tool, as far as the result tells: what its head does not name is off."""
+    """Options of the tool, as far as the result shows them: what its head does not name is off."""
     options: dict[str, Any] = {"fsync_freq": 0, "fsync_all": False, "fsync_end": False}
     for line in map(str.strip, block):
         if line == text.STARTED:

@@ -134,7 +134,7 @@ def _extent(
 
 
 def _looks_like_row(words: Sequence[str], wide: int) -> bool:
-    """As many words as headings, or figures enough to be a row that went wrong."""
+    """True with as many words as headings, or with enough figures to be a damaged row."""
     figures = sum(word == "-" or word[0].isdigit() for word in words[1:])
     if len(words) == wide:
         return figures > 2
@@ -144,7 +144,7 @@ def _looks_like_row(words: Sequence[str], wide: int) -> bool:
 def _dated_report(
     report: zpool.Report, dated: Sequence[int], clocks: Sequence[float | None]
 ) -> Report:
-    """With the clock of the last dated line above it."""
+    """The report with the clock of the last dated line above it."""
     numbers = [row.number for row in report.rows.values()]
     above = bisect_left(dated, report.at)
     return Report(

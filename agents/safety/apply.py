@@ -206,7 +206,7 @@ class _Run:
             prove_unused(self.shell, new, self.look.facts.os_family)
 
     def _keep_udev(self, step: Step) -> None:
-        """From the disks of quiet Steps, those of the next layer too; its shell's end lets it go on."""
+        """Keep udev from the disks of quiet Steps, also those of the next layer, until its shell ends."""
         if not isinstance(self.shell, LastingShell):
             return
         if step.quiet:

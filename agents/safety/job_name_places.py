@@ -39,7 +39,7 @@ SECTION = re.compile(r"\[[A-Za-z0-9_][A-Za-z0-9_. -]*\]")
 
 
 def names_in(argv: Sequence[str], files: Mapping[str, bytes]) -> list[str | None]:
-    """Of each word, then of each file, the part that can be a name; None: all of it."""
+    """The part of each word, then of each file, that can be a name; None: all of it."""
     return [
         *_job_words(argv, files),
         *(_decode_content(name, content) for name, content in files.items()),
@@ -77,7 +77,7 @@ def _decode_content(name: str, content: bytes) -> str | None:
 
 
 def _setting(line: str) -> str:
-    """Of a section, or of a setting that fio takes for its own, nothing: it names no file."""
+    """The part of a line that can name a file: nothing of a section or of a setting of fio itself."""
     if SECTION.fullmatch(line) or ADDED.fullmatch(line):
         return ""
     key, equals, value = line.partition("=")

@@ -67,7 +67,7 @@ def _split_words(text: str) -> Iterator[str]:
 
 
 def _device_paths(text: str) -> Iterator[tuple[str, str]]:
-    """From each /dev/ to the end of the text (a link may hold colons), and what stood before it."""
+    """The text from each /dev/ to its end (a link may hold colons), and what stood before it."""
     # //dev/./sdb
     plain = re.sub(r"/(?:\.?/)+", "/", text)
     for match in re.finditer(r"/dev/", plain):

@@ -169,7 +169,7 @@ ANSWERS = {"flashcache_create": "y\n"}
 
 
 def names_in(words: Sequence[str], stdin: str) -> list[str]:
-    """Of each word, and of what is read, the part that can be a name; "" for nothing."""
+    """The part of each word, and of what is read, that can be a name; "" for nothing."""
     program = PurePosixPath(words[0] if words else "")
     if not words or not (words[0] == program.name or str(program.parent) in SYSTEM_PATHS):
         return [*words, stdin]

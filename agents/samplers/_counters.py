@@ -28,7 +28,7 @@ def hit_ratio(hits: float, misses: float) -> float:
 def rows_to_series(
     device: str, rows: Sequence[tuple[float, Mapping[str, float]]], units: Mapping[str, Unit]
 ) -> list[Series]:
-    """Of (time, row): a series for each of `units` that any row has, NaN where a row lacks it."""
+    """A series of the (time, row) pairs for each of `units` that any row has, NaN where a row lacks it."""
     times = tuple(at for at, _ in rows)
     return [
         Series(device, name, unit, times, tuple(row.get(name, nan) for _, row in rows))

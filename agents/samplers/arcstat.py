@@ -41,7 +41,7 @@ READ_COUNTERS = {*COUNTERS.values(), *GAUGES.values()}
 
 
 def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
-    """Of the whole host, device "". Raises ParseError."""
+    """Series of the whole host, device "". Raises ParseError."""
     spans = file_intervals(frames, (FILES[0], WATCHES[0].file_key))
     read = {id(f): _stats(f) for i in spans for f in (i.before, i.after)}
     rows = [

@@ -59,7 +59,7 @@ def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
 
 
 def _devices(frame: Frame) -> dict[str, Counters]:
-    """By kernel name ("bcache0"); a device that went while it was read is left out."""
+    """Counters by kernel name ("bcache0"), without a device that disappeared while it was read."""
     texts: dict[str, dict[str, str]] = {}
     for path, text in frame.files.items():
         if where := PATH.fullmatch(path):

@@ -59,7 +59,7 @@ def _is_mine(name: str) -> bool:
 
 
 def _interval_figures(before: Files, after: Files) -> Iterator[tuple[str, float]]:
-    """Of one interval what is known."""
+    """The known figures of one interval."""
     if speeds := list(_speeds(after)):
         yield "cpu.speed", fmean(speeds)
     if grown := list(_grown(before, after)):
@@ -83,7 +83,7 @@ def _speeds(files: Files) -> Iterator[float]:
 
 
 def _grown(before: Files, after: Files) -> Iterator[bool]:
-    """Of each count that both frames tell; one that fell began anew, as a CPU that came back does."""
+    """Whether each count of both frames has grown; one that fell began anew, as for a CPU that came back."""
     for name in after:
         if HEAT.fullmatch(name):
             old, new = _file_count(name, before), _file_count(name, after)

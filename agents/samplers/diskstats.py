@@ -129,7 +129,7 @@ def _device_rows(
 
 
 def _possible(figures: dict[str, float], d: Counters, longest: float) -> dict[str, float]:
-    """With waits unknown that cannot be. `longest`: s that a request which ended may have waited."""
+    """Figures without impossible waits. `longest` is the time (s) that a finished request may have waited."""
     # so many more left than came
     negative = -d[GAUGE]
     uncounted = negative > sum(d[index] for index in REQUESTS if index < len(d))

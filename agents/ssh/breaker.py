@@ -34,7 +34,7 @@ class Failure:
 
 @dataclass
 class Breaker:
-    """By address: what one key or one team meets says nothing to others. Lives on the loop thread."""
+    """Counts failures by address: those of one key or team do not concern others. Lives on the loop thread."""
 
     failures: dict[Address, Failure] = field(default_factory=dict)
 

@@ -88,7 +88,7 @@ class LastingShell:
         return ran
 
     def hold(self, nodes: Collection[str]) -> None:
-        """From the next command on, keep udev from reading these disks too, until `free`.
+        """Keep udev from reading these disks too, from the next command on, until `free`.
 
         It reads a disk anew after every program that wrote to it: with five disks that takes half of an apply. It
         leaves out what somebody has locked (systemd's "Locking Block Device Access"). Where that cannot be, and on

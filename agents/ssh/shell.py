@@ -83,7 +83,7 @@ class SshShell:
     def submit(
         self, argv: Sequence[Argument], *, root: bool = False, timeout_s: float = 60.0
     ) -> Future[Ran]:
-        """As `run`, which waits; this does not, for a connection neither."""
+        """Start a command as `run` does, without waiting for it or for a connection."""
         loop.check.get()()
         return loop.submit(self._ran(argv, b"", root, timeout_s))
 

@@ -61,7 +61,7 @@ class Tunnel:
             return None
 
     def connect_port(self, port: int) -> socket.socket:
-        """To a port on the host's loopback. Raises OSError when nothing listens there, or the connection is lost."""
+        """Connect to a port on the host's loopback. Raises OSError if nothing listens or the connection is lost."""
         try:
             return loop.run_coroutine(self._open(port))
         except (asyncssh.Error, TimeoutError) as error:

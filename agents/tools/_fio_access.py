@@ -113,7 +113,7 @@ def _random(settings: JobSettings) -> bool | None:
 
 
 def _block_sizes(settings: JobSettings) -> list[int]:
-    """Of every direction: "4k,64k", "4k-8k", "4k/10:64k/90"."""
+    """Block sizes of every direction: "4k,64k", "4k-8k", "4k/10:64k/90"."""
     words = _get(settings, "bssplit", "bsrange", "blocksize_range", "blocksize")
     sizes = [part.partition("/")[0] or str(BLOCK) for part in re.split("[,:-]", words)]
     matches = [SIZE.fullmatch(size.strip()) for size in sizes]

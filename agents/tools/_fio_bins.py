@@ -29,7 +29,7 @@ Bins = dict[int, tuple[int, int]]
 def histogram(
     name: str, latencies: Latencies, labels: Mapping[str, str] | None = None
 ) -> Histogram:
-    """At most MOST bins, none of them empty, whose counts add up to those of all of fio's. Raises ParseError."""
+    """Histogram of at most MOST bins, none empty, with all that fio counted. Raises ParseError."""
     bins = _printed(latencies.bins)
     for many in PER_DOUBLING:
         if len(bins) <= MOST:
@@ -51,7 +51,7 @@ def histogram(
 
 
 def _printed(hits_by_name: Mapping[str, int]) -> Bins:
-    """By the middle that fio calls each by. Rounded ones that fall into the same bin are added up."""
+    """Bins by the middle that fio names each by. Rounded ones that fall into the same bin are added up."""
     bins: Bins = {}
     for text, hits in hits_by_name.items():
         if hits:
@@ -73,7 +73,7 @@ def _bin_span(middle: str) -> tuple[int, int]:
 
 
 def _merged(bins: Bins, many: int) -> Bins:
-    """So many at most to each power of two."""
+    """Bins merged to at most `many` for each power of two."""
     ends: dict[int, int] = {}
     counts: defaultdict[int, int] = defaultdict(int)
     for low, (_, hits) in bins.items():

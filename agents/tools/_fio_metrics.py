@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From fio's jobs, whichever way it printed them, to figures."""
+"""Figures of fio's jobs, in whichever format it printed them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def group_metrics(groups: Mapping[int, Group], depth: int, note: str = "") -> li
 
 
 def histograms(groups: Mapping[int, Group]) -> list[Histogram]:
-    """Of each group, direction and latency of which fio printed bins; of flushes, too. Raises ParseError."""
+    """A histogram for each group, direction and latency with bins; flushes too. Raises ParseError."""
     histograms: list[Histogram] = []
     for number, group in groups.items():
         statistics = [
@@ -192,7 +192,7 @@ class _Writer:
 
 
 def _total_rate(parts: Sequence[tuple[float, float]]) -> float:
-    """Of (rate, runtime): all that was done over the longest time, as fio sums up a group (stat.c).
+    """Rate of all (rate, runtime) pairs over the longest time, as fio sums up a group (stat.c).
 
     Who ended early did nothing behind that: the sum of rates would be one at which nothing ever ran.
     """

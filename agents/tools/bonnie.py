@@ -155,7 +155,7 @@ def outstanding_ios(options: Options) -> int | None:
 
 
 def access_pattern(options: Options) -> Access:
-    """In order, then at random. Its blocks are zeros in which a byte or two counts up."""
+    """Sequential, then random access. Its blocks are zeros in which a byte or two counts up."""
     return Access(
         reads=True,
         writes=True,
@@ -195,7 +195,7 @@ def _expected_s(options: Options) -> float:
 
 
 def _written_bytes(options: Options) -> int:
-    """At most: what files and directories need beside their content, nobody can tell."""
+    """Upper limit, without what files and directories need beside their content."""
     whole = options.size * (2 if options.fast else 3)
     seeks = SEEKS * options.chunk_size if options.size else 0
     return whole + seeks + 2 * options.files * 1024 * max(options.file_max, 4096)

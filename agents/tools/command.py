@@ -152,7 +152,7 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
 
 
 def parse_partial(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
-    """Of a script that failed: the lines of `extract` that do find something."""
+    """Figures of a script that failed: those lines of `extract` that match."""
     return extraction_sandbox.extract_available_metrics(options.extract, outputs)
 
 

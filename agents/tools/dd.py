@@ -238,7 +238,7 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
 
 
 def parse_windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
-    """From where dd itself begins to its end: a file is laid out before and removed behind."""
+    """The time of dd itself: a file is laid out before it and removed after it."""
     at = {mark.words: mark.at for mark in _marks.read_marks(outputs, timing)}
     if not {"dd", "end"} <= at.keys():
         return []

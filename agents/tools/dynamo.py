@@ -276,7 +276,7 @@ def canonical_names(options: Mapping[str, object]) -> dict[str, object]:
 
 
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
-    """From the messages that dynamo sent, not from the summary made of them on the host."""
+    """Figures of the messages that dynamo sent, not of the summary that the host made."""
     try:
         rows = summary.summary_rows(_test(outputs))
     except DynamoError as error:
@@ -406,7 +406,7 @@ def _limit(options: Options) -> float:
 
 
 def _written_bytes(options: Options, target: Target) -> int | None:
-    """At most; None where time decides how much is written."""
+    """Upper limit; None where the runtime decides how much is written."""
     if any(line.reads < 100 for line in access_lines(options)):
         return None
     return _total_file_bytes(options) if target.mount else 0

@@ -143,13 +143,13 @@ def access_pattern(options: Options) -> Access:
 
 
 def uses_monotonic_clock(options: Options) -> bool:
-    """By the monotonic clock or the CPU's, unless it is told to ask for the time of day."""
+    """True unless an option makes fio ask for the time of day."""
     chosen = (job.get("clocksource") for job in jobfile.each_job(sections(options)))
     return all(source in (None, "cpu", "clock_gettime") for source in chosen)
 
 
 def printed_version(outputs: Mapping[str, bytes]) -> str:
-    """Of the result's first lines."""
+    """The version in the first lines of the result."""
     match = _VERSION.search(outputs.get(RESULT, b"")[:500])
     return match[1].decode("utf-8", "replace") if match else ""
 
@@ -161,7 +161,7 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
 
 
 def parse_histograms(outputs: Mapping[str, bytes], options: Options) -> list[Histogram]:
-    """Of JSON+: nothing else of fio's has bins."""
+    """Histograms of JSON+, the only output of fio with bins."""
     jobs, notes = _output_jobs(outputs.get(_result(outputs), b""), outputs)
     return _fio_metrics.histograms(_fio_metrics.grouped(jobs, notes))
 
@@ -190,7 +190,7 @@ def _output_jobs(raw: bytes, outputs: Mapping[str, bytes]) -> tuple[Iterable[Fio
 
 
 def jobs_to_metrics(read: tuple[Iterable[FioJob], str], options: Options) -> list[Metric]:
-    """Of jobs, and fio's warnings. Raises ParseError."""
+    """Metrics of the jobs, with fio's warnings. Raises ParseError."""
     jobs, notes = read
     return _with_known_depth(_fio_metrics.job_metrics(jobs, options.iodepth, notes), options)
 
@@ -233,7 +233,7 @@ class _Logs(Mapping[str, str]):
 
 
 def parse_series(outputs: Mapping[str, bytes], options: Options) -> list[Series]:
-    """Of the logs that the run was asked for; our own runs are of fio 3.0 at least.
+    """Series of the logs that the options ask for. Runs of BenchLab use fio 3.0 or later.
 
     None of several jobs that begin one after another: each log counts from its own job's beginning.
     """
@@ -300,7 +300,7 @@ def _volume(options: Options, target: Target) -> int:
 
 
 def _expected_seconds(options: Options, target: Target, laid_out: bool) -> float:
-    """As the sections say it: an `extra` may say another time than the form."""
+    """Seconds by the sections: an `extra` may set another time than the form."""
     settings = sections(options)
     work = jobfile.work(settings, target.size)
     measured = jobfile.expected_seconds(settings) + (3600.0 if work is None else work / LAYOUT_RATE)
@@ -317,7 +317,7 @@ def _patience(options: Options, target: Target) -> float:
 
 
 def _written_bytes(options: Options, target: Target, laid_out: bool) -> int | None:
-    """At most; None where time decides how often the same blocks are written, or a job file or extra option may."""
+    """Upper limit; None where time decides how often the same blocks are written, or a job file or extra option may."""
     if options.job_file or options.extra:
         return None
     laying = _volume(options, target) if laid_out else 0

@@ -266,7 +266,7 @@ def _parse_outputs(outputs: Mapping[str, bytes], options: Options) -> text.Repor
 
 
 def parse_windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
-    """From where the threads began to the first line of the report; laid out before, removed behind."""
+    """The time between the start of the threads and the first line of the report."""
     at = {mark.words: mark.at for mark in _marks.read_marks(outputs, timing)}
     if not {"began", "ended"} <= at.keys():
         return []
