@@ -214,8 +214,8 @@ def run_round(
     """The results of these groups, or of what pytest's own arguments choose, with second chances given."""
     results = []
     with stores() as stored, guardian.watching(dict(stored)):
-        named = {**stored, **seeded(options.profile, options.seed)}
-        env = named if options.words else {**migrated_template(named), WHOLE_GROUP: "1"}
+        environment = {**stored, **seeded(options.profile, options.seed)}
+        env = environment if options.words else {**migrated_template(environment), WHOLE_GROUP: "1"}
         with remembering(options, env) as before:
             for title, arguments in calls(options, chosen):
                 if deadline is None or time.monotonic() < deadline:
@@ -223,7 +223,7 @@ def run_round(
             if before:
                 results.append(report.earlier(before))
         # Named: what a group would have drawn of its tests must not leave these out.
-        return report.excused(results, passing_again(results, named, deadline))
+        return report.excused(results, passing_again(results, environment, deadline))
 
 
 def passing_again(
@@ -266,15 +266,15 @@ def remembering(options: Options, env: dict[str, str]) -> Iterator[Mapping[str, 
         yield {}
         return
     place = journal.open_for(ROOT, anew=options.anew)
-    if passed := journal.passed(place):
+    if seconds_by_test := journal.passed(place):
         print(
-            f"Going on: {len(passed)} tests of these sources have passed before (--anew runs all)"
+            f"Going on: {len(seconds_by_test)} tests of these sources have passed before (--anew runs all)"
         )
     # All processes of pytest-xdist must leave out the same tests, also one that is started late: a copy that stays.
     before = Path(env["BENCHLAB_STATE"]) / "passed-before"
-    before.write_text("".join(f"{line}\n" for line in sorted(passed)))
+    before.write_text("".join(f"{line}\n" for line in sorted(seconds_by_test)))
     env |= {journal.JOURNAL: str(place), journal.BEFORE: str(before)}
-    yield passed
+    yield seconds_by_test
 
 
 def run_group(
@@ -335,27 +335,27 @@ def interrupt(process: subprocess.Popen[bytes]) -> None:
 
 def install_tools() -> None:
     """Install what the whole suite needs from apt. Raises Trouble where we may not install it."""
-    wanted = [*PACKAGES, *missing_packages()]
+    packages = [*PACKAGES, *missing_packages()]
     if shutil.which("apt-get") is None or os.geteuid() != 0:
-        raise Trouble(f"Only root may install, and only with apt. Needed: {' '.join(wanted)}")
-    print(f"Installing with apt: {' '.join(wanted)}", flush=True)
-    if not apt_install([], *wanted):
-        raise Trouble(f"apt could not install them; try: apt-get install {' '.join(wanted)}")
+        raise Trouble(f"Only root may install, and only with apt. Needed: {' '.join(packages)}")
+    print(f"Installing with apt: {' '.join(packages)}", flush=True)
+    if not apt_install([], *packages):
+        raise Trouble(f"apt could not install them; try: apt-get install {' '.join(packages)}")
 
 
 def run_benchmarks(arguments: Sequence[str]) -> int:
     """Every tests/bench/bench_*.py whose name holds one of the words (all, without words); see BENCH."""
     scripts = sorted((ROOT / "tests" / "bench").glob("bench_*.py"))
-    there = f"There are: {', '.join(script.stem for script in scripts)}"
+    names = f"There are: {', '.join(script.stem for script in scripts)}"
     words, options = _words_and_options(arguments)
     if not words and options in (["-h"], ["--help"]):
-        print(f"{BENCH}\n{there}")
+        print(f"{BENCH}\n{names}")
         return 0
     chosen = [s for s in scripts if not words or any(word in s.stem for word in words)]
     if not chosen:
-        raise Trouble(f"No benchmark is so named. {there}")
+        raise Trouble(f"No benchmark is so named. {names}")
     if options and len(chosen) > 1:
-        raise Trouble(f"Options go to one benchmark, which is named before them. {there}")
+        raise Trouble(f"Options go to one benchmark, which is named before them. {names}")
     failed = []
     with stores() as env:
         for script in chosen:
@@ -370,5 +370,7 @@ def run_benchmarks(arguments: Sequence[str]) -> int:
 
 def _words_and_options(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Words before the first option, and all from there on: its value is no name of a benchmark."""
-    at = next((n for n, one in enumerate(arguments) if one.startswith("-")), len(arguments))
+    at = next(
+        (n for n, argument in enumerate(arguments) if argument.startswith("-")), len(arguments)
+    )
     return list(arguments[:at]), list(arguments[at:])

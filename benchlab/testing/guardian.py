@@ -53,10 +53,10 @@ def main() -> None:
     if sys.stdin.buffer.read() == DONE:
         return
     time.sleep(STORES_END_S)
-    if found := leftovers.clear():
+    if leftover_names := leftovers.clear():
         said_file().parent.mkdir(parents=True, exist_ok=True)
         with said_file().open("a") as file:
-            file.writelines(f"{line}\n" for line in found)
+            file.writelines(f"{line}\n" for line in leftover_names)
 
 
 if __name__ == "__main__":

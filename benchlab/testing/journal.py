@@ -45,15 +45,15 @@ def passed(place: Path) -> dict[str, float]:
         text = place.read_text()
     except OSError:
         return {}
-    found = (line.rpartition("\t") for line in text.splitlines(keepends=True))
-    return {test: float(seconds) for test, _, seconds in found if test and seconds.endswith("\n")}
+    records = (line.rpartition("\t") for line in text.splitlines(keepends=True))
+    return {test: float(seconds) for test, _, seconds in records if test and seconds.endswith("\n")}
 
 
 def _git(root: Path, *words: str) -> str:
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             ["git", "-C", str(root), *words], capture_output=True, text=True, check=False
         )
     except OSError:
         return ""
-    return done.stdout if done.returncode == 0 else ""
+    return process.stdout if process.returncode == 0 else ""

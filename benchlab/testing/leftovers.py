@@ -54,20 +54,20 @@ def clear(ended: str = "") -> list[str]:
     One clears at a time on a machine, so that each thing is told once.
     """
     with locked(cache_root() / "clearing.lock"):
-        found = [f"host {name}" for name in _hosts()]
-        found += [f"process {one.pid} ({one.name})" for one in _processes(ended)]
-        found += [f"network namespace {name}" for name in _namespaces()]
-        return found + [line for place in _places() for line in _remove(place)]
+        names = [f"host {name}" for name in _hosts()]
+        names += [f"process {process.pid} ({process.name})" for process in _processes(ended)]
+        names += [f"network namespace {name}" for name in _namespaces()]
+        return names + [line for place in _places() for line in _remove(place)]
 
 
 def _hosts() -> list[str]:
     """Of dead processes, in the cache, of whichever installation, and where tests keep theirs."""
-    found: list[str] = []
+    names: list[str] = []
     for place in dict.fromkeys((*every_hosts_dir(), memory_place())):
         with hosts_in(place), suppress(PracticeError, OSError):
-            found += sweep_leftovers()
-        found += _remains(place)
-    return found
+            names += sweep_leftovers()
+        names += _remains(place)
+    return names
 
 
 def _remains(place: Path) -> Iterator[str]:
@@ -103,9 +103,9 @@ def memory_place() -> Path:
 
 def _processes(ended: str) -> list[Identity]:
     """Ended ones of dead runs. Those that dropped their environment die with their parents, or with their host."""
-    found = [one for one in _carrying(ended) if one.pid != os.getpid()]
-    end(found, patience_s=5)
-    return found
+    processes = [process for process in _carrying(ended) if process.pid != os.getpid()]
+    end(processes, patience_s=5)
+    return processes
 
 
 def _carrying(ended: str) -> Iterator[Identity]:
@@ -114,10 +114,10 @@ def _carrying(ended: str) -> Iterator[Identity]:
             continue
         with suppress(OSError):
             words = (entry / "environ").read_bytes().split(b"\0")
-            named = [word for word in words if word.startswith(f"{RUN}=".encode())]
+            marks = [word for word in words if word.startswith(f"{RUN}=".encode())]
             started = start_time(int(entry.name))
-            run = named[-1].decode().partition("=")[2] if named else ""
-            if started and named and (run == ended or not runs(run)):
+            run = marks[-1].decode().partition("=")[2] if marks else ""
+            if started and marks and (run == ended or not runs(run)):
                 yield Identity((entry / "comm").read_text().strip(), int(entry.name), started)
 
 
@@ -133,17 +133,17 @@ def _namespaces() -> Iterator[str]:
 
 def _places() -> Iterator[Path]:
     for place in sorted(Path(tempfile.gettempdir()).glob(f"{PLACES}*")):
-        said = _owner(place)
-        if said and not runs(str(said.get("run", ""))):
+        owner = _owner(place)
+        if owner and not runs(str(owner.get("run", ""))):
             yield place
 
 
 def _owner(place: Path) -> dict[str, object]:
     try:
-        said = json.loads((place / OWNER).read_text())
+        record = json.loads((place / OWNER).read_text())
     except (OSError, ValueError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return record if isinstance(record, dict) else {}
 
 
 def _remove(place: Path) -> Iterator[str]:

@@ -83,8 +83,8 @@ def drawn(
     random_for(what).shuffle(shuffled)
     chosen = covering(shuffled, proves) if profile() == CI else []
     rest = [case for case in shuffled if case not in chosen]
-    wanted = {*chosen, *rest[: more if profile() == CI else quick]}
-    return [case for case in cases if case in wanted]
+    cases_to_run = {*chosen, *rest[: more if profile() == CI else quick]}
+    return [case for case in cases if case in cases_to_run]
 
 
 def share(what: str, cases: Sequence[Case], one_in: int) -> list[Case]:
@@ -114,10 +114,10 @@ def dealt(what: str, cases: Iterable[Case], hands: Sequence[str]) -> dict[str, s
 
 def covering(cases: Sequence[Case], proves: Callable[[Case], Iterable[Hashable]]) -> list[Case]:
     """Few cases that together prove all that any of them does: each time one that proves most of what is left."""
-    left = {thing for case in cases for thing in proves(case)}
+    unproven = {thing for case in cases for thing in proves(case)}
     chosen = []
-    while left:
-        best = max(cases, key=lambda case: len(left & set(proves(case))))
+    while unproven:
+        best = max(cases, key=lambda case: len(unproven & set(proves(case))))
         chosen.append(best)
-        left -= set(proves(best))
+        unproven -= set(proves(best))
     return chosen

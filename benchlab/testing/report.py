@@ -88,7 +88,7 @@ def read(path: Path) -> tuple[Count, tuple[Case, ...]]:
         failed = number["failures"] + number["errors"]
         passed = number["tests"] - failed - number["skipped"]
         total += Count(passed, failed, number["skipped"])
-    return total, tuple(_case(one) for suite in suites for one in suite.iter("testcase"))
+    return total, tuple(_case(element) for suite in suites for element in suite.iter("testcase"))
 
 
 def _case(element: ET.Element) -> Case:

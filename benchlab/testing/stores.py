@@ -117,6 +117,6 @@ def redis(state: State, env: dict[str, str]) -> Iterator[None]:
             time.sleep(0.02)
         yield
     finally:
-        if found := identify("valkey", process.pid):
-            end([found])
+        if identity := identify("valkey", process.pid):
+            end([identity])
         process.wait()

@@ -77,10 +77,10 @@ def write(target: Path, state: State, with_keys: bool = True) -> Manifest:
     require_programs()
     try:
         with _unfinished(target) as place:
-            made = _dump(place)
+            manifest = _dump(place)
             if with_keys and (keys := own_keys(state)):
                 write_json(place / KEYS, keys)
-            write_json(place / MANIFEST, asdict(made))
+            write_json(place / MANIFEST, asdict(manifest))
             for path in (*place.iterdir(), place):
                 _sync(path)
             place.rename(target)
@@ -88,7 +88,7 @@ def write(target: Path, state: State, with_keys: bool = True) -> Manifest:
     except OSError as error:
         todo = remedy(error, "Name a directory that can be written to.")
         raise Trouble(f"Cannot write the backup {target}: {error.strerror}. {todo}") from None
-    return made
+    return manifest
 
 
 @contextmanager
@@ -130,19 +130,19 @@ def _dump(place: Path) -> Manifest:
 
 def counted() -> dict[str, int]:
     """Rows of every table of the database."""
-    found = {}
+    counts = {}
     with connection.cursor() as cursor:
         for table in sorted(connection.introspection.table_names(cursor)):
             cursor.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table)))
-            [found[table]] = cursor.fetchone()
-    return found
+            [counts[table]] = cursor.fetchone()
+    return counts
 
 
 def _require_tables(dump: Path, rows: Mapping[str, int]) -> None:
     """Look again: an exit code alone does not tell that every table is in it."""
     listed = run("pg_restore", "--list", str(dump), connected=False).splitlines()
-    there = {line.split()[6] for line in listed if " TABLE DATA " in line}
-    if missing := sorted(rows.keys() - there):
+    tables = {line.split()[6] for line in listed if " TABLE DATA " in line}
+    if missing := sorted(rows.keys() - tables):
         raise Trouble(f"pg_dump left out {', '.join(missing)}. The backup was not made.")
 
 
@@ -181,22 +181,22 @@ def run(name: str, *words: str, connected: bool = True) -> str:
     """Output of one of PostgreSQL's programs. Raises Trouble with its last words."""
     argv = [program(name), *(["--no-password"] if connected else []), *words]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             argv, env=environment(connected), capture_output=True, text=True, check=False
         )
     except OSError as error:
         raise Trouble(f"{argv[0]} cannot be run: {error.strerror}. Set BENCHLAB_PG_BIN.") from None
-    if done.returncode:
-        raise failed(name, done.returncode, done.stderr)
-    return done.stdout
+    if process.returncode:
+        raise failed(name, process.returncode, process.stderr)
+    return process.stdout
 
 
 def program(name: str) -> str:
     return str(store_programs.postgres_directory(name) / name)
 
 
-def failed(name: str, code: int, said: str) -> Trouble:
-    tail = "\n".join(f"  {line}" for line in said.strip().splitlines()[-6:])
+def failed(name: str, code: int, output: str) -> Trouble:
+    tail = "\n".join(f"  {line}" for line in output.strip().splitlines()[-6:])
     return Trouble(f"{name} failed (exit {code}). Its last words:\n{tail}")
 
 
@@ -210,49 +210,51 @@ def environment(connected: bool) -> Mapping[str, str]:
     names = {"host": "PGHOST", "port": "PGPORT", "dbname": "PGDATABASE", "user": "PGUSER"}
     names |= {"sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT"}
     names |= {"sslcert": "PGSSLCERT", "sslkey": "PGSSLKEY", "channel_binding": "PGCHANNELBINDING"}
-    told = {**info.get_parameters(), "host": info.host, "port": str(info.port)}
-    env |= {names[name]: value for name, value in told.items() if name in names and value}
+    parameters = {**info.get_parameters(), "host": info.host, "port": str(info.port)}
+    env |= {names[name]: value for name, value in parameters.items() if name in names and value}
     return env | ({"PGPASSWORD": info.password} if info.password else {})
 
 
 def own_keys(state: State) -> dict[str, str]:
     """Those of the state directory, as far as it is their place: what the environment brings is kept elsewhere."""
-    kept = read_json(state.path / "secrets.json")
+    secrets = read_json(state.path / "secrets.json")
     return {
-        name: kept[name] for name in KEPT if name in kept and os.environ.get(name) == kept[name]
+        name: secrets[name]
+        for name in KEPT
+        if name in secrets and os.environ.get(name) == secrets[name]
     }
 
 
 def read(place: Path) -> Manifest:
     """Manifest of the backup there; its dump is not looked at. Raises Trouble for what is no backup of ours."""
     try:
-        found: Manifest = options.build_options(
+        manifest: Manifest = options.build_options(
             Manifest, json.loads((place / MANIFEST).read_text())
         )
-        datetime.fromisoformat(found.made)
+        datetime.fromisoformat(manifest.made)
     except (OSError, ValueError, TypeError, OptionsError) as error:
         raise Trouble(
             f"{place} is not a backup: its {MANIFEST} cannot be read ({error})."
         ) from None
-    if found.format != FORMAT:
+    if manifest.format != FORMAT:
         raise Trouble(
-            f"{place} has format {found.format}, this BenchLab reads {FORMAT}. "
-            f"Take the one that made it: {found.version}."
+            f"{place} has format {manifest.format}, this BenchLab reads {FORMAT}. "
+            f"Take the one that made it: {manifest.version}."
         )
-    return found
+    return manifest
 
 
-def require_whole(place: Path, said: Manifest) -> None:
+def require_whole(place: Path, manifest: Manifest) -> None:
     """Raise Trouble when the dump is not the one that was written, to the last bit."""
     dump = place / DUMP
     try:
         size = dump.stat().st_size
-        same = size == said.size and digest(dump) == said.sha256
+        same = size == manifest.size and digest(dump) == manifest.sha256
     except OSError as error:
         raise Trouble(f"{dump} cannot be read: {error.strerror}.") from None
     if not same:
         raise Trouble(
-            f"{dump} is damaged: {size} bytes, and not those that were written ({said.size})."
+            f"{dump} is damaged: {size} bytes, and not those that were written ({manifest.size})."
         )
 
 

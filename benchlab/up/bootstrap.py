@@ -66,9 +66,9 @@ def set_up(argv: list[str]) -> list[str]:
     return argv
 
 
-def wheelhouse(named: str) -> Path:
+def wheelhouse(directory: str) -> Path:
     """The directory, absolute. Raises Trouble when it holds no wheel."""
-    place = Path(named).absolute()
+    place = Path(directory).absolute()
     if not any(place.glob("*.whl")):
         raise Trouble(
             f"There are no wheels in {place}. On a machine like this one that has a network, fill it by:\n"
@@ -82,18 +82,18 @@ def take_option(argv: Sequence[str], name: str) -> tuple[str | None, list[str]]:
 
     Raises Trouble when no value follows.
     """
-    value, left = None, []
+    value, rest = None, []
     words = iter(argv)
     for word in words:
         if word == "--":
-            left += [word, *words]
+            rest += [word, *words]
         elif word == name or word.startswith(f"{name}="):
             value = word.partition("=")[2] or next(words, "")
             if not value:
                 raise Trouble(f"{name} needs a directory after it.")
         else:
-            left.append(word)
-    return value, left
+            rest.append(word)
+    return value, rest
 
 
 def go_on(venv: Path, argv: Sequence[str]) -> NoReturn:
@@ -181,9 +181,9 @@ def must_be_made(venv: Path, wanted: dict[str, str]) -> bool:
     python = venv / "bin" / "python"
     if not python.exists() or (venv / BEGUN).exists():
         return True
-    shown = "import sys; print('{}.{}'.format(*sys.version_info[:2]))"
-    done = subprocess.run([python, "-c", shown], capture_output=True, text=True)
-    return done.stdout.strip() != wanted["python"]
+    code = "import sys; print('{}.{}'.format(*sys.version_info[:2]))"
+    process = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    return process.stdout.strip() != wanted["python"]
 
 
 def make_venv(root: Path, venv: Path, uv: Path | None) -> None:
@@ -257,9 +257,9 @@ def find_uv(root: Path, wheels: Path | None = None) -> Path | None:
 
     Raises Trouble where it has to be in `wheels`, and is not.
     """
-    found = shutil.which("uv")
-    if found and works([found, "--version"]):
-        return Path(found)
+    program = shutil.which("uv")
+    if program and works([program, "--version"]):
+        return Path(program)
     own = root / ".bootstrap" / "bin" / "uv"
     if works([own, "--version"]):
         return own
@@ -273,11 +273,11 @@ def find_uv(root: Path, wheels: Path | None = None) -> Path | None:
 
 def unpacked_uv(own: Path, wheels: Path) -> Path:
     """uv out of its wheel, which needs neither pip nor a virtual environment. Raises Trouble."""
-    found = sorted(wheels.glob(f"{UV.replace('==', '-')}-*.whl"))
-    if found:
+    files = sorted(wheels.glob(f"{UV.replace('==', '-')}-*.whl"))
+    if files:
         name, version = UV.split("==")
         own.parent.mkdir(exist_ok=True)
-        with ZipFile(found[0]) as wheel:
+        with ZipFile(files[0]) as wheel:
             own.write_bytes(wheel.read(f"{name}-{version}.data/scripts/{name}"))
         own.chmod(0o755)
     if not works([own, "--version"]):
@@ -356,17 +356,17 @@ def in_peace(argv: Argv, begun: Callable[[int], object]) -> bool:
 def works(argv: Argv) -> bool:
     """Run it without a word; did it exit with 0?"""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             argv, capture_output=True, stdin=subprocess.DEVNULL, env=environment()
         )
     except OSError:
         return False
-    return done.returncode == 0
+    return process.returncode == 0
 
 
 def call(argv: Argv, root: Path) -> None:
     """Run a step of the set-up; a failure shows what it printed."""
-    done = subprocess.run(
+    process = subprocess.run(
         argv,
         cwd=root,
         env=environment(),
@@ -376,11 +376,11 @@ def call(argv: Argv, root: Path) -> None:
         text=True,
         errors="replace",
     )
-    if done.returncode:
-        tail = "\n".join(f"  {line}" for line in done.stdout.strip().splitlines()[-12:])
+    if process.returncode:
+        tail = "\n".join(f"  {line}" for line in process.stdout.strip().splitlines()[-12:])
         command = " ".join(map(str, argv))
         raise Trouble(
-            f"Setting up failed (exit {done.returncode}): {command}\n{tail}\n"
+            f"Setting up failed (exit {process.returncode}): {command}\n{tail}\n"
             "Nothing was started. If the network or the disk was the reason, put that right and run"
             " the same command again: it goes on from the beginning."
         )
@@ -389,8 +389,8 @@ def call(argv: Argv, root: Path) -> None:
 def environment() -> dict[str, str]:
     """Ours, but uv must not look for a Python of its own, and no other venv may shine through."""
     dropped = ("VIRTUAL_ENV", "PYTHONHOME", "PYTHONPATH")
-    kept = {key: value for key, value in os.environ.items() if key not in dropped}
-    return {**kept, "UV_PYTHON_DOWNLOADS": "never", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    inherited = {key: value for key, value in os.environ.items() if key not in dropped}
+    return {**inherited, "UV_PYTHON_DOWNLOADS": "never", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
 
 def say(text: str) -> None:

@@ -84,9 +84,9 @@ def run(argv: Sequence[str]) -> int:
 
 def perform(argv: Sequence[str]) -> int:
     """Raises Trouble, which a setting that cannot be right becomes, too."""
-    given, argv = take_option(argv, "--state")
-    if given:
-        os.environ["BENCHLAB_STATE"] = os.path.abspath(given)  # noqa: PTH100  # resolves no link
+    state_path, argv = take_option(argv, "--state")
+    if state_path:
+        os.environ["BENCHLAB_STATE"] = os.path.abspath(state_path)  # noqa: PTH100  # resolves no link
     word, rest = (argv[1], argv[2:]) if len(argv) > 1 else ("", [])
     if word in ("", "-h", "--help") or (word == "help" and not rest):
         print(help_text(), end="")
@@ -110,9 +110,9 @@ def perform(argv: Sequence[str]) -> int:
 
 def help_text() -> str:
     """List of the commands; in a checkout with those for developers."""
-    there = HELP | (HELP_FOR_DEVELOPERS if in_checkout() else {})
-    width = max(len(command(word)) for word in there)
-    lines = [f"  {command(word):<{width}}  {does}" for word, does in there.items()]
+    commands = HELP | (HELP_FOR_DEVELOPERS if in_checkout() else {})
+    width = max(len(command(word)) for word in commands)
+    lines = [f"  {command(word):<{width}}  {does}" for word, does in commands.items()]
     return "\n".join(
         [
             "BenchLab: storage benchmark campaigns.\n",
@@ -177,8 +177,10 @@ def port_number(word: str) -> int:
 
 def where(state: State) -> str:
     """Address and process of the `up` that runs."""
-    said = database.running(state)
-    return f"{said['url']} (process {said['pid']})" if "url" in said else "it is just starting"
+    record = database.running(state)
+    return (
+        f"{record['url']} (process {record['pid']})" if "url" in record else "it is just starting"
+    )
 
 
 @contextmanager

@@ -28,10 +28,10 @@ def base_environment(state: State) -> dict[str, str]:
         env["PYTHONPATH"] = str(ROOT)
     env.setdefault("DJANGO_SETTINGS_MODULE", "benchlab.settings")
     env.setdefault("BENCHLAB_AUDIT_HEAD", str(state.path / "audit-head.json"))
-    kept = load_secrets(state)
+    secrets = load_secrets(state)
     for name in ("SECRET_KEY", "BENCHLAB_KEY"):
         if not given(name):
-            env[name] = kept[name]
+            env[name] = secrets[name]
     return env
 
 
@@ -54,9 +54,9 @@ def redis_url(state: State, port: int) -> str:
 
 def running(state: State) -> dict[str, object]:
     """Facts that the live `up` of this state directory tells of itself; {} if there is none."""
-    said = read_json(state.running)
-    identity = identity_from_json(said)
-    return said if identity and identity.alive else {}
+    record = read_json(state.running)
+    identity = identity_from_json(record)
+    return record if identity and identity.alive else {}
 
 
 @contextmanager
@@ -113,8 +113,8 @@ def require_given(word: str, state: State) -> None:
 @contextmanager
 def served(cluster: postgres.Postgres, throw_away: bool = False) -> Iterator[None]:
     """The cluster, made if need be, runs inside the block."""
-    if told := postgres.make_cluster(cluster):
-        sys.stderr.write(f"{told}\n")
+    if notice := postgres.make_cluster(cluster):
+        sys.stderr.write(f"{notice}\n")
     with cluster.log.open("ab") as log:
         process = spawn(
             postgres.server_argv(cluster, throw_away),
@@ -143,6 +143,6 @@ def wait_for(
     deadline = time.monotonic() + patience_s
     while not ready():
         if process.poll() is not None or time.monotonic() > deadline:
-            said = cluster.log.read_text(errors="replace")[-4000:]
-            raise postgres.failure(cluster, "the server did not start", said)
+            log_tail = cluster.log.read_text(errors="replace")[-4000:]
+            raise postgres.failure(cluster, "the server did not start", log_tail)
         time.sleep(0.02)

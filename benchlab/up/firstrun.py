@@ -135,10 +135,10 @@ def scratch_topology(scratch: Path, team: Team, user: User) -> Topology:
 def workloads(scratch: Path, team: Team, user: User) -> list[Workload]:
     """dd always; pg_test_fsync where PostgreSQL is embedded; fio where it is."""
     blocks = {"block_size": 2**20, "count": FILE_SIZE // 2**20, "conv": ["fdatasync"]}
-    found = [workload(team, user, "Sequential write (dd)", "dd", blocks, {})]
+    rows = [workload(team, user, "Sequential write (dd)", "dd", blocks, {})]
     if program := pg_test_fsync():
         options = {"seconds": 1, "program": program}
-        found.append(
+        rows.append(
             workload(team, user, "Synced writes (pg_test_fsync)", "pg_test_fsync", options, {})
         )
     if shutil.which("fio"):
@@ -150,17 +150,17 @@ def workloads(scratch: Path, team: Team, user: User) -> list[Workload]:
             "direct": takes_direct(scratch),
         }
         sweep = {"iodepth": OUTSTANDING}
-        found.append(workload(team, user, "Random read 4 KiB (fio)", "fio", options, sweep))
-    return found
+        rows.append(workload(team, user, "Random read 4 KiB (fio)", "fio", options, sweep))
+    return rows
 
 
 def pg_test_fsync() -> str:
     """The program of the PostgreSQL that `up` starts: the reference library has figures of it. "" without one."""
     try:
-        found = store_programs.postgres_directory() / "pg_test_fsync"
+        program = store_programs.postgres_directory() / "pg_test_fsync"
     except Trouble:
         return ""
-    return str(found) if os.access(found, os.X_OK) else ""
+    return str(program) if os.access(program, os.X_OK) else ""
 
 
 def workload(

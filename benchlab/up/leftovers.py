@@ -23,8 +23,8 @@ PATIENCE_S = 15.0
 def recorded(state: State) -> list[Identity]:
     """The children that the last supervisor wrote down."""
     listed = read_json(state.children).get("children")
-    found = [identity_from_json(item) for item in listed] if isinstance(listed, list) else []
-    return [identity for identity in found if identity]
+    identities = [identity_from_json(item) for item in listed] if isinstance(listed, list) else []
+    return [identity for identity in identities if identity]
 
 
 def end_leftovers(state: State) -> list[str]:
@@ -41,12 +41,12 @@ def end_leftovers(state: State) -> list[str]:
 
 def end_jobs(state: State, pause: Callable[[float], None] = time.sleep) -> list[Identity]:
     """End what runs for us here over SSH; returns it. A run that was on is interrupted: its tool did not fail."""
-    found = with_environment(marker(state))
-    for one in found:
+    processes = with_environment(marker(state))
+    for process in processes:
         with suppress(OSError):
-            tell_stopped(Path(f"/proc/{one.pid}/cwd"))
-    end(found, pause=pause)
-    return found
+            tell_stopped(Path(f"/proc/{process.pid}/cwd"))
+    end(processes, pause=pause)
+    return processes
 
 
 def finishing(state: State) -> list[Identity]:

@@ -73,21 +73,21 @@ def audit() -> int:
     """
     program = shutil.which("pip-audit", path=f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}")
     argv = [program] if program else ["uv", "tool", "run", "pip-audit"]
-    asked = [*argv, "--requirement", "requirements.lock", "--disable-pip", "--require-hashes"]
+    command = [*argv, "--requirement", "requirements.lock", "--disable-pip", "--require-hashes"]
     try:
-        done = subprocess.run(
-            [*asked, "--progress-spinner", "off", "--format", "json"],
+        process = subprocess.run(
+            [*command, "--progress-spinner", "off", "--format", "json"],
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=AUDIT_S,
         )
-        found = json.loads(done.stdout)["dependencies"]
+        found = json.loads(process.stdout)["dependencies"]
     except (OSError, subprocess.TimeoutExpired) as error:
         return _not_asked(str(error))
     except (ValueError, KeyError, TypeError):
-        return _not_asked(done.stderr.strip()[-1000:] or f"exit code {done.returncode}")
+        return _not_asked(process.stderr.strip()[-1000:] or f"exit code {process.returncode}")
     return _verdict(found)
 
 
@@ -117,7 +117,7 @@ def _not_asked(why: str, which: str = "") -> int:
 def check(name: str, argv: Sequence[str]) -> bool:
     """Run one; its output is shown only when it has something to say."""
     begun = time.monotonic()
-    done = subprocess.run(
+    process = subprocess.run(
         [BIN / argv[0], *argv[1:]],
         cwd=ROOT,
         env={**os.environ, **ENV},
@@ -126,9 +126,9 @@ def check(name: str, argv: Sequence[str]) -> bool:
         stderr=subprocess.STDOUT,
         text=True,
     )
-    clean = done.returncode == 0
-    said = f"{name:15} {'clean' if clean else 'FAILED'}  ({time.monotonic() - begun:.1f} s)\n"
+    clean = process.returncode == 0
+    verdict = f"{name:15} {'clean' if clean else 'FAILED'}  ({time.monotonic() - begun:.1f} s)\n"
     # In one piece: others write beside it
-    sys.stdout.write(said if clean else f"{said}{done.stdout.rstrip()}\n")
+    sys.stdout.write(verdict if clean else f"{verdict}{process.stdout.rstrip()}\n")
     sys.stdout.flush()
     return clean

@@ -41,33 +41,34 @@ def refusal(what: str, applied: Collection[Step]) -> str:
     apps = half_applied(applied)
     if not apps:
         return ""
-    told = {"what": what, "apps": ", ".join(apps)}
-    if any(_some_but_not_all(_first_steps(one), applied) for one in squashed()):
-        return TOO_OLD.format(**told, day=FIRST_DAY, way=BEGIN_ANEW[what])
-    return TOO_OLD.format(**told, day=LAST_DAY, way=FINISH[what])
+    values = {"what": what, "apps": ", ".join(apps)}
+    if any(_some_but_not_all(_first_steps(migration), applied) for migration in squashed()):
+        return TOO_OLD.format(**values, day=FIRST_DAY, way=BEGIN_ANEW[what])
+    return TOO_OLD.format(**values, day=LAST_DAY, way=FINISH[what])
 
 
 def half_applied(applied: Container[Step]) -> list[str]:
     """Apps of whose squashed steps there are some, but not all."""
     return [
-        one.app_label
-        for one in squashed()
-        if (one.app_label, one.name) not in applied and _some_but_not_all(one.replaces, applied)
+        migration.app_label
+        for migration in squashed()
+        if (migration.app_label, migration.name) not in applied
+        and _some_but_not_all(migration.replaces, applied)
     ]
 
 
 def squashed() -> list[Migration]:
     """The migrations that stand for others, by app."""
-    found = sorted((MigrationLoader(None).disk_migrations or {}).items())
-    return [one for _, one in found if one.replaces]
+    migrations = sorted((MigrationLoader(None).disk_migrations or {}).items())
+    return [migration for _, migration in migrations if migration.replaces]
 
 
-def _first_steps(one: Migration) -> Sequence[Step]:
+def _first_steps(migration: Migration) -> Sequence[Step]:
     """Those of its steps that an app's first squash made one; none of an app that had no part in it."""
-    names = [name for _, name in one.replaces]
-    if one.name == FIRST_SQUASH:
-        return one.replaces
-    return one.replaces[: names.index(FIRST_SQUASH)] if FIRST_SQUASH in names else []
+    names = [name for _, name in migration.replaces]
+    if migration.name == FIRST_SQUASH:
+        return migration.replaces
+    return migration.replaces[: names.index(FIRST_SQUASH)] if FIRST_SQUASH in names else []
 
 
 def _some_but_not_all(steps: Sequence[Step], applied: Container[Step]) -> bool:

@@ -105,11 +105,11 @@ def holder(port: int) -> str:
 
 def listeners(port: int) -> list[str]:
     """Inodes of the sockets that listen on the port, from /proc/net/tcp and tcp6."""
-    found = []
+    sockets = []
     for table in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):
             for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
                 words = line.split()
                 if words[3] == LISTEN and int(words[1].rpartition(":")[2], 16) == port:
-                    found.append(words[9])
-    return found
+                    sockets.append(words[9])
+    return sockets

@@ -94,8 +94,8 @@ def major_version(binaries: Path, program: str = "postgres") -> str:
     words = subprocess.run(
         [binaries / program, "--version"], capture_output=True, text=True, env=BASE_ENV, cwd="/"
     ).stdout
-    if found := re.search(r"\) (\d+)", words):
-        return found[1]
+    if match := re.search(r"\) (\d+)", words):
+        return match[1]
     raise Trouble(f"{binaries}/{program} does not run here (it says {words!r}). Set DATABASE_URL.")
 
 
@@ -165,17 +165,17 @@ def hand_over(tree: Path, owner: Owner) -> None:
 
 def make_cluster(postgres: Postgres) -> str:
     """Make the cluster unless it is there. Returns what a person should be told ("" for nothing)."""
-    told = ""
+    notice = ""
     if postgres.data.exists():
         require_whole(postgres)
     else:
         if postgres.unfinished.exists():
-            told = f"An unfinished database ({postgres.unfinished}) was found and is made again."
+            notice = f"An unfinished database ({postgres.unfinished}) was found and is made again."
             shutil.rmtree(postgres.unfinished)
         initialise(postgres)
         postgres.unfinished.rename(postgres.data)
     allow_only_us(postgres)
-    return told
+    return notice
 
 
 def require_whole(postgres: Postgres) -> None:
@@ -220,16 +220,16 @@ def tool(postgres: Postgres, argv: list[str | Path], stdin: bytes | None = None)
         code = child.wait(timeout=120)
     with postgres.log.open("rb") as log:
         log.seek(start)
-        said = log.read().decode(errors="replace")
+        output = log.read().decode(errors="replace")
     # `postgres --single` exits with 0 also when its statement failed.
-    if code or "ERROR:" in said or "FATAL:" in said or "PANIC:" in said:
-        raise failure(postgres, f"{Path(argv[0]).name} failed (exit {code})", said)
+    if code or "ERROR:" in output or "FATAL:" in output or "PANIC:" in output:
+        raise failure(postgres, f"{Path(argv[0]).name} failed (exit {code})", output)
 
 
-def failure(postgres: Postgres, what: str, said: str) -> Trouble:
+def failure(postgres: Postgres, what: str, output: str) -> Trouble:
     """The error for a tool or server that failed: a full disk gets its own words."""
     place = postgres.data.parent
-    if "No space left on device" in said:
+    if "No space left on device" in output:
         try:
             require_space(place)
         except Trouble as full:
@@ -237,7 +237,7 @@ def failure(postgres: Postgres, what: str, said: str) -> Trouble:
         return Trouble(
             f"{what}: no space left on the disk that holds {place}. Free some, try again."
         )
-    tail = "\n".join(f"  {line}" for line in said.strip().splitlines()[-6:])
+    tail = "\n".join(f"  {line}" for line in output.strip().splitlines()[-6:])
     return Trouble(f"PostgreSQL: {what}. Its last words ({postgres.log}):\n{tail}")
 
 

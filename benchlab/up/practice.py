@@ -66,10 +66,10 @@ def status(machine: UmlHost) -> str:
     if not machine.exists:
         makes = command("practice")
         return f"There is no practice host {machine.name}: {makes} makes one.{_shared(machine)}"
-    known = Host.objects.filter(name=machine.name, notes=NOTES, port=machine.port).exists()
+    registered = Host.objects.filter(name=machine.name, notes=NOTES, port=machine.port).exists()
     if not machine.running:
         return f"{machine.name} is off: {command('practice')} boots it again."
-    listed = "registered" if known else "not registered"
+    listed = "registered" if registered else "not registered"
     return f"{machine.name} runs on {LOOPBACK}, port {machine.port}, {listed}."
 
 
@@ -105,16 +105,16 @@ def credential(machine: UmlHost, team: Team) -> Credential:
     """The key that the machine's image knows; an image that was built anew has another one."""
     private = machine.key_path.read_text()
     public = check_private_key(private).split()[:2]
-    for known in team.credentials.filter(uploaded=True):
-        if known.public_key.split()[:2] == public:
-            return known
+    for row in team.credentials.filter(uploaded=True):
+        if row.public_key.split()[:2] == public:
+            return row
     return credentials.upload_credential(team, credentials.free_key_name(team, "practice"), private)
 
 
 def host_key(machine: UmlHost) -> str:
     """Type and key, as `change_host` pins them."""
-    said = machine.ssh("cat", "/etc/ssh/ssh_host_ed25519_key.pub").stdout
-    return " ".join(said.split()[:2])
+    public_key = machine.ssh("cat", "/etc/ssh/ssh_host_ed25519_key.pub").stdout
+    return " ".join(public_key.split()[:2])
 
 
 def mark_disks(host: Host, user: User) -> list[Device]:

@@ -139,15 +139,15 @@ def end(
 
 def with_environment(marker: str) -> list[Identity]:
     """Our user's processes that carry `NAME=value` in their environment, ourselves excepted; "" is carried by none."""
-    wanted = marker.encode()
+    pattern = marker.encode()
     # what follows the last NUL, in every environment
-    if not wanted:
+    if not pattern:
         return []
-    found = []
+    processes = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         with contextlib.suppress(OSError):
-            if wanted in (entry / "environ").read_bytes().split(b"\0"):
-                found.append(identify(marker, int(entry.name)))
-    return [identity for identity in found if identity]
+            if pattern in (entry / "environ").read_bytes().split(b"\0"):
+                processes.append(identify(marker, int(entry.name)))
+    return [identity for identity in processes if identity]

@@ -69,21 +69,21 @@ class Restored:
 def restore(place: Path, state: State, with_ssh_keys: bool = True) -> Restored:
     """Put it back. Raises Trouble before anything is changed: what is no whole backup of a BenchLab that this one
     can follow, a server that cannot take it, keys that are missing, a database that is not empty."""
-    said = backup.read(place)
-    _require_known(said)
-    backup.require_whole(place, said)
+    manifest = backup.read(place)
+    _require_known(manifest)
+    backup.require_whole(place, manifest)
     backup.require_programs()
     backup.require_readable(place / DUMP)
     keys = restore_keys.chosen(place, state)
     if with_ssh_keys:
-        restore_keys.require(place, said, keys)
+        restore_keys.require(place, manifest, keys)
     _require_empty(state)
     unfinished.begin()
     _put_back(place / DUMP)
-    _require_rows(said)
+    _require_rows(manifest)
     _take_over(keys, state)
     call_command("migrate", interactive=False, verbosity=0)
-    return _made_safe(said)
+    return _made_safe(manifest)
 
 
 def _require_empty(state: State) -> None:
@@ -151,23 +151,27 @@ def _pass_on(script: IO[bytes], to: IO[bytes]) -> None:
             to.close()
 
 
-def _require_known(said: Manifest) -> None:
+def _require_known(manifest: Manifest) -> None:
     """Raise Trouble for a backup whose tables this BenchLab would not understand, for one of the two is too old."""
-    applied = set(said.migrations)
-    what = f"The backup ({said.version}, {said.at})"
+    applied = set(manifest.migrations)
+    what = f"The backup ({manifest.version}, {manifest.at})"
     if refused := compatibility.newer(what, applied) or old_databases.refusal(
         "The backup", applied
     ):
         raise Trouble(refused)
 
 
-def _require_rows(said: Manifest) -> None:
+def _require_rows(manifest: Manifest) -> None:
     """Look again: what is there now is what there was."""
     now = {name: rows for name, rows in backup.counted().items() if name != unfinished.TABLE}
-    if wrong := [name for name in sorted(said.rows | now) if said.rows.get(name) != now.get(name)]:
-        told = ", ".join(f"{name} {now.get(name)} of {said.rows.get(name)}" for name in wrong[:5])
+    if wrong := [
+        name for name in sorted(manifest.rows | now) if manifest.rows.get(name) != now.get(name)
+    ]:
+        differences = ", ".join(
+            f"{name} {now.get(name)} of {manifest.rows.get(name)}" for name in wrong[:5]
+        )
         raise Trouble(
-            f"Not all rows came back: {told}. Do not use this database; move it away and try again."
+            f"Not all rows came back: {differences}. Do not use this database; move it away and try again."
         )
 
 
@@ -183,33 +187,33 @@ def _take_over(keys: Mapping[str, str], state: State) -> None:
 
 
 @transaction.atomic
-def _made_safe(said: Manifest) -> Restored:
+def _made_safe(manifest: Manifest) -> Restored:
     spares = Device.objects.filter(spare=True).update(spare=False)
     waiting = Layout.objects.filter(phase=LayoutPhase.WAITING).values("campaign")
     paused = Campaign.objects.filter(pk__in=waiting, paused_at=None)
-    found = Restored(said, spares, _stop(said), paused.update(paused_at=timezone.now()))
+    restored = Restored(manifest, spares, _stop(manifest), paused.update(paused_at=timezone.now()))
     for model in NAMED_BY_ID:
         _skip_ids(model._meta.db_table)
-    if not said.machine or said.machine != backup.machine_id():
+    if not manifest.machine or manifest.machine != backup.machine_id():
         _not_this_machine()
-    counts = {"spares": found.spares, "stopped": found.stopped, "paused": found.paused}
-    details = {"made": said.made, "version": said.version, **counts}
+    counts = {"spares": restored.spares, "stopped": restored.stopped, "paused": restored.paused}
+    details = {"made": manifest.made, "version": manifest.version, **counts}
     add_entry(
         "restore",
         actor="manage.py",
         via="command",
-        subject=f"backup of {said.at}",
+        subject=f"backup of {manifest.at}",
         details=details,
     )
     unfinished.end()
-    return found
+    return restored
 
 
-def _stop(said: Manifest) -> int:
+def _stop(manifest: Manifest) -> int:
     """Leave what was at work on a host to a person: its runs are interrupted, and nothing is taken down by itself."""
     at_work = Layout.objects.filter(phase__in=AT_WORK).select_related("host", "campaign")
     for layout in at_work:
-        text = INTERRUPTED.format(at=said.at, name=layout.name, host=layout.host)
+        text = INTERRUPTED.format(at=manifest.at, name=layout.name, host=layout.host)
         verdict = Verdict(Outcome.INTERRUPTED, Reason.RESTORED, text)
         end_attempts.end_open_attempts(layout, verdict)
         if layout.phase != LayoutPhase.TEARING_DOWN:
@@ -228,12 +232,12 @@ def _skip_ids(table: str) -> None:
 
 def _not_this_machine() -> None:
     """Hosts that were "this machine" are another one: `up` makes a host of its own of the one it runs on now."""
-    here = socket.gethostname()
-    taken = set(Host.objects.values_list("name", flat=True))
+    host_name = socket.gethostname()
+    names = set(Host.objects.values_list("name", flat=True))
     for host in Host.objects.filter(is_local=True):
         host.is_local = False
-        if host.name == here:
+        if host.name == host_name:
             host.name = next(
-                name for n in range(1, 1000) if (name := f"{here} before {n}") not in taken
+                name for n in range(1, 1000) if (name := f"{host_name} before {n}") not in names
             )
         host.save(update_fields=["is_local", "name"])

@@ -23,36 +23,36 @@ CREDENTIALS = "hosts_credential"
 
 def chosen(place: Path, state: State) -> Mapping[str, str]:
     """Keys of the backup at `place` that are taken over: those that the environment does not bring."""
-    kept = read_json(place / KEYS)
+    keys = read_json(place / KEYS)
     return {
-        name: str(kept[name]) for name in backup.KEPT if name in kept and not _brought(name, state)
+        name: str(keys[name]) for name in backup.KEPT if name in keys and not _brought(name, state)
     }
 
 
 def _brought(name: str, state: State) -> bool:
     """By the environment of whoever started us, not by the state directory."""
-    kept = read_json(state.path / "secrets.json").get(name)
-    return given(name) and os.environ.get(name) != kept
+    own = read_json(state.path / "secrets.json").get(name)
+    return given(name) and os.environ.get(name) != own
 
 
-def require(place: Path, said: Manifest, taken_over: Mapping[str, str]) -> None:
+def require(place: Path, manifest: Manifest, taken_over: Mapping[str, str]) -> None:
     """Raise Trouble where stored secrets could not be opened, with what to do about it."""
     own = taken_over.get("BENCHLAB_KEY")
     keys = env.fernet_keys(own) if own else list(settings.BENCHLAB_KEYS)
-    newest = said.keys[:1]
+    newest = manifest.keys[:1]
     lost = set(newest) - set(map(fingerprint, keys))
-    shut = _shut(place / DUMP, keys) if said.credentials else []
+    shut = _shut(place / DUMP, keys) if manifest.credentials else []
     if lost or shut:
-        raise Trouble(_told(place, said, keys, shut, kept_there=bool(read_json(place / KEYS))))
+        raise Trouble(_told(place, manifest, keys, shut, kept_there=bool(read_json(place / KEYS))))
 
 
 def _told(
-    place: Path, said: Manifest, keys: Sequence[str], shut: Sequence[str], kept_there: bool
+    place: Path, manifest: Manifest, keys: Sequence[str], shut: Sequence[str], kept_there: bool
 ) -> str:
-    made = f", whose fingerprint is {said.keys[0]}" if said.keys else ""
-    here = ", ".join(map(fingerprint, keys))
+    fingerprint_words = f", whose fingerprint is {manifest.keys[0]}" if manifest.keys else ""
+    own_fingerprints = ", ".join(map(fingerprint, keys))
     lines = [
-        f"The backup was made under another BENCHLAB_KEY{made}; the one given here has {here}."
+        f"The backup was made under another BENCHLAB_KEY{fingerprint_words}; the one given here has {own_fingerprints}."
     ]
     if shut:
         lines.append(f"It does not open these SSH keys: {', '.join(shut)}.")
@@ -73,13 +73,13 @@ def _told(
 def _shut(dump: Path, keys: Sequence[str]) -> list[str]:
     """Names of the SSH keys in the dump that none of the keys opens."""
     fernet = MultiFernet([Fernet(key) for key in keys])
-    found = []
+    unreadable = []
     for name, sealed in _credentials(dump):
         try:
             fernet.decrypt(sealed)
         except InvalidToken:
-            found.append(name)
-    return found
+            unreadable.append(name)
+    return unreadable
 
 
 def _credentials(dump: Path) -> Iterator[tuple[str, bytes]]:

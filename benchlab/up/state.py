@@ -208,8 +208,8 @@ def require_new(state: State) -> None:
 
 def marker(state: State) -> str:
     """NAME=value, as it stands in an environment; "" where nothing was ever started, or nobody knows it any more."""
-    known = read_json(state.path / "secrets.json").get(MARKER)
-    return f"{MARKER}={known}" if known else ""
+    value = read_json(state.path / "secrets.json").get(MARKER)
+    return f"{MARKER}={value}" if value else ""
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -71,14 +71,14 @@ def system_postgres(needed: str = "postgres") -> Path | None:
     directories = [path for path in DEBIAN_POSTGRES.glob("*/bin") if (path / needed).exists()]
     if directories:
         return max(directories, key=_version)
-    found = shutil.which(needed) or shutil.which(needed, path=SYSTEM_PATH)
-    return Path(found).resolve().parent if found else None
+    program = shutil.which(needed) or shutil.which(needed, path=SYSTEM_PATH)
+    return Path(program).resolve().parent if program else None
 
 
 def system_redis() -> Path | None:
     for name in REDIS_NAMES:
-        if found := shutil.which(name) or shutil.which(name, path=SYSTEM_PATH):
-            return Path(found)
+        if program := shutil.which(name) or shutil.which(name, path=SYSTEM_PATH):
+            return Path(program)
     return None
 
 

@@ -99,10 +99,10 @@ def since(log: Path, begins: int) -> str:
     try:
         with log.open("rb") as file:
             file.seek(begins)
-            said = file.read(8192).decode(errors="replace").strip()
+            text = file.read(8192).decode(errors="replace").strip()
     except OSError:
         return ""
-    return "" if "Traceback" in said else said
+    return "" if "Traceback" in text else text
 
 
 def tail(log: Path, lines: int = 8) -> str:

@@ -30,12 +30,13 @@ class Command(terminal.Command):
     def handle(self, *args: Any, **options: Any) -> None:
         place, state = options["directory"].absolute(), state_from_environment()
         try:
-            made = backup.write(place, state, with_keys=not options["without_keys"])
+            manifest = backup.write(place, state, with_keys=not options["without_keys"])
         except Trouble as trouble:
             raise CommandError(str(trouble)) from None
         note_time("backup")
         self.stdout.write(
-            f"Backup of {made.at} in {place}: {sum(made.rows.values()):,} rows, {made.size / 2**20:,.1f} MiB."
+            f"Backup of {manifest.at} in {place}: {sum(manifest.rows.values()):,} rows,"
+            f" {manifest.size / 2**20:,.1f} MiB."
         )
         if (place / backup.KEYS).exists():
             self.stdout.write(

@@ -68,9 +68,9 @@ class Command(terminal.Command, check.Command):
 
 def database() -> str:
     """Its version. It takes what BenchLab stores: text in UTF-8, and tables."""
-    given = {**connection.get_connection_params(), "connect_timeout": PATIENCE_S}
+    parameters = {**connection.get_connection_params(), "connect_timeout": PATIENCE_S}
     try:
-        with psycopg.connect(**given) as own:
+        with psycopg.connect(**parameters) as own:
             row = own.execute(
                 "SELECT current_setting('server_version'), current_setting('server_version_num')::int,"
                 " current_setting('server_encoding'), pg_is_in_recovery(),"
@@ -102,18 +102,18 @@ def broker() -> str:
             settings.REDIS_URL, socket_timeout=PATIENCE_S, socket_connect_timeout=PATIENCE_S
         ) as client:
             client.ping()
-            said: Any = client.info()
+            info: Any = client.info()
     except (redis.RedisError, ValueError) as error:
         if own_stores.redis_url(state, kept_port(state, "valkey")) == settings.REDIS_URL:
             raise Off("not given, so `up` starts its own Valkey") from None
         raise Wrong(f"no answer: {error}") from None
-    policy = said.get("maxmemory_policy", "noeviction")
-    if said.get("maxmemory") and policy != "noeviction":
+    policy = info.get("maxmemory_policy", "noeviction")
+    if info.get("maxmemory") and policy != "noeviction":
         raise Wrong(
             f"maxmemory-policy is {policy}: it would drop work that waits; set it to noeviction"
         )
-    name, version = said.get("server_name", "redis"), said.get("valkey_version")
-    return f"{name} {version or said.get('redis_version')}"
+    name, version = info.get("server_name", "redis"), info.get("valkey_version")
+    return f"{name} {version or info.get('redis_version')}"
 
 
 def keys() -> str:
@@ -151,15 +151,19 @@ def single_sign_on() -> str:
         with get_adapter().get_requests_session() as session:
             answer = session.get(place, timeout=PATIENCE_S)
             answer.raise_for_status()
-            said = answer.json()
+            configuration = answer.json()
     # Errors of requests are OSErrors, those of JSON ValueErrors
     except (OSError, ValueError) as error:
         raise Wrong(f"{place}: {error}") from None
-    missing = [name for name in SAYS_OIDC if not isinstance(said, dict) or not said.get(name)]
+    missing = [
+        name
+        for name in SAYS_OIDC
+        if not isinstance(configuration, dict) or not configuration.get(name)
+    ]
     if missing:
         raise Wrong(f"{place}: it has no {', '.join(missing)}")
-    if said["issuer"].rstrip("/") != issuer:
-        raise Wrong(f"{place} says that its issuer is {said['issuer']!r}: set that one")
+    if configuration["issuer"].rstrip("/") != issuer:
+        raise Wrong(f"{place} says that its issuer is {configuration['issuer']!r}: set that one")
     return issuer
 
 
@@ -175,12 +179,14 @@ def proxy() -> str:
         )
     if tls and set(settings.ALLOWED_HOSTS) <= {"localhost", "127.0.0.1", "[::1]"}:
         raise Wrong("ALLOWED_HOSTS has only this machine's own names: add the one that people type")
-    if tls and (plain := [one for one in settings.CSRF_TRUSTED_ORIGINS if one.startswith("http:")]):
+    if tls and (
+        plain := [origin for origin in settings.CSRF_TRUSTED_ORIGINS if origin.startswith("http:")]
+    ):
         raise Wrong(
             f"CSRF_TRUSTED_ORIGINS: no form comes from {plain[0]}, for pages are had by TLS"
         )
-    sent = "Host, X-Forwarded-For" + (", X-Forwarded-Proto" if tls else "")
-    return f"{proxies} in front, sending {sent} (docs/deploying.md)"
+    headers = "Host, X-Forwarded-For" + (", X-Forwarded-Proto" if tls else "")
+    return f"{proxies} in front, sending {headers} (docs/deploying.md)"
 
 
 def directories() -> str:

@@ -50,8 +50,8 @@ class Command(terminal.Command):
 
     def _artifacts(self) -> str:
         count, wrong = 0, []
-        there = Artifact.objects.filter(attempt__raw_removed_at=None)
-        for row in there.order_by("pk").iterator(chunk_size=20):
+        artifacts = Artifact.objects.filter(attempt__raw_removed_at=None)
+        for row in artifacts.order_by("pk").iterator(chunk_size=20):
             count += 1
             digest = hashlib.sha256()
             for piece in row.pieces():
