@@ -28,8 +28,8 @@ def read_layers(attempt: Attempt) -> list[Layer]:
     placed = read_placed_layers(attempt)
     if placed is not None:
         return device_work.plan_layers(placed)
-    told = attempt.meta.get(DISKS) or {}
-    return device_work.imported_layers(chain.specs(attempt.layout.stack), told) if told else []
+    disks = attempt.meta.get(DISKS) or {}
+    return device_work.imported_layers(chain.specs(attempt.layout.stack), disks) if disks else []
 
 
 def read_disk_uses(attempt: Attempt) -> list[DiskUse]:

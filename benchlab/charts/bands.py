@@ -24,43 +24,49 @@ MAX_VERTICAL_LETTERS = 20
 
 
 def window_bands(
-    windows: Sequence[Window], panels: int, found: Iterable[MetricRows] = ()
+    windows: Sequence[Window], panels: int, rows_drawn: Iterable[MetricRows] = ()
 ) -> list[dict[str, Any]]:
     """Shapes for panels 1, 2, …: each window with its name as high as the panel, then the bars of what was measured.
 
     `found`: what is drawn over them; it goes on where sampling did.
     """
-    ends = [float(rows.buckets.times[-1]) for rows in found if len(rows.buckets.times)]
-    whole = max([*ends, *(one.end for one in windows)], default=0.0)
-    lying = all(one.end - one.start > whole * LETTER_WIDTH * len(one.name) for one in windows)
+    ends = [float(rows.buckets.times[-1]) for rows in rows_drawn if len(rows.buckets.times)]
+    whole = max([*ends, *(window.end for window in windows)], default=0.0)
+    lying = all(
+        window.end - window.start > whole * LETTER_WIDTH * len(window.name) for window in windows
+    )
     numbers = range(1, panels + 1)
-    named = [
-        _window_shape(one, number, standing=not lying) for one in windows for number in numbers
+    named_shapes = [
+        _window_shape(window, number, standing=not lying)
+        for window in windows
+        for number in numbers
     ]
-    measured = [one for one in windows if one.measured]
-    return named + [
-        _rectangle(one, number, 1 - BAR_HEIGHT, MEASURED_FILLS[index % 2]) | {"layer": "above"}
-        for index, one in enumerate(measured)
+    measured = [window for window in windows if window.measured]
+    return named_shapes + [
+        _rectangle(window, number, 1 - BAR_HEIGHT, MEASURED_FILLS[index % 2]) | {"layer": "above"}
+        for index, window in enumerate(measured)
         for number in numbers
     ]
 
 
-def _window_shape(one: Window, number: int, *, standing: bool) -> dict[str, Any]:
+def _window_shape(window: Window, number: int, *, standing: bool) -> dict[str, Any]:
     label = (
-        _vertical_label(one.name) if standing else {"text": one.name, "textposition": "top left"}
+        _vertical_label(window.name)
+        if standing
+        else {"text": window.name, "textposition": "top left"}
     )
-    shape = _rectangle(one, number, 0, TRANSPARENT if one.measured else UNMEASURED_FILL)
+    shape = _rectangle(window, number, 0, TRANSPARENT if window.measured else UNMEASURED_FILL)
     return shape | {"label": {"font": {"size": 9}, **label}}
 
 
-def _rectangle(one: Window, number: int, bottom: float, colour: str) -> dict[str, Any]:
+def _rectangle(window: Window, number: int, bottom: float, colour: str) -> dict[str, Any]:
     return {
         "type": "rect",
         "layer": "below",
         "xref": axis_name("x", number),
         "yref": f"{axis_name('y', number)} domain",
-        "x0": one.start,
-        "x1": one.end,
+        "x0": window.start,
+        "x1": window.end,
         "y0": bottom,
         "y1": 1,
         "line": {"width": 0},

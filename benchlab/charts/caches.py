@@ -89,36 +89,36 @@ CACHE_PANELS = {metric: panel for chart in CACHE_CHARTS for metric, panel in cha
 
 def available_charts(tracks: Iterable[Track]) -> list[CacheChart]:
     """The charts that have something to show."""
-    known = {track.metric for track in tracks if _has_values(track)}
-    return [chart for chart in CACHE_CHARTS if known & chart.metrics.keys()]
+    metrics = {track.metric for track in tracks if _has_values(track)}
+    return [chart for chart in CACHE_CHARTS if metrics & chart.metrics.keys()]
 
 
 def find_chart(name: str) -> CacheChart | None:
-    return next((one for one in CACHE_CHARTS if one.name == name), None)
+    return next((chart for chart in CACHE_CHARTS if chart.name == name), None)
 
 
 def build_cache_figure(
     title: str,
-    one: CacheChart,
+    chart: CacheChart,
     tracks: Sequence[Track],
     facts: Mapping[str, Any],
     windows: Sequence[Window] = (),
 ) -> Figure:
     """A panel per metric, a line per device."""
-    known = [track for track in tracks if track.metric in one.metrics and _has_values(track)]
-    if not known:
-        return figure.empty_figure(title, f"{one.title}: nothing was sampled of it.")
-    placed = _ordered_devices({track.device for track in known}, facts)
+    sampled = [track for track in tracks if track.metric in chart.metrics and _has_values(track)]
+    if not sampled:
+        return figure.empty_figure(title, f"{chart.title}: nothing was sampled of it.")
+    placed = _ordered_devices({track.device for track in sampled}, facts)
     panels = [
-        _cache_panel(m, *look, known)
-        for m, look in one.metrics.items()
-        if any(track.metric == m for track in known)
+        _cache_panel(m, *look, sampled)
+        for m, look in chart.metrics.items()
+        if any(track.metric == m for track in sampled)
     ]
-    rows = rows_from_tracks(known)
+    rows = rows_from_tracks(sampled)
     data, _ = device_lines(rows, placed, panels)
     # or the legend would scroll
     high = max(panels_height(panels, placed), 160 + 22 * len(placed))
-    layout = figure.base_layout(f"{one.title} · {title}", one.description, height=high)
+    layout = figure.base_layout(f"{chart.title} · {title}", chart.description, height=high)
     layout |= panel_axes(panels)
     layout["shapes"] = window_bands(windows, len(panels), rows)
     layout["legend"] = {"orientation": "v", "x": 1.01, "y": 1, "font": {"size": 11}}

@@ -91,16 +91,20 @@ class Card:
     @property
     def latency_choices(self) -> list[tuple[str, str]]:
         """Choices of the latencies that were measured: (?latency=, words), what is shown first first."""
-        found = []
+        choices = []
         for kind, word in naming.LATENCY_KINDS.items():
-            told = [c.partition(".")[2] for c in self.columns if c.startswith(f"{kind}.")]
-            few = Choice().drawn_statistics(self.lines, told)
+            statistics = [c.partition(".")[2] for c in self.columns if c.startswith(f"{kind}.")]
+            few = Choice().drawn_statistics(self.lines, statistics)
             if few:
-                found.append((kind, f"{word}: {', '.join(few)}"))
-            if len(told) > 1:
-                found += [(f"{kind}.all", f"{word}: {', '.join(told)}")] * (len(few) < len(told))
-                found += [(f"{kind}.{one}", f"{word}: {one}") for one in told]
-        return found
+                choices.append((kind, f"{word}: {', '.join(few)}"))
+            if len(statistics) > 1:
+                choices += [(f"{kind}.all", f"{word}: {', '.join(statistics)}")] * (
+                    len(few) < len(statistics)
+                )
+                choices += [
+                    (f"{kind}.{statistic}", f"{word}: {statistic}") for statistic in statistics
+                ]
+        return choices
 
     @property
     def drawing_choices(self) -> list[tuple[str, str]]:
@@ -118,8 +122,8 @@ class Card:
     @property
     def workers(self) -> int | None:
         """Whole multiple of the told depth that was in flight, where it is one at all points alike; else None."""
-        known = [point.little for point in self.points if point.little]
-        return common_factor(known) if len(known) == len(self.points) else None
+        checked = [point.little for point in self.points if point.little]
+        return common_factor(checked) if len(checked) == len(self.points) else None
 
     @property
     def differing_points(self) -> list[tuple[str, float]]:
@@ -147,13 +151,14 @@ def card_dom_id(workload: int, swept: bool) -> str:
     return f"chart-{workload}{'' if swept else '-bars'}"
 
 
-def campaign_dom_ids(found: Sequence[Group], query: QueryDict) -> list[str]:
+def campaign_dom_ids(groups: Sequence[Group], query: QueryDict) -> list[str]:
     """Of `campaign_cards` of these lines, which need no numbers for that: a live page asks at each change."""
-    wanted = request_params.Filter(moment=request_params.requested_moment(query))
-    kept = [
-        (every[0].workload, _lines_at_moment(every, wanted)[2]) for every in group_by_work(found)
+    line_filter = request_params.Filter(moment=request_params.requested_moment(query))
+    cards = [
+        (every[0].workload, _lines_at_moment(every, line_filter)[2])
+        for every in group_by_work(groups)
     ]
-    return [card_dom_id(workload, any(line.swept for line in lines)) for workload, lines in kept]
+    return [card_dom_id(workload, any(line.swept for line in lines)) for workload, lines in cards]
 
 
 def campaign_cards(
@@ -168,65 +173,78 @@ def campaign_cards(
     `query` is the page's: its ?metric= and ?moment= are shown where they were measured. `lines`: all of the campaign's,
     where the page has read them already.
     """
-    asks = QueryDict() if query is None else query
-    found = read_groups(user, [campaign]) if lines is None else lines
-    made = build_cards(
-        found,
+    parameters = QueryDict() if query is None else query
+    groups = read_groups(user, [campaign]) if lines is None else lines
+    unmarked = build_cards(
+        groups,
         reverse("campaign-figure", args=[campaign]),
         reverse("campaign-csv", args=[campaign]),
-        request_params.Filter(moment=request_params.requested_moment(asks)),
-        request_params.requested_metric(asks),
+        request_params.Filter(moment=request_params.requested_moment(parameters)),
+        request_params.requested_metric(parameters),
     )
-    return _mark_repeat_findings(campaign, with_differences(made, repeat_differences(user, found)))
+    return _mark_repeat_findings(
+        campaign, with_differences(unmarked, repeat_differences(user, groups))
+    )
 
 
-def _mark_repeat_findings(campaign: int, made: list[Card]) -> list[Card]:
+def _mark_repeat_findings(campaign: int, cards_made: list[Card]) -> list[Card]:
     """With whether a finding tells already what a card would tell of its repeats. One query where any differ."""
-    if not any(card.differing_points for card in made):
-        return made
-    kept = Finding.objects.filter(campaign=campaign, kind=DISAGREEING_REPEATS, stands=True)
-    told = set(kept.values_list("workload", flat=True))
-    return [replace(card, has_repeat_finding=not told.isdisjoint(card.workloads)) for card in made]
+    if not any(card.differing_points for card in cards_made):
+        return cards_made
+    findings = Finding.objects.filter(campaign=campaign, kind=DISAGREEING_REPEATS, stands=True)
+    workloads = set(findings.values_list("workload", flat=True))
+    return [
+        replace(card, has_repeat_finding=not workloads.isdisjoint(card.workloads))
+        for card in cards_made
+    ]
 
 
 def build_cards(
-    found: Sequence[Group],
+    groups: Sequence[Group],
     figure_url: str,
     csv_url: str,
-    wanted: request_params.Filter,
+    line_filter: request_params.Filter,
     metric: str = "",
 ) -> list[Card]:
     """`wanted` narrowed the lines down already but for their moment; the card adds its workload."""
     return [
-        _build_card(lines, figure_url, csv_url, wanted, metric) for lines in group_by_work(found)
+        _build_card(lines, figure_url, csv_url, line_filter, metric)
+        for lines in group_by_work(groups)
     ]
 
 
-def with_differences(made: Iterable[Card], found: Mapping[int, Differences]) -> list[Card]:
+def with_differences(cards: Iterable[Card], differences: Mapping[int, Differences]) -> list[Card]:
     """`found`: {workload: what differs between the lines of its card}."""
     return [
-        replace(card, differences=next((found[w] for w in card.workloads if w in found), None))
-        for card in made
+        replace(
+            card,
+            differences=next((differences[w] for w in card.workloads if w in differences), None),
+        )
+        for card in cards
     ]
 
 
 def _lines_at_moment(
-    every: Sequence[Group], wanted: request_params.Filter
+    every: Sequence[Group], line_filter: request_params.Filter
 ) -> tuple[list[str], request_params.Filter, list[Group]]:
     """(every moment that was measured, what is wanted of them, those lines)."""
     codes = sorted(
         {group.stage for group in every}, key=lambda code: moments.parse_moment(code).time_order
     )
-    if wanted.moment not in codes:
-        wanted = replace(wanted, moment=None)
-    return codes, wanted, wanted.select(every)
+    if line_filter.moment not in codes:
+        line_filter = replace(line_filter, moment=None)
+    return codes, line_filter, line_filter.select(every)
 
 
 def _build_card(
-    every: list[Group], figure_url: str, csv_url: str, wanted: request_params.Filter, metric: str
+    every: list[Group],
+    figure_url: str,
+    csv_url: str,
+    line_filter: request_params.Filter,
+    metric: str,
 ) -> Card:
-    codes, wanted, lines = _lines_at_moment(every, wanted)
-    query = wanted.query()
+    codes, line_filter, lines = _lines_at_moment(every, line_filter)
+    query = line_filter.query()
     workloads = tuple(dict.fromkeys(group.workload for group in every))
     names = list(dict.fromkeys(name for group in lines for name in group.units))
     swept = any(group.swept for group in lines)
@@ -250,10 +268,12 @@ def _build_card(
         columns=latency_columns(lines),
         chosen_metric=chosen,
         moments=tuple(
-            (one or request_params.BUILT, moments.parse_moment(one).phrase or "as built")
-            for one in codes
+            (code or request_params.BUILT, moments.parse_moment(code).phrase or "as built")
+            for code in codes
         ),
-        moment=(wanted.moment or request_params.BUILT) if wanted.moment is not None else "",
+        moment=(line_filter.moment or request_params.BUILT)
+        if line_filter.moment is not None
+        else "",
         hidden_fields=tuple(pair for pair in parse_qsl(query) if pair[0] != "moment"),
         cdf_choices=_cdf_choices(lines, names),
         names=() if plain else tuple(line_labels(lines)),
@@ -281,8 +301,8 @@ def _full_station_texts(lines: Sequence[Group]) -> tuple[tuple[str, int, str], .
     return tuple(
         (
             names[index],
-            found.depth,
-            full_stations.full_station_text(found, curve_answer(lines[index]).cap),
+            station.depth,
+            full_stations.full_station_text(station, curve_answer(lines[index]).cap),
         )
-        for index, found in full_stations.find_full_stations(lines).items()
+        for index, station in full_stations.find_full_stations(lines).items()
     )

@@ -47,15 +47,19 @@ class Choice:
         """Word and unit of the metric, for the axis."""
         if self.metric in METRICS:
             return METRICS[self.metric]
-        known = [group.units[self.metric] for group in groups if self.metric in group.units]
-        return naming.metric_word(self.metric), shown_unit(self.metric, known[0] if known else "1")
+        units = [group.units[self.metric] for group in groups if self.metric in group.units]
+        return naming.metric_word(self.metric), shown_unit(self.metric, units[0] if units else "1")
 
     def latency_kind(self, groups: Iterable[Group]) -> str:
         """The kind of latency of a chart: one for all of its lines, or they would not compare. "" for none."""
         every = [sample.values for group in groups for sample in group.samples]
         kinds = (self.kind,) if self.kind else naming.LATENCY_KINDS
         return next(
-            (kind for kind in kinds if any(self.measured_statistics(kind, one) for one in every)),
+            (
+                kind
+                for kind in kinds
+                if any(self.measured_statistics(kind, values) for values in every)
+            ),
             "",
         )
 
@@ -69,14 +73,14 @@ class Choice:
 
     def read_value(self, base: str, values: Mapping[str, float]) -> float | None:
         """A run's figure. What a run of reads alone told of reads is that of all of its I/O, and likewise of writes."""
-        found = values.get(self.metric_name(base))
-        if found is None and not self.operation:
+        value = values.get(self.metric_name(base))
+        if value is None and not self.operation:
             both = [values[name] for op in OPERATIONS if op and (name := f"{op}.{base}") in values]
             rates = [op for op in OPERATIONS if op and values.get(f"{op}.iops")]
             return both[0] if len(both) == len(rates) == 1 else None
-        return found
+        return value
 
-    def drawn_statistics(self, lines: int, known: Collection[str]) -> tuple[str, ...]:
+    def drawn_statistics(self, lines: int, measured: Collection[str]) -> tuple[str, ...]:
         """Statistics to draw, of those that were measured."""
-        wanted = self.statistics or (tuple(STATISTIC_DASHES) if lines == 1 else FEW_STATISTICS)
-        return tuple(name for name in wanted if name in known)
+        preferred = self.statistics or (tuple(STATISTIC_DASHES) if lines == 1 else FEW_STATISTICS)
+        return tuple(name for name in preferred if name in measured)

@@ -20,18 +20,20 @@ CAMPAIGN_SEARCH = "pick"
 
 
 def line_choices(
-    request: HttpRequest, wanted: request_params.Filter, every: Sequence[Group]
+    request: HttpRequest, line_filter: request_params.Filter, every: Sequence[Group]
 ) -> dict[str, Any]:
     """For templates/charts/_chosen.html. `every`: the lines of the wanted campaigns. One query.
 
     With ?pick= those whose names have its words, and those that are ticked. Raises BadRequest: too long.
     """
-    seen = Campaign.objects.visible_to(request.user)
+    visible = Campaign.objects.visible_to(request.user)
     if text := lists.search_text(request, CAMPAIGN_SEARCH):
-        seen = seen.filter(lists.match_words(("name",), text) | Q(pk__in=wanted.campaigns))
+        visible = visible.filter(
+            lists.match_words(("name",), text) | Q(pk__in=line_filter.campaigns)
+        )
     # What the address names, too
-    seen = seen.filter(Q(archived_at=None) | Q(pk__in=wanted.campaigns))
-    campaigns = list(seen.only("name", "created_at", "source"))
+    visible = visible.filter(Q(archived_at=None) | Q(pk__in=line_filter.campaigns))
+    campaigns = list(visible.only("name", "created_at", "source"))
     library = [row for row in campaigns if row.source == Campaign.Source.LIBRARY]
     return {
         "pick": text,
@@ -41,7 +43,7 @@ def line_choices(
         "topologies": _sorted_choices((group.topology, group.topology_name) for group in every),
         "hosts": _sorted_choices((group.host, group.host_name) for group in every),
         "workloads": _sorted_choices((group.workload, group.workload_name) for group in every),
-        "stages": _stage_choices(every, wanted),
+        "stages": _stage_choices(every, line_filter),
     }
 
 
@@ -50,7 +52,7 @@ def _sorted_choices(pairs: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
 
 
 def _stage_choices(
-    every: Sequence[Group], wanted: request_params.Filter
+    every: Sequence[Group], line_filter: request_params.Filter
 ) -> list[tuple[str, str, bool]]:
     """(value, words, whether ticked) of the moments that were measured, in the order of time."""
     codes = sorted(
@@ -60,7 +62,7 @@ def _stage_choices(
         (
             code or request_params.BUILT,
             moments.describe_moment(code, codes) or "as built",
-            code in wanted.stages,
+            code in line_filter.stages,
         )
         for code in codes
     ]

@@ -19,25 +19,25 @@ from benchlab.charts.queries import Group, Person, read_groups
 @require_GET
 def compare(request: HttpRequest) -> HttpResponse:
     """?campaign=1&campaign=2, narrowed down by ?topology=, ?host=, ?workload=, ?stage=."""
-    wanted = request_params.line_filter(request.GET)
-    every = read_groups(request.user, wanted.campaigns)
+    line_filter = request_params.line_filter(request.GET)
+    every = read_groups(request.user, line_filter.campaigns)
     context = {
-        **chosen_lines.line_choices(request, wanted, every),
-        "wanted": wanted,
-        "lines": wanted.select_styled(every),
-        "explore_url": f"{reverse('explore')}?{wanted.full_query()}",
+        **chosen_lines.line_choices(request, line_filter, every),
+        "wanted": line_filter,
+        "lines": line_filter.select_styled(every),
+        "explore_url": f"{reverse('explore')}?{line_filter.full_query()}",
         "cards": _compared_cards(
-            request.user, wanted, every, request_params.requested_metric(request.GET)
+            request.user, line_filter, every, request_params.requested_metric(request.GET)
         ),
     }
     return render(request, "charts/compare.html", context)
 
 
 def _compared_cards(
-    user: Person, wanted: request_params.Filter, every: list[Group], metric: str
+    user: Person, line_filter: request_params.Filter, every: list[Group], metric: str
 ) -> list[Card]:
     """A chart for each thing that was done, by whatever workload. Each says under which conditions its lines differ."""
-    unequal = line_differences(user, wanted.select(every))
-    found = replace(wanted, moment=None).select(every)
+    unequal = line_differences(user, line_filter.select(every))
+    groups = replace(line_filter, moment=None).select(every)
     urls = reverse("compare-figure"), reverse("compare-csv")
-    return with_differences(build_cards(found, *urls, wanted, metric), unequal)
+    return with_differences(build_cards(groups, *urls, line_filter, metric), unequal)

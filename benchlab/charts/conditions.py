@@ -88,7 +88,7 @@ class LineConditions:
 
     def count_values(self, name: str) -> Counter[str]:
         """Values that its attempts tell, and how many tell each."""
-        return Counter(one.texts.get(name, "") for one in self.conditions)
+        return Counter(attempt.texts.get(name, "") for attempt in self.conditions)
 
 
 def line_differences(user: Person, groups: Sequence[Group]) -> dict[int, Differences]:
@@ -105,18 +105,20 @@ def repeat_differences(user: Person, groups: Sequence[Group]) -> dict[int, Diffe
 def _differences_by_workload(
     user: Person, groups: Sequence[Group], make: Callable[[Sequence[LineConditions]], Differences]
 ) -> dict[int, Differences]:
-    known = _read_conditions(user, groups)
-    found: dict[int, Differences] = {}
+    conditions = _read_conditions(user, groups)
+    by_workload: dict[int, Differences] = {}
     for some in group_by_work(groups):
         lines = [
             LineConditions(
-                group, label, tuple(known[s.attempt] for s in group.samples if s.attempt in known)
+                group,
+                label,
+                tuple(conditions[s.attempt] for s in group.samples if s.attempt in conditions),
             )
             for group, label in zip(some, line_labels(some), strict=True)
         ]
-        if one := make([line for line in lines if line.conditions]):
-            found |= {group.workload: one for group in some}
-    return found
+        if difference := make([line for line in lines if line.conditions]):
+            by_workload |= {group.workload: difference for group in some}
+    return by_workload
 
 
 def _compare_repeats(lines: Sequence[LineConditions]) -> Differences:
@@ -155,12 +157,14 @@ def _compare_lines(lines: Sequence[LineConditions]) -> Differences:
 def _implied_conditions(lines: Sequence[LineConditions], chosen: Sequence[str]) -> tuple[str, ...]:
     """Conditions that differ because of what one compares."""
     of_host = HOST_CONDITIONS if "Host" in chosen else ()
-    tuned = any(one.scheduler_origin in chosen for line in lines for one in line.conditions)
+    tuned = any(attempt.scheduler_origin in chosen for line in lines for attempt in line.conditions)
     return *of_host, *((SCHEDULER,) if tuned else ())
 
 
 def _condition_names(lines: Sequence[LineConditions]) -> list[str]:
-    return list(dict.fromkeys(n for line in lines for one in line.conditions for n in one.texts))
+    return list(
+        dict.fromkeys(n for line in lines for attempt in line.conditions for n in attempt.texts)
+    )
 
 
 def _stated_values(lines: Iterable[LineConditions], name: str) -> set[str]:
@@ -200,13 +204,13 @@ def _disk_kinds_differ(lines: Sequence[LineConditions], part: str, *, nested: bo
     kinds: list[set[str]] = []
     for line in lines:
         devices = line.conditions[0].devices
-        for identity, known in devices.items():
-            by_disk.setdefault(identity, set()).update(filter(None, [known[part]]))
-        kinds.append({known[part] for known in devices.values() if known[part]})
+        for identity, device in devices.items():
+            by_disk.setdefault(identity, set()).update(filter(None, [device[part]]))
+        kinds.append({device[part] for device in devices.values() if device[part]})
     if any(len(words) > 1 for words in by_disk.values()):
         return True
     return not _sets_match(
-        [one for one in kinds if one], nested=nested and not _disks_differ(lines, nested=True)
+        [kind for kind in kinds if kind], nested=nested and not _disks_differ(lines, nested=True)
     )
 
 
@@ -265,28 +269,28 @@ def _read_conditions(user: Person, groups: Sequence[Group]) -> dict[int, Attempt
     facts = FactSnapshot.objects.in_bulk({row.facts_id for row in rows if row.facts_id})
     layouts = Layout.objects.only("stack", "plan").in_bulk({row.layout_id for row in rows})
     shared: dict[tuple[int | None, int, str], tuple[dict[str, str], Devices]] = {}
-    found = {}
+    conditions = {}
     for row in rows:
         layout, queues = layouts[row.layout_id], row.meta.get(active_facts.QUEUES)
         key = row.facts_id, row.layout_id, json.dumps(queues)
         if key not in shared:
-            told = facts[row.facts_id].facts if row.facts_id else {}
+            snapshot = facts[row.facts_id].facts if row.facts_id else {}
             shared[key] = _layout_conditions(
-                active_facts.facts_during_attempt(told, row.meta), layout
+                active_facts.facts_during_attempt(snapshot, row.meta), layout
             )
         words, devices = shared[key]
-        found[row.pk] = AttemptConditions(
+        conditions[row.pk] = AttemptConditions(
             {**_run_conditions(row, rest[row.pk]), **words, **_option_conditions(row)},
             devices,
             _scheduler_origin(row, layout),
         )
-    return found
+    return conditions
 
 
 def _scheduler_origin(row: Attempt, layout: Layout) -> str:
     if row.run.scheduler:
         return POINT
-    return LAYOUT if any(one["kind"] == "tuning" for one in layout.stack) else ""
+    return LAYOUT if any(layer["kind"] == "tuning" for layer in layout.stack) else ""
 
 
 def _run_conditions(attempt: Attempt, rest: str) -> dict[str, str]:
@@ -296,19 +300,19 @@ def _run_conditions(attempt: Attempt, rest: str) -> dict[str, str]:
         "Moment": moment,
         POINT: rest,
         "Tool": attempt.tool_version,
-        "Condition": "; ".join(one["says"] for one in attempt.degraded) or "in order",
+        "Condition": "; ".join(fault["says"] for fault in attempt.degraded) or "in order",
     }
 
 
 def _option_conditions(attempt: Attempt) -> dict[str, str]:
     """The sweep's own options are the x axis or the line, not a condition."""
     run = attempt.run
-    known = registry.canonical_options(
+    options = registry.canonical_options(
         run.tool, run.options, ours=run.campaign.source == Campaign.Source.MEASURED
     )
     return {
         f"{OPTION}{name.replace('_', ' ')}": _option_text(name, value)
-        for name, value in known.items()
+        for name, value in options.items()
         if name not in run.point
     }
 
@@ -340,9 +344,9 @@ def _layout_conditions(facts: Mapping[str, Any], layout: Layout) -> tuple[dict[s
 def _text_per_device(devices: Devices, part: str) -> str:
     """ "none" where all have it, else "none (sdb, sdc), mq-deadline (sdd)"."""
     nodes: dict[str, list[str]] = {}
-    for known in devices.values():
-        if known[part]:
-            nodes.setdefault(known[part], []).append(known["name"])
+    for device in devices.values():
+        if device[part]:
+            nodes.setdefault(device[part], []).append(device["name"])
     if len(nodes) < 2:
         return "".join(nodes)
     return ", ".join(
@@ -358,18 +362,21 @@ def stack_text(layers: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _changed_options(layer: Mapping[str, Any]) -> str:
-    known = layer["kind"] in registry.all_layers()
+    has_driver = layer["kind"] in registry.all_layers()
     specs = (
-        {one.name: one for one in dataclasses.fields(registry.layer(layer["kind"]).Options)}
-        if known
+        {
+            option.name: option
+            for option in dataclasses.fields(registry.layer(layer["kind"]).Options)
+        }
+        if has_driver
         else {}
     )
-    said = [
+    changed = [
         f"{name.replace('_', ' ')} {_option_text(_unit_name(specs.get(name), name), value)}"
         for name, value in layer.get("options", {}).items()
         if not (name in specs and _as_json_value(specs[name].default) == value)
     ]
-    return f"({', '.join(said)})" if said else ""
+    return f"({', '.join(changed)})" if changed else ""
 
 
 def _unit_name(spec: dataclasses.Field[Any] | None, name: str) -> str:
@@ -385,17 +392,17 @@ def _as_json_value(value: Any) -> Any:
 def describe_device(facts: Mapping[str, Any], claim: Mapping[str, Any]) -> dict[str, str]:
     """Words for a claimed device by the facts, else by the plan."""
     node = str(claim["node"])
-    known: Mapping[str, Any] = next(
-        (one for one in facts.get("devices", ()) if one.get("path") == node), {}
+    device: Mapping[str, Any] = next(
+        (candidate for candidate in facts.get("devices", ()) if candidate.get("path") == node), {}
     )
-    sectors = [known.get(f"{name}_sector") for name in ("logical", "physical")]
-    taken = known.get("size") or claim.get("size")
+    sectors = [device.get(f"{name}_sector") for name in ("logical", "physical")]
+    capacity = device.get("size") or claim.get("size")
     return {
         "name": node.removeprefix("/dev/"),
-        "model": str(known.get("model") or claim.get("model") or ""),
-        "firmware": str(known.get("firmware") or ""),
-        "size": format_size(taken) if taken else "",
-        "scheduler": str(known.get("scheduler") or ""),
+        "model": str(device.get("model") or claim.get("model") or ""),
+        "firmware": str(device.get("firmware") or ""),
+        "size": format_size(capacity) if capacity else "",
+        "scheduler": str(device.get("scheduler") or ""),
         "sectors": "/".join(map(str, sectors)) + " B" if all(sectors) else "",
     }
 

@@ -33,30 +33,30 @@ def instant_context(request: HttpRequest, attempt: Attempt) -> dict[str, Any]:
         return {}
     at = request_params.finite_seconds(request.GET, "at")
     facts = attempt.facts.facts if attempt.facts else {}
-    found = read_rows(
+    rows_near = read_rows(
         attempt, (*devices.DEVICE_PANELS, *devices.CPU_STATES), Span(at, at + LOOK_AHEAD_S)
     )
     own = {name for use in read_disk_uses(attempt) for name in use.members}
-    told = cursor_values.values_at(found, devices.active_devices(found) | own, facts, at)
-    if told is None:
+    values = cursor_values.values_at(rows_near, devices.active_devices(rows_near) | own, facts, at)
+    if values is None:
         return {"at": at}
     listed = lists.filter_in_memory(
         request,
-        told.lines,
-        _value_columns(told),
+        values.lines,
+        _value_columns(values),
         lambda line: [line.device.label],
         place=f"#{PART_ID}",
         filters=OTHER_PARAMETERS,
     )
     rows = [
-        (line, [_value_text(metric, line.values.get(metric)) for metric in told.metrics])
+        (line, [_value_text(metric, line.values.get(metric)) for metric in values.metrics])
         for line in listed.rows
     ]
     links = {
-        "earlier": _address_at(request, told.earlier),
-        "later": _address_at(request, told.later),
+        "earlier": _address_at(request, values.earlier),
+        "later": _address_at(request, values.later),
     }
-    return {"at": at, "instant": told, "listed": listed, "rows": rows, **links}
+    return {"at": at, "instant": values, "listed": listed, "rows": rows, **links}
 
 
 def _address_at(request: HttpRequest, at: float | None) -> str:
@@ -68,11 +68,11 @@ def _address_at(request: HttpRequest, at: float | None) -> str:
     return f"{lists.query_address(query)}#{PART_ID}"
 
 
-def _value_columns(told: cursor_values.Instant) -> dict[str, lists.SortColumn]:
+def _value_columns(instant: cursor_values.Instant) -> dict[str, lists.SortColumn]:
     columns = {"device": lists.key_column("Device", lambda line: line.device.name)}
-    if len(told.sample_spans) > 1:
+    if len(instant.sample_spans) > 1:
         columns["sample"] = lists.key_column("Sample until", lambda line: line.end, "num")
-    for metric in told.metrics:
+    for metric in instant.metrics:
         title, unit = devices.DEVICE_PANELS[metric]
         head = f"{title} ({unit})" if unit in RATE_UNITS else title
         columns[metric] = lists.key_column(head, partial(_metric_value, metric), "num")

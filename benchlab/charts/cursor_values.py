@@ -52,19 +52,19 @@ class Instant:
 
 
 def values_at(
-    found: Iterable[MetricRows], shown: Collection[str], facts: Mapping[str, Any], at: float
+    sampled: Iterable[MetricRows], devices: Collection[str], facts: Mapping[str, Any], at: float
 ) -> Instant | None:
     """`found` by sample, with the one before and the one behind; None where no sample is of it. `shown`: devices."""
-    rows = [one for one in found if one.metric in DEVICE_PANELS or one.metric in CPU_STATES]
+    rows = [row for row in sampled if row.metric in DEVICE_PANELS or row.metric in CPU_STATES]
     placed = [
-        (one, place) for one in rows if (place := _sample_index(one.buckets.times, at)) is not None
+        (row, place) for row in rows if (place := _sample_index(row.buckets.times, at)) is not None
     ]
-    told = _values_by_sample(placed, shown)
-    if not told:
+    values = _values_by_sample(placed, devices)
+    if not values:
         return None
     metrics = tuple(metric for metric in DEVICE_PANELS if any_above_zero(rows, metric))
     return Instant(
-        tuple(_ordered_samples(told, facts)),
+        tuple(_ordered_samples(values, facts)),
         metrics,
         _cpu_shares(placed),
         *_neighbour_times(placed),
@@ -72,40 +72,40 @@ def values_at(
 
 
 def _values_by_sample(
-    placed: Iterable[tuple[MetricRows, int]], shown: Collection[str]
+    placed: Iterable[tuple[MetricRows, int]], devices: Collection[str]
 ) -> ValuesBySample:
-    found: ValuesBySample = {}
+    by_sample: ValuesBySample = {}
     for rows, place in placed:
         if rows.metric not in DEVICE_PANELS:
             continue
         scale = 100.0 if DEVICE_PANELS[rows.metric][1] == "%" else 1.0
         for name, value in _device_values(rows, place):
-            if name in shown:
-                values = found.setdefault((name, *_sample_span(rows.buckets.times, place)), {})
+            if name in devices:
+                values = by_sample.setdefault((name, *_sample_span(rows.buckets.times, place)), {})
                 if not math.isnan(value):
                     values[rows.metric] = value * scale
-    return found
+    return by_sample
 
 
 def _cpu_shares(placed: Iterable[tuple[MetricRows, int]]) -> dict[str, float]:
     """In the order of its chart."""
-    known = {
+    shares = {
         rows.metric: 100 * value
         for rows, place in placed
         for name, value in _device_values(rows, place)
         if rows.metric in CPU_STATES and not name and not math.isnan(value)
     }
-    return {words: known[metric] for metric, words in CPU_STATES.items() if metric in known}
+    return {words: shares[metric] for metric, words in CPU_STATES.items() if metric in shares}
 
 
 def _device_values(rows: MetricRows, place: int) -> Iterator[tuple[str, float]]:
     return zip(rows.devices, rows.buckets.low[:, place].tolist(), strict=True)
 
 
-def _ordered_samples(told: ValuesBySample, facts: Mapping[str, Any]) -> Iterator[DeviceSample]:
+def _ordered_samples(by_sample: ValuesBySample, facts: Mapping[str, Any]) -> Iterator[DeviceSample]:
     """Volumes above the disks they stand on, as in the chart's legend."""
-    for placed in order_devices({name for name, _, _ in told}, facts):
-        for (name, start, end), values in told.items():
+    for placed in order_devices({name for name, _, _ in by_sample}, facts):
+        for (name, start, end), values in by_sample.items():
             if name == placed.name:
                 yield DeviceSample(placed, start, end, values)
 
@@ -127,6 +127,6 @@ def _sample_span(times: Floats, place: int) -> tuple[float, float]:
 def _neighbour_times(placed: Sequence[tuple[MetricRows, int]]) -> tuple[float | None, float | None]:
     """Ends of the nearest samples before and behind."""
     times = [(rows.buckets.times, place) for rows, place in placed]
-    before = [float(one[place - 1]) for one, place in times if place]
-    behind = [float(one[place + 1]) for one, place in times if place + 1 < len(one)]
+    before = [float(ends[place - 1]) for ends, place in times if place]
+    behind = [float(ends[place + 1]) for ends, place in times if place + 1 < len(ends)]
     return max(before, default=None), min(behind, default=None)

@@ -41,8 +41,8 @@ class StyledLine:
 
 
 def styled_lines(groups: Sequence[Group]) -> list[StyledLine]:
-    found = zip(groups, line_labels(groups), line_styles(groups), strict=True)
-    return [StyledLine(group, label, style) for group, label, style in found]
+    looks = zip(groups, line_labels(groups), line_styles(groups), strict=True)
+    return [StyledLine(group, label, style) for group, label, style in looks]
 
 
 def build_curve_figure(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
@@ -53,34 +53,38 @@ def build_curve_figure(title: str, groups: Sequence[Group], choice: Choice) -> F
     if not any(_depth_values(line.group, choice.metric_name(choice.metric)) for line in lines):
         return figure.empty_figure(title, f"No {word}{what} measured over outstanding I/Os yet.")
     kind = choice.latency_kind(line.group for line in lines)
-    known = {one for line in lines for one in _line_statistics(line, choice, kind)}
-    shown = choice.drawn_statistics(len(lines), known)
+    measured = {statistic for line in lines for statistic in _line_statistics(line, choice, kind)}
+    statistics = choice.drawn_statistics(len(lines), measured)
     data = [trace for line in lines for trace in _rate_traces(line, choice, word, unit)]
     data += [
         trace
         for line in lines
-        for name in shown
-        for trace in _latency_traces(line, choice, f"{kind}.{name}", shown, alone=len(lines) == 1)
+        for name in statistics
+        for trace in _latency_traces(
+            line, choice, f"{kind}.{name}", statistics, alone=len(lines) == 1
+        )
     ]
-    upper = TWO_PANELS_PX * PANEL_SHARE if shown else ONE_PANEL_PX
+    upper = TWO_PANELS_PX * PANEL_SHARE if statistics else ONE_PANEL_PX
     names = _curve_end_names(
-        lines, data, {"y": upper, **({"y2": TWO_PANELS_PX * PANEL_SHARE} if shown else {})}
+        lines, data, {"y": upper, **({"y2": TWO_PANELS_PX * PANEL_SHARE} if statistics else {})}
     )
     data += _knee_traces(lines, choice, upper) + _beam_traces(lines, choice, upper)
-    latency = LATENCY_KINDS[kind] if shown else ""
-    said = f" and {latency.lower()}" if latency else ""
+    latency = LATENCY_KINDS[kind] if statistics else ""
+    latency_text = f" and {latency.lower()}" if latency else ""
     without = (
-        [line.label for line in lines if not _line_statistics(line, choice, kind)] if shown else []
+        [line.label for line in lines if not _line_statistics(line, choice, kind)]
+        if statistics
+        else []
     )
     layout = figure.base_layout(
-        f"{word}{said}{what} over outstanding I/Os · {title}",
-        _curve_subtitle(lines, shown) + _missing_latency_note(latency, without),
-        height=AROUND_PX + (TWO_PANELS_PX if shown else ONE_PANEL_PX),
+        f"{word}{latency_text}{what} over outstanding I/Os · {title}",
+        _curve_subtitle(lines, statistics) + _missing_latency_note(latency, without),
+        height=AROUND_PX + (TWO_PANELS_PX if statistics else ONE_PANEL_PX),
         **_curve_axes(lines, data, word, unit, latency),
     )
-    layout["legend"]["y"] = -0.13 if shown else -0.2
+    layout["legend"]["y"] = -0.13 if statistics else -0.2
     layout["annotations"] = names
-    if shown:
+    if statistics:
         # where a page has room for both panels in a row
         layout["meta"]["beside"] = True
     return figure.fit_legend({"data": data, "layout": layout})
@@ -114,7 +118,7 @@ def _curve_axes(
     }
 
 
-def _curve_subtitle(lines: Sequence[StyledLine], shown: Sequence[str]) -> str:
+def _curve_subtitle(lines: Sequence[StyledLine], statistics: Sequence[str]) -> str:
     repeats = {
         len([s for s in line.group.samples if s.outstanding == d])
         for line in lines
@@ -128,12 +132,12 @@ def _curve_subtitle(lines: Sequence[StyledLine], shown: Sequence[str]) -> str:
     )
     band = ", band: smallest to largest repeat" if most >= 3 else ", too few for a band"
     words = {"solid": "solid", "dash": "dashed", "dot": "dotted", "dashdot": "dash-dotted"}
-    if not shown:
+    if not statistics:
         return f"Line: median of {count}{band if most > 1 else ''}."
     styles = (
-        ", ".join(f"{name} {words[STATISTIC_DASHES[name]]}" for name in shown)
-        if len(shown) > 1
-        else shown[0]
+        ", ".join(f"{name} {words[STATISTIC_DASHES[name]]}" for name in statistics)
+        if len(statistics) > 1
+        else statistics[0]
     )
     return f"Line: median of {count}{band if most > 1 else ''}. Latency: {styles}."
 
@@ -151,21 +155,21 @@ def _depth_values(group: Group, name: str) -> list[tuple[int, float, Sample]]:
 
 
 def _rate_traces(line: StyledLine, choice: Choice, word: str, unit: str) -> list[dict[str, Any]]:
-    found = _depth_values(line.group, choice.metric_name(choice.metric))
-    return _quantity_traces(line, found, unit, word, "y", line.style.dash, legend=True)
+    values = _depth_values(line.group, choice.metric_name(choice.metric))
+    return _quantity_traces(line, values, unit, word, "y", line.style.dash, legend=True)
 
 
 def _latency_traces(
-    line: StyledLine, choice: Choice, base: str, shown: Sequence[str], *, alone: bool
+    line: StyledLine, choice: Choice, base: str, statistics: Sequence[str], *, alone: bool
 ) -> list[dict[str, Any]]:
     kind, _, name = base.partition(".")
-    found = [
+    values = [
         (s.outstanding, value, s)
         for s in line.group.samples
         if s.outstanding and (value := choice.read_value(base, s.values)) is not None
     ]
-    dash = STATISTIC_DASHES[name] if len(shown) > 1 else "solid"
-    traces = _quantity_traces(line, found, "s", f"{kind} {name}", "y2", dash, legend=False)
+    dash = STATISTIC_DASHES[name] if len(statistics) > 1 else "solid"
+    traces = _quantity_traces(line, values, "s", f"{kind} {name}", "y2", dash, legend=False)
     for median in traces[-1:]:
         # there is room to say at its end which statistic a line shows
         if alone:
@@ -181,7 +185,7 @@ def _latency_traces(
 
 def _quantity_traces(
     line: StyledLine,
-    found: list[tuple[int, float, Sample]],
+    values: list[tuple[int, float, Sample]],
     unit: str,
     what: str,
     axis: str,
@@ -190,14 +194,14 @@ def _quantity_traces(
     legend: bool,
 ) -> list[dict[str, Any]]:
     """Band, repeats and median of one quantity of one line, bound together in the legend."""
-    if not found:
+    if not values:
         return []
-    points = curve((depth, value) for depth, value, _ in found)
+    points = curve((depth, value) for depth, value, _ in values)
     common = {"legendgroup": line.label, "xaxis": "x", "yaxis": axis, "showlegend": False}
     return [
         *_repeat_band(points, line.style, common),
-        _repeat_markers(line, found, unit, what, common),
-        _median_trace(line, found, points, unit, what, dash, common | {"showlegend": legend}),
+        _repeat_markers(line, values, unit, what, common),
+        _median_trace(line, values, points, unit, what, dash, common | {"showlegend": legend}),
     ]
 
 
@@ -205,19 +209,19 @@ def _repeat_band(
     points: dict[int, Spread], style: Style, common: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """The range of the repeats, only where there are enough of them."""
-    known = [
+    ranges = [
         (d, p.low, p.high) for d, p in points.items() if p.low is not None and p.high is not None
     ]
-    if not known:
+    if not ranges:
         return []
-    there, back = known, known[::-1]
-    outline = [low for _, low, _ in there] + [high for _, _, high in back]
+    forward, back = ranges, ranges[::-1]
+    outline = [low for _, low, _ in forward] + [high for _, _, high in back]
     return [
         common
         | {
             "type": "scatter",
             "mode": "lines",
-            "x": [d for d, _, _ in there] + [d for d, _, _ in back],
+            "x": [d for d, _, _ in forward] + [d for d, _, _ in back],
             "y": outline,
             "fill": "toself",
             "fillcolor": style.faded(0.2),
@@ -229,7 +233,7 @@ def _repeat_band(
 
 def _repeat_markers(
     line: StyledLine,
-    found: list[tuple[int, float, Sample]],
+    values: list[tuple[int, float, Sample]],
     unit: str,
     what: str,
     common: dict[str, Any],
@@ -238,21 +242,21 @@ def _repeat_markers(
     texts = [
         f"{sample.repeat_text}: {what} <b>{si(value, unit)}</b>"
         f"{'<br>' + sample.during if sample.during else ''}<br>run {sample.run}"
-        for _, value, sample in found
+        for _, value, sample in values
     ]
     label = line.label.replace("%{", "% {")
     return common | {
         "type": "scatter",
         "mode": "markers",
-        "x": [depth for depth, _, _ in found],
-        "y": [value for _, value, _ in found],
+        "x": [depth for depth, _, _ in values],
+        "y": [value for _, value, _ in values],
         "marker": {
             "color": line.style.colour,
             "symbol": line.style.marker,
             "size": 5,
             "opacity": 0.45,
         },
-        "customdata": [[run_url(sample.run)] for _, _, sample in found],
+        "customdata": [[run_url(sample.run)] for _, _, sample in values],
         "text": texts,
         "hovertemplate": f"{label}<br>outstanding %{{x:d}}, %{{text}} · click opens it<extra></extra>",
     }
@@ -260,7 +264,7 @@ def _repeat_markers(
 
 def _median_trace(
     line: StyledLine,
-    found: list[tuple[int, float, Sample]],
+    values: list[tuple[int, float, Sample]],
     points: dict[int, Spread],
     unit: str,
     what: str,
@@ -268,7 +272,7 @@ def _median_trace(
     common: dict[str, Any],
 ) -> dict[str, Any]:
     nearest = {
-        depth: min((abs(v - point.median), s.run) for d, v, s in found if d == depth)[1]
+        depth: min((abs(v - point.median), s.run) for d, v, s in values if d == depth)[1]
         for depth, point in points.items()
     }
     return common | {
@@ -301,24 +305,26 @@ def _curve_end_names(
     lines: Sequence[StyledLine], data: Sequence[dict[str, Any]], high: Mapping[str, float]
 ) -> list[dict[str, Any]]:
     """At the ends of lines, in each panel that has one line of each; `high`: {y axis: its pixels}."""
-    found: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
     for axis, pixels in high.items():
-        drawn = [one for one in data if one["yaxis"] == axis]
-        ends = [one for one in drawn if one.get("name") is not None]
-        if len(ends) != len({one["legendgroup"] for one in ends}):
+        drawn = [trace for trace in data if trace["yaxis"] == axis]
+        ends = [trace for trace in drawn if trace.get("name") is not None]
+        if len(ends) != len({trace["legendgroup"] for trace in ends}):
             continue
         looks = {line.label: line.style for line in lines}
-        named = [
-            line_ends.NamedLine(one["name"], one["name"], looks[one["name"]], one["x"], one["y"])
-            for one in ends
+        end_names = [
+            line_ends.NamedLine(
+                trace["name"], trace["name"], looks[trace["name"]], trace["x"], trace["y"]
+            )
+            for trace in ends
         ]
-        depths = [x for one in drawn for x in one["x"]]
-        values = [y for one in drawn for y in one["y"]]
+        depths = [x for trace in drawn for x in trace["x"]]
+        values = [y for trace in drawn for y in trace["y"]]
         log = axis == "y2"
         x = Scale.fit(depths, label_places.MIN_PLOT_PX, log=True)
         y = Scale.fit(values, pixels, log=log, zero=True)
-        found += line_ends.end_name_annotations(named, x, y, {"xref": "x", "yref": axis})
-    return found
+        annotations += line_ends.end_name_annotations(end_names, x, y, {"xref": "x", "yref": axis})
+    return annotations
 
 
 def _knee_traces(lines: Sequence[StyledLine], choice: Choice, high: float) -> list[dict[str, Any]]:
@@ -337,8 +343,8 @@ def _knee_traces(lines: Sequence[StyledLine], choice: Choice, high: float) -> li
 
 
 def _depth_medians(line: StyledLine, choice: Choice) -> dict[int, float]:
-    found = _depth_values(line.group, choice.metric_name(choice.metric))
-    return {depth: point.median for depth, point in curve((d, v) for d, v, _ in found).items()}
+    values = _depth_values(line.group, choice.metric_name(choice.metric))
+    return {depth: point.median for depth, point in curve((d, v) for d, v, _ in values).items()}
 
 
 def _beam_traces(lines: Sequence[StyledLine], choice: Choice, high: float) -> list[dict[str, Any]]:

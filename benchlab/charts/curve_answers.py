@@ -56,47 +56,47 @@ def curve_answer_text(group: Group) -> str:
     """Words for what is known of a line, or why nothing is. Without a colon: a label with one stands before them."""
     if not group.over:
         return "not before the campaign is over"
-    found = curve_answer(group)
-    parts = [knee_text(found.knee)]
-    if found.collapse:
-        parts.append(collapse_text(found.collapse))
-    if found.cap:
-        parts.append(cap_text(found.cap))
+    answer = curve_answer(group)
+    parts = [knee_text(answer.knee)]
+    if answer.collapse:
+        parts.append(collapse_text(answer.collapse))
+    if answer.cap:
+        parts.append(cap_text(answer.cap))
     return "; ".join(parts)
 
 
-def knee_text(known: Knee | None) -> str:
+def knee_text(found_knee: Knee | None) -> str:
     """Of fewer than three repeats with the reservation that it needs."""
-    if known is None:
+    if found_knee is None:
         return f"at least {ENOUGH_DEPTHS} depths, each with IOPS, are needed"
-    said = _knee_position(known)
-    if known.drawn:
-        return said
-    return f"{said}, by {REPEAT_COUNTS[known.repeats]} a depth (three are needed to draw it)"
+    position = _knee_position(found_knee)
+    if found_knee.drawn:
+        return position
+    return (
+        f"{position}, by {REPEAT_COUNTS[found_knee.repeats]} a depth (three are needed to draw it)"
+    )
 
 
-def _knee_position(known: Knee) -> str:
-    if known.flat:
+def _knee_position(found_knee: Knee) -> str:
+    if found_knee.flat:
         return "none, flat from the first depth on"
-    if known.low is None:
+    if found_knee.low is None:
         return "not reached, measure deeper"
     between = (
-        f"between {known.low} and {known.high}"
-        if known.low != known.high
-        else f"perhaps {known.low}"
+        f"between {found_knee.low} and {found_knee.high}"
+        if found_knee.low != found_knee.high
+        else f"perhaps {found_knee.low}"
     )
-    if known.at is None:
-        deeper = " or deeper than was measured, so measure deeper" if known.beyond else ""
+    if found_knee.at is None:
+        deeper = " or deeper than was measured, so measure deeper" if found_knee.beyond else ""
         return f"uncertain, {between}{deeper}"
-    about = "" if known.drawn else "about "
-    return (
-        f"{about}{known.at} outstanding{f' ({between}, 95 %)' if known.low != known.high else ''}"
-    )
+    about = "" if found_knee.drawn else "about "
+    return f"{about}{found_knee.at} outstanding{f' ({between}, 95 %)' if found_knee.low != found_knee.high else ''}"
 
 
-def collapse_text(found: Collapse) -> str:
-    return f"falls past {found.peak}, by {found.share:.0%} at {found.last}".replace("%", " %")
+def collapse_text(drop: Collapse) -> str:
+    return f"falls past {drop.peak}, by {drop.share:.0%} at {drop.last}".replace("%", " %")
 
 
-def cap_text(found: Cap) -> str:
-    return f"capped at {si(found.iops, 'op/s')} from {found.low} to {found.high}, within 2 %"
+def cap_text(limit: Cap) -> str:
+    return f"capped at {si(limit.iops, 'op/s')} from {limit.low} to {limit.high}, within 2 %"

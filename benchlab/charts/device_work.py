@@ -126,16 +126,16 @@ def plan_layers(layers: Sequence[Placed]) -> list[Layer]:
 def imported_layers(specs: Sequence[LayerSpec], disks: Mapping[str, Sequence[str]]) -> list[Layer]:
     """Of a result from elsewhere: its layers on the `disks` that its source tells, by role. What no layer asks for is
     left out; where none asks for any, the roles stand for themselves."""
-    found: list[Layer] = []
+    layers: list[Layer] = []
     holding: tuple[str, ...] = ()
-    for spec, given in zip(specs, chain.assign_source_disks(specs, disks), strict=True):
+    for spec, roles in zip(specs, chain.assign_source_disks(specs, disks), strict=True):
         below = {BELOW: holding} if holding else {}
-        found.append(Layer(spec.kind, uses={**given, **below}))
+        layers.append(Layer(spec.kind, uses={**roles, **below}))
         holding += tuple(
-            n for use, names in given.items() if use not in NON_DATA_USES for n in names
+            n for use, names in roles.items() if use not in NON_DATA_USES for n in names
         )
-    if any(disk_uses(found)):
-        return found
+    if any(disk_uses(layers)):
+        return layers
     return [Layer(IMPORTED, uses={role: tuple(names)}) for role, names in disks.items()]
 
 
@@ -167,23 +167,27 @@ def _work_in_window(
     use: DiskUse, part: Part, figures: Mapping[str, float], alone: bool, only: str
 ) -> DiskWork | None:
     by_key = {(track.device, track.metric): track for track in part.tracks}
-    asked = (
+    tool_bytes = (
         # File layout and ramp are in a whole run, and not in what the tool tells.
         {"read": None, "write": None}
         if part.is_whole_run
         else application_rates(figures, part.name, alone=alone, only=only)
     )
-    found = DiskWork(
+    work = DiskWork(
         part.name,
         use,
         read=_member_balance(use.members, by_key, "read"),
         written=_member_balance(use.members, by_key, "write"),
-        reads=amplification(_member_means(use.members, by_key, "read.bandwidth"), asked["read"]),
-        writes=amplification(_member_means(use.members, by_key, "write.bandwidth"), asked["write"]),
+        reads=amplification(
+            _member_means(use.members, by_key, "read.bandwidth"), tool_bytes["read"]
+        ),
+        writes=amplification(
+            _member_means(use.members, by_key, "write.bandwidth"), tool_bytes["write"]
+        ),
         flushed=tuple(_member_flushes(use.members, by_key)),
     )
-    told = (found.read_text, found.written_text, found.reads, found.writes, found.flush_text)
-    return found if any(one not in ("", None) for one in told) else None
+    cells = (work.read_text, work.written_text, work.reads, work.writes, work.flush_text)
+    return work if any(cell not in ("", None) for cell in cells) else None
 
 
 def _member_balance(
@@ -193,16 +197,16 @@ def _member_balance(
     rates = [by_key.get((name, f"{way}.iops")) for name in members]
     other = "write" if way == "read" else "read"
     across = [track for n in members if (track := by_key.get((n, f"{other}.bandwidth")))]
-    known = [track for track in (*bandwidths, *rates) if track is not None]
-    if len(known) < 2 * len(members) or not all(map(known[0].shares_times, known)):
+    tracks = [track for track in (*bandwidths, *rates) if track is not None]
+    if len(tracks) < 2 * len(members) or not all(map(tracks[0].shares_times, tracks)):
         return None
-    of = len(members)
-    first = known[0]
+    count = len(members)
+    first = tracks[0]
     return balance_samples(
-        [one.values for one in known[:of]],
-        [one.values for one in known[of:]],
+        [track.values for track in tracks[:count]],
+        [track.values for track in tracks[count:]],
         first.durations,
-        [one.values for one in across if one.shares_times(first)],
+        [track.values for track in across if track.shares_times(first)],
     )
 
 
@@ -220,46 +224,49 @@ def _member_flushes(
         _member_means(members, by_key, m) for m in ("write.iops", "write.bandwidth", "flush.iops")
     ]
     for writes, moved, counted in zip(*columns, strict=True):
-        if (found := flushes(writes, moved, counted)) is not None:
-            yield found
+        if (estimate := flushes(writes, moved, counted)) is not None:
+            yield estimate
 
 
-def balance_text(found: Balance | None, members: Sequence[str]) -> str:
+def balance_text(balance: Balance | None, members: Sequence[str]) -> str:
     """ "even", "2 of 12 do 95 %: sdb, sdc", "uneven: sdb 45 %, … sde 10 %"; "" where nothing is known.
 
     Of too few samples it is said that they are; "even, by one report" of a printed average.
     """
-    if found is None:
+    if balance is None:
         return ""
-    if found.spread == Spread.EVEN and found.averaged and found.windows == 1:
+    if balance.spread == Spread.EVEN and balance.averaged and balance.windows == 1:
         # an average over what it is of; unevenness it would not tell from chance
         return "even, by one report"
-    if not found.conclusive:
-        samples = f"{found.windows} sample{'' if found.windows == 1 else 's'}"
+    if not balance.conclusive:
+        samples = f"{balance.windows} sample{'' if balance.windows == 1 else 's'}"
         return f"not told by {samples}: {MIN_CONCLUSIVE_WINDOWS} are needed"
-    of = len(members)
-    carried = sum(found.shares[index] for index in found.doers)
-    if found.spread == Spread.FEW:
-        doers = [members[index] for index in found.doers]
+    count = len(members)
+    carried = sum(balance.shares[index] for index in balance.doers)
+    if balance.spread == Spread.FEW:
+        doers = [members[index] for index in balance.doers]
         verb = "do" if len(doers) > 1 else "does"
-        return f"{len(doers)} of {of} {verb} {percent_text(carried)}: {shorten_names(doers)}"
-    if found.spread == Spread.IN_TURN:
+        return f"{len(doers)} of {count} {verb} {percent_text(carried)}: {shorten_names(doers)}"
+    if balance.spread == Spread.IN_TURN:
         return "even, but a few at a time, in turn"
-    if found.spread == Spread.EVEN:
+    if balance.spread == Spread.EVEN:
         return "even"
-    order = sorted(range(of), key=lambda index: -found.shares[index])
+    order = sorted(range(count), key=lambda index: -balance.shares[index])
     most, least = order[0], order[-1]
     return (
-        f"uneven: {members[most]} {percent_text(found.shares[most])} to"
-        f" {members[least]} {percent_text(found.shares[least])}"
+        f"uneven: {members[most]} {percent_text(balance.shares[most])} to"
+        f" {members[least]} {percent_text(balance.shares[least])}"
     )
 
 
-def flush_text(found: Sequence[Flushes]) -> str:
+def flush_text(estimates: Sequence[Flushes]) -> str:
     """ "at least 91 % of the writes", or of the member with least and most; "" where there are hardly any."""
-    if not found or max(one.share for one in found) < 0.05:
+    if not estimates or max(estimate.share for estimate in estimates) < 0.05:
         return ""
-    low, high = min(one.share for one in found), max(one.share for one in found)
+    low, high = (
+        min(estimate.share for estimate in estimates),
+        max(estimate.share for estimate in estimates),
+    )
     if percent_text(low) == percent_text(high):
         return f"{percent_text(high)} of the writes, or more"
     return f"{percent_text(low)} to {percent_text(high)} of each disk's writes, or more"
@@ -288,24 +295,24 @@ def cache_hits(
 
 def _hits_in_window(layers: Sequence[Layer], part: Part) -> list[CacheHits]:
     by_key = {(track.device, track.metric): track for track in part.tracks}
-    found = [
-        CacheHits(part.name, device, of, ratio, True)
+    ratios = [
+        CacheHits(part.name, device, requests, ratio, True)
         for device in dict.fromkeys(device for device, _ in by_key)
-        for hit, miss, of in HIT_COUNTERS
+        for hit, miss, requests in HIT_COUNTERS
         if (ratio := _counted_ratio(by_key.get((device, hit)), by_key.get((device, miss))))
         is not None
     ]
     for layer in layers:
         ratio = _byte_ratio(layer, by_key)
         if ratio is not None:
-            found.append(CacheHits(part.name, layer.kind, "bytes read", ratio, False))
-    return found
+            ratios.append(CacheHits(part.name, layer.kind, "bytes read", ratio, False))
+    return ratios
 
 
-def _counted_ratio(found: Track | None, missed: Track | None) -> float | None:
-    if found is None or missed is None or not found.shares_times(missed):
+def _counted_ratio(hit: Track | None, missed: Track | None) -> float | None:
+    if hit is None or missed is None or not hit.shares_times(missed):
         return None
-    return request_hit_ratio(found.values, missed.values, found.durations)
+    return request_hit_ratio(hit.values, missed.values, hit.durations)
 
 
 def _byte_ratio(layer: Layer, by_key: Mapping[tuple[str, str], Track]) -> float | None:

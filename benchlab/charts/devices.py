@@ -55,11 +55,11 @@ CPU_LIMITS = {
 HOST_METRICS = (*CPU_STATES, *CPU_LIMITS)
 
 
-def active_devices(found: Iterable[MetricRows]) -> set[str]:
+def active_devices(sampled: Iterable[MetricRows]) -> set[str]:
     """Devices that did anything at all."""
     return {
         name
-        for rows in found
+        for rows in sampled
         if rows.metric in DEVICE_PANELS
         for name, most in zip(rows.devices, rows.most, strict=True)
         if most > 0
@@ -68,7 +68,7 @@ def active_devices(found: Iterable[MetricRows]) -> set[str]:
 
 def build_device_figure(
     title: str,
-    found: Sequence[MetricRows],
+    sampled: Sequence[MetricRows],
     facts: Mapping[str, Any],
     windows: Sequence[Window] = (),
     *,
@@ -80,49 +80,49 @@ def build_device_figure(
     Disks that do the same work are a band where they are many; those of no `uses` are lines. `every`: idle ones, too.
     Which panels and lines there are does not depend on which part is drawn: who zooms keeps what they look at.
     """
-    known = [rows for rows in found if rows.metric in DEVICE_PANELS]
-    ranked, ranks = percentiles.percentile_lines(found)
-    busy = active_devices(known)
-    names = {name for rows in known for name in rows.devices} if every else busy
+    device_rows = [rows for rows in sampled if rows.metric in DEVICE_PANELS]
+    ranked, ranks = percentiles.percentile_lines(sampled)
+    busy = active_devices(device_rows)
+    names = {name for rows in device_rows for name in rows.devices} if every else busy
     if not names and not ranked:
         return figure.empty_figure(title, "No device did any I/O while this was measured.")
-    bundled = [one for one in disk_bands(uses, known) if one.members & names]
-    within = {name for one in bundled for name in one.members}
+    bundled = [band for band in disk_bands(uses, device_rows) if band.members & names]
+    within = {name for band in bundled for name in band.members}
     placed = order_devices(names - within, facts)
     panels = [
         Panel(m, *DEVICE_PANELS[m], 100.0 if DEVICE_PANELS[m][1] == "%" else 1.0)
         for m in DEVICE_PANELS
-        if any_above_zero(known, m)
+        if any_above_zero(device_rows, m)
     ] + percentiles.percentile_panels(ranked)
-    idle = sorted({name for rows in known for name in rows.devices} - names)
-    data, thinned = device_lines(known, placed, panels, bundled)
+    idle = sorted({name for rows in device_rows for name in rows.devices} - names)
+    data, thinned = device_lines(device_rows, placed, panels, bundled)
     own, some = device_lines(ranked, ranks, panels, first=len(placed) + len(bundled))
     data += own
     layout = figure.base_layout(
         f"{'Every device' if names else 'Latency'} over the run · {title}",
         _device_subtitle(
-            [p.metric for p in panels], idle, bundled, _percentile_sources(found), thinned or some
+            [p.metric for p in panels], idle, bundled, _percentile_sources(sampled), thinned or some
         ),
         height=panels_height(panels, [*placed, *ranks]),
     )
     layout |= panel_axes(panels)
     percentiles.use_log_axes(layout, panels, ranked)
-    layout["shapes"] = window_bands(windows, len(panels), found)
+    layout["shapes"] = window_bands(windows, len(panels), sampled)
     layout["legend"] = {"orientation": "v", "x": 1.01, "y": 1, "font": {"size": 11}}
     layout["margin"] = {"l": 72, "r": 16, "t": 88, "b": 64}
     layout |= UNIFIED_HOVER
     return {"data": data, "layout": layout}
 
 
-def _percentile_sources(found: Iterable[MetricRows]) -> str:
+def _percentile_sources(sampled: Iterable[MetricRows]) -> str:
     """Names of those that told percentiles of latency; "" for nobody."""
-    told = (
+    names = (
         name
-        for rows in found
+        for rows in sampled
         if rows.metric in percentiles.PERCENTILE_METRICS
         for name in rows.devices
     )
-    return " and ".join(dict.fromkeys(told))
+    return " and ".join(dict.fromkeys(names))
 
 
 def _device_subtitle(
@@ -138,8 +138,8 @@ def _device_subtitle(
     if told_by:
         parts.append(f"Percentiles of latency: {told_by}.")
     if bundled:
-        said = " and ".join(one.label for one in bundled)
-        parts.append(f"Band: smallest to largest of {said}, line: their median.")
+        bands_text = " and ".join(band.label for band in bundled)
+        parts.append(f"Band: smallest to largest of {bands_text}, line: their median.")
     quiet = [DEVICE_PANELS[m][0].lower() for m in ("read.iops", "write.iops") if m not in panels]
     if quiet and not percentiles.PERCENTILE_BASES.keys() >= {*panels}:
         parts.append(f"No {' and no '.join(quiet)}: no panel.")
@@ -154,19 +154,21 @@ def _device_subtitle(
 
 
 def build_cpu_figure(
-    title: str, found: Sequence[MetricRows], windows: Sequence[Window] = ()
+    title: str, sampled: Sequence[MetricRows], windows: Sequence[Window] = ()
 ) -> Figure:
     """Figure of the CPU's time, stacked; the rest up to 100 % is idle. What holds it back is drawn over that."""
     # the whole host
-    means = {rows.metric: _cpu_means(rows) for rows in found if "" in rows.devices}
-    shown = [metric for metric in CPU_STATES if metric in means and any_above_zero(found, metric)]
-    if not shown:
+    means = {rows.metric: _cpu_means(rows) for rows in sampled if "" in rows.devices}
+    states = [
+        metric for metric in CPU_STATES if metric in means and any_above_zero(sampled, metric)
+    ]
+    if not states:
         return figure.empty_figure(title, "No CPU samples.")
-    over = [metric for metric in CPU_LIMITS if metric in means and any_above_zero(found, metric)]
+    over = [metric for metric in CPU_LIMITS if metric in means and any_above_zero(sampled, metric)]
     data = [
         *(
             _stacked_area(means[metric], CPU_STATES[metric], index)
-            for index, metric in enumerate(shown)
+            for index, metric in enumerate(states)
         ),
         *(
             _unstacked_line(means[m], CPU_LIMITS[m], index)
@@ -181,7 +183,7 @@ def build_cpu_figure(
         xaxis={"title": {"text": "Seconds since the first sample"}, "zeroline": False},
         yaxis={"title": {"text": "CPU time (%)"}, "range": [0, 100], "zeroline": False},
         hovermode="x unified",
-        shapes=window_bands(windows, 1, found),
+        shapes=window_bands(windows, 1, sampled),
     )
     layout["legend"] = {"orientation": "v", "x": 1.01, "y": 1, "traceorder": "reversed"}
     return {"data": data, "layout": layout}
@@ -196,9 +198,11 @@ def _cpu_means(rows: MetricRows) -> TimedShares:
 
 def _unstacked_line(means: TimedShares, name: str, index: int) -> dict[str, Any]:
     """Not stacked: a share of something else than time."""
-    kept = {"stackgroup", "fillcolor"}
+    stack_keys = {"stackgroup", "fillcolor"}
     return {
-        key: value for key, value in _stacked_area(means, name, index).items() if key not in kept
+        key: value
+        for key, value in _stacked_area(means, name, index).items()
+        if key not in stack_keys
     }
 
 

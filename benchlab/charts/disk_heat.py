@@ -24,44 +24,44 @@ HEAT_SCALE = [[place / (len(HEAT) - 1), colour] for place, colour in enumerate(H
 
 
 def heat_map_disks(
-    found: Iterable[MetricRows], facts: Mapping[str, Any], uses: Iterable[DiskUse]
+    sampled_rows: Iterable[MetricRows], facts: Mapping[str, Any], uses: Iterable[DiskUse]
 ) -> list[StackedDevice]:
     """The layout's own that were sampled, idle ones too: one that does nothing is what this is for.
 
     Of an unknown plan those that did anything and stand on nothing.
     """
-    known = [rows for rows in found if rows.metric in DEVICE_PANELS]
+    device_rows = [rows for rows in sampled_rows if rows.metric in DEVICE_PANELS]
     own = {name for use in uses for name in use.members}
-    sampled = {name for rows in known for name in rows.devices}
+    sampled = {name for rows in device_rows for name in rows.devices}
     above = {d["name"] for d in facts.get("devices", ()) if d.get("parents")}
-    return order_devices(own & sampled or active_devices(known) - above, facts)
+    return order_devices(own & sampled or active_devices(device_rows) - above, facts)
 
 
 def build_heat_map(
     title: str,
-    found: Sequence[MetricRows],
-    shown: Sequence[StackedDevice],
+    sampled: Sequence[MetricRows],
+    disks: Sequence[StackedDevice],
     metric: str = DEFAULT_METRIC,
     windows: Sequence[Window] = (),
 ) -> Figure:
     """`metric` is one of devices.PANELS. A field is the mean of what is known in it; empty where nothing is."""
     panel = Panel(metric, *DEVICE_PANELS[metric], 100.0 if DEVICE_PANELS[metric][1] == "%" else 1.0)
-    names = [one.name for one in shown]
+    names = [disk.name for disk in disks]
     data = [
         _heat_cells(rows, names, panel)
-        for rows in found
+        for rows in sampled
         if rows.metric == metric and not {*names}.isdisjoint(rows.devices)
     ]
     if not data:
         return figure.empty_figure(title, f"{panel.title}: not sampled of these disks.")
-    thinned = any(rows.buckets.every > 1 for rows in found if rows.metric == metric)
+    thinned = any(rows.buckets.every > 1 for rows in sampled if rows.metric == metric)
     over = " over time, however many requests a second had" if metric == "await" else ""
     single = "zoom in for single samples"
-    said = f"each cell is a mean{over}; {single}" if thinned else "one cell per sample"
-    made = figure.base_layout(
+    cell_text = f"each cell is a mean{over}; {single}" if thinned else "one cell per sample"
+    figure_layout = figure.base_layout(
         f"Each disk over the run: {panel.title[0].lower()}{panel.title[1:]} · {title}",
-        f"Stronger is more, {said}.",
-        height=max(MIN_HEAT_PX, HEAT_EDGE_PX + HEAT_ROW_PX * len(shown)),
+        f"Stronger is more, {cell_text}.",
+        height=max(MIN_HEAT_PX, HEAT_EDGE_PX + HEAT_ROW_PX * len(disks)),
         xaxis={"title": {"text": "Seconds since the first sample"}, "zeroline": False},
         yaxis={
             "type": "category",
@@ -71,23 +71,23 @@ def build_heat_map(
             "automargin": True,
             "zeroline": False,
         },
-        shapes=window_bands(windows, 1, found),
+        shapes=window_bands(windows, 1, sampled),
     )
-    made["meta"]["dark"] |= heat_swaps()
+    figure_layout["meta"]["dark"] |= heat_swaps()
     heading = "" if panel.unit == "1" else panel.unit
-    made["coloraxis"] = {
+    figure_layout["coloraxis"] = {
         "colorscale": HEAT_SCALE,
         "colorbar": {"title": {"text": heading}, "thickness": 12},
         "cmin": 0,
         "cmax": 100 if panel.unit == "%" else _largest_value(data),
     }
-    return {"data": data, "layout": made}
+    return {"data": data, "layout": figure_layout}
 
 
 def _largest_value(data: Iterable[Mapping[str, Any]]) -> float:
     """Above 0, or there would be no scale."""
-    known = (value for trace in data for row in trace["z"] for value in row if value is not None)
-    return max(known, default=0.0) or 1.0
+    values = (value for trace in data for row in trace["z"] for value in row if value is not None)
+    return max(values, default=0.0) or 1.0
 
 
 def _heat_cells(rows: MetricRows, names: Collection[str], panel: Panel) -> dict[str, Any]:

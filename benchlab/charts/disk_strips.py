@@ -63,38 +63,38 @@ def read_strips(attempt: Attempt, *, every: bool = False) -> Strips:
     facts = attempt.facts.facts if attempt.facts else {}
     own = set() if every else live_samples.layout_disks(attempt, facts)
     try:
-        found = live_samples.live_tracks(attempt, most=STRIP_TAIL_BYTES)
+        tracks = live_samples.live_tracks(attempt, most=STRIP_TAIL_BYTES)
     except ParseError:
         return Strips(own=bool(own), message=UNREADABLE_TEXT)
-    return build_strips(found, facts, own or None)
+    return build_strips(tracks, facts, own or None)
 
 
 def build_strips(
-    found: Sequence[Track], facts: Mapping[str, Any], own: Collection[str] | None = None
+    tracks: Sequence[Track], facts: Mapping[str, Any], own: Collection[str] | None = None
 ) -> Strips:
     """`own`: names of the disks that are shown; None: all that the facts call a disk."""
-    known = {device["name"]: device for device in facts.get("devices", ())}
+    devices = {device["name"]: device for device in facts.get("devices", ())}
     moved: dict[str, dict[str, Track]] = {}
-    for track in found:
+    for track in tracks:
         if track.metric in (*BANDWIDTHS, UTILISATION) and len(track.times):
             moved.setdefault(track.device, {})[track.metric] = track
-    names = [name for name in moved if _is_selected(name, known, own)]
+    names = [name for name in moved if _is_selected(name, devices, own)]
     names.sort(key=lambda name: (len(name), name))
     end = max((track.times[-1] for name in names for track in moved[name].values()), default=0.0)
     lines = {name: _recent_rates(moved[name], end) for name in names[:MAX_STRIPS]}
     top = max((float(np.nanmax(y)) for _, y in lines.values() if (y == y).any()), default=0.0)
     strips = [
-        _draw_strip(name, known.get(name, {}), moved[name], line, end, top)
+        _draw_strip(name, devices.get(name, {}), moved[name], line, end, top)
         for name, line in lines.items()
     ]
-    says = "" if strips else NOT_SAMPLED_TEXT if found else WAITING_TEXT
-    return Strips(strips, len(names) - len(strips), top, own is not None, says)
+    message = "" if strips else NOT_SAMPLED_TEXT if tracks else WAITING_TEXT
+    return Strips(strips, len(names) - len(strips), top, own is not None, message)
 
 
 def _is_selected(
-    name: str, known: Mapping[str, Mapping[str, Any]], own: Collection[str] | None
+    name: str, devices: Mapping[str, Mapping[str, Any]], own: Collection[str] | None
 ) -> bool:
-    return known.get(name, {}).get("type", "disk") == "disk" if own is None else name in own
+    return devices.get(name, {}).get("type", "disk") == "disk" if own is None else name in own
 
 
 def _recent_rates(tracks: Mapping[str, Track], end: float) -> tuple[Floats, Floats]:
@@ -103,9 +103,11 @@ def _recent_rates(tracks: Mapping[str, Track], end: float) -> tuple[Floats, Floa
     if not rates:
         return np.empty(0), np.empty(0)
     times = np.asarray(rates[0].times, dtype=float)
-    both = [np.asarray(one.values, dtype=float) for one in rates if one.shares_times(rates[0])]
-    kept = times > end - SHOWN_SECONDS
-    return times[kept], np.sum(both, axis=0)[kept]
+    both = [
+        np.asarray(track.values, dtype=float) for track in rates if track.shares_times(rates[0])
+    ]
+    recent = times > end - SHOWN_SECONDS
+    return times[recent], np.sum(both, axis=0)[recent]
 
 
 def _draw_strip(

@@ -35,31 +35,33 @@ def artifact_response(request: HttpRequest, row: Artifact) -> HttpResponseBase:
     first = next(row.pieces(), b"")
     kind = "application/octet-stream" if b"\0" in first[:4096] else "text/plain; charset=utf-8"
     name = f"attempt-{row.attempt_id}-{row.name}"
-    said = (
+    response = (
         _attachment(row.read(), kind, name)
         if row.is_small
         else streamed_response(request, row.pieces, kind, name)
     )
-    said["X-Content-Type-Options"] = "nosniff"
-    said["X-Content-SHA256"] = row.sha256
-    return said
+    response["X-Content-Type-Options"] = "nosniff"
+    response["X-Content-SHA256"] = row.sha256
+    return response
 
 
 @require_GET
 def campaign_csv(request: HttpRequest, pk: int) -> HttpResponseBase:
     """One row per run that succeeded."""
     campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
-    found = request_params.line_filter(request.GET).select(read_groups(request.user, [campaign.pk]))
+    groups = request_params.line_filter(request.GET).select(
+        read_groups(request.user, [campaign.pk])
+    )
     return csv_response(
-        request, lambda: tables.campaign_csv_lines(found), f"campaign-{campaign.pk}.csv"
+        request, lambda: tables.campaign_csv_lines(groups), f"campaign-{campaign.pk}.csv"
     )
 
 
 @require_GET
 def compare_csv(request: HttpRequest) -> HttpResponseBase:
-    wanted = request_params.line_filter(request.GET)
-    found = wanted.select(read_groups(request.user, wanted.campaigns))
-    return csv_response(request, lambda: tables.campaign_csv_lines(found), "compare.csv")
+    line_filter = request_params.line_filter(request.GET)
+    groups = line_filter.select(read_groups(request.user, line_filter.campaigns))
+    return csv_response(request, lambda: tables.campaign_csv_lines(groups), "compare.csv")
 
 
 @require_GET
@@ -74,30 +76,30 @@ def attempt_series_csv(request: HttpRequest, pk: int) -> HttpResponseBase:
 def attempt_histogram_csv(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Every bin of every latency."""
     attempt = get_object_or_404(Attempt.objects.visible_to(request.user), pk=pk)
-    found = latency_stored.read_histograms([attempt.pk])[attempt.pk]
+    histograms = latency_stored.read_histograms([attempt.pk])[attempt.pk]
     name = f"attempt-{attempt.pk}-histogram.csv"
-    return csv_response(request, lambda: latency_tables.histogram_csv(found), name)
+    return csv_response(request, lambda: latency_tables.histogram_csv(histograms), name)
 
 
 def csv_response(
-    request: HttpRequest, made: Callable[[], Iterator[str]], name: str
+    request: HttpRequest, make_lines: Callable[[], Iterator[str]], name: str
 ) -> HttpResponseBase:
     """The lines that `made()` yields, in parts and as fast as they are taken; 429 while too many are."""
-    return streamed_response(request, lambda: map(str.encode, made()), CSV, name)
+    return streamed_response(request, lambda: map(str.encode, make_lines()), CSV, name)
 
 
 def streamed_response(
-    request: HttpRequest, made: Callable[[], Iterator[bytes]], kind: str, name: str
+    request: HttpRequest, make_parts: Callable[[], Iterator[bytes]], kind: str, name: str
 ) -> HttpResponseBase:
     """Answer with what `made()` yields, in parts and as fast as they are taken; 429 while too many are."""
     try:
-        return table_response(request, made, kind, name)
+        return table_response(request, make_parts, kind, name)
     except Throttled as busy:
         wait = {"Retry-After": str(int(getattr(busy, "wait", None) or 1))}
         return HttpResponse(f"{busy.detail}\n", "text/plain", 429, headers=wait)
 
 
 def _attachment(raw: bytes, kind: str, name: str) -> HttpResponseBase:
-    said = HttpResponse(raw, content_type=kind)
-    said["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
-    return said
+    response = HttpResponse(raw, content_type=kind)
+    response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
+    return response

@@ -16,10 +16,10 @@ from benchlab.charts.queries import Group
 WorkKey = tuple[Any, ...]
 
 
-def group_by_work(found: Iterable[Group]) -> list[list[Group]]:
+def group_by_work(groups: Iterable[Group]) -> list[list[Group]]:
     """The lines of each chart. Lines of one workload stay together; of several campaigns, those that did the same."""
     by_workload: dict[int, list[Group]] = {}
-    for group in found:
+    for group in groups:
         by_workload.setdefault(group.workload, []).append(group)
     if len({group.campaign for lines in by_workload.values() for group in lines}) < 2:
         return list(by_workload.values())
@@ -33,12 +33,12 @@ def _work_key(lines: Sequence[Group]) -> WorkKey:
     """Tool, options that matter, swept axes. Where nobody can tell what was done, a workload is like no other."""
     first = lines[0]
     swept = any(group.swept for group in lines)
-    told = registry.canonical_options(first.tool, first.options, ours=first.measured_here)
-    work = registry.same_work(first.tool, told)
+    options = registry.canonical_options(first.tool, first.options, ours=first.measured_here)
+    work = registry.same_work(first.tool, options)
     fixed = [name for name in work.options if name not in first.varied_options] if work else []
-    if work is None or any(told.get(name) is None for name in fixed):
+    if work is None or any(options.get(name) is None for name in fixed):
         return "workload", first.workload
-    matters = *((name, told[name]) for name in fixed), *work.more
+    matters = *((name, options[name]) for name in fixed), *work.more
     counts = not swept and registry.depth_options(first.tool)
     depth = first.samples[0].outstanding if counts else None
     return first.tool, matters, tuple(sorted(set(first.varied_options))), swept, depth

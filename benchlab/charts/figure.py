@@ -52,7 +52,7 @@ def base_layout(title: str, subtitle: str = "", height: int = 520, **more: Any) 
 def fit_legend(figure: Figure) -> Figure:
     """The figure, as much higher as the rows of its legend need: Plotly would take them from the plot."""
     layout = figure["layout"]
-    names = [one["name"] for one in figure["data"] if one.get("name") and _in_legend(one)]
+    names = [trace["name"] for trace in figure["data"] if trace.get("name") and _in_legend(trace)]
     count, used = 1, 0.0
     for name in names:
         wide = KEY_PX + LETTER_PX * len(name)
@@ -118,8 +118,8 @@ def log_axis(title: str, unit: str, numbers: Sequence[float], dense: int = 99) -
 
     Of more decades than `dense` at 1 alone: there is no room for all.
     """
-    known = [number for number in numbers if number > 0] or [1.0]
-    least, most = min(known), max(known)
+    positive = [number for number in numbers if number > 0] or [1.0]
+    least, most = min(positive), max(positive)
     decades = range(floor(log10(least)), ceil(log10(most)) + 1)
     digits = (1, 2, 5) if log10(most / least) <= dense else (1,)
     at = [digit * 10.0**decade for decade in decades for digit in digits]
@@ -156,23 +156,32 @@ def _escape_names(value: Any) -> Any:
         return MARKUP.sub("&lt;", value)
     if isinstance(value, dict):
         return {
-            name: _escape_names(_rounded_values(one) if name == "y" else one)
-            for name, one in value.items()
+            name: _escape_names(_rounded_values(item) if name == "y" else item)
+            for name, item in value.items()
         }
     if isinstance(value, list | tuple) and not (value and isinstance(value[0], float)):
-        return [_escape_names(one) for one in value]
+        return [_escape_names(item) for item in value]
     return value
 
 
 def _rounded_values(values: Any) -> Any:
     """The digits of a chart's figures that it needs: of a large campaign all others were half of what was sent."""
-    numbers = isinstance(values, list | tuple) and all(isinstance(one, float) for one in values)
+    numbers = isinstance(values, list | tuple) and all(
+        isinstance(number, float) for number in values
+    )
     return round_significant(values, 6) if numbers else values
 
 
-def empty_figure(title: str, says: str) -> Figure:
+def empty_figure(title: str, message: str) -> Figure:
     """A figure that says why there is nothing to draw."""
-    note = {"text": says, "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+    note = {
+        "text": message,
+        "showarrow": False,
+        "xref": "paper",
+        "yref": "paper",
+        "x": 0.5,
+        "y": 0.5,
+    }
     hidden = {"visible": False}
     return {
         "data": [],

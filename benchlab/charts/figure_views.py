@@ -54,46 +54,55 @@ def campaign_figure(request: HttpRequest, pk: int) -> HttpResponse:
     campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
 
     def build_figure() -> Figure:
-        found = request_params.line_filter(request.GET).select(
+        groups = request_params.line_filter(request.GET).select(
             read_groups(request.user, [campaign.pk])
         )
-        return build_lines_figure(campaign.name, found, request_params.chart_choice(request.GET))
+        return build_lines_figure(campaign.name, groups, request_params.chart_choice(request.GET))
 
     return _cached_response(request, campaign.pk, build_figure)
 
 
 @require_GET
 def compare_figure(request: HttpRequest) -> HttpResponse:
-    wanted = request_params.line_filter(request.GET)
-    found = wanted.select_styled(read_groups(request.user, wanted.campaigns))
-    names = dict.fromkeys(group.campaign_name for group in found)
+    line_filter = request_params.line_filter(request.GET)
+    groups = line_filter.select_styled(read_groups(request.user, line_filter.campaigns))
+    names = dict.fromkeys(group.campaign_name for group in groups)
     return figure_response(
         build_lines_figure(
-            " and ".join(names) or "nothing chosen", found, request_params.chart_choice(request.GET)
+            " and ".join(names) or "nothing chosen",
+            groups,
+            request_params.chart_choice(request.GET),
         )
     )
 
 
-def build_lines_figure(title: str, found: list[Group], choice: Choice) -> Figure:
+def build_lines_figure(title: str, groups: list[Group], choice: Choice) -> Figure:
     """Curves as soon as one line has a sweep; the page draws lines without one in a chart of their own."""
-    known = {name for group in found for name in group.units}
-    if found and choice.metric not in METRICS and not naming.family_members(choice.metric, known):
-        raise BadRequest(f"metric: {choice.metric!r} is none of {', '.join(sorted(known))}")
-    swept = any(group.swept for group in found) and "*" not in choice.metric
+    measured = {name for group in groups for name in group.units}
+    if (
+        groups
+        and choice.metric not in METRICS
+        and not naming.family_members(choice.metric, measured)
+    ):
+        raise BadRequest(f"metric: {choice.metric!r} is none of {', '.join(sorted(measured))}")
+    swept = any(group.swept for group in groups) and "*" not in choice.metric
     if choice.against == "cdf":
         at = [
-            one.attempt for line in found for one in line.samples if one.outstanding == choice.depth
+            sample.attempt
+            for line in groups
+            for sample in line.samples
+            if sample.outstanding == choice.depth
         ]
-        made = latency_lines.build_cdf_figure(
-            title, found, choice, latency_stored.read_histograms(at)
+        drawing = latency_lines.build_cdf_figure(
+            title, groups, choice, latency_stored.read_histograms(at)
         )
     elif swept and choice.against:
-        made = latency_against_iops.build_latency_against_iops(title, found, choice)
+        drawing = latency_against_iops.build_latency_against_iops(title, groups, choice)
     else:
-        made = (curve.build_curve_figure if swept else repeat_dots.build_bar_figure)(
-            title, shares_in_percent(found), choice
+        drawing = (curve.build_curve_figure if swept else repeat_dots.build_bar_figure)(
+            title, shares_in_percent(groups), choice
         )
-    return origins.with_lines_origin(made, found)
+    return origins.with_lines_origin(drawing, groups)
 
 
 @require_GET
@@ -108,12 +117,12 @@ def device_figure(attempt: Attempt, query: QueryDict) -> Figure:
     """Figure that `query` asks for, as of `attempt_devices`."""
     facts = attempt.facts.facts if attempt.facts else {}
     every, single = bool(query.get("every")), bool(query.get("members"))
-    wanted = (*devices.DEVICE_PANELS, *percentiles.PERCENTILE_METRICS)
-    found = read_rows(attempt, wanted, request_params.requested_span(query))
+    metrics = (*devices.DEVICE_PANELS, *percentiles.PERCENTILE_METRICS)
+    sampled = read_rows(attempt, metrics, request_params.requested_span(query))
     uses = () if every or single else read_disk_uses(attempt)
     marks = read_windows(attempt)
     return devices.build_device_figure(
-        attempt_title(attempt), found, facts, marks, every=every, uses=uses
+        attempt_title(attempt), sampled, facts, marks, every=every, uses=uses
     )
 
 
@@ -123,15 +132,15 @@ def attempt_disks(request: HttpRequest, pk: int) -> HttpResponse:
     attempt = _visible_attempt(request, pk)
     metric = request.GET.get("metric") or disk_heat.DEFAULT_METRIC
     if metric not in devices.DEVICE_PANELS:
-        known = ", ".join(devices.DEVICE_PANELS)
-        raise BadRequest(f"metric: {metric[:100]!r} is none of {known}")
+        choices = ", ".join(devices.DEVICE_PANELS)
+        raise BadRequest(f"metric: {metric[:100]!r} is none of {choices}")
     facts = attempt.facts.facts if attempt.facts else {}
-    found = read_rows(attempt, devices.DEVICE_PANELS, request_params.requested_span(request.GET))
-    shown = disk_heat.heat_map_disks(found, facts, read_disk_uses(attempt))
-    made = disk_heat.build_heat_map(
-        attempt_title(attempt), found, shown, metric, read_windows(attempt)
+    sampled = read_rows(attempt, devices.DEVICE_PANELS, request_params.requested_span(request.GET))
+    disks = disk_heat.heat_map_disks(sampled, facts, read_disk_uses(attempt))
+    heat_map = disk_heat.build_heat_map(
+        attempt_title(attempt), sampled, disks, metric, read_windows(attempt)
     )
-    return figure_response(with_attempt_origin(made, attempt))
+    return figure_response(with_attempt_origin(heat_map, attempt))
 
 
 @require_GET
@@ -156,8 +165,8 @@ def attempt_cpu(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def cpu_figure(attempt: Attempt, query: QueryDict) -> Figure:
-    found = read_rows(attempt, devices.HOST_METRICS, request_params.requested_span(query))
-    return devices.build_cpu_figure(attempt_title(attempt), found, read_windows(attempt))
+    sampled = read_rows(attempt, devices.HOST_METRICS, request_params.requested_span(query))
+    return devices.build_cpu_figure(attempt_title(attempt), sampled, read_windows(attempt))
 
 
 @require_GET
@@ -169,8 +178,8 @@ def attempt_cache(request: HttpRequest, pk: int, which: str) -> HttpResponse:
         raise Http404(f"There is no chart {which!r}.")
     facts = attempt.facts.facts if attempt.facts else {}
     tracks, marks = current_tracks(attempt), read_windows(attempt)
-    made = caches.build_cache_figure(attempt_title(attempt), chart, tracks, facts, marks)
-    return figure_response(with_attempt_origin(made, attempt))
+    drawing = caches.build_cache_figure(attempt_title(attempt), chart, tracks, facts, marks)
+    return figure_response(with_attempt_origin(drawing, attempt))
 
 
 @require_GET
@@ -192,21 +201,21 @@ def attempt_strips(request: HttpRequest, pk: int) -> HttpResponse:
     else the card would be a heading alone between two runs.
     """
     rows = Attempt.objects.visible_to(request.user).select_related("run")
-    found = get_object_or_404(rows.only("outcome", "run__campaign"), pk=pk)
-    if found.outcome:
+    attempt = get_object_or_404(rows.only("outcome", "run__campaign"), pk=pk)
+    if attempt.outcome:
         return HttpResponse(status=286, headers={"HX-Reswap": "none"})
 
     def render_strips() -> bytes:
         every = request.GET.get("disks") == "all"
-        shown = disk_strips.read_strips(_visible_attempt(request, pk), every=every)
-        return render_to_string("charts/_disk_strips.html", {"strips": shown}).encode()
+        strips = disk_strips.read_strips(_visible_attempt(request, pk), every=every)
+        return render_to_string("charts/_disk_strips.html", {"strips": strips}).encode()
 
     if not may_be_shared(request):
         return HttpResponse(render_strips())
     key = request.path, request.META.get("QUERY_STRING", ""), access_rights(request.user)
     return HttpResponse(
         RENDERED.get_or_make(
-            key, change_listener.current_since(found.run.campaign_id), render_strips
+            key, change_listener.current_since(attempt.run.campaign_id), render_strips
         )
     )
 
@@ -218,15 +227,15 @@ def _live_figure(request: HttpRequest, pk: int) -> Figure:
     own = request.GET.get("disks") == "own"
     stored = [] if attempt.outcome == "" else read_tracks(attempt)
     if stored:
-        shown = live_samples.layout_tracks(stored, attempt, facts) if own else stored
-        made = devices.build_device_figure(
-            attempt_title(attempt), rows_from_tracks(shown), facts, read_windows(attempt)
+        drawn_tracks = live_samples.layout_tracks(stored, attempt, facts) if own else stored
+        drawing = devices.build_device_figure(
+            attempt_title(attempt), rows_from_tracks(drawn_tracks), facts, read_windows(attempt)
         )
     else:
-        made = live_samples.build_live_figure(
+        drawing = live_samples.build_live_figure(
             attempt_title(attempt), attempt, facts, since, own=own
         )
-    return with_attempt_origin(made, attempt)
+    return with_attempt_origin(drawing, attempt)
 
 
 def current_tracks(attempt: Attempt) -> list[Track]:

@@ -53,12 +53,14 @@ class LayoutDevices:
 
 def find_full_stations(lines: Sequence[Group]) -> dict[int, FullStation]:
     """{index of a line: what is full at its deepest point}; lines of which it cannot be said are left out."""
-    wanted = {index: ends for index, line in enumerate(lines) if (ends := _deepest_repeats(line))}
-    seen = _read_queues(
-        sample.attempt for ends in wanted.values() for end in ends for sample in end
+    ends_by_line = {
+        index: ends for index, line in enumerate(lines) if (ends := _deepest_repeats(line))
+    }
+    queues = _read_queues(
+        sample.attempt for ends in ends_by_line.values() for end in ends for sample in end
     )
-    found = {index: _station_at_end(*ends, seen) for index, ends in wanted.items()}
-    return {index: one for index, one in found.items() if one is not None}
+    stations = {index: _station_at_end(*ends, queues) for index, ends in ends_by_line.items()}
+    return {index: station for index, station in stations.items() if station is not None}
 
 
 def _deepest_repeats(line: Group) -> tuple[list[Sample], list[Sample]] | None:
@@ -83,42 +85,49 @@ def _deepest_repeats(line: Group) -> tuple[list[Sample], list[Sample]] | None:
 
 def _reached_depth(repeats: Sequence[Sample]) -> bool:
     """True when as many I/Os were in flight as was told: by Little's law, where latency is known."""
-    known = [(s.values["iops"], s.values["lat.mean"]) for s in repeats if "lat.mean" in s.values]
-    return not known or little(repeats[0].outstanding or 0, known).holds
+    measured = [(s.values["iops"], s.values["lat.mean"]) for s in repeats if "lat.mean" in s.values]
+    return not measured or little(repeats[0].outstanding or 0, measured).holds
 
 
 def _read_queues(attempts: Iterable[int]) -> dict[int, AttemptQueues]:
     """Of those whose disks are known."""
     rows = Attempt.objects.filter(pk__in=set(attempts)).select_related("layout", "run")
     wanted_of = ("windows", "facts_id", "meta", "layout__plan", "layout__stack", "run__stage")
-    found = {row.pk: row for row in rows.only(*wanted_of)}
-    stands = {pk: one for pk, one in _layout_devices(found.values()).items() if one.disks}
-    names = {name for one in stands.values() for name in (*one.disks, one.volume) if name}
+    attempts_by_id = {row.pk: row for row in rows.only(*wanted_of)}
+    stands = {
+        pk: layout
+        for pk, layout in _layout_devices(attempts_by_id.values()).items()
+        if layout.disks
+    }
+    names = {name for layout in stands.values() for name in (*layout.disks, layout.volume) if name}
     if not names:
         return {}
-    wanted = Q(metric="queue", device__in=names) | (Q(metric__in=CORE_METRICS) & ~Q(device=""))
-    series = Series.objects.filter(wanted, attempt__in=stands.keys())
+    metrics = Q(metric="queue", device__in=names) | (Q(metric__in=CORE_METRICS) & ~Q(device=""))
+    series = Series.objects.filter(metrics, attempt__in=stands.keys())
     tracks: dict[int, list[Track]] = defaultdict(list)
     for pk, device, metric, times, values in series.values_list(
         "attempt", "device", "metric", "times", "values"
     ):
         tracks[pk].append(Track(device, metric, "1", times, values))
-    return {pk: _attempt_queues(found[pk], stands[pk], tracks[pk]) for pk in tracks}
+    return {pk: _attempt_queues(attempts_by_id[pk], stands[pk], tracks[pk]) for pk in tracks}
 
 
 def _layout_devices(attempts: Collection[Attempt]) -> dict[int, LayoutDevices]:
     nodes: dict[int, str] = {}
     disks: dict[int, tuple[str, ...]] = {}
-    for one in attempts:
-        disks[one.pk], nodes[one.pk] = _disks_and_volume(one)
-    wanted = {one.facts_id for one in attempts if nodes[one.pk] and one.facts_id}
-    rows = FactSnapshot.objects.filter(pk__in=wanted) if wanted else FactSnapshot.objects.none()
-    known = dict(rows.values_list("pk", "facts__devices"))
+    for attempt in attempts:
+        disks[attempt.pk], nodes[attempt.pk] = _disks_and_volume(attempt)
+    snapshots = {attempt.facts_id for attempt in attempts if nodes[attempt.pk] and attempt.facts_id}
+    rows = (
+        FactSnapshot.objects.filter(pk__in=snapshots) if snapshots else FactSnapshot.objects.none()
+    )
+    devices = dict(rows.values_list("pk", "facts__devices"))
     return {
-        one.pk: LayoutDevices(
-            disks[one.pk], _kernel_name(nodes[one.pk], known.get(one.facts_id or 0) or ())
+        attempt.pk: LayoutDevices(
+            disks[attempt.pk],
+            _kernel_name(nodes[attempt.pk], devices.get(attempt.facts_id or 0) or ()),
         )
-        for one in attempts
+        for attempt in attempts
     }
 
 
@@ -126,13 +135,17 @@ def _disks_and_volume(attempt: Attempt) -> tuple[tuple[str, ...], str]:
     """(disks at the bottom of its layout, its volume's node); of one from elsewhere those that its source tells."""
     disks = tuple(dict.fromkeys(name for use in read_disk_uses(attempt) for name in use.members))
     placed = reversed(read_placed_layers(attempt) or ())
-    return disks, next((one.gives.volume for one in placed if one.gives.volume), "")
+    return disks, next((layer.gives.volume for layer in placed if layer.gives.volume), "")
 
 
 def _kernel_name(node: str, devices: Iterable[Mapping[str, Any]]) -> str:
     """Its kernel name, where a single device has that path."""
-    found = [one["name"] for one in devices if node in (one.get("path"), *one.get("links", ()))]
-    return str(found[0]) if node and len(found) == 1 else ""
+    names = [
+        device["name"]
+        for device in devices
+        if node in (device.get("path"), *device.get("links", ()))
+    ]
+    return str(names[0]) if node and len(names) == 1 else ""
 
 
 def _attempt_queues(
@@ -148,41 +161,45 @@ def _attempt_queues(
         if metric == CORE_METRICS[0]
     ]
     return AttemptQueues(
-        queues, max((one for one in busy if not isnan(one)), default=None), entered
+        queues, max((core for core in busy if not isnan(core)), default=None), entered
     )
 
 
 def _station_at_end(
-    half: Sequence[Sample], last: Sequence[Sample], seen: Mapping[int, AttemptQueues]
+    half: Sequence[Sample], last: Sequence[Sample], queues: Mapping[int, AttemptQueues]
 ) -> FullStation | None:
-    ends = _deepest_point(half, seen), _deepest_point(last, seen)
+    ends = _deepest_point(half, queues), _deepest_point(last, queues)
     return full_station(ends[0], ends[1]) if ends[0] and ends[1] else None
 
 
-def _deepest_point(repeats: Sequence[Sample], seen: Mapping[int, AttemptQueues]) -> Deepest | None:
+def _deepest_point(
+    repeats: Sequence[Sample], queues: Mapping[int, AttemptQueues]
+) -> Deepest | None:
     """Medians of those that were sampled; None without any, or where their disks are not the same."""
-    known = [(one, seen[one.attempt]) for one in repeats if one.attempt in seen]
-    names = {tuple(sorted(each.queues)) for _, each in known}
+    sampled = [(sample, queues[sample.attempt]) for sample in repeats if sample.attempt in queues]
+    names = {tuple(sorted(each.queues)) for _, each in sampled}
     if len(names) != 1:
         return None
-    busy = [cpu for one, each in known if (cpu := _cpu_load(one, each)) is not None]
-    entered = [each.entry_queue for _, each in known if each.entry_queue is not None]
+    busy = [cpu for sample, each in sampled if (cpu := _cpu_load(sample, each)) is not None]
+    entered = [each.entry_queue for _, each in sampled if each.entry_queue is not None]
     return Deepest(
         repeats[0].outstanding or 0,
-        median_of([one.values["iops"] for one, _ in known]),
-        {name: median_of([each.queues[name] for _, each in known]) for name in next(iter(names))},
-        median_of(busy) if len(busy) == len(known) else None,
-        median_of(entered) if len(entered) == len(known) else None,
+        median_of([sample.values["iops"] for sample, _ in sampled]),
+        {name: median_of([each.queues[name] for _, each in sampled]) for name in next(iter(names))},
+        median_of(busy) if len(busy) == len(sampled) else None,
+        median_of(entered) if len(entered) == len(sampled) else None,
     )
 
 
-def _cpu_load(sample: Sample, seen: AttemptQueues) -> float | None:
+def _cpu_load(sample: Sample, queues: AttemptQueues) -> float | None:
     """The busier of the busiest core and the tool's own thread, where any is known."""
     own = [sample.values[name] for name in ("cpu.user", "cpu.system") if name in sample.values]
-    known = [
-        one for one in (seen.busiest_core, sum(own) if len(own) == 2 else None) if one is not None
+    loads = [
+        load
+        for load in (queues.busiest_core, sum(own) if len(own) == 2 else None)
+        if load is not None
     ]
-    return max(known, default=None)
+    return max(loads, default=None)
 
 
 def _queued_share(queued: float) -> str:
@@ -190,29 +207,33 @@ def _queued_share(queued: float) -> str:
     return device_work.percent_text(min(max(queued, 0.0), 1.0))
 
 
-def full_station_text(found: FullStation, cap: Cap | None = None) -> str:
+def full_station_text(station: FullStation, cap: Cap | None = None) -> str:
     """ "the disks, where 92 % of the I/Os wait that the last doubling added"."""
-    share = _queued_share(found.queued)
-    seen = f"{share} of the I/Os that the last doubling added wait at the disks, {_cpu_text(found)}"
-    if found.full == Full.NOT_YET:
-        return f"nothing yet, it has {device_work.percent_text(found.gain)} more IOPS than at half, so measure deeper"
-    if found.full == Full.CPU:
-        return f"the CPU, {_busy_text(found)}"
-    if found.full == Full.DEVICES:
-        which = f"{found.device}, of the disks," if found.device else "the disks,"
+    share = _queued_share(station.queued)
+    disks_text = (
+        f"{share} of the I/Os that the last doubling added wait at the disks, {_cpu_text(station)}"
+    )
+    if station.full == Full.NOT_YET:
+        return f"nothing yet, it has {device_work.percent_text(station.gain)} more IOPS than at half, so measure deeper"
+    if station.full == Full.CPU:
+        return f"the CPU, {_busy_text(station)}"
+    if station.full == Full.DEVICES:
+        which = f"{station.device}, of the disks," if station.device else "the disks,"
         own = " or a cap on them," if cap else ""
         return f"{which}{own} where {share} of the I/Os wait that the last doubling added"
-    if found.full == Full.LAYERS:
-        inside = _queued_share(found.inside or 0.0)
-        return f"the layers above the disks, where {inside} of the I/Os wait that the last doubling added; {seen}"
-    if found.full == Full.NOTHING:
-        return f"nothing that is seen, but a lock, a log, a link or a limit above the disks; {seen}"
-    return f"cannot be told; {seen}"
+    if station.full == Full.LAYERS:
+        inside = _queued_share(station.inside or 0.0)
+        return f"the layers above the disks, where {inside} of the I/Os wait that the last doubling added; {disks_text}"
+    if station.full == Full.NOTHING:
+        return f"nothing that is seen, but a lock, a log, a link or a limit above the disks; {disks_text}"
+    return f"cannot be told; {disks_text}"
 
 
-def _cpu_text(found: FullStation) -> str:
-    return "nobody looked at the CPU" if found.cpu is None else f"the CPU was {_busy_text(found)}"
+def _cpu_text(station: FullStation) -> str:
+    return (
+        "nobody looked at the CPU" if station.cpu is None else f"the CPU was {_busy_text(station)}"
+    )
 
 
-def _busy_text(found: FullStation) -> str:
-    return f"{device_work.percent_text(found.cpu or 0.0)} busy (its busiest core, or the tool's own thread)"
+def _busy_text(station: FullStation) -> str:
+    return f"{device_work.percent_text(station.cpu or 0.0)} busy (its busiest core, or the tool's own thread)"

@@ -55,11 +55,11 @@ class History:
 
     @property
     def builds(self) -> int:
-        return len({one.build for one in self.runs})
+        return len({run.build for run in self.runs})
 
     @property
     def history_changes(self) -> list[HistoryChange]:
-        return [self._describe_change(one) for one in self.changes]
+        return [self._describe_change(change) for change in self.changes]
 
     def _describe_change(self, change: Change) -> HistoryChange:
         since = len(self.runs) - change.at
@@ -113,30 +113,30 @@ def read_history(user: Person, run: Run, metric: str = "", let_go: str = "") -> 
     if attempt is None:
         return History(metric, "1", let_go)
     units = _metric_units(attempt)
-    known = [
-        one
-        for one in naming.order_choices(list(units), run.tool, bool(run.outstanding))
-        if one in units
+    metrics = [
+        name
+        for name in naming.order_choices(list(units), run.tool, bool(run.outstanding))
+        if name in units
     ]
-    chosen = metric or (known[0] if known else "iops")
-    found, parts = attempts_like(user, attempt, let_go)
-    values = _values_by_attempt([one.pk for one in found], chosen)
+    chosen = metric or (metrics[0] if metrics else "iops")
+    attempts, parts = attempts_like(user, attempt, let_go)
+    values = _values_by_attempt([row.pk for row in attempts], chosen)
     runs = tuple(
-        _history_run(one, values[one.pk], parts.get(one.fingerprint, ""))
-        for one in found
-        if values.get(one.pk, 0) > 0
+        _history_run(row, values[row.pk], parts.get(row.fingerprint, ""))
+        for row in attempts
+        if values.get(row.pk, 0) > 0
     )
-    numbers = [one.value for one in runs]
-    steps = find_changes(numbers, [one.build for one in runs])
+    numbers = [past_run.value for past_run in runs]
+    steps = find_changes(numbers, [past_run.build for past_run in runs])
     return History(
         chosen,
         units.get(chosen, "1"),
         let_go,
-        tuple(known),
+        tuple(metrics),
         runs,
         tuple(steps),
         tuple(find_unusual(numbers, steps)),
-        len(found) - len(runs),
+        len(attempts) - len(runs),
         attempt,
     )
 

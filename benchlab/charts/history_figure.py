@@ -21,89 +21,93 @@ UNUSUAL_NAME = "stands out from the runs before it"
 IGNORED_CHANGE_NAME = "the ignored property changes here"
 
 
-def build_history_figure(title: str, found: History) -> Figure:
+def build_history_figure(title: str, history: History) -> Figure:
     """Runs in order, not by the clock: weeks without a run would press those of one night together."""
-    word, unit = naming.metric_word(found.metric), shown_unit(found.metric, found.unit)
-    if not found.runs:
+    word, unit = naming.metric_word(history.metric), shown_unit(history.metric, history.unit)
+    if not history.runs:
         return figure.empty_figure(title, f"No run of this set-up measured {word}.")
-    top = max(one.value for one in found.runs) * 1.08
+    top = max(run.value for run in history.runs) * 1.08
     data = [
-        _level_lines(found),
-        *_change_lines(found, top),
-        *_ignored_change_lines(found, top),
-        _run_dots(found, unit),
+        _level_lines(history),
+        *_change_lines(history, top),
+        *_ignored_change_lines(history, top),
+        _run_dots(history, unit),
     ]
-    if found.unusual:
-        data.append(_unusual_rings(found))
-    many = len(found.runs)
+    if history.unusual:
+        data.append(_unusual_rings(history))
+    many = len(history.runs)
     layout = figure.base_layout(
         f"{word} over time · {title}",
         f"Dot: one of {many} run{'' if many == 1 else 's'}, a click opens it. Line: median of a stretch.",
         height=460,
-        xaxis=_run_axis(found),
+        xaxis=_run_axis(history),
         yaxis=figure.value_axis(word, unit),
     )
     layout["legend"]["y"] = -0.24
     return {"data": data, "layout": layout}
 
 
-def _run_axis(found: History) -> dict[str, Any]:
+def _run_axis(history: History) -> dict[str, Any]:
     """Runs by number; at some of them stands when they ran."""
-    every = max(1, -(-len(found.runs) // 8))
-    at = list(range(0, len(found.runs), every))
+    every = max(1, -(-len(history.runs) // 8))
+    at = list(range(0, len(history.runs), every))
     return {
         "title": {"text": "Runs in the order of time (UTC)"},
         "tickmode": "array",
-        "tickvals": [one + 1 for one in at],
-        "ticktext": [f"{found.runs[one].at:%Y-%m-%d}" for one in at],
-        "range": [0, len(found.runs) + 1],
+        "tickvals": [index + 1 for index in at],
+        "ticktext": [f"{history.runs[index].at:%Y-%m-%d}" for index in at],
+        "range": [0, len(history.runs) + 1],
         "showgrid": False,
         "zeroline": False,
         "automargin": True,
     }
 
 
-def _run_dots(found: History, unit: str) -> dict[str, Any]:
+def _run_dots(history: History, unit: str) -> dict[str, Any]:
     look = device_style(0)
     return {
         "type": "scatter",
         "mode": "markers",
         "name": "run",
         "showlegend": False,
-        "x": list(range(1, len(found.runs) + 1)),
-        "y": [one.value for one in found.runs],
+        "x": list(range(1, len(history.runs) + 1)),
+        "y": [run.value for run in history.runs],
         "marker": {"color": look.colour, "symbol": look.marker, "size": 7},
-        "customdata": [[run_url(one.run)] for one in found.runs],
-        "text": [_run_hover(one, unit) for one in found.runs],
+        "customdata": [[run_url(run.run)] for run in history.runs],
+        "text": [_run_hover(run, unit) for run in history.runs],
         "hovertemplate": "%{text}<extra></extra>",
     }
 
 
-def _run_hover(one: HistoryRun, unit: str) -> str:
-    part = f"<br>{one.ignored_value}" if one.ignored_value else ""
+def _run_hover(run: HistoryRun, unit: str) -> str:
+    part = f"<br>{run.ignored_value}" if run.ignored_value else ""
     return (
-        f"{one.at:%Y-%m-%d %H:%M} UTC<br>{one.campaign_name}, repeat {one.repeat}: "
-        f"<b>{si(one.value, unit)}</b>{part}<br>run {one.run} · click opens it"
+        f"{run.at:%Y-%m-%d %H:%M} UTC<br>{run.campaign_name}, repeat {run.repeat}: "
+        f"<b>{si(run.value, unit)}</b>{part}<br>run {run.run} · click opens it"
     )
 
 
-def _level_lines(found: History) -> dict[str, Any]:
-    edges = [0, *(one.at for one in found.changes), len(found.runs)]
+def _level_lines(history: History) -> dict[str, Any]:
+    edges = [0, *(change.at for change in history.changes), len(history.runs)]
     x: list[float | None] = []
     y: list[float | None] = []
     for begin, end in pairwise(edges):
-        level = median_of([one.value for one in found.runs[begin:end]])
+        level = median_of([run.value for run in history.runs[begin:end]])
         x += [begin + 0.6, end + 0.4, None]
         y += [level, level, None]
     line = {"color": device_style(0).faded(0.6), "width": 2}
-    return _history_trace(LEVEL_NAME, x, y, line) | {"showlegend": bool(found.changes)}
+    return _history_trace(LEVEL_NAME, x, y, line) | {"showlegend": bool(history.changes)}
 
 
-def _change_lines(found: History, top: float) -> list[dict[str, Any]]:
+def _change_lines(history: History, top: float) -> list[dict[str, Any]]:
     return [
         trace
         for name, confirmed in ((CONFIRMED_NAME, True), (POSSIBLE_NAME, False))
-        if (steps := [one for one in found.history_changes if one.change.confirmed is confirmed])
+        if (
+            steps := [
+                change for change in history.history_changes if change.change.confirmed is confirmed
+            ]
+        )
         for trace in [_vertical_lines(name, steps, top, confirmed=confirmed)]
     ]
 
@@ -114,12 +118,12 @@ def _vertical_lines(
     x: list[float | None] = []
     y: list[float | None] = []
     text: list[str] = []
-    for one in steps:
-        at = one.change.at + 0.5
-        sign = "+" if one.change.ratio > 1 else "−"
+    for step in steps:
+        at = step.change.at + 0.5
+        sign = "+" if step.change.ratio > 1 else "−"
         x += [at, at, None]
         y += [0, top, None]
-        text += ["", f"{sign}{one.change_percent} %", ""]
+        text += ["", f"{sign}{step.change_percent} %", ""]
     colour = device_style(1).colour
     line = {
         "color": colour,
@@ -135,12 +139,12 @@ def _vertical_lines(
     }
 
 
-def _ignored_change_lines(found: History, top: float) -> list[dict[str, Any]]:
+def _ignored_change_lines(history: History, top: float) -> list[dict[str, Any]]:
     """Lines where the part that was let go becomes another, whether anything changed there or not."""
     at = [
         n
-        for n in range(1, len(found.runs))
-        if found.runs[n].ignored_value != found.runs[n - 1].ignored_value
+        for n in range(1, len(history.runs))
+        if history.runs[n].ignored_value != history.runs[n - 1].ignored_value
     ]
     if not at:
         return []
@@ -156,13 +160,13 @@ def _ignored_change_lines(found: History, top: float) -> list[dict[str, Any]]:
     ]
 
 
-def _unusual_rings(found: History) -> dict[str, Any]:
+def _unusual_rings(history: History) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "markers",
         "name": UNUSUAL_NAME,
-        "x": [one.at + 1 for one in found.unusual],
-        "y": [found.runs[one.at].value for one in found.unusual],
+        "x": [outlier.at + 1 for outlier in history.unusual],
+        "y": [history.runs[outlier.at].value for outlier in history.unusual],
         "marker": {
             "symbol": "circle-open",
             "size": 15,

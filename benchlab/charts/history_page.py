@@ -23,36 +23,36 @@ from benchlab.charts.set_ups import FINGERPRINT_PARTS, MAX_HISTORY_RUNS
 @require_GET
 def run_history(request: HttpRequest, pk: int) -> HttpResponse:
     """Every run of this run's set-up. ?metric= chooses what; ?without= lets one part of the fingerprint go."""
-    run, found = _requested_history(request, pk)
-    asked = urlencode({"metric": found.metric, "without": found.ignored_part})
+    run, history = _requested_history(request, pk)
+    query = urlencode({"metric": history.metric, "without": history.ignored_part})
     context = {
         "run": run,
-        "history": found,
-        "metrics": [(one, naming.metric_word(one)) for one in found.metrics],
-        "word": naming.metric_word(found.metric),
-        "unit": shown_unit(found.metric, found.unit),
+        "history": history,
+        "metrics": [(metric, naming.metric_word(metric)) for metric in history.metrics],
+        "word": naming.metric_word(history.metric),
+        "unit": shown_unit(history.metric, history.unit),
         "parts": FINGERPRINT_PARTS.items(),
-        "let_go": FINGERPRINT_PARTS.get(found.ignored_part, ""),
-        "newest_first": _run_rows(found)[::-1],
-        "figure_url": f"{reverse('run-history-figure', args=[run.pk])}?{asked}",
+        "let_go": FINGERPRINT_PARTS.get(history.ignored_part, ""),
+        "newest_first": _run_rows(history)[::-1],
+        "figure_url": f"{reverse('run-history-figure', args=[run.pk])}?{query}",
         "enough": 2 * LEAST,
         "most": MAX_HISTORY_RUNS,
     }
     return render(request, "charts/history.html", context)
 
 
-def _run_rows(found: History) -> list[tuple[HistoryRun, float | None]]:
+def _run_rows(history: History) -> list[tuple[HistoryRun, float | None]]:
     """(run, robust z of one that stands out)."""
-    stand_out = {one.at: one.z for one in found.unusual}
-    return [(one, stand_out.get(at)) for at, one in enumerate(found.runs)]
+    stand_out = {outlier.at: outlier.z for outlier in history.unusual}
+    return [(run, stand_out.get(at)) for at, run in enumerate(history.runs)]
 
 
 @require_GET
 def run_history_figure(request: HttpRequest, pk: int) -> HttpResponse:
-    run, found = _requested_history(request, pk)
+    run, history = _requested_history(request, pk)
     title = f"{run.topology} · {run.workload}"
     answer = HttpResponse(
-        figure_json(history_figure.build_history_figure(title, found)),
+        figure_json(history_figure.build_history_figure(title, history)),
         content_type="application/json",
     )
     answer["Cache-Control"] = "no-cache"

@@ -43,21 +43,21 @@ class MarkedLine:
 
 def knee_traces(lines: Sequence[MarkedLine], high: float) -> list[Trace]:
     """One entry in the legend for all marks of a kind. `high`: of the panel, in pixels."""
-    made = [trace for line in lines for trace in _line_marks(line)] + _knee_notes(lines, high)
+    marks = [trace for line in lines for trace in _line_marks(line)] + _knee_notes(lines, high)
     first: set[str] = set()
-    for trace in made:
+    for trace in marks:
         trace["showlegend"] = bool(trace["name"]) and trace["name"] not in first
         first.add(trace["name"])
-    return made
+    return marks
 
 
 def _line_marks(line: MarkedLine) -> Iterator[Trace]:
-    known = line.answer.knee
-    if known is not None and known.drawn:
-        if known.at:
-            yield _knee_ring(line, known, known.at)
-        elif known.uncertain:
-            yield _uncertain_stretch(line, known)
+    knee = line.answer.knee
+    if knee is not None and knee.drawn:
+        if knee.at:
+            yield _knee_ring(line, knee, knee.at)
+        elif knee.uncertain:
+            yield _uncertain_stretch(line, knee)
     if line.answer.collapse:
         yield _collapse_trace(line, line.answer.collapse)
     if line.answer.cap:
@@ -70,12 +70,12 @@ def _mark_trace(group: str, name: str, mode: str, **more: Any) -> Trace:
     return common | {"xaxis": "x", "yaxis": "y", "hoverinfo": "skip", "cliponaxis": False, **more}
 
 
-def _knee_ring(line: MarkedLine, known: Knee, depth: int) -> Trace:
+def _knee_ring(line: MarkedLine, knee: Knee, depth: int) -> Trace:
     error = {
         "type": "data",
         "symmetric": False,
-        "array": [max(depth, known.high or depth) - depth],
-        "arrayminus": [depth - min(depth, known.low or depth)],
+        "array": [max(depth, knee.high or depth) - depth],
+        "arrayminus": [depth - min(depth, knee.low or depth)],
         "color": line.style.colour,
         "thickness": 1.5,
         "width": 6,
@@ -90,14 +90,14 @@ def _knee_ring(line: MarkedLine, known: Knee, depth: int) -> Trace:
     return _mark_trace("knee", KNEE_NAME, "markers", **at, error_x=error, marker=ring)
 
 
-def _uncertain_stretch(line: MarkedLine, known: Knee) -> Trace:
+def _uncertain_stretch(line: MarkedLine, knee: Knee) -> Trace:
     """Along the curve, to its last depth where the knee may lie beyond that."""
-    low, last = known.low or 0, max(line.medians)
-    high = last if known.beyond else known.high or last
+    low, last = knee.low or 0, max(line.medians)
+    high = last if knee.beyond else knee.high or last
     depths = [depth for depth in line.medians if low <= depth <= high]
-    shown = {"color": line.style.faded(0.35), "width": 11}
+    stroke = {"color": line.style.faded(0.35), "width": 11}
     # With markers, for a stretch may be one depth.
-    both = {"line": shown, "marker": {"color": line.style.faded(0.35), "size": 11}}
+    both = {"line": stroke, "marker": {"color": line.style.faded(0.35), "size": 11}}
     y = [line.medians[depth] for depth in depths]
     return _mark_trace("uncertain", UNCERTAIN_NAME, "markers+lines", x=depths, y=y, **both)
 
@@ -115,18 +115,18 @@ def _knee_notes(lines: Sequence[MarkedLine], high: float) -> list[Trace]:
         ([c.low, c.high], [c.iops * CAP_OFFSET] * 2) for line in lines if (c := line.answer.cap)
     ]
     plot = Plot.from_lines(x, y, drawn, rules=caps)
-    taken = [_collapse_box(plot, line, fall) for line in lines if (fall := line.answer.collapse)]
-    found: list[Trace] = []
+    boxes = [_collapse_box(plot, line, fall) for line in lines if (fall := line.answer.collapse)]
+    notes: list[Trace] = []
     for own, line in enumerate(lines):
-        known = line.answer.knee
-        if known is None or not known.drawn or known.at or known.uncertain:
+        knee = line.answer.knee
+        if knee is None or not knee.drawn or knee.at or knee.uncertain:
             continue
-        words = "flat" if known.flat else "no knee yet"
-        if room := find_room_near(plot, own, words, taken):
+        words = "flat" if knee.flat else "no knee yet"
+        if room := find_room_near(plot, own, words, boxes):
             at, position, box = room
-            taken.append(box)
-            found.append(_note_trace(line, words, *list(line.medians.items())[at], position))
-    return found
+            boxes.append(box)
+            notes.append(_note_trace(line, words, *list(line.medians.items())[at], position))
+    return notes
 
 
 def _note_trace(line: MarkedLine, words: str, depth: float, rate: float, position: str) -> Trace:
@@ -143,10 +143,10 @@ def _collapse_box(plot: Plot, line: MarkedLine, fall: Collapse) -> Box:
     return Box(x - COLLAPSE_TEXT_PX / 2, y - LINE_PX, x + COLLAPSE_TEXT_PX / 2, y + 2 * OFF_PX)
 
 
-def _collapse_trace(line: MarkedLine, found: Collapse) -> Trace:
-    shown = {"symbol": "triangle-down-open", "size": 15, "color": line.style.colour}
-    text = f"−{found.share:.0%}".replace("%", " %")
-    at = {"x": [found.last], "y": [line.medians[found.last]], "text": [text]}
+def _collapse_trace(line: MarkedLine, collapse: Collapse) -> Trace:
+    marker = {"symbol": "triangle-down-open", "size": 15, "color": line.style.colour}
+    text = f"−{collapse.share:.0%}".replace("%", " %")
+    at = {"x": [collapse.last], "y": [line.medians[collapse.last]], "text": [text]}
     font = {"color": line.style.ink, "size": 11}
     mode = "markers+text"
     return _mark_trace(
@@ -154,16 +154,16 @@ def _collapse_trace(line: MarkedLine, found: Collapse) -> Trace:
         COLLAPSE_NAME,
         mode,
         **at,
-        marker=shown,
+        marker=marker,
         textfont=font,
         textposition="bottom center",
     )
 
 
-def _cap_trace(line: MarkedLine, found: Cap) -> Trace:
+def _cap_trace(line: MarkedLine, cap: Cap) -> Trace:
     """A rule above the curve, which it would hide otherwise."""
-    level = found.iops * CAP_OFFSET
-    shown = {"color": line.style.colour, "width": 1.5, "dash": "dot"}
+    level = cap.iops * CAP_OFFSET
+    stroke = {"color": line.style.colour, "width": 1.5, "dash": "dot"}
     return _mark_trace(
-        "cap", CAP_NAME, "lines", x=[found.low, found.high], y=[level, level], line=shown
+        "cap", CAP_NAME, "lines", x=[cap.low, cap.high], y=[level, level], line=stroke
     )

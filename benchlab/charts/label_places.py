@@ -81,8 +81,10 @@ class Scale:
         cls, numbers: Iterable[float], pixels: float, *, log: bool, zero: bool = False
     ) -> Scale:
         """As Plotly fits an axis to its points. `zero`: it begins there."""
-        known = [log10(one) if log else one for one in numbers if not log or one > 0] or [0.0]
-        low, high = min(known), max(known)
+        positions = [
+            log10(number) if log else number for number in numbers if not log or number > 0
+        ] or [0.0]
+        low, high = min(positions), max(positions)
         if zero and not log:
             low = min(0.0, low)
         room = AXIS_EDGE / (1 - 2 * AXIS_EDGE) * ((high - low) or 1.0)
@@ -123,10 +125,10 @@ class Plot:
         rules: Iterable[tuple[Numbers, Numbers]] = (),
     ) -> Plot:
         """`lines`, `rules`: the x and the y of each. What a logarithmic axis cannot show is left out."""
-        drawn, ruled = (tuple(_to_pixels(x, y, one) for one in some) for some in (lines, rules))
+        drawn, ruled = (tuple(_to_pixels(x, y, line) for line in some) for some in (lines, rules))
         return cls(x, y, drawn, beyond, ruled)
 
-    def has_room(self, box: Box, taken: Sequence[Box] = ()) -> bool:
+    def has_room(self, box: Box, boxes: Sequence[Box] = ()) -> bool:
         """True when it lies inside of the plot, on no line and on no other box."""
         right = self.x.pixels + self.beyond
         return (
@@ -134,7 +136,7 @@ class Plot:
             and box.right <= right
             and box.bottom >= 0
             and box.top <= self.y.pixels
-            and not any(box.meets(one) for one in taken)
+            and not any(box.meets(other) for other in boxes)
             and self.is_off_lines(box)
         )
 
@@ -190,47 +192,47 @@ POSITIONS = (
 
 
 def find_room_near(
-    plot: Plot, own: int, words: str, taken: Sequence[Box] = ()
+    plot: Plot, own: int, words: str, boxes: Sequence[Box] = ()
 ) -> tuple[int, str, Box] | None:
     """(which point of the line `own`, Plotly's textposition, its box) where there is room for words about that line,
     above or below the last point that has any; None where none has."""
-    return next(_rooms_near(plot, own, words, taken), None)
+    return next(_rooms_near(plot, own, words, boxes), None)
 
 
 def _rooms_near(
-    plot: Plot, own: int, words: str, taken: Sequence[Box]
+    plot: Plot, own: int, words: str, boxes: Sequence[Box]
 ) -> Iterator[tuple[int, str, Box]]:
     wide = LETTER_PX * len(words)
     for at, (x, y) in reversed([*enumerate(plot.lines[own])]):
         for position, share, above in POSITIONS:
-            left = x - share * wide + (1 - 2 * share) * OFF_PX
+            start = x - share * wide + (1 - 2 * share) * OFF_PX
             bottom = y + OFF_PX if above else y - OFF_PX - LINE_PX
-            box = Box(left, bottom, left + wide, bottom + LINE_PX)
+            box = Box(start, bottom, start + wide, bottom + LINE_PX)
             toward = x + (0.5 - share) * 2 * OFF_PX, y + (OFF_PX if above else -OFF_PX)
             # not where lines meet
             off = (19 * x + toward[0]) / 20, (19 * y + toward[1]) / 20
-            if plot.has_room(box, taken) and not plot.crosses_between(off, toward, own):
+            if plot.has_room(box, boxes) and not plot.crosses_between(off, toward, own):
                 yield at, position, box
 
 
-def spread_apart(wanted: Numbers, gap: float, low: float, high: float) -> list[float]:
+def spread_apart(preferred: Numbers, gap: float, low: float, high: float) -> list[float]:
     """Places as near to the wanted ones as may be, at least `gap` from each other, between `low` and `high`.
 
     Those that are too near to each other are moved together, around their middle; their order stays.
     """
-    order = sorted(range(len(wanted)), key=lambda at: wanted[at])
+    order = sorted(range(len(preferred)), key=lambda at: preferred[at])
     # Sum of where each block's first one would be, and how many
     blocks: list[tuple[float, int]] = []
     for at in order:
-        blocks.append((wanted[at], 1))
+        blocks.append((preferred[at], 1))
         while len(blocks) > 1 and _block_end(blocks[-2], gap) > _block_start(blocks[-1], gap):
             (first, many), (other, more) = blocks[-2:]
             blocks[-2:] = [(first + other - more * many * gap, many + more)]
-    found: list[float] = []
+    places: list[float] = []
     for total, many in blocks:
         start = total / many
-        found += [start + gap * number for number in range(many)]
-    return _clamp(dict(zip(order, found, strict=True)), gap, low, high)
+        places += [start + gap * number for number in range(many)]
+    return _clamp(dict(zip(order, places, strict=True)), gap, low, high)
 
 
 def _block_start(block: tuple[float, int], gap: float) -> float:
@@ -242,18 +244,18 @@ def _block_end(block: tuple[float, int], gap: float) -> float:
     return block[0] / block[1] + block[1] * gap
 
 
-def _clamp(found: dict[int, float], gap: float, low: float, high: float) -> list[float]:
+def _clamp(places: dict[int, float], gap: float, low: float, high: float) -> list[float]:
     """Pushed up from below, then down from above, where they left the plot."""
-    rising = sorted(found, key=lambda at: found[at])
+    rising = sorted(places, key=lambda at: places[at])
     floor = low
     for at in rising:
-        found[at] = max(found[at], floor)
-        floor = found[at] + gap
+        places[at] = max(places[at], floor)
+        floor = places[at] + gap
     ceiling = high
     for at in reversed(rising):
-        found[at] = min(found[at], ceiling)
-        ceiling = found[at] - gap
-    return [found[at] for at in range(len(found))]
+        places[at] = min(places[at], ceiling)
+        ceiling = places[at] - gap
+    return [places[at] for at in range(len(places))]
 
 
 def shorten_labels(names: Sequence[str]) -> list[str]:
@@ -263,12 +265,12 @@ def shorten_labels(names: Sequence[str]) -> list[str]:
     if len(words) > 1 and max(map(len, names), default=0) > MAX_NAME_LETTERS:
         for from_end in (False, True):
             while _share_word(words, from_end):
-                words = [one[:-1] if from_end else one[1:] for one in words]
-    joined = [" ".join(one).strip("·, ") for one in words]
+                words = [name_words[:-1] if from_end else name_words[1:] for name_words in words]
+    joined = [" ".join(name_words).strip("·, ") for name_words in words]
     for cut in (_truncate_at_word, _truncate):
-        made = [cut(one) if len(one) > MAX_NAME_LETTERS else one for one in joined]
-        if len(set(made)) == len(made) and all(made):
-            return made
+        shortened = [cut(name) if len(name) > MAX_NAME_LETTERS else name for name in joined]
+        if len(set(shortened)) == len(shortened) and all(shortened):
+            return shortened
     return []
 
 
@@ -282,7 +284,10 @@ def _truncate(name: str) -> str:
 
 def _share_word(words: Sequence[Sequence[str]], from_end: bool) -> bool:
     """True when all begin (or end) with the same word, and none consists of it alone."""
-    return min(map(len, words)) > 1 and len({one[-1 if from_end else 0] for one in words}) == 1
+    return (
+        min(map(len, words)) > 1
+        and len({name_words[-1 if from_end else 0] for name_words in words}) == 1
+    )
 
 
 def end_offsets(plot: Plot, names: Sequence[str]) -> list[float | None]:
@@ -293,26 +298,26 @@ def end_offsets(plot: Plot, names: Sequence[str]) -> list[float | None]:
     """
     last = [line[-1] if line else None for line in plot.lines]
     edge = max((x for line in plot.lines for x, _ in line), default=0.0)
-    beside = {at: one[1] for at, one in enumerate(last) if one and one[0] > edge - OFF_PX}
+    beside = {at: end[1] for at, end in enumerate(last) if end and end[0] > edge - OFF_PX}
     top = plot.y.pixels + ABOVE_PX
     places = spread_apart(list(beside.values()), LINE_PX, LINE_PX / 2, top)
-    found: list[float | None] = [None] * len(last)
-    taken: list[Box] = []
+    offsets: list[float | None] = [None] * len(last)
+    boxes: list[Box] = []
     for (at, end), place in zip(beside.items(), places, strict=True):
         if abs(place - end) > MAX_SHIFT_PX:
             return [None] * len(last)
-        found[at] = place - end
-        taken.append(_name_box((edge, place), names[at]))
-    for at, one in enumerate(last):
-        if one is None or at in beside:
+        offsets[at] = place - end
+        boxes.append(_name_box((edge, place), names[at]))
+    for at, tip in enumerate(last):
+        if tip is None or at in beside:
             continue
-        box = _name_box(one, names[at])
-        if plot.has_room(box, taken):
-            taken.append(box)
-            found[at] = 0.0
-    return found
+        box = _name_box(tip, names[at])
+        if plot.has_room(box, boxes):
+            boxes.append(box)
+            offsets[at] = 0.0
+    return offsets
 
 
 def _name_box(end: Pixel, name: str) -> Box:
-    left, bottom = end[0] + OFF_PX, end[1] - LINE_PX / 2
-    return Box(left, bottom, left + LETTER_PX * len(name), bottom + LINE_PX)
+    start, bottom = end[0] + OFF_PX, end[1] - LINE_PX / 2
+    return Box(start, bottom, start + LETTER_PX * len(name), bottom + LINE_PX)

@@ -34,22 +34,29 @@ def build_latency_against_iops(title: str, groups: Sequence[Group], choice: Choi
     base = (
         f"{choice.latency_kind(line.group for line in lines)}.{(choice.statistics or ('mean',))[0]}"
     )
-    drawn = [(line, found) for line in lines if (found := _depth_points(line, choice, base))]
+    drawn = [
+        (line, depth_points)
+        for line in lines
+        if (depth_points := _depth_points(line, choice, base))
+    ]
     if not drawn:
         return figure.empty_figure(
             title, f"No IOPS with latency{what} measured over outstanding I/Os."
         )
     word = latency_word(base)
-    data = [_depth_line(line, found, word, total=base == TOTAL_LATENCY) for line, found in drawn]
-    points = [one for _, found in drawn for one in found]
+    data = [
+        _depth_line(line, depth_points, word, total=base == TOTAL_LATENCY)
+        for line, depth_points in drawn
+    ]
+    points = [point for _, depth_points in drawn for point in depth_points]
     if base == TOTAL_LATENCY and not choice.operation:
         data = [*_little_law_lines(points), *data]
     layout = figure.base_layout(
         f"{word}{what} against IOPS · {title}",
         "Point: medians at one depth, whose outstanding I/Os stand beside it.",
         height=520,
-        xaxis=figure.log_axis("IOPS", "op/s", [one.iops for one in points]),
-        yaxis=figure.log_axis(word, "s", [one.latency for one in points]),
+        xaxis=figure.log_axis("IOPS", "op/s", [point.iops for point in points]),
+        yaxis=figure.log_axis(word, "s", [point.latency for point in points]),
     )
     layout["legend"]["y"] = -0.18
     return figure.fit_legend({"data": data, "layout": layout})
@@ -79,16 +86,16 @@ def _depth_points(line: StyledLine, choice: Choice, base: str) -> list[DepthPoin
     return [_depth_point(depth, by_depth[depth]) for depth in sorted(by_depth)]
 
 
-def _depth_point(depth: int, found: Sequence[tuple[float, float, Sample]]) -> DepthPoint:
-    iops = median_of([one for one, _, _ in found])
-    nearest = min(found, key=lambda one: abs(one[0] - iops))[2].run
-    runs = [(rate, latency) for rate, latency, _ in found]
-    latency = median_of([one for _, one in runs])
+def _depth_point(depth: int, values: Sequence[tuple[float, float, Sample]]) -> DepthPoint:
+    iops = median_of([rate for rate, _, _ in values])
+    nearest = min(values, key=lambda value: abs(value[0] - iops))[2].run
+    runs = [(rate, latency) for rate, latency, _ in values]
+    latency = median_of([time for _, time in runs])
     return DepthPoint(depth, iops, latency, little(depth, runs).implied, nearest)
 
 
 def _depth_line(
-    line: StyledLine, found: Sequence[DepthPoint], word: str, *, total: bool
+    line: StyledLine, points: Sequence[DepthPoint], word: str, *, total: bool
 ) -> dict[str, Any]:
     """`total`: of mean total latencies, whose product with IOPS is what was in flight."""
     return {
@@ -96,33 +103,33 @@ def _depth_line(
         "mode": "lines+markers+text",
         "name": line.label,
         "legendgroup": line.label,
-        "x": [one.iops for one in found],
-        "y": [one.latency for one in found],
-        "text": [f"\u00a0{one.depth}" for one in found],
+        "x": [point.iops for point in points],
+        "y": [point.latency for point in points],
+        "text": [f"\u00a0{point.depth}" for point in points],
         "textposition": "middle right",
         "textfont": {"color": line.style.ink, "size": 11},
         "cliponaxis": False,
         "line": {"color": line.style.colour, "dash": line.style.dash, "width": 2},
         "marker": {"color": line.style.colour, "symbol": line.style.marker, "size": 8},
-        "customdata": [[run_url(one.run)] for one in found],
-        "hovertext": [_depth_hover(line, one, word, total=total) for one in found],
+        "customdata": [[run_url(point.run)] for point in points],
+        "hovertext": [_depth_hover(line, point, word, total=total) for point in points],
         "hovertemplate": "%{hovertext}<extra></extra>",
     }
 
 
-def _depth_hover(line: StyledLine, one: DepthPoint, word: str, *, total: bool) -> str:
-    said = f"<b>{si(one.iops, 'op/s')}</b>, {word} <b>{si(one.latency, 's')}</b>"
-    in_flight = f"<br>in flight: {one.in_flight:.1f}" if total else ""
-    head = f"{line.label}<br>outstanding {one.depth}: {said}{in_flight}"
-    return f"{head}<br>nearest: run {one.run} · click opens it"
+def _depth_hover(line: StyledLine, point: DepthPoint, word: str, *, total: bool) -> str:
+    values = f"<b>{si(point.iops, 'op/s')}</b>, {word} <b>{si(point.latency, 's')}</b>"
+    in_flight = f"<br>in flight: {point.in_flight:.1f}" if total else ""
+    head = f"{line.label}<br>outstanding {point.depth}: {values}{in_flight}"
+    return f"{head}<br>nearest: run {point.run} · click opens it"
 
 
 def _little_law_lines(points: Sequence[DepthPoint]) -> list[dict[str, Any]]:
     """A line for each depth, as far as any of its points reach and a fifth beyond."""
     x: list[float | None] = []
     y: list[float | None] = []
-    for depth in sorted({one.depth for one in points}):
-        rates = [one.iops for one in points if one.depth == depth]
+    for depth in sorted({point.depth for point in points}):
+        rates = [point.iops for point in points if point.depth == depth]
         ends = [min(rates) / 1.2, max(rates) * 1.2]
         x += [*ends, None]
         y += [*(depth / end for end in ends), None]

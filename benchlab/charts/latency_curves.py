@@ -64,53 +64,57 @@ class LatencyCurve:
     @property
     def marked_percentiles(self) -> dict[float, float]:
         """{percent: s} of those that a chart marks; where no figure tells one, the end of the bin that it is in."""
-        found = {}
+        marks = {}
         for percent in MARKED_PERCENTILES:
             if percent in self.ranks:
-                found[percent] = self.ranks[percent]
+                marks[percent] = self.ranks[percent]
             elif self.bins is not None:
-                found[percent] = self.bins.percentile_bin(percent)[1]
-        return found
+                marks[percent] = self.bins.percentile_bin(percent)[1]
+        return marks
 
 
 def build_curves(
-    counted: Sequence[StoredHistogram], told: Iterable[StoredFigure]
+    counted: Sequence[StoredHistogram], stored: Iterable[StoredFigure]
 ) -> list[LatencyCurve]:
     """Reads, writes, trims and flushes, each by the first kind of latency that is known; both together only of a tool
     that tells no direction apart. Groups of jobs come one after the other."""
     figures: dict[Labels, dict[str, float]] = {}
-    for one in told:
-        figures.setdefault(one.labels, {})[one.name] = one.value
-    labels = dict.fromkeys([*(one.labels for one in counted), *figures])
-    found: list[LatencyCurve] = []
+    for figure in stored:
+        figures.setdefault(figure.labels, {})[figure.name] = figure.value
+    labels = dict.fromkeys([*(histogram.labels for histogram in counted), *figures])
+    curves: list[LatencyCurve] = []
     for label in sorted(labels):
-        bins = {one.name: one.bins for one in counted if one.labels == label}
-        known = figures.get(label, {})
-        apart = [c for d in DIRECTION_WORDS if d and (c := _direction_curve(d, label, bins, known))]
-        found += apart or [c for c in [_direction_curve("", label, bins, known)] if c]
-    return found
+        bins = {
+            histogram.name: histogram.bins for histogram in counted if histogram.labels == label
+        }
+        values = figures.get(label, {})
+        apart = [
+            c for d in DIRECTION_WORDS if d and (c := _direction_curve(d, label, bins, values))
+        ]
+        curves += apart or [c for c in [_direction_curve("", label, bins, values)] if c]
+    return curves
 
 
 def _direction_curve(
-    direction: str, labels: Labels, bins: Mapping[str, Bins], told: Mapping[str, float]
+    direction: str, labels: Labels, bins: Mapping[str, Bins], values: Mapping[str, float]
 ) -> LatencyCurve | None:
     """None: nothing is known of it."""
     name = ", ".join([DIRECTION_WORDS[direction], *(f"{key} {value}" for key, value in labels)])
     bases = {kind: f"{direction}.{kind}" if direction else kind for kind in KIND_WORDS}
     for kind, base in bases.items():
         if base in bins:
-            return LatencyCurve(name, kind, read_percentiles(base, told), bins[base])
+            return LatencyCurve(name, kind, read_percentiles(base, values), bins[base])
     for kind, base in bases.items():
-        if len(ranks := read_percentiles(base, told)) >= MIN_PERCENTILES:
+        if len(ranks := read_percentiles(base, values)) >= MIN_PERCENTILES:
             return LatencyCurve(name, kind, ranks)
     return None
 
 
-def read_percentiles(base: str, told: Mapping[str, float]) -> dict[float, float]:
+def read_percentiles(base: str, values: Mapping[str, float]) -> dict[float, float]:
     """{percent: s} of "read.clat", rising."""
-    found = {
+    percentiles = {
         float(match[1]): value
-        for name, value in told.items()
+        for name, value in values.items()
         if name.startswith(f"{base}.p") and (match := PERCENTILE.fullmatch(name[len(base) :]))
     }
-    return dict(sorted(found.items()))
+    return dict(sorted(percentiles.items()))

@@ -26,14 +26,16 @@ DIRECTIONS = ("read", "write", "trim")
 
 def has_cdf(names: Collection[str]) -> bool:
     """True when runs that told these figures have a CDF."""
-    told = dict.fromkeys(names, 0.0)
+    values = dict.fromkeys(names, 0.0)
     bases = [f"{op}.{kind}" if op else kind for op in ("", *DIRECTIONS) for kind in KIND_WORDS]
-    return any(len(read_percentiles(base, told)) >= MIN_PERCENTILES for base in bases)
+    return any(len(read_percentiles(base, values)) >= MIN_PERCENTILES for base in bases)
 
 
 def cdf_depths(groups: Iterable[Group]) -> list[int]:
     """At which a CDF may be asked for; [] of lines without any."""
-    return sorted({one.outstanding for line in groups for one in line.samples if one.outstanding})
+    return sorted(
+        {sample.outstanding for line in groups for sample in line.samples if sample.outstanding}
+    )
 
 
 def build_cdf_figure(
@@ -46,19 +48,21 @@ def build_cdf_figure(
     is asked for where any has its percentiles."""
     what = f" of {OPERATIONS[choice.operation]}" if choice.operation else ""
     where = f", {choice.depth} outstanding" if choice.depth else ""
-    at = [[one for one in line.samples if one.outstanding == choice.depth] for line in groups]
+    at = [
+        [sample for sample in line.samples if sample.outstanding == choice.depth] for line in groups
+    ]
     for kind in dict.fromkeys([*filter(None, [choice.kind]), *KIND_WORDS]):
-        found = [
-            _pooled_curve(name, one, kind, choice, counted)
-            for name, one in _labelled_samples(groups, at)
+        curves = [
+            _pooled_curve(name, samples_of_line, kind, choice, counted)
+            for name, samples_of_line in _labelled_samples(groups, at)
         ]
         drawn = [
             DrawnCurve(curve, style, run_url(samples[0].run))
-            for curve, style, samples in zip(found, line_styles(groups), at, strict=True)
+            for curve, style, samples in zip(curves, line_styles(groups), at, strict=True)
             if curve is not None
         ]
         if drawn:
-            word = latency_shares.latency_kind_text(one.curve for one in drawn)
+            word = latency_shares.latency_kind_text(drawn_curve.curve for drawn_curve in drawn)
             head = f"{word}{what}: I/Os that took less{where} · {title}"
             return latency_shares.build_cdf_lines(head, drawn, _cdf_subtitle(drawn, at))
     return figure.empty_figure(title, f"No percentiles of latency{what} were told here{where}.")
@@ -72,7 +76,7 @@ def _labelled_samples(
 
 def _cdf_subtitle(drawn: Sequence[DrawnCurve], at: Sequence[list[Sample]]) -> str:
     most = max(map(len, at), default=0)
-    stepped = [one.curve.name for one in drawn if one.curve.bins is None]
+    stepped = [curve.curve.name for curve in drawn if curve.curve.bins is None]
     parts = []
     if len(stepped) < len(drawn):
         repeats = f"The I/Os of up to {most} repeats together" if most > 1 else "One run each"
@@ -94,9 +98,9 @@ def _pooled_curve(
 ) -> LatencyCurve | None:
     """None: these runs told nothing of it."""
     bins = [
-        one
+        pooled
         for sample in samples
-        for one in _matching_bins(counted.get(sample.attempt, ()), kind, choice)
+        for pooled in _matching_bins(counted.get(sample.attempt, ()), kind, choice)
     ]
     # whose percentiles are not the repeats' medians: marks are to lie on the curve
     if bins:
@@ -105,22 +109,26 @@ def _pooled_curve(
     return LatencyCurve(name, kind, ranks) if len(ranks) >= MIN_PERCENTILES else None
 
 
-def _matching_bins(found: Iterable[StoredHistogram], kind: str, choice: Choice) -> list[Bins]:
+def _matching_bins(histograms: Iterable[StoredHistogram], kind: str, choice: Choice) -> list[Bins]:
     """Of one direction, or of each: both are I/Os."""
-    wanted = {f"{op}.{kind}" for op in ((choice.operation,) if choice.operation else DIRECTIONS)}
+    names = {f"{op}.{kind}" for op in ((choice.operation,) if choice.operation else DIRECTIONS)}
     if not choice.operation:
-        wanted.add(kind)
-    return [one.bins for one in found if not one.labels and one.name in wanted]
+        names.add(kind)
+    return [
+        histogram.bins
+        for histogram in histograms
+        if not histogram.labels and histogram.name in names
+    ]
 
 
 def _median_percentiles(samples: Sequence[Sample], kind: str, choice: Choice) -> dict[float, float]:
     """{percent: median of the repeats} of what all of them told."""
-    names = {name for one in samples for name in one.values if f"{kind}.p" in name}
+    names = {name for sample in samples for name in sample.values if f"{kind}.p" in name}
     plain = {name[name.index(f"{kind}.p") :]: 0.0 for name in names}
-    found = {}
+    percentiles = {}
     for percent in read_percentiles(kind, plain):
-        values = [choice.read_value(f"{kind}.p{percent:g}", one.values) for one in samples]
-        known = [value for value in values if value is not None]
-        if known and len(known) == len(values):
-            found[percent] = median_of(known)
-    return found
+        values = [choice.read_value(f"{kind}.p{percent:g}", sample.values) for sample in samples]
+        stated = [value for value in values if value is not None]
+        if stated and len(stated) == len(values):
+            percentiles[percent] = median_of(stated)
+    return percentiles

@@ -19,11 +19,13 @@ from benchlab.runs.models import Attempt, Histogram, Measurement
 
 def read_histograms(attempts: Iterable[int]) -> dict[int, list[StoredHistogram]]:
     """{attempt: its histograms}. One query."""
-    found: dict[int, list[StoredHistogram]] = defaultdict(list)
+    histograms: dict[int, list[StoredHistogram]] = defaultdict(list)
     for row in Histogram.objects.filter(attempt__in=list(attempts)).order_by("attempt_id", "pk"):
         bins = Bins(tuple(row.lows), tuple(row.highs), tuple(row.counts))
-        found[row.attempt_id].append(StoredHistogram(row.name, _sorted_labels(row.labels), bins))
-    return found
+        histograms[row.attempt_id].append(
+            StoredHistogram(row.name, _sorted_labels(row.labels), bins)
+        )
+    return histograms
 
 
 def read_latency_curves(
@@ -31,13 +33,13 @@ def read_latency_curves(
 ) -> list[LatencyCurve]:
     """`measured`: its figures, where somebody has read them."""
     rows = attempt.measurements.all() if measured is None else measured
-    told = [
+    stored = [
         StoredFigure(row.name, _sorted_labels(row.labels), row.value)
         for row in rows
         if row.value is not None and row.unit == "s"
     ]
-    return build_curves(read_histograms([attempt.pk])[attempt.pk], told)
+    return build_curves(read_histograms([attempt.pk])[attempt.pk], stored)
 
 
-def _sorted_labels(told: dict[str, str]) -> Labels:
-    return tuple(sorted(told.items()))
+def _sorted_labels(labels: dict[str, str]) -> Labels:
+    return tuple(sorted(labels.items()))

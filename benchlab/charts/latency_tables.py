@@ -48,42 +48,44 @@ class BinRow:
 
 def curve_sentence(curve: LatencyCurve) -> str:
     """ "Reads: half within 94.7 µs, 99 % within 2.9 ms"."""
-    said = [
+    parts = [
         f"{PERCENTILE_WORDS[percent]} within {si(at, 's')}"
         for percent, at in curve.marked_percentiles.items()
     ]
-    return f"{curve.name}: {', '.join(said)}." if said else ""
+    return f"{curve.name}: {', '.join(parts)}." if parts else ""
 
 
-def percentile_rows(found: Sequence[LatencyCurve]) -> list[PercentileRow]:
-    every = sorted({percent for curve in found for percent in curve.ranks})
-    return [PercentileRow(f"p{p:g}", tuple(curve.ranks.get(p) for curve in found)) for p in every]
+def percentile_rows(curves: Sequence[LatencyCurve]) -> list[PercentileRow]:
+    every = sorted({percent for curve in curves for percent in curve.ranks})
+    return [PercentileRow(f"p{p:g}", tuple(curve.ranks.get(p) for curve in curves)) for p in every]
 
 
-def bin_rows(found: Sequence[LatencyCurve]) -> list[BinRow]:
+def bin_rows(curves: Sequence[LatencyCurve]) -> list[BinRow]:
     """As the histogram's bars: those in which any curve has an I/O."""
     counted = [
-        (count_cells(curve.bins), curve.bins.total) for curve in found if curve.bins is not None
+        (count_cells(curve.bins), curve.bins.total) for curve in curves if curve.bins is not None
     ]
     below = [0] * len(counted)
     rows = []
     for cell in sorted(set().union(*(hits for hits, _ in counted))):
         below = [so_far + hits[cell] for so_far, (hits, _) in zip(below, counted, strict=True)]
-        made = tuple(
+        row_cells = tuple(
             BinCell(hits[cell], 100 * hits[cell] / total, so_far, total)
             for so_far, (hits, total) in zip(below, counted, strict=True)
         )
-        rows.append(BinRow(cell_edge(cell), cell_edge(cell + 1), made))
+        rows.append(BinRow(cell_edge(cell), cell_edge(cell + 1), row_cells))
     return rows
 
 
-def histogram_csv(found: Iterable[StoredHistogram]) -> Iterator[str]:
+def histogram_csv(histograms: Iterable[StoredHistogram]) -> Iterator[str]:
     """Every bin as it is kept."""
-    return csv_lines(CSV_HEAD, _histogram_rows(found))
+    return csv_lines(CSV_HEAD, _histogram_rows(histograms))
 
 
-def _histogram_rows(found: Iterable[StoredHistogram]) -> Iterator[tuple[object, ...]]:
-    for one in found:
-        labels = " ".join(f"{key}={value}" for key, value in one.labels)
-        for low, high, count in zip(one.bins.lows, one.bins.highs, one.bins.counts, strict=True):
-            yield one.name, labels, low, high, count
+def _histogram_rows(histograms: Iterable[StoredHistogram]) -> Iterator[tuple[object, ...]]:
+    for histogram in histograms:
+        labels = " ".join(f"{key}={value}" for key, value in histogram.labels)
+        for low, high, count in zip(
+            histogram.bins.lows, histogram.bins.highs, histogram.bins.counts, strict=True
+        ):
+            yield histogram.name, labels, low, high, count

@@ -43,12 +43,12 @@ def end_name_annotations(
 
     To the right there is always room: Plotly fits an axis to its annotations as it does to its points.
     """
-    told = (
+    labels = (
         shorten_labels([line.label for line in lines]) if 1 < len(lines) <= MAX_NAMED_LINES else []
     )
-    if not told:
+    if not labels:
         return []
-    beyond = LETTER_PX * max(map(len, told))
+    beyond = LETTER_PX * max(map(len, labels))
     plot = Plot.from_lines(x, y, [(line.x, line.y) for line in lines], beyond)
     return [
         {
@@ -64,6 +64,6 @@ def end_name_annotations(
             "showarrow": False,
             "font": {"color": line.style.ink, "size": 11},
         }
-        for line, name, up in zip(lines, told, end_offsets(plot, told), strict=True)
+        for line, name, up in zip(lines, labels, end_offsets(plot, labels), strict=True)
         if up is not None
     ]

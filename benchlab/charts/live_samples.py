@@ -34,12 +34,18 @@ def live_tracks(attempt: Attempt, since: float = 0.0, most: int | None = None) -
     if len(frames) < 2:
         return []
     shift = frames[0].at - began
-    found = [
-        Track(one.device, one.metric, one.unit, [at + shift for at in one.times], one.values)
+    tracks = [
+        Track(
+            sampled.device,
+            sampled.metric,
+            sampled.unit,
+            [at + shift for at in sampled.times],
+            sampled.values,
+        )
         for sampler in registry.all_samplers().values()
-        for one in sampler.frames_to_series(frames)
+        for sampled in sampler.frames_to_series(frames)
     ]
-    return [_track_after(track, since) for track in found]
+    return [_track_after(track, since) for track in tracks]
 
 
 def _read_tail(attempt: Attempt, most: int) -> tuple[bytes, float]:
@@ -48,11 +54,11 @@ def _read_tail(attempt: Attempt, most: int) -> tuple[bytes, float]:
     if not sizes:
         return b"", 0.0
     newest = sizes[-1]
-    wanted = max((offset for offset in sizes if offset <= newest - most), default=sizes[0])
-    chunks = LiveChunk.objects.filter(attempt=attempt, offset__gte=wanted).order_by("offset")
+    first_offset = max((offset for offset in sizes if offset <= newest - most), default=sizes[0])
+    chunks = LiveChunk.objects.filter(attempt=attempt, offset__gte=first_offset).order_by("offset")
     raw = b"".join(bytes(data) for data in chunks.values_list("data", flat=True))
-    head = raw if wanted == sizes[0] else bytes(attempt.live.get(offset=sizes[0]).data)
-    if wanted != sizes[0]:
+    head = raw if first_offset == sizes[0] else bytes(attempt.live.get(offset=sizes[0]).data)
+    if first_offset != sizes[0]:
         raw = raw[raw.find(FRAME_START) + 1 :]
     return raw, _first_second(head)
 
@@ -64,9 +70,9 @@ def _first_second(head: bytes) -> float:
 
 
 def _track_after(track: Track, since: float) -> Track:
-    kept = [(at, v) for at, v in zip(track.times, track.values, strict=True) if at > since]
+    later = [(at, v) for at, v in zip(track.times, track.values, strict=True) if at > since]
     return Track(
-        track.device, track.metric, track.unit, [at for at, _ in kept], [v for _, v in kept]
+        track.device, track.metric, track.unit, [at for at, _ in later], [v for _, v in later]
     )
 
 
@@ -80,20 +86,20 @@ def build_live_figure(
 ) -> Figure:
     """The devices figure of what is there so far; says so when nothing is. `own`: of the layout's own disks."""
     try:
-        found = live_tracks(attempt, since)
+        tracks = live_tracks(attempt, since)
     except ParseError as error:
         return figure.empty_figure(title, f"The samples cannot be read: {error}")
-    if not found:
+    if not tracks:
         return figure.empty_figure(title, "Waiting for the first samples.")
     return devices.build_device_figure(
-        title, rows_from_tracks(layout_tracks(found, attempt, facts) if own else found), facts
+        title, rows_from_tracks(layout_tracks(tracks, attempt, facts) if own else tracks), facts
     )
 
 
-def layout_tracks(found: list[Track], attempt: Attempt, facts: Mapping[str, Any]) -> list[Track]:
+def layout_tracks(tracks: list[Track], attempt: Attempt, facts: Mapping[str, Any]) -> list[Track]:
     """Those of the disks that its layout claims, and of what stands on them; all where it claims none."""
     names = stack.devices_above(_claimed_nodes(attempt.layout_id), facts)
-    return [track for track in found if track.device in names] if names else found
+    return [track for track in tracks if track.device in names] if names else tracks
 
 
 def layout_disks(attempt: Attempt, facts: Mapping[str, Any]) -> set[str]:

@@ -117,5 +117,5 @@ def order_choices(names: Collection[str], tool: str, swept: bool) -> list[str]:
         rates = rates[::-1]
     first = [FIRST_METRICS[tool]] if tool in FIRST_METRICS else []
     families = [] if swept else list(FAMILIES.get(tool, ()))
-    found = [*first, *rates, *families, *names]
-    return list(dict.fromkeys(choice for choice in found if family_members(choice, names)))
+    choices = [*first, *rates, *families, *names]
+    return list(dict.fromkeys(choice for choice in choices if family_members(choice, names)))

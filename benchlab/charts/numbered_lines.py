@@ -51,8 +51,8 @@ def read_page(raw: bytes, line: int = 0) -> LinePage:
     total = max(1, raw.count(b"\n") + (not raw.endswith(b"\n")))
     number = page_number(line, total)
     rows = [
-        _shortened_line(one.decode("utf-8", "replace"))
-        for one in _page_lines(raw, number * LINES_PER_PAGE)
+        _shortened_line(line_bytes.decode("utf-8", "replace"))
+        for line_bytes in _page_lines(raw, number * LINES_PER_PAGE)
     ]
     return build_page(rows, number, total, line)
 
@@ -73,8 +73,8 @@ def _page_lines(raw: bytes, skipped: int) -> Iterator[bytes]:
 def _offset_after(raw: bytes, newlines: int) -> int:
     """The offset behind so many of them: block by block, for a search for each would take a second."""
     at = 0
-    while (found := raw.count(b"\n", at, at + BLOCK_BYTES)) < newlines:
-        newlines -= found
+    while (in_block := raw.count(b"\n", at, at + BLOCK_BYTES)) < newlines:
+        newlines -= in_block
         at += BLOCK_BYTES
     for _ in range(newlines):
         at = raw.index(b"\n", at) + 1
@@ -107,7 +107,7 @@ def build_page(rows: Sequence[Row], number: int, total: int, line: int) -> LineP
 
 def _rows_of_page(lines: Sequence[str], number: int) -> list[Row]:
     some = lines[number * LINES_PER_PAGE : (number + 1) * LINES_PER_PAGE]
-    return [(one, 0) if len(one) <= MAX_LINE_LETTERS else _shortened_line(one) for one in some]
+    return [(line, 0) if len(line) <= MAX_LINE_LETTERS else _shortened_line(line) for line in some]
 
 
 def _shortened_line(line: str) -> Row:

@@ -28,7 +28,7 @@ def _campaign_names(lines: Sequence[Group]) -> str:
 
 
 def _run_numbers(lines: Sequence[Group]) -> Iterator[int]:
-    return (one.run for line in lines for one in line.samples)
+    return (sample.run for line in lines for sample in line.samples)
 
 
 def with_origin(figure: Figure, campaigns: str, runs: Iterable[int]) -> Figure:
@@ -44,12 +44,12 @@ def with_origin(figure: Figure, campaigns: str, runs: Iterable[int]) -> Figure:
 
 def number_ranges(numbers: Iterable[int]) -> str:
     """ "3, 5 to 9": each number once, in order."""
-    found: list[list[int]] = []
+    ranges: list[list[int]] = []
     for number in sorted(set(numbers)):
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
         else:
-            found.append([number, number])
-    words = [str(first) if first == last else f"{first} to {last}" for first, last in found]
-    left = len(words) - MAX_RANGES
-    return ", ".join(words[:MAX_RANGES]) + (f" and {left} more ranges" if left > 0 else "")
+            ranges.append([number, number])
+    words = [str(first) if first == last else f"{first} to {last}" for first, last in ranges]
+    omitted = len(words) - MAX_RANGES
+    return ", ".join(words[:MAX_RANGES]) + (f" and {omitted} more ranges" if omitted > 0 else "")

@@ -29,22 +29,22 @@ class DiskBand:
 
 def disk_bands(uses: Iterable[DiskUse], rows: Sequence[MetricRows]) -> list[DiskBand]:
     """Of the uses with more than a few disks that were sampled, all of a metric by one clock. A disk is in one only."""
-    found: list[DiskBand] = []
-    taken: set[str] = set()
+    bands: list[DiskBand] = []
+    bundled: set[str] = set()
     for use in uses:
-        members = frozenset(use.members) & {name for one in rows for name in one.devices}
+        members = frozenset(use.members) & {name for sampled in rows for name in sampled.devices}
         if (
             len(members) > MAX_SEPARATE_DISKS
-            and not members & taken
+            and not members & bundled
             and _share_clock(members, rows)
         ):
-            taken |= members
-            found.append(DiskBand(f"{len(members)} disks ({use.layer}, {use.use})", members))
-    return found
+            bundled |= members
+            bands.append(DiskBand(f"{len(members)} disks ({use.layer}, {use.use})", members))
+    return bands
 
 
 def _share_clock(members: frozenset[str], rows: Sequence[MetricRows]) -> bool:
-    metrics = [one.metric for one in rows if members & set(one.devices)]
+    metrics = [sampled.metric for sampled in rows if members & set(sampled.devices)]
     return len(set(metrics)) == len(metrics)
 
 
@@ -55,8 +55,8 @@ def band_traces(
     places = [at for at, name in enumerate(rows.devices) if name in crowd.members]
     low, high, median = rows.buckets.band(places)
     x = round_significant(rows.buckets.middles, 6)
-    edges = [round_significant(one * scale) for one in (low, high)]
-    of = f"of {crowd.label}"
+    edges = [round_significant(values * scale) for values in (low, high)]
+    suffix = f"of {crowd.label}"
     plain = {"type": "scatter", "mode": "lines", "legendgroup": crowd.label, **common}
     edge = {**plain, "x": x, "showlegend": False, "line": {"color": look.faded(0.55), "width": 0.8}}
     return [
@@ -71,7 +71,7 @@ def band_traces(
         },
         {
             **edge,
-            "name": f"largest {of}",
+            "name": f"largest {suffix}",
             "y": edges[1],
             "text": _disks_at_edge(rows, places, high, rows.buckets.high),
             "hovertemplate": f"{hover} largest, %{{text}}<extra></extra>",
@@ -82,11 +82,11 @@ def band_traces(
             "x": x,
             "y": round_significant(median * scale),
             "line": {"color": look.colour, "dash": look.dash, "width": 1.6},
-            "hovertemplate": f"{hover} median {of}<extra></extra>",
+            "hovertemplate": f"{hover} median {suffix}<extra></extra>",
         },
         {
             **edge,
-            "name": f"smallest {of}",
+            "name": f"smallest {suffix}",
             "y": edges[0],
             "text": _disks_at_edge(rows, places, low, rows.buckets.low),
             "hovertemplate": f"{hover} smallest, %{{text}}<extra></extra>",
@@ -98,7 +98,7 @@ def _disks_at_edge(rows: MetricRows, places: list[int], edge: Any, values: Any) 
     """The first member that is at the edge, of each bucket; "" where nothing is known."""
     first = (values[places] == edge).argmax(axis=0).tolist()
     names = [rows.devices[at] for at in places]
-    return ["" if np.isnan(one) else names[at] for at, one in zip(first, edge, strict=True)]
+    return ["" if np.isnan(value) else names[at] for at, value in zip(first, edge, strict=True)]
 
 
 def _band_outline(

@@ -139,7 +139,7 @@ class Place:
 Look = tuple[int, int, int]
 
 
-def assign_styles(wanted: Sequence[Place]) -> list[Style]:
+def assign_styles(places: Sequence[Place]) -> list[Style]:
     """The look of each line, in order: its colour is the layout, its dash the host, its marker what else there is.
 
     Where nothing else tells lines apart the marker goes with the layout, so that the eighth, whose colour is the
@@ -147,25 +147,27 @@ def assign_styles(wanted: Sequence[Place]) -> list[Style]:
     the marker means something, the other way round), and another colour only when all of those are taken. The order
     of the lines does not matter, but for those that are at one place.
     """
-    several = len({place.host for place in wanted}) > 1
-    taken: set[Look] = set()
-    found: dict[int, Style] = {}
-    for at, place in sorted(enumerate(wanted), key=lambda one: one[1]):
+    several = len({place.host for place in places}) > 1
+    used: set[Look] = set()
+    styles: dict[int, Style] = {}
+    for at, place in sorted(enumerate(places), key=lambda item: item[1]):
         near = _nearby_looks(_preferred_look(place), keep_marker=place.more >= 0 and not several)
-        look = next((one for one in near if one not in taken), _preferred_look(place))
-        taken.add(look)
-        found[at] = Style(COLOURS[look[0]], LINE_DASHES[look[1]], MARKERS[look[2]])
-    return [found[at] for at in range(len(wanted))]
+        look = next(
+            (candidate for candidate in near if candidate not in used), _preferred_look(place)
+        )
+        used.add(look)
+        styles[at] = Style(COLOURS[look[0]], LINE_DASHES[look[1]], MARKERS[look[2]])
+    return [styles[at] for at in range(len(places))]
 
 
 def fill_patterns(styles: Sequence[Style]) -> list[str]:
     """Patterns that fill the bars of each line, in order: those of one colour differ."""
-    seen: Counter[str] = Counter()
-    found: list[str] = []
-    for one in styles:
-        found.append(PATTERNS[seen[one.colour] % len(PATTERNS)])
-        seen[one.colour] += 1
-    return found
+    uses: Counter[str] = Counter()
+    patterns: list[str] = []
+    for style in styles:
+        patterns.append(PATTERNS[uses[style.colour] % len(PATTERNS)])
+        uses[style.colour] += 1
+    return patterns
 
 
 def _preferred_look(place: Place) -> Look:
@@ -173,13 +175,13 @@ def _preferred_look(place: Place) -> Look:
     return place.layout % len(COLOURS), place.host % len(LINE_DASHES), marker % len(MARKERS)
 
 
-def _nearby_looks(wanted: Look, *, keep_marker: bool) -> Iterator[Look]:
+def _nearby_looks(look: Look, *, keep_marker: bool) -> Iterator[Look]:
     """Every look, those first that differ in the marker alone (or in the dash), the colour last."""
-    colour, dash, marker = wanted
+    colour, dash, marker = look
     sizes = len(LINE_DASHES), len(MARKERS)
     for c in range(len(COLOURS)):
-        for one, other in product(*(map(range, sizes[::-1] if keep_marker else sizes))):
-            d, m = (other, one) if keep_marker else (one, other)
+        for first, other in product(*(map(range, sizes[::-1] if keep_marker else sizes))):
+            d, m = (other, first) if keep_marker else (first, other)
             yield (
                 (colour + c) % len(COLOURS),
                 (dash + d) % len(LINE_DASHES),

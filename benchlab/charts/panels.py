@@ -41,9 +41,9 @@ class Panel:
         return "%{y:.3s}" + ("" if self.unit == "1" else self.unit)
 
 
-def any_above_zero(found: Iterable[MetricRows], metric: str) -> bool:
+def any_above_zero(sampled: Iterable[MetricRows], metric: str) -> bool:
     """In the whole of it, whatever part is drawn."""
-    return any(rows.metric == metric and any(one > 0 for one in rows.most) for rows in found)
+    return any(rows.metric == metric and any(value > 0 for value in rows.most) for rows in sampled)
 
 
 def panels_height(panels: Sequence[Panel], placed: Sequence[StackedDevice]) -> int:
@@ -51,7 +51,7 @@ def panels_height(panels: Sequence[Panel], placed: Sequence[StackedDevice]) -> i
 
 
 def device_lines(
-    found: Sequence[MetricRows],
+    sampled: Sequence[MetricRows],
     placed: Sequence[StackedDevice],
     panels: Sequence[Panel],
     crowds: Sequence[DiskBand] = (),
@@ -62,7 +62,7 @@ def device_lines(
     `first`: how many looks others have taken.
     """
     by_key = {
-        (name, rows.metric): (rows, at) for rows in found for at, name in enumerate(rows.devices)
+        (name, rows.metric): (rows, at) for rows in sampled for at, name in enumerate(rows.devices)
     }
     data: list[dict[str, Any]] = []
     thinned = False
@@ -76,17 +76,17 @@ def device_lines(
             data.append(_device_line(device, look, number, panel, *rows.buckets.device_line(at)))
     for index, crowd in enumerate(crowds, start=first + len(placed)):
         for number, panel in enumerate(panels, start=1):
-            for rows in found:
+            for rows in sampled:
                 if rows.metric == panel.metric and crowd.members & set(rows.devices):
                     thinned = thinned or rows.buckets.every > 1
                     where = {"xaxis": axis_name("x", number), "yaxis": axis_name("y", number)}
                     look = palette.device_style(index)
                     data += of_crowd(crowd, rows, panel.scale, panel.hover, look, where)
-    seen: set[str] = set()
+    names: set[str] = set()
     # one legend entry a device, at its first panel
     for trace in data:
-        trace["showlegend"] = trace.get("showlegend", True) and trace["name"] not in seen
-        seen.add(trace["name"])
+        trace["showlegend"] = trace.get("showlegend", True) and trace["name"] not in names
+        names.add(trace["name"])
     return data, thinned
 
 
@@ -125,11 +125,11 @@ def panel_axes(panels: Sequence[Panel]) -> dict[str, Any]:
     """Two columns of panels; every x axis follows the first."""
     domains = figure.panel_domains(math.ceil(len(panels) / 2), 0.09)
     columns = [[0.0, 1.0]] if len(panels) == 1 else [[0.0, 0.45], [0.55, 1.0]]
-    found: dict[str, Any] = {"annotations": []}
+    layout: dict[str, Any] = {"annotations": []}
     for index, panel in enumerate(panels):
         number, row, column = index + 1, index // 2, index % 2
         last = index >= len(panels) - 2
-        found["xaxis" + axis_name("", number)] = {
+        layout["xaxis" + axis_name("", number)] = {
             "domain": columns[column],
             "anchor": axis_name("y", number),
             "zeroline": False,
@@ -137,7 +137,7 @@ def panel_axes(panels: Sequence[Panel]) -> dict[str, Any]:
             **({"matches": "x"} if number > 1 else {}),
             **({"title": {"text": "Seconds since the first sample"}} if last else {}),
         }
-        found["yaxis" + axis_name("", number)] = {
+        layout["yaxis" + axis_name("", number)] = {
             "domain": domains[row],
             "anchor": axis_name("x", number),
             **figure.tick_format(panel.unit),
@@ -146,10 +146,10 @@ def panel_axes(panels: Sequence[Panel]) -> dict[str, Any]:
             "nticks": 5,
             **({"range": [0, 104]} if panel.unit == "%" else {}),
         }
-        found["annotations"].append(
+        layout["annotations"].append(
             panel_heading(panel.title, panel.unit, columns[column][0], domains[row][1])
         )
-    return found
+    return layout
 
 
 def panel_heading(title: str, unit: str, x: float, y: float) -> dict[str, Any]:

@@ -30,8 +30,8 @@ REQUEST_RATES: dict[str, tuple[str, ...]] = {
 
 def request_weights(track: Track, of_device: Mapping[str, Track]) -> Numbers:
     """Of each of its values: requests, where all are known, else seconds."""
-    found = _request_counts(track, of_device)
-    return track.durations if found is None else found
+    requests = _request_counts(track, of_device)
+    return track.durations if requests is None else requests
 
 
 def mean_across_gaps(track: Track, of_device: Mapping[str, Track]) -> float | None:
@@ -51,16 +51,16 @@ def mean_across_gaps(track: Track, of_device: Mapping[str, Track]) -> float | No
     if not (np.isnan(np.asarray(track.values, dtype=float)) & (requests > 0)).any():
         return None
     waited = np.asarray(queue.values, dtype=float) * np.asarray(track.durations, dtype=float)
-    known = ~np.isnan(waited) & ~np.isnan(requests)
-    return float(waited[known].sum() / requests[known].sum())
+    is_known = ~np.isnan(waited) & ~np.isnan(requests)
+    return float(waited[is_known].sum() / requests[is_known].sum())
 
 
 def _request_counts(track: Track, of_device: Mapping[str, Track]) -> Floats | None:
     """Number of requests behind each of its values; None where that is not known."""
-    wanted = REQUEST_RATES.get(track.metric, ())
-    rates = [of_device[name] for name in wanted if name in of_device]
+    metrics = REQUEST_RATES.get(track.metric, ())
+    rates = [of_device[name] for name in metrics if name in of_device]
     if not rates or not all(map(track.shares_times, rates)):
         return None
-    together = np.sum([np.asarray(one.values, dtype=float) for one in rates], axis=0)
-    found: Floats = together * np.asarray(track.durations, dtype=float)
-    return found
+    together = np.sum([np.asarray(rate.values, dtype=float) for rate in rates], axis=0)
+    counts: Floats = together * np.asarray(track.durations, dtype=float)
+    return counts

@@ -31,19 +31,19 @@ PERCENTILE_TITLES = {
 }
 
 
-def percentile_lines(found: Sequence[MetricRows]) -> tuple[list[MetricRows], list[StackedDevice]]:
+def percentile_lines(sampled: Sequence[MetricRows]) -> tuple[list[MetricRows], list[StackedDevice]]:
     """(percentiles as if each were a device of its panel, what those are called). Where several tools told any, each
     line names its own."""
-    told = [rows for rows in found if rows.metric in PERCENTILE_METRICS]
-    several = len({name for rows in told for name in rows.devices}) > 1
-    made = []
-    for rows in told:
+    percentile_rows = [rows for rows in sampled if rows.metric in PERCENTILE_METRICS]
+    several = len({name for rows in percentile_rows for name in rows.devices}) > 1
+    as_devices = []
+    for rows in percentile_rows:
         base, rank = PERCENTILE_METRICS[rows.metric]
         names = tuple(f"{rank}, {name}" if several else rank for name in rows.devices)
-        made.append(replace(rows, metric=base, devices=names))
-    every = dict.fromkeys(name for rows in made for name in rows.devices)
+        as_devices.append(replace(rows, metric=base, devices=names))
+    every = dict.fromkeys(name for rows in as_devices for name in rows.devices)
     ranked = sorted(every, key=lambda name: PERCENTILES.index(name.partition(",")[0]))
-    return made, [StackedDevice(name, 0, name) for name in ranked]
+    return as_devices, [StackedDevice(name, 0, name) for name in ranked]
 
 
 def percentile_panels(lines: Sequence[MetricRows]) -> list[Panel]:
@@ -56,14 +56,16 @@ def use_log_axes(
     layout: dict[str, Any], every: Sequence[Panel], lines: Sequence[MetricRows]
 ) -> None:
     """The axes of those panels made logarithmic: what a p99.9 does, a median does not show."""
-    numbers: Mapping[str, list[float]] = {one.metric: [] for one in every}
+    numbers: Mapping[str, list[float]] = {panel.metric: [] for panel in every}
     for rows in lines:
         low = rows.buckets.low
         numbers[rows.metric].extend([*rows.most, *low[np.nan_to_num(low) > 0].tolist()])
-    for number, one in enumerate(every, start=1):
-        if one.metric not in PERCENTILE_BASES:
+    for number, panel in enumerate(every, start=1):
+        if panel.metric not in PERCENTILE_BASES:
             continue
-        kept = layout["yaxis" + axis_name("", number)]
-        made = figure.log_axis("", "s", numbers[one.metric], dense=2)
-        del made["title"]
-        layout["yaxis" + axis_name("", number)] = {k: kept[k] for k in ("domain", "anchor")} | made
+        axis = layout["yaxis" + axis_name("", number)]
+        log_axis = figure.log_axis("", "s", numbers[panel.metric], dense=2)
+        del log_axis["title"]
+        layout["yaxis" + axis_name("", number)] = {
+            k: axis[k] for k in ("domain", "anchor")
+        } | log_axis

@@ -157,8 +157,8 @@ class Group:
     def has_unlike_repeats(self) -> bool:
         """True when repeats of one point were measured under unlike conditions."""
         by_depth: dict[int | None, list[Sample]] = defaultdict(list)
-        for one in self.samples:
-            by_depth[one.outstanding].append(one)
+        for sample in self.samples:
+            by_depth[sample.outstanding].append(sample)
         return any(map(are_unlike, by_depth.values()))
 
     @property
@@ -169,7 +169,7 @@ class Group:
 
 def are_unlike(repeats: Iterable[Sample]) -> bool:
     """True when their fingerprints differ; one without any is not known to."""
-    return len({one.fingerprint for one in repeats} - {""}) > 1
+    return len({sample.fingerprint for sample in repeats} - {""}) > 1
 
 
 def read_groups(
@@ -184,12 +184,12 @@ def read_groups(
 
     `names`: only these metrics are read, which is what costs. Of none, one query: which lines there are, of which runs.
     """
-    wanted = Q(run__campaign__in=list(campaigns), outcome=Outcome.SUCCEEDED)
+    condition = Q(run__campaign__in=list(campaigns), outcome=Outcome.SUCCEEDED)
     if workload is not None:
-        wanted &= Q(run__workload=workload)
+        condition &= Q(run__workload=workload)
     attempts = (
         Attempt.objects.visible_to(user)
-        .filter(wanted)
+        .filter(condition)
         .annotate(
             going=ExpressionWrapper(Q(run__campaign__in=_unfinished_campaigns()), BooleanField())
         )
@@ -197,10 +197,10 @@ def read_groups(
         .distinct("run_id")
         .values_list(*ATTEMPT_COLUMNS, "going", named=True)
     )
-    found = list(attempts)
-    values, units = _read_figures([attempt.pk for attempt in found], names)
+    rows = list(attempts)
+    values, units = _read_figures([attempt.pk for attempt in rows], names)
     by_line: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
-    for row in found:
+    for row in rows:
         rest = without_depth(row.run__point)
         order = (
             points.point_rank(rest),
@@ -209,45 +209,49 @@ def read_groups(
         )
         where = row.run__campaign_id, row.run__topology_id, row.run__host_id, row.run__workload_id
         by_line[*where, *order, bool(row.degraded)].append(row)
-    made = _mark_planned_depths(
+    lines = _mark_planned_depths(
         [_build_group(key[-3], line, values, units) for key, line in sorted(by_line.items())]
     )
-    return assign_style_places(_with_stage_names(made), _pending_places(made))
+    return assign_style_places(_with_stage_names(lines), _pending_places(lines))
 
 
-def fill_values(found: Sequence[Group], names: Collection[str]) -> list[Group]:
+def fill_values(groups: Sequence[Group], names: Collection[str]) -> list[Group]:
     """Lines that were read without numbers, with those of these metrics. One query."""
-    values, units = _read_figures([one.attempt for line in found for one in line.samples], names)
+    values, units = _read_figures(
+        [sample.attempt for line in groups for sample in line.samples], names
+    )
     return [
         replace(
             line,
-            samples=tuple(replace(one, values=values.get(one.attempt, {})) for one in line.samples),
-            units={n: units[n] for one in line.samples for n in values.get(one.attempt, {})},
+            samples=tuple(
+                replace(sample, values=values.get(sample.attempt, {})) for sample in line.samples
+            ),
+            units={n: units[n] for sample in line.samples for n in values.get(sample.attempt, {})},
         )
-        for line in found
+        for line in groups
     ]
 
 
-def measured_units(found: Iterable[Group]) -> dict[str, str]:
+def measured_units(groups: Iterable[Group]) -> dict[str, str]:
     """{metric: unit} of all that was measured of these lines. One query."""
-    attempts = [one.attempt for line in found for one in line.samples]
+    attempts = [sample.attempt for line in groups for sample in line.samples]
     rows = Measurement.objects.filter(attempt__in=attempts, labels={}, value__isnull=False)
     return dict(rows.order_by("name", "unit").values_list("name", "unit").distinct())
 
 
-def _mark_planned_depths(found: list[Group]) -> list[Group]:
+def _mark_planned_depths(groups: list[Group]) -> list[Group]:
     """Those with one depth know whether others are planned: a chart does not change its kind with the second one."""
-    single = [line for line in found if line.varies_depth and not line.swept]
+    single = [line for line in groups if line.varies_depth and not line.swept]
     if not single:
-        return found
+        return groups
     depths: dict[tuple[int, int, str], set[int]] = defaultdict(set)
     runs = Run.objects.filter(
         campaign__in={line.campaign for line in single},
         workload__in={line.workload for line in single},
         outstanding__isnull=False,
     ).order_by()
-    told = runs.values_list("campaign", "workload", "point", "outstanding").distinct()
-    for campaign, workload, point, outstanding in told:
+    planned = runs.values_list("campaign", "workload", "point", "outstanding").distinct()
+    for campaign, workload, point, outstanding in planned:
         depths[campaign, workload, points.describe_point(without_depth(point))].add(
             outstanding or 0
         )
@@ -257,7 +261,7 @@ def _mark_planned_depths(found: list[Group]) -> list[Group]:
             depths_planned=line.varies_depth
             and len(depths[line.campaign, line.workload, line.rest]) > 1,
         )
-        for line in found
+        for line in groups
     ]
 
 
@@ -266,10 +270,10 @@ def _unfinished_campaigns() -> QuerySet[Layout, tuple[int]]:
     return Layout.objects.exclude(phase=LayoutPhase.DONE).order_by().values_list("campaign")
 
 
-def _with_stage_names(found: list[Group]) -> list[Group]:
+def _with_stage_names(groups: list[Group]) -> list[Group]:
     """With a name for each moment, by what else was measured in that campaign's layouts of that topology and host."""
     beside: dict[tuple[int, int, int], set[str]] = defaultdict(set)
-    for line in found:
+    for line in groups:
         beside[line.campaign, line.topology, line.host].add(line.stage)
     return [
         replace(
@@ -278,27 +282,27 @@ def _with_stage_names(found: list[Group]) -> list[Group]:
                 line.stage, beside[line.campaign, line.topology, line.host]
             ),
         )
-        for line in found
+        for line in groups
     ]
 
 
 def assign_style_places(
-    found: Sequence[Group], awaited: Iterable[tuple[int, int]] = ()
+    groups: Sequence[Group], awaited: Iterable[tuple[int, int]] = ()
 ) -> list[Group]:
     """With the places of layouts and hosts among them, in the order in which they were made.
 
     `awaited`: (topology, host) of what has no result yet, so that those that have one keep their looks.
     """
-    every = {(line.topology, line.host) for line in found} | {*awaited}
-    layouts, hosts = (rank_values(one[part] for one in every) for part in (0, 1))
+    every = {(line.topology, line.host) for line in groups} | {*awaited}
+    layouts, hosts = (rank_values(place[part] for place in every) for part in (0, 1))
     return [
-        replace(line, style_places=(layouts[line.topology], hosts[line.host])) for line in found
+        replace(line, style_places=(layouts[line.topology], hosts[line.host])) for line in groups
     ]
 
 
-def _pending_places(found: Sequence[Group]) -> set[tuple[int, int]]:
+def _pending_places(groups: Sequence[Group]) -> set[tuple[int, int]]:
     """(topology, host) that campaigns which are not over will measure. One query, where there is such a campaign."""
-    going = {line.campaign for line in found if not line.over}
+    going = {line.campaign for line in groups if not line.over}
     rows = Layout.objects.filter(campaign__in=going).order_by() if going else Layout.objects.none()
     return set(rows.values_list("topology", "host").distinct())
 
@@ -306,10 +310,12 @@ def _pending_places(found: Sequence[Group]) -> set[tuple[int, int]]:
 def kernel_work_text(meta: Mapping[str, Any]) -> str:
     """Work of the kernel during an attempt: "reshape of bl17 12 % to 40 %"; empty when nothing was awaited."""
     noted = meta.get("during") or {}
-    at_end = {one["says"]: one["done"] for one in noted.get("end", ())}
+    at_end = {work["says"]: work["done"] for work in noted.get("end", ())}
     return ", ".join(
-        f"{one['says']} {one['done']:.0%} to {at_end.get(one['says'], 1.0):.0%}".replace("%", " %")
-        for one in noted.get("start", ())
+        f"{work['says']} {work['done']:.0%} to {at_end.get(work['says'], 1.0):.0%}".replace(
+            "%", " %"
+        )
+        for work in noted.get("start", ())
     )
 
 
@@ -329,8 +335,8 @@ def _varied_options(point: Mapping[str, Any], scheduler: str) -> dict[str, Any]:
 
 def _depth_option(point: Mapping[str, Any]) -> str | None:
     """The first option in it that makes the outstanding I/Os."""
-    known = (*registry.depth_options(), OUTSTANDING)
-    return next((option for option in known if option in point), None)
+    options = (*registry.depth_options(), OUTSTANDING)
+    return next((option for option in options if option in point), None)
 
 
 def _build_group(
@@ -351,7 +357,7 @@ def _build_group(
             values=values.get(a.pk, {}),
             fingerprint=a.fingerprint,
             during=kernel_work_text(a.meta),
-            degradation="; ".join(dict.fromkeys(one["says"] for one in a.degraded)),
+            degradation="; ".join(dict.fromkeys(fault["says"] for fault in a.degraded)),
             visit=a.run__visit,
             at=a.started_at,
         )
@@ -386,24 +392,24 @@ def _read_figures(
     attempts: list[int], names: Collection[str] | None
 ) -> tuple[dict[int, dict[str, float]], dict[str, str]]:
     """({attempt: {name: value}}, {name: unit}). What is labelled is of one job, say: only the total counts."""
-    found: dict[int, dict[str, float]] = defaultdict(dict)
+    by_attempt: dict[int, dict[str, float]] = defaultdict(dict)
     units: dict[str, str] = {}
     if not attempts or (names is not None and not names):
-        return found, units
+        return by_attempt, units
     with connection.cursor() as cursor:
         cursor.execute(
             FIGURES_SQL, {"attempts": attempts, "names": None if names is None else [*names]}
         )
-        for attempt, told, words, values in cursor:
-            for name, unit, value in zip(told, words, values, strict=True):
-                found[attempt][name] = value
+        for attempt, metrics, words, values in cursor:
+            for name, unit, value in zip(metrics, words, values, strict=True):
+                by_attempt[attempt][name] = value
                 units[name] = unit
-    return found, units
+    return by_attempt, units
 
 
-def shares_in_percent(found: Iterable[Group]) -> list[Group]:
+def shares_in_percent(groups: Iterable[Group]) -> list[Group]:
     """With shares (utilisation, CPU) as people read them; files keep the base units."""
-    return [_group_in_percent(group) for group in found]
+    return [_group_in_percent(group) for group in groups]
 
 
 def _group_in_percent(group: Group) -> Group:
@@ -420,19 +426,19 @@ def _group_in_percent(group: Group) -> Group:
     return replace(group, samples=samples, units={**group.units, **dict.fromkeys(shares, "%")})
 
 
-def line_labels(found: Sequence[Group]) -> list[str]:
+def line_labels(groups: Sequence[Group]) -> list[str]:
     """A name per line, in order, that says only what differs between them, and always what was not in order."""
     parts = ("topology_name", "stage_name", "host_name", "workload_name", "rest", "campaign_name")
-    differing = [part for part in parts if len({getattr(line, part) for line in found}) > 1]
-    shown = [*(differing or ["topology_name"]), "condition"]
-    texts = ([str(getattr(line, part)) for part in shown] for line in found)
+    differing = [part for part in parts if len({getattr(line, part) for line in groups}) > 1]
+    attributes = [*(differing or ["topology_name"]), "condition"]
+    texts = ([str(getattr(line, part)) for part in attributes] for line in groups)
     return [" · ".join(filter(None, text)) or "without" for text in texts]
 
 
-def line_styles(found: Sequence[Group]) -> list[Style]:
+def line_styles(groups: Sequence[Group]) -> list[Style]:
     """A style per line of one chart, in order. The colour is the layout and the dash the host, as everywhere among what
     was read with them; the marker tells what else these lines differ in."""
-    lines = found if all(line.style_places for line in found) else assign_style_places(found)
+    lines = groups if all(line.style_places for line in groups) else assign_style_places(groups)
     more = rank_values(_marker_key(line) for line in lines)
     return assign_styles(
         [

@@ -26,21 +26,21 @@ class LineRepeats:
 
 def beam_traces(lines: Sequence[LineRepeats], high: float) -> list[dict[str, Any]]:
     """One entry in the legend for all. `high`: of the panel, in pixels."""
-    plot, taken = _repeat_plot(lines, high), list[Box]()
-    made = [_line_beams(line, plot, taken) for line in lines if line.ratios]
-    for trace in made[:1]:
+    plot, boxes = _repeat_plot(lines, high), list[Box]()
+    beams = [_line_beams(line, plot, boxes) for line in lines if line.ratios]
+    for trace in beams[:1]:
         trace["showlegend"] = True
-    return made
+    return beams
 
 
 def _repeat_plot(lines: Sequence[LineRepeats], high: float) -> Plot:
     x = Scale.fit([depth for line in lines for depth in line.repeats], MIN_PLOT_PX, log=True)
-    values = [one for line in lines for some in line.repeats.values() for one in some]
+    values = [value for line in lines for some in line.repeats.values() for value in some]
     drawn = [(list(line.medians), list(line.medians.values())) for line in lines]
     return Plot.from_lines(x, Scale.fit(values, high, log=False, zero=True), drawn)
 
 
-def _line_beams(line: LineRepeats, plot: Plot, taken: list[Box]) -> dict[str, Any]:
+def _line_beams(line: LineRepeats, plot: Plot, boxes: list[Box]) -> dict[str, Any]:
     x: list[int | None] = []
     y: list[float | None] = []
     text: list[str] = []
@@ -48,7 +48,7 @@ def _line_beams(line: LineRepeats, plot: Plot, taken: list[Box]) -> dict[str, An
     for depth, ratio in line.ratios.items():
         low, high = min(line.repeats[depth]), max(line.repeats[depth])
         words = factor(ratio)
-        side = _text_side(plot, depth, low, high, words, taken)
+        side = _text_side(plot, depth, low, high, words, boxes)
         x += [depth, depth, None]
         y += [low, high, None]
         text += [words if side == "low" else "", words if side == "high" else "", ""]
@@ -72,7 +72,7 @@ def _line_beams(line: LineRepeats, plot: Plot, taken: list[Box]) -> dict[str, An
 
 
 def _text_side(
-    plot: Plot, depth: int, low: float, high: float, words: str, taken: list[Box]
+    plot: Plot, depth: int, low: float, high: float, words: str, boxes: list[Box]
 ) -> str:
     """At which end of the beam the words stand; "": nowhere, for lines run there, and the page tells them, too."""
     half = LETTER_PX * len(words) / 2
@@ -83,7 +83,7 @@ def _text_side(
         box = Box(at - half, bottom, at + half, top)
         # Above the plot there is a margin; below it stand the axis's own words.
         inside = bottom >= 0 and top <= plot.y.pixels + deep
-        if inside and plot.is_off_lines(box) and not any(box.meets(one) for one in taken):
-            taken.append(box)
+        if inside and plot.is_off_lines(box) and not any(box.meets(other) for other in boxes):
+            boxes.append(box)
             return side
     return ""

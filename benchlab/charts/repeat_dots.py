@@ -102,18 +102,18 @@ def _family_bars(
     unit: str,
     differ: Mapping[str, float | None],
 ) -> dict[str, Any]:
-    known = [name for name in names if _line_values(line, name)]
-    points = [spread(_line_values(line, name)) for name in known]
-    ratios = [differ[name] for name in known]
+    measured = [name for name in names if _line_values(line, name)]
+    points = [spread(_line_values(line, name)) for name in measured]
+    ratios = [differ[name] for name in measured]
     nearest = [
         min(
             (abs(sample.values[name] - point.median), sample.run)
             for sample in line.group.samples
             if name in sample.values
         )[1]
-        for name, point in zip(known, points, strict=True)
+        for name, point in zip(measured, points, strict=True)
     ]
-    words = [naming.member_word(choice.metric, name) for name in known]
+    words = [naming.member_word(choice.metric, name) for name in measured]
     return {
         "type": "bar",
         "orientation": "h",
@@ -193,19 +193,19 @@ def _repeat_beam(line: StyledLine, name: str, ratio: float) -> dict[str, Any]:
 
 
 def _repeat_dots(line: StyledLine, name: str, unit: str) -> dict[str, Any]:
-    found = [sample for sample in line.group.samples if name in sample.values]
+    samples = [sample for sample in line.group.samples if name in sample.values]
     return {
         "type": "scatter",
         "mode": "markers",
         "name": line.label,
-        "x": [sample.values[name] for sample in found],
-        "y": [_stacked_label(line.label)] * len(found),
+        "x": [sample.values[name] for sample in samples],
+        "y": [_stacked_label(line.label)] * len(samples),
         "marker": {"color": line.style.colour, "symbol": line.style.marker, "size": 8},
-        "customdata": [[run_url(sample.run)] for sample in found],
+        "customdata": [[run_url(sample.run)] for sample in samples],
         "text": [
             f"{line.label}<br>{sample.repeat_text}: <b>{si(sample.values[name], unit)}</b>"
             f"{'<br>' + sample.during if sample.during else ''}<br>run {sample.run} · click opens it"
-            for sample in found
+            for sample in samples
         ],
         "hovertemplate": "%{text}<extra></extra>",
     }

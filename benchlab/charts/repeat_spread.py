@@ -18,8 +18,8 @@ def ratios_by_depth(group: Group, name: str) -> dict[int, float]:
     for sample in group.samples:
         if name in sample.values:
             cells.setdefault(sample.outstanding or 0, []).append(sample.values[name])
-    found = zip(cells, disagreement_ratios(list(cells.values())), strict=True)
-    return {depth: ratio for depth, ratio in found if ratio}
+    ratios = zip(cells, disagreement_ratios(list(cells.values())), strict=True)
+    return {depth: ratio for depth, ratio in ratios if ratio}
 
 
 def ratios_by_line(groups: Sequence[Group], name: str) -> list[float | None]:
@@ -37,10 +37,10 @@ def ratios_by_run(lines: Sequence[Group], name: str) -> dict[int, float]:
     if has_depth_rows(lines):
         cells = [(line.samples, ratios_by_depth(line, name)) for line in lines]
         return {
-            sample.run: found[sample.outstanding or 0]
-            for samples, found in cells
+            sample.run: by_depth[sample.outstanding or 0]
+            for samples, by_depth in cells
             for sample in samples
-            if (sample.outstanding or 0) in found
+            if (sample.outstanding or 0) in by_depth
         }
     ratios = zip(lines, ratios_by_line(lines, name), strict=True)
     return {sample.run: ratio for line, ratio in ratios if ratio for sample in line.samples}
@@ -48,8 +48,8 @@ def ratios_by_run(lines: Sequence[Group], name: str) -> dict[int, float]:
 
 def judged_rate(group: Group) -> str:
     """Rate by which a line's points are judged: the first that it has."""
-    known = (name for name in JUDGED_RATES if _sample_values(group.samples, name))
-    return next(known, JUDGED_RATES[0])
+    measured = (name for name in JUDGED_RATES if _sample_values(group.samples, name))
+    return next(measured, JUDGED_RATES[0])
 
 
 def _sample_values(samples: Sequence[Sample], name: str) -> list[float]:

@@ -73,26 +73,28 @@ class Filter:
 def chart_choice(query: QueryDict) -> Choice:
     kind, _, statistic = _allowed_value(query, "latency", ("", *latency_values())).partition(".")
     against, depth = _parse_drawing(query.get("against", ""))
-    shown = tuple(STATISTIC_DASHES) if statistic == "all" else (statistic,) if statistic else ()
+    statistics = (
+        tuple(STATISTIC_DASHES) if statistic == "all" else (statistic,) if statistic else ()
+    )
     return Choice(
         metric=requested_metric(query) or "iops",
         operation=_allowed_value(query, "operation", OPERATIONS),
         kind=kind,
-        statistics=shown,
+        statistics=statistics,
         against=against,
         depth=depth,
     )
 
 
-def _parse_drawing(wanted: str) -> tuple[str, int | None]:
+def _parse_drawing(word: str) -> tuple[str, int | None]:
     """ "cdf.16" -> ("cdf", 16)."""
-    name, dot, depth = wanted.partition(".")
+    name, dot, depth = word.partition(".")
     if not dot and name in DRAWINGS:
         return name, None
     if name == "cdf" and depth.isascii() and depth.isdigit() and len(depth) < 10:
         return name, int(depth)
     words = ", ".join((*filter(None, DRAWINGS), "cdf.16"))
-    raise BadRequest(f"against: {wanted[:100]!r} is none of {words}")
+    raise BadRequest(f"against: {word[:100]!r} is none of {words}")
 
 
 def percent_scale(query: QueryDict) -> str:
@@ -104,24 +106,24 @@ def latency_values() -> list[str]:
     """Every ?latency=: a kind alone, as many statistics as there is room for; with all of them; with one."""
     kinds = naming.LATENCY_KINDS
     return [
-        one
+        value
         for kind in kinds
-        for one in (kind, *(f"{kind}.{s}" for s in ("all", *STATISTIC_DASHES)))
+        for value in (kind, *(f"{kind}.{s}" for s in ("all", *STATISTIC_DASHES)))
     ]
 
 
 def requested_metric(query: QueryDict) -> str:
     """The metric or family that is asked for; "" for none. Whether anybody measured it, the chart says."""
-    wanted = query.get("metric", "")
-    if wanted and not naming.is_metric_name(wanted):
-        raise BadRequest(f"metric: {wanted[:100]!r} is no metric's name")
-    return wanted
+    metric = query.get("metric", "")
+    if metric and not naming.is_metric_name(metric):
+        raise BadRequest(f"metric: {metric[:100]!r} is no metric's name")
+    return metric
 
 
 def requested_moment(query: QueryDict) -> str | None:
     """The code of the moment that is asked for; None for all of them."""
-    wanted = query.get("moment", "")
-    return _moment_code("moment", wanted) if wanted else None
+    word = query.get("moment", "")
+    return _moment_code("moment", word) if word else None
 
 
 def _moment_code(name: str, word: str) -> str:
@@ -165,17 +167,17 @@ def requested_span(query: QueryDict) -> Span:
 
 
 def _span_edge(query: QueryDict, name: str, default: float) -> float:
-    found = seconds_parameter(query, name) if query.get(name) else default
-    if math.isnan(found):
+    edge = seconds_parameter(query, name) if query.get(name) else default
+    if math.isnan(edge):
         raise _seconds_error(query, name)
-    return found
+    return edge
 
 
 def finite_seconds(query: QueryDict, name: str) -> float:
-    found = seconds_parameter(query, name)
-    if not math.isfinite(found):
+    seconds = seconds_parameter(query, name)
+    if not math.isfinite(seconds):
         raise _seconds_error(query, name)
-    return found
+    return seconds
 
 
 def _seconds_error(query: QueryDict, name: str) -> BadRequest:
@@ -184,16 +186,16 @@ def _seconds_error(query: QueryDict, name: str) -> BadRequest:
 
 def id_parameter(query: QueryDict, name: str) -> int | None:
     """An id that may be there once; None: it is not."""
-    found = id_parameters(query, name) if query.get(name) else []
-    return found[-1] if found else None
+    ids = id_parameters(query, name) if query.get(name) else []
+    return ids[-1] if ids else None
 
 
 def _allowed_value(query: QueryDict, name: str, allowed: Iterable[str], default: str = "") -> str:
-    wanted = query.get(name, default)
+    value = query.get(name, default)
     words = list(allowed)
-    if wanted not in words:
-        raise BadRequest(f"{name}: {wanted!r} is none of {', '.join(filter(None, words))}")
-    return wanted
+    if value not in words:
+        raise BadRequest(f"{name}: {value!r} is none of {', '.join(filter(None, words))}")
+    return value
 
 
 def id_parameters(query: QueryDict, name: str) -> list[int]:

@@ -101,13 +101,13 @@ def run_detail(request: HttpRequest, pk: int) -> HttpResponse:
         ExplainedAttempt(a, reason_texts.explain_reason(a.reason) if a.reason else None)
         for a in _run_attempts(run)
     ]
-    shown = _requested_attempt(request, tried)
-    context: dict[str, Any] = {"run": run, "tried": tried, "shown": shown}
-    if shown is not None:
-        context |= cursor_part.instant_context(request, shown.attempt)
+    current = _requested_attempt(request, tried)
+    context: dict[str, Any] = {"run": run, "tried": tried, "shown": current}
+    if current is not None:
+        context |= cursor_part.instant_context(request, current.attempt)
         if cast(HtmxRequest, request).htmx.target == cursor_part.PART_ID:
             return render(request, cursor_part.PART_TEMPLATE, context)
-        context |= attempt_context(run, shown.attempt, _requested_window(request))
+        context |= attempt_context(run, current.attempt, _requested_window(request))
     return _run_response(request, context)
 
 
@@ -135,22 +135,22 @@ def _run_attempts(run: Run) -> list[Attempt]:
 def _requested_attempt(
     request: HttpRequest, tried: list[ExplainedAttempt]
 ) -> ExplainedAttempt | None:
-    wanted = request.GET.get("attempt")
-    if wanted is None:
+    number = request.GET.get("attempt")
+    if number is None:
         return tried[0] if tried else None
-    if not wanted.isascii() or not wanted.isdigit() or len(wanted) > 9:
-        raise BadRequest(f"attempt: {wanted[:100]!r} is no number")
-    for one in tried:
-        if one.attempt.number == int(wanted):
-            return one
-    raise Http404(f"This run has no attempt {wanted}.")
+    if not number.isascii() or not number.isdigit() or len(number) > 9:
+        raise BadRequest(f"attempt: {number[:100]!r} is no number")
+    for candidate in tried:
+        if candidate.attempt.number == int(number):
+            return candidate
+    raise Http404(f"This run has no attempt {number}.")
 
 
 def _requested_window(request: HttpRequest) -> int:
-    wanted = request.GET.get("window", "0")
-    if not wanted.isascii() or not wanted.isdigit() or len(wanted) > 9:
-        raise BadRequest(f"window: {wanted[:100]!r} is no number")
-    return int(wanted)
+    number = request.GET.get("window", "0")
+    if not number.isascii() or not number.isdigit() or len(number) > 9:
+        raise BadRequest(f"window: {number[:100]!r} is no number")
+    return int(number)
 
 
 def attempt_context(run: Run, attempt: Attempt, window: int = 0) -> dict[str, Any]:
@@ -174,7 +174,9 @@ def attempt_context(run: Run, attempt: Attempt, window: int = 0) -> dict[str, An
         "bundled": _has_disk_band(attempt, tracks),
         "shaded": _heat_metrics(attempt, tracks),
         "part": part,
-        "windows": [one for one in read_windows(attempt) if one.measured],
+        "windows": [
+            window_of_tool for window_of_tool in read_windows(attempt) if window_of_tool.measured
+        ],
         # Late, for a page that runs asks for its other parts every few seconds.
         "caches": lambda: caches.available_charts(
             tracks if attempt.outcome else current_tracks(attempt)
@@ -193,15 +195,17 @@ def attempt_context(run: Run, attempt: Attempt, window: int = 0) -> dict[str, An
 
 def _latency_context(attempt: Attempt, measured: list[Measurement]) -> dict[str, Any] | None:
     """Distribution of its I/Os' latencies; None where nothing but means was told."""
-    found = latency_stored.read_latency_curves(attempt, measured)
-    if not found:
+    curves = latency_stored.read_latency_curves(attempt, measured)
+    if not curves:
         return None
-    binned = [one for one in found if one.bins is not None]
+    binned = [curve for curve in curves if curve.bins is not None]
     return {
-        "curves": found,
+        "curves": curves,
         "binned": binned,
-        "sentences": [said for one in found if (said := latency_tables.curve_sentence(one))],
-        "ranks": latency_tables.percentile_rows(found),
+        "sentences": [
+            sentence for curve in curves if (sentence := latency_tables.curve_sentence(curve))
+        ],
+        "ranks": latency_tables.percentile_rows(curves),
         "bins": latency_tables.bin_rows(binned),
         "scales": list(PERCENT_SCALES.items()),
     }
@@ -232,8 +236,8 @@ def _figures_with_artifacts(
     attempt: Attempt, measured: list[Measurement]
 ) -> list[tuple[Measurement, Artifact | None]]:
     """Each with the artifact whose line says it, where one does."""
-    kept = {row.name: row for row in attempt.artifacts.all()}
-    return [(row, kept.get(row.output) if row.line else None) for row in measured]
+    artifacts = {row.name: row for row in attempt.artifacts.all()}
+    return [(row, artifacts.get(row.output) if row.line else None) for row in measured]
 
 
 def _key_numbers(measured: list[Measurement]) -> list[tuple[str, Measurement]]:
@@ -243,17 +247,17 @@ def _key_numbers(measured: list[Measurement]) -> list[tuple[str, Measurement]]:
 
 def _littles_law(run: Run, measured: list[Measurement]) -> Little | None:
     """Only a tool that tells both rate and total latency can be checked."""
-    known = {row.name: row.value for row in measured if not row.labels}
-    iops, latency = known.get("iops"), known.get("lat.mean")
+    values = {row.name: row.value for row in measured if not row.labels}
+    iops, latency = values.get("iops"), values.get("lat.mean")
     if not run.outstanding or iops is None or latency is None:
         return None
     return little(run.outstanding, [(iops, latency)])
 
 
 def _meta_rows(attempt: Attempt) -> list[tuple[str, str]]:
-    known = [(META_ROWS[key], attempt.meta.get(key)) for key in META_ROWS]
-    found = [(title, show(value)) for (title, show), value in known if value is not None]
-    return [*found, *([("Meanwhile", said)] if (said := kernel_work_text(attempt.meta)) else [])]
+    notes = [(META_ROWS[key], attempt.meta.get(key)) for key in META_ROWS]
+    rows = [(title, show(value)) for (title, show), value in notes if value is not None]
+    return [*rows, *([("Meanwhile", work)] if (work := kernel_work_text(attempt.meta)) else [])]
 
 
 def _device_work_context(
@@ -277,11 +281,11 @@ def artifact_lines(request: HttpRequest, pk: int) -> HttpResponse:
     )
     raw = row.read() if row.is_small else b"\0"
     binary = b"\0" in raw[: 1 << 20]
-    shown = (
+    page = (
         None
         if binary
         else numbered_lines.read_page(
             raw, numbered_lines.parse_line_number(request.GET.get("line"))
         )
     )
-    return render(request, "runs/artifact.html", {"artifact": row, "lines": shown})
+    return render(request, "runs/artifact.html", {"artifact": row, "lines": page})

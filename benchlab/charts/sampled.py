@@ -30,8 +30,11 @@ SERIES_AT_ONCE = 8
 
 def read_rows(attempt: Attempt, metrics: Collection[str], span: Span) -> list[MetricRows]:
     """Of these metrics, every device. What is seen of a run does not depend on which way it was read."""
-    found = [*_rows_from_strips(attempt, metrics, span), *_rows_from_series(attempt, metrics, span)]
-    return [_with_device_names(attempt, rows) for rows in found]
+    sampled = [
+        *_rows_from_strips(attempt, metrics, span),
+        *_rows_from_series(attempt, metrics, span),
+    ]
+    return [_with_device_names(attempt, rows) for rows in sampled]
 
 
 def _rows_from_strips(
@@ -54,9 +57,9 @@ def _rows_from_series(
     rows = Series.objects.filter(attempt=attempt, metric__in=metrics).order_by(
         "sampler", "device", "pk"
     )
-    told = rows.values_list("pk", "sampler", "metric", "device")
-    wanted = [pk for pk, *key in told if tuple(key) not in has]
-    for group in strips.group_by_clock(_read_series(wanted)) if wanted else ():
+    keys = rows.values_list("pk", "sampler", "metric", "device")
+    remaining = [pk for pk, *key in keys if tuple(key) not in has]
+    for group in strips.group_by_clock(_read_series(remaining)) if remaining else ():
         yield narrow_rows(strips.metric_rows(group), span)
 
 
@@ -89,14 +92,14 @@ def iterate_tracks(attempt: Attempt) -> Iterator[Track]:
     """One after the other: a few series are in memory at a time."""
     rows = Series.objects.filter(attempt=attempt).order_by("sampler", "device", "pk")
     placed = _shares_host_clock(attempt)
-    for one in _read_series(list(rows.values_list("pk", flat=True))):
-        told, apart = _device_name(one.sampler, one.metric, one.device, placed)
-        yield Track(told, one.metric, one.unit, one.times, one.values, own_clock=apart)
+    for series in _read_series(list(rows.values_list("pk", flat=True))):
+        name, apart = _device_name(series.sampler, series.metric, series.device, placed)
+        yield Track(name, series.metric, series.unit, series.times, series.values, own_clock=apart)
 
 
 def _shares_host_clock(attempt: Attempt) -> bool:
     """True when it is known how the times that a tool told stand to the host's."""
-    return sum(one.measured for one in read_windows(attempt)) == 1 or READERS in attempt.meta
+    return sum(window.measured for window in read_windows(attempt)) == 1 or READERS in attempt.meta
 
 
 def _device_name(sampler: str, metric: str, device: str, placed: bool) -> tuple[str, bool]:

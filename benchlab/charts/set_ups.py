@@ -58,9 +58,9 @@ def attempts_like(
         return _last_attempts(
             _succeeded_attempts(user).filter(fingerprint=reference.fingerprint)
         ), {}
-    found = _same_work(user, reference)
-    equal = _equal_except(let_go, reference, found)
-    return _last_attempts(found.filter(fingerprint__in=list(equal))), equal
+    candidates = _same_work(user, reference)
+    equal = _equal_except(let_go, reference, candidates)
+    return _last_attempts(candidates.filter(fingerprint__in=list(equal))), equal
 
 
 def _succeeded_attempts(user: Person) -> QuerySet[Attempt]:
@@ -83,8 +83,8 @@ def _same_work(user: Person, reference: Attempt) -> QuerySet[Attempt]:
     )
 
 
-def _last_attempts(found: QuerySet[Attempt]) -> Sequence[Attempt]:
-    newest = found.order_by("run_id", "-number").distinct("run_id").values("pk")
+def _last_attempts(attempts: QuerySet[Attempt]) -> Sequence[Attempt]:
+    newest = attempts.order_by("run_id", "-number").distinct("run_id").values("pk")
     rows = (
         Attempt.objects.filter(pk__in=newest)
         .annotate(at=Coalesce("started_at", "ended_at", "created_at"))
@@ -95,22 +95,25 @@ def _last_attempts(found: QuerySet[Attempt]) -> Sequence[Attempt]:
     return list(rows)[::-1]
 
 
-def _equal_except(let_go: str, reference: Attempt, found: QuerySet[Attempt]) -> dict[str, str]:
+def _equal_except(let_go: str, reference: Attempt, candidates: QuerySet[Attempt]) -> dict[str, str]:
     """{fingerprint: that part in words} of those that are equal in all others."""
     each = list(
-        found.exclude(fingerprint="")
+        candidates.exclude(fingerprint="")
         .order_by("fingerprint", "-pk")
         .distinct("fingerprint")
         .select_related("layout", "facts")
         .only("fingerprint", "tool_version", "meta", "layout__plan", "facts__facts")
     )
-    wanted = fingerprint_parts(reference, reference.layout, reference.facts)
-    known = {one.fingerprint: fingerprint_parts(one, one.layout, one.facts) for one in each}
-    known[reference.fingerprint] = wanted
+    reference_parts = fingerprint_parts(reference, reference.layout, reference.facts)
+    parts_by_fingerprint = {
+        attempt.fingerprint: fingerprint_parts(attempt, attempt.layout, attempt.facts)
+        for attempt in each
+    }
+    parts_by_fingerprint[reference.fingerprint] = reference_parts
     return {
         digest: parts[let_go]
-        for digest, parts in known.items()
-        if all(parts[name] == wanted[name] for name in wanted if name != let_go)
+        for digest, parts in parts_by_fingerprint.items()
+        if all(parts[name] == reference_parts[name] for name in reference_parts if name != let_go)
     }
 
 
@@ -118,25 +121,25 @@ def fingerprint_parts(
     attempt: Attempt, layout: Layout, facts: FactSnapshot | None
 ) -> dict[str, str]:
     """The parts of a fingerprint that no column holds, in words; "" where nobody told."""
-    told = active_facts.facts_during_attempt(facts.facts if facts else {}, attempt.meta)
+    active = active_facts.facts_during_attempt(facts.facts if facts else {}, attempt.meta)
     devices = {
-        identity: describe_device(told, claim) for identity, claim in iterate_claims(layout.plan)
+        identity: describe_device(active, claim) for identity, claim in iterate_claims(layout.plan)
     }
     return {
-        "kernel": str(told.get("kernel", "")),
+        "kernel": str(active.get("kernel", "")),
         "tool": attempt.tool_version,
         "firmware": _text_by_device(devices, ("firmware",)),
         "scheduler": _text_by_device(devices, ("scheduler",)),
         "devices": _text_by_device(devices, ("model", "size", "sectors")),
-        "cpu": f"{told.get('cpus', '')} x {told.get('cpu_model', '')}",
-        "memory": str(told.get("memory", "")),
+        "cpu": f"{active.get('cpus', '')} x {active.get('cpu_model', '')}",
+        "memory": str(active.get("memory", "")),
     }
 
 
 def _text_by_device(devices: Mapping[str, Mapping[str, str]], names: Iterable[str]) -> str:
     """One word where all devices have it, else each device's by its identity."""
-    wanted = tuple(names)
-    found = {who: " ".join(filter(None, (d[n] for n in wanted))) for who, d in devices.items()}
-    if len(wanted) == 1 and len(set(found.values())) < 2:
-        return "".join(set(found.values()))
-    return ", ".join(f"{who} {said}" for who, said in sorted(found.items()))
+    properties = tuple(names)
+    texts = {who: " ".join(filter(None, (d[n] for n in properties))) for who, d in devices.items()}
+    if len(properties) == 1 and len(set(texts.values())) < 2:
+        return "".join(set(texts.values()))
+    return ", ".join(f"{who} {text}" for who, text in sorted(texts.items()))

@@ -78,10 +78,10 @@ def build_side_figure(sides: Sequence[Side]) -> Figure:
     data: list[dict[str, Any]] = []
     looks: dict[str, palette.Style] = {}
     for column, side in enumerate(sides):
-        found, _ = device_lines(
+        traces, _ = device_lines(
             side.rows, order_devices(active_devices(side.rows), side.facts), panels
         )
-        for trace in found:
+        for trace in traces:
             fresh = trace["legendgroup"] not in looks
             look = looks.setdefault(trace["legendgroup"], palette.device_style(len(looks)))
             trace["showlegend"] = fresh
@@ -90,7 +90,7 @@ def build_side_figure(sides: Sequence[Side]) -> Figure:
             row = int(trace["xaxis"][1:] or 1) - 1
             for letter in "xy":
                 trace[f"{letter}axis"] = axis_name(letter, row * columns + column + 1)
-        data += found
+        data += traces
         for shape in window_bands(side.windows, len(panels), side.rows):
             row = int(shape["xref"][1:] or 1) - 1
             number = row * columns + column + 1
@@ -111,9 +111,9 @@ def _side_axes(
     for row, panel in enumerate(panels):
         for column, side in enumerate(sides):
             number = row * columns + column + 1
-            left, last = column * (width + 0.05), row == len(panels) - 1
+            start, last = column * (width + 0.05), row == len(panels) - 1
             layout["xaxis" + axis_name("", number)] = {
-                "domain": [left, left + width],
+                "domain": [start, start + width],
                 "anchor": axis_name("y", number),
                 "zeroline": False,
                 "showticklabels": last,
@@ -133,7 +133,7 @@ def _side_axes(
             layout["annotations"].append(
                 {
                     "text": f"<b>{panel.title}</b>{unit} · {side.title.partition(',')[0]}",
-                    "x": left,
+                    "x": start,
                     "y": domains[row][1],
                     "xref": "paper",
                     "yref": "paper",
@@ -147,7 +147,7 @@ def _side_axes(
 
 def median_rows(sides: Sequence[Side]) -> list[MedianRow]:
     """The same as numbers."""
-    found: list[MedianRow] = []
+    table: list[MedianRow] = []
     names = dict.fromkeys(
         placed.name
         for side in sides
@@ -159,16 +159,16 @@ def median_rows(sides: Sequence[Side]) -> list[MedianRow]:
             medians = tuple(side.medians.get((name, panel.metric)) for side in sides)
             if any(value is not None for value in medians):
                 scaled = tuple(None if v is None else v * panel.scale for v in medians)
-                shown = "%" if panel.unit == "%" else unit
-                found.append(MedianRow(name, panel.title, shown, scaled))
-    return found
+                unit_text = "%" if panel.unit == "%" else unit
+                table.append(MedianRow(name, panel.title, unit_text, scaled))
+    return table
 
 
 def track_medians(tracks: Iterable[Track]) -> dict[tuple[str, str], float]:
     """Of each device and metric that a sample is known of."""
-    found = {}
+    medians = {}
     for track in tracks:
-        known = [value for value in map(float, track.values) if not math.isnan(value)]
-        if track.metric in DEVICE_PANELS and known:
-            found[track.device, track.metric] = median_of(known)
-    return found
+        values = [value for value in map(float, track.values) if not math.isnan(value)]
+        if track.metric in DEVICE_PANELS and values:
+            medians[track.device, track.metric] = median_of(values)
+    return medians

@@ -26,18 +26,20 @@ MAX_SIDES = 4
 def side_page(request: HttpRequest) -> HttpResponse:
     """?run=1&run=2"""
     attempts = _requested_attempts(request)
-    sides = [_read_side(one, numbers=True) for one in attempts]
-    query = "&".join(f"run={one.run_id}" for one in attempts)
+    sides = [_read_side(attempt, numbers=True) for attempt in attempts]
+    query = "&".join(f"run={attempt.run_id}" for attempt in attempts)
     context = {
         "attempts": attempts,
         "sides": sides,
         "rows": side_by_side.median_rows(sides),
         "whole": [
-            one
-            for one, side in zip(attempts, sides, strict=True)
+            attempt
+            for attempt, side in zip(attempts, sides, strict=True)
             if side.rows and not any(window.measured for window in side.windows)
         ],
-        "without": [one for one, side in zip(attempts, sides, strict=True) if not side.rows],
+        "without": [
+            attempt for attempt, side in zip(attempts, sides, strict=True) if not side.rows
+        ],
         "figure_url": f"{reverse('run-side-figure')}?{query}",
     }
     return render(request, "charts/side_by_side.html", context)
@@ -45,35 +47,37 @@ def side_page(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def side_figure(request: HttpRequest) -> HttpResponse:
-    made = side_by_side.build_side_figure([_read_side(one) for one in _requested_attempts(request)])
-    answer = HttpResponse(figure_json(made), content_type="application/json")
+    drawing = side_by_side.build_side_figure(
+        [_read_side(attempt) for attempt in _requested_attempts(request)]
+    )
+    answer = HttpResponse(figure_json(drawing), content_type="application/json")
     answer["Cache-Control"] = "no-cache"
     return answer
 
 
 def _requested_attempts(request: HttpRequest) -> list[Attempt]:
     """The last try that succeeded of each run, in the order of the address. Raises BadRequest and Http404."""
-    wanted = list(dict.fromkeys(request_params.id_parameters(request.GET, "run")))
-    if len(wanted) > MAX_SIDES:
+    run_ids = list(dict.fromkeys(request_params.id_parameters(request.GET, "run")))
+    if len(run_ids) > MAX_SIDES:
         raise BadRequest(
-            f"run: {len(wanted)} runs; at most {MAX_SIDES} have room beside each other"
+            f"run: {len(run_ids)} runs; at most {MAX_SIDES} have room beside each other"
         )
     rows = (
         Attempt.objects.visible_to(request.user)
-        .filter(run__in=wanted, outcome=Outcome.SUCCEEDED)
+        .filter(run__in=run_ids, outcome=Outcome.SUCCEEDED)
         .select_related("facts", "run__campaign", "run__topology", "run__workload")
         .order_by("run_id", "-number")
         .distinct("run_id")
     )
     by_run = {row.run_id: row for row in rows}
-    if missing := [pk for pk in wanted if pk not in by_run]:
+    if missing := [pk for pk in run_ids if pk not in by_run]:
         raise Http404(f"There is no run {missing[0]} that has succeeded.")
-    return [by_run[pk] for pk in wanted]
+    return [by_run[pk] for pk in run_ids]
 
 
 def _read_side(attempt: Attempt, *, numbers: bool = False) -> Side:
     facts = attempt.facts.facts if attempt.facts else {}
-    found = read_rows(attempt, devices.DEVICE_PANELS, WHOLE_SPAN)
+    sampled = read_rows(attempt, devices.DEVICE_PANELS, WHOLE_SPAN)
     marks = read_windows(attempt)
     measured = windows.measured_tracks(iterate_tracks(attempt), marks) if numbers else ()
-    return Side(attempt_title(attempt), found, facts, marks, side_by_side.track_medians(measured))
+    return Side(attempt_title(attempt), sampled, facts, marks, side_by_side.track_medians(measured))

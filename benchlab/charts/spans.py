@@ -48,9 +48,11 @@ def rows_from_tracks(tracks: Iterable[Track], span: Span = WHOLE_SPAN) -> list[M
     ]
 
 
-def _as_sampled(one: Track) -> SampledSeries:
-    times, values = (np.asarray(told, dtype=np.float64) for told in (one.times, one.values))
-    return SampledSeries("", one.device, one.metric, one.unit, times, values)
+def _as_sampled(track: Track) -> SampledSeries:
+    times, values = (
+        np.asarray(numbers, dtype=np.float64) for numbers in (track.times, track.values)
+    )
+    return SampledSeries("", track.device, track.metric, track.unit, times, values)
 
 
 def narrow_rows(rows: MetricRows, span: Span) -> MetricRows:

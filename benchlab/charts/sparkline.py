@@ -95,11 +95,13 @@ class SparkChart:
 
 def build_sparkline(sets: Sequence[SetUp], name: str, unit: str) -> SparkChart | None:
     """Of `name` in base units. Lines where there are several depths, else bars; None where nothing is known."""
-    known = [one for one in sets if one.medians]
-    depths = sorted({depth for one in known for depth in one.medians if depth})
+    measured = [set_up for set_up in sets if set_up.medians]
+    depths = sorted({depth for set_up in measured for depth in set_up.medians if depth})
     if len(depths) > 1:
-        return _line_chart([one for one in known if _sorted_medians(one)], depths, name, unit)
-    return _bar_chart(known, name, unit) if known else None
+        return _line_chart(
+            [set_up for set_up in measured if _sorted_medians(set_up)], depths, name, unit
+        )
+    return _bar_chart(measured, name, unit) if measured else None
 
 
 def _quantity_text(name: str, unit: str, value: float) -> str:
@@ -107,7 +109,7 @@ def _quantity_text(name: str, unit: str, value: float) -> str:
 
 
 def _line_chart(sets: Sequence[SetUp], depths: Sequence[int], name: str, unit: str) -> SparkChart:
-    ys = _axis_values(max(value for one in sets for value in one.medians.values()))
+    ys = _axis_values(max(value for set_up in sets for value in set_up.medians.values()))
     top = ys[-1]
 
     def x(depth: int) -> float:
@@ -117,16 +119,17 @@ def _line_chart(sets: Sequence[SetUp], depths: Sequence[int], name: str, unit: s
     def y(value: float) -> float:
         return PLOT_BOTTOM - value / top * (PLOT_BOTTOM - PLOT_TOP)
 
-    told = (
-        f"{one.label}: {', '.join(f'{_quantity_text(name, unit, v)} at {d}' for d, v in _sorted_medians(one))}"
-        + (f", knee at {one.knee}" if one.knee else "")
-        for one in sets
+    texts = (
+        f"{set_up.label}: {', '.join(f'{_quantity_text(name, unit, v)} at {d}' for d, v in _sorted_medians(set_up))}"
+        + (f", knee at {set_up.knee}" if set_up.knee else "")
+        for set_up in sets
     )
     return SparkChart(
         naming.metric_title(name),
-        f"{naming.metric_title(name)} over outstanding I/Os. {'; '.join(told)}.",
+        f"{naming.metric_title(name)} over outstanding I/Os. {'; '.join(texts)}.",
         lines=tuple(
-            _spark_line(one, [(x(d), y(v)) for d, v in _sorted_medians(one)]) for one in sets
+            _spark_line(set_up, [(x(d), y(v)) for d, v in _sorted_medians(set_up)])
+            for set_up in sets
         ),
         x_ticks=tuple(
             Tick(_coordinate(x(depth)), str(depth)) for depth in _spaced_depths(depths, x)
@@ -137,23 +140,25 @@ def _line_chart(sets: Sequence[SetUp], depths: Sequence[int], name: str, unit: s
     )
 
 
-def _sorted_medians(one: SetUp) -> list[tuple[int, float]]:
-    return sorted((depth, value) for depth, value in one.medians.items() if depth)
+def _sorted_medians(set_up: SetUp) -> list[tuple[int, float]]:
+    return sorted((depth, value) for depth, value in set_up.medians.items() if depth)
 
 
-def _spark_line(one: SetUp, places: Sequence[tuple[float, float]]) -> SparkLine:
+def _spark_line(set_up: SetUp, places: Sequence[tuple[float, float]]) -> SparkLine:
     knee = [
-        at for at, (depth, _) in zip(places, _sorted_medians(one), strict=True) if depth == one.knee
+        at
+        for at, (depth, _) in zip(places, _sorted_medians(set_up), strict=True)
+        if depth == set_up.knee
     ]
-    mark, shown = MARKS[one.style.marker], legend_key(one.style)
+    mark, line_key = MARKS[set_up.style.marker], legend_key(set_up.style)
     points = [f"{_coordinate(x)} {_coordinate(y)}" for x, y in places]
     return SparkLine(
-        one.label,
-        shown.css,
-        shown.dash,
+        set_up.label,
+        line_key.css,
+        line_key.dash,
         "M" + "L".join(points),
         "".join(f"M{point}{mark}" for point in points),
-        shown,
+        line_key,
         next((f"M{_coordinate(x)} {_coordinate(y)}{RING}" for x, y in knee), ""),
     )
 
@@ -169,20 +174,24 @@ def colour_class(style: Style) -> str:
 
 
 def _bar_chart(sets: Sequence[SetUp], name: str, unit: str) -> SparkChart:
-    values = [next(iter(one.medians.values())) for one in sets]
+    values = [next(iter(set_up.medians.values())) for set_up in sets]
     most = max(values)
-    told = [_quantity_text(name, unit, value) for value in values]
+    value_texts = [_quantity_text(name, unit, value) for value in values]
     bars = tuple(
         Bar(
-            one.label,
-            colour_class(one.style),
+            set_up.label,
+            colour_class(set_up.style),
             _coordinate(100 * value / most if most > 0 else 0.0),
             words,
         )
-        for one, value, words in zip(sets, values, told, strict=True)
+        for set_up, value, words in zip(sets, values, value_texts, strict=True)
     )
-    says = "; ".join(f"{one.label}: {words}" for one, words in zip(sets, told, strict=True))
-    return SparkChart(naming.metric_title(name), f"{naming.metric_title(name)}. {says}.", bars=bars)
+    description = "; ".join(
+        f"{set_up.label}: {words}" for set_up, words in zip(sets, value_texts, strict=True)
+    )
+    return SparkChart(
+        naming.metric_title(name), f"{naming.metric_title(name)}. {description}.", bars=bars
+    )
 
 
 def _axis_values(most: float) -> list[float]:
@@ -197,11 +206,11 @@ def _axis_values(most: float) -> list[float]:
 
 def _spaced_depths(depths: Sequence[int], x: Callable[[int], float]) -> list[int]:
     """The last one, and of the others those that have room."""
-    kept = [depths[-1]]
+    labelled = [depths[-1]]
     for depth in reversed(depths[:-1]):
-        if x(kept[-1]) - x(depth) >= MIN_TICK_GAP:
-            kept.append(depth)
-    return kept[::-1]
+        if x(labelled[-1]) - x(depth) >= MIN_TICK_GAP:
+            labelled.append(depth)
+    return labelled[::-1]
 
 
 def _coordinate(number: float) -> str:

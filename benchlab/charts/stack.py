@@ -41,30 +41,30 @@ def order_devices(names: Collection[str], facts: Mapping[str, Any]) -> list[Stac
 def devices_above(nodes: Collection[str], facts: Mapping[str, Any]) -> set[str]:
     """Kernel names of the devices at these nodes, and of all that stands on them."""
     devices = {d["name"]: d for d in facts.get("devices", ())}
-    found: set[str] = set()
+    above: set[str] = set()
     more = {name for name, d in devices.items() if d.get("path") in nodes}
     while more:
-        found |= more
-        more = {n for n, d in devices.items() if found & set(d.get("parents", ()))} - found
-    return found
+        above |= more
+        more = {n for n, d in devices.items() if above & set(d.get("parents", ()))} - above
+    return above
 
 
 def _place_device(
     name: str,
     depth: int,
     devices: Mapping[str, Mapping[str, Any]],
-    wanted: set[str],
+    names: set[str],
     placed: dict[str, StackedDevice],
 ) -> None:
     """Depth counts only devices that are drawn: an idle one in the middle leaves no gap."""
     if name in placed or name not in devices:
         return
     device = devices[name]
-    if name in wanted:
+    if name in names:
         placed[name] = StackedDevice(name, depth, _device_label(name, device))
         depth += 1
     for parent in _sorted_names(device.get("parents", ())):
-        _place_device(parent, depth, devices, wanted, placed)
+        _place_device(parent, depth, devices, names, placed)
 
 
 def _sorted_names(names: Sequence[str]) -> list[str]:
@@ -74,9 +74,9 @@ def _sorted_names(names: Sequence[str]) -> list[str]:
 
 def _device_label(name: str, device: Mapping[str, Any]) -> str:
     """ "bl17-data (dm-3, lvm)", "sdb (INTEL SSDSC2BB48)", "sdb"."""
-    known = str(device.get("path", "")).rpartition("/")[2]
+    alias = str(device.get("path", "")).rpartition("/")[2]
     kind = str(device.get("type", ""))
     model = str(device.get("model", "")).strip()
-    if known and known != name:
-        return f"{known} ({name}, {kind})"
+    if alias and alias != name:
+        return f"{alias} ({name}, {kind})"
     return f"{name} ({model})" if model else name

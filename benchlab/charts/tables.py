@@ -56,12 +56,20 @@ def latency_columns(groups: Sequence[Group], operation: str = "") -> tuple[str, 
     """Every latency that a run told, total first: "lat.mean", "clat.p99"."""
     choice = Choice(operation=operation)
     values = [sample.values for group in groups for sample in group.samples]
-    told = {
-        name.removeprefix("read.").removeprefix("write.") for one in groups for name in one.units
+    metrics = {
+        name.removeprefix("read.").removeprefix("write.")
+        for group in groups
+        for name in group.units
     }
-    every = [f"{kind}.{one}" for kind in naming.LATENCY_KINDS for one in naming.STATISTICS]
-    names = [name for name in every if name in told]
-    return tuple(n for n in names if any(choice.read_value(n, one) is not None for one in values))
+    every = [
+        f"{kind}.{statistic}" for kind in naming.LATENCY_KINDS for statistic in naming.STATISTICS
+    ]
+    names = [name for name in every if name in metrics]
+    return tuple(
+        n
+        for n in names
+        if any(choice.read_value(n, run_values) is not None for run_values in values)
+    )
 
 
 def curve_points(groups: Sequence[Group], operation: str = "") -> list[CurvePoint]:
@@ -78,7 +86,7 @@ def _group_points(
     group: Group, label: str, operation: str, columns: Sequence[str]
 ) -> list[CurvePoint]:
     choice = Choice(operation=operation)
-    known = curve_answer(group, operation).knee
+    knee = curve_answer(group, operation).knee
     differ = ratios_by_depth(group, choice.metric_name(judged_rate(group)))
     depths = sorted({sample.outstanding or 0 for sample in group.samples})
     return [
@@ -88,7 +96,7 @@ def _group_points(
             [sample for sample in group.samples if (sample.outstanding or 0) == depth],
             choice,
             columns,
-            known is not None and known.drawn and known.at == depth,
+            knee is not None and knee.drawn and knee.at == depth,
             differ.get(depth),
         )
         for depth in depths
@@ -105,13 +113,15 @@ def _curve_point(
     differ: float | None,
 ) -> CurvePoint:
     def base_spread(base: str) -> Spread | None:
-        found = [v for one in samples if (v := choice.read_value(base, one.values)) is not None]
-        return spread(found) if found else None
+        values = [
+            v for sample in samples if (v := choice.read_value(base, sample.values)) is not None
+        ]
+        return spread(values) if values else None
 
     both = [
-        (one.values["iops"], one.values["lat.mean"])
-        for one in samples
-        if {"iops", "lat.mean"} <= one.values.keys()
+        (sample.values["iops"], sample.values["lat.mean"])
+        for sample in samples
+        if {"iops", "lat.mean"} <= sample.values.keys()
     ]
     return CurvePoint(
         label=label,
@@ -161,8 +171,8 @@ def metric_rows(groups: Sequence[Group], first: str = "") -> list[MetricRow]:
 
 
 def _sample_spread(samples: Sequence[Sample], name: str) -> Spread | None:
-    found = [sample.values[name] for sample in samples if name in sample.values]
-    return spread(found) if found else None
+    values = [sample.values[name] for sample in samples if name in sample.values]
+    return spread(values) if values else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +190,16 @@ def device_rows(tracks: Iterable[Track], facts: Mapping[str, Any]) -> list[Devic
     by_device: dict[str, dict[str, Track]] = {}
     for track in tracks:
         by_device.setdefault(track.device, {})[track.metric] = track
-    shown = {
-        device for device, found in by_device.items() if not PANEL_TITLES.keys().isdisjoint(found)
+    drawn = {
+        device
+        for device, by_metric in by_device.items()
+        if not PANEL_TITLES.keys().isdisjoint(by_metric)
     }
     rows = [
         _with_request_mean(
             _device_row(placed.indented, track, request_weights(track, beside)), track, beside
         )
-        for placed in order_devices(shown, facts)
+        for placed in order_devices(drawn, facts)
         for beside in [by_device[placed.name]]
         for metric, track in beside.items()
         if metric in PANEL_TITLES
@@ -218,11 +230,13 @@ def _device_row(device: str, track: Track, weights: Numbers) -> DeviceRow | None
         else PANEL_TITLES[track.metric][0]
     )
     values = np.asarray(track.values, dtype=float) * (100 if share else 1)
-    found = summarize(values, weights)
-    if found and track.metric in percentiles.PERCENTILE_METRICS:
+    statistics = summarize(values, weights)
+    if statistics and track.metric in percentiles.PERCENTILE_METRICS:
         # percentiles are never averaged
-        found = replace(found, mean=math.nan)
-    return DeviceRow(device, title, "%" if share else track.unit, found) if found else None
+        statistics = replace(statistics, mean=math.nan)
+    return (
+        DeviceRow(device, title, "%" if share else track.unit, statistics) if statistics else None
+    )
 
 
 RUN_HEAD = (
@@ -247,12 +261,12 @@ RATE_UNITS = {"iops": "op/s", "bandwidth": "B/s"}
 def campaign_csv_lines(groups: Sequence[Group]) -> Iterator[str]:
     """Line by line: one row per run that succeeded, base units in the header."""
     names = [operation + base for operation in ("", "read.", "write.") for base in BASE_METRICS]
-    shown = [n for n in names if any(n in s.values for group in groups for s in group.samples)]
-    units = {name: RATE_UNITS.get(name.rpartition(".")[2], "s") for name in shown}
+    columns = [n for n in names if any(n in s.values for group in groups for s in group.samples)]
+    units = {name: RATE_UNITS.get(name.rpartition(".")[2], "s") for name in columns}
     units |= {name: unit for group in groups for name, unit in group.units.items()}
-    shown = list(units)
+    columns = list(units)
     head = [*RUN_HEAD, *(f"{name} ({unit})" for name, unit in units.items())]
-    return csv_lines(head, (_run_row(g, s, shown) for g in groups for s in g.samples))
+    return csv_lines(head, (_run_row(g, s, columns) for g in groups for s in g.samples))
 
 
 def _run_row(group: Group, sample: Sample, names: Sequence[str]) -> list[object]:
@@ -264,8 +278,8 @@ def _run_row(group: Group, sample: Sample, names: Sequence[str]) -> list[object]
 
 
 def _as_floats(numbers: Numbers) -> list[float]:
-    found: list[float] = np.asarray(numbers, dtype=float).tolist()
-    return found
+    floats: list[float] = np.asarray(numbers, dtype=float).tolist()
+    return floats
 
 
 def series_csv_lines(tracks: Iterable[Track]) -> Iterator[str]:

@@ -37,13 +37,13 @@ def tool_context(attempt: Attempt, measured: Sequence[Measurement]) -> dict[str,
 
 def campaign_files(tool: str) -> dict[str, str]:
     """Of the campaign's runs of this tool: the URL's name -> the link's words."""
-    return {url: said for one in _tool_files(tool) for url, said in one.OF_CAMPAIGN.items()}
+    return {url: text for files in _tool_files(tool) for url, text in files.OF_CAMPAIGN.items()}
 
 
 def workload_files(tool: str) -> dict[str, str]:
-    return {url: said for one in _tool_files(tool) for url, said in one.OF_WORKLOAD.items()}
+    return {url: text for files in _tool_files(tool) for url, text in files.OF_WORKLOAD.items()}
 
 
 def _tool_files(tool: str) -> list[ToolFiles]:
-    found = (cast(ToolFiles, module) for module in app_modules.named("tool_files"))
-    return [one for one in found if tool == one.TOOL]
+    modules = (cast(ToolFiles, module) for module in app_modules.named("tool_files"))
+    return [files for files in modules if tool == files.TOOL]

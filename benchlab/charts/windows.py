@@ -46,7 +46,7 @@ def parse_windows(rows: Iterable[Mapping[str, Any]]) -> list[Window]:
 
 def select_part(tracks: Sequence[Track], windows: Sequence[Window], number: int = 0) -> Part:
     """All that was measured, or one of its windows; of a run without any, all there is. Raises IndexError."""
-    measured = [one for one in windows if one.measured]
+    measured = [window for window in windows if window.measured]
     if not measured:
         return Part(0, WHOLE_RUN, tuple(tracks))
     chosen = measured if number == 0 else [measured[number - 1]]
@@ -56,13 +56,13 @@ def select_part(tracks: Sequence[Track], windows: Sequence[Window], number: int 
 
 def measured_tracks(tracks: Iterable[Track], windows: Sequence[Window]) -> Iterator[Track]:
     """As `part` of all that was measured, one track after the other."""
-    measured = [one for one in windows if one.measured]
+    measured = [window for window in windows if window.measured]
     yield from _cut_tracks(tracks, measured) if measured else tracks
 
 
 def measured_parts(tracks: Sequence[Track], windows: Sequence[Window]) -> list[Part]:
     """One of each measured window; of a run without any, the whole."""
-    count = sum(one.measured for one in windows)
+    count = sum(window.measured for window in windows)
     return [select_part(tracks, windows, number) for number in range(1, count + 1)] or [
         select_part(tracks, [])
     ]
@@ -98,8 +98,8 @@ def _build_clock(track: Track, windows: Sequence[Window]) -> _Clock:
     ends = np.asarray(track.times, dtype=float)
     lengths = np.asarray(track.durations)
     inside = np.zeros(ends.shape, dtype=bool)
-    for one in windows:
-        inside |= (ends - lengths >= one.start - CLOCK_TOLERANCE_S) & (
-            ends <= one.end + CLOCK_TOLERANCE_S
+    for window in windows:
+        inside |= (ends - lengths >= window.start - CLOCK_TOLERANCE_S) & (
+            ends <= window.end + CLOCK_TOLERANCE_S
         )
     return _Clock(track, inside, ends[inside], lengths[inside])

@@ -59,14 +59,16 @@ class FormatNegotiation(DefaultContentNegotiation):
     """`format` decides, whatever Accept says; without it Accept does, and CSV is what */* gets."""
 
     def select_renderer(self, request: Request, renderers, format_suffix=None):  # type: ignore[no-untyped-def]
-        asked = request.query_params.get("format")
-        if asked is None:
+        wanted_format = request.query_params.get("format")
+        if wanted_format is None:
             return super().select_renderer(request, renderers, format_suffix)
         for renderer in renderers:
-            if renderer.format == asked:
+            if renderer.format == wanted_format:
                 return renderer, renderer.media_type
-        known = ", ".join(renderer.format for renderer in renderers)
-        raise UnknownFormat({"format": f"No such format as {asked[:20]!r}; there are {known}."})
+        formats = ", ".join(renderer.format for renderer in renderers)
+        raise UnknownFormat(
+            {"format": f"No such format as {wanted_format[:20]!r}; there are {formats}."}
+        )
 
 
 class UnknownFormat(QueryError):
@@ -83,17 +85,17 @@ def csv_header(names: Sequence[str]) -> bytes:
 def table_response(request: HttpRequest, make: Make, kind: str, name: str) -> HttpResponseBase:
     """Answer of what `make()` yields. A short one comes whole, with an ETag; a long one in parts, as they are made."""
     try:
-        said = _body_response(request, make, kind)
+        response = _body_response(request, make, kind)
     except Busy:
         raise Throttled(
             wait=5, detail="Too many exports are under way; ask again in a moment."
         ) from None
-    said["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
-    said["X-Content-Type-Options"] = "nosniff"
+    response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
+    response["X-Content-Type-Options"] = "nosniff"
     # the next request's table may be another
-    said["Accept-Ranges"] = "none"
-    said["Cache-Control"] = "private, no-cache"
-    return said
+    response["Accept-Ranges"] = "none"
+    response["Cache-Control"] = "private, no-cache"
+    return response
 
 
 def _body_response(request: HttpRequest, make: Make, kind: str) -> HttpResponseBase:
@@ -112,9 +114,9 @@ def _body_response(request: HttpRequest, make: Make, kind: str) -> HttpResponseB
 
 def _short_response(request: HttpRequest, content: bytes, kind: str) -> HttpResponseBase:
     etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-    said = HttpResponse(content, content_type=kind, headers={"ETag": etag})
-    return get_conditional_response(request, etag, response=said) or said
+    response = HttpResponse(content, content_type=kind, headers={"ETag": etag})
+    return get_conditional_response(request, etag, response=response) or response
 
 
-def _response_parts(made: Iterator[bytes]) -> Iterator[bytes]:
-    return gather_parts(made, PART_BYTES)
+def _response_parts(parts: Iterator[bytes]) -> Iterator[bytes]:
+    return gather_parts(parts, PART_BYTES)

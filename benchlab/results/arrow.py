@@ -75,44 +75,44 @@ def schema(fields: Sequence[Field]) -> pa.Schema:
 
 def csv_tables(fields: Sequence[Field], lines: Iterator[bytes]) -> Iterator[pa.Table]:
     """Parsed CSV: nothing is NULL, "" an empty text."""
-    wanted = schema(fields)
+    table_schema = schema(fields)
     # two columns may be called the same
     places = [str(n) for n in range(len(fields))]
     read = pa.csv.ReadOptions(column_names=places, use_threads=False, block_size=2 * BATCH_BYTES)
     parse = pa.csv.ParseOptions(newlines_in_values=True)
     convert = pa.csv.ConvertOptions(
-        column_types=dict(zip(places, wanted.types, strict=True)),
+        column_types=dict(zip(places, table_schema.types, strict=True)),
         null_values=[""],
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
     )
     for part in gather_parts(lines, BATCH_BYTES):
-        found = pa.csv.read_csv(pa.BufferReader(part), read, parse, convert)
-        yield pa.Table.from_arrays(found.columns, schema=wanted)
+        batch = pa.csv.read_csv(pa.BufferReader(part), read, parse, convert)
+        yield pa.Table.from_arrays(batch.columns, schema=table_schema)
 
 
-def arrow_stream(fields: Sequence[Field], found: Iterable[pa.Table]) -> Iterator[bytes]:
+def arrow_stream(fields: Sequence[Field], batches: Iterable[pa.Table]) -> Iterator[bytes]:
     """Arrow's IPC stream: schema, then one or more record batches for each table."""
     sink = Sink()
     with pa.ipc.new_stream(pa.PythonFile(sink, mode="w"), schema(fields)) as writer:
-        for table in found:
+        for table in batches:
             writer.write_table(table)
             yield sink.drain()
     yield sink.drain()
 
 
-def parquet(fields: Sequence[Field], found: Iterable[pa.Table]) -> Iterator[bytes]:
+def parquet(fields: Sequence[Field], batches: Iterable[pa.Table]) -> Iterator[bytes]:
     sink = Sink()
     with pa.parquet.ParquetWriter(sink, schema(fields)) as writer:
-        for group in _row_groups(found):
+        for group in _row_groups(batches):
             writer.write_table(group, row_group_size=len(group))
             yield sink.drain()
     yield sink.drain()
 
 
-def _row_groups(found: Iterable[pa.Table]) -> Iterator[pa.Table]:
+def _row_groups(batches: Iterable[pa.Table]) -> Iterator[pa.Table]:
     held: list[pa.Table] = []
-    for table in found:
+    for table in batches:
         held.append(table)
         if sum(map(len, held)) >= ROW_GROUP_ROWS:
             yield pa.concat_tables(held)
@@ -125,9 +125,11 @@ def _row_groups(found: Iterable[pa.Table]) -> Iterator[pa.Table]:
 Texts = list[bytes]
 
 
-def json_columns(fields: Sequence[Field], found: Iterable[pa.Table]) -> Iterator[tuple[int, Texts]]:
+def json_columns(
+    fields: Sequence[Field], batches: Iterable[pa.Table]
+) -> Iterator[tuple[int, Texts]]:
     """(rows, JSON of each column) of each table."""
-    for table in found:
+    for table in batches:
         if len(table):
             yield len(table), [_json(column) for column in table.columns]
 
@@ -135,11 +137,11 @@ def json_columns(fields: Sequence[Field], found: Iterable[pa.Table]) -> Iterator
 def _json(column: pa.ChunkedArray) -> bytes:
     # few are different: each is made once
     if pa.types.is_string(column.type):
-        found = column.combine_chunks().dictionary_encode()
-        known = [orjson.dumps(text) for text in found.dictionary.to_pylist()]
-        known.append(b"null")
-        places = found.indices.fill_null(len(known) - 1).to_pylist()
-        return b",".join(map(known.__getitem__, places))
+        encoded = column.combine_chunks().dictionary_encode()
+        texts = [orjson.dumps(text) for text in encoded.dictionary.to_pylist()]
+        texts.append(b"null")
+        places = encoded.indices.fill_null(len(texts) - 1).to_pylist()
+        return b",".join(map(texts.__getitem__, places))
     if pa.types.is_floating(column.type):
         return json_numbers(column.to_numpy())
     if pa.types.is_timestamp(column.type):
@@ -153,23 +155,25 @@ def json_numbers(values: np.ndarray[Any, np.dtype[np.float64]]) -> bytes:
     return orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY)[1:-1]
 
 
-def columnar_json(fields: Sequence[Field], found: Iterable[tuple[int, Texts]]) -> Iterator[bytes]:
+def columnar_json(fields: Sequence[Field], batches: Iterable[tuple[int, Texts]]) -> Iterator[bytes]:
     """{"rows": 2, "columns": [{"name", "kind", "unit"}], "data": {"run": [1, 2], …}}.
 
     The columns follow each other, so each is kept aside until all rows were seen: on the disk, if it is long.
     """
     rows = 0
     with ExitStack() as stack:
-        kept = [stack.enter_context(SpooledColumn()) for _ in fields]
-        for number, texts in found:
-            for one, text in zip(kept, texts, strict=True):
-                one.append(text)
+        spools = [stack.enter_context(SpooledColumn()) for _ in fields]
+        for number, texts in batches:
+            for spool, text in zip(spools, texts, strict=True):
+                spool.append(text)
             rows += number
-        told = [{"name": f.name, "kind": f.kind.value, "unit": f.unit or None} for f in fields]
-        yield b'{"rows":%d,"columns":%s,"data":{' % (rows, orjson.dumps(told))
-        for place, (field, one) in enumerate(zip(fields, kept, strict=True)):
+        descriptions = [
+            {"name": f.name, "kind": f.kind.value, "unit": f.unit or None} for f in fields
+        ]
+        yield b'{"rows":%d,"columns":%s,"data":{' % (rows, orjson.dumps(descriptions))
+        for place, (field, spool) in enumerate(zip(fields, spools, strict=True)):
             yield b"%s%s:[" % (b"," if place else b"", orjson.dumps(field.name))
-            yield from one.read_parts()
+            yield from spool.read_parts()
             yield b"]"
         yield b"}}"
 

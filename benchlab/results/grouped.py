@@ -45,22 +45,22 @@ class RunGroup:
     figures: tuple[GroupFigure, ...]
 
 
-def figure_names(asked: TableQuery) -> list[str]:
+def figure_names(query: TableQuery) -> list[str]:
     """Names of the figures that were chosen by `fields`."""
-    return [c.name.removeprefix(METRIC) for c in asked.columns if c.name.startswith(METRIC)]
+    return [c.name.removeprefix(METRIC) for c in query.columns if c.name.startswith(METRIC)]
 
 
-def group_runs(asked: TableQuery, by: Sequence[Column], seen: Composable) -> list[RunGroup]:
+def group_runs(query: TableQuery, by: Sequence[Column], campaigns: Composable) -> list[RunGroup]:
     """One query. Raises Refused: columns that group nothing, or more than MOST runs to read."""
-    names = figure_names(asked)
+    names = figure_names(query)
     if wrong := _grouping_error(by, names):
         raise QueryError({"group": wrong})
-    found = fetch_rows(_group_statement(replace(asked, latest=True), by, names, seen))
-    if sum(row[0] for row in found) > MAX_ATTEMPTS:
+    rows = fetch_rows(_group_statement(replace(query, latest=True), by, names, campaigns))
+    if sum(row[0] for row in rows) > MAX_ATTEMPTS:
         raise QueryError(
             {"group": f"At most {MAX_ATTEMPTS} runs are grouped; filter, so that fewer are left."}
         )
-    return [_run_group(row, len(by), len(names)) for row in found]
+    return [_run_group(row, len(by), len(names)) for row in rows]
 
 
 def _grouping_error(by: Sequence[Column], names: Sequence[str]) -> str:
@@ -75,7 +75,7 @@ def _grouping_error(by: Sequence[Column], names: Sequence[str]) -> str:
 
 
 def _group_statement(
-    asked: TableQuery, by: Sequence[Column], names: Sequence[str], seen: Composable
+    query: TableQuery, by: Sequence[Column], names: Sequence[str], campaigns: Composable
 ) -> Composed:
     places = [Identifier(f"g{n}") for n in range(len(by))]
     ids = [Identifier(f"i{n}") for n in range(len(by))]
@@ -86,15 +86,15 @@ def _group_statement(
             for c, place in zip(by, places, strict=True)
         ),
         *(
-            SQL("{} AS {}").format(trusted_sql(c.id_sql or "NULL::bigint"), one)
-            for c, one in zip(by, ids, strict=True)
+            SQL("{} AS {}").format(trusted_sql(c.id_sql or "NULL::bigint"), id_name)
+            for c, id_name in zip(by, ids, strict=True)
         ),
     ]
-    told: list[Composable] = [trusted_sql("count(*)"), *places, *ids]
+    outputs: list[Composable] = [trusted_sql("count(*)"), *places, *ids]
     for n in range(len(names)):
         value = Identifier(f"m{n}", "value")
         unit = Identifier(f"m{n}", "unit")
-        told.append(
+        outputs.append(
             SQL(
                 "count({v}), avg({v}), percentile_cont(0.5) WITHIN GROUP (ORDER BY {v}), stddev_samp({v}),"
                 " CASE WHEN min({u}) = max({u}) THEN min({u}) ELSE '' END"
@@ -113,10 +113,10 @@ def _group_statement(
         SQL(", ").join(inner),
         trusted_sql(sql.ATTEMPTS_FROM),
         SQL(" AND ").join(
-            [sql.attempt_conditions(asked, seen), *sql.measurement_conditions(asked)]
+            [sql.attempt_conditions(query, campaigns), *sql.measurement_conditions(query)]
         ),
         Literal(MAX_ATTEMPTS + 1),
-        SQL(", ").join(told),
+        SQL(", ").join(outputs),
         SQL("").join(joins),
         SQL(", ").join([*places, *ids]),
     )

@@ -45,7 +45,7 @@ class QueryError(Exception):
     """`errors`: parameter -> what is wrong with it and what would be right."""
 
     def __init__(self, errors: Mapping[str, str]) -> None:
-        super().__init__("; ".join(f"{name}: {said}" for name, said in errors.items()))
+        super().__init__("; ".join(f"{name}: {message}" for name, message in errors.items()))
         self.errors = errors
 
 
@@ -88,7 +88,7 @@ def parse_query(shape: TableShape, query: Mapping[str, Sequence[str]]) -> TableQ
     wide = _parse_own(errors, own, "wide", _parse_flag, False)
     if "wide" in own and shape.name != "results":
         errors["wide"] = "Only /api/results/ has metrics that can be columns."
-    asked = TableQuery(
+    parsed = TableQuery(
         shape,
         tuple(conditions),
         tuple(
@@ -108,7 +108,7 @@ def parse_query(shape: TableShape, query: Mapping[str, Sequence[str]]) -> TableQ
     )
     if errors:
         raise QueryError(errors)
-    return asked
+    return parsed
 
 
 def _parse_own(
@@ -169,10 +169,10 @@ def _find_column(shape: TableShape, stem: str) -> Column:
         return Column(stem, Kind.NUMBER, "o.value", "Of the attempt's whole", per_row=False)
     name = ALIASES.get(stem, stem)
     if name not in shape.columns:
-        known = ", ".join(
+        parameters = ", ".join(
             [*shape.columns, *ALIASES, "param.OPTION", "metric.NAME", *OWN_PARAMETERS]
         )
-        raise ValueError(f"No such parameter; there are {known}.")
+        raise ValueError(f"No such parameter; there are {parameters}.")
     return shape.columns[name]
 
 
@@ -180,8 +180,8 @@ def _parse_value(column: Column, operator: str, text: str) -> Value:
     if _is_unstorable(text):
         raise ValueError("Text must be without NUL and surrogate characters.")
     if column.choices and operator in EQUALITY_OPERATORS and text not in column.choices:
-        there = ", ".join(word for word in column.choices if word)
-        raise ValueError(f"{text[:40]!r} is not one of them; there are {there}.")
+        choices = ", ".join(word for word in column.choices if word)
+        raise ValueError(f"{text[:40]!r} is not one of them; there are {choices}.")
     if column.name == "stage" and operator in EQUALITY_OPERATORS:
         moments.parse_moment(text)
     if column.kind is Kind.WHOLE:
@@ -208,19 +208,19 @@ def _parse_whole(text: str) -> int:
 
 def _parse_number(text: str) -> float:
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
-        found = math.nan
-    if not math.isfinite(found):
+        number = math.nan
+    if not math.isfinite(number):
         raise ValueError(f"Give a number, in base units, not {text[:20]!r}.")
-    return found
+    return number
 
 
 def _parse_time(text: str) -> datetime:
     """Without a zone it is UTC."""
     try:
-        found = datetime.fromisoformat(text)
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError(f"Give a time as 2026-11-21T11:00:00Z, not {text[:30]!r}.") from None
 
@@ -232,10 +232,10 @@ def _parse_flag(text: str) -> bool:
 
 
 def _parse_limit(text: str) -> int:
-    found = _parse_whole(text)
-    if not 1 <= found <= MAX_ROWS:
+    limit = _parse_whole(text)
+    if not 1 <= limit <= MAX_ROWS:
         raise ValueError(f"Give a number from 1 to {MAX_ROWS}.")
-    return found
+    return limit
 
 
 def _default_columns(shape: TableShape, wide: bool) -> list[Column]:
@@ -243,10 +243,10 @@ def _default_columns(shape: TableShape, wide: bool) -> list[Column]:
 
 
 def _parse_fields(shape: TableShape, text: str, wide: bool) -> list[Column]:
-    found = [_output_column(shape, name, wide) for name in _split_names(text)]
-    if not 1 <= len(found) <= MAX_COLUMNS:
+    columns = [_output_column(shape, name, wide) for name in _split_names(text)]
+    if not 1 <= len(columns) <= MAX_COLUMNS:
         raise ValueError(f"Name 1 to {MAX_COLUMNS} columns, separated by commas.")
-    return found
+    return columns
 
 
 def _parse_ordering(shape: TableShape, text: str, wide: bool) -> list[tuple[Column, bool]]:

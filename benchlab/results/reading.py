@@ -52,10 +52,10 @@ def visible_campaigns(
     `archived`: also what is; else a table would have what lists leave out.
     """
     every = Campaign.objects.teams_first() if few_rows else Campaign.objects.all()
-    seen = every.visible_to(user) if library else every.for_user(user)
-    seen = seen if archived else seen.current()
+    visible = every.visible_to(user) if library else every.for_user(user)
+    visible = visible if archived else visible.current()
     try:
-        statement, parameters = seen.order_by().values("pk").query.sql_with_params()
+        statement, parameters = visible.order_by().values("pk").query.sql_with_params()
     except EmptyResultSet:
         # of nobody's teams
         return trusted_sql("SELECT NULL::bigint")
@@ -63,22 +63,22 @@ def visible_campaigns(
 
 
 def queried_campaigns(
-    asked: TableQuery | None, user: AbstractBaseUser | AnonymousUser, *, few_rows: bool = False
+    query: TableQuery | None, user: AbstractBaseUser | AnonymousUser, *, few_rows: bool = False
 ) -> Composable:
     """The subquery of the campaigns that a table is of. Who names a campaign, run or attempt has it, also where it is
     archived or the reference library's.
     """
-    library = asked is not None and (asked.library or _names_library(asked, user))
-    return visible_campaigns(user, library, few_rows=few_rows, archived=names_campaigns(asked))
+    library = query is not None and (query.library or _names_library(query, user))
+    return visible_campaigns(user, library, few_rows=few_rows, archived=names_campaigns(query))
 
 
-def _names_library(asked: TableQuery, user: AbstractBaseUser | AnonymousUser) -> bool:
+def _names_library(query: TableQuery, user: AbstractBaseUser | AnonymousUser) -> bool:
     """True when it names what is in the library and not the person's own, who may have a campaign of the same name."""
     return any(
         condition.column.name in CAMPAIGN_COLUMNS
         and condition.operator in ("eq", "in")
         and any(_is_in_library(condition.column.name, value, user) for value in condition.values)
-        for condition in asked.conditions
+        for condition in query.conditions
     )
 
 
@@ -94,70 +94,75 @@ def _is_in_library(column: str, value: Value, user: AbstractBaseUser | Anonymous
     )
 
 
-def names_campaigns(asked: TableQuery | None) -> bool:
+def names_campaigns(query: TableQuery | None) -> bool:
     """True when it asks for certain campaigns, runs or attempts: then what is archived may be among them."""
-    conditions = asked.conditions if asked else ()
+    conditions = query.conditions if query else ()
     return any(
-        one.column.name in CAMPAIGN_COLUMNS and one.operator in ("eq", "in") for one in conditions
+        condition.column.name in CAMPAIGN_COLUMNS and condition.operator in ("eq", "in")
+        for condition in conditions
     )
 
 
-def resolve_query(asked: TableQuery, seen: Composable) -> TableQuery:
+def resolve_query(query: TableQuery, campaigns: Composable) -> TableQuery:
     """With options that are numbers everywhere known as such. Raises Refused for one, and for a tool, a sampler, a
     metric or a name, that neither BenchLab knows nor any run has."""
-    for condition in asked.conditions:
-        _check_known_words(condition, seen, asked.shape.name)
-        _check_names(condition, seen)
-    used = {c.column.option: f"{PARAM}{c.column.option}" for c in asked.conditions}
-    used |= {c.option: "fields" for c in asked.columns}
-    used |= {c.option: "ordering" for c, _ in asked.order}
+    for condition in query.conditions:
+        _check_known_words(condition, campaigns, query.shape.name)
+        _check_names(condition, campaigns)
+    used = {c.column.option: f"{PARAM}{c.column.option}" for c in query.conditions}
+    used |= {c.option: "fields" for c in query.columns}
+    used |= {c.option: "ordering" for c, _ in query.order}
     used.pop("", None)
     if not used:
-        return asked
-    [found] = fetch_rows(sql.options_statement(list(used), seen))
-    there = dict(zip(used, zip(found[::2], found[1::2], strict=True), strict=True))
-    if wrong := [name for name, (known, _) in there.items() if not known]:
+        return query
+    [flags] = fetch_rows(sql.options_statement(list(used), campaigns))
+    by_option = dict(zip(used, zip(flags[::2], flags[1::2], strict=True), strict=True))
+    if wrong := [name for name, (exists, _) in by_option.items() if not exists]:
         raise QueryError({used[name]: f"No run of yours has an option {name}." for name in wrong})
-    numbers = {name for name, (_, number) in there.items() if number}
+    numbers = {name for name, (_, number) in by_option.items() if number}
     return replace(
-        asked,
-        columns=tuple(_as_numeric(c) if c.option in numbers else c for c in asked.columns),
-        order=tuple((_as_numeric(c) if c.option in numbers else c, d) for c, d in asked.order),
+        query,
+        columns=tuple(_as_numeric(c) if c.option in numbers else c for c in query.columns),
+        order=tuple((_as_numeric(c) if c.option in numbers else c, d) for c, d in query.order),
     )
 
 
-def _check_known_words(condition: Condition, seen: Composable, table: str) -> None:
+def _check_known_words(condition: Condition, campaigns: Composable, table: str) -> None:
     name = condition.column.name
     if name not in KNOWN_WORDS or condition.operator not in EQUALITY_OPERATORS:
         return
-    known = set(() if table == "series" and name == "metric" else KNOWN_WORDS[name]())
-    unknown = sorted({str(value) for value in condition.values} - known)
+    own_words = set(() if table == "series" and name == "metric" else KNOWN_WORDS[name]())
+    unknown = sorted({str(value) for value in condition.values} - own_words)
     if name == "metric":
         patterns = {word for word in unknown if condition.column.glob and "*" in word}
         unknown = [
-            word for word in unknown if word not in patterns and not _is_measured(word, seen, table)
+            word
+            for word in unknown
+            if word not in patterns and not _is_measured(word, campaigns, table)
         ]
-        there = _newest_metrics(seen, table) if unknown else set()
+        stored = _newest_metrics(campaigns, table) if unknown else set()
     else:
-        there = (
-            {word for (word,) in fetch_rows(sql.words_statement(name, seen))} if unknown else set()
+        stored = (
+            {word for (word,) in fetch_rows(sql.words_statement(name, campaigns))}
+            if unknown
+            else set()
         )
-    if strange := [word for word in unknown if word not in there]:
+    if strange := [word for word in unknown if word not in stored]:
         raise _unknown_word_error(
-            condition, strange[0], there or known if name == "metric" else known | there
+            condition, strange[0], stored or own_words if name == "metric" else own_words | stored
         )
 
 
-def _is_measured(metric: str, seen: Composable, table: str) -> bool:
-    return bool(fetch_rows(sql.has_metric_statement(metric, seen, table)))
+def _is_measured(metric: str, campaigns: Composable, table: str) -> bool:
+    return bool(fetch_rows(sql.has_metric_statement(metric, campaigns, table)))
 
 
-def _newest_metrics(seen: Composable, table: str) -> set[str]:
+def _newest_metrics(campaigns: Composable, table: str) -> set[str]:
     """Metrics of the newest attempts: all of them would be a walk through the whole table."""
-    return {word for (word,) in fetch_rows(sql.newest_metrics_statement(seen, table))}
+    return {word for (word,) in fetch_rows(sql.newest_metrics_statement(campaigns, table))}
 
 
-def _check_names(condition: Condition, seen: Composable) -> None:
+def _check_names(condition: Condition, campaigns: Composable) -> None:
     """An id that nobody has finds nothing, as another team's does; a name that nobody gave is a mistake."""
     column = condition.column
     if column.kind is not Kind.NAME or condition.operator not in EQUALITY_OPERATORS:
@@ -166,21 +171,21 @@ def _check_names(condition: Condition, seen: Composable) -> None:
     names = [text for text in typed if not (text.isascii() and text.isdecimal())]
     if not names:
         return
-    there = {name for (name,) in fetch_rows(sql.names_statement(column.name, names, seen))}
-    if strange := [name for name in names if name not in there]:
+    stored = {name for (name,) in fetch_rows(sql.names_statement(column.name, names, campaigns))}
+    if strange := [name for name in names if name not in stored]:
         some = {
             name
             for (name,) in fetch_rows(
-                sql.names_statement(column.name, None, seen, MAX_LISTED_WORDS)
+                sql.names_statement(column.name, None, campaigns, MAX_LISTED_WORDS)
             )
         }
         raise _unknown_word_error(condition, strange[0], some)
 
 
-def _unknown_word_error(condition: Condition, word: str, there: Iterable[str]) -> QueryError:
+def _unknown_word_error(condition: Condition, word: str, choices: Iterable[str]) -> QueryError:
     name, operator = condition.column.name, condition.operator
     parameter = name if operator == "eq" else f"{name}__{operator}"
-    return QueryError({parameter: unknown_word_message(word, there)})
+    return QueryError({parameter: unknown_word_message(word, choices)})
 
 
 def _as_numeric(column: Column) -> Column:
@@ -194,8 +199,8 @@ def fetch_rows(statement: Composable) -> list[tuple[Any, ...]]:
         return list(cursor.fetchall())
 
 
-def wide_metrics(asked: TableQuery, seen: Composable) -> list[sql.Metric]:
-    return [(name, unit) for name, unit in fetch_rows(sql.metrics_statement(asked, seen))]
+def wide_metrics(query: TableQuery, campaigns: Composable) -> list[sql.Metric]:
+    return [(name, unit) for name, unit in fetch_rows(sql.metrics_statement(query, campaigns))]
 
 
 def csv_lines(statement: Composed) -> Iterator[bytes]:

@@ -16,22 +16,22 @@ from benchlab.runs.float_arrays import parse_float_array
 
 def series_tables(fields: Sequence[Field], rows: Iterable[tuple[Any, ...]]) -> Iterator[pa.Table]:
     """One table per series, its fields in the order asked for."""
-    wanted = schema(fields)
+    table_schema = schema(fields)
     seconds = np.empty(0)
-    for *told, times, values in rows:
+    for *columns, times, values in rows:
         seconds = seconds if times is None else parse_float_array(times)
         arrays = {"time": seconds, "value": parse_float_array(values)}
-        rest = iter(told)
+        rest = iter(columns)
         yield pa.Table.from_arrays(
             [
                 pa.array(arrays[f.name])
                 if f.name in arrays
                 else pa.repeat(
-                    pa.scalar(next(rest)).cast(wanted.field(f.name).type), len(arrays["time"])
+                    pa.scalar(next(rest)).cast(table_schema.field(f.name).type), len(arrays["time"])
                 )
                 for f in fields
             ],
-            schema=wanted,
+            schema=table_schema,
         )
 
 
@@ -40,14 +40,14 @@ def series_json(
 ) -> Iterator[tuple[int, Texts]]:
     """(values, JSON of each column) of each series. Devices share their times: those are written once."""
     times_text, length = b"", 0
-    for *told, times, values in rows:
+    for *columns, times, values in rows:
         if times is not None:
-            found = parse_float_array(times)
-            times_text, length = json_numbers(found), len(found)
+            seconds = parse_float_array(times)
+            times_text, length = json_numbers(seconds), len(seconds)
         if not length:
             continue
         arrays = {"time": times_text, "value": json_numbers(parse_float_array(values))}
-        rest = iter(told)
+        rest = iter(columns)
         yield (
             length,
             [

@@ -20,25 +20,25 @@ MAX_WORDS = 20
 LISTABLE_KINDS = (Kind.TEXT, Kind.WHOLE, Kind.PARAM)
 
 
-def newest_units(seen: Composable) -> dict[str, str]:
+def newest_units(campaigns: Composable) -> dict[str, str]:
     """Metric -> unit, of the newest attempts."""
-    found = fetch_rows(
+    rows = fetch_rows(
         SQL(
             "SELECT DISTINCT m.name, m.unit FROM ({}) s JOIN runs_measurement m ON m.attempt_id = s.id"
             " WHERE {} ORDER BY 1, 2"
-        ).format(_newest_attempts(trusted_sql("a.id"), seen), trusted_sql(sql.WHOLE_ONLY))
+        ).format(_newest_attempts(trusted_sql("a.id"), campaigns), trusted_sql(sql.WHOLE_ONLY))
     )
-    return dict(found)
+    return dict(rows)
 
 
-def newest_options(seen: Composable) -> list[str]:
+def newest_options(campaigns: Composable) -> list[str]:
     """Of the tools, as the newest runs have them."""
-    found = fetch_rows(
+    rows = fetch_rows(
         SQL("SELECT DISTINCT jsonb_object_keys(s.options) FROM ({}) s ORDER BY 1").format(
-            _newest_attempts(trusted_sql("r.options"), seen)
+            _newest_attempts(trusted_sql("r.options"), campaigns)
         )
     )
-    return [name for (name,) in found]
+    return [name for (name,) in rows]
 
 
 def condition_names(metrics: dict[str, str], tools_options: list[str]) -> list[str]:
@@ -51,7 +51,7 @@ def condition_names(metrics: dict[str, str], tools_options: list[str]) -> list[s
     ]
 
 
-def complete_values(name: str, typed: str, seen: Composable) -> list[str]:
+def complete_values(name: str, typed: str, campaigns: Composable) -> list[str]:
     """Some that a column has and that contain what is typed; [] where nobody could list them. One query at most."""
     try:
         [condition] = parse_query(RESULTS, {f"{name}__isnull": ["true"]}).conditions
@@ -61,19 +61,19 @@ def complete_values(name: str, typed: str, seen: Composable) -> list[str]:
     if words := _known_words(column):
         return [word for word in words if part in word.lower()][:MAX_WORDS]
     if column.name in NAME_ORDERS and column.kind is Kind.NAME:
-        return _names_in_table(NAME_ORDERS[column.name][0], part, seen)
+        return _names_in_table(NAME_ORDERS[column.name][0], part, campaigns)
     if column.name == "metric":
-        return [one for one in newest_units(seen) if part in one.lower()][:MAX_WORDS]
+        return [metric for metric in newest_units(campaigns) if part in metric.lower()][:MAX_WORDS]
     if column.per_row or condition.metric or column.kind not in LISTABLE_KINDS:
         return []
-    found = fetch_rows(
+    rows = fetch_rows(
         SQL("SELECT DISTINCT v FROM ({}) s WHERE position({} IN lower(v)) > 0 LIMIT {}").format(
-            _newest_attempts(trusted_sql(f"({column.sql})::text AS v"), seen),
+            _newest_attempts(trusted_sql(f"({column.sql})::text AS v"), campaigns),
             Literal(part),
             Literal(MAX_WORDS),
         )
     )
-    return sorted(word for (word,) in found if word)
+    return sorted(word for (word,) in rows if word)
 
 
 def _known_words(column: Column) -> list[str]:
@@ -82,24 +82,27 @@ def _known_words(column: Column) -> list[str]:
     return [word for word in column.choices if word]
 
 
-def _names_in_table(table: str, part: str, seen: Composable) -> list[str]:
+def _names_in_table(table: str, part: str, campaigns: Composable) -> list[str]:
     mine = (
         "k.id IN ({})"
         if table == "campaigns_campaign"
         else ("k.team_id IN (SELECT team_id FROM campaigns_campaign WHERE id IN ({}))")
     )
-    found = fetch_rows(
+    rows = fetch_rows(
         SQL(
             "SELECT DISTINCT k.name FROM {} k WHERE {} AND position({} IN lower(k.name)) > 0"
             " ORDER BY 1 LIMIT {}"
         ).format(
-            trusted_sql(table), trusted_sql(mine).format(seen), Literal(part), Literal(MAX_WORDS)
+            trusted_sql(table),
+            trusted_sql(mine).format(campaigns),
+            Literal(part),
+            Literal(MAX_WORDS),
         )
     )
-    return [name for (name,) in found]
+    return [name for (name,) in rows]
 
 
-def _newest_attempts(wanted: Composable, seen: Composable) -> Composable:
+def _newest_attempts(outputs: Composable, campaigns: Composable) -> Composable:
     return SQL("SELECT {} {} WHERE r.campaign_id IN ({}) ORDER BY a.id DESC LIMIT {}").format(
-        wanted, trusted_sql(sql.ATTEMPTS_FROM), seen, Literal(NEWEST_ATTEMPTS)
+        outputs, trusted_sql(sql.ATTEMPTS_FROM), campaigns, Literal(NEWEST_ATTEMPTS)
     )

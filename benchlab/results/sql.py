@@ -29,11 +29,11 @@ WHOLE_ONLY = "m.labels = '{}'::jsonb AND m.value IS NOT NULL"
 Metric = tuple[str, str]
 
 
-def long_table(asked: TableQuery, campaigns: Composable, *, spreadsheet: bool = False) -> Composed:
+def long_table(query: TableQuery, campaigns: Composable, *, spreadsheet: bool = False) -> Composed:
     """The long table. `campaigns`: a subquery of the ids that may be seen; `spreadsheet`: no text is a formula."""
-    x = [c for c in asked.columns if not c.per_row]
-    y = [c for c in asked.columns if c.per_row]
-    keys = [(n, column, down) for n, (column, down) in enumerate(asked.order)]
+    x = [c for c in query.columns if not c.per_row]
+    y = [c for c in query.columns if c.per_row]
+    keys = [(n, column, down) for n, (column, down) in enumerate(query.order)]
     inner = SQL(", ").join(
         [
             *(_as_name(_output_expression(c, spreadsheet), c.name) for c in y),
@@ -44,72 +44,72 @@ def long_table(asked: TableQuery, campaigns: Composable, *, spreadsheet: bool = 
     return SQL(
         "{}\nSELECT {} FROM x CROSS JOIN LATERAL (SELECT {} {} {} ORDER BY {}) y{}{}"
     ).format(
-        _attempts_part(asked, campaigns, x, spreadsheet),
-        SQL(", ").join(Identifier("y" if c.per_row else "x", c.name) for c in asked.columns),
+        _attempts_part(query, campaigns, x, spreadsheet),
+        SQL(", ").join(Identifier("y" if c.per_row else "x", c.name) for c in query.columns),
         inner,
-        trusted_sql(asked.shape.rows),
-        _and_all(_row_conditions(asked)),
-        trusted_sql(asked.shape.order),
+        trusted_sql(query.shape.rows),
+        _and_all(_row_conditions(query)),
+        trusted_sql(query.shape.order),
         _order_by(keys),
-        _limit_clause(asked),
+        _limit_clause(query),
     )
 
 
 def wide_table(
-    asked: TableQuery,
+    query: TableQuery,
     metrics: Sequence[Metric],
     campaigns: Composable,
     *,
     spreadsheet: bool = False,
 ) -> Composed:
     """A row per attempt, its columns and then one per metric of the whole (not of one job, say)."""
-    named = wide_column_names(asked, metrics)
+    columns = wide_column_names(query, metrics)
     values = SQL(", ").join(
         [
             *(
                 SQL("max(m.value) FILTER (WHERE m.name = {} AND m.unit = {}) AS {}").format(
                     Literal(name), Literal(unit), Identifier(column)
                 )
-                for (name, unit), column in zip(metrics, named, strict=True)
+                for (name, unit), column in zip(metrics, columns, strict=True)
             ),
             trusted_sql("1"),
         ]
     )
-    keys = [(n, column, down) for n, (column, down) in enumerate(asked.order)]
+    keys = [(n, column, down) for n, (column, down) in enumerate(query.order)]
     return SQL(
         "{}\nSELECT {} FROM x CROSS JOIN LATERAL (SELECT {} {} AND {} {} HAVING count(*) > 0) y{}{}"
     ).format(
-        _attempts_part(asked, campaigns, asked.columns, spreadsheet),
+        _attempts_part(query, campaigns, query.columns, spreadsheet),
         SQL(", ").join(
             [
-                *(Identifier("x", c.name) for c in asked.columns),
-                *(Identifier("y", name) for name in named),
+                *(Identifier("x", c.name) for c in query.columns),
+                *(Identifier("y", name) for name in columns),
             ]
         ),
         values,
-        trusted_sql(asked.shape.rows),
+        trusted_sql(query.shape.rows),
         trusted_sql(WHOLE_ONLY),
-        _and_all(_row_conditions(asked)),
+        _and_all(_row_conditions(query)),
         _order_by(keys),
-        _limit_clause(asked),
+        _limit_clause(query),
     )
 
 
 def figures_table(
-    asked: TableQuery, campaigns: Composable, *, spreadsheet: bool = False
+    query: TableQuery, campaigns: Composable, *, spreadsheet: bool = False
 ) -> Composed:
     """A row per attempt, with those figures as columns that were named in `fields`; also one that has none of them."""
     return SQL("{}\nSELECT {} FROM x{}{}").format(
-        _attempts_part(asked, campaigns, asked.columns, spreadsheet, measurement_conditions(asked)),
-        SQL(", ").join(Identifier("x", c.name) for c in asked.columns),
-        _order_by([(n, column, down) for n, (column, down) in enumerate(asked.order)]),
-        _limit_clause(asked),
+        _attempts_part(query, campaigns, query.columns, spreadsheet, measurement_conditions(query)),
+        SQL(", ").join(Identifier("x", c.name) for c in query.columns),
+        _order_by([(n, column, down) for n, (column, down) in enumerate(query.order)]),
+        _limit_clause(query),
     )
 
 
-def measurement_conditions(asked: TableQuery) -> list[Composable]:
+def measurement_conditions(query: TableQuery) -> list[Composable]:
     """Conditions on a measurement, asked of attempts: they have one of the whole like that."""
-    rows = _row_conditions(asked)
+    rows = _row_conditions(query)
     if not rows:
         return []
     return [
@@ -119,30 +119,30 @@ def measurement_conditions(asked: TableQuery) -> list[Composable]:
     ]
 
 
-def has_figure_columns(asked: TableQuery) -> bool:
+def has_figure_columns(query: TableQuery) -> bool:
     """True when the wide table's figures were chosen by `fields`."""
-    return any(column.name.startswith(METRIC) for column in asked.columns)
+    return any(column.name.startswith(METRIC) for column in query.columns)
 
 
-def wide_column_names(asked: TableQuery, metrics: Sequence[Metric]) -> list[str]:
+def wide_column_names(query: TableQuery, metrics: Sequence[Metric]) -> list[str]:
     """Column names for these metrics. One that is there in two units, or is called as a column, says so."""
     names = [name for name, _ in metrics]
-    taken = {column.name for column in asked.columns}
+    used = {column.name for column in query.columns}
     return [
-        f"{METRIC if name in taken else ''}{name}{f' ({unit})' if names.count(name) > 1 else ''}"
+        f"{METRIC if name in used else ''}{name}{f' ({unit})' if names.count(name) > 1 else ''}"
         for name, unit in metrics
     ]
 
 
-def metrics_statement(asked: TableQuery, campaigns: Composable) -> Composed:
+def metrics_statement(query: TableQuery, campaigns: Composable) -> Composed:
     """Name and unit of every metric that the wide table has a column for."""
     return SQL(
         '{}\nSELECT DISTINCT m.name, m.unit FROM x JOIN runs_measurement m ON m.attempt_id = x."#"'
         " WHERE {} {} ORDER BY 1, 2"
     ).format(
-        _attempts_part(asked, campaigns, (), False),
+        _attempts_part(query, campaigns, (), False),
         trusted_sql(WHOLE_ONLY),
-        _and_all(_row_conditions(asked)),
+        _and_all(_row_conditions(query)),
     )
 
 
@@ -208,7 +208,7 @@ def newest_metrics_statement(campaigns: Composable, table: str) -> Composed:
 
 
 def names_statement(
-    column: str, wanted: Sequence[str] | None, campaigns: Composable, most: int | None = None
+    column: str, names: Sequence[str] | None, campaigns: Composable, most: int | None = None
 ) -> Composed:
     """Query of names in that table, of the teams of these campaigns; only those of `wanted` where there are some."""
     table = NAME_TABLES[column]
@@ -219,24 +219,24 @@ def names_statement(
         trusted_sql(table),
         trusted_sql(mine).format(campaigns),
         trusted_sql("")
-        if wanted is None
-        else SQL("AND k.name = ANY({})").format(Literal(list(wanted))),
+        if names is None
+        else SQL("AND k.name = ANY({})").format(Literal(list(names))),
         trusted_sql("") if most is None else SQL("LIMIT {}").format(Literal(most)),
     )
 
 
-def series_arrays(asked: TableQuery, campaigns: Composable) -> Composed:
+def series_arrays(query: TableQuery, campaigns: Composable) -> Composed:
     """Each series' columns, then times and values as PostgreSQL sends float8[] (times NULL: as before)."""
-    shown = [c for c in asked.columns if c.name not in ("time", "value")]
-    x = [c for c in shown if not c.per_row]
+    columns = [c for c in query.columns if c.name not in ("time", "value")]
+    x = [c for c in columns if not c.per_row]
     return SQL(
         '{}\nSELECT {} FROM x JOIN runs_series s ON s.attempt_id = x."#" WHERE true {}'
         ' ORDER BY x."#", s.sampler, s.device, s.metric'
     ).format(
-        _attempts_part(asked, campaigns, x, False),
+        _attempts_part(query, campaigns, x, False),
         SQL(", ").join(
             [
-                *(trusted_sql(c.sql) if c.per_row else Identifier("x", c.name) for c in shown),
+                *(trusted_sql(c.sql) if c.per_row else Identifier("x", c.name) for c in columns),
                 # Devices that were watched together share their times: those are sent once.
                 trusted_sql(
                     'CASE WHEN s.times = lag(s.times) OVER (ORDER BY x."#", s.sampler, s.device, s.metric)'
@@ -244,23 +244,23 @@ def series_arrays(asked: TableQuery, campaigns: Composable) -> Composed:
                 ),
             ]
         ),
-        _and_all(_row_conditions(asked)),
+        _and_all(_row_conditions(query)),
     )
 
 
-def series_csv_statement(asked: TableQuery, campaigns: Composable) -> Composed:
+def series_csv_statement(query: TableQuery, campaigns: Composable) -> Composed:
     """CSV's lines of each series in one text, in UTF-8: millions of rows cost the driver a thousand steps."""
-    shown = [c for c in asked.columns if c.name not in ("time", "value")]
-    x = [c for c in shown if not c.per_row]
-    told = SQL(", ").join(
+    columns = [c for c in query.columns if c.name not in ("time", "value")]
+    x = [c for c in columns if not c.per_row]
+    outputs = SQL(", ").join(
         SQL("{} AS {}").format(_csv_field(c, "" if c.per_row else "x"), Identifier(c.name))
-        for c in shown
+        for c in columns
     )
     line = SQL(" || ',' || ").join(
         trusted_sql(f"coalesce({c.sql}::text, '')")
         if c.name in ("time", "value")
         else Identifier("k", c.name)
-        for c in asked.columns
+        for c in query.columns
     )
     return SQL(
         "{}\nSELECT (SELECT convert_to(string_agg({} || E'\\n', '' ORDER BY v.place), 'UTF8')"
@@ -268,60 +268,60 @@ def series_csv_statement(asked: TableQuery, campaigns: Composable) -> Composed:
         ' FROM (SELECT {} s.times AS "#times", s.values AS "#values" FROM x JOIN runs_series s'
         ' ON s.attempt_id = x."#" WHERE true {} ORDER BY x."#", s.sampler, s.device, s.metric OFFSET 0) k'
     ).format(
-        _attempts_part(asked, campaigns, x, True),
+        _attempts_part(query, campaigns, x, True),
         line,
-        SQL("{},").format(told) if shown else trusted_sql(""),
-        _and_all(_row_conditions(asked)),
+        SQL("{},").format(outputs) if columns else trusted_sql(""),
+        _and_all(_row_conditions(query)),
     )
 
 
 def _csv_field(column: Column, table: str) -> Composable:
     """A field of CSV: text in quotes, what is not there as nothing."""
-    found = Identifier(table, column.name) if table else _output_expression(column, True)
+    expression = Identifier(table, column.name) if table else _output_expression(column, True)
     if column.kind in (Kind.WHOLE, Kind.NUMBER):
-        return SQL("coalesce(({})::text, '')").format(found)
-    return SQL("coalesce('\"' || replace(({})::text, '\"', '\"\"') || '\"', '')").format(found)
+        return SQL("coalesce(({})::text, '')").format(expression)
+    return SQL("coalesce('\"' || replace(({})::text, '\"', '\"\"') || '\"', '')").format(expression)
 
 
 def _attempts_part(
-    asked: TableQuery,
+    query: TableQuery,
     campaigns: Composable,
     columns: Iterable[Column],
     spreadsheet: bool,
     more: Sequence[Composable] = (),
 ) -> Composed:
-    wanted = [
+    outputs = [
         trusted_sql('a.id AS "#"'),
         *(_as_name(_output_expression(c, spreadsheet), c.name) for c in columns),
         *(
             _as_name(sort_expression(c), f"#{n}")
-            for n, (c, _) in enumerate(asked.order)
+            for n, (c, _) in enumerate(query.order)
             if not c.per_row
         ),
     ]
     return SQL("WITH x AS MATERIALIZED (SELECT {} {} WHERE {} {} ORDER BY a.id)").format(
-        SQL(", ").join(wanted),
+        SQL(", ").join(outputs),
         trusted_sql(ATTEMPTS_FROM),
-        attempt_conditions(asked, campaigns),
+        attempt_conditions(query, campaigns),
         _and_all(more),
     )
 
 
-def attempt_conditions(asked: TableQuery, campaigns: Composable) -> Composed:
+def attempt_conditions(query: TableQuery, campaigns: Composable) -> Composed:
     """The condition that decides which attempts are in the table, as far as they are asked for themselves."""
     return SQL("r.campaign_id IN ({}) {} {}").format(
         campaigns,
-        trusted_sql(f"AND {LATEST}" if asked.latest else ""),
-        _and_all([condition_sql(c) for c in asked.conditions if not c.column.per_row]),
+        trusted_sql(f"AND {LATEST}" if query.latest else ""),
+        _and_all([condition_sql(c) for c in query.conditions if not c.column.per_row]),
     )
 
 
-def _row_conditions(asked: TableQuery) -> list[Composable]:
-    return [condition_sql(c) for c in asked.conditions if c.column.per_row]
+def _row_conditions(query: TableQuery) -> list[Composable]:
+    return [condition_sql(c) for c in query.conditions if c.column.per_row]
 
 
 def _and_all(conditions: Iterable[Composable]) -> Composable:
-    return SQL(" ").join(SQL("AND ({})").format(one) for one in conditions)
+    return SQL(" ").join(SQL("AND ({})").format(condition) for condition in conditions)
 
 
 def _order_by(keys: Sequence[tuple[int, Column, bool]]) -> Composable:
@@ -336,8 +336,8 @@ def _order_by(keys: Sequence[tuple[int, Column, bool]]) -> Composable:
     return SQL(' ORDER BY {}, x."#"').format(SQL(", ").join(terms))
 
 
-def _limit_clause(asked: TableQuery) -> Composable:
-    return SQL(" LIMIT {}").format(Literal(asked.limit)) if asked.limit else trusted_sql("")
+def _limit_clause(query: TableQuery) -> Composable:
+    return SQL(" LIMIT {}").format(Literal(query.limit)) if query.limit else trusted_sql("")
 
 
 def _as_name(expression: Composable, name: str) -> Composed:

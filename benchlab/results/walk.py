@@ -82,74 +82,77 @@ class IndexWalk(Protocol):
     @property
     def nullable(self) -> bool: ...
 
-    def next_rows(self, known: bool, after: tuple[Any, ...], size: int) -> Composed: ...
+    def next_rows(self, has_value: bool, after: tuple[Any, ...], size: int) -> Composed: ...
 
 
 def read_page(
-    asked: TableQuery, seen: Composable, place: PagePosition | None, size: int
+    query: TableQuery, campaigns: Composable, place: PagePosition | None, size: int
 ) -> tuple[list[int], PagePosition | None]:
     """Ids of the attempts behind `place`, and the last one's place if there are more of them. Three queries at most.
 
     Raises Refused: more than MOST_SORTED would have to be read to sort them.
     """
-    way = _choose_walk(asked, seen)
-    if way and (_has_many(asked, seen) if place is None else not place.was_sorted):
+    way = _choose_walk(query, campaigns)
+    if way and (_has_many(query, campaigns) if place is None else not place.was_sorted):
         return _cut_page(False, _walk_index(way, place, size), size)
-    return _cut_page(True, _sort_all(asked, seen, place, size), size)
+    return _cut_page(True, _sort_all(query, campaigns, place, size), size)
 
 
 # (whether the value is known, (attempt's id, values …))
 Read = list[tuple[bool, tuple[Any, ...]]]
 
 
-def _cut_page(every: bool, found: Read, size: int) -> tuple[list[int], PagePosition | None]:
+def _cut_page(every: bool, rows_read: Read, size: int) -> tuple[list[int], PagePosition | None]:
     last = None
-    if len(found) > size:
-        known, row = found[size - 1]
-        last = PagePosition(every, known, row[1:])
-    return [row[0] for _, row in found[:size]], last
+    if len(rows_read) > size:
+        has_value, row = rows_read[size - 1]
+        last = PagePosition(every, has_value, row[1:])
+    return [row[0] for _, row in rows_read[:size]], last
 
 
-def _has_many(asked: TableQuery, seen: Composable) -> bool:
+def _has_many(query: TableQuery, campaigns: Composable) -> bool:
     """True when more than FEW are let through."""
     statement = SQL("SELECT count(*) FROM (SELECT {} WHERE {} LIMIT {}) s")
     [(number,)] = fetch_rows(
         statement.format(
-            _from_clause(asked), _page_conditions(asked, seen), Literal(MAX_SORTED_AT_ONCE + 1)
+            _from_clause(query), _page_conditions(query, campaigns), Literal(MAX_SORTED_AT_ONCE + 1)
         )
     )
     return bool(number > MAX_SORTED_AT_ONCE)
 
 
 def _walk_index(way: IndexWalk, place: PagePosition | None, size: int) -> Read:
-    found: Read = []
-    for known in (True, False) if way.nullable else (True,):
-        if place and place.has_value < known:
+    rows_read: Read = []
+    for has_value in (True, False) if way.nullable else (True,):
+        if place and place.has_value < has_value:
             continue
-        after = place.values if place and place.has_value == known else ()
-        found += [
-            (known, row) for row in fetch_rows(way.next_rows(known, after, size + 1 - len(found)))
+        after = place.values if place and place.has_value == has_value else ()
+        rows_read += [
+            (has_value, row)
+            for row in fetch_rows(way.next_rows(has_value, after, size + 1 - len(rows_read)))
         ]
-        if len(found) > size:
+        if len(rows_read) > size:
             break
-    return found
+    return rows_read
 
 
-def _choose_walk(asked: TableQuery, seen: Composable) -> IndexWalk | None:
+def _choose_walk(query: TableQuery, campaigns: Composable) -> IndexWalk | None:
     """None: no index has that column."""
-    column, down = asked.order[0]
+    column, down = query.order[0]
     if column.name in NAME_ORDERS:
-        return NameWalk(asked, seen, down, *NAME_ORDERS[column.name])
+        return NameWalk(query, campaigns, down, *NAME_ORDERS[column.name])
     if column.name.startswith(METRIC):
-        return MetricWalk(asked, seen, down, column.name.removeprefix(METRIC))
+        return MetricWalk(query, campaigns, down, column.name.removeprefix(METRIC))
     if column.name in INDEX_TERMS:
-        return ColumnWalk(asked, seen, down, INDEX_TERMS[column.name], column.name in NULLABLE)
+        return ColumnWalk(query, campaigns, down, INDEX_TERMS[column.name], column.name in NULLABLE)
     return None
 
 
-def _sort_all(asked: TableQuery, seen: Composable, place: PagePosition | None, size: int) -> Read:
+def _sort_all(
+    query: TableQuery, campaigns: Composable, place: PagePosition | None, size: int
+) -> Read:
     """All of them read and sorted. One query. Raises Refused: they are too many."""
-    column, down = asked.order[0]
+    column, down = query.order[0]
     key = sort_expression(column)
     if column.kind in (Kind.TEXT, Kind.NAME, Kind.JSON, Kind.PARAM):
         key = trusted_sql(natural.natural_sql(column.sql))
@@ -161,7 +164,7 @@ def _sort_all(asked: TableQuery, seen: Composable, place: PagePosition | None, s
         )
     elif place:
         after = SQL("s.k IS NULL AND s.id {} {}").format(sign, Literal(place.values[-1]))
-    found = fetch_rows(
+    sorted_rows = fetch_rows(
         SQL(
             "WITH s AS MATERIALIZED (SELECT a.id, {key} AS k {source} WHERE {where} LIMIT {most})"
             " SELECT n.number, p.id, p.k FROM (SELECT count(*) AS number FROM s) n LEFT JOIN (SELECT s.id, s.k FROM s"
@@ -169,22 +172,22 @@ def _sort_all(asked: TableQuery, seen: Composable, place: PagePosition | None, s
             " ORDER BY p.k IS NULL, p.k {d}, p.id {d}"
         ).format(
             key=key,
-            source=_from_clause(asked, [column.sql]),
-            where=_page_conditions(asked, seen),
+            source=_from_clause(query, [column.sql]),
+            where=_page_conditions(query, campaigns),
             most=Literal(MAX_SORTED + 1),
             after=after,
             size=Literal(size + 1),
             d=direction,
         )
     )
-    if found[0][0] > MAX_SORTED:
+    if sorted_rows[0][0] > MAX_SORTED:
         raise QueryError(
             {
                 "ordering": f"{column.name} sorts at most {MAX_SORTED} rows; filter, so that fewer are left,"
                 " or sort by another column."
             }
         )
-    return [(k is not None, (pk, k, pk)) for _, pk, k in found if pk is not None]
+    return [(k is not None, (pk, k, pk)) for _, pk, k in sorted_rows if pk is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +200,9 @@ class ColumnWalk:
     terms: tuple[str, ...]
     nullable: bool
 
-    def next_rows(self, known: bool, after: tuple[Any, ...], size: int) -> Composed:
-        terms = self.terms if known else ("a.id",)
-        null = trusted_sql(f"{self.terms[0]} IS {'NOT ' if known else ''}NULL")
+    def next_rows(self, has_value: bool, after: tuple[Any, ...], size: int) -> Composed:
+        terms = self.terms if has_value else ("a.id",)
+        null = trusted_sql(f"{self.terms[0]} IS {'NOT ' if has_value else ''}NULL")
         return _select_page(
             _from_clause(self.query),
             terms,
@@ -223,12 +226,12 @@ class MetricWalk:
     metric: str
     nullable: bool = True
 
-    def next_rows(self, known: bool, after: tuple[Any, ...], size: int) -> Composed:
+    def next_rows(self, has_value: bool, after: tuple[Any, ...], size: int) -> Composed:
         its = SQL(
             "o.attempt_id = a.id AND o.name = {} AND o.labels = '{{}}'::jsonb AND o.value <> 'NaN'::float8"
         ).format(Literal(self.metric))
         where, source = _page_conditions(self.query, self.campaigns), _from_clause(self.query)
-        if known:
+        if has_value:
             joined = SQL("{} JOIN runs_measurement o ON {}").format(source, its)
             terms: tuple[str, ...] = ("o.value", "o.id")
             return _select_page(
@@ -251,7 +254,7 @@ class NameWalk:
     key: str
     nullable: bool = False
 
-    def next_rows(self, known: bool, after: tuple[Any, ...], size: int) -> Composed:
+    def next_rows(self, has_value: bool, after: tuple[Any, ...], size: int) -> Composed:
         sign, direction = (
             trusted_sql("<" if self.down else ">"),
             trusted_sql("DESC" if self.down else "ASC"),
@@ -298,10 +301,12 @@ class NameWalk:
         return trusted_sql(teams).format(self.campaigns)
 
 
-def _from_clause(asked: TableQuery, more: Iterable[str] = ()) -> SQL:
+def _from_clause(query: TableQuery, more: Iterable[str] = ()) -> SQL:
     """Attempts and runs, and only those tables beside that are asked about: the fewer, the better they are planned."""
-    told = [f"{c.column.sql} {c.column.id_sql}" for c in asked.conditions if not c.column.per_row]
-    used = {alias for text in (*told, *more) for alias in ALIAS.findall(text)}
+    expressions = [
+        f"{c.column.sql} {c.column.id_sql}" for c in query.conditions if not c.column.per_row
+    ]
+    used = {alias for text in (*expressions, *more) for alias in ALIAS.findall(text)}
     joins = "".join(f" JOIN {table}" for alias, table in TABLES.items() if alias in used)
     return trusted_sql(f"FROM runs_attempt a JOIN campaigns_run r ON r.id = a.run_id{joins}")
 
@@ -320,8 +325,8 @@ def _select_page(
     )
 
 
-def _page_conditions(asked: TableQuery, seen: Composable) -> Composed:
-    return _and_all([sql.attempt_conditions(asked, seen), *sql.measurement_conditions(asked)])
+def _page_conditions(query: TableQuery, campaigns: Composable) -> Composed:
+    return _and_all([sql.attempt_conditions(query, campaigns), *sql.measurement_conditions(query)])
 
 
 def _after_position(terms: Sequence[str], after: Sequence[Any], down: bool) -> list[Composable]:

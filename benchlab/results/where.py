@@ -18,35 +18,35 @@ def trusted_sql(text: str) -> SQL:
     return SQL(text)
 
 
-def condition_sql(asked: Condition) -> Composable:
+def condition_sql(condition: Condition) -> Composable:
     """SQL behind AND, with the row of an attempt and, for a metric, its measurements in sight."""
-    test = _condition_test(asked)
-    if not asked.metric:
+    test = _condition_test(condition)
+    if not condition.metric:
         return test
     exists = SQL(
         "EXISTS (SELECT FROM runs_measurement o WHERE o.attempt_id = a.id AND o.name = {}"
         " AND o.labels = '{{}}'::jsonb AND {})"
     )
-    if asked.operator == "isnull":
-        there = exists.format(Literal(asked.metric), trusted_sql("o.value IS NOT NULL"))
-        return SQL("NOT {}").format(there) if asked.values[0] else there
-    return exists.format(Literal(asked.metric), test)
+    if condition.operator == "isnull":
+        is_measured = exists.format(Literal(condition.metric), trusted_sql("o.value IS NOT NULL"))
+        return SQL("NOT {}").format(is_measured) if condition.values[0] else is_measured
+    return exists.format(Literal(condition.metric), test)
 
 
-def _condition_test(asked: Condition) -> Composable:
-    column, operator = asked.column, asked.operator
+def _condition_test(condition: Condition) -> Composable:
+    column, operator = condition.column, condition.operator
     if operator == "isnull":
-        return trusted_sql(f"({column.sql}) IS {'' if asked.values[0] else 'NOT '}NULL")
+        return trusted_sql(f"({column.sql}) IS {'' if condition.values[0] else 'NOT '}NULL")
     if operator in ORDER_OPERATORS:
-        return _any_of(_comparison(column, SIGNS[operator], value) for value in asked.values)
+        return _any_of(_comparison(column, SIGNS[operator], value) for value in condition.values)
     if operator == "contains":
         return _any_of(
             SQL("position(lower({}) IN lower({})) > 0").format(
                 Literal(value), trusted_sql(column.sql)
             )
-            for value in asked.values
+            for value in condition.values
         )
-    equal = _any_of(_equality(column, value) for value in asked.values)
+    equal = _any_of(_equality(column, value) for value in condition.values)
     return SQL("({}) IS NOT TRUE").format(equal) if operator == "ne" else equal
 
 

@@ -107,11 +107,11 @@ def test_the_legend_tells_each_line_hides_and_isolates_it(opened, lab):
     hidden = opened(rows["raw"].toggle_url.partition("&")[2])
     assert [row.visible for row in hidden.context["legend"].rows] == [True, False]
     assert [line.label for line in hidden.context["scene"].visible_lines] == ["LVM 64 KiB"]
-    alone = opened(rows["raw"].alone.partition("&")[2])
+    alone = opened(rows["raw"].isolate_url.partition("&")[2])
     assert [line.label for line in alone.context["scene"].visible_lines] == ["raw"]
     # Who is left has the look that it had.
     assert alone.context["scene"].styles == scene.styles
-    figure = opened(rows["raw"].alone.partition("&")[2], "explore-figure").json()
+    figure = opened(rows["raw"].isolate_url.partition("&")[2], "explore-figure").json()
     assert {trace.get("name") for trace in figure["data"]} <= {"raw", None}
 
 

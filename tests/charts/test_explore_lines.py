@@ -89,7 +89,7 @@ def test_what_is_measured_apart_is_never_one_line():
 
 def sized(size: str, *repeats: tuple[float, float]) -> Group:
     options = {"rw": "randread", "bs": size}
-    return group(1, {2: list(repeats)}, rest=f"bs {size}", options=options, varied=("bs",))
+    return group(1, {2: list(repeats)}, rest=f"bs {size}", options=options, varied_options=("bs",))
 
 
 def test_a_swept_option_is_an_axis_in_the_order_of_its_sizes():

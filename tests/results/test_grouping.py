@@ -17,8 +17,8 @@ AT = datetime(2026, 1, 2, 3, 4, 5, 6, UTC)
 ZONED = pa.timestamp("us", "UTC")
 
 
-def column(name: str = "host", kind: Kind = Kind.NAME, every_row: bool = False) -> Any:
-    return SimpleNamespace(name=name, kind=kind, every_row=every_row)
+def column(name: str = "host", kind: Kind = Kind.NAME, per_row: bool = False) -> Any:
+    return SimpleNamespace(name=name, kind=kind, per_row=per_row)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def column(name: str = "host", kind: Kind = Kind.NAME, every_row: bool = False) 
         ([column()] * grouped.MAX_GROUP_COLUMNS, 1, ""),
         ([column()], grouped.MAX_FIGURES + 1, "figures at most"),
         ([column()] * (grouped.MAX_GROUP_COLUMNS + 1), 1, "columns at most"),
-        ([column(every_row=True)], 1, "host makes no groups"),
+        ([column(per_row=True)], 1, "host makes no groups"),
         ([column("metric.iops")], 1, "metric.iops makes no groups"),
         ([column(kind=Kind.TIME)], 1, "host makes no groups"),
         *[([column(kind=kind)], 1, "") for kind in Kind if kind is not Kind.TIME],

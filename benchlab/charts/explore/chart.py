@@ -51,10 +51,10 @@ class ExploreChart:
         over = "against" if self.x and self.y else "over"
         if self.colour and not self.x and not self.y:
             return f"{self.colour.word} by {factors.lower_first(x)} and {factors.lower_first(y)}"
-        said = f", as a ratio to {self.baseline}" if self.baseline else ""
+        ratio_text = f", as a ratio to {self.baseline}" if self.baseline else ""
         if self.beside:
             y = f"{y} and {factors.lower_first(self.beside.axis_titles[1])}"
-        return f"{y} {over} {factors.lower_first(x)}{said}"
+        return f"{y} {over} {factors.lower_first(x)}{ratio_text}"
 
     @property
     def all_lines(self) -> list[Line]:
@@ -69,5 +69,5 @@ class ExploreChart:
     def levels(self, name: str) -> list[Level]:
         """Every value that points are at, those of the other metric, too, in order."""
         every = (*self.lines, *self.around)
-        found = {self.point_level(name, point) for line in every for point in line.points}
-        return sorted(found, key=lambda one: one.sort_key)
+        levels = {self.point_level(name, point) for line in every for point in line.points}
+        return sorted(levels, key=lambda level: level.sort_key)

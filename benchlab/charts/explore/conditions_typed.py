@@ -28,17 +28,17 @@ CONDITION = re.compile(r"([^\s=<>!~]+)\s*(!=|<=|>=|=|<|>|~)\s*(.*\S)\s*")
 
 def parse_conditions(conditions: Sequence[str]) -> dict[str, list[str]]:
     """As a query string of the API has them. Raises Refused: one that is none."""
-    found: dict[str, list[str]] = {}
+    parameters: dict[str, list[str]] = {}
     for text in conditions:
         match = CONDITION.fullmatch(text)
         if match is None:
             signs = ", ".join(OPERATOR_SIGNS)
             raise QueryError({text: f"Write a column, one of {signs}, and a value: oio <= 16."})
         name, sign, value = match.groups()
-        found.setdefault(
+        parameters.setdefault(
             name + (f"__{OPERATOR_SIGNS[sign]}" if OPERATOR_SIGNS[sign] else ""), []
         ).append(value)
-    return found
+    return parameters
 
 
 def matching_attempts(
@@ -46,13 +46,13 @@ def matching_attempts(
 ) -> set[int]:
     """The attempts of these campaigns that meet all of them. Two queries at most. Raises Refused."""
     query = parse_conditions(conditions)
-    seen = reading.visible_campaigns(user, True, archived=True)
-    asked = reading.resolve_query(parse_query(RESULTS, query), seen)
+    visible = reading.visible_campaigns(user, True, archived=True)
+    table_query = reading.resolve_query(parse_query(RESULTS, query), visible)
     statement = SQL("SELECT a.id {} WHERE r.campaign_id = ANY({}) AND {}").format(
         trusted_sql(sql.ATTEMPTS_FROM),
         list(campaigns),
         SQL(" AND ").join(
-            [sql.attempt_conditions(asked, seen), *sql.measurement_conditions(asked)]
+            [sql.attempt_conditions(table_query, visible), *sql.measurement_conditions(table_query)]
         ),
     )
     return {pk for (pk,) in reading.fetch_rows(statement)}

@@ -44,7 +44,9 @@ def build_explore_figure(chart: ExploreChart) -> Figure:
     if not any(line.points for line in (*chart.lines, *chart.around)):
         x, y = chart.axis_titles
         both = " and ".join(
-            dict.fromkeys(one.word for one in (chart.x, chart.y, chart.colour) if one)
+            dict.fromkeys(
+                quantity.word for quantity in (chart.x, chart.y, chart.colour) if quantity
+            )
         )
         return figure.empty_figure(
             chart.heading, f"No run here measured {both or f'{y} over {x}'}."
@@ -64,12 +66,12 @@ def build_explore_figure(chart: ExploreChart) -> Figure:
     layout = _explore_layout(chart, panels)
     if len(panels) == 1 and not chart.colour:
         layout["annotations"] = _explore_end_names(chart, layout)
-    return {"data": [one for one in data if one], "layout": layout}
+    return {"data": [trace for trace in data if trace], "layout": layout}
 
 
 def _explore_end_names(chart: ExploreChart, layout: Mapping[str, Any]) -> list[dict[str, Any]]:
     """At the ends of lines, where both axes are of numbers."""
-    found = [
+    end_names = [
         line_ends.NamedLine(
             line.label,
             line.id,
@@ -80,7 +82,7 @@ def _explore_end_names(chart: ExploreChart, layout: Mapping[str, Any]) -> list[d
         for line in chart.lines
         if line.points
     ]
-    every = [one.x for one in found], [one.y for one in found]
+    every = [name.x for name in end_names], [name.y for name in end_names]
     if not all(isinstance(n, int | float) for axis in every for line in axis for n in line):
         return []
     x, y = (
@@ -92,7 +94,7 @@ def _explore_end_names(chart: ExploreChart, layout: Mapping[str, Any]) -> list[d
         )
         for place, name in enumerate(("xaxis", "yaxis"))
     )
-    return line_ends.end_name_annotations(found, x, y, {"xref": "x", "yref": "y"})
+    return line_ends.end_name_annotations(end_names, x, y, {"xref": "x", "yref": "y"})
 
 
 class FacetPanel(NamedTuple):
@@ -109,13 +111,15 @@ def _facet_panels(chart: ExploreChart) -> list[FacetPanel]:
     if not chart.beside:
         return [FacetPanel(heading, lines, chart) for heading, lines in facets]
     other = {line.id: line for line in chart.beside.lines}
-    found = []
+    facet_panels = []
     for heading, lines in facets:
         same = [other[line.id] for line in lines if line.id in other]
-        for of, shown in ((chart, lines), (chart.beside, same)):
-            word = _explore_axis(of, 1)["title"]["text"]
-            found.append(FacetPanel(" · ".join(filter(None, (heading, word))), shown, of))
-    return found
+        for part, part_lines in ((chart, lines), (chart.beside, same)):
+            word = _explore_axis(part, 1)["title"]["text"]
+            facet_panels.append(
+                FacetPanel(" · ".join(filter(None, (heading, word))), part_lines, part)
+            )
+    return facet_panels
 
 
 def _facets(chart: ExploreChart) -> list[tuple[str, list[Line]]]:
@@ -124,7 +128,9 @@ def _facets(chart: ExploreChart) -> list[tuple[str, list[Line]]]:
         return [(line.label, [line]) for line in chart.all_lines]
     if not facet or facet in chart.point_factors:
         return [("", chart.all_lines)]
-    levels = sorted({line.levels[facet] for line in chart.all_lines}, key=lambda one: one.sort_key)
+    levels = sorted(
+        {line.levels[facet] for line in chart.all_lines}, key=lambda level: level.sort_key
+    )
     word = "" if facet in factors.IDENTITY else factors.factor_word(facet) + " "
     return [
         (word + level.text, [line for line in chart.all_lines if line.levels[facet] == level])
@@ -134,11 +140,11 @@ def _facets(chart: ExploreChart) -> list[tuple[str, list[Line]]]:
 
 def _keep_first_entries(data: Sequence[dict[str, Any]]) -> None:
     """A line has one entry of the legend, in the first panel that has points of it."""
-    seen: set[str] = set()
+    names: set[str] = set()
     for trace in data:
         if "name" in trace:
-            trace["showlegend"] = bool(trace["x"]) and trace["name"] not in seen
-            seen |= {trace["name"]} if trace["x"] else set()
+            trace["showlegend"] = bool(trace["x"]) and trace["name"] not in names
+            names |= {trace["name"]} if trace["x"] else set()
 
 
 def _explore_layout(chart: ExploreChart, panels: Sequence[FacetPanel]) -> dict[str, Any]:
@@ -146,55 +152,57 @@ def _explore_layout(chart: ExploreChart, panels: Sequence[FacetPanel]) -> dict[s
     x = _explore_axis(chart, 0)
     subtitle = _explore_subtitle(chart)
     if not several:
-        made = figure.base_layout(
+        figure_layout = figure.base_layout(
             chart.title, subtitle, height=520, xaxis=x, yaxis=_explore_axis(chart, 1)
         )
-        made["hovermode"] = "closest" if chart.x else "x unified"
+        figure_layout["hovermode"] = "closest" if chart.x else "x unified"
         # as the lines lie above each other
-        made["hoversort"] = "value descending"
-        made["showlegend"] = len(chart.lines) <= MAX_LEGEND_LINES
-        made["meta"]["listed"] = len(chart.lines) > MAX_LEGEND_LINES
-        made["legend"]["y"] = -0.18
+        figure_layout["hoversort"] = "value descending"
+        figure_layout["showlegend"] = len(chart.lines) <= MAX_LEGEND_LINES
+        figure_layout["meta"]["listed"] = len(chart.lines) > MAX_LEGEND_LINES
+        figure_layout["legend"]["y"] = -0.18
         if chart.baseline:
-            made["shapes"] = [_baseline_shape()]
-        return made
+            figure_layout["shapes"] = [_baseline_shape()]
+        return figure_layout
     columns = 2 if chart.beside else _column_count(len(panels))
     rows = math.ceil(len(panels) / columns)
     split = bool(chart.beside) and rows == 1
     inside = rows * (SPLIT_PX if split else PANEL_PX)
     inside += (rows - 1) * GAP_PX
-    made = figure.base_layout(chart.title, subtitle, height=inside + EDGE_PX, showlegend=False)
-    made["meta"]["columns"] = columns
+    figure_layout = figure.base_layout(
+        chart.title, subtitle, height=inside + EDGE_PX, showlegend=False
+    )
+    figure_layout["meta"]["columns"] = columns
     if not chart.x:
-        made |= {"hovermode": "x", "hoversubplots": "axis"}
+        figure_layout |= {"hovermode": "x", "hoversubplots": "axis"}
     if chart.beside:
         few = len(chart.all_lines) <= MAX_LEGEND_LINES
-        made["showlegend"], made["meta"]["listed"] = few, not few
-        made["legend"]["y"] = -0.18
-    made["annotations"] = []
+        figure_layout["showlegend"], figure_layout["meta"]["listed"] = few, not few
+        figure_layout["legend"]["y"] = -0.18
+    figure_layout["annotations"] = []
     headings = [_wrap_heading(panel.heading, HEADING_LETTERS // columns) for panel in panels]
     if any(len(lines) > 1 for lines in headings[:columns]):
-        made["margin"]["t"] += HEADING_PX
-        made["height"] += HEADING_PX
+        figure_layout["margin"]["t"] += HEADING_PX
+        figure_layout["height"] += HEADING_PX
     domains = figure.panel_domains(rows, GAP_PX / inside)
     for index, panel in enumerate(panels):
         row, column = divmod(index, columns)
         # where each panel has ticks of its own
         gap = 0.08 if chart.beside else 0.035
         width = (1 - gap * (columns - 1)) / columns
-        left = column * (width + gap)
+        start = column * (width + gap)
         number = axis_name("", index + 1)
         last = index + columns >= len(panels)
-        made["xaxis" + number] = {
+        figure_layout["xaxis" + number] = {
             **x,
-            "domain": [left, left + width],
+            "domain": [start, start + width],
             "anchor": axis_name("y", index + 1),
             "showticklabels": last,
             "title": x["title"] if row == rows - 1 else {"text": ""},
             **({"matches": "x"} if index else {}),
         }
-        first = next(at for at, one in enumerate(panels) if one.chart is panel.chart)
-        made["yaxis" + number] = {
+        first = next(at for at, other in enumerate(panels) if other.chart is panel.chart)
+        figure_layout["yaxis" + number] = {
             **_explore_axis(panel.chart, 1),
             "title": {"text": ""},
             "domain": domains[row],
@@ -203,12 +211,12 @@ def _explore_layout(chart: ExploreChart, panels: Sequence[FacetPanel]) -> dict[s
             "nticks": 6 if split else 4,
             **({"matches": axis_name("y", first + 1)} if index != first else {}),
         }
-        made["annotations"].append(
+        figure_layout["annotations"].append(
             {
                 "text": _bold_heading("<br>".join(headings[index]), united=bool(chart.beside)),
                 "align": "left",
                 "hovertext": panel.heading,
-                "x": left,
+                "x": start,
                 "y": domains[row][1],
                 "xref": "paper",
                 "yref": "paper",
@@ -218,15 +226,15 @@ def _explore_layout(chart: ExploreChart, panels: Sequence[FacetPanel]) -> dict[s
                 "font": {"size": 12 if columns < 4 else 11},
             }
         )
-    return made
+    return figure_layout
 
 
 def _bold_heading(text: str, *, united: bool) -> str:
     """`united`: a unit is at its end, which is quieter, as above every y axis (charts.js)."""
-    found = TITLE_WITH_UNIT.fullmatch(text) if united else None
-    if not found:
+    match = TITLE_WITH_UNIT.fullmatch(text) if united else None
+    if not match:
         return f"<b>{text}</b>"
-    return f"<b>{found[1]}</b>" + (f" {found[2]}" if found[2] != "1" else "")
+    return f"<b>{match[1]}</b>" + (f" {match[2]}" if match[2] != "1" else "")
 
 
 def _wrap_heading(text: str, most: int) -> list[str]:
@@ -275,8 +283,8 @@ def _is_stepped(chart: ExploreChart) -> bool:
 
 def _axis_numbers(chart: ExploreChart, place: int) -> list[float]:
     lines = chart.lines if place else (*chart.lines, *chart.around)
-    found = [point.y if place else point.x for line in lines for point in line.points]
-    return [number for number in found if number is not None]
+    numbers = [point.y if place else point.x for line in lines for point in line.points]
+    return [number for number in numbers if number is not None]
 
 
 def _explore_axis(chart: ExploreChart, place: int) -> Axis:
@@ -312,8 +320,8 @@ def _ratio_axis(word: str, numbers: Sequence[float], *, log: bool) -> Axis:
     """0.5 ×, which is no 500 m of anything."""
     title = f"{word}, ratio"
     if log and any(number > 0 for number in numbers):
-        made = figure.log_axis(title, TIMES, numbers)
-        return made | {"ticktext": [ratio_tick(value) for value in made["tickvals"]]}
+        log_axis = figure.log_axis(title, TIMES, numbers)
+        return log_axis | {"ticktext": [ratio_tick(value) for value in log_axis["tickvals"]]}
     return figure.value_axis(title, TIMES) | {"tickformat": ".3~f", "ticksuffix": "\u00a0×"}
 
 
@@ -377,7 +385,10 @@ def _line_traces(
             "size": 11,
         }
         every = [
-            point.colour for one in chart.lines for point in one.points if point.colour is not None
+            point.colour
+            for other in chart.lines
+            for point in other.points
+            if point.colour is not None
         ]
         marker |= {"cmin": min(every), "cmax": max(every)}
     median = panel | {
@@ -409,15 +420,18 @@ def _spread_band(
     chart: ExploreChart, line: Line, style: Style, panel: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """From the smallest to the largest run, where there are enough of them."""
-    known = (
+    spread_points = (
         [point for point in line.points if point.spread.low is not None]
         if _has_bands(chart)
         else []
     )
-    if not known:
+    if not spread_points:
         return []
-    x = _axis_coordinates(chart, known, 0)
-    low, high = [point.spread.low for point in known], [point.spread.high for point in known]
+    x = _axis_coordinates(chart, spread_points, 0)
+    low, high = (
+        [point.spread.low for point in spread_points],
+        [point.spread.high for point in spread_points],
+    )
     return [
         {
             **panel,
@@ -437,11 +451,11 @@ def _spread_band(
 
 def _point_hover(chart: ExploreChart, line: Line, point: Point) -> str:
     """Label and numbers; in a panel whose lines are told together, one line each."""
-    said = []
+    values = []
     for quantity, value in ((chart.x, point.x), (chart.y, point.y), (chart.colour, point.colour)):
         if quantity and value is not None:
             ratio = quantity is chart.y and chart.baseline
-            said.append(
+            values.append(
                 f"<b>{ratio_sign(value)}</b>" if ratio else f"<b>{si(value, quantity.unit)}</b>"
             )
     where = (
@@ -453,4 +467,4 @@ def _point_hover(chart: ExploreChart, line: Line, point: Point) -> str:
     span = ""
     if spread and spread.low is not None and chart.y and not chart.baseline:
         span = f" ({si(spread.low, chart.y.unit)} to {si(spread.high, chart.y.unit)})"
-    return f"{line.label}: {', '.join(said) or point.at[-1].text}{span}{where}"
+    return f"{line.label}: {', '.join(values) or point.at[-1].text}{span}{where}"

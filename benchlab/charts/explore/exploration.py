@@ -48,21 +48,23 @@ class Exploration:
         base = self.baseline
         over = base if self.query.ratio and self.quantity("y") else None
         names = dict.fromkeys(group.campaign_name for group in self.groups)
-        made = self._draw_chart(self.axes, self.visible_lines, over)
+        drawing = self._draw_chart(self.axes, self.visible_lines, over)
         if other := self.quantity(BESIDE):
             axes = replace(self.axes, y=other.name)
-            there = [self.beside[one.id] for one in self.visible_lines if one.id in self.beside]
+            second_lines = [
+                self.beside[line.id] for line in self.visible_lines if line.id in self.beside
+            ]
             base = self.beside.get(over.id) if over else None
-            second = replace(self._draw_chart(axes, there, base), around=made.lines)
-            made = replace(made, around=second.lines, beside=second)
+            second = replace(self._draw_chart(axes, second_lines, base), around=drawing.lines)
+            drawing = replace(drawing, around=second.lines, beside=second)
         campaigns = " and ".join(names) if len(names) < 4 else f"{len(names)} campaigns"
-        return replace(made, title=f"{made.heading} · {campaigns or 'nothing chosen'}")
+        return replace(drawing, title=f"{drawing.heading} · {campaigns or 'nothing chosen'}")
 
-    def _draw_chart(self, axes: Axes, shown: Sequence[Line], over: Line | None) -> ExploreChart:
+    def _draw_chart(self, axes: Axes, visible: Sequence[Line], over: Line | None) -> ExploreChart:
         return ExploreChart(
             "",
             axes,
-            lines.ratio_lines(shown, over) if over else shown,
+            lines.ratio_lines(visible, over) if over else visible,
             self.styles,
             self.quantity("x"),
             None if factors.is_factor(axes.y) else lines.quantity(axes.y, self.measured),
@@ -80,39 +82,43 @@ class Exploration:
 def read_exploration(user: Person, wish: ExploreQuery) -> Exploration:
     """Scene that `user` may see, in three queries; two more for conditions, one where a sweep may have begun."""
     every = read_groups(user, wish.filter.campaigns, names=())
-    kept, errors = wish.filter.select_styled(every), {}
-    seats = _style_places(kept)
+    selected, errors = wish.filter.select_styled(every), {}
+    seats = _style_places(selected)
     try:
-        kept = _meeting_conditions(user, wish, kept)
+        selected = _meeting_conditions(user, wish, selected)
     except QueryError as refused:
-        kept, errors = [], dict(refused.errors)
-    units = measured_units(kept)
+        selected, errors = [], dict(refused.errors)
+    units = measured_units(selected)
     axes = wish.resolve_axes(units)
-    known = fill_values(kept, lines.needed_metrics(axes, units))
-    found = lines.build_lines(known, axes, units)
-    more = lines.build_lines(known, replace(axes, y=axes.beside), units) if axes.beside else []
+    measured_groups = fill_values(selected, lines.needed_metrics(axes, units))
+    built = lines.build_lines(measured_groups, axes, units)
+    more = (
+        lines.build_lines(measured_groups, replace(axes, y=axes.beside), units)
+        if axes.beside
+        else []
+    )
     if more:
-        found, more = lines.unite_lines(found, more)
-    styles = line_styles.explore_styles(found, axes, seats)
-    beside = {one.id: one for one in more}
-    return Exploration(wish, axes, every, kept, units, found, styles, errors, beside)
+        built, more = lines.unite_lines(built, more)
+    styles = line_styles.explore_styles(built, axes, seats)
+    beside = {line.id: line for line in more}
+    return Exploration(wish, axes, every, selected, units, built, styles, errors, beside)
 
 
-def _style_places(found: Sequence[Group]) -> dict[str, dict[int, int]]:
+def _style_places(groups: Sequence[Group]) -> dict[str, dict[int, int]]:
     """Of layouts and hosts, as the campaigns' own pages have them."""
     return {
-        "topology": {line.topology: line.style_places[0] for line in found if line.style_places},
-        "host": {line.host: line.style_places[1] for line in found if line.style_places},
+        "topology": {line.topology: line.style_places[0] for line in groups if line.style_places},
+        "host": {line.host: line.style_places[1] for line in groups if line.style_places},
     }
 
 
-def _meeting_conditions(user: Person, wish: ExploreQuery, kept: list[Group]) -> list[Group]:
+def _meeting_conditions(user: Person, wish: ExploreQuery, groups: list[Group]) -> list[Group]:
     """Runs that meet the typed conditions. Raises Refused."""
     if not wish.where:
-        return kept
+        return groups
     met = conditions_typed.matching_attempts(user, wish.filter.campaigns, wish.where)
-    found = (
-        replace(group, samples=tuple(one for one in group.samples if one.attempt in met))
-        for group in kept
+    narrowed = (
+        replace(group, samples=tuple(sample for sample in group.samples if sample.attempt in met))
+        for group in groups
     )
-    return [group for group in found if group.samples]
+    return [group for group in narrowed if group.samples]

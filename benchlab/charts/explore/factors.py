@@ -157,25 +157,25 @@ def _option_level(name: str, options: OptionValues) -> Level:
     )
 
 
-def swept_options(found: Iterable[Group]) -> list[str]:
+def swept_options(groups: Iterable[Group]) -> list[str]:
     """Options that tell lines of one workload apart: the sweep's, but for the depth."""
-    return sorted({PARAM + name for group in found for name in group.varied_options})
+    return sorted({PARAM + name for group in groups for name in group.varied_options})
 
 
-def offered_factors(found: Sequence[Group]) -> dict[str, str]:
+def offered_factors(groups: Sequence[Group]) -> dict[str, str]:
     """{factor: word} of all that these runs know, and of the options in which they differ. No list of a hundred options
     in which all are alike."""
-    options = [line_options(group) for group in found]
-    seen: dict[str, set[Hashable]] = {}
-    for one in options:
-        for name in one:
+    options = [line_options(group) for group in groups]
+    keys_by_option: dict[str, set[Hashable]] = {}
+    for values_of_line in options:
+        for name in values_of_line:
             if OPTION_NAME.fullmatch(name):
-                seen.setdefault(name, set())
-    for name, values in seen.items():
-        values.update(_option_level(name, one).key for one in options)
+                keys_by_option.setdefault(name, set())
+    for name, values in keys_by_option.items():
+        values.update(_option_level(name, values_of_line).key for values_of_line in options)
     axes = {OUTSTANDING, *registry.depth_options()}
     varied = sorted(
-        PARAM + name for name, keys in seen.items() if len(keys) > 1 and name not in axes
+        PARAM + name for name, keys in keys_by_option.items() if len(keys) > 1 and name not in axes
     )
-    several = dict.fromkeys([*FACTOR_WORDS, *swept_options(found), *varied])
+    several = dict.fromkeys([*FACTOR_WORDS, *swept_options(groups), *varied])
     return {name: factor_word(name) for name in several}

@@ -31,44 +31,47 @@ def build_factor_heat_map(title: str, chart: ExploreChart) -> Figure:
     columns = 1 if len(chart.lines) == 1 else 2
     rows = math.ceil(len(chart.lines) / columns)
     inside = rows * ROW_PX * max(3, len(ys)) + (rows - 1) * GAP_PX
-    made = figure.base_layout(
+    figure_layout = figure.base_layout(
         title,
         "Each field: median over its runs; a click opens one of them.",
         height=inside + EDGE_PX,
     )
-    made["meta"]["dark"] |= heat_swaps()
-    made["meta"]["columns"] = columns
-    made["annotations"] = []
-    made["coloraxis"] = {"colorscale": SCALE, "colorbar": {"title": {"text": quantity.unit}}}
+    figure_layout["meta"]["dark"] |= heat_swaps()
+    figure_layout["meta"]["columns"] = columns
+    figure_layout["annotations"] = []
+    figure_layout["coloraxis"] = {
+        "colorscale": SCALE,
+        "colorbar": {"title": {"text": quantity.unit}},
+    }
     domains = figure.panel_domains(rows, GAP_PX / inside if rows > 1 else 0.0)
     data = []
     for index, line in enumerate(chart.lines):
         row, column = divmod(index, columns)
         width = 1.0 if columns == 1 else 0.485
-        left = column * (1 - width)
+        start = column * (1 - width)
         number = axis_name("", index + 1)
-        made["xaxis" + number] = {
+        figure_layout["xaxis" + number] = {
             "type": "category",
             "categoryorder": "array",
-            "categoryarray": [one.text for one in xs],
-            "domain": [left, left + width],
+            "categoryarray": [level.text for level in xs],
+            "domain": [start, start + width],
             "anchor": axis_name("y", index + 1),
             "title": {"text": chart.axis_titles[0] if index + columns >= len(chart.lines) else ""},
             "zeroline": False,
         }
-        made["yaxis" + number] = {
+        figure_layout["yaxis" + number] = {
             "type": "category",
             "categoryorder": "array",
-            "categoryarray": [one.text for one in ys],
+            "categoryarray": [level.text for level in ys],
             "domain": domains[row],
             "anchor": axis_name("x", index + 1),
             "automargin": True,
             "showticklabels": column == 0,
         }
-        made["annotations"].append(
+        figure_layout["annotations"].append(
             {
                 "text": f"<b>{line.label}</b> {factors.lower_first(chart.axis_titles[1])}",
-                "x": left,
+                "x": start,
                 "y": domains[row][1],
                 "xref": "paper",
                 "yref": "paper",
@@ -78,7 +81,7 @@ def build_factor_heat_map(title: str, chart: ExploreChart) -> Figure:
             }
         )
         data.append(_heat_panel(line, quantity.unit, xs, ys, index + 1))
-    return {"data": data, "layout": made}
+    return {"data": data, "layout": figure_layout}
 
 
 def _heat_panel(
@@ -89,8 +92,8 @@ def _heat_panel(
     return {
         "type": "heatmap",
         "name": line.label,
-        "x": [one.text for one in xs],
-        "y": [one.text for one in ys],
+        "x": [level.text for level in xs],
+        "y": [level.text for level in ys],
         "z": [[cell.colour if cell else None for cell in row] for row in cells],
         "text": [[short_si(cell.colour, unit) if cell else "" for cell in row] for row in cells],
         "texttemplate": "%{text}",

@@ -55,9 +55,9 @@ class Column:
 
 def build_legend(scene: Exploration, query: QueryDict) -> Legend:
     columns = _legend_columns(scene)
-    asked = scene.query.sort
-    heads = [sortable_head(query, "sort", "name", asked, "Line")]
-    heads += [sortable_head(query, "sort", c.word, asked, c.label, "num", c.more) for c in columns]
+    order = scene.query.sort
+    heads = [sortable_head(query, "sort", "name", order, "Line")]
+    heads += [sortable_head(query, "sort", c.word, order, c.label, "num", c.more) for c in columns]
     rows = [_legend_row(scene, query, line, columns) for line in _sorted_lines(scene, columns)]
     return Legend(
         tuple(heads),
@@ -73,7 +73,7 @@ def _legend_columns(scene: Exploration) -> list[Column]:
             line.run_count, scene.beside[line.id].run_count if line.id in scene.beside else 0
         )
 
-    found = [
+    columns = [
         Column(
             "runs",
             "Runs",
@@ -84,37 +84,39 @@ def _legend_columns(scene: Exploration) -> list[Column]:
     ]
     for axis in ("x", "y", BESIDE):
         if quantity := scene.quantity(axis):
-            found += [_statistic_column(scene, axis, quantity, one) for one in STATISTICS]
+            columns += [
+                _statistic_column(scene, axis, quantity, statistic) for statistic in STATISTICS
+            ]
     if (base := scene.baseline) and scene.quantity("y"):
         places = lines.medians_by_level(base)
 
         def baseline_ratio(line: Line) -> float | None:
-            told = lines.ratio_to_baseline(line, places)
-            return told[0] if told else None
+            ratio = lines.ratio_to_baseline(line, places)
+            return ratio[0] if ratio else None
 
         def baseline_text(line: Line) -> str:
             if line.id == base.id:
                 return "baseline"
-            told = lines.ratio_to_baseline(line, places)
+            ratio = lines.ratio_to_baseline(line, places)
             return (
-                f"{ratio_sign(told[0])} at {', '.join(one.text for one in told[1])}"
-                if told
+                f"{ratio_sign(ratio[0])} at {', '.join(level.text for level in ratio[1])}"
+                if ratio
                 else "–"
             )
 
-        found.append(Column("baseline", "Against", base.label, baseline_text, baseline_ratio))
-    return found
+        columns.append(Column("baseline", "Against", base.label, baseline_text, baseline_ratio))
+    return columns
 
 
 def _statistic_column(scene: Exploration, axis: str, quantity: Quantity, which: str) -> Column:
     def statistic_value(line: Line) -> float | None:
-        of = scene.beside.get(line.id) if axis == BESIDE else line
-        told: Statistics | None = lines.line_statistics(of, axis) if of else None
-        return getattr(told, which) if told else None
+        measured = scene.beside.get(line.id) if axis == BESIDE else line
+        statistics: Statistics | None = lines.line_statistics(measured, axis) if measured else None
+        return getattr(statistics, which) if statistics else None
 
     def statistic_text(line: Line) -> str:
-        found = statistic_value(line)
-        return "–" if found is None else short_si(found, quantity.unit)
+        value = statistic_value(line)
+        return "–" if value is None else short_si(value, quantity.unit)
 
     return Column(f"{axis}.{which}", which, quantity.word, statistic_text, statistic_value)
 
@@ -124,13 +126,13 @@ def _sorted_lines(scene: Exploration, columns: Sequence[Column]) -> list[Line]:
     word, down = scene.query.sort.removeprefix("-"), scene.query.sort.startswith("-")
     if word == "name":
         return sorted(scene.lines, key=lambda line: line.label.lower(), reverse=down)
-    column = next((one for one in columns if one.word == word), None)
+    column = next((candidate for candidate in columns if candidate.word == word), None)
     if column is None:
         return list(scene.lines)
     keyed = [(column.key(line), line) for line in scene.lines]
-    known = [(key, line) for key, line in keyed if key is not None]
-    known.sort(key=lambda one: one[0], reverse=down)
-    return [line for _, line in known] + [line for key, line in keyed if key is None]
+    keyed_lines = [(key, line) for key, line in keyed if key is not None]
+    keyed_lines.sort(key=lambda pair: pair[0], reverse=down)
+    return [line for _, line in keyed_lines] + [line for key, line in keyed if key is None]
 
 
 def _legend_row(
@@ -156,16 +158,16 @@ def _legend_row(
 def _toggle_address(query: QueryDict, scene: Exploration, line: str) -> str:
     """The address in which this line is hidden, or shown again."""
     name = "only" if scene.query.only else "hide"
-    ids = [one for one in query.getlist(name) if one]
+    ids = [other for other in query.getlist(name) if other]
     return _address_with(
-        query, name, [one for one in ids if one != line] if line in ids else [*ids, line]
+        query, name, [other for other in ids if other != line] if line in ids else [*ids, line]
     )
 
 
 def _address_with(query: QueryDict, name: str, values: list[str]) -> str:
-    made = query.copy()
-    made.setlist(name, values)
-    return query_address(made)
+    parameters = query.copy()
+    parameters.setlist(name, values)
+    return query_address(parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +198,7 @@ def point_rows(scene: Exploration) -> tuple[list[str], list[PointRow]]:
                     else []
                 ),
             ),
-            tuple(dict.fromkeys(run for one in (own, other) if one for run in one.runs)),
+            tuple(dict.fromkeys(run for point in (own, other) if point for run in point.runs)),
         )
         for ratio in (bool(chart.baseline),)
         for line in chart.all_lines
@@ -207,10 +209,10 @@ def point_rows(scene: Exploration) -> tuple[list[str], list[PointRow]]:
 
 
 def _merge_points(
-    one: Sequence[Point], two: Sequence[Point]
+    firsts: Sequence[Point], seconds: Sequence[Point]
 ) -> list[tuple[lines.Key, Point | None, Point | None]]:
     """(where, the first metric there, the second) of every place that either has."""
-    first, second = ({point.at: point for point in points} for points in (one, two))
+    first, second = ({point.at: point for point in points} for points in (firsts, seconds))
     every = sorted({**first, **second}, key=lambda at: [level.sort_key for level in at])
     return [(at, first.get(at), second.get(at)) for at in every]
 

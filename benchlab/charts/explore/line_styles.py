@@ -29,7 +29,7 @@ def explore_styles(
         {} if not name else (seats or {}).get(name) or _factor_places(lines, name)
         for name in (axes.colour, axes.dash, axes.marker)
     )
-    wanted = [
+    places = [
         Place(
             _level_place(line, axes.colour, colours),
             _level_place(line, axes.dash, dashes),
@@ -37,7 +37,7 @@ def explore_styles(
         )
         for line in lines
     ]
-    return {line.id: look for line, look in zip(lines, assign_styles(wanted), strict=True)}
+    return {line.id: look for line, look in zip(lines, assign_styles(places), strict=True)}
 
 
 def _factor_places(lines: Sequence[Line], name: str) -> dict[Any, int]:
@@ -47,7 +47,7 @@ def _factor_places(lines: Sequence[Line], name: str) -> dict[Any, int]:
     levels = {line.levels[name] for line in lines if name in line.levels}
     if name in CREATION_ORDERED:
         return rank_values(level.key for level in levels)
-    rising = sorted(levels, key=lambda one: one.sort_key)
+    rising = sorted(levels, key=lambda level: level.sort_key)
     return {level.key: place for place, level in enumerate(rising)}
 
 

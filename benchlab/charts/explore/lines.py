@@ -43,8 +43,8 @@ class Quantity:
 
     def read_value(self, sample: Sample) -> float | None:
         """None: not measured. A run of reads alone tells of all its I/O what it tells of reads."""
-        told = Choice().read_value if _is_latency(self.name) else _plain_value
-        value = told(self.name, sample.values)
+        read = Choice().read_value if _is_latency(self.name) else _plain_value
+        value = read(self.name, sample.values)
         return None if value is None or math.isnan(value) else value * self.scale
 
 
@@ -62,27 +62,34 @@ def latency_percentiles(name: str, measured: Iterable[str]) -> dict[str, str]:
     if base == name:
         return {}
     names = [
-        one for op in OPERATION_PREFIXES for one in measured if one.startswith(f"{op}{base}.p")
+        metric
+        for op in OPERATION_PREFIXES
+        for metric in measured
+        if metric.startswith(f"{op}{base}.p")
     ]
-    found = {m[1]: f"{base}.{m[1]}" for one in names if (m := PERCENTILE.search(one))}
-    return dict(sorted(found.items(), key=lambda one: float(one[0][1:])))
+    by_percentile = {m[1]: f"{base}.{m[1]}" for metric in names if (m := PERCENTILE.search(metric))}
+    return dict(sorted(by_percentile.items(), key=lambda item: float(item[0][1:])))
 
 
 def offered_percentiles(measured: Iterable[str]) -> list[str]:
     """The latencies of which any run told percentiles: "clat.ranks", "read.clat.ranks"."""
-    bases = dict.fromkeys(PERCENTILE.sub("", one) for one in measured if PERCENTILE.search(one))
+    bases = dict.fromkeys(
+        PERCENTILE.sub("", metric) for metric in measured if PERCENTILE.search(metric)
+    )
     return [f"{base}{PERCENTILES_SUFFIX}" for base in bases]
 
 
 def needed_metrics(axes: Axes, measured: Collection[str] = ()) -> set[str]:
     """The metrics to be read for these axes."""
-    asked = {
-        one
-        for one in (axes.x, axes.y, axes.colour, axes.beside)
-        if one and not factors.is_factor(one)
+    metrics = {
+        name
+        for name in (axes.x, axes.y, axes.colour, axes.beside)
+        if name and not factors.is_factor(name)
     }
-    names = set().union(*(latency_percentiles(one, measured).values() or {one} for one in asked))
-    rates = {f"{one}iops" for one in OPERATION_PREFIXES if one}
+    names = set().union(
+        *(latency_percentiles(metric, measured).values() or {metric} for metric in metrics)
+    )
+    rates = {f"{prefix}iops" for prefix in OPERATION_PREFIXES if prefix}
     return names.union(
         *(rates | {op + name for op in OPERATION_PREFIXES} for name in names if _is_latency(name))
     )
@@ -129,7 +136,7 @@ class Point:
         if self.y is None:
             return self.runs[0]
         y = self.y
-        return min(zip(self.values, self.runs, strict=True), key=lambda one: abs(one[0] - y))[1]
+        return min(zip(self.values, self.runs, strict=True), key=lambda pair: abs(pair[0] - y))[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,16 +160,18 @@ def point_factors(axes: Axes) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(factors.is_factor, (axes.x, axes.y)))) or (OUTSTANDING,)
 
 
-def build_lines(found: Sequence[Group], axes: Axes, units: Mapping[str, str]) -> list[Line]:
+def build_lines(groups: Sequence[Group], axes: Axes, units: Mapping[str, str]) -> list[Line]:
     """In the order of what makes them. Lines without any point are left out."""
     at = point_factors(axes)
     looks = [
-        one for one in (axes.colour, axes.dash, axes.marker, axes.facet) if factors.is_factor(one)
+        look
+        for look in (axes.colour, axes.dash, axes.marker, axes.facet)
+        if factors.is_factor(look)
     ]
     names = [
         name
         for name in dict.fromkeys(
-            [*factors.IDENTITY, *factors.swept_options(found), OUTSTANDING, *looks]
+            [*factors.IDENTITY, *factors.swept_options(groups), OUTSTANDING, *looks]
         )
         if name not in at
     ]
@@ -172,40 +181,41 @@ def build_lines(found: Sequence[Group], axes: Axes, units: Mapping[str, str]) ->
     ]
     cells: dict[Key, dict[Key, list[tuple[int, Values]]]] = {}
     marks: dict[Key, str] = {}
-    for group in found:
-        told = factors.line_options(group)
+    for group in groups:
+        options = factors.line_options(group)
         for sample in group.samples:
-            key = tuple(factors.factor_level(name, group, sample, told) for name in names)
-            there = {name: factors.factor_level(name, group, sample, told) for name in at}
+            key = tuple(factors.factor_level(name, group, sample, options) for name in names)
+            levels = {name: factors.factor_level(name, group, sample, options) for name in at}
             for rank, values in _run_values(metrics, sample, units, ranked=RANK in at):
-                place = tuple(rank if name == RANK and rank else there[name] for name in at)
+                place = tuple(rank if name == RANK and rank else levels[name] for name in at)
                 cells.setdefault(key, {}).setdefault(place, []).append((sample.run, values))
             if key not in cells:
                 continue
             if key not in marks:
-                own = {*factors.FIXED_NAMES, *(PARAM + one for one in group.varied_options)}
+                own = {*factors.FIXED_NAMES, *(PARAM + option for option in group.varied_options)}
                 marks[key] = _line_id(names, key, names if "workload" in at else own)
-    made = [
+    built = [
         Line(marks[key], dict(zip(names, key, strict=True)), tuple(_build_points(cells[key])))
-        for key in sorted(cells, key=lambda key: [one.sort_key for one in key])
+        for key in sorted(cells, key=lambda key: [level.sort_key for level in key])
     ]
-    return _with_labels(made, names)
+    return _with_labels(built, names)
 
 
-def unite_lines(one: Sequence[Line], two: Sequence[Line]) -> tuple[list[Line], list[Line]]:
+def unite_lines(firsts: Sequence[Line], others: Sequence[Line]) -> tuple[list[Line], list[Line]]:
     """Of two metrics with the same axes: in both every line of either, in one order and by one name; what a metric
     was not measured for has no points there."""
-    first, second = ({line.id: line for line in made} for made in (one, two))
+    first, second = ({line.id: line for line in part} for part in (firsts, others))
     every = sorted(
-        {**second, **first}.values(), key=lambda line: [of.sort_key for of in line.levels.values()]
+        {**second, **first}.values(),
+        key=lambda line: [level.sort_key for level in line.levels.values()],
     )
-    named = _with_labels(every, list(every[0].levels)) if every else []
-    return _with_points(named, first), _with_points(named, second)
+    labelled = _with_labels(every, list(every[0].levels)) if every else []
+    return _with_points(labelled, first), _with_points(labelled, second)
 
 
-def _with_points(named: Iterable[Line], there: Mapping[str, Line]) -> list[Line]:
+def _with_points(labelled: Iterable[Line], by_id: Mapping[str, Line]) -> list[Line]:
     return [
-        replace(line, points=there[line.id].points if line.id in there else ()) for line in named
+        replace(line, points=by_id[line.id].points if line.id in by_id else ()) for line in labelled
     ]
 
 
@@ -214,34 +224,36 @@ def _run_values(
 ) -> Iterator[tuple[Level | None, Values]]:
     """Of one run what the axes need, if it measured all of it; over percentiles once for each that it told."""
     if not ranked:
-        values = [one.read_value(sample) if one else None for one in metrics]
+        values = [metric.read_value(sample) if metric else None for metric in metrics]
         if not _is_incomplete(metrics, values):
             yield None, values
         return
-    every = [latency_percentiles(one.name, units) if one else {} for one in metrics]
+    every = [latency_percentiles(metric.name, units) if metric else {} for metric in metrics]
     for percentile in next(filter(None, every), {}):
         values = [
-            replace(one, name=known.get(percentile, one.name)).read_value(sample) if one else None
-            for one, known in zip(metrics, every, strict=True)
+            replace(metric, name=percentiles.get(percentile, metric.name)).read_value(sample)
+            if metric
+            else None
+            for metric, percentiles in zip(metrics, every, strict=True)
         ]
         if not _is_incomplete(metrics, values):
             yield factors.percentile_level(percentile), values
 
 
 def _is_incomplete(metrics: Sequence[Quantity | None], values: Values) -> bool:
-    return any(one and value is None for one, value in zip(metrics, values, strict=True))
+    return any(metric and value is None for metric, value in zip(metrics, values, strict=True))
 
 
 def _line_id(names: Sequence[str], key: Key, own: Collection[str]) -> str:
     """The same for a line whatever else is shown with it: options that only others sweep do not count."""
-    told = [f"{name}={one.key}" for name, one in zip(names, key, strict=True) if name in own]
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:10]
+    parts = [f"{name}={level.key}" for name, level in zip(names, key, strict=True) if name in own]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:10]
 
 
 def _build_points(cells: Mapping[Key, list[tuple[int, Values]]]) -> list[Point]:
     return [
         _median_point(at, cells[at])
-        for at in sorted(cells, key=lambda at: [one.sort_key for one in at])
+        for at in sorted(cells, key=lambda at: [level.sort_key for level in at])
     ]
 
 
@@ -261,11 +273,11 @@ def _median_point(at: Key, samples: Sequence[tuple[int, Values]]) -> Point:
     )
 
 
-def _with_labels(made: list[Line], names: Sequence[str]) -> list[Line]:
+def _with_labels(unlabelled: list[Line], names: Sequence[str]) -> list[Line]:
     """Named by what differs between them, as lines of other charts are."""
-    differing = [name for name in names if len({line.levels[name].key for line in made}) > 1]
+    differing = [name for name in names if len({line.levels[name].key for line in unlabelled}) > 1]
     first = [name for name in names if name == "topology"] or names[:1]
-    return [replace(line, label=_line_label(line, differing or first)) for line in made]
+    return [replace(line, label=_line_label(line, differing or first)) for line in unlabelled]
 
 
 def _line_label(line: Line, names: Sequence[str]) -> str:
@@ -281,16 +293,16 @@ def _level_text(name: str, level: Level) -> str:
 def ratio_lines(lines: Sequence[Line], baseline: Line) -> list[Line]:
     """Each run's y over the baseline's median at the same point; points that the baseline has not are left out."""
     base = medians_by_level(baseline)
-    made = (
+    ratios = (
         replace(
             line,
             points=tuple(
-                _point_ratio(one, base[one.at]) for one in line.points if base.get(one.at)
+                _point_ratio(point, base[point.at]) for point in line.points if base.get(point.at)
             ),
         )
         for line in lines
     )
-    return [line for line in made if line.points]
+    return [line for line in ratios if line.points]
 
 
 def medians_by_level(line: Line) -> dict[Key, float]:

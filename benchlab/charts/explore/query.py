@@ -29,7 +29,7 @@ COLUMNS = (
     "name",
     "runs",
     "baseline",
-    *(f"{axis}.{one}" for axis in ("x", "y", BESIDE) for one in STATISTICS),
+    *(f"{axis}.{statistic}" for axis in ("x", "y", BESIDE) for statistic in STATISTICS),
 )
 ID = re.compile(r"[0-9a-f]{10}")
 MAX_IDS = 200
@@ -84,19 +84,19 @@ class ExploreQuery:
             or _first_measured(FIRST_RATES, names)
             or (min(names) if names else FIRST_RATES[0])
         )
-        named = {one: self.axes.get(one, "").replace(NONE, "") for one in LOOKS}
-        made = Axes(self.axes.get("x") or OUTSTANDING, y, **named)
+        looks = {look: self.axes.get(look, "").replace(NONE, "") for look in LOOKS}
+        axes = Axes(self.axes.get("x") or OUTSTANDING, y, **looks)
         if "colour" not in self.axes:
-            made = replace(made, colour="topology")
+            axes = replace(axes, colour="topology")
         if "dash" not in self.axes:
-            made = replace(made, dash="host")
+            axes = replace(axes, dash="host")
         beside = self.axes.get(BESIDE, "").replace(NONE, "")
-        if beside != y and not factors.is_factor(y) and made.x != factors.PERCENTILE:
-            made = replace(made, beside=beside)
-        over = factors.is_factor(made.x) and factors.is_factor(made.y)
-        if over and (not made.colour or factors.is_factor(made.colour)):
-            made = replace(made, colour=_first_measured(FIRST_RATES, names) or FIRST_RATES[0])
-        return made
+        if beside != y and not factors.is_factor(y) and axes.x != factors.PERCENTILE:
+            axes = replace(axes, beside=beside)
+        over = factors.is_factor(axes.x) and factors.is_factor(axes.y)
+        if over and (not axes.colour or factors.is_factor(axes.colour)):
+            axes = replace(axes, colour=_first_measured(FIRST_RATES, names) or FIRST_RATES[0])
+        return axes
 
     def log_axes(self, axes: Axes) -> tuple[bool, bool]:
         """(x, y), each true when logarithmic; unless told, depth, sizes and latency against a rate are."""
@@ -110,20 +110,22 @@ class ExploreQuery:
     def query_string(self) -> str:
         """As it is kept: only what is known, in one order."""
         pairs = [(name, self.axes[name]) for name in AXES if name in self.axes]
-        pairs += [("where", one) for one in self.where]
+        pairs += [("where", value) for value in self.where]
         if self.logs is not None:
             pairs += [
                 (name, "01"[on]) for name, on in zip(("logx", "logy"), self.logs, strict=True)
             ]
         pairs += [("baseline", self.baseline)] * bool(self.baseline)
         pairs += [("ratio", "1")] * self.ratio
-        pairs += [(name, one) for name in ("hide", "only") for one in sorted(getattr(self, name))]
+        pairs += [
+            (name, value) for name in ("hide", "only") for value in sorted(getattr(self, name))
+        ]
         pairs += [("sort", self.sort)] * bool(self.sort)
         return urlencode(pairs)
 
 
-def _first_measured(wanted: Sequence[str], names: set[str]) -> str:
-    return next((name for name in wanted if name in names), "")
+def _first_measured(preferred: Sequence[str], names: set[str]) -> str:
+    return next((name for name in preferred if name in names), "")
 
 
 def is_explore_query(query: QueryDict) -> bool:
@@ -135,11 +137,11 @@ def parse_explore_query(query: QueryDict) -> ExploreQuery:
     logs = None
     if "logx" in query or "logy" in query:
         logs = _parse_flag(query, "logx"), _parse_flag(query, "logy")
-    where = tuple(dict.fromkeys(" ".join(one.split()) for one in query.getlist("where")))
+    where = tuple(dict.fromkeys(" ".join(text.split()) for text in query.getlist("where")))
     return ExploreQuery(
         request_params.line_filter(query),
         {name: _parse_axis(query, name) for name in AXES if query.get(name)},
-        _check_conditions(tuple(one for one in where if one)),
+        _check_conditions(tuple(text for text in where if text)),
         logs,
         next(iter(_parse_ids(query, "baseline")), ""),
         _parse_flag(query, "ratio"),
@@ -150,46 +152,48 @@ def parse_explore_query(query: QueryDict) -> ExploreQuery:
 
 
 def _parse_axis(query: QueryDict, name: str) -> str:
-    wanted = str(query.get(name, ""))
+    word = str(query.get(name, ""))
     looks = name in LOOKS
-    if (looks or name == BESIDE) and (wanted == NONE or (name == "facet" and wanted == EACH)):
-        return wanted
-    metric = naming.is_metric_name(wanted) and "*" not in wanted
-    if name == BESIDE and (factors.is_factor(wanted) or not metric):
-        raise BadRequest(f"{name}: {wanted[:100]!r} is no metric's name")
-    if factors.is_factor(wanted) or (metric and (not looks or name == "colour")):
-        return wanted
-    raise BadRequest(f"{name}: {wanted[:100]!r} is neither a parameter nor a metric's name")
+    if (looks or name == BESIDE) and (word == NONE or (name == "facet" and word == EACH)):
+        return word
+    metric = naming.is_metric_name(word) and "*" not in word
+    if name == BESIDE and (factors.is_factor(word) or not metric):
+        raise BadRequest(f"{name}: {word[:100]!r} is no metric's name")
+    if factors.is_factor(word) or (metric and (not looks or name == "colour")):
+        return word
+    raise BadRequest(f"{name}: {word[:100]!r} is neither a parameter nor a metric's name")
 
 
 def _parse_flag(query: QueryDict, name: str) -> bool:
     """The last one counts: a form says 0 in front of a box that may not be ticked."""
-    wanted = query.get(name, "0")
-    if wanted not in ("0", "1"):
-        raise BadRequest(f"{name}: {wanted[:20]!r} is neither 0 nor 1")
-    return wanted == "1"
+    word = query.get(name, "0")
+    if word not in ("0", "1"):
+        raise BadRequest(f"{name}: {word[:20]!r} is neither 0 nor 1")
+    return word == "1"
 
 
 def _parse_ids(query: QueryDict, name: str) -> list[str]:
-    found = [one for one in query.getlist(name) if one]
-    if wrong := [one for one in found if not ID.fullmatch(one)]:
+    words = [word for word in query.getlist(name) if word]
+    if wrong := [word for word in words if not ID.fullmatch(word)]:
         raise BadRequest(f"{name}: {wrong[0][:20]!r} is no line's id")
-    if len(found) > MAX_IDS:
-        raise BadRequest(f"{name}: {len(found)} lines; an address has room for {MAX_IDS}")
-    return found
+    if len(words) > MAX_IDS:
+        raise BadRequest(f"{name}: {len(words)} lines; an address has room for {MAX_IDS}")
+    return words
 
 
-def _parse_sort(wanted: str) -> str:
-    if wanted and wanted.removeprefix("-") not in COLUMNS:
-        raise BadRequest(f"sort: {wanted[:20]!r} is none of {', '.join(COLUMNS)}")
-    return wanted
+def _parse_sort(column: str) -> str:
+    if column and column.removeprefix("-") not in COLUMNS:
+        raise BadRequest(f"sort: {column[:20]!r} is none of {', '.join(COLUMNS)}")
+    return column
 
 
-def _check_conditions(found: tuple[str, ...]) -> tuple[str, ...]:
-    if len(found) > MAX_CONDITIONS:
-        raise BadRequest(f"where: {len(found)} conditions; at most {MAX_CONDITIONS} are looked at")
-    if long := [one for one in found if len(one) > MAX_CONDITION_LETTERS]:
+def _check_conditions(conditions: tuple[str, ...]) -> tuple[str, ...]:
+    if len(conditions) > MAX_CONDITIONS:
+        raise BadRequest(
+            f"where: {len(conditions)} conditions; at most {MAX_CONDITIONS} are looked at"
+        )
+    if long := [condition for condition in conditions if len(condition) > MAX_CONDITION_LETTERS]:
         raise BadRequest(
             f"where: {long[0][:40]!r}… is longer than {MAX_CONDITION_LETTERS} characters"
         )
-    return found
+    return conditions

@@ -52,45 +52,48 @@ class Select:
 def explore(request: HttpRequest) -> HttpResponse:
     """?campaign=1&campaign=2&x=iops&y=lat.mean&colour=topology&dash=host&facet=line&where=oio <= 16 and so on."""
     wish = wishes.parse_explore_query(request.GET)
-    found = exploration.read_exploration(request.user, wish)
+    scene = exploration.read_exploration(request.user, wish)
     query = request.GET
-    heads, numbers = legend.point_rows(found) if found.lines else ([], [])
+    heads, numbers = legend.point_rows(scene) if scene.lines else ([], [])
     context: dict[str, Any] = {
-        **chosen_lines.line_choices(request, wish.filter, found.all_groups),
+        **chosen_lines.line_choices(request, wish.filter, scene.all_groups),
         "wanted": wish.filter,
-        "scene": found,
-        "chart": found.chart,
-        "selects": _selects(found),
-        "logs": wish.log_axes(found.axes),
-        "legend": legend.build_legend(found, query),
-        "presets": _presets(found, query),
-        "split": _split_link(found, query),
-        "beside": _second_metric_link(found, query),
-        "conditions": _condition_links(found, query),
-        "runs": sum(len(group.samples) for group in found.groups),
-        "of_runs": sum(len(group.samples) for group in found.all_groups),
+        "scene": scene,
+        "chart": scene.chart,
+        "selects": _selects(scene),
+        "logs": wish.log_axes(scene.axes),
+        "legend": legend.build_legend(scene, query),
+        "presets": _presets(scene, query),
+        "split": _split_link(scene, query),
+        "beside": _second_metric_link(scene, query),
+        "conditions": _condition_links(scene, query),
+        "runs": sum(len(group.samples) for group in scene.groups),
+        "of_runs": sum(len(group.samples) for group in scene.all_groups),
         "numbers": numbers,
         "number_heads": heads,
-        "differs": _difference_names(line_differences(request.user, found.groups))
-        if found.groups
+        "differs": _difference_names(line_differences(request.user, scene.groups))
+        if scene.groups
         else None,
         "figure_url": f"{reverse('explore-figure')}?{query.urlencode()}",
         "csv_url": f"{reverse('explore-csv')}?{query.urlencode()}",
         "compare_url": f"{reverse('compare')}?{wish.filter.full_query()}",
-        "many": len(found.visible_lines) > MAX_PANEL_LINES and not found.axes.facet,
+        "many": len(scene.visible_lines) > MAX_PANEL_LINES and not scene.axes.facet,
         "each_url": _address_setting(query, facet=wishes.EACH),
         "hidden_fields": [
-            (name, one) for name in ("hide", "only", "sort") for one in query.getlist(name) if one
+            (name, value)
+            for name in ("hide", "only", "sort")
+            for value in query.getlist(name)
+            if value
         ],
     }
-    return render(request, "charts/explore.html", context, status=400 if found.errors else 200)
+    return render(request, "charts/explore.html", context, status=400 if scene.errors else 200)
 
 
 @require_GET
 def explore_figure(request: HttpRequest) -> HttpResponse:
-    found = exploration.read_exploration(request.user, wishes.parse_explore_query(request.GET))
+    scene = exploration.read_exploration(request.user, wishes.parse_explore_query(request.GET))
     answer = HttpResponse(
-        figure_json(with_lines_origin(draw.build_explore_figure(found.chart), list(found.groups))),
+        figure_json(with_lines_origin(draw.build_explore_figure(scene.chart), list(scene.groups))),
         content_type="application/json",
     )
     answer["Cache-Control"] = "no-cache"
@@ -100,32 +103,32 @@ def explore_figure(request: HttpRequest) -> HttpResponse:
 @require_GET
 def numbers_csv(request: HttpRequest) -> HttpResponseBase:
     """One row per run that is drawn, with all that was measured."""
-    found = exploration.read_exploration(request.user, wishes.parse_explore_query(request.GET))
-    lines_drawn = (*found.chart.lines, *found.chart.around)
+    scene = exploration.read_exploration(request.user, wishes.parse_explore_query(request.GET))
+    lines_drawn = (*scene.chart.lines, *scene.chart.around)
     drawn = {run for line in lines_drawn for point in line.points for run in point.runs}
-    rows = _with_runs(found.groups, drawn)
+    rows = _with_runs(scene.groups, drawn)
 
     def csv_lines() -> Iterator[str]:
-        return tables.campaign_csv_lines(fill_values(rows, list(found.measured)))
+        return tables.campaign_csv_lines(fill_values(rows, list(scene.measured)))
 
     return csv_response(request, csv_lines, "explore.csv")
 
 
 def _with_runs(groups: Iterable[Group], runs: set[int]) -> list[Group]:
-    kept = (
-        replace(group, samples=tuple(one for one in group.samples if one.run in runs))
+    narrowed = (
+        replace(group, samples=tuple(sample for sample in group.samples if sample.run in runs))
         for group in groups
     )
-    return [group for group in kept if group.samples]
+    return [group for group in narrowed if group.samples]
 
 
-def _selects(found: Exploration) -> list[Select]:
-    axes = found.axes
-    parameters = factors.offered_factors(found.groups)
-    names = naming.order_choices(sorted(found.measured), "", True)
+def _selects(scene: Exploration) -> list[Select]:
+    axes = scene.axes
+    parameters = factors.offered_factors(scene.groups)
+    names = naming.order_choices(sorted(scene.measured), "", True)
     metrics = {name: naming.metric_title(name) for name in names if "*" not in name}
-    ranked = lines.offered_percentiles(found.measured)
-    metrics |= {one: f"{lines.quantity(one, {}).word}, percentiles" for one in ranked}
+    ranked = lines.offered_percentiles(scene.measured)
+    metrics |= {name: f"{lines.quantity(name, {}).word}, percentiles" for name in ranked}
     for name in (axes.x, axes.y, axes.beside, axes.colour, axes.dash, axes.marker, axes.facet):
         if name and factors.is_factor(name):
             parameters.setdefault(name, factors.factor_word(name))
@@ -149,11 +152,14 @@ def _selects(found: Exploration) -> list[Select]:
             label,
             tuple(first),
             tuple(
-                Option(one, word, one == now)
-                for one, word in parameters.items()
-                if factor and (one != factors.PERCENTILE or name in "xy")
+                Option(name_of_option, word, name_of_option == now)
+                for name_of_option, word in parameters.items()
+                if factor and (name_of_option != factors.PERCENTILE or name in "xy")
             ),
-            tuple(Option(one, word, one == now) for one, word in metrics.items())
+            tuple(
+                Option(name_of_option, word, name_of_option == now)
+                for name_of_option, word in metrics.items()
+            )
             if measured
             else (),
         )
@@ -170,49 +176,53 @@ def _selects(found: Exploration) -> list[Select]:
 
 
 def _address_setting(query: QueryDict, **values: str) -> str:
-    made = query.copy()
+    parameters = query.copy()
     for name, value in values.items():
-        made[name] = value
-    return query_address(made)
+        parameters[name] = value
+    return query_address(parameters)
 
 
-def _presets(found: Exploration, query: QueryDict) -> list[tuple[str, str, bool]]:
+def _presets(scene: Exploration, query: QueryDict) -> list[tuple[str, str, bool]]:
     """(words, address, whether it is what is shown), of those whose metrics were measured."""
-    units, axes = found.measured, found.axes
+    units, axes = scene.measured, scene.axes
     latency = next((name for name in wishes.FIRST_LATENCY if name in units), "")
     tail = next((f"{k}.p99" for k in naming.LATENCY_KINDS if f"{k}.p99" in units), "")
-    wanted = [
+    presets = [
         ("IOPS over depth", OUTSTANDING, "iops"),
         ("Latency against IOPS", "iops", latency),
         ("p99 over depth", OUTSTANDING, tail),
     ]
     ranks = next((f"{kind}.ranks" for kind in naming.LATENCY_KINDS if f"{kind}.p99" in units), "")
-    wanted += [("Percentiles", factors.PERCENTILE, ranks), ("CDF", ranks, factors.PERCENTILE)]
+    presets += [("Percentiles", factors.PERCENTILE, ranks), ("CDF", ranks, factors.PERCENTILE)]
     size = next(
-        (one for one in factors.swept_options(found.groups) if one.endswith(("bs", "block_size"))),
+        (
+            option
+            for option in factors.swept_options(scene.groups)
+            if option.endswith(("bs", "block_size"))
+        ),
         "",
     )
-    wanted += [("Depth × block size", OUTSTANDING, size)] * bool(size)
+    presets += [("Depth × block size", OUTSTANDING, size)] * bool(size)
     rest = without_parameters(query, *PRESET_PARAMETERS)
-    known = {
+    drawable = {
         *units,
         *lines.offered_percentiles(units),
         *factors.FACTOR_WORDS,
-        *factors.swept_options(found.groups),
+        *factors.swept_options(scene.groups),
     }
     return [
         (words, _address_setting(rest, x=x, y=y), axes.x == x and axes.y == y)
-        for words, x, y in wanted
-        if x and y and {x, y} <= known
+        for words, x, y in presets
+        if x and y and {x, y} <= drawable
     ]
 
 
-def _split_link(found: Exploration, query: QueryDict) -> tuple[str, str] | None:
+def _split_link(scene: Exploration, query: QueryDict) -> tuple[str, str] | None:
     """(words, address): a panel for each host, topology, ...: the first in which lines differ; or one panel again."""
-    if found.axes.facet:
+    if scene.axes.facet:
         return "One panel", query_address(without_parameters(query, "facet"))
-    for name in ("host", "topology", "campaign", "workload", *factors.swept_options(found.groups)):
-        levels = {line.levels[name].key for line in found.visible_lines if name in line.levels}
+    for name in ("host", "topology", "campaign", "workload", *factors.swept_options(scene.groups)):
+        levels = {line.levels[name].key for line in scene.visible_lines if name in line.levels}
         if 1 < len(levels) <= MAX_PANEL_LINES:
             return f"Split by {factors.lower_first(factors.factor_word(name))}", _address_setting(
                 query, facet=name
@@ -220,27 +230,31 @@ def _split_link(found: Exploration, query: QueryDict) -> tuple[str, str] | None:
     return None
 
 
-def _second_metric_link(found: Exploration, query: QueryDict) -> tuple[str, str] | None:
+def _second_metric_link(scene: Exploration, query: QueryDict) -> tuple[str, str] | None:
     """(words, address): a second metric beside the first, over the same axis; or one metric again."""
-    axes, units = found.axes, found.measured
+    axes, units = scene.axes, scene.measured
     if axes.beside:
         return "One metric", query_address(without_parameters(query, wishes.BESIDE))
     if factors.is_factor(axes.y) or axes.x == factors.PERCENTILE:
         return None
-    latencies = (f"{kind}.{one}" for one in ("p99", "mean") for kind in naming.LATENCY_KINDS)
-    wanted = (*latencies, *wishes.FIRST_RATES)
-    other = next((one for one in wanted if one in units and one not in (axes.x, axes.y)), "")
+    latencies = (
+        f"{kind}.{statistic}" for statistic in ("p99", "mean") for kind in naming.LATENCY_KINDS
+    )
+    preferred = (*latencies, *wishes.FIRST_RATES)
+    other = next(
+        (metric for metric in preferred if metric in units and metric not in (axes.x, axes.y)), ""
+    )
     return ("Split view", _address_setting(query, beside=other)) if other else None
 
 
-def _condition_links(found: Exploration, query: QueryDict) -> list[tuple[str, str]]:
+def _condition_links(scene: Exploration, query: QueryDict) -> list[tuple[str, str]]:
     """(condition, the address without it)."""
-    made = []
-    for one in found.query.where:
+    links = []
+    for condition in scene.query.where:
         rest = query.copy()
-        rest.setlist("where", [other for other in found.query.where if other != one])
-        made.append((one, query_address(rest)))
-    return made
+        rest.setlist("where", [other for other in scene.query.where if other != condition])
+        links.append((condition, query_address(rest)))
+    return links
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,10 +266,10 @@ class DifferenceNames:
     unstated: bool
 
 
-def _difference_names(found: dict[int, Differences]) -> DifferenceNames:
-    every = found.values()
+def _difference_names(by_workload: dict[int, Differences]) -> DifferenceNames:
+    every = by_workload.values()
     return DifferenceNames(
-        tuple(dict.fromkeys(name for one in every for name in one.compared.names)),
-        tuple(dict.fromkeys(name for one in every for name in one.others.names)),
-        any(one.unstated for one in every),
+        tuple(dict.fromkeys(name for difference in every for name in difference.compared.names)),
+        tuple(dict.fromkeys(name for difference in every for name in difference.others.names)),
+        any(difference.unstated for difference in every),
     )

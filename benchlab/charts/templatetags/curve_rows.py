@@ -29,7 +29,7 @@ def curve_rows(points: Iterable[CurvePoint], guest: object) -> SafeString:
 def curve_rows_html(points: Iterable[CurvePoint], *, guest: bool) -> SafeString:
     """A guest gets no links into the lab. Only a line's name is not ours: it alone is escaped."""
     run, history = (_address_parts(name) for name in ("run-detail", "run-history"))
-    return mark_safe("\n".join([_point_row(one, run, history, guest) for one in points]))  # noqa: S308
+    return mark_safe("\n".join([_point_row(point, run, history, guest) for point in points]))  # noqa: S308
 
 
 def _address_parts(name: str) -> tuple[str, str]:
@@ -38,21 +38,25 @@ def _address_parts(name: str) -> tuple[str, str]:
     return before, behind
 
 
-def _point_row(one: CurvePoint, run: tuple[str, str], history: tuple[str, str], guest: bool) -> str:
-    depth = "–" if one.outstanding is None else str(one.outstanding)
-    differ = WARNED.format(f"Repeats differ {factor(one.repeat_ratio)}") if one.repeat_ratio else ""
-    unlike = WARNED.format("Unlike conditions") if one.unlike_conditions else ""
-    off = WARNED.format("Off") if one.little and not one.little.holds else ""
+def _point_row(
+    point: CurvePoint, run: tuple[str, str], history: tuple[str, str], guest: bool
+) -> str:
+    depth = "–" if point.outstanding is None else str(point.outstanding)
+    differ = (
+        WARNED.format(f"Repeats differ {factor(point.repeat_ratio)}") if point.repeat_ratio else ""
+    )
+    unlike = WARNED.format("Unlike conditions") if point.unlike_conditions else ""
+    off = WARNED.format("Off") if point.little and not point.little.holds else ""
     numbers = [
-        depth + (KNEE if one.knee else ""),
-        spread(one.iops, "op/s") + differ + unlike,
-        spread(one.bandwidth, "B/s"),
-        *(spread(cell, "s") for cell in one.latencies),
-        (floatformat(one.little.implied, 1) if one.little else "–") + off,
+        depth + (KNEE if point.knee else ""),
+        spread(point.iops, "op/s") + differ + unlike,
+        spread(point.bandwidth, "B/s"),
+        *(spread(cell, "s") for cell in point.latencies),
+        (floatformat(point.little.implied, 1) if point.little else "–") + off,
     ]
     cells = "".join([f'<td class="num">{number}</td>' for number in numbers])
-    runs = _run_links(one.runs, run, history, guest)
-    return f'<tr><th scope="row" class="line">{escape(one.label)}</th>{cells}<td>{runs}</td></tr>'
+    runs = _run_links(point.runs, run, history, guest)
+    return f'<tr><th scope="row" class="line">{escape(point.label)}</th>{cells}<td>{runs}</td></tr>'
 
 
 def _run_links(

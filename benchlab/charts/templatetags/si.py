@@ -49,14 +49,14 @@ def measured(row: Measured) -> str:
 
 
 @register.filter
-def spread(found: Spread | None, unit: str) -> str:
+def spread(values: Spread | None, unit: str) -> str:
     """A table's cell: the median, below it from where to where. Not an included template: a table has thousands."""
-    if found is None:
+    if values is None:
         return "–"
     unit = escape(unit)
-    median = si(found.median, unit)
-    if found.low is None:
+    median = si(values.median, unit)
+    if values.low is None:
         return median
-    low, high = si(found.low, unit), si(found.high, unit)
+    low, high = si(values.low, unit), si(values.high, unit)
     # Only the unit is not ours, and escaped once: format_html does so with every part.
     return mark_safe(f'{median}<small class="muted">{low} to {high}</small>')  # noqa: S308
