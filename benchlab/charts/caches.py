@@ -12,12 +12,17 @@ import numpy as np
 
 from agents.contracts import Window
 from benchlab.charts import figure
-from benchlab.charts.bands import window_bands
+from benchlab.charts.device_work import StackedDevice, order_devices
 from benchlab.charts.figure import Figure
-from benchlab.charts.panels import UNIFIED_HOVER, Panel, device_lines, panel_axes, panels_height
-from benchlab.charts.spans import rows_from_tracks
-from benchlab.charts.stack import StackedDevice, order_devices
-from benchlab.charts.tracks import Track
+from benchlab.charts.panels import (
+    UNIFIED_HOVER,
+    Panel,
+    device_lines,
+    panel_axes,
+    panels_height,
+    window_bands,
+)
+from benchlab.charts.sampled_tracks import Track, rows_from_tracks
 
 VDEV_CLASSES = ("logs", "cache", "special", "dedup")
 BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")

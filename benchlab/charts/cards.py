@@ -11,14 +11,24 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from benchlab.analysis.curves import common_factor
-from benchlab.charts import full_stations, latency_lines, naming, request_params, tool_parts
-from benchlab.charts.chart_options import DRAWINGS, Choice
+from benchlab.charts import (
+    full_stations,
+    latency_figures,
+    metric_naming,
+    request_params,
+    tool_parts,
+)
 from benchlab.charts.conditions import Differences, repeat_differences
-from benchlab.charts.curve_answers import curve_answer, curve_answer_text
-from benchlab.charts.equal_workloads import group_by_work
-from benchlab.charts.naming import METRICS
+from benchlab.charts.line_analysis import (
+    DRAWINGS,
+    Choice,
+    curve_answer,
+    curve_answer_text,
+    group_by_work,
+    has_depth_rows,
+)
+from benchlab.charts.metric_naming import METRICS
 from benchlab.charts.queries import Group, Person, line_labels, read_groups, shares_in_percent
-from benchlab.charts.repeat_spread import has_depth_rows
 from benchlab.charts.tables import CurvePoint, MetricRow, curve_points, latency_columns, metric_rows
 from benchlab.findings.models import Finding
 from benchlab.topologies import moments
@@ -80,19 +90,25 @@ class Card:
     @property
     def main_choices(self) -> list[tuple[str, str]]:
         """The choices worth a first place, with their words."""
-        return [(metric, naming.metric_word(metric)) for metric in self.metrics if _is_main(metric)]
+        return [
+            (metric, metric_naming.metric_word(metric))
+            for metric in self.metrics
+            if _is_main(metric)
+        ]
 
     @property
     def other_choices(self) -> list[tuple[str, str]]:
         return [
-            (metric, naming.metric_word(metric)) for metric in self.metrics if not _is_main(metric)
+            (metric, metric_naming.metric_word(metric))
+            for metric in self.metrics
+            if not _is_main(metric)
         ]
 
     @property
     def latency_choices(self) -> list[tuple[str, str]]:
         """Choices of the latencies that were measured: (?latency=, words), what is shown first first."""
         choices = []
-        for kind, word in naming.LATENCY_KINDS.items():
+        for kind, word in metric_naming.LATENCY_KINDS.items():
             statistics = [c.partition(".")[2] for c in self.columns if c.startswith(f"{kind}.")]
             few = Choice().drawn_statistics(self.lines, statistics)
             if few:
@@ -144,7 +160,7 @@ def _point_label(point: CurvePoint, swept: bool) -> str:
 
 
 def _is_main(metric: str) -> bool:
-    return metric in METRICS or "*" in metric or metric in naming.FIRST_METRICS.values()
+    return metric in METRICS or "*" in metric or metric in metric_naming.FIRST_METRICS.values()
 
 
 def card_dom_id(workload: int, swept: bool) -> str:
@@ -248,7 +264,7 @@ def _build_card(
     workloads = tuple(dict.fromkeys(group.workload for group in every))
     names = list(dict.fromkeys(name for group in lines for name in group.units))
     swept = any(group.swept for group in lines)
-    metrics = tuple(naming.order_choices(names, lines[0].tool, swept))
+    metrics = tuple(metric_naming.order_choices(names, lines[0].tool, swept))
     chosen = metric if metric in metrics else (metrics[0] if metrics else "iops")
     only = "&".join(filter(None, [query, urlencode([("workload", pk) for pk in workloads])]))
     both = tuple(op for op in ("read", "write") if f"{op}.iops" in names)
@@ -289,9 +305,9 @@ def _build_card(
 
 
 def _cdf_choices(lines: Sequence[Group], names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    if not latency_lines.has_cdf(names):
+    if not latency_figures.has_cdf(names):
         return ()
-    depths = latency_lines.cdf_depths(lines)
+    depths = latency_figures.cdf_depths(lines)
     word = DRAWINGS["cdf"]
     return tuple((f"cdf.{depth}", f"{word} at {depth}") for depth in depths) or (("cdf", word),)
 

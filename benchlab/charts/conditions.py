@@ -18,7 +18,7 @@ from typing import Any
 from agents.drivers import registry
 from benchlab.campaigns import points
 from benchlab.campaigns.models import Campaign
-from benchlab.charts.equal_workloads import group_by_work
+from benchlab.charts.line_analysis import group_by_work
 from benchlab.charts.queries import Group, Person, line_labels
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs import active_facts

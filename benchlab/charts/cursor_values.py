@@ -1,21 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of every device at one instant of a run: the samples that its charts show there, as a table. Pure."""
+"""Values of every device at one instant of a run, as a part of the run's page: ?at= in seconds, ?sort= by a column."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+from django.http import HttpRequest
 
 from benchlab.analysis.buckets import Floats
-from benchlab.charts.devices import CPU_STATES, DEVICE_PANELS
+from benchlab.charts import device_figures, request_params
+from benchlab.charts.attempt_samples import read_disk_uses, read_rows
+from benchlab.charts.device_figures import CPU_STATES, DEVICE_PANELS
+from benchlab.charts.device_work import StackedDevice, order_devices
 from benchlab.charts.panels import any_above_zero
-from benchlab.charts.stack import StackedDevice, order_devices
-from benchlab.charts.tracks import Track
+from benchlab.charts.sampled_tracks import Span, Track
+from benchlab.runs.models import Attempt
 from benchlab.runs.strips import MetricRows
+from benchlab.web import lists
+from benchlab.web.units import short_si
 
 # s: a time that went through an address
 TIME_TOLERANCE_S = 1e-6
@@ -130,3 +137,77 @@ def _neighbour_times(placed: Sequence[tuple[MetricRows, int]]) -> tuple[float | 
     before = [float(ends[place - 1]) for ends, place in times if place]
     behind = [float(ends[place + 1]) for ends, place in times if place + 1 < len(ends)]
     return max(before, default=None), min(behind, default=None)
+
+
+# of the part, which is swapped alone
+PART_ID = "instant"
+PART_TEMPLATE = "charts/_instant.html"
+# read as well: the next sample
+LOOK_AHEAD_S = 60.0
+# by a panel's unit
+RATE_UNITS = {"r/s": "op/s", "w/s": "op/s"}
+# parameters of the same page
+OTHER_PARAMETERS = ("attempt", "window", "members", "at")
+
+
+def instant_context(request: HttpRequest, attempt: Attempt) -> dict[str, Any]:
+    """Raises BadRequest: ?at= is no number, or no column sorts like that."""
+    if not request.GET.get("at"):
+        return {}
+    at = request_params.finite_seconds(request.GET, "at")
+    facts = attempt.facts.facts if attempt.facts else {}
+    rows_near = read_rows(
+        attempt,
+        (*device_figures.DEVICE_PANELS, *device_figures.CPU_STATES),
+        Span(at, at + LOOK_AHEAD_S),
+    )
+    own = {name for use in read_disk_uses(attempt) for name in use.members}
+    values = values_at(rows_near, device_figures.active_devices(rows_near) | own, facts, at)
+    if values is None:
+        return {"at": at}
+    listed = lists.filter_in_memory(
+        request,
+        values.lines,
+        _value_columns(values),
+        lambda line: [line.device.label],
+        place=f"#{PART_ID}",
+        filters=OTHER_PARAMETERS,
+    )
+    rows = [
+        (line, [_value_text(metric, line.values.get(metric)) for metric in values.metrics])
+        for line in listed.rows
+    ]
+    links = {
+        "earlier": _address_at(request, values.earlier),
+        "later": _address_at(request, values.later),
+    }
+    return {"at": at, "instant": values, "listed": listed, "rows": rows, **links}
+
+
+def _address_at(request: HttpRequest, at: float | None) -> str:
+    """Address of the same at another instant; "" where there is none."""
+    if at is None:
+        return ""
+    query = request.GET.copy()
+    query["at"] = str(at)
+    return f"{lists.query_address(query)}#{PART_ID}"
+
+
+def _value_columns(instant: Instant) -> dict[str, lists.SortColumn]:
+    columns = {"device": lists.key_column("Device", lambda line: line.device.name)}
+    if len(instant.sample_spans) > 1:
+        columns["sample"] = lists.key_column("Sample until", lambda line: line.end, "num")
+    for metric in instant.metrics:
+        title, unit = device_figures.DEVICE_PANELS[metric]
+        head = f"{title} ({unit})" if unit in RATE_UNITS else title
+        columns[metric] = lists.key_column(head, partial(_metric_value, metric), "num")
+    return columns
+
+
+def _metric_value(metric: str, line: DeviceSample) -> float | None:
+    return line.values.get(metric)
+
+
+def _value_text(metric: str, value: float | None) -> str:
+    unit = device_figures.DEVICE_PANELS[metric][1]
+    return "–" if value is None else short_si(value, RATE_UNITS.get(unit, unit))

@@ -10,17 +10,20 @@ from typing import Any
 from django.urls import reverse
 
 from benchlab.analysis.curves import Spread, curve
-from benchlab.charts import figure, knee_marks, label_places, line_ends, repeat_beams
-from benchlab.charts.chart_options import OPERATIONS, STATISTIC_DASHES, Choice
-from benchlab.charts.curve_answers import curve_answer
+from benchlab.charts import curve_marks, figure, label_places
+from benchlab.charts.curve_marks import LineRepeats, MarkedLine
 from benchlab.charts.figure import Figure
-from benchlab.charts.knee_marks import MarkedLine
 from benchlab.charts.label_places import Scale
-from benchlab.charts.naming import LATENCY_KINDS
+from benchlab.charts.line_analysis import (
+    OPERATIONS,
+    STATISTIC_DASHES,
+    Choice,
+    curve_answer,
+    ratios_by_depth,
+)
+from benchlab.charts.metric_naming import LATENCY_KINDS
 from benchlab.charts.palette import Style
 from benchlab.charts.queries import Group, Sample, line_labels, line_styles
-from benchlab.charts.repeat_beams import LineRepeats
-from benchlab.charts.repeat_spread import ratios_by_depth
 from benchlab.web.units import si
 
 # of both panels, of one without latencies; around them
@@ -313,7 +316,7 @@ def _curve_end_names(
             continue
         looks = {line.label: line.style for line in lines}
         end_names = [
-            line_ends.NamedLine(
+            label_places.NamedLine(
                 trace["name"], trace["name"], looks[trace["name"]], trace["x"], trace["y"]
             )
             for trace in ends
@@ -323,7 +326,9 @@ def _curve_end_names(
         log = axis == "y2"
         x = Scale.fit(depths, label_places.MIN_PLOT_PX, log=True)
         y = Scale.fit(values, pixels, log=log, zero=True)
-        annotations += line_ends.end_name_annotations(end_names, x, y, {"xref": "x", "yref": axis})
+        annotations += label_places.end_name_annotations(
+            end_names, x, y, {"xref": "x", "yref": axis}
+        )
     return annotations
 
 
@@ -331,7 +336,7 @@ def _knee_traces(lines: Sequence[StyledLine], choice: Choice, high: float) -> li
     """Traces of each line's knee, where IOPS are shown."""
     if choice.metric != "iops":
         return []
-    return knee_marks.knee_traces(
+    return curve_marks.knee_traces(
         [
             MarkedLine(
                 curve_answer(line.group, choice.operation), line.style, _depth_medians(line, choice)
@@ -349,7 +354,7 @@ def _depth_medians(line: StyledLine, choice: Choice) -> dict[int, float]:
 
 def _beam_traces(lines: Sequence[StyledLine], choice: Choice, high: float) -> list[dict[str, Any]]:
     name = choice.metric_name(choice.metric)
-    return repeat_beams.beam_traces([_line_repeats(line, name, choice) for line in lines], high)
+    return curve_marks.beam_traces([_line_repeats(line, name, choice) for line in lines], high)
 
 
 def _line_repeats(line: StyledLine, name: str, choice: Choice) -> LineRepeats:

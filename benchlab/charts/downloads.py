@@ -13,9 +13,9 @@ from django.views.decorators.http import require_GET
 from rest_framework.exceptions import Throttled
 
 from benchlab.campaigns.models import Campaign
-from benchlab.charts import latency_stored, latency_tables, request_params, tables
+from benchlab.charts import latency_distributions, request_params, tables
+from benchlab.charts.attempt_samples import iterate_tracks
 from benchlab.charts.queries import read_groups
-from benchlab.charts.sampled import iterate_tracks
 from benchlab.results.answers import table_response
 from benchlab.runs.models import Artifact, Attempt
 
@@ -76,9 +76,9 @@ def attempt_series_csv(request: HttpRequest, pk: int) -> HttpResponseBase:
 def attempt_histogram_csv(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Every bin of every latency."""
     attempt = get_object_or_404(Attempt.objects.visible_to(request.user), pk=pk)
-    histograms = latency_stored.read_histograms([attempt.pk])[attempt.pk]
+    histograms = latency_distributions.read_histograms([attempt.pk])[attempt.pk]
     name = f"attempt-{attempt.pk}-histogram.csv"
-    return csv_response(request, lambda: latency_tables.histogram_csv(histograms), name)
+    return csv_response(request, lambda: latency_distributions.histogram_csv(histograms), name)
 
 
 def csv_response(

@@ -19,28 +19,22 @@ from benchlab.campaigns.models import Campaign
 from benchlab.charts import (
     caches,
     curve,
-    devices,
-    disk_heat,
-    disk_strips,
+    device_figures,
     latency_against_iops,
-    latency_lines,
-    latency_shares,
-    latency_stored,
+    latency_distributions,
+    latency_figures,
     live_samples,
-    naming,
+    metric_naming,
     origins,
-    percentiles,
     repeat_dots,
     request_params,
 )
-from benchlab.charts.attempt_layers import read_disk_uses
-from benchlab.charts.chart_options import Choice
+from benchlab.charts.attempt_samples import read_disk_uses, read_rows, read_tracks, read_windows
 from benchlab.charts.figure import Figure, figure_json
-from benchlab.charts.naming import METRICS
+from benchlab.charts.line_analysis import Choice
+from benchlab.charts.metric_naming import METRICS
 from benchlab.charts.queries import Group, read_groups, shares_in_percent
-from benchlab.charts.sampled import read_rows, read_tracks, read_windows
-from benchlab.charts.spans import rows_from_tracks
-from benchlab.charts.tracks import Track
+from benchlab.charts.sampled_tracks import Track, rows_from_tracks
 from benchlab.runs.change_feed import change_listener
 from benchlab.runs.models import Attempt
 from benchlab.web.shared_answers import SharedAnswers, access_rights, may_be_shared
@@ -82,7 +76,7 @@ def build_lines_figure(title: str, groups: list[Group], choice: Choice) -> Figur
     if (
         groups
         and choice.metric not in METRICS
-        and not naming.family_members(choice.metric, measured)
+        and not metric_naming.family_members(choice.metric, measured)
     ):
         raise BadRequest(f"metric: {choice.metric!r} is none of {', '.join(sorted(measured))}")
     swept = any(group.swept for group in groups) and "*" not in choice.metric
@@ -93,8 +87,8 @@ def build_lines_figure(title: str, groups: list[Group], choice: Choice) -> Figur
             for sample in line.samples
             if sample.outstanding == choice.depth
         ]
-        drawing = latency_lines.build_cdf_figure(
-            title, groups, choice, latency_stored.read_histograms(at)
+        drawing = latency_figures.build_cdf_figure(
+            title, groups, choice, latency_distributions.read_histograms(at)
         )
     elif swept and choice.against:
         drawing = latency_against_iops.build_latency_against_iops(title, groups, choice)
@@ -117,11 +111,11 @@ def device_figure(attempt: Attempt, query: QueryDict) -> Figure:
     """Figure that `query` asks for, as of `attempt_devices`."""
     facts = attempt.facts.facts if attempt.facts else {}
     every, single = bool(query.get("every")), bool(query.get("members"))
-    metrics = (*devices.DEVICE_PANELS, *percentiles.PERCENTILE_METRICS)
+    metrics = (*device_figures.DEVICE_PANELS, *device_figures.PERCENTILE_METRICS)
     sampled = read_rows(attempt, metrics, request_params.requested_span(query))
     uses = () if every or single else read_disk_uses(attempt)
     marks = read_windows(attempt)
-    return devices.build_device_figure(
+    return device_figures.build_device_figure(
         attempt_title(attempt), sampled, facts, marks, every=every, uses=uses
     )
 
@@ -130,14 +124,16 @@ def device_figure(attempt: Attempt, query: QueryDict) -> Figure:
 def attempt_disks(request: HttpRequest, pk: int) -> HttpResponse:
     """Disk x time: ?metric= one of devices.PANELS, ?from= &to= &width= a part of it more finely."""
     attempt = _visible_attempt(request, pk)
-    metric = request.GET.get("metric") or disk_heat.DEFAULT_METRIC
-    if metric not in devices.DEVICE_PANELS:
-        choices = ", ".join(devices.DEVICE_PANELS)
+    metric = request.GET.get("metric") or device_figures.DEFAULT_METRIC
+    if metric not in device_figures.DEVICE_PANELS:
+        choices = ", ".join(device_figures.DEVICE_PANELS)
         raise BadRequest(f"metric: {metric[:100]!r} is none of {choices}")
     facts = attempt.facts.facts if attempt.facts else {}
-    sampled = read_rows(attempt, devices.DEVICE_PANELS, request_params.requested_span(request.GET))
-    disks = disk_heat.heat_map_disks(sampled, facts, read_disk_uses(attempt))
-    heat_map = disk_heat.build_heat_map(
+    sampled = read_rows(
+        attempt, device_figures.DEVICE_PANELS, request_params.requested_span(request.GET)
+    )
+    disks = device_figures.heat_map_disks(sampled, facts, read_disk_uses(attempt))
+    heat_map = device_figures.build_heat_map(
         attempt_title(attempt), sampled, disks, metric, read_windows(attempt)
     )
     return figure_response(with_attempt_origin(heat_map, attempt))
@@ -153,8 +149,8 @@ def attempt_histogram(request: HttpRequest, pk: int) -> HttpResponse:
 def histogram_figure(attempt: Attempt, query: QueryDict) -> Figure:
     """Figure that `query` asks for, as of `attempt_histogram`."""
     scale = request_params.percent_scale(query)
-    return latency_shares.build_histogram_figure(
-        attempt_title(attempt), latency_stored.read_latency_curves(attempt), scale
+    return latency_figures.build_histogram_figure(
+        attempt_title(attempt), latency_distributions.read_latency_curves(attempt), scale
     )
 
 
@@ -165,8 +161,8 @@ def attempt_cpu(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def cpu_figure(attempt: Attempt, query: QueryDict) -> Figure:
-    sampled = read_rows(attempt, devices.HOST_METRICS, request_params.requested_span(query))
-    return devices.build_cpu_figure(attempt_title(attempt), sampled, read_windows(attempt))
+    sampled = read_rows(attempt, device_figures.HOST_METRICS, request_params.requested_span(query))
+    return device_figures.build_cpu_figure(attempt_title(attempt), sampled, read_windows(attempt))
 
 
 @require_GET
@@ -207,7 +203,7 @@ def attempt_strips(request: HttpRequest, pk: int) -> HttpResponse:
 
     def render_strips() -> bytes:
         every = request.GET.get("disks") == "all"
-        strips = disk_strips.read_strips(_visible_attempt(request, pk), every=every)
+        strips = live_samples.read_strips(_visible_attempt(request, pk), every=every)
         return render_to_string("charts/_disk_strips.html", {"strips": strips}).encode()
 
     if not may_be_shared(request):
@@ -228,7 +224,7 @@ def _live_figure(request: HttpRequest, pk: int) -> Figure:
     stored = [] if attempt.outcome == "" else read_tracks(attempt)
     if stored:
         drawn_tracks = live_samples.layout_tracks(stored, attempt, facts) if own else stored
-        drawing = devices.build_device_figure(
+        drawing = device_figures.build_device_figure(
             attempt_title(attempt), rows_from_tracks(drawn_tracks), facts, read_windows(attempt)
         )
     else:

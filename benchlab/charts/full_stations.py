@@ -19,11 +19,11 @@ from benchlab.analysis.curves import little, median_of
 from benchlab.analysis.devices.full_station import Deepest, Full, FullStation, full_station
 from benchlab.analysis.plateaus import Cap
 from benchlab.analysis.series import weighted_mean
-from benchlab.charts import device_work, windows
-from benchlab.charts.attempt_layers import read_disk_uses, read_placed_layers
-from benchlab.charts.curve_answers import curve_answer
+from benchlab.charts import device_work, sampled_tracks
+from benchlab.charts.attempt_samples import read_disk_uses, read_placed_layers
+from benchlab.charts.line_analysis import curve_answer
 from benchlab.charts.queries import Group, Sample
-from benchlab.charts.tracks import Track
+from benchlab.charts.sampled_tracks import Track
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs.models import Attempt, Series
 
@@ -151,7 +151,7 @@ def _kernel_name(node: str, devices: Iterable[Mapping[str, Any]]) -> str:
 def _attempt_queues(
     attempt: Attempt, stands: LayoutDevices, tracks: Sequence[Track]
 ) -> AttemptQueues:
-    part = windows.select_part(tracks, windows.parse_windows(attempt.windows))
+    part = sampled_tracks.select_part(tracks, sampled_tracks.parse_windows(attempt.windows))
     means = {(t.device, t.metric): weighted_mean(t.values, t.durations) for t in part.tracks}
     queues = {name: means.get((name, "queue"), float("nan")) for name in stands.disks}
     entered = None if stands.volume in stands.disks else means.get((stands.volume, "queue"))

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places in a plot with room for words: beside the ends of its lines, and near points where no line runs. Pure.
+"""Places in a plot with room for words: beside the ends of its lines, and near points where no line runs.
 
-Reckoned in pixels, of a plot as narrow as one that is shown with words at all; in a wider one there is more room.
+Places are computed in pixels of a plot as narrow as one that is shown with words at all; a wider one has more room.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log10
+from typing import Any
+
+from benchlab.charts.palette import Style
 
 # how wide it is
 MIN_PLOT_PX = 480
@@ -321,3 +324,54 @@ def end_offsets(plot: Plot, names: Sequence[str]) -> list[float | None]:
 def _name_box(end: Pixel, name: str) -> Box:
     start, bottom = end[0] + OFF_PX, end[1] - LINE_PX / 2
     return Box(start, bottom, start + LETTER_PX * len(name), bottom + LINE_PX)
+
+
+# lines that have names there
+MAX_NAMED_LINES = 6
+# How the `name` of such an annotation begins, before its line's legendgroup: charts.js leaves it out of a narrow chart,
+# and hides it with its line.
+END_PREFIX = "end: "
+
+
+@dataclass(frozen=True, slots=True)
+class NamedLine:
+    """A line; `x`, `y` in base units, `group` that its legend shows and hides it by."""
+
+    label: str
+    group: str
+    style: Style
+    x: Numbers
+    y: Numbers
+
+
+def end_name_annotations(
+    lines: Sequence[NamedLine], x: Scale, y: Scale, axes: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Annotations with the names of two to six lines, where they have room; `axes`: Plotly's names of the panel's.
+
+    To the right there is always room: Plotly fits an axis to its annotations as it does to its points.
+    """
+    labels = (
+        shorten_labels([line.label for line in lines]) if 1 < len(lines) <= MAX_NAMED_LINES else []
+    )
+    if not labels:
+        return []
+    beyond = LETTER_PX * max(map(len, labels))
+    plot = Plot.from_lines(x, y, [(line.x, line.y) for line in lines], beyond)
+    return [
+        {
+            "name": f"{END_PREFIX}{line.group}",
+            "text": name,
+            "x": x.axis_value(line.x[-1]),
+            "y": y.axis_value(line.y[-1]),
+            **axes,
+            "xanchor": "left",
+            "yanchor": "middle",
+            "xshift": OFF_PX,
+            "yshift": round(up, 1),
+            "showarrow": False,
+            "font": {"color": line.style.ink, "size": 11},
+        }
+        for line, name, up in zip(lines, labels, end_offsets(plot, labels), strict=True)
+        if up is not None
+    ]

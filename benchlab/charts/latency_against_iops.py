@@ -13,10 +13,10 @@ from typing import Any
 
 from benchlab.analysis.curves import little, median_of
 from benchlab.charts import figure
-from benchlab.charts.chart_options import OPERATIONS, Choice
 from benchlab.charts.curve import StyledLine, run_url, styled_lines
 from benchlab.charts.figure import Figure
-from benchlab.charts.naming import latency_word
+from benchlab.charts.line_analysis import OPERATIONS, Choice
+from benchlab.charts.metric_naming import latency_word
 from benchlab.charts.palette import COLOURS, rgba
 from benchlab.charts.queries import Group, Sample
 from benchlab.web.units import si

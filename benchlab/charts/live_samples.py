@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The running attempt, from what was sampled so far."""
+"""The running attempt so far: its figure, and a strip of each disk's last seconds.
+
+Paths of strips are texts in a box of STRIP_WIDTH x STRIP_HEIGHT: a template puts them into attributes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from agents.contracts import ParseError
 from agents.drivers import registry
 from agents.jobs import job
-from benchlab.charts import devices, figure, stack
+from benchlab.analysis.buckets import Floats
+from benchlab.charts import device_figures, device_work, figure
 from benchlab.charts.conditions import iterate_claims
 from benchlab.charts.figure import Figure
-from benchlab.charts.spans import rows_from_tracks
-from benchlab.charts.tracks import Track
+from benchlab.charts.sampled_tracks import Track, rows_from_tracks
 from benchlab.runs.models import Attempt, Layout, LiveChunk
 
 # A page asks every few seconds: it gets the last minutes, not hours of frames parsed again and again.
@@ -91,14 +97,14 @@ def build_live_figure(
         return figure.empty_figure(title, f"The samples cannot be read: {error}")
     if not tracks:
         return figure.empty_figure(title, "Waiting for the first samples.")
-    return devices.build_device_figure(
+    return device_figures.build_device_figure(
         title, rows_from_tracks(layout_tracks(tracks, attempt, facts) if own else tracks), facts
     )
 
 
 def layout_tracks(tracks: list[Track], attempt: Attempt, facts: Mapping[str, Any]) -> list[Track]:
     """Those of the disks that its layout claims, and of what stands on them; all where it claims none."""
-    names = stack.devices_above(_claimed_nodes(attempt.layout_id), facts)
+    names = device_work.devices_above(_claimed_nodes(attempt.layout_id), facts)
     return [track for track in tracks if track.device in names] if names else tracks
 
 
@@ -113,3 +119,143 @@ def _claimed_nodes(layout_id: int) -> frozenset[str]:
     """Nodes. What a layout that is measured claims stays as it is, and its page asks every few seconds."""
     plan = Layout.objects.values_list("plan", flat=True).get(pk=layout_id)
     return frozenset(str(claim["node"]) for _, claim in iterate_claims(plan))
+
+
+STRIP_WIDTH, STRIP_HEIGHT = 120, 32
+SHOWN_SECONDS = 90.0
+# Bytes of frames: a page asks every few seconds, and so much has 90 s of some hundred devices.
+STRIP_TAIL_BYTES = 256 * 1024
+# disks; the chart over time has all
+MAX_STRIPS = 24
+BANDWIDTHS = ("read.bandwidth", "write.bandwidth")
+UTILISATION = "util"
+WAITING_TEXT = "Waiting for the first samples."
+NOT_SAMPLED_TEXT = "None of these disks was sampled: the chart over time has what was."
+UNREADABLE_TEXT = "The samples cannot be read: the chart over time says why."
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """Of one disk. `read` and `written` in B/s, `busy` in percent; None: not known of this second."""
+
+    name: str
+    # "SSD, PLAIN-1"; empty where nobody knows
+    kind: str
+    css: str
+    line: str
+    area: str
+    read: float | None
+    written: float | None
+    busy: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Strips:
+    """`left`: so many disks more than are shown; `top`: the B/s that is as high as a strip; `own`: whether they are
+    those that a layout claims; `says`: why there is none."""
+
+    disks: Sequence[Strip] = ()
+    hidden_disks: int = 0
+    top: float = 0.0
+    own: bool = False
+    message: str = ""
+
+
+def read_strips(attempt: Attempt, *, every: bool = False) -> Strips:
+    """Of the disks that its layout claims; `every`, or where it claims none (a scratch directory): of all."""
+    facts = attempt.facts.facts if attempt.facts else {}
+    own = set() if every else layout_disks(attempt, facts)
+    try:
+        tracks = live_tracks(attempt, most=STRIP_TAIL_BYTES)
+    except ParseError:
+        return Strips(own=bool(own), message=UNREADABLE_TEXT)
+    return build_strips(tracks, facts, own or None)
+
+
+def build_strips(
+    tracks: Sequence[Track], facts: Mapping[str, Any], own: Collection[str] | None = None
+) -> Strips:
+    """`own`: names of the disks that are shown; None: all that the facts call a disk."""
+    devices = {device["name"]: device for device in facts.get("devices", ())}
+    moved: dict[str, dict[str, Track]] = {}
+    for track in tracks:
+        if track.metric in (*BANDWIDTHS, UTILISATION) and len(track.times):
+            moved.setdefault(track.device, {})[track.metric] = track
+    names = [name for name in moved if _is_selected(name, devices, own)]
+    names.sort(key=lambda name: (len(name), name))
+    end = max((track.times[-1] for name in names for track in moved[name].values()), default=0.0)
+    lines = {name: _recent_rates(moved[name], end) for name in names[:MAX_STRIPS]}
+    top = max((float(np.nanmax(y)) for _, y in lines.values() if (y == y).any()), default=0.0)
+    strips = [
+        _draw_strip(name, devices.get(name, {}), moved[name], line, end, top)
+        for name, line in lines.items()
+    ]
+    message = "" if strips else NOT_SAMPLED_TEXT if tracks else WAITING_TEXT
+    return Strips(strips, len(names) - len(strips), top, own is not None, message)
+
+
+def _is_selected(
+    name: str, devices: Mapping[str, Mapping[str, Any]], own: Collection[str] | None
+) -> bool:
+    return devices.get(name, {}).get("type", "disk") == "disk" if own is None else name in own
+
+
+def _recent_rates(tracks: Mapping[str, Track], end: float) -> tuple[Floats, Floats]:
+    """(times, B/s in all) of the last SECONDS."""
+    rates = [tracks[name] for name in BANDWIDTHS if name in tracks]
+    if not rates:
+        return np.empty(0), np.empty(0)
+    times = np.asarray(rates[0].times, dtype=float)
+    both = [
+        np.asarray(track.values, dtype=float) for track in rates if track.shares_times(rates[0])
+    ]
+    recent = times > end - SHOWN_SECONDS
+    return times[recent], np.sum(both, axis=0)[recent]
+
+
+def _draw_strip(
+    name: str,
+    device: Mapping[str, Any],
+    tracks: Mapping[str, Track],
+    line: tuple[Floats, Floats],
+    end: float,
+    top: float,
+) -> Strip:
+    times, values = line
+    places = [
+        _strip_place(end - at, value / (top or 1))
+        for at, value in zip(times.tolist(), values.tolist(), strict=True)
+        if value == value
+    ]
+    joined = "L".join(places)
+    first, last = (places[0].split()[0], places[-1].split()[0]) if places else ("0", "0")
+    busy = _last_value(tracks.get(UTILISATION))
+    return Strip(
+        name=name,
+        kind=", ".join(filter(None, (_media_kind(device), str(device.get("model", "")).strip()))),
+        css="s1" if device.get("rotational", True) else "s5",
+        line=f"M{joined}" if places else "",
+        area=f"M{first} {STRIP_HEIGHT}L{joined}L{last} {STRIP_HEIGHT}z" if places else "",
+        read=_last_value(tracks.get(BANDWIDTHS[0])),
+        written=_last_value(tracks.get(BANDWIDTHS[1])),
+        busy=None if busy is None else busy * 100,
+    )
+
+
+def _strip_place(seconds_ago: float, height: float) -> str:
+    """Coordinates "x y" of a value in the strip's box; `height` is its share of the full height."""
+    x = STRIP_WIDTH * (1 - seconds_ago / SHOWN_SECONDS)
+    y = STRIP_HEIGHT - (STRIP_HEIGHT - 2) * height
+    return f"{x:.1f} {y:.1f}"
+
+
+def _media_kind(device: Mapping[str, Any]) -> str:
+    spins = device.get("rotational")
+    return "" if spins is None else "HDD" if spins else "SSD"
+
+
+def _last_value(track: Track | None) -> float | None:
+    if track is None or not len(track.values):
+        return None
+    value = float(track.values[-1])
+    return value if value == value else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small panels on one time axis: a line per device in each. Pure: rows -> parts of a figure."""
+"""Panels on one time axis: a line or band per device, and shades for the tool's windows."""
 
 from __future__ import annotations
 
@@ -8,13 +8,119 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from agents.contracts import Window
 from benchlab.analysis.buckets import Floats
 from benchlab.analysis.series import round_significant
 from benchlab.charts import figure, palette
-from benchlab.charts.overplotting import DiskBand
-from benchlab.charts.overplotting import band_traces as of_crowd
-from benchlab.charts.stack import StackedDevice
+from benchlab.charts.device_work import DiskUse, StackedDevice
+from benchlab.charts.palette import Style
 from benchlab.runs.strips import MetricRows
+
+# disks that are told apart at a glance
+MAX_SEPARATE_DISKS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class DiskBand:
+    """Disks with one use in a layout, by their kernel names."""
+
+    # "12 disks (lvm, data)"
+    label: str
+    members: frozenset[str]
+
+
+def disk_bands(uses: Iterable[DiskUse], rows: Sequence[MetricRows]) -> list[DiskBand]:
+    """Of the uses with more than a few disks that were sampled, all of a metric by one clock. A disk is in one only."""
+    bands: list[DiskBand] = []
+    bundled: set[str] = set()
+    for use in uses:
+        members = frozenset(use.members) & {name for sampled in rows for name in sampled.devices}
+        if (
+            len(members) > MAX_SEPARATE_DISKS
+            and not members & bundled
+            and _share_clock(members, rows)
+        ):
+            bundled |= members
+            bands.append(DiskBand(f"{len(members)} disks ({use.layer}, {use.use})", members))
+    return bands
+
+
+def _share_clock(members: frozenset[str], rows: Sequence[MetricRows]) -> bool:
+    metrics = [sampled.metric for sampled in rows if members & set(sampled.devices)]
+    return len(set(metrics)) == len(metrics)
+
+
+def band_traces(
+    crowd: DiskBand, rows: MetricRows, scale: float, hover: str, look: Style, common: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """The band, its two edges, and the median. Idle members count: a disk that does nothing is what one looks for."""
+    places = [at for at, name in enumerate(rows.devices) if name in crowd.members]
+    low, high, median = rows.buckets.band(places)
+    x = round_significant(rows.buckets.middles, 6)
+    edges = [round_significant(values * scale) for values in (low, high)]
+    suffix = f"of {crowd.label}"
+    plain = {"type": "scatter", "mode": "lines", "legendgroup": crowd.label, **common}
+    edge = {**plain, "x": x, "showlegend": False, "line": {"color": look.faded(0.55), "width": 0.8}}
+    return [
+        {
+            **plain,
+            **_band_outline(x, *edges),
+            "name": f"{crowd.label}: smallest to largest",
+            "fill": "toself",
+            "fillcolor": look.faded(0.18),
+            "line": {"width": 0},
+            "hoverinfo": "skip",
+        },
+        {
+            **edge,
+            "name": f"largest {suffix}",
+            "y": edges[1],
+            "text": _disks_at_edge(rows, places, high, rows.buckets.high),
+            "hovertemplate": f"{hover} largest, %{{text}}<extra></extra>",
+        },
+        {
+            **plain,
+            "name": f"{crowd.label}: median",
+            "x": x,
+            "y": round_significant(median * scale),
+            "line": {"color": look.colour, "dash": look.dash, "width": 1.6},
+            "hovertemplate": f"{hover} median {suffix}<extra></extra>",
+        },
+        {
+            **edge,
+            "name": f"smallest {suffix}",
+            "y": edges[0],
+            "text": _disks_at_edge(rows, places, low, rows.buckets.low),
+            "hovertemplate": f"{hover} smallest, %{{text}}<extra></extra>",
+        },
+    ]
+
+
+def _disks_at_edge(rows: MetricRows, places: list[int], edge: Any, values: Any) -> list[str]:
+    """The first member that is at the edge, of each bucket; "" where nothing is known."""
+    first = (values[places] == edge).argmax(axis=0).tolist()
+    names = [rows.devices[at] for at in places]
+    return ["" if np.isnan(value) else names[at] for at, value in zip(first, edge, strict=True)]
+
+
+def _band_outline(
+    x: list[float | None], low: list[float | None], high: list[float | None]
+) -> dict[str, list[float | None]]:
+    """Round each stretch in which something is known, one after the other."""
+    xs: list[float | None] = []
+    ys: list[float | None] = []
+    begin = 0
+    for at in range(len(x) + 1):
+        if at < len(x) and low[at] is not None:
+            continue
+        if at > begin:
+            xs += [*x[begin:at], *reversed(x[begin:at]), None]
+            ys += [*high[begin:at], *reversed(low[begin:at]), None]
+        begin = at + 1
+    return {"x": xs, "y": ys}
+
 
 # One box for the panel one points at, what is most first; and a line through all panels (charts.js).
 UNIFIED_HOVER = {"hovermode": "x unified", "hoversubplots": "axis", "hoversort": "value descending"}
@@ -81,7 +187,7 @@ def device_lines(
                     thinned = thinned or rows.buckets.every > 1
                     where = {"xaxis": axis_name("x", number), "yaxis": axis_name("y", number)}
                     look = palette.device_style(index)
-                    data += of_crowd(crowd, rows, panel.scale, panel.hover, look, where)
+                    data += band_traces(crowd, rows, panel.scale, panel.hover, look, where)
     names: set[str] = set()
     # one legend entry a device, at its first panel
     for trace in data:
@@ -165,3 +271,72 @@ def panel_heading(title: str, unit: str, x: float, y: float) -> dict[str, Any]:
         "showarrow": False,
         "font": {"size": 12},
     }
+
+
+# Grey of half light, so that it is seen on a white page and on a dark one: what was not measured is shaded, and what
+# was has a bar on top of its panel; every second one fainter, as they touch.
+UNMEASURED_FILL = "rgba(128,140,160,0.18)"
+MEASURED_FILLS = ("rgba(128,140,160,0.9)", "rgba(128,140,160,0.5)")
+TRANSPARENT = "rgba(0,0,0,0)"
+# of a panel's height
+BAR_HEIGHT = 0.025
+# Of a panel's width: so much of it a lying letter needs; a name that has not room stands
+LETTER_WIDTH = 1 / 50
+# letters that a panel is high; the table under the chart has the whole name
+MAX_VERTICAL_LETTERS = 20
+
+
+def window_bands(
+    windows: Sequence[Window], panels: int, rows_drawn: Iterable[MetricRows] = ()
+) -> list[dict[str, Any]]:
+    """Shapes for panels 1, 2, …: each window with its name as high as the panel, then the bars of what was measured.
+
+    `found`: what is drawn over them; it goes on where sampling did.
+    """
+    ends = [float(rows.buckets.times[-1]) for rows in rows_drawn if len(rows.buckets.times)]
+    whole = max([*ends, *(window.end for window in windows)], default=0.0)
+    lying = all(
+        window.end - window.start > whole * LETTER_WIDTH * len(window.name) for window in windows
+    )
+    numbers = range(1, panels + 1)
+    named_shapes = [
+        _window_shape(window, number, standing=not lying)
+        for window in windows
+        for number in numbers
+    ]
+    measured = [window for window in windows if window.measured]
+    return named_shapes + [
+        _rectangle(window, number, 1 - BAR_HEIGHT, MEASURED_FILLS[index % 2]) | {"layer": "above"}
+        for index, window in enumerate(measured)
+        for number in numbers
+    ]
+
+
+def _window_shape(window: Window, number: int, *, standing: bool) -> dict[str, Any]:
+    label = (
+        _vertical_label(window.name)
+        if standing
+        else {"text": window.name, "textposition": "top left"}
+    )
+    shape = _rectangle(window, number, 0, TRANSPARENT if window.measured else UNMEASURED_FILL)
+    return shape | {"label": {"font": {"size": 9}, **label}}
+
+
+def _rectangle(window: Window, number: int, bottom: float, colour: str) -> dict[str, Any]:
+    return {
+        "type": "rect",
+        "layer": "below",
+        "xref": axis_name("x", number),
+        "yref": f"{axis_name('y', number)} domain",
+        "x0": window.start,
+        "x1": window.end,
+        "y0": bottom,
+        "y1": 1,
+        "line": {"width": 0},
+        "fillcolor": colour,
+    }
+
+
+def _vertical_label(name: str) -> dict[str, Any]:
+    short = name if len(name) <= MAX_VERTICAL_LETTERS else f"{name[: MAX_VERTICAL_LETTERS - 1]}…"
+    return {"text": short, "textposition": "bottom left", "textangle": -90}

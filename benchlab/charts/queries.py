@@ -17,7 +17,7 @@ from agents.drivers import registry
 from benchlab.campaigns import points
 from benchlab.campaigns.matrix import SCHEDULER
 from benchlab.campaigns.models import Campaign, Run
-from benchlab.charts import naming
+from benchlab.charts import metric_naming
 from benchlab.charts.palette import Place, Style, assign_styles, rank_values
 from benchlab.runs.models import Attempt, Layout, Measurement
 from benchlab.runs.states import LayoutPhase, Outcome
@@ -413,7 +413,7 @@ def shares_in_percent(groups: Iterable[Group]) -> list[Group]:
 
 
 def _group_in_percent(group: Group) -> Group:
-    shares = {name for name, unit in group.units.items() if naming.is_share(name, unit)}
+    shares = {name for name, unit in group.units.items() if metric_naming.is_share(name, unit)}
     if not shares:
         return group
     samples = tuple(

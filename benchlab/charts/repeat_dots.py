@@ -11,14 +11,13 @@ from typing import Any
 
 from benchlab.analysis.curves import Spread, spread
 from benchlab.analysis.rate_words import shown_unit
-from benchlab.charts import figure, naming
-from benchlab.charts.chart_options import Choice
+from benchlab.charts import figure, metric_naming
 from benchlab.charts.curve import StyledLine, run_url, styled_lines
+from benchlab.charts.curve_marks import DIFFER_NAME
 from benchlab.charts.figure import Figure
+from benchlab.charts.line_analysis import Choice, ratios_by_line
 from benchlab.charts.palette import fill_patterns
 from benchlab.charts.queries import Group
-from benchlab.charts.repeat_beams import DIFFER_NAME
-from benchlab.charts.repeat_spread import ratios_by_line
 from benchlab.web.units import factor, si
 
 # of the longest bar: no room for its number
@@ -66,8 +65,8 @@ def _family_figure(title: str, groups: Sequence[Group], choice: Choice) -> Figur
     """Metrics of one kind below one another, each with a bar per line."""
     lines = styled_lines([group for group in groups if not group.swept])
     every = dict.fromkeys(name for line in lines for name in line.group.units)
-    names = naming.family_members(choice.metric, every)
-    word = naming.metric_word(choice.metric)
+    names = metric_naming.family_members(choice.metric, every)
+    word = metric_naming.metric_word(choice.metric)
     if not names:
         return figure.empty_figure(title, f"No {word} measured yet.")
     units = {name: unit for line in lines for name, unit in line.group.units.items()}
@@ -113,7 +112,7 @@ def _family_bars(
         )[1]
         for name, point in zip(measured, points, strict=True)
     ]
-    words = [naming.member_word(choice.metric, name) for name in measured]
+    words = [metric_naming.member_word(choice.metric, name) for name in measured]
     return {
         "type": "bar",
         "orientation": "h",

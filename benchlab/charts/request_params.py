@@ -11,11 +11,11 @@ from urllib.parse import urlencode
 from django.core.exceptions import BadRequest
 from django.http import QueryDict
 
-from benchlab.charts import naming
-from benchlab.charts.chart_options import DRAWINGS, OPERATIONS, STATISTIC_DASHES, Choice
-from benchlab.charts.latency_curves import PERCENT_SCALES
+from benchlab.charts import metric_naming
+from benchlab.charts.latency_distributions import PERCENT_SCALES
+from benchlab.charts.line_analysis import DRAWINGS, OPERATIONS, STATISTIC_DASHES, Choice
 from benchlab.charts.queries import Group, assign_style_places
-from benchlab.charts.spans import MAX_PIXELS, MIN_PIXELS, WHOLE_SPAN, Span
+from benchlab.charts.sampled_tracks import MAX_PIXELS, MIN_PIXELS, WHOLE_SPAN, Span
 from benchlab.topologies import moments
 
 # the moment "as built", whose code is empty
@@ -104,7 +104,7 @@ def percent_scale(query: QueryDict) -> str:
 
 def latency_values() -> list[str]:
     """Every ?latency=: a kind alone, as many statistics as there is room for; with all of them; with one."""
-    kinds = naming.LATENCY_KINDS
+    kinds = metric_naming.LATENCY_KINDS
     return [
         value
         for kind in kinds
@@ -115,7 +115,7 @@ def latency_values() -> list[str]:
 def requested_metric(query: QueryDict) -> str:
     """The metric or family that is asked for; "" for none. Whether anybody measured it, the chart says."""
     metric = query.get("metric", "")
-    if metric and not naming.is_metric_name(metric):
+    if metric and not metric_naming.is_metric_name(metric):
         raise BadRequest(f"metric: {metric[:100]!r} is no metric's name")
     return metric
 

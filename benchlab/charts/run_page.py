@@ -21,24 +21,22 @@ from benchlab.analysis.devices.amplification import only_direction
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import (
     caches,
-    cursor_part,
+    cursor_values,
+    device_figures,
     device_work,
-    devices,
-    latency_stored,
-    latency_tables,
-    naming,
+    latency_distributions,
+    metric_naming,
     numbered_lines,
-    overplotting,
+    panels,
+    sampled_tracks,
     tool_parts,
-    windows,
 )
-from benchlab.charts.attempt_layers import read_disk_uses, read_layers
+from benchlab.charts.attempt_samples import read_disk_uses, read_layers, read_tracks, read_windows
 from benchlab.charts.figure_views import current_tracks
-from benchlab.charts.latency_curves import PERCENT_SCALES
+from benchlab.charts.latency_distributions import PERCENT_SCALES
 from benchlab.charts.queries import kernel_work_text
-from benchlab.charts.sampled import read_tracks, read_windows
+from benchlab.charts.sampled_tracks import Track
 from benchlab.charts.tables import device_rows
-from benchlab.charts.tracks import Track
 from benchlab.findings import stored_runs
 from benchlab.runs import active_facts, reason_texts
 from benchlab.runs.models import Artifact, Attempt, Measurement
@@ -50,7 +48,7 @@ LATENCIES = ("lat.mean", "lat.p50", "lat.p99", "lat.p99.9", "clat.p50", "clat.p9
 KEY_TITLES = {
     "iops": "IOPS",
     "bandwidth": "Throughput",
-    **{name: naming.latency_word(name) for name in LATENCIES},
+    **{name: metric_naming.latency_word(name) for name in LATENCIES},
 }
 
 
@@ -104,9 +102,9 @@ def run_detail(request: HttpRequest, pk: int) -> HttpResponse:
     current = _requested_attempt(request, tried)
     context: dict[str, Any] = {"run": run, "tried": tried, "shown": current}
     if current is not None:
-        context |= cursor_part.instant_context(request, current.attempt)
-        if cast(HtmxRequest, request).htmx.target == cursor_part.PART_ID:
-            return render(request, cursor_part.PART_TEMPLATE, context)
+        context |= cursor_values.instant_context(request, current.attempt)
+        if cast(HtmxRequest, request).htmx.target == cursor_values.PART_ID:
+            return render(request, cursor_values.PART_TEMPLATE, context)
         context |= attempt_context(run, current.attempt, _requested_window(request))
     return _run_response(request, context)
 
@@ -159,7 +157,7 @@ def attempt_context(run: Run, attempt: Attempt, window: int = 0) -> dict[str, An
     live = attempt.phase in (AttemptPhase.STARTING, AttemptPhase.RUNNING)
     tracks = read_tracks(attempt)
     try:
-        part = windows.select_part(tracks, read_windows(attempt), window)
+        part = sampled_tracks.select_part(tracks, read_windows(attempt), window)
     except IndexError:
         raise Http404(f"This attempt has no window {window}.") from None
     return {
@@ -195,7 +193,7 @@ def attempt_context(run: Run, attempt: Attempt, window: int = 0) -> dict[str, An
 
 def _latency_context(attempt: Attempt, measured: list[Measurement]) -> dict[str, Any] | None:
     """Distribution of its I/Os' latencies; None where nothing but means was told."""
-    curves = latency_stored.read_latency_curves(attempt, measured)
+    curves = latency_distributions.read_latency_curves(attempt, measured)
     if not curves:
         return None
     binned = [curve for curve in curves if curve.bins is not None]
@@ -203,10 +201,12 @@ def _latency_context(attempt: Attempt, measured: list[Measurement]) -> dict[str,
         "curves": curves,
         "binned": binned,
         "sentences": [
-            sentence for curve in curves if (sentence := latency_tables.curve_sentence(curve))
+            sentence
+            for curve in curves
+            if (sentence := latency_distributions.curve_sentence(curve))
         ],
-        "ranks": latency_tables.percentile_rows(curves),
-        "bins": latency_tables.bin_rows(binned),
+        "ranks": latency_distributions.percentile_rows(curves),
+        "bins": latency_distributions.bin_rows(binned),
         "scales": list(PERCENT_SCALES.items()),
     }
 
@@ -215,7 +215,7 @@ def _has_disk_band(attempt: Attempt, tracks: Sequence[Track]) -> bool:
     """True when its chart draws disks as a band."""
     sampled = {track.device for track in tracks}
     return any(
-        len(sampled & set(use.members)) > overplotting.MAX_SEPARATE_DISKS
+        len(sampled & set(use.members)) > panels.MAX_SEPARATE_DISKS
         for use in read_disk_uses(attempt)
     )
 
@@ -228,7 +228,9 @@ def _heat_metrics(attempt: Attempt, tracks: Sequence[Track]) -> list[tuple[str, 
         return []
     has = {metric for metric, _ in sampled}
     return [
-        (metric, title) for metric, (title, _) in devices.DEVICE_PANELS.items() if metric in has
+        (metric, title)
+        for metric, (title, _) in device_figures.DEVICE_PANELS.items()
+        if metric in has
     ]
 
 
@@ -265,7 +267,7 @@ def _device_work_context(
 ) -> dict[str, Any]:
     layers, access = read_layers(attempt), stored_runs.tool_access(attempt)
     only = only_direction(access.reads, access.writes)
-    parts = windows.measured_parts(tracks, read_windows(attempt))
+    parts = sampled_tracks.measured_parts(tracks, read_windows(attempt))
     figures = {row.name: row.value for row in measured if not row.labels and row.value is not None}
     return {
         "work": device_work.disk_work(layers, parts, figures, only),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Devices of several runs side by side, a column for each run: one scale a row and one time for all. Pure."""
+"""Devices of several runs side by side, a column for each run, on one scale per row and one time axis."""
 
 from __future__ import annotations
 
@@ -8,15 +8,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.core.exceptions import BadRequest
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
 from agents.contracts import Window
 from benchlab.analysis.curves import median_of
-from benchlab.charts import figure, palette
-from benchlab.charts.bands import window_bands
-from benchlab.charts.devices import DEVICE_PANELS, active_devices
-from benchlab.charts.figure import Figure
-from benchlab.charts.panels import Panel, any_above_zero, axis_name, device_lines
-from benchlab.charts.stack import order_devices
-from benchlab.charts.tracks import Track
+from benchlab.charts import device_figures, figure, palette, request_params, sampled_tracks
+from benchlab.charts.attempt_samples import iterate_tracks, read_rows, read_windows
+from benchlab.charts.device_figures import DEVICE_PANELS, active_devices
+from benchlab.charts.device_work import order_devices
+from benchlab.charts.figure import Figure, figure_json
+from benchlab.charts.figure_views import attempt_title
+from benchlab.charts.panels import Panel, any_above_zero, axis_name, device_lines, window_bands
+from benchlab.charts.sampled_tracks import WHOLE_SPAN, Track
+from benchlab.runs.models import Attempt
+from benchlab.runs.states import Outcome
 from benchlab.runs.strips import MetricRows
 
 # what stands on top: whether all disks worked
@@ -172,3 +181,66 @@ def track_medians(tracks: Iterable[Track]) -> dict[tuple[str, str], float]:
         if track.metric in DEVICE_PANELS and values:
             medians[track.device, track.metric] = median_of(values)
     return medians
+
+
+# columns that are still readable
+MAX_SIDES = 4
+
+
+@require_GET
+def side_page(request: HttpRequest) -> HttpResponse:
+    """?run=1&run=2"""
+    attempts = _requested_attempts(request)
+    sides = [_read_side(attempt, numbers=True) for attempt in attempts]
+    query = "&".join(f"run={attempt.run_id}" for attempt in attempts)
+    context = {
+        "attempts": attempts,
+        "sides": sides,
+        "rows": median_rows(sides),
+        "whole": [
+            attempt
+            for attempt, side in zip(attempts, sides, strict=True)
+            if side.rows and not any(window.measured for window in side.windows)
+        ],
+        "without": [
+            attempt for attempt, side in zip(attempts, sides, strict=True) if not side.rows
+        ],
+        "figure_url": f"{reverse('run-side-figure')}?{query}",
+    }
+    return render(request, "charts/side_by_side.html", context)
+
+
+@require_GET
+def side_figure(request: HttpRequest) -> HttpResponse:
+    drawing = build_side_figure([_read_side(attempt) for attempt in _requested_attempts(request)])
+    answer = HttpResponse(figure_json(drawing), content_type="application/json")
+    answer["Cache-Control"] = "no-cache"
+    return answer
+
+
+def _requested_attempts(request: HttpRequest) -> list[Attempt]:
+    """The last try that succeeded of each run, in the order of the address. Raises BadRequest and Http404."""
+    run_ids = list(dict.fromkeys(request_params.id_parameters(request.GET, "run")))
+    if len(run_ids) > MAX_SIDES:
+        raise BadRequest(
+            f"run: {len(run_ids)} runs; at most {MAX_SIDES} have room beside each other"
+        )
+    rows = (
+        Attempt.objects.visible_to(request.user)
+        .filter(run__in=run_ids, outcome=Outcome.SUCCEEDED)
+        .select_related("facts", "run__campaign", "run__topology", "run__workload")
+        .order_by("run_id", "-number")
+        .distinct("run_id")
+    )
+    by_run = {row.run_id: row for row in rows}
+    if missing := [pk for pk in run_ids if pk not in by_run]:
+        raise Http404(f"There is no run {missing[0]} that has succeeded.")
+    return [by_run[pk] for pk in run_ids]
+
+
+def _read_side(attempt: Attempt, *, numbers: bool = False) -> Side:
+    facts = attempt.facts.facts if attempt.facts else {}
+    sampled = read_rows(attempt, device_figures.DEVICE_PANELS, WHOLE_SPAN)
+    marks = read_windows(attempt)
+    measured = sampled_tracks.measured_tracks(iterate_tracks(attempt), marks) if numbers else ()
+    return Side(attempt_title(attempt), sampled, facts, marks, track_medians(measured))

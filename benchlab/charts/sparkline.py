@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchlab.analysis.rate_words import shown_unit
-from benchlab.charts import naming
+from benchlab.charts import metric_naming
 from benchlab.charts.palette import COLOURS, Style
 from benchlab.web.units import short_si, si
 
@@ -125,8 +125,8 @@ def _line_chart(sets: Sequence[SetUp], depths: Sequence[int], name: str, unit: s
         for set_up in sets
     )
     return SparkChart(
-        naming.metric_title(name),
-        f"{naming.metric_title(name)} over outstanding I/Os. {'; '.join(texts)}.",
+        metric_naming.metric_title(name),
+        f"{metric_naming.metric_title(name)} over outstanding I/Os. {'; '.join(texts)}.",
         lines=tuple(
             _spark_line(set_up, [(x(d), y(v)) for d, v in _sorted_medians(set_up)])
             for set_up in sets
@@ -190,7 +190,9 @@ def _bar_chart(sets: Sequence[SetUp], name: str, unit: str) -> SparkChart:
         f"{set_up.label}: {words}" for set_up, words in zip(sets, value_texts, strict=True)
     )
     return SparkChart(
-        naming.metric_title(name), f"{naming.metric_title(name)}. {description}.", bars=bars
+        metric_naming.metric_title(name),
+        f"{metric_naming.metric_title(name)}. {description}.",
+        bars=bars,
     )
 
 

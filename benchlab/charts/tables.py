@@ -14,21 +14,24 @@ from benchlab.analysis.buckets import Numbers
 from benchlab.analysis.curves import Little, Spread, little, spread
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.analysis.series import Summary, summarize
-from benchlab.charts import caches, naming, percentiles
-from benchlab.charts.chart_options import Choice
-from benchlab.charts.curve_answers import curve_answer
-from benchlab.charts.devices import CPU_STATES, DEVICE_PANELS
-from benchlab.charts.per_request import mean_across_gaps, request_weights
+from benchlab.charts import caches, device_figures, metric_naming
+from benchlab.charts.device_figures import CPU_STATES, DEVICE_PANELS
+from benchlab.charts.device_work import order_devices
+from benchlab.charts.line_analysis import (
+    Choice,
+    curve_answer,
+    judged_rate,
+    ratios_by_depth,
+    ratios_by_line,
+)
 from benchlab.charts.queries import BASE_METRICS, Group, Sample, are_unlike, line_labels
-from benchlab.charts.repeat_spread import judged_rate, ratios_by_depth, ratios_by_line
-from benchlab.charts.stack import order_devices
-from benchlab.charts.tracks import Track
+from benchlab.charts.sampled_tracks import Track, mean_across_gaps, request_weights
 from benchlab.web.spreadsheets import csv_lines
 
 PANEL_TITLES = {
     **DEVICE_PANELS,
     **caches.CACHE_PANELS,
-    **{metric: (words, "s") for metric, words in percentiles.PERCENTILE_TITLES.items()},
+    **{metric: (words, "s") for metric, words in device_figures.PERCENTILE_TITLES.items()},
 }
 
 
@@ -62,7 +65,9 @@ def latency_columns(groups: Sequence[Group], operation: str = "") -> tuple[str, 
         for name in group.units
     }
     every = [
-        f"{kind}.{statistic}" for kind in naming.LATENCY_KINDS for statistic in naming.STATISTICS
+        f"{kind}.{statistic}"
+        for kind in metric_naming.LATENCY_KINDS
+        for statistic in metric_naming.STATISTICS
     ]
     names = [name for name in every if name in metrics]
     return tuple(
@@ -157,11 +162,11 @@ class MetricRow:
 def metric_rows(groups: Sequence[Group], first: str = "") -> list[MetricRow]:
     """Every metric of lines without a sweep, in the tool's order; those of the choice `first` come first."""
     units = {name: unit for group in groups for name, unit in group.units.items()}
-    chosen = naming.family_members(first, units)
+    chosen = metric_naming.family_members(first, units)
     return [
         MetricRow(
             name,
-            naming.metric_word(name),
+            metric_naming.metric_word(name),
             shown_unit(name, units[name]),
             tuple(_sample_spread(group.samples, name) for group in groups),
             tuple(ratios_by_line(groups, name)),
@@ -231,7 +236,7 @@ def _device_row(device: str, track: Track, weights: Numbers) -> DeviceRow | None
     )
     values = np.asarray(track.values, dtype=float) * (100 if share else 1)
     statistics = summarize(values, weights)
-    if statistics and track.metric in percentiles.PERCENTILE_METRICS:
+    if statistics and track.metric in device_figures.PERCENTILE_METRICS:
         # percentiles are never averaged
         statistics = replace(statistics, mean=math.nan)
     return (

@@ -5,19 +5,12 @@ from __future__ import annotations
 
 from django.urls import path
 
-from benchlab.charts import (
-    compare,
-    downloads,
-    figure_views,
-    history_page,
-    run_page,
-    side_views,
-)
+from benchlab.charts import compare, downloads, figure_views, history_page, run_page, side_by_side
 from benchlab.charts.explore import views as explore
 
 urlpatterns = [
-    path("runs/side-by-side/", side_views.side_page, name="run-side"),
-    path("runs/side-by-side.json", side_views.side_figure, name="run-side-figure"),
+    path("runs/side-by-side/", side_by_side.side_page, name="run-side"),
+    path("runs/side-by-side.json", side_by_side.side_figure, name="run-side-figure"),
     path("runs/<int:pk>/", run_page.run_detail, name="run-detail"),
     path("runs/<int:pk>/history/", history_page.run_history, name="run-history"),
     path("runs/<int:pk>/history.json", history_page.run_history_figure, name="run-history-figure"),

@@ -14,9 +14,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from benchlab.campaigns.models import Run
-from benchlab.charts import naming
-from benchlab.charts.history import History, read_history
-from benchlab.charts.set_ups import FINGERPRINT_PARTS
+from benchlab.charts import metric_naming
+from benchlab.charts.history import FINGERPRINT_PARTS, History, read_history
 from benchlab.web.api import FiniteFloatField, Problem, SingleAnswerViewSet
 
 JsonObject = dict[str, Any]
@@ -116,7 +115,7 @@ def _valid_parameters(request: Request) -> dict[str, str]:
     run, metric, without = (sent.get(name, "") for name in PARAMETERS)
     if not (run.isascii() and run.isdigit() and len(run) <= MAX_ID_DIGITS):
         wrong["run"] = "The id of the run whose history it is."
-    if metric and (not naming.is_metric_name(metric) or "*" in metric):
+    if metric and (not metric_naming.is_metric_name(metric) or "*" in metric):
         wrong["metric"] = f"{metric[:100]!r} is not the name of a metric."
     if without and without not in FINGERPRINT_PARTS:
         wrong["without"] = f"{without[:100]!r} is none of {', '.join(FINGERPRINT_PARTS)}."

@@ -17,7 +17,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from benchlab.results import arrow, columns, documented, language, reading, series, sql
+from benchlab.results import arrow, columns, openapi, query_language, reading, sql
 from benchlab.results.answers import (
     FORMATS,
     Csv,
@@ -30,12 +30,12 @@ from benchlab.results.answers import (
     table_response,
 )
 from benchlab.results.arrow import Field
-from benchlab.results.language import QueryError, TableQuery
+from benchlab.results.query_language import QueryError, TableQuery
 from benchlab.runs.models import Measurement, Series
 
 
 class TableViewSet(viewsets.GenericViewSet[Any]):
-    """One table in one answer. Filters, columns, order: benchlab/results/language.py."""
+    """One table in one answer. Filters, columns, order: benchlab/results/query_language.py."""
 
     shape: ClassVar[columns.TableShape]
     # in the permission table
@@ -65,7 +65,7 @@ class TableViewSet(viewsets.GenericViewSet[Any]):
             return Json(), Json.media_type
 
     def _table_response(self, request: Request) -> HttpResponseBase:
-        asked = language.parse_query(self.shape, dict(request.query_params.lists()))
+        asked = query_language.parse_query(self.shape, dict(request.query_params.lists()))
         seen = reading.queried_campaigns(asked, request.user)
         asked = reading.resolve_query(asked, seen)
         form = cast(TableRenderer, request.accepted_renderer)
@@ -115,7 +115,7 @@ class Results(TableViewSet):
     noun = "result"
     queryset = Measurement.objects.all()
 
-    @extend_schema(**documented.table_schema(columns.RESULTS))
+    @extend_schema(**openapi.table_schema(columns.RESULTS))
     def list(self, request: Request) -> HttpResponseBase:
         """Filter by any column, option (param.iodepth=4) or metric (metric.iops__gte=1000); choose columns by fields,
         with wide=true also figures (fields=host,metric.iops).
@@ -133,7 +133,7 @@ class SeriesTable(TableViewSet):
     noun = "seriesvalue"
     queryset = Series.objects.all()
 
-    @extend_schema(**documented.table_schema(columns.SERIES))
+    @extend_schema(**openapi.table_schema(columns.SERIES))
     def list(self, request: Request) -> HttpResponseBase:
         """List the samples of each device, value by value; filters and formats as /api/results/ has them."""
         return self._table_response(request)
@@ -155,10 +155,10 @@ class SeriesTable(TableViewSet):
         statement = sql.series_arrays(asked, seen)
         if isinstance(form, Json):
             return lambda: arrow.columnar_json(
-                fields, series.series_json(fields, reading.stream_series(statement))
+                fields, arrow.series_json(fields, reading.stream_series(statement))
             )
         write = arrow.parquet if isinstance(form, Parquet) else arrow.arrow_stream
-        return lambda: write(fields, series.series_tables(fields, reading.stream_series(statement)))
+        return lambda: write(fields, arrow.series_tables(fields, reading.stream_series(statement)))
 
 
 def _as_arrays(asked: TableQuery) -> bool:

@@ -19,7 +19,7 @@ from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
-from benchlab.results.language import QueryError
+from benchlab.results.query_language import QueryError
 from benchlab.results.reading import gather_parts
 from benchlab.results.streaming import Busy, ThreadedStream
 from benchlab.team import current_roles

@@ -11,9 +11,9 @@ from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from benchlab.results import sql
 from benchlab.results.columns import METRIC, Column, Kind
-from benchlab.results.language import QueryError, TableQuery
+from benchlab.results.query_language import QueryError, TableQuery
 from benchlab.results.reading import fetch_rows
-from benchlab.results.where import trusted_sql
+from benchlab.results.sql_conditions import trusted_sql
 
 # attempts: to read more takes longer than people wait
 MAX_ATTEMPTS = 20_000

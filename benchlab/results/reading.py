@@ -18,8 +18,14 @@ from agents.drivers import registry
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.results import sql
 from benchlab.results.columns import KNOWN_METRICS, PARAM, Column, Kind
-from benchlab.results.language import EQUALITY_OPERATORS, Condition, QueryError, TableQuery, Value
-from benchlab.results.where import trusted_sql
+from benchlab.results.query_language import (
+    EQUALITY_OPERATORS,
+    Condition,
+    QueryError,
+    TableQuery,
+    Value,
+)
+from benchlab.results.sql_conditions import trusted_sql
 from benchlab.runs.models import Attempt
 from benchlab.web.filters import MAX_LISTED_WORDS, unknown_word_message
 from benchlab.web.row_ids import parse_row_id

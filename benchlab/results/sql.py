@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from benchlab.results.columns import METRIC, Column, Kind
-from benchlab.results.language import TableQuery
-from benchlab.results.where import condition_sql, sort_expression, trusted_sql
+from benchlab.results.query_language import TableQuery
+from benchlab.results.sql_conditions import condition_sql, sort_expression, trusted_sql
 from benchlab.web.spreadsheets import FORMULA_STARTS
 
 ATTEMPTS_FROM = """

@@ -22,7 +22,7 @@ from django.utils.html import escape
 from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import require_safe
 
-from benchlab.charts import caches, downloads, figure_views, request_params, sampled, tables
+from benchlab.charts import attempt_samples, caches, downloads, figure_views, request_params, tables
 from benchlab.charts.cards import Card
 from benchlab.charts.figure import Figure, figure_json
 from benchlab.runs.models import Artifact
@@ -203,7 +203,7 @@ def run_cache(request: HttpRequest, link: OpenedLink, which: str) -> HttpRespons
     if chart is None:
         raise Http404
     facts = attempt.facts.facts if attempt.facts else {}
-    tracks, marks = sampled.read_tracks(attempt), sampled.read_windows(attempt)
+    tracks, marks = attempt_samples.read_tracks(attempt), attempt_samples.read_windows(attempt)
     figure = caches.build_cache_figure(
         figure_views.attempt_title(attempt), chart, tracks, facts, marks
     )
@@ -215,7 +215,7 @@ def run_series(request: HttpRequest, link: OpenedLink) -> HttpResponseBase:
     attempt = guest_content.attempt_of(link)
     tracks = (
         replace(track, device=link.redaction.redact_text(track.device))
-        for track in sampled.iterate_tracks(attempt)
+        for track in attempt_samples.iterate_tracks(attempt)
     )
     return downloads.csv_response(request, lambda: tables.series_csv_lines(tracks), "series.csv")
 

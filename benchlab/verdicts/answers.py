@@ -19,8 +19,8 @@ from benchlab.analysis.designs import Design
 from benchlab.analysis.ranking import Ranked, rank_set_ups
 from benchlab.analysis.verdicts import Comparison, Sweep, compare_sweeps
 from benchlab.campaigns.models import Campaign
-from benchlab.charts import cards, naming, request_params
-from benchlab.charts.equal_workloads import group_by_work
+from benchlab.charts import cards, metric_naming, request_params
+from benchlab.charts.line_analysis import group_by_work
 from benchlab.charts.palette import Style
 from benchlab.charts.queries import Group, Identity, Person, line_labels, line_styles, read_groups
 from benchlab.verdicts import baselines, builds
@@ -78,7 +78,7 @@ class Answer:
 
     @property
     def metric_word(self) -> str:
-        return naming.metric_word(self.metric)
+        return metric_naming.metric_word(self.metric)
 
     @property
     def is_over(self) -> bool:
@@ -187,7 +187,7 @@ def _lines_with_metric(lines: list[Group], metric: str) -> tuple[list[Group], st
         return some, metric
     units = lines[0].units
     common = [name for name in units if all(name in line.units for line in lines)]
-    choices = naming.order_choices(common, lines[0].tool, any(line.swept for line in lines))
+    choices = metric_naming.order_choices(common, lines[0].tool, any(line.swept for line in lines))
     comparable = [name for name in choices if "*" not in name and units[name] in LOWER_IS_BETTER]
     return (lines, comparable[0]) if comparable else ([], "")
 

@@ -17,7 +17,7 @@ from benchlab.analysis.finding import Number, Severity
 from benchlab.analysis.formats import rate, share
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.campaigns.models import Campaign, Run
-from benchlab.charts import naming
+from benchlab.charts import metric_naming
 from benchlab.charts.history import History, HistoryChange, HistoryRun, read_history
 from benchlab.findings import storing
 from benchlab.findings.models import Finding
@@ -126,7 +126,7 @@ def _change_finding(history: History, step: HistoryChange) -> Told:
 
 
 def _metric_name(history: History) -> str:
-    name = naming.metric_word(history.metric)
+    name = metric_naming.metric_word(history.metric)
     return name if name.isupper() else name.lower()
 
 
@@ -136,5 +136,9 @@ def _amount_text(history: History, value: float) -> str:
 
 def _history_number(history: History, value: float, run: HistoryRun) -> Number:
     return Number(
-        value, history.unit, naming.metric_word(history.metric), run=run.run, figure=history.metric
+        value,
+        history.unit,
+        metric_naming.metric_word(history.metric),
+        run=run.run,
+        figure=history.metric,
     )

@@ -15,7 +15,7 @@ from benchlab.analysis.factors import (
     complete_submatrix,
     factor_effects,
 )
-from benchlab.charts import naming
+from benchlab.charts import metric_naming
 from benchlab.charts.queries import Group
 from benchlab.topologies.models import Topology
 from benchlab.verdicts.answers import LOWER_IS_BETTER, TAILS, spread_of
@@ -56,7 +56,7 @@ class Factors:
 
     @property
     def metric_title(self) -> str:
-        return naming.metric_title(self.metric)
+        return metric_naming.metric_title(self.metric)
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ def _chosen_metrics(lines: Sequence[Group], requested: str) -> list[str]:
     if requested or not lines:
         return [requested] if any(requested in line.units for line in lines) else []
     common = [name for name in lines[0].units if _all_have(lines, name)]
-    ordered = naming.order_choices(common, lines[0].tool, any(line.swept for line in lines))
+    ordered = metric_naming.order_choices(common, lines[0].tool, any(line.swept for line in lines))
     rates = [n for n in ordered if "*" not in n and lines[0].units[n] in LOWER_IS_BETTER]
     rate = "iops" if any("iops" in line.units for line in lines) else next(iter(rates), "")
     having = [line for line in lines if rate in line.units]
@@ -157,7 +157,9 @@ def _factors(metric: str, cells: _Cells, tau: float, most: int | None, over: boo
         for effect in notable_effects(all_effects, most)
     )
     return Factors(
-        metric, notable, _describe_omissions(gaps, places, all_effects, naming.metric_title(metric))
+        metric,
+        notable,
+        _describe_omissions(gaps, places, all_effects, metric_naming.metric_title(metric)),
     )
 
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.analysis.verdicts import Conclusion, Verdict
-from benchlab.charts import naming, sparkline
+from benchlab.charts import metric_naming, sparkline
 from benchlab.charts.queries import Group
 from benchlab.verdicts.answers import TAILS, Answer, Row, medians_of
 from benchlab.verdicts.ratio_scale import Mark, Scale
@@ -94,11 +94,11 @@ def rank_table(answer: Answer) -> RankTable:
     rows = answer.rows
     curves = [row.against.curve for row in rows if row.against and row.against.curve]
     scale = Scale.spanning(curves)
-    of_latency = answer.metric not in naming.METRICS
+    of_latency = answer.metric not in metric_naming.METRICS
     kind = (
         ""
         if of_latency
-        else _common_metric(rows, (f"{kind}.mean" for kind in naming.LATENCY_KINDS))
+        else _common_metric(rows, (f"{kind}.mean" for kind in metric_naming.LATENCY_KINDS))
     )
     tail = "" if of_latency else _common_metric(rows, TAILS)
     of_each = [medians_of(row.group, answer.metric).keys() for row in rows]
@@ -106,8 +106,8 @@ def rank_table(answer: Answer) -> RankTable:
     ranks = tuple(_rank_row(answer, row, scale, kind, tail, shared) for row in rows)
     return RankTable(
         metric_word=answer.metric_word,
-        latency=naming.LATENCY_KINDS[kind.partition(".")[0]] if kind else "",
-        tail=naming.metric_word(tail) if tail else "",
+        latency=metric_naming.LATENCY_KINDS[kind.partition(".")[0]] if kind else "",
+        tail=metric_naming.metric_word(tail) if tail else "",
         swept=any(rank.depth for rank in ranks),
         partly=bool(shared) and any(depths != shared for depths in of_each),
         scale=scale,

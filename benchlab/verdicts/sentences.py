@@ -13,7 +13,7 @@ from benchlab.analysis.more_repeats import repeats_for_mean
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.analysis.ratio_words import ratio_number, ratio_range, times_text
 from benchlab.analysis.verdicts import Comparison, Conclusion, Verdict
-from benchlab.charts import naming
+from benchlab.charts import metric_naming
 from benchlab.charts.queries import Group
 from benchlab.verdicts.answers import Answer, Row, sweep_of
 from benchlab.web.units import si
@@ -174,15 +174,17 @@ def _representative(against: Comparison, curve: Verdict) -> tuple[int | None, Ve
 
 def _metric_noun(answer: Answer) -> str:
     """IOPS, throughput; of what has a longer name the sentence begins with it."""
-    name = naming.metric_word(answer.metric)
-    if answer.metric in naming.METRICS:
+    name = metric_naming.metric_word(answer.metric)
+    if answer.metric in metric_naming.METRICS:
         return name if name.isupper() else name.lower()
     return "latency" if answer.lower_is_better else "work"
 
 
 def _metric_label(answer: Answer) -> str:
     """Of what a sentence has no word for within it."""
-    return "" if answer.metric in naming.METRICS else naming.metric_word(answer.metric)
+    return (
+        "" if answer.metric in metric_naming.METRICS else metric_naming.metric_word(answer.metric)
+    )
 
 
 def _metric_prefix(answer: Answer) -> str:

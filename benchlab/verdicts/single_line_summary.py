@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from benchlab.analysis.devices.full_station import FullStation
 from benchlab.analysis.rate_words import shown_unit
-from benchlab.charts import cards, curve_answers, full_stations, naming
-from benchlab.charts.curve_answers import CurveAnswer
-from benchlab.charts.equal_workloads import group_by_work
+from benchlab.charts import cards, full_stations, line_analysis, metric_naming
+from benchlab.charts.line_analysis import CurveAnswer, group_by_work
 from benchlab.charts.queries import Group, line_labels
 from benchlab.verdicts.answers import LOWER_IS_BETTER, medians_of
 from benchlab.web.units import si
@@ -28,8 +27,8 @@ class LineSummary:
     @property
     def text(self) -> str:
         if self.group.swept:
-            return f"Knee of {self.label}: {curve_answers.curve_answer_text(self.group)}"
-        metrics = naming.order_choices(self.group.units, self.group.tool, False)
+            return f"Knee of {self.label}: {line_analysis.curve_answer_text(self.group)}"
+        metrics = metric_naming.order_choices(self.group.units, self.group.tool, False)
         units = self.group.units
         name = next(
             (
@@ -85,7 +84,7 @@ def summarize_curves(groups: Sequence[Group]) -> list[LineSummary]:
     swept = [(line, name) for line, name in lines if line.swept]
     full = full_stations.find_full_stations([line for line, _ in swept])
     return [
-        LineSummary(line, name, curve_answers.curve_answer(line), full.get(at))
+        LineSummary(line, name, line_analysis.curve_answer(line), full.get(at))
         for at, (line, name) in enumerate(swept)
     ]
 

@@ -9,7 +9,7 @@ import pytest
 from django.urls import reverse
 
 from benchlab.charts import caches
-from benchlab.charts.tracks import Track
+from benchlab.charts.sampled_tracks import Track
 from tests.charts import made
 
 TIMES = [1.0, 2.0, 3.0]

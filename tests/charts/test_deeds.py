@@ -8,7 +8,7 @@ import pytest
 from django.urls import reverse
 
 from benchlab.campaigns.models import Campaign, Run
-from benchlab.charts.equal_workloads import group_by_work
+from benchlab.charts.line_analysis import group_by_work
 from benchlab.charts.queries import Group, Sample
 from tests.charts import made
 

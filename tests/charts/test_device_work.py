@@ -14,8 +14,7 @@ from agents.plans.stack import Placed, StackPlan
 from agents.samplers import diskstats
 from benchlab.analysis.devices.balance import Spread
 from benchlab.charts import device_work
-from benchlab.charts.tracks import Track
-from benchlab.charts.windows import measured_parts
+from benchlab.charts.sampled_tracks import Track, measured_parts
 from benchlab.runs.models import Measurement
 from tests.charts import made
 

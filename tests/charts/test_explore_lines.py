@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from benchlab.charts.explore import draw, line_styles, lines, query
-from benchlab.charts.explore.chart import ExploreChart
+from benchlab.charts.explore import draw, exploration, lines, query
+from benchlab.charts.explore.exploration import ExploreChart
 from benchlab.charts.explore.query import Axes
 from benchlab.charts.palette import COLOURS
 from benchlab.charts.queries import Group, Sample
@@ -123,12 +123,12 @@ def test_ten_lines_have_ten_looks_and_fifty_have_fifty():
     for count, hosts in ((10, 1), (10, 2), (50, 1), (50, 5), (300, 1)):
         found, axes = many(count, hosts)
         assert len(found) == count
-        assert len(set(line_styles.explore_styles(found, axes).values())) == count
+        assert len(set(exploration.explore_styles(found, axes).values())) == count
 
 
 def test_the_colour_is_the_topology_and_the_dash_the_host():
     found, axes = many(12, 2)
-    styles = line_styles.explore_styles(found, axes)
+    styles = exploration.explore_styles(found, axes)
     for part, name, size in (("topology", "colour", 6), ("host", "dash", 2)):
         pairs = {(line.levels[part].key, getattr(styles[line.id], name)) for line in found}
         assert len(pairs) == size == len({look for _, look in pairs})
@@ -137,7 +137,7 @@ def test_the_colour_is_the_topology_and_the_dash_the_host():
 
 def chart(found, axes, **more) -> ExploreChart:
     x, y = (None if n == "outstanding" else lines.quantity(n, UNITS) for n in (axes.x, axes.y))
-    return ExploreChart("t", axes, found, line_styles.explore_styles(found, axes), x, y, **more)
+    return ExploreChart("t", axes, found, exploration.explore_styles(found, axes), x, y, **more)
 
 
 LONG = "md RAID 5 of 3 SSD, 512 KiB chunks, bitmap internal · vm-09 · block size 64 KiB"
@@ -213,7 +213,7 @@ def test_a_metric_by_two_parameters_is_a_heat_map():
     found = lines.build_lines(some, axes, UNITS)
     iops = lines.quantity("iops", UNITS)
     figure = draw.build_explore_figure(
-        ExploreChart("t", axes, found, line_styles.explore_styles(found, axes), None, None, iops)
+        ExploreChart("t", axes, found, exploration.explore_styles(found, axes), None, None, iops)
     )
     [panel] = figure["data"]
     assert panel["type"] == "heatmap"

@@ -10,22 +10,20 @@ import pytest
 
 from benchlab.charts import (
     curve,
-    curve_answers,
-    devices,
-    knee_marks,
+    curve_marks,
+    device_figures,
     latency_against_iops,
+    line_analysis,
     palette,
-    repeat_beams,
     repeat_dots,
-    spans,
+    sampled_tracks,
     tables,
 )
 from benchlab.charts import figure as figures
-from benchlab.charts.chart_options import Choice
+from benchlab.charts.curve_marks import LineRepeats
+from benchlab.charts.line_analysis import Choice
 from benchlab.charts.queries import Group, Sample, without_depth
-from benchlab.charts.repeat_beams import LineRepeats
-from benchlab.charts.spans import rows_from_tracks
-from benchlab.charts.tracks import Track
+from benchlab.charts.sampled_tracks import Track, rows_from_tracks
 from tests.charts import made
 
 ARTICLE = dict(zip((1, 2, 4, 8, 16), (1683.0, 3327.0, 5095.0, 5101.0, 5099.0), strict=True))
@@ -109,7 +107,7 @@ def test_one_line_shows_all_latencies_and_its_knee():
 )
 def test_no_knee_is_drawn_that_is_not_known(one, words):
     assert rings_of(curve.build_curve_figure("C", [one], Choice())) == []
-    assert curve_answers.curve_answer_text(one) == words
+    assert line_analysis.curve_answer_text(one) == words
     assert ":" not in words, "a label with a colon stands before it"
     assert not any(point.knee for point in tables.curve_points([one]))
 
@@ -125,15 +123,15 @@ def noted(figure):
 def test_an_uncertain_knee_is_a_stretch_of_the_curve():
     """The last doubling gains 11 %, with repeats that differ by 20 %: a knee at 16, or none yet."""
     line = noisy({1: 100.0, 2: 195.0, 4: 370.0, 8: 640.0, 16: 900.0, 32: 1000.0}, 0.10)
-    known = curve_answers.curve_answer(line).knee
+    known = line_analysis.curve_answer(line).knee
     assert known.uncertain and known.beyond
     figure = curve.build_curve_figure("C", [line], Choice())
     go.Figure(figure)
-    (stretch,) = marks(figure, knee_marks.UNCERTAIN_NAME)
+    (stretch,) = marks(figure, curve_marks.UNCERTAIN_NAME)
     assert (stretch["x"], stretch["y"]) == ([16, 32], [900.0, 1000.0]) and stretch["showlegend"]
     assert rings_of(figure) == []
     words = "uncertain, perhaps 16 or deeper than was measured, so measure deeper"
-    assert curve_answers.curve_answer_text(line) == words
+    assert line_analysis.curve_answer_text(line) == words
 
 
 def noisy(depths, noise):
@@ -163,17 +161,17 @@ def test_a_cap_and_a_fall_are_drawn():
     falling = noisy({1: 100.0, 2: 200.0, 4: 400.0, 8: 390.0, 16: 330.0, 32: 280.0}, 0.01)
     figure = curve.build_curve_figure("C", [group(), replace(falling, topology=2)], Choice())
     go.Figure(figure)
-    (rule,) = marks(figure, knee_marks.CAP_NAME)
+    (rule,) = marks(figure, curve_marks.CAP_NAME)
     assert rule["x"] == [4, 16] and rule["y"] == [pytest.approx(5098 * 1.03, rel=1e-3)] * 2
-    (fall,) = marks(figure, knee_marks.COLLAPSE_NAME)
+    (fall,) = marks(figure, curve_marks.COLLAPSE_NAME)
     assert (fall["x"], fall["text"]) == ([32], ["−30 %"])
-    assert "falls past 4, by 30 % at 32" in curve_answers.curve_answer_text(falling)
+    assert "falls past 4, by 30 % at 32" in line_analysis.curve_answer_text(falling)
 
 
 def test_fewer_than_three_repeats_draw_nothing_of_the_whole_curve_but_a_cap():
     figure = curve.build_curve_figure("C", [group(repeats=1)], Choice())
     assert rings_of(figure) == [] and noted(figure) == []
-    assert len(marks(figure, knee_marks.CAP_NAME)) == 1
+    assert len(marks(figure, curve_marks.CAP_NAME)) == 1
 
 
 @pytest.mark.parametrize(("count", "rows"), [(1, 1), (3, 1), (12, 12)])
@@ -252,7 +250,7 @@ def test_repeats_that_differ_are_marked():
     one = spoilt(group(), 208, 1 / 3.7)
     figure = curve.build_curve_figure("C", [one, group(2)], Choice())
     go.Figure(figure)
-    (beam,) = [trace for trace in figure["data"] if trace.get("name") == repeat_beams.DIFFER_NAME]
+    (beam,) = [trace for trace in figure["data"] if trace.get("name") == curve_marks.DIFFER_NAME]
     assert beam["x"] == [8, 8, None]
     assert beam["y"] == [pytest.approx(5101 / 3.7), 5101.0, None]
     assert beam["text"] == ["3.7\u00a0×", "", ""] and beam["showlegend"]
@@ -275,7 +273,7 @@ def test_words_of_a_beam_are_on_no_line(other, text):
     repeats = {4: [300.0, 310.0], 8: [380.0, 760.0], 16: [500.0]}
     one = LineRepeats(style, repeats, {4: 305.0, 8: 570.0, 16: 500.0}, {8: 2.0})
     lines = [one, LineRepeats(style, {d: [v] for d, v in other.items()}, other, {})]
-    (beam,) = repeat_beams.beam_traces(lines, 227.0)
+    (beam,) = curve_marks.beam_traces(lines, 227.0)
     assert beam["text"][:2] == text and beam["x"] == [8, 8, None]
 
 
@@ -283,7 +281,7 @@ def test_bars_whose_repeats_differ_are_marked():
     two = [spoilt(group(1, depths={0: 500.0}), 200, 3.7), group(2, depths={0: 300.0})]
     figure = repeat_dots.build_bar_figure("C", two, Choice("iops"))
     go.Figure(figure)
-    (beam,) = [trace for trace in figure["data"] if trace.get("name") == repeat_beams.DIFFER_NAME]
+    (beam,) = [trace for trace in figure["data"] if trace.get("name") == curve_marks.DIFFER_NAME]
     assert beam["x"] == [500.0, pytest.approx(1850.0)] and beam["y"] == ["T1", "T1"]
     assert "repeats differ" in figure["layout"]["title"]["subtitle"]["text"]
     assert [p.repeat_ratio for p in tables.curve_points(two)] == [pytest.approx(3.7), None]
@@ -376,7 +374,7 @@ def tracks(seconds: int = 30) -> list[Track]:
 
 
 def test_devices_stand_below_their_volume_and_idle_ones_are_named():
-    figure = devices.build_device_figure("run 1", rows_from_tracks(tracks()), made.facts(2))
+    figure = device_figures.build_device_figure("run 1", rows_from_tracks(tracks()), made.facts(2))
     go.Figure(figure)
     legend = [trace["name"] for trace in figure["data"] if trace["showlegend"]]
     assert [name.strip() for name in legend] == [
@@ -390,20 +388,20 @@ def test_devices_stand_below_their_volume_and_idle_ones_are_named():
 
 
 def test_every_draws_the_idle_too():
-    figure = devices.build_device_figure(
+    figure = device_figures.build_device_figure(
         "run 1", rows_from_tracks(tracks()), made.facts(2), every=True
     )
     assert any("sda" in trace["name"] for trace in figure["data"])
 
 
 def test_long_series_are_thinned_and_the_chart_says_so():
-    figure = devices.build_device_figure("run 1", rows_from_tracks(tracks(5000)), {})
-    assert len(figure["data"][0]["x"]) <= 2 * spans.DEFAULT_PIXELS
+    figure = device_figures.build_device_figure("run 1", rows_from_tracks(tracks(5000)), {})
+    assert len(figure["data"][0]["x"]) <= 2 * sampled_tracks.DEFAULT_PIXELS
     assert "thinned" in figure["layout"]["title"]["subtitle"]["text"]
 
 
 def test_cpu_is_that_of_the_whole_host():
-    figure = devices.build_cpu_figure("run 1", rows_from_tracks(tracks()))
+    figure = device_figures.build_cpu_figure("run 1", rows_from_tracks(tracks()))
     go.Figure(figure)
     assert [trace["y"][0] for trace in figure["data"]] == [25.0]
 
@@ -413,7 +411,7 @@ def test_what_held_the_cpu_back_is_drawn_over_it_where_the_host_tells():
         Track("", metric, "1", (1.0, 2.0), values)
         for metric, values in (("cpu.speed", (1.0, 0.5)), ("cpu.heat", (0.0, 1.0)), ("cpu.quota", (0.0, 0.0)))
     ]  # fmt: skip
-    figure = devices.build_cpu_figure("run 1", rows_from_tracks([*tracks(), *held]))
+    figure = device_figures.build_cpu_figure("run 1", rows_from_tracks([*tracks(), *held]))
     go.Figure(figure)
     drawn = {trace["name"]: trace for trace in figure["data"]}
     assert drawn["clock, of its highest"]["y"] == [100.0, 50.0]
@@ -422,8 +420,8 @@ def test_what_held_the_cpu_back_is_drawn_over_it_where_the_host_tells():
 
 
 def test_no_samples_say_so():
-    assert devices.build_device_figure("run 1", [], {})["data"] == []
-    assert devices.build_cpu_figure("run 1", [])["data"] == []
+    assert device_figures.build_device_figure("run 1", [], {})["data"] == []
+    assert device_figures.build_cpu_figure("run 1", [])["data"] == []
 
 
 @pytest.mark.parametrize(

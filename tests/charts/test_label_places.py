@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchlab.charts import curve, label_places, line_ends
-from benchlab.charts.chart_options import Choice
+from benchlab.charts import curve, label_places
 from benchlab.charts.label_places import (
     LINE_PX,
     Box,
@@ -24,6 +23,7 @@ from benchlab.charts.label_places import (
     shorten_labels,
     spread_apart,
 )
+from benchlab.charts.line_analysis import Choice
 from benchlab.charts.palette import COLOURS, INKS
 from tests.charts.test_figures import ARTICLE, group
 
@@ -161,7 +161,7 @@ def named(figure: dict[str, Any], axis: str) -> list[dict[str, Any]]:
     return [
         one
         for one in figure["layout"].get("annotations", [])
-        if one["name"].startswith(line_ends.END_PREFIX) and one["yref"] == axis
+        if one["name"].startswith(label_places.END_PREFIX) and one["yref"] == axis
     ]
 
 

@@ -11,8 +11,13 @@ import pytest
 from django.urls import reverse
 
 from benchlab.analysis.latency_bins import Bins
-from benchlab.charts import latency_lines, latency_shares, latency_tables
-from benchlab.charts.latency_curves import LatencyCurve, StoredFigure, StoredHistogram, build_curves
+from benchlab.charts import latency_distributions, latency_figures
+from benchlab.charts.latency_distributions import (
+    LatencyCurve,
+    StoredFigure,
+    StoredHistogram,
+    build_curves,
+)
 from benchlab.runs.models import Measurement, Series
 from tests.charts import made
 
@@ -65,7 +70,7 @@ def test_marks_without_figures_are_the_ends_of_their_bins():
 
 
 def figure_of(*found: LatencyCurve, scale: str = "") -> dict:
-    made_of = latency_shares.build_histogram_figure("a run", found, scale)
+    made_of = latency_figures.build_histogram_figure("a run", found, scale)
     go.Figure(made_of)
     return made_of
 
@@ -103,10 +108,10 @@ def test_percentiles_alone_are_joined_by_steps_and_it_is_said():
 def test_many_curves_are_cut_and_it_is_said():
     many = [
         LatencyCurve(f"Reads, group {n}", "clat", RANKS, BINS)
-        for n in range(latency_shares.MAX_CURVES + 2)
+        for n in range(latency_figures.MAX_CURVES + 2)
     ]
     figure = figure_of(*many)
-    assert len({one["legendgroup"] for one in figure["data"]}) == latency_shares.MAX_CURVES
+    assert len({one["legendgroup"] for one in figure["data"]}) == latency_figures.MAX_CURVES
     assert "The first 8 of 10" in figure["layout"]["title"]["subtitle"]["text"]
 
 
@@ -115,16 +120,16 @@ def test_tables_have_what_the_charts_have():
         LatencyCurve("Reads", "clat", RANKS, BINS),
         LatencyCurve("Writes", "clat", {50.0: 1e-3, 95.0: 2e-3}),
     ]
-    assert latency_tables.curve_sentence(found[0]) == (
+    assert latency_distributions.curve_sentence(found[0]) == (
         "Reads: half within 150 µs, 99 % within 300 µs, 99.9 % within 1.5 ms."
     )
-    assert [(row.title, row.cells) for row in latency_tables.percentile_rows(found)] == [
+    assert [(row.title, row.cells) for row in latency_distributions.percentile_rows(found)] == [
         ("p50", (1.5e-4, 1e-3)),
         ("p95", (None, 2e-3)),
         ("p99", (3e-4, None)),
         ("p99.9", (1.5e-3, None)),
     ]
-    rows = latency_tables.bin_rows(found)
+    rows = latency_distributions.bin_rows(found)
     assert [row.cells[0].count for row in rows] == [900, 95, 5]
     assert [row.cells[0].cumulative_share for row in rows] == ["90.0 %", "99.50 %", "100.0 %"]
 
@@ -137,12 +142,12 @@ def binned(lab):
 
 def test_all_but_one_of_millions_is_not_all():
     bins = Bins((1e-4, 1e-2), (1.1e-4, 1.1e-2), (39_999_999, 1))
-    first, last = latency_tables.bin_rows([LatencyCurve("Reads", "clat", {}, bins)])
+    first, last = latency_distributions.bin_rows([LatencyCurve("Reads", "clat", {}, bins)])
     assert (first.cells[0].cumulative_share, last.cells[0].cumulative_share) == (
         "99.9999975 %",
         "100.0 %",
     )
-    hovered = latency_shares.build_histogram_figure(
+    hovered = latency_figures.build_histogram_figure(
         "a run", [LatencyCurve("Reads", "clat", {}, bins)]
     )["data"]
     assert "99.9999975 %" in json.dumps(hovered) and "100.00000 %" not in json.dumps(hovered)
@@ -335,8 +340,8 @@ def test_a_card_offers_a_cdf_at_each_depth_where_percentiles_are_known(web, lab)
 
 
 def test_two_percentiles_of_one_latency_make_a_cdf():
-    assert latency_lines.has_cdf({"read.clat.p50", "read.clat.p99"})
-    assert not latency_lines.has_cdf({"read.clat.p50", "write.clat.p99", "iops", "lat.mean"})
+    assert latency_figures.has_cdf({"read.clat.p50", "read.clat.p99"})
+    assert not latency_figures.has_cdf({"read.clat.p50", "write.clat.p99", "iops", "lat.mean"})
 
 
 def test_a_latency_without_percentiles_gives_way_to_one_that_has_them(web, lab):

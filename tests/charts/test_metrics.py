@@ -10,9 +10,9 @@ import pytest
 from django.urls import reverse
 
 from benchlab.campaigns.models import Run
-from benchlab.charts import curve, naming, repeat_dots
+from benchlab.charts import curve, metric_naming, repeat_dots
 from benchlab.charts.cards import campaign_cards
-from benchlab.charts.chart_options import Choice
+from benchlab.charts.line_analysis import Choice
 from benchlab.charts.queries import Group, Sample, shares_in_percent
 from benchlab.charts.tables import campaign_csv_lines, curve_points, metric_rows
 from benchlab.runs.models import Measurement
@@ -170,7 +170,7 @@ def test_another_metric_over_outstanding():
     ],
 )
 def test_what_is_shown_first(names, tool, swept, first):
-    choices = naming.order_choices(names, tool, swept)
+    choices = metric_naming.order_choices(names, tool, swept)
     assert choices[0] == first
     assert set(names) <= set(choices)
     assert len(set(choices)) == len(choices)
@@ -178,7 +178,7 @@ def test_what_is_shown_first(names, tool, swept, first):
 
 @pytest.mark.parametrize("text", ["", "a b", "one.*.*", "../x", "É", "a" * 101, "<b>", "one..ops"])
 def test_no_choice(text):
-    assert not naming.is_metric_name(text)
+    assert not metric_naming.is_metric_name(text)
 
 
 def test_shares_are_in_percent():
@@ -296,7 +296,11 @@ def test_a_comparison_of_some_stages(web, lab):
 
 
 def test_what_fio_reached_is_said_in_words():
-    assert naming.metric_word("steady.iops") == "IOPS in steady state"
-    assert naming.metric_word("target.depth") == "Depth that keeps the latency target"
-    assert naming.is_share("steady.deviation", "1") and naming.is_share("target.percentile", "1")
-    assert not naming.is_share("steady.attained", "1") and not naming.is_share("target.depth", "1")
+    assert metric_naming.metric_word("steady.iops") == "IOPS in steady state"
+    assert metric_naming.metric_word("target.depth") == "Depth that keeps the latency target"
+    assert metric_naming.is_share("steady.deviation", "1") and metric_naming.is_share(
+        "target.percentile", "1"
+    )
+    assert not metric_naming.is_share("steady.attained", "1") and not metric_naming.is_share(
+        "target.depth", "1"
+    )

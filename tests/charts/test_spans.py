@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from django.urls import reverse
 
-from benchlab.charts import devices
-from benchlab.charts.spans import Span, rows_from_tracks
-from benchlab.charts.tracks import Track
+from benchlab.charts import device_figures
+from benchlab.charts.sampled_tracks import Span, Track, rows_from_tracks
 
 SECONDS = 86_400
 
@@ -27,13 +26,13 @@ def tracks(seconds: int = SECONDS) -> list[Track]:
 
 
 def test_the_whole_is_thinned_and_keeps_its_peak():
-    trace = devices.build_device_figure("run 1", rows_from_tracks(tracks()), {})["data"][0]
+    trace = device_figures.build_device_figure("run 1", rows_from_tracks(tracks()), {})["data"][0]
     assert len(trace["x"]) <= 2 * Span().pixels
     assert max(trace["y"]) == 999.0
 
 
 def test_a_part_has_every_sample_and_one_on_each_side():
-    figure = devices.build_device_figure(
+    figure = device_figures.build_device_figure(
         "run 1", rows_from_tracks(tracks(), Span(1000.0, 1300.0)), {}
     )
     assert figure["data"][0]["x"] == [float(at) for at in range(999, 1302)]
@@ -42,8 +41,10 @@ def test_a_part_has_every_sample_and_one_on_each_side():
 
 def test_a_part_without_any_reads_keeps_the_panels_of_the_whole():
     long = [*tracks(5000), Track("sdb", "read.iops", "op/s", [1.0, 2.0], [0.0, 7.0])]
-    whole = devices.build_device_figure("run 1", rows_from_tracks(long), {})
-    part = devices.build_device_figure("run 1", rows_from_tracks(long, Span(3000.0, 3100.0)), {})
+    whole = device_figures.build_device_figure("run 1", rows_from_tracks(long), {})
+    part = device_figures.build_device_figure(
+        "run 1", rows_from_tracks(long, Span(3000.0, 3100.0)), {}
+    )
     axes = [name for name in whole["layout"] if "axis" in name]
     assert [name for name in part["layout"] if "axis" in name] == axes
     assert [t["name"] for t in part["data"]] == [t["name"] for t in whole["data"]]
@@ -51,14 +52,14 @@ def test_a_part_without_any_reads_keeps_the_panels_of_the_whole():
 
 @pytest.mark.parametrize("width", [100, 700, 2000])
 def test_a_wider_panel_gets_more_points(width):
-    trace = devices.build_device_figure(
+    trace = device_figures.build_device_figure(
         "run 1", rows_from_tracks(tracks(), Span(pixels=width)), {}
     )["data"][0]
     assert 0.9 * width <= len(trace["x"]) <= 2 * width
 
 
 def test_between_two_samples_the_line_goes_on():
-    trace = devices.build_device_figure(
+    trace = device_figures.build_device_figure(
         "run 1", rows_from_tracks(tracks(5000), Span(10.2, 10.8)), {}
     )["data"][0]
     assert trace["x"] == [10.0, 11.0]

@@ -7,8 +7,8 @@ import math
 
 import pytest
 
+from benchlab.charts.sampled_tracks import Track
 from benchlab.charts.tables import campaign_csv_lines, curve_points, device_rows, series_csv_lines
-from benchlab.charts.tracks import Track
 from benchlab.web import spreadsheets
 from tests.charts import made
 from tests.charts.test_figures import group

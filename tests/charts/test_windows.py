@@ -7,11 +7,16 @@ import math
 import pytest
 
 from agents.contracts import Window
-from benchlab.charts import bands, devices
-from benchlab.charts.spans import rows_from_tracks
+from benchlab.charts import device_figures, panels
+from benchlab.charts.sampled_tracks import (
+    ALL_MEASURED,
+    WHOLE_RUN,
+    Track,
+    measured_parts,
+    rows_from_tracks,
+    select_part,
+)
 from benchlab.charts.tables import device_rows
-from benchlab.charts.tracks import Track
-from benchlab.charts.windows import ALL_MEASURED, WHOLE_RUN, measured_parts, select_part
 from tests.charts import made
 
 RAMP = [
@@ -81,7 +86,7 @@ def test_unknown_samples_are_no_part_of_a_mean():
 
 def test_every_panel_shows_every_window_by_name():
     seen = [track(1, 2, 3), Track("sdb", "util", "1", (1.0, 2.0, 3.0), (0.5, 0.5, 0.5))]
-    shapes = devices.build_device_figure("run", rows_from_tracks(seen), {}, RAMP)["layout"][
+    shapes = device_figures.build_device_figure("run", rows_from_tracks(seen), {}, RAMP)["layout"][
         "shapes"
     ]
     named = [shape for shape in shapes if "label" in shape]
@@ -92,7 +97,7 @@ def test_every_panel_shows_every_window_by_name():
     ]
     assert (named[-1]["x0"], named[-1]["x1"]) == (5.2, 8.9)
     shaded = [
-        shape["label"]["text"] for shape in named if shape["fillcolor"] == bands.UNMEASURED_FILL
+        shape["label"]["text"] for shape in named if shape["fillcolor"] == panels.UNMEASURED_FILL
     ]
     assert shaded == ["file layout", "file layout", "ramp", "ramp"]
     bars = [(s["xref"], s["x0"], s["x1"]) for s in shapes if "label" not in s]
@@ -101,16 +106,16 @@ def test_every_panel_shows_every_window_by_name():
 
 def test_names_of_many_stand():
     many = [Window(f"test {n}", n, n + 1.0) for n in range(17)]
-    drawn = bands.window_bands(many, 1)
+    drawn = panels.window_bands(many, 1)
     assert {one["label"].get("textangle") for one in drawn if "label" in one} == {-90}
-    [long, _] = bands.window_bands([Window("other_descriptor.write_close_fsync", 0.0, 1.0)], 1)
+    [long, _] = panels.window_bands([Window("other_descriptor.write_close_fsync", 0.0, 1.0)], 1)
     assert "textangle" not in long["label"], "one that has room lies, however long"
 
 
 def test_names_stand_where_samples_go_on_long_after_the_windows():
     few = [Window("ramp", 0.0, 10.0), Window("measured", 10.0, 60.0)]
     for samples, angle in ((60, None), (600, -90)):
-        shapes = devices.build_device_figure(
+        shapes = device_figures.build_device_figure(
             "run", rows_from_tracks([track(*range(samples))]), {}, few
         )
         labels = [one["label"] for one in shapes["layout"]["shapes"] if "label" in one]

@@ -20,7 +20,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from benchlab.pages.runs import query, views
-from benchlab.results import grouped, walk
+from benchlab.results import grouped, table_pages
 from benchlab.runs.models import Attempt, Measurement
 from benchlab.team.models import Team
 from benchlab.testing import profiles
@@ -77,7 +77,7 @@ def test_figures_have_their_units(web, lab):
 
 @pytest.mark.parametrize("few", [0, 5000])
 def test_names_are_sorted_as_people_count(web, lab, few, monkeypatch):
-    monkeypatch.setattr(walk, "MAX_SORTED_AT_ONCE", few)
+    monkeypatch.setattr(table_pages, "MAX_SORTED_AT_ONCE", few)
     for word, down in (("host", False), ("-host", True)):
         found = column(web.get(f"{URL}?fields=host&ordering={word}"), 1)
         assert found == sorted(found, key=natural_key, reverse=down) and len(found) == 12
@@ -95,7 +95,7 @@ ORDERS = (
 @pytest.mark.parametrize("few", [0, 5000])
 def test_pages_follow_each_other_in_every_order(web, lab, few, monkeypatch):
     """Rows may be walked along an index, or all sorted."""
-    monkeypatch.setattr(walk, "MAX_SORTED_AT_ONCE", few)
+    monkeypatch.setattr(table_pages, "MAX_SORTED_AT_ONCE", few)
     for name in profiles.drawn(f"orders of {few}", ORDERS, quick=5, more=9):
         for sign in ("", "-"):
             url = f"{URL}?ordering={sign}{name}&fields=host,{name}"
@@ -118,7 +118,7 @@ def stepped(web: Any, url: str) -> Iterator[int]:
 @pytest.mark.parametrize("few", [0, 5000])
 @pytest.mark.parametrize("sign", ["", "-"])
 def test_what_is_not_known_is_last(web, lab, sign, few, monkeypatch):
-    monkeypatch.setattr(walk, "MAX_SORTED_AT_ONCE", few)
+    monkeypatch.setattr(table_pages, "MAX_SORTED_AT_ONCE", few)
     for name in ("metric.iops", "started_at"):
         assert runs(web.get(f"{URL}?ordering={sign}{name}&fields={name}"))[-1] == lab[-1].run_id
     values = dict(
@@ -130,7 +130,7 @@ def test_what_is_not_known_is_last(web, lab, sign, few, monkeypatch):
 
 @pytest.mark.parametrize("few", [0, 5000])
 def test_a_value_that_is_no_number_is_last(web, lab, few, monkeypatch):
-    monkeypatch.setattr(walk, "MAX_SORTED_AT_ONCE", few)
+    monkeypatch.setattr(table_pages, "MAX_SORTED_AT_ONCE", few)
     Measurement.objects.filter(attempt=lab[0], name="iops", labels={}).update(value=float("nan"))
     for sign in ("", "-"):
         assert set(runs(web.get(f"{URL}?ordering={sign}metric.iops"))[-2:]) == {
@@ -250,7 +250,7 @@ def test_names_of_strangers_are_escaped(web, team, user):
 
 @pytest.mark.parametrize("few", [0, 5000])
 def test_only_what_is_ones_own(web, ours, theirs, few, monkeypatch):
-    monkeypatch.setattr(walk, "MAX_SORTED_AT_ONCE", few)
+    monkeypatch.setattr(table_pages, "MAX_SORTED_AT_ONCE", few)
     own = {one.run_id for one in ours.attempts}
     assert set(runs(web.get(URL))) == own
     for order in ORDERS:
@@ -360,7 +360,7 @@ def test_several_units_are_not_averaged(web, lab):
 
 def test_more_than_can_be_grouped_or_sorted_is_said(web, lab, monkeypatch):
     monkeypatch.setattr(grouped, "MAX_ATTEMPTS", 5)
-    monkeypatch.setattr(walk, "MAX_SORTED", 5)
+    monkeypatch.setattr(table_pages, "MAX_SORTED", 5)
     for bad in ("group=host", "ordering=visit"):
         answer = web.get(f"{URL}?{bad}")
         assert answer.status_code == 400 and "filter, so that fewer are left" in answer.text

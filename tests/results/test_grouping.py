@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from psycopg.sql import SQL
 
-from benchlab.results import arrow, grouped, language, reading, walk
+from benchlab.results import arrow, grouped, query_language, reading, table_pages
 from benchlab.results.columns import Column, Kind
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 6, UTC)
@@ -58,10 +58,10 @@ def test_a_column_is_written_as_json(values, kind, text):
 def test_a_word_that_is_none_of_a_columns_words_is_refused(operator, refused):
     outcome = Column("outcome", Kind.NAME, "a.outcome", "", choices=("", "succeeded", "failed"))
     if not refused:
-        assert language._parse_value(outcome, operator, "fail") == "fail"
+        assert query_language._parse_value(outcome, operator, "fail") == "fail"
         return
     with pytest.raises(ValueError, match="'fail' is not one of them; there are succeeded, failed"):
-        language._parse_value(outcome, operator, "fail")
+        query_language._parse_value(outcome, operator, "fail")
 
 
 @pytest.mark.parametrize(
@@ -83,13 +83,16 @@ def test_certain_campaigns_are_named_by_themselves_or_by_a_run(name, operator, n
 @pytest.mark.parametrize(
     ("columns", "way"),
     [
-        (("attempt", "run", "started_at", "outcome", "outstanding", "tool"), walk.ColumnWalk),
-        (("campaign", "host_id", "topology", "workload_id", "source"), walk.NameWalk),
-        (("metric.iops",), walk.MetricWalk),
+        (
+            ("attempt", "run", "started_at", "outcome", "outstanding", "tool"),
+            table_pages.ColumnWalk,
+        ),
+        (("campaign", "host_id", "topology", "workload_id", "source"), table_pages.NameWalk),
+        (("metric.iops",), table_pages.MetricWalk),
         (("param.bs",), type(None)),
     ],
 )
 def test_an_order_that_an_index_has_is_walked_along_it(columns, way):
     for name in columns:
         asked: Any = SimpleNamespace(order=((column(name), False),))
-        assert type(walk._choose_walk(asked, SQL(""))) is way, name
+        assert type(table_pages._choose_walk(asked, SQL(""))) is way, name

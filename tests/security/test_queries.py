@@ -15,7 +15,7 @@ import pytest
 from django.http import QueryDict
 from django.test import Client
 
-from benchlab.results.language import OPERATORS, OWN_PARAMETERS
+from benchlab.results.query_language import OPERATORS, OWN_PARAMETERS
 from benchlab.team import permissions
 from benchlab.testing import profiles
 from tests.team.test_table import ACTIONS, PAGES, rolled_back, row_of, url

@@ -8,8 +8,8 @@ from django.db.models import Q
 from benchlab.analysis import finding
 from benchlab.analysis.formats import rate, share
 from benchlab.campaigns.models import Campaign, Run
-from benchlab.charts import naming, run_page
-from benchlab.charts.curve_answers import curve_answer_text
+from benchlab.charts import metric_naming, run_page
+from benchlab.charts.line_analysis import curve_answer_text
 from benchlab.charts.queries import read_groups
 from benchlab.findings import stored_runs
 from benchlab.findings.models import Finding
@@ -73,7 +73,7 @@ class Answers:
         assert ratio == pytest.approx(one.value / one.other)
         assert (verdict, reason) == ("not enough data", "one repeat"), "an article decides nothing"
         at = f" at {one.outstanding}" if one.outstanding else ""
-        word = naming.metric_word(one.metric)
+        word = metric_naming.metric_word(one.metric)
         return f"{ratio:.2f} × {word}{at}: “{one.line}” against “{one.base}”"
 
     def answers(self, one: Ratio):

@@ -10,10 +10,10 @@ from textwrap import wrap
 from typing import Any, NamedTuple
 
 from benchlab.analysis.ratio_words import ratio_sign, ratio_tick
-from benchlab.charts import figure, label_places, line_ends
+from benchlab.charts import figure, label_places
 from benchlab.charts.curve import run_url
 from benchlab.charts.explore import factors, heat
-from benchlab.charts.explore.chart import ExploreChart
+from benchlab.charts.explore.exploration import ExploreChart
 from benchlab.charts.explore.factors import Level
 from benchlab.charts.explore.lines import Line, Point
 from benchlab.charts.explore.query import EACH
@@ -72,7 +72,7 @@ def build_explore_figure(chart: ExploreChart) -> Figure:
 def _explore_end_names(chart: ExploreChart, layout: Mapping[str, Any]) -> list[dict[str, Any]]:
     """At the ends of lines, where both axes are of numbers."""
     end_names = [
-        line_ends.NamedLine(
+        label_places.NamedLine(
             line.label,
             line.id,
             chart.styles[line.id],
@@ -94,7 +94,7 @@ def _explore_end_names(chart: ExploreChart, layout: Mapping[str, Any]) -> list[d
         )
         for place, name in enumerate(("xaxis", "yaxis"))
     )
-    return line_ends.end_name_annotations(end_names, x, y, {"xref": "x", "yref": "y"})
+    return label_places.end_name_annotations(end_names, x, y, {"xref": "x", "yref": "y"})
 
 
 class FacetPanel(NamedTuple):

@@ -1,18 +1,123 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From an address to what is drawn of it, for the page, its figure and its file alike."""
+"""Data that an address asks Explore for: its chart, its lines with their styles, and the axes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from benchlab.charts.explore import conditions_typed, factors, line_styles, lines
-from benchlab.charts.explore.chart import ExploreChart
-from benchlab.charts.explore.lines import Line, Quantity
+from benchlab.charts.explore import factors, lines
+from benchlab.charts.explore.factors import Level
+from benchlab.charts.explore.lines import Line, Point, Quantity, point_factors
 from benchlab.charts.explore.query import BESIDE, Axes, ExploreQuery
-from benchlab.charts.palette import Style
+from benchlab.charts.palette import Place, Style, assign_styles, rank_values
 from benchlab.charts.queries import Group, Person, fill_values, measured_units, read_groups
-from benchlab.results.language import QueryError
+from benchlab.results.query_language import QueryError
+
+
+@dataclass(frozen=True, slots=True)
+class ExploreChart:
+    """Content of a chart: `lines` are shown; `x`, `y`, `colour` are None where the axis is a factor (or nothing)."""
+
+    title: str
+    axes: Axes
+    lines: Sequence[Line]
+    styles: Mapping[str, Style]
+    x: Quantity | None
+    y: Quantity | None
+    colour: Quantity | None = None
+    logs: tuple[bool, bool] = (False, False)
+    # label of the line that y is a ratio to
+    baseline: str = ""
+    # of the same lines, over the same x: another metric
+    beside: ExploreChart | None = None
+    # of the other metric's chart, if it is one of two
+    around: Sequence[Line] = ()
+
+    @property
+    def point_factors(self) -> tuple[str, ...]:
+        return point_factors(self.axes)
+
+    @property
+    def axis_titles(self) -> tuple[str, str]:
+        """Names of the axes, x and y."""
+        x, y = (
+            quantity.word if quantity else factors.factor_word(name)
+            for quantity, name in ((self.x, self.axes.x), (self.y, self.axes.y))
+        )
+        return x, y
+
+    @property
+    def heading(self) -> str:
+        x, y = self.axis_titles
+        over = "against" if self.x and self.y else "over"
+        if self.colour and not self.x and not self.y:
+            return f"{self.colour.word} by {factors.lower_first(x)} and {factors.lower_first(y)}"
+        ratio_text = f", as a ratio to {self.baseline}" if self.baseline else ""
+        if self.beside:
+            y = f"{y} and {factors.lower_first(self.beside.axis_titles[1])}"
+        return f"{y} {over} {factors.lower_first(x)}{ratio_text}"
+
+    @property
+    def all_lines(self) -> list[Line]:
+        """Its lines and those that the other metric alone has, which are empty here."""
+        own = {line.id for line in self.lines}
+        more = (line for line in self.around if line.id not in own)
+        return [*self.lines, *(replace(line, points=()) for line in more)]
+
+    def point_level(self, name: str, point: Point) -> Level:
+        return point.at[self.point_factors.index(name)]
+
+    def levels(self, name: str) -> list[Level]:
+        """Every value that points are at, those of the other metric, too, in order."""
+        every = (*self.lines, *self.around)
+        levels = {self.point_level(name, point) for line in every for point in line.points}
+        return sorted(levels, key=lambda level: level.sort_key)
+
+
+# Keys that rise as they were made, the order of their looks on all other pages
+CREATION_ORDERED = (
+    "topology",
+    "host",
+)
+
+
+def explore_styles(
+    lines: Sequence[Line], axes: Axes, seats: Mapping[str, Mapping[Any, int]] | None = None
+) -> dict[str, Style]:
+    """{line: its look}, of all lines that there are: who hides some, changes no other.
+
+    `seats`: {factor: {key: place}} of what keeps the look that it has elsewhere.
+    """
+    colours, dashes, markers = (
+        {} if not name else (seats or {}).get(name) or _factor_places(lines, name)
+        for name in (axes.colour, axes.dash, axes.marker)
+    )
+    places = [
+        Place(
+            _level_place(line, axes.colour, colours),
+            _level_place(line, axes.dash, dashes),
+            _level_place(line, axes.marker, markers) if markers else -1,
+        )
+        for line in lines
+    ]
+    return {line.id: look for line, look in zip(lines, assign_styles(places), strict=True)}
+
+
+def _factor_places(lines: Sequence[Line], name: str) -> dict[Any, int]:
+    """{key of a value: its place}, in order. {}: by nothing that lines have."""
+    if not factors.is_factor(name):
+        return {}
+    levels = {line.levels[name] for line in lines if name in line.levels}
+    if name in CREATION_ORDERED:
+        return rank_values(level.key for level in levels)
+    rising = sorted(levels, key=lambda level: level.sort_key)
+    return {level.key: place for place, level in enumerate(rising)}
+
+
+def _level_place(line: Line, name: str, places: Mapping[Any, int]) -> int:
+    return places.get(line.levels[name].key, 0) if name in line.levels else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +204,7 @@ def read_exploration(user: Person, wish: ExploreQuery) -> Exploration:
     )
     if more:
         built, more = lines.unite_lines(built, more)
-    styles = line_styles.explore_styles(built, axes, seats)
+    styles = explore_styles(built, axes, seats)
     beside = {line.id: line for line in more}
     return Exploration(wish, axes, every, selected, units, built, styles, errors, beside)
 
@@ -116,7 +221,7 @@ def _meeting_conditions(user: Person, wish: ExploreQuery, groups: list[Group]) -
     """Runs that meet the typed conditions. Raises Refused."""
     if not wish.where:
         return groups
-    met = conditions_typed.matching_attempts(user, wish.filter.campaigns, wish.where)
+    met = factors.matching_attempts(user, wish.filter.campaigns, wish.where)
     narrowed = (
         replace(group, samples=tuple(sample for sample in group.samples if sample.attempt in met))
         for group in groups

@@ -10,7 +10,7 @@ from typing import Any
 from benchlab.charts import figure
 from benchlab.charts.curve import run_url
 from benchlab.charts.explore import factors
-from benchlab.charts.explore.chart import ExploreChart
+from benchlab.charts.explore.exploration import ExploreChart
 from benchlab.charts.explore.factors import Level
 from benchlab.charts.explore.lines import Line, Point
 from benchlab.charts.figure import Figure

@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 
 from benchlab.analysis.curves import Spread, median_of, spread
 from benchlab.analysis.rate_words import shown_unit
-from benchlab.charts import naming
-from benchlab.charts.chart_options import Choice
+from benchlab.charts import metric_naming
 from benchlab.charts.explore import factors
 from benchlab.charts.explore.factors import PERCENTILE as RANK
 from benchlab.charts.explore.factors import Level
 from benchlab.charts.explore.query import Axes
+from benchlab.charts.line_analysis import Choice
 from benchlab.charts.queries import OPERATION_PREFIXES, OUTSTANDING, Group, Sample
 from benchlab.results.columns import PARAM
 
@@ -53,7 +53,7 @@ def _plain_value(name: str, values: Mapping[str, float]) -> float | None:
 
 
 def _is_latency(name: str) -> bool:
-    return name.partition(".")[0] in naming.LATENCY_KINDS
+    return name.partition(".")[0] in metric_naming.LATENCY_KINDS
 
 
 def latency_percentiles(name: str, measured: Iterable[str]) -> dict[str, str]:
@@ -100,15 +100,17 @@ def quantity(name: str, units: Mapping[str, str]) -> Quantity:
     if name.endswith(PERCENTILES_SUFFIX):
         return Quantity(name, _percentiles_word(name.removesuffix(PERCENTILES_SUFFIX)), "s")
     own = next((units[op + name] for op in OPERATION_PREFIXES if op + name in units), "1")
-    if naming.is_share(name, own):
-        return Quantity(name, naming.metric_title(name), "%", 100.0)
-    unit = naming.METRICS[name][1] if name in naming.METRICS else shown_unit(name, own)
-    return Quantity(name, naming.metric_title(name), unit)
+    if metric_naming.is_share(name, own):
+        return Quantity(name, metric_naming.metric_title(name), "%", 100.0)
+    unit = (
+        metric_naming.METRICS[name][1] if name in metric_naming.METRICS else shown_unit(name, own)
+    )
+    return Quantity(name, metric_naming.metric_title(name), unit)
 
 
 def _percentiles_word(base: str) -> str:
     operation, _, kind = base.rpartition(".")
-    return naming.LATENCY_KINDS.get(kind, base) + (f" of {operation}s" if operation else "")
+    return metric_naming.LATENCY_KINDS.get(kind, base) + (f" of {operation}s" if operation else "")
 
 
 @dataclass(frozen=True, slots=True)

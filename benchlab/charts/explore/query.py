@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from django.core.exceptions import BadRequest
 from django.http import QueryDict
 
-from benchlab.charts import naming, request_params
+from benchlab.charts import metric_naming, request_params
 from benchlab.charts.explore import factors
 from benchlab.charts.queries import OUTSTANDING
 from benchlab.charts.request_params import Filter
@@ -39,7 +39,7 @@ MAX_CONDITION_LETTERS = 200
 OWN_PARAMETERS = (*AXES, "logx", "logy", "baseline", "ratio", "hide", "only", "sort", "where")
 # The first that was measured is drawn unless told otherwise.
 FIRST_RATES = ("iops", "bandwidth")
-FIRST_LATENCY = tuple(f"{kind}.mean" for kind in naming.LATENCY_KINDS)
+FIRST_LATENCY = tuple(f"{kind}.mean" for kind in metric_naming.LATENCY_KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def _parse_axis(query: QueryDict, name: str) -> str:
     looks = name in LOOKS
     if (looks or name == BESIDE) and (word == NONE or (name == "facet" and word == EACH)):
         return word
-    metric = naming.is_metric_name(word) and "*" not in word
+    metric = metric_naming.is_metric_name(word) and "*" not in word
     if name == BESIDE and (factors.is_factor(word) or not metric):
         raise BadRequest(f"{name}: {word[:100]!r} is no metric's name")
     if factors.is_factor(word) or (metric and (not looks or name == "colour")):

@@ -13,7 +13,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
-from benchlab.charts import chosen_lines, naming, tables
+from benchlab.charts import compare, metric_naming, tables
 from benchlab.charts.conditions import Differences, line_differences
 from benchlab.charts.downloads import csv_response
 from benchlab.charts.explore import draw, exploration, factors, legend, lines
@@ -56,7 +56,7 @@ def explore(request: HttpRequest) -> HttpResponse:
     query = request.GET
     heads, numbers = legend.point_rows(scene) if scene.lines else ([], [])
     context: dict[str, Any] = {
-        **chosen_lines.line_choices(request, wish.filter, scene.all_groups),
+        **compare.line_choices(request, wish.filter, scene.all_groups),
         "wanted": wish.filter,
         "scene": scene,
         "chart": scene.chart,
@@ -125,15 +125,15 @@ def _with_runs(groups: Iterable[Group], runs: set[int]) -> list[Group]:
 def _selects(scene: Exploration) -> list[Select]:
     axes = scene.axes
     parameters = factors.offered_factors(scene.groups)
-    names = naming.order_choices(sorted(scene.measured), "", True)
-    metrics = {name: naming.metric_title(name) for name in names if "*" not in name}
+    names = metric_naming.order_choices(sorted(scene.measured), "", True)
+    metrics = {name: metric_naming.metric_title(name) for name in names if "*" not in name}
     ranked = lines.offered_percentiles(scene.measured)
     metrics |= {name: f"{lines.quantity(name, {}).word}, percentiles" for name in ranked}
     for name in (axes.x, axes.y, axes.beside, axes.colour, axes.dash, axes.marker, axes.facet):
         if name and factors.is_factor(name):
             parameters.setdefault(name, factors.factor_word(name))
         elif name and name != wishes.EACH:
-            metrics.setdefault(name, naming.metric_title(name))
+            metrics.setdefault(name, metric_naming.metric_title(name))
 
     def select(
         name: str,
@@ -186,13 +186,15 @@ def _presets(scene: Exploration, query: QueryDict) -> list[tuple[str, str, bool]
     """(words, address, whether it is what is shown), of those whose metrics were measured."""
     units, axes = scene.measured, scene.axes
     latency = next((name for name in wishes.FIRST_LATENCY if name in units), "")
-    tail = next((f"{k}.p99" for k in naming.LATENCY_KINDS if f"{k}.p99" in units), "")
+    tail = next((f"{k}.p99" for k in metric_naming.LATENCY_KINDS if f"{k}.p99" in units), "")
     presets = [
         ("IOPS over depth", OUTSTANDING, "iops"),
         ("Latency against IOPS", "iops", latency),
         ("p99 over depth", OUTSTANDING, tail),
     ]
-    ranks = next((f"{kind}.ranks" for kind in naming.LATENCY_KINDS if f"{kind}.p99" in units), "")
+    ranks = next(
+        (f"{kind}.ranks" for kind in metric_naming.LATENCY_KINDS if f"{kind}.p99" in units), ""
+    )
     presets += [("Percentiles", factors.PERCENTILE, ranks), ("CDF", ranks, factors.PERCENTILE)]
     size = next(
         (
@@ -238,7 +240,9 @@ def _second_metric_link(scene: Exploration, query: QueryDict) -> tuple[str, str]
     if factors.is_factor(axes.y) or axes.x == factors.PERCENTILE:
         return None
     latencies = (
-        f"{kind}.{statistic}" for statistic in ("p99", "mean") for kind in naming.LATENCY_KINDS
+        f"{kind}.{statistic}"
+        for statistic in ("p99", "mean")
+        for kind in metric_naming.LATENCY_KINDS
     )
     preferred = (*latencies, *wishes.FIRST_RATES)
     other = next(

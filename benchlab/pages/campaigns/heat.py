@@ -20,7 +20,7 @@ from django.utils.safestring import SafeString
 from benchlab.analysis.curves import spread
 from benchlab.campaigns import matrix, points
 from benchlab.campaigns.models import Campaign
-from benchlab.charts import naming, request_params, sparkline
+from benchlab.charts import metric_naming, request_params, sparkline
 from benchlab.charts.palette import Place, assign_styles
 from benchlab.charts.queries import Group
 from benchlab.pages.campaigns import heat_cells, heat_metric
@@ -151,7 +151,7 @@ def build_heat_map(campaign: Campaign, found: Sequence[Group], query: QueryDict)
     rest = without_parameters(query, *LIVE_PARAMETERS)
     return HeatMap(
         name=told.name,
-        title=naming.metric_title(told.name),
+        title=metric_naming.metric_title(told.name),
         better=_better_direction(told),
         low=scale.with_unit(scale.low),
         high=scale.with_unit(scale.high),

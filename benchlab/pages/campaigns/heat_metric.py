@@ -10,19 +10,18 @@ from dataclasses import dataclass
 from django.core.exceptions import BadRequest
 from django.http import QueryDict
 
-from benchlab.charts import naming
-from benchlab.charts.equal_workloads import group_by_work
+from benchlab.charts import metric_naming
+from benchlab.charts.line_analysis import group_by_work, ratios_by_run
 from benchlab.charts.queries import DEGRADED, Group
-from benchlab.charts.repeat_spread import ratios_by_run
 from benchlab.verdicts.answers import LOWER_IS_BETTER
 
 # the address's word for it
 HEAT = "heat"
 # What may be chosen, of what there is: rates, latencies and p99, and what a tool is asked for first.
 NAMES = (
-    *naming.METRICS,
+    *metric_naming.METRICS,
     *(f"{kind}.{one}" for one in ("mean", "p99") for kind in ("lat", "clat")),
-    *(name for name in naming.FIRST_METRICS.values() if "*" not in name),
+    *(name for name in metric_naming.FIRST_METRICS.values() if "*" not in name),
 )
 WORDS = {"mean": "Latency", "p99": "p99"}
 # of metrics that are none of these
@@ -52,7 +51,7 @@ class MetricFigures:
 def requested_metric(query: QueryDict) -> str:
     """The metric that the address names; "" for none. Raises BadRequest for what is not the name of a metric."""
     wanted = query.get(HEAT, "")
-    if wanted and not naming.is_metric_name(wanted):
+    if wanted and not metric_naming.is_metric_name(wanted):
         raise BadRequest(f"{HEAT}: {wanted[:100]!r} is not the name of a metric")
     return wanted
 
@@ -72,7 +71,7 @@ def metric_choices(found: Sequence[Group]) -> dict[str, str]:
     )
     if not usual:
         return {}
-    in_order = naming.order_choices(usual, found[0].tool, any(line.swept for line in found))
+    in_order = metric_naming.order_choices(usual, found[0].tool, any(line.swept for line in found))
     return {name: _metric_label(name) for name in in_order if name in usual}
 
 
@@ -84,8 +83,8 @@ def _has_total(name: str, units: Collection[str]) -> bool:
 
 def _metric_label(name: str) -> str:
     kind, _, statistic = name.partition(".")
-    few = kind in naming.LATENCY_KINDS and statistic in WORDS
-    return WORDS[statistic] if few else naming.metric_title(name)
+    few = kind in metric_naming.LATENCY_KINDS and statistic in WORDS
+    return WORDS[statistic] if few else metric_naming.metric_title(name)
 
 
 def metric_figures(found: Sequence[Group], name: str) -> MetricFigures:

@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 
 from benchlab.analysis.verdicts import Conclusion
 from benchlab.campaigns.models import Campaign
-from benchlab.charts import curve_answers, sparkline
+from benchlab.charts import line_analysis, sparkline
 from benchlab.charts.queries import Group, Person, line_labels, line_styles, read_groups
 from benchlab.pages.campaigns import heat_metric
 from benchlab.verdicts import dismissals, single_line_summary
@@ -120,8 +120,8 @@ def _comparison_result(answer: Answer, found: Sequence[Group]) -> CampaignResult
 def _single_line_result(known: Sequence[Group], name: str) -> CampaignResult:
     """Nothing to hold it against: the knee of its first line, else the best figure."""
     names, first = line_labels(known), known[0]
-    knee = curve_answers.curve_answer(first).knee
-    says = f"Knee of {names[0]}: {curve_answers.knee_text(knee)}" if knee else ""
+    knee = line_analysis.curve_answer(first).knee
+    says = f"Knee of {names[0]}: {line_analysis.knee_text(knee)}" if knee else ""
     repeats = max(sample.repeat for line in known for sample in line.samples)
     return CampaignResult(
         says or f"{names[0]}: {single_line_summary.best_text(first, name)}",
@@ -148,5 +148,5 @@ def _small_chart(
 
 def _drawn_knee(line: Group, name: str) -> int | None:
     """Depth that the campaign's chart rings; None without one."""
-    knee = curve_answers.curve_answer(line).knee if name == "iops" else None
+    knee = line_analysis.curve_answer(line).knee if name == "iops" else None
     return knee.at if knee and knee.drawn else None

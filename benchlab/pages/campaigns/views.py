@@ -21,7 +21,7 @@ from benchlab.campaigns.estimate import Estimate, estimate
 from benchlab.campaigns.forms import CampaignForm
 from benchlab.campaigns.models import Campaign
 from benchlab.campaigns.origin import Origin
-from benchlab.charts import disk_strips
+from benchlab.charts import live_samples
 from benchlab.charts.cards import campaign_cards, campaign_dom_ids
 from benchlab.charts.queries import read_groups
 from benchlab.engine.new_campaign import create_campaign
@@ -230,7 +230,7 @@ def _running_context(
         "running_same": same,
         "strips": []
         if same
-        else [(one, disk_strips.read_strips(one, every=every)) for one in found[:STRIPS]],
+        else [(one, live_samples.read_strips(one, every=every)) for one in found[:STRIPS]],
         **_disk_choice(request),
     }
 

@@ -14,12 +14,12 @@ from psycopg.sql import SQL, Literal
 
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.campaigns import points
-from benchlab.charts import naming
+from benchlab.charts import metric_naming
 from benchlab.results import sql
 from benchlab.results.columns import METRIC, PARAM, Column, Kind
 from benchlab.results.grouped import GroupFigure, RunGroup
 from benchlab.results.reading import fetch_rows
-from benchlab.results.where import trusted_sql
+from benchlab.results.sql_conditions import trusted_sql
 from benchlab.topologies import moments
 from benchlab.web.units import si
 
@@ -56,7 +56,7 @@ class Row:
 def column_label(name: str) -> str:
     """Heading of a column."""
     if name.startswith(METRIC):
-        return naming.metric_title(name.removeprefix(METRIC))
+        return metric_naming.metric_title(name.removeprefix(METRIC))
     if name.startswith(PARAM):
         return name.removeprefix(PARAM).replace("_", " ")
     return LABELS.get(name, name.replace("_", " ").capitalize().replace(" id", " id"))
@@ -120,7 +120,7 @@ def figure_cell(name: str, value: float | None, unit: str) -> Cell:
     """With its unit; shares in percent."""
     if value is None:
         return Cell(NOTHING, css="num")
-    if naming.is_share(name, unit):
+    if metric_naming.is_share(name, unit):
         return Cell(si(100 * value, "%"), css="num")
     return Cell(si(value, shown_unit(name, unit)), css="num")
 

@@ -10,7 +10,13 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 
 from benchlab.results.columns import RESULTS, Column
-from benchlab.results.language import OPERATORS, OWN_PARAMETERS, QueryError, TableQuery, parse_query
+from benchlab.results.query_language import (
+    OPERATORS,
+    OWN_PARAMETERS,
+    QueryError,
+    TableQuery,
+    parse_query,
+)
 
 # of the form's fields, which are made into an address
 FORM = "form"

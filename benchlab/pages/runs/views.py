@@ -17,13 +17,13 @@ from psycopg.sql import Composable
 
 from benchlab.audit import request_notes
 from benchlab.campaigns.models import Run
-from benchlab.charts import naming
+from benchlab.charts import metric_naming
 from benchlab.charts.request_params import BUILT
 from benchlab.pages.runs import cells, query
 from benchlab.pages.runs.query import CURSOR, FORM, GROUP, GROUP_ORDER, PAGE, PageQuery
-from benchlab.results import grouped, reading, spoken, walk
+from benchlab.results import completions, grouped, reading, table_pages
 from benchlab.results.columns import METRIC, PARAM, RESULTS, Column
-from benchlab.results.language import OPERATORS, QueryError, TableQuery
+from benchlab.results.query_language import OPERATORS, QueryError, TableQuery
 from benchlab.web.cursors import CURSOR_SALT
 from benchlab.web.lists import ColumnHead, query_address, sortable_head, without_parameters
 from benchlab.web.natural import natural_key
@@ -72,7 +72,7 @@ def _rows_context(
     request: HttpRequest, wish: PageQuery, asked: TableQuery, seen: Composable
 ) -> dict[str, Any]:
     asked = reading.resolve_query(asked, seen)
-    ids, last = walk.read_page(asked, seen, _decode_place(wish), PAGE_SIZE)
+    ids, last = table_pages.read_page(asked, seen, _decode_place(wish), PAGE_SIZE)
     shown = [column for column in asked.columns if column.name not in query.ROW]
     following = without_parameters(request.GET)
     if last:
@@ -111,7 +111,7 @@ def _values_to_json(values: Iterable[Any]) -> list[Any]:
     return [{"at": v.isoformat()} if isinstance(v, datetime) else v for v in values]
 
 
-def _decode_place(wish: PageQuery) -> walk.PagePosition | None:
+def _decode_place(wish: PageQuery) -> table_pages.PagePosition | None:
     """Raises Refused: it is none of ours, or of another order."""
     if not wish.page_parameters[CURSOR]:
         return None
@@ -124,7 +124,7 @@ def _decode_place(wish: PageQuery) -> walk.PagePosition | None:
             {CURSOR: "Begin at the first page: the table was sorted by another column."}
         )
     made = (datetime.fromisoformat(v["at"]) if isinstance(v, dict) else v for v in values)
-    return walk.PagePosition(every, known, tuple(made))
+    return table_pages.PagePosition(every, known, tuple(made))
 
 
 def _groups_context(
@@ -200,9 +200,9 @@ def _group_heads(
         return sortable_head(request.GET, GROUP_ORDER, word, asked, label, css, more)
 
     figures = [
-        one(METRIC + name, naming.metric_title(name), "num", part)
+        one(METRIC + name, metric_naming.metric_title(name), "num", part)
         if part == "Median"
-        else ColumnHead(naming.metric_title(name), css="num", more=part)
+        else ColumnHead(metric_naming.metric_title(name), css="num", more=part)
         for name in names
         for part in PARTS
     ]
@@ -228,17 +228,17 @@ def _group_runs_address(request: HttpRequest, by: Sequence[Column], one: grouped
 
 def _form_choices(wish: PageQuery, seen: Composable) -> dict[str, Any]:
     """Choices that the form offers."""
-    figures, options = spoken.newest_units(seen), spoken.newest_options(seen)
+    figures, options = completions.newest_units(seen), completions.newest_options(seen)
     plain = [c for c in RESULTS.columns.values() if not c.per_row and c.name not in query.ROW]
     params = [PARAM + name for name in options]
     columns = [*(c.name for c in plain), *(METRIC + name for name in figures), *params]
     groupable = [*(c.name for c in plain if c.kind in grouped.GROUPABLE_KINDS), *params]
     return {
         "typed": [
-            (one, spoken.complete_values(one.name, "", seen) if one.name else [])
+            (one, completions.complete_values(one.name, "", seen) if one.name else [])
             for one in wish.conditions[:20]
         ],
-        "names": spoken.condition_names(figures, options),
+        "names": completions.condition_names(figures, options),
         "columns": _column_choices(wish.column_names, columns),
         "groupable": _column_choices(wish.group_names, groupable),
         "operators": [
@@ -261,7 +261,9 @@ def run_words(request: HttpRequest) -> HttpResponse:
     """Values that may be typed for ?field=, as options of a list: those that contain ?value=."""
     seen = reading.visible_campaigns(request.user, False, few_rows=True)
     name, typed = request.GET.get("field", "")[:100], request.GET.get("value", "")[:100]
-    return render(request, "runs/_words.html", {"words": spoken.complete_values(name, typed, seen)})
+    return render(
+        request, "runs/_words.html", {"words": completions.complete_values(name, typed, seen)}
+    )
 
 
 @require_GET

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One page of the wide table: which attempts are on it, without reading the others where they are many.
+"""One page of the wide table, read without the other rows where there are many.
 
-Up to FEW attempts that are let through are read and sorted. More are walked along an index: there are enough of them
-for that to find a page soon. A page begins behind a Place. Rows whose value is not known are last in either direction.
+Up to MAX_SORTED_AT_ONCE matching attempts are read and sorted. More are walked along an index: there are enough of
+them for that to fill a page soon. A page begins behind a PagePosition. Rows whose value is not known are last in
+either direction.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from psycopg.sql import SQL, Composable, Composed, Literal
 
 from benchlab.results import sql
 from benchlab.results.columns import METRIC, Kind
-from benchlab.results.language import MAX_BIGINT, QueryError, TableQuery
+from benchlab.results.query_language import MAX_BIGINT, QueryError, TableQuery
 from benchlab.results.reading import fetch_rows
-from benchlab.results.where import sort_expression, trusted_sql
+from benchlab.results.sql_conditions import sort_expression, trusted_sql
 from benchlab.web import natural
 
 # attempts

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Completions of the query language: the columns there are, and some values of the newest runs, never all of them."""
+"""Completions for the query language: columns, and some of the values that the newest runs have."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from psycopg.sql import SQL, Composable, Literal
 from agents.drivers import registry
 from benchlab.results import sql
 from benchlab.results.columns import ALIASES, METRIC, PARAM, RESULTS, Column, Kind
-from benchlab.results.language import QueryError, parse_query
+from benchlab.results.query_language import QueryError, parse_query
 from benchlab.results.reading import fetch_rows
-from benchlab.results.walk import NAME_ORDERS
-from benchlab.results.where import trusted_sql
+from benchlab.results.sql_conditions import trusted_sql
+from benchlab.results.table_pages import NAME_ORDERS
 
 # attempts that are looked at
 NEWEST_ATTEMPTS = 100

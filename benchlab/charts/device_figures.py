@@ -1,28 +1,90 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Activity of every device and the CPU over an attempt: small panels on one time axis. Pure: rows -> figure."""
+"""Figures of a run over time: devices, latency percentiles, CPU, and a heat map of disks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from agents.contracts import Window
 from benchlab.analysis.series import round_significant
-from benchlab.charts import figure, palette, percentiles
-from benchlab.charts.bands import window_bands
-from benchlab.charts.device_work import DiskUse
+from benchlab.charts import figure, palette
+from benchlab.charts.device_work import DiskUse, StackedDevice, order_devices
 from benchlab.charts.figure import Figure
-from benchlab.charts.overplotting import DiskBand, disk_bands
+from benchlab.charts.latency_distributions import DIRECTION_WORDS, KIND_WORDS
+from benchlab.charts.palette import HEAT, heat_swaps
 from benchlab.charts.panels import (
     UNIFIED_HOVER,
+    DiskBand,
     Panel,
     any_above_zero,
+    axis_name,
     device_lines,
+    disk_bands,
     panel_axes,
     panels_height,
+    window_bands,
 )
-from benchlab.charts.stack import order_devices
 from benchlab.runs.strips import MetricRows
+
+PERCENTILES = ("p50", "p90", "p95", "p99", "p99.9", "p99.99")
+PERCENTILE_BASES = {
+    f"{direction}.{kind}" if direction else kind: f"{DIRECTION_WORDS[direction]}, {words}"
+    for direction in DIRECTION_WORDS
+    for kind, words in KIND_WORDS.items()
+}
+# metric -> (the panel that it is drawn in, which percentile it is)
+PERCENTILE_METRICS = {
+    f"{base}.{rank}": (base, rank) for base in PERCENTILE_BASES for rank in PERCENTILES
+}
+PERCENTILE_TITLES = {
+    metric: f"{PERCENTILE_BASES[base]}, {rank}"
+    for metric, (base, rank) in PERCENTILE_METRICS.items()
+}
+
+
+def percentile_lines(sampled: Sequence[MetricRows]) -> tuple[list[MetricRows], list[StackedDevice]]:
+    """(percentiles as if each were a device of its panel, what those are called). Where several tools told any, each
+    line names its own."""
+    percentile_rows = [rows for rows in sampled if rows.metric in PERCENTILE_METRICS]
+    several = len({name for rows in percentile_rows for name in rows.devices}) > 1
+    as_devices = []
+    for rows in percentile_rows:
+        base, rank = PERCENTILE_METRICS[rows.metric]
+        names = tuple(f"{rank}, {name}" if several else rank for name in rows.devices)
+        as_devices.append(replace(rows, metric=base, devices=names))
+    every = dict.fromkeys(name for rows in as_devices for name in rows.devices)
+    ranked = sorted(every, key=lambda name: PERCENTILES.index(name.partition(",")[0]))
+    return as_devices, [StackedDevice(name, 0, name) for name in ranked]
+
+
+def percentile_panels(lines: Sequence[MetricRows]) -> list[Panel]:
+    """`lines`: of `as_lines`."""
+    has = {rows.metric for rows in lines}
+    return [Panel(base, words, "s") for base, words in PERCENTILE_BASES.items() if base in has]
+
+
+def use_log_axes(
+    layout: dict[str, Any], every: Sequence[Panel], lines: Sequence[MetricRows]
+) -> None:
+    """The axes of those panels made logarithmic: what a p99.9 does, a median does not show."""
+    numbers: Mapping[str, list[float]] = {panel.metric: [] for panel in every}
+    for rows in lines:
+        low = rows.buckets.low
+        numbers[rows.metric].extend([*rows.most, *low[np.nan_to_num(low) > 0].tolist()])
+    for number, panel in enumerate(every, start=1):
+        if panel.metric not in PERCENTILE_BASES:
+            continue
+        axis = layout["yaxis" + axis_name("", number)]
+        log_axis = figure.log_axis("", "s", numbers[panel.metric], dense=2)
+        del log_axis["title"]
+        layout["yaxis" + axis_name("", number)] = {
+            k: axis[k] for k in ("domain", "anchor")
+        } | log_axis
+
 
 # times, and a share of each in percent
 TimedShares = tuple[list[float | None], list[float | None]]
@@ -81,7 +143,7 @@ def build_device_figure(
     Which panels and lines there are does not depend on which part is drawn: who zooms keeps what they look at.
     """
     device_rows = [rows for rows in sampled if rows.metric in DEVICE_PANELS]
-    ranked, ranks = percentiles.percentile_lines(sampled)
+    ranked, ranks = percentile_lines(sampled)
     busy = active_devices(device_rows)
     names = {name for rows in device_rows for name in rows.devices} if every else busy
     if not names and not ranked:
@@ -93,7 +155,7 @@ def build_device_figure(
         Panel(m, *DEVICE_PANELS[m], 100.0 if DEVICE_PANELS[m][1] == "%" else 1.0)
         for m in DEVICE_PANELS
         if any_above_zero(device_rows, m)
-    ] + percentiles.percentile_panels(ranked)
+    ] + percentile_panels(ranked)
     idle = sorted({name for rows in device_rows for name in rows.devices} - names)
     data, thinned = device_lines(device_rows, placed, panels, bundled)
     own, some = device_lines(ranked, ranks, panels, first=len(placed) + len(bundled))
@@ -106,7 +168,7 @@ def build_device_figure(
         height=panels_height(panels, [*placed, *ranks]),
     )
     layout |= panel_axes(panels)
-    percentiles.use_log_axes(layout, panels, ranked)
+    use_log_axes(layout, panels, ranked)
     layout["shapes"] = window_bands(windows, len(panels), sampled)
     layout["legend"] = {"orientation": "v", "x": 1.01, "y": 1, "font": {"size": 11}}
     layout["margin"] = {"l": 72, "r": 16, "t": 88, "b": 64}
@@ -116,12 +178,7 @@ def build_device_figure(
 
 def _percentile_sources(sampled: Iterable[MetricRows]) -> str:
     """Names of those that told percentiles of latency; "" for nobody."""
-    names = (
-        name
-        for rows in sampled
-        if rows.metric in percentiles.PERCENTILE_METRICS
-        for name in rows.devices
-    )
+    names = (name for rows in sampled if rows.metric in PERCENTILE_METRICS for name in rows.devices)
     return " and ".join(dict.fromkeys(names))
 
 
@@ -133,7 +190,7 @@ def _device_subtitle(
     thinned: bool,
 ) -> str:
     parts = []
-    if not percentiles.PERCENTILE_BASES.keys() >= {*panels}:
+    if not PERCENTILE_BASES.keys() >= {*panels}:
         parts.append("1 s samples, from the host's own counters.")
     if told_by:
         parts.append(f"Percentiles of latency: {told_by}.")
@@ -141,7 +198,7 @@ def _device_subtitle(
         bands_text = " and ".join(band.label for band in bundled)
         parts.append(f"Band: smallest to largest of {bands_text}, line: their median.")
     quiet = [DEVICE_PANELS[m][0].lower() for m in ("read.iops", "write.iops") if m not in panels]
-    if quiet and not percentiles.PERCENTILE_BASES.keys() >= {*panels}:
+    if quiet and not PERCENTILE_BASES.keys() >= {*panels}:
         parts.append(f"No {' and no '.join(quiet)}: no panel.")
     if idle:
         some = ", ".join(idle[:6]) + (f" and {len(idle) - 6} more" if len(idle) > 6 else "")
@@ -218,4 +275,89 @@ def _stacked_area(means: TimedShares, name: str, index: int) -> dict[str, Any]:
         "line": {"color": look.colour, "width": 1, "dash": look.dash},
         "fillcolor": look.faded(0.35),
         "hovertemplate": "%{y:.1f} %",
+    }
+
+
+DEFAULT_METRIC = "util"
+HEAT_ROW_PX, HEAT_EDGE_PX, MIN_HEAT_PX = 22, 150, 240
+HEAT_SCALE = [[place / (len(HEAT) - 1), colour] for place, colour in enumerate(HEAT)]
+
+
+def heat_map_disks(
+    sampled_rows: Iterable[MetricRows], facts: Mapping[str, Any], uses: Iterable[DiskUse]
+) -> list[StackedDevice]:
+    """The layout's own that were sampled, idle ones too: one that does nothing is what this is for.
+
+    Of an unknown plan those that did anything and stand on nothing.
+    """
+    device_rows = [rows for rows in sampled_rows if rows.metric in DEVICE_PANELS]
+    own = {name for use in uses for name in use.members}
+    sampled = {name for rows in device_rows for name in rows.devices}
+    above = {d["name"] for d in facts.get("devices", ()) if d.get("parents")}
+    return order_devices(own & sampled or active_devices(device_rows) - above, facts)
+
+
+def build_heat_map(
+    title: str,
+    sampled: Sequence[MetricRows],
+    disks: Sequence[StackedDevice],
+    metric: str = DEFAULT_METRIC,
+    windows: Sequence[Window] = (),
+) -> Figure:
+    """`metric` is one of devices.PANELS. A field is the mean of what is known in it; empty where nothing is."""
+    panel = Panel(metric, *DEVICE_PANELS[metric], 100.0 if DEVICE_PANELS[metric][1] == "%" else 1.0)
+    names = [disk.name for disk in disks]
+    data = [
+        _heat_cells(rows, names, panel)
+        for rows in sampled
+        if rows.metric == metric and not {*names}.isdisjoint(rows.devices)
+    ]
+    if not data:
+        return figure.empty_figure(title, f"{panel.title}: not sampled of these disks.")
+    thinned = any(rows.buckets.every > 1 for rows in sampled if rows.metric == metric)
+    over = " over time, however many requests a second had" if metric == "await" else ""
+    single = "zoom in for single samples"
+    cell_text = f"each cell is a mean{over}; {single}" if thinned else "one cell per sample"
+    figure_layout = figure.base_layout(
+        f"Each disk over the run: {panel.title[0].lower()}{panel.title[1:]} · {title}",
+        f"Stronger is more, {cell_text}.",
+        height=max(MIN_HEAT_PX, HEAT_EDGE_PX + HEAT_ROW_PX * len(disks)),
+        xaxis={"title": {"text": "Seconds since the first sample"}, "zeroline": False},
+        yaxis={
+            "type": "category",
+            "categoryorder": "array",
+            # the first one on top
+            "categoryarray": names[::-1],
+            "automargin": True,
+            "zeroline": False,
+        },
+        shapes=window_bands(windows, 1, sampled),
+    )
+    figure_layout["meta"]["dark"] |= heat_swaps()
+    heading = "" if panel.unit == "1" else panel.unit
+    figure_layout["coloraxis"] = {
+        "colorscale": HEAT_SCALE,
+        "colorbar": {"title": {"text": heading}, "thickness": 12},
+        "cmin": 0,
+        "cmax": 100 if panel.unit == "%" else _largest_value(data),
+    }
+    return {"data": data, "layout": figure_layout}
+
+
+def _largest_value(data: Iterable[Mapping[str, Any]]) -> float:
+    """Above 0, or there would be no scale."""
+    values = (value for trace in data for row in trace["z"] for value in row if value is not None)
+    return max(values, default=0.0) or 1.0
+
+
+def _heat_cells(rows: MetricRows, names: Collection[str], panel: Panel) -> dict[str, Any]:
+    at = [(place, name) for place, name in enumerate(rows.devices) if name in names]
+    return {
+        "type": "heatmap",
+        "x": round_significant(rows.buckets.middles, 6),
+        "y": [name for _, name in at],
+        "z": [round_significant(rows.buckets.means[place] * panel.scale) for place, _ in at],
+        "coloraxis": "coloraxis",
+        "ygap": 1,
+        "hovertemplate": f"%{{y}}<br>%{{x:.3~f}} s: {panel.hover.replace('%{y', '%{z')}<extra></extra>",
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables in the OpenAPI schema: a parameter per column, the free ones, the formats, with examples."""
+"""The tables in the OpenAPI schema: a parameter per column, the other parameters, formats and examples."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 
 from benchlab.results.columns import Column, Kind, TableShape
-from benchlab.results.language import MAX_ROWS, OPERATORS
+from benchlab.results.query_language import MAX_ROWS, OPERATORS
 
 EXAMPLES = {
     "results": (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples of an attempt, read for a chart: as finely as it is seen, from strips where the run is long."""
+"""An attempt's stored samples, and the disks that its layers used."""
 
 from __future__ import annotations
 
@@ -10,19 +10,23 @@ from typing import Any
 import psycopg
 from psycopg.sql import SQL, Literal
 
-from agents.contracts import Window
+from agents.contracts import AgentError, Window
 from agents.drivers import registry
 from agents.drivers.protocols import Reader, Tool
+from agents.plans import as_json, chain
+from agents.plans.stack import Placed
 from benchlab.analysis.buckets import stored_step
-from benchlab.charts import windows
-from benchlab.charts.spans import Span, narrow_rows
-from benchlab.charts.tracks import Track
+from benchlab.analysis.evidence import Layer
+from benchlab.charts import device_work, sampled_tracks
+from benchlab.charts.device_work import DiskUse
+from benchlab.charts.sampled_tracks import Span, Track, narrow_rows
 from benchlab.results.reading import raw_connection
 from benchlab.runs import strips
-from benchlab.runs.attempt_meta import READERS
+from benchlab.runs.attempt_meta import DISKS, READERS
 from benchlab.runs.float_arrays import parse_float_array
 from benchlab.runs.models import Attempt, Series
 from benchlab.runs.strips import MetricRows, SampledSeries
+from benchlab.topologies import moments
 
 # a day's is 1.4 MB
 SERIES_AT_ONCE = 8
@@ -122,4 +126,26 @@ def _tool_label(sampler: str, metric: str) -> str:
 
 def read_windows(attempt: Attempt) -> list[Window]:
     """Windows of what its tool did, on the clock of its tracks; [] where nobody told."""
-    return windows.parse_windows(attempt.windows)
+    return sampled_tracks.parse_windows(attempt.windows)
+
+
+def read_placed_layers(attempt: Attempt) -> tuple[Placed, ...] | None:
+    """Of its plan, at its moment; None where that cannot be read, as of a result from elsewhere."""
+    try:
+        plan = as_json.from_json(attempt.layout.plan or {})
+    except AgentError:
+        return None
+    return tuple(plan.layers_after(moments.parse_moment(attempt.run.stage).stage))
+
+
+def read_layers(attempt: Attempt) -> list[Layer]:
+    """As they were when the plan was made, else as whoever imported it said; of what neither tells none are known."""
+    placed = read_placed_layers(attempt)
+    if placed is not None:
+        return device_work.plan_layers(placed)
+    disks = attempt.meta.get(DISKS) or {}
+    return device_work.imported_layers(chain.specs(attempt.layout.stack), disks) if disks else []
+
+
+def read_disk_uses(attempt: Attempt) -> list[DiskUse]:
+    return device_work.disk_uses(read_layers(attempt))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One condition of the filter language to SQL. Pure: psycopg's composition, no connection."""
+"""One condition of the query language as SQL, composed without a connection."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from psycopg.sql import SQL, Composable, Composed, Literal
 
 from benchlab.results.columns import Column, Kind
-from benchlab.results.language import ORDER_OPERATORS, Condition, Value
+from benchlab.results.query_language import ORDER_OPERATORS, Condition, Value
 
 SIGNS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Query language of the tables: conditions, columns, order. Pure; what is not understood is refused by name.
+"""The query language of the tables: conditions, columns and order. What it does not understand it refuses by name.
 
     topology=lvm_cache   oio__gte=4   metric=read.*   param.iodepth=4   metric.iops__gt=1000   value__lt=0.001
     host__in=vm-09,vm-12   campaign=7   tool__ne=dd   workload__contains=randread   outstanding__isnull=true

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of quantities, the first one of each tool, and those that are shown together. Pure.
+"""Names of metrics for people, the first metric of each tool, and metrics that are shown together.
 
 A choice is a metric's name ("one.fsync.ops") or a family, a pattern with one star ("one.*.ops").
 """
